@@ -1,0 +1,167 @@
+"""The Iceberg REST catalog behind API Gateway: read the request, name the answer.
+
+Routes are the operations of the Iceberg OpenAPI document under its names. Everything that would
+change something is refused with 403, because Spark removes what it uploaded only then.
+"""
+
+from functools import cache
+from typing import Annotated
+
+from aws_lambda_powertools import Logger
+from fastapi import Depends, FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from mangum import Mangum
+from starlette.exceptions import HTTPException
+
+from polynya.catalog import Catalog
+from polynya.config import Config
+from polynya.ducklake.connection import Database
+from polynya.errors import BadRequest, Forbidden, PolynyaError
+from polynya.real_objects import kept_files, read_object
+from polynya.virtual_files import VirtualFiles
+
+logger = Logger(service="rest-catalog")
+app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
+
+
+@cache
+def open_catalog() -> Catalog:
+    config = Config.from_env()
+    database = Database(config.database_url, config.metadata_schema)
+    virtual_files = VirtualFiles(config, database, kept_files(config), read_object)
+    return Catalog(config, database, virtual_files)
+
+
+# `async def` although nothing awaits: under Mangum a `def` route or dependency is given a new
+# thread on every invocation, and the one PostgreSQL connection must not change threads.
+async def catalog_at(prefix: str) -> Catalog:
+    return open_catalog().at_prefix(prefix)
+
+
+async def namespace_name(namespace: str) -> str:
+    """DuckDB splits a name at its dots and sends the parts with the unit separator between."""
+    return namespace.replace("\x1f", ".")
+
+
+AtPrefix = Annotated[Catalog, Depends(catalog_at)]
+Namespace = Annotated[str, Depends(namespace_name)]
+PageToken = Annotated[str | None, Query(alias="pageToken")]
+PageSize = Annotated[int | None, Query(alias="pageSize", ge=1)]
+
+TABLES = "/v1/{prefix}/namespaces/{namespace}/tables"
+VIEWS = "/v1/{prefix}/namespaces/{namespace}/views"
+
+
+@app.get("/v1/config")
+async def get_config(warehouse: str | None = None) -> JSONResponse:
+    return JSONResponse(open_catalog().config(warehouse))
+
+
+@app.get("/v1/{prefix}/namespaces")
+async def list_namespaces(
+    catalog: AtPrefix,
+    parent: str | None = None,
+    page_token: PageToken = None,
+    page_size: PageSize = None,
+) -> JSONResponse:
+    return JSONResponse(catalog.list_namespaces(parent, page_token, page_size))
+
+
+@app.get("/v1/{prefix}/namespaces/{namespace}")
+async def load_namespace_metadata(catalog: AtPrefix, namespace: Namespace) -> JSONResponse:
+    return JSONResponse(catalog.load_namespace_metadata(namespace))
+
+
+@app.head("/v1/{prefix}/namespaces/{namespace}")
+async def namespace_exists(catalog: AtPrefix, namespace: Namespace) -> Response:
+    catalog.load_namespace_metadata(namespace)
+    return Response(status_code=204)
+
+
+@app.get(TABLES)
+async def list_tables(
+    catalog: AtPrefix,
+    namespace: Namespace,
+    page_token: PageToken = None,
+    page_size: PageSize = None,
+) -> JSONResponse:
+    return JSONResponse(catalog.list_tables(namespace, page_token, page_size))
+
+
+@app.get(TABLES + "/{table}")
+async def load_table(
+    request: Request,
+    catalog: AtPrefix,
+    namespace: Namespace,
+    table: str,
+    snapshots: str | None = None,
+) -> Response:
+    loaded = catalog.load_table(namespace, table, snapshots)
+    headers = {"ETag": loaded.etag}
+    if loaded.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return JSONResponse(loaded.body, headers=headers)
+
+
+@app.head(TABLES + "/{table}")
+async def table_exists(catalog: AtPrefix, namespace: Namespace, table: str) -> Response:
+    catalog.table_exists(namespace, table)
+    return Response(status_code=204)
+
+
+@app.post(TABLES + "/{table}/metrics")
+async def report_metrics(catalog: AtPrefix, namespace: Namespace, table: str) -> Response:
+    return Response(status_code=204)
+
+
+@app.get(VIEWS)
+async def list_views(catalog: AtPrefix, namespace: Namespace) -> JSONResponse:
+    return JSONResponse(catalog.list_views(namespace))
+
+
+@app.get(VIEWS + "/{view}")
+async def load_view(catalog: AtPrefix, namespace: Namespace, view: str) -> JSONResponse:
+    return JSONResponse(catalog.load_view(namespace, view))
+
+
+@app.head(VIEWS + "/{view}")
+async def view_exists(catalog: AtPrefix, namespace: Namespace, view: str) -> Response:
+    catalog.load_view(namespace, view)
+    return Response(status_code=204)
+
+
+@app.api_route("/{path:path}", methods=["POST", "PUT", "PATCH", "DELETE"])
+async def refuse_write(path: str) -> Response:
+    raise Forbidden("this catalog is read-only")
+
+
+@app.exception_handler(PolynyaError)
+async def error_response(request: Request, error: PolynyaError) -> JSONResponse:
+    if error.status >= 500:
+        logger.error("refused", reason=str(error), path=request.url.path)
+    body = {"message": str(error), "type": error.type, "code": error.status}
+    headers = {"Retry-After": str(error.retry_after)} if error.retry_after else None
+    return JSONResponse({"error": body}, status_code=error.status, headers=headers)
+
+
+@app.exception_handler(RequestValidationError)
+async def invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:
+    wrong = "; ".join(f"{problem['loc'][-1]}: {problem['msg']}" for problem in error.errors())
+    return await error_response(request, BadRequest(wrong))
+
+
+@app.exception_handler(HTTPException)
+async def no_such_route(request: Request, error: HTTPException) -> JSONResponse:
+    missing = BadRequest(f"no such route: {request.method} {request.url.path}")
+    missing.status = error.status_code
+    return await error_response(request, missing)
+
+
+@app.exception_handler(Exception)
+async def unexpected(request: Request, error: Exception) -> JSONResponse:
+    logger.exception("unexpected error", path=request.url.path)
+    return await error_response(request, PolynyaError("an unexpected error; see the log"))
+
+
+handler = logger.inject_lambda_context(Mangum(app, lifespan="off"))

@@ -1,0 +1,1 @@
+"""Lets any Apache Iceberg client read a DuckLake."""

@@ -1,0 +1,234 @@
+"""A DuckLake as an Iceberg catalog: what the REST routes ask for, without HTTP."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pg8000.native import Connection
+
+from .config import Config
+from .ducklake import queries
+from .ducklake.connection import Database
+from .ducklake.rows import Lake, Schema, Table
+from .errors import BadRequest, NoSuchNamespace, NoSuchTable, NoSuchView, NoSuchWarehouse
+from .translate.fingerprints import fingerprint
+from .translate.tables import check_lake
+from .virtual_files import VirtualFiles
+
+Item = TypeVar("Item")
+
+ENDPOINTS = [
+    "GET /v1/{prefix}/namespaces",
+    "GET /v1/{prefix}/namespaces/{namespace}",
+    "HEAD /v1/{prefix}/namespaces/{namespace}",
+    "GET /v1/{prefix}/namespaces/{namespace}/tables",
+    "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics",
+    "GET /v1/{prefix}/namespaces/{namespace}/views",
+    "GET /v1/{prefix}/namespaces/{namespace}/views/{view}",
+    "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}",
+]
+"""What is served, and so what clients try: without writes, PyIceberg and Java refuse them at once."""
+
+PINNED = re.compile(r"(?P<warehouse>[A-Za-z0-9_-]+)@(?P<snapshot_id>0|[1-9][0-9]{0,17})")
+PINNED_PREFIX = re.compile(r"(?P<warehouse>[A-Za-z0-9_-]+)--at-(?P<snapshot_id>0|[1-9][0-9]{0,17})")
+"""`warehouse=lake@12` and the prefix that carries it: clients leave `@` unescaped or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTable:
+    """The answer to loadTable."""
+
+    body: dict[str, Any]
+    etag: str
+
+
+class Catalog:
+    """One lake, as of its newest snapshot or pinned to one."""
+
+    def __init__(
+        self, config: Config, database: Database, virtual_files: VirtualFiles
+    ) -> None:
+        self._config = config
+        self._database = database
+        self._virtual_files = virtual_files
+        self._snapshot_id: int | None = None
+
+    # Which lake
+
+    def config(self, warehouse: str | None) -> dict[str, Any]:
+        """The answer to getConfig.
+
+        Raises:
+            NoSuchWarehouse: another lake is asked for, or a snapshot that is not there.
+        """
+        prefix = self._config.warehouse
+        if match := PINNED.fullmatch(warehouse or ""):
+            prefix = f"{match['warehouse']}--at-{match['snapshot_id']}"
+        elif warehouse:
+            prefix = warehouse
+        self.at_prefix(prefix)._read(lambda con, lake, snapshot_id: None)
+        return {"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": ENDPOINTS}
+
+    def at_prefix(self, prefix: str) -> Catalog:
+        """The catalog that the path prefix of a route names.
+
+        Raises:
+            NoSuchWarehouse: it names another lake.
+        """
+        match = PINNED_PREFIX.fullmatch(prefix)
+        warehouse = match["warehouse"] if match else prefix
+        if warehouse != self._config.warehouse:
+            raise NoSuchWarehouse(
+                f"Warehouse does not exist: {warehouse}; this catalog serves "
+                f"{self._config.warehouse!r}"
+            )
+        catalog = Catalog(self._config, self._database, self._virtual_files)
+        catalog._snapshot_id = int(match["snapshot_id"]) if match else None
+        return catalog
+
+    # Namespaces: a DuckLake schema is a namespace of one level
+
+    def list_namespaces(
+        self, parent: str | None, page_token: str | None, page_size: int | None
+    ) -> dict[str, Any]:
+        def question(con: Connection, lake: Lake, snapshot_id: int) -> list[Schema]:
+            if parent:
+                _schema_at(con, snapshot_id, parent)
+                return []
+            return queries.schemas_at(con, snapshot_id)
+
+        page, more = _page(self._read(question), _schema_name, page_token, page_size)
+        return {"namespaces": [[schema.schema_name] for schema in page], **more}
+
+    def load_namespace_metadata(self, namespace: str) -> dict[str, Any]:
+        schema = self._read(lambda con, lake, at: _schema_at(con, at, namespace))
+        return {"namespace": [schema.schema_name], "properties": {}}
+
+    # Tables
+
+    def list_tables(
+        self, namespace: str, page_token: str | None, page_size: int | None
+    ) -> dict[str, Any]:
+        def question(con: Connection, lake: Lake, snapshot_id: int) -> tuple[Schema, list[Table]]:
+            schema = _schema_at(con, snapshot_id, namespace)
+            return schema, queries.tables_at(con, snapshot_id, schema.schema_id)
+
+        schema, tables = self._read(question)
+        page, more = _page(tables, _table_name, page_token, page_size)
+        names = [{"namespace": [schema.schema_name], "name": table.table_name} for table in page]
+        return {"identifiers": names, **more}
+
+    def load_table(self, namespace: str, table: str, snapshots: str | None = None) -> LoadedTable:
+        """The table metadata; with `snapshots="refs"` of the current snapshot alone.
+
+        Raises:
+            NoSuchTable: also when the namespace is missing.
+            Refused: the table cannot be served exactly.
+        """
+        if snapshots not in {None, "all", "refs"}:
+            raise BadRequest("snapshots must be one of: all, refs")
+
+        def question(con: Connection, lake: Lake, snapshot_id: int) -> LoadedTable:
+            schema, found = _table_at(con, snapshot_id, namespace, table)
+            files = self._virtual_files.of_table(con, lake, schema, found, snapshot_id)
+            document = files.metadata()
+            if self._config.delivery == "materialize":
+                files.keep(document)
+            body = {
+                "metadata-location": files.metadata_location(document),
+                "metadata": document.json(refs_only=snapshots == "refs"),
+                "config": {},
+            }
+            return LoadedTable(body, etag=f'"{fingerprint(body)}"')
+
+        return self._read(question)
+
+    def table_exists(self, namespace: str, table: str) -> None:
+        """Nothing where the table exists.
+
+        Raises:
+            NoSuchTable: it does not.
+        """
+        self._read(lambda con, lake, at: _table_at(con, at, namespace, table))
+
+    # Views
+
+    def list_views(self, namespace: str) -> dict[str, Any]:
+        """No views: they are not served yet."""
+        self.load_namespace_metadata(namespace)
+        return {"identifiers": []}
+
+    def load_view(self, namespace: str, view: str) -> dict[str, Any]:
+        raise NoSuchView(f"View does not exist: {namespace}.{view} (views are not served yet)")
+
+    def _read(self, question: Callable[[Connection, Lake, int], Item]) -> Item:
+        """Ask within one transaction, as of the pinned or the newest snapshot."""
+
+        def asked(con: Connection) -> Item:
+            lake = queries.lake(con)
+            check_lake(lake.version, lake.encrypted)
+            pinned = self._snapshot_id
+            if pinned is None:
+                return question(con, lake, lake.snapshot_id)
+            if not queries.snapshot_exists(con, pinned):
+                raise NoSuchWarehouse(
+                    f"Warehouse does not exist: {self._config.warehouse}@{pinned}; the lake has "
+                    f"no snapshot {pinned}, or it has expired"
+                )
+            return question(con, lake, pinned)
+
+        return self._database.read(asked)
+
+
+def _schema_at(con: Connection, snapshot_id: int, namespace: str) -> Schema:
+    for schema in queries.schemas_at(con, snapshot_id):
+        if schema.schema_name == namespace:
+            return schema
+    raise NoSuchNamespace(f"Namespace does not exist: {namespace}")
+
+
+def _table_at(con: Connection, snapshot_id: int, namespace: str, name: str) -> tuple[Schema, Table]:
+    found = queries.table_at(con, snapshot_id, namespace, name)
+    if found is None:
+        raise NoSuchTable(f"Table does not exist: {namespace}.{name}")
+    return found
+
+
+def _schema_name(schema: Schema) -> str:
+    return schema.schema_name
+
+
+def _table_name(table: Table) -> str:
+    return table.table_name
+
+
+def _page(
+    items: Sequence[Item],
+    name_of: Callable[[Item], str],
+    page_token: str | None,
+    page_size: int | None,
+) -> tuple[Sequence[Item], dict[str, str]]:
+    """A page in the order of names; the token is the last name, so it outlives other changes."""
+    items = sorted(items, key=name_of)
+    if page_token:
+        after = _decoded(page_token)
+        items = [item for item in items if name_of(item) > after]
+    if page_size is None or len(items) <= page_size:
+        return items, {}
+    page = items[:page_size]
+    token = base64.urlsafe_b64encode(name_of(page[-1]).encode()).decode()
+    return page, {"next-page-token": token}
+
+
+def _decoded(page_token: str) -> str:
+    try:
+        return base64.b64decode(page_token, altchars=b"-_", validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        raise BadRequest("pageToken is not one that this catalog gave out") from None

@@ -1,0 +1,139 @@
+"""Settings, read from the environment once and handed down.
+
+`SETTINGS` is the whole list: `template.yaml` and the README's table name the same ones, and a test
+holds the three together.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from .errors import Misconfigured
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One environment variable: its name, what it is when absent (None: required), what it does."""
+
+    name: str
+    default: str | None
+    help: str
+
+
+SETTINGS = (
+    Setting(
+        "DATABASE_URL",
+        None,
+        "the PostgreSQL database of the DuckLake: postgresql://user:password@host:port/database, "
+        "with ?sslmode=disable|require|verify-full&sslrootcert=FILE (verify-full unless the host "
+        "is this machine)",
+    ),
+    Setting("METADATA_SCHEMA", "public", "the PostgreSQL schema that holds DuckLake's tables"),
+    Setting("WAREHOUSE", "lake", "the name of the lake: clients give it as `warehouse`"),
+    Setting("DELIVERY", "object-lambda", "where virtual files are: `object-lambda`, `materialize`"),
+    Setting(
+        "VIRTUAL_BUCKET",
+        None,
+        "the bucket of the virtual files: the alias of the Object Lambda access point, or with "
+        "`materialize` a real bucket",
+    ),
+    Setting("VIRTUAL_PREFIX", "polynya", "the key prefix of the virtual files"),
+    Setting("CACHE_TABLE", "", "the DynamoDB table that keeps generated files; empty: none"),
+    Setting("CACHE_BUCKET", "", "the bucket that keeps generated files over 350 KB; empty: none"),
+    Setting("CACHE_TTL_DAYS", "7", "days that a generated file is kept"),
+    Setting(
+        "SNAPSHOT_LIMIT",
+        "0",
+        "how many snapshots a table lists, newest first; 0: 1000, with `materialize` 20",
+    ),
+    Setting(
+        "HIDDEN_TYPES",
+        "",
+        "DuckLake column types to hide, comma-separated: for clients that cannot read a table "
+        "which has them, such as Spark with `time`",
+    ),
+    Setting(
+        "OBJECT_LAMBDA_ENDPOINT",
+        "",
+        "where WriteGetObjectResponse goes; only for stand-ins on one machine",
+    ),
+)
+
+DELIVERIES = {"object-lambda": 1000, "materialize": 20}
+"""Each delivery and how many snapshots it lists: a listed snapshot costs `materialize` its files,
+`object-lambda` about 0.5 KB of the 6 MB that Lambda may answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings as values."""
+
+    database_url: str
+    metadata_schema: str
+    warehouse: str
+    delivery: str
+    virtual_bucket: str
+    virtual_prefix: str
+    cache_table: str
+    cache_bucket: str
+    cache_ttl_days: int
+    snapshot_limit: int
+    hidden_types: frozenset[str]
+    object_lambda_endpoint: str
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] = os.environ) -> "Config":
+        """Read every setting.
+
+        Raises:
+            Misconfigured: a required setting is missing or a value is not usable.
+        """
+        texts = {setting.name.lower(): _text(setting, environ) for setting in SETTINGS}
+        values = {name: READ.get(name, str)(text) for name, text in texts.items()}
+        config = cls(**values)
+        return config if config.snapshot_limit else config._with_limit_of_delivery()
+
+    def _with_limit_of_delivery(self) -> "Config":
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Config(**values | {"snapshot_limit": DELIVERIES[self.delivery]})
+
+
+def _text(setting: Setting, environ: Mapping[str, str]) -> str:
+    text = environ.get(setting.name) or setting.default
+    if text is None:
+        raise Misconfigured(f"the setting {setting.name} is missing: {setting.help}")
+    return text
+
+
+def _warehouse(text: str) -> str:
+    # It becomes the path prefix of the REST routes, which clients leave unescaped.
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", text):
+        raise Misconfigured(f"WAREHOUSE may hold letters, digits, _ and - only, not {text!r}")
+    return text
+
+
+def _delivery(text: str) -> str:
+    if text not in DELIVERIES:
+        raise Misconfigured(f"DELIVERY must be one of {', '.join(DELIVERIES)}, not {text!r}")
+    return text
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise Misconfigured(f"a number is needed, not {text!r}")
+    return int(text)
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in text.split(",") if name.strip())
+
+
+READ = {
+    "warehouse": _warehouse,
+    "delivery": _delivery,
+    "virtual_prefix": lambda text: text.strip("/"),
+    "cache_ttl_days": _number,
+    "snapshot_limit": _number,
+    "hidden_types": _names,
+}

@@ -1,0 +1,167 @@
+"""The connection to the PostgreSQL database of a DuckLake: one per process, opened when needed."""
+
+import ssl
+from collections.abc import Callable
+from typing import TypeVar
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from pg8000.exceptions import DatabaseError, InterfaceError
+from pg8000.native import Connection, identifier
+
+from ..errors import Misconfigured, PolynyaError, ServiceUnavailable
+
+Answer = TypeVar("Answer")
+
+LOST = (InterfaceError, OSError)
+"""What pg8000 raises on a connection that is gone or cannot be had."""
+
+GONE_TABLE = "42P01"
+"""undefined_table. DuckLake drops an empty inlined table at a flush, between two of our queries."""
+
+AWAY = {"57P01", "57P02", "57P03", "53300", "40001", "57014"}
+"""Shutdown, crash, starting up, too many connections, a standby's conflict, statement timeout."""
+
+NO_GRANT = "42501"
+
+LOCAL = {"", "localhost", "127.0.0.1", "::1"}
+
+
+class Database:
+    """Answers questions to one DuckLake catalog, each in a read transaction of its own.
+
+    Not safe for several threads: a Lambda instance serves one request at a time.
+    """
+
+    def __init__(self, url: str, metadata_schema: str, timeout_seconds: int = 25) -> None:
+        """Remember where the database is.
+
+        Raises:
+            Misconfigured: `url` is no PostgreSQL URL. The message never holds the URL.
+        """
+        self._arguments = connection_arguments(url) | {
+            "timeout": timeout_seconds,
+            "application_name": "polynya",
+            # Startup parameters instead of SET: SET pins the connection behind RDS Proxy.
+            # The last three make PostgreSQL's text forms the ones DuckLake writes.
+            "startup_params": {
+                "search_path": identifier(metadata_schema),
+                "default_transaction_read_only": "on",
+                "statement_timeout": str(timeout_seconds * 1000),
+                "TimeZone": "UTC",
+                "IntervalStyle": "postgres",
+                "extra_float_digits": "1",
+            },
+        }
+        self._metadata_schema = metadata_schema
+        self._connection: Connection | None = None
+
+    def read(self, question: Callable[[Connection], Answer]) -> Answer:
+        """Ask `question` within one REPEATABLE READ READ ONLY transaction.
+
+        It is asked a second time when the connection was lost or a table vanished in between.
+
+        Raises:
+            ServiceUnavailable: the database does not answer.
+            Misconfigured: a table may not be read, or is not there.
+        """
+        failure: PolynyaError
+        for _ in ("first try", "second try"):
+            try:
+                return self._ask(question)
+            except LOST:
+                self.close()
+                failure = ServiceUnavailable("the catalog database does not answer; try again")
+            except DatabaseError as error:
+                self._rollback()
+                failure = self._said(error)
+                if _sqlstate(error) not in AWAY | {GONE_TABLE}:
+                    break
+            except BaseException:
+                self._rollback()
+                raise
+        raise failure
+
+    def close(self) -> None:
+        """Give the connection up; the next question opens a new one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.close()
+            except (DatabaseError, *LOST):
+                pass  # it is gone already
+
+    def _ask(self, question: Callable[[Connection], Answer]) -> Answer:
+        if self._connection is None:
+            self._connection = Connection(**self._arguments)
+        self._connection.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        answer = question(self._connection)
+        self._connection.run("COMMIT")
+        return answer
+
+    def _rollback(self) -> None:
+        try:
+            if self._connection is not None:
+                self._connection.run("ROLLBACK")
+        except (DatabaseError, *LOST):
+            self.close()
+
+    def _said(self, error: DatabaseError) -> PolynyaError:
+        """The error for the client: never the database's own text, which may hold row values."""
+        state = _sqlstate(error)
+        if state in AWAY:
+            return ServiceUnavailable("the catalog database is busy or restarting; try again")
+        if state == GONE_TABLE:
+            return Misconfigured(
+                f"no DuckLake catalog in the PostgreSQL schema {self._metadata_schema!r}: set "
+                "METADATA_SCHEMA to the schema that holds ducklake_metadata"
+            )
+        if state == NO_GRANT:
+            return Misconfigured(
+                "the database role may not read all of DuckLake's tables: GRANT SELECT ON ALL "
+                "TABLES IN SCHEMA …, and for inlined tables to come ALTER DEFAULT PRIVILEGES FOR "
+                "ROLE <writer> IN SCHEMA … GRANT SELECT ON TABLES TO <this role>"
+            )
+        if state.startswith("28") or state == "3D000":
+            return Misconfigured("the catalog database refuses this role, password or database")
+        return Misconfigured(f"the catalog database answered with SQLSTATE {state}")
+
+
+def _sqlstate(error: DatabaseError) -> str:
+    details = error.args[0] if error.args else None
+    return details.get("C", "") if isinstance(details, dict) else ""
+
+
+def connection_arguments(url: str) -> dict[str, object]:
+    """Arguments of pg8000 for a URL in libpq's form (PostgreSQL manual, 34.1.1.2)."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 5432
+    except ValueError:
+        raise Misconfigured("DATABASE_URL is not a URL") from None
+    if parts.scheme not in {"postgresql", "postgres"} or not parts.path.strip("/"):
+        raise Misconfigured("DATABASE_URL must read postgresql://user:password@host:port/database")
+    query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    host = query.get("host") or parts.hostname or ""
+    arguments: dict[str, object] = {
+        "user": unquote(parts.username or "postgres"),
+        "password": unquote(parts.password) if parts.password else None,
+        "database": unquote(parts.path.strip("/")),
+    }
+    if host.startswith("/"):
+        return arguments | {"unix_sock": f"{host}/.s.PGSQL.{port}"}
+    return arguments | {"host": host or "localhost", "port": port, "ssl_context": _tls(host, query)}
+
+
+def _tls(host: str, query: dict[str, str]) -> ssl.SSLContext | None:
+    mode = query.get("sslmode") or ("disable" if host in LOCAL else "verify-full")
+    if mode == "disable":
+        return None
+    context = ssl.create_default_context(cafile=query.get("sslrootcert"))
+    if mode == "require":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif mode == "verify-ca":
+        context.check_hostname = False
+    elif mode != "verify-full":
+        raise Misconfigured(f"sslmode {mode!r} is not one of disable, require, verify-full")
+    return context

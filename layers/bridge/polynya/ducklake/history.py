@@ -1,0 +1,119 @@
+"""The history of one table, read within one transaction, and what it says of each snapshot.
+
+History is mutable in DuckLake: a second delete, a merge or a flush replace rows of past snapshots.
+So every state carries a hash of the rows it consists of, and whoever names something after a state
+puts the hash into the name.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from pg8000.native import Connection
+
+from . import queries
+from .rows import Column, Event, Inlined, Lake, OddFile, Schema, Snapshot, Table
+
+KINDS = ("data", "delete", "inlined")
+
+
+@dataclass(frozen=True, slots=True)
+class TableHistory:
+    """Everything about a table up to a snapshot, but no single file."""
+
+    lake: Lake
+    schema: Schema
+    table: Table
+    snapshot_id: int
+    columns: list[Column]
+    snapshots: list[Snapshot]
+    """Those that touched the table, oldest first."""
+    events: list[Event]
+    odd_files: list[OddFile]
+    inlined: Inlined
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The visible rows of one kind at a snapshot, and what its last change did."""
+
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+    hash: int = 0
+    changed_at: int = 0
+    """The newest snapshot, up to the one asked for, at which one of them began or ended."""
+    added: Event | None = None
+    removed: Event | None = None
+    """What began and what ended at `changed_at`."""
+
+
+State = Mapping[str, Totals]
+"""The totals by kind at one snapshot."""
+
+
+def read(
+    con: Connection, lake: Lake, schema: Schema, table: Table, snapshot_id: int
+) -> TableHistory:
+    """Read the history of `table` as a reader at `snapshot_id` sees it."""
+    inlined = queries.inlined(con, lake, table)
+    columns = queries.columns(con, table.table_id, snapshot_id)
+    events = queries.events(con, lake, table.table_id, inlined, snapshot_id)
+    known = {s.snapshot_id: s for s in queries.snapshots(con, table.table_id, snapshot_id)}
+    # A change whose own snapshot has expired shows first in the next one that is still there.
+    changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
+    changes |= {column.begin_snapshot for column in columns}
+    expired = sorted(change for change in changes - known.keys() if 0 < change <= snapshot_id)
+    if expired:
+        for snapshot in queries.next_snapshots(con, expired, snapshot_id):
+            known.setdefault(snapshot.snapshot_id, snapshot)
+    return TableHistory(
+        lake=lake,
+        schema=schema,
+        table=table,
+        snapshot_id=snapshot_id,
+        columns=columns,
+        snapshots=[known[key] for key in sorted(known)],
+        events=events,
+        odd_files=queries.odd_files(con, lake, table.table_id),
+        inlined=inlined,
+    )
+
+
+def states(events: Iterable[Event], snapshot_ids: Iterable[int]) -> Iterator[tuple[int, State]]:
+    """The state of a table at each of the snapshots, both in ascending order."""
+    state = {kind: Totals() for kind in KINDS}
+    coming = iter(events)
+    event = next(coming, None)
+    for snapshot_id in snapshot_ids:
+        while event is not None and event.snapshot_id <= snapshot_id:
+            state[event.kind] = _after(state[event.kind], event)
+            event = next(coming, None)
+        yield snapshot_id, dict(state)
+
+
+def state_at(events: Iterable[Event], snapshot_id: int) -> State:
+    """The state of a table at one snapshot."""
+    [(_, state)] = states(events, [snapshot_id])
+    return state
+
+
+def _after(totals: Totals, event: Event) -> Totals:
+    if event.snapshot_id != totals.changed_at:
+        totals = replace(totals, changed_at=event.snapshot_id, added=None, removed=None)
+    return replace(
+        totals,
+        files=totals.files + event.sign * event.files,
+        rows=totals.rows + event.sign * event.rows,
+        bytes=totals.bytes + event.sign * event.bytes,
+        hash=totals.hash + event.sign * event.hash,
+        **{"added" if event.sign > 0 else "removed": event},
+    )
+
+
+def unservable(odd_files: Iterable[OddFile], snapshot_id: int) -> str | None:
+    """Why the table cannot be shown as it was at this snapshot; None where it can."""
+    for odd in odd_files:
+        ended = odd.end_snapshot is not None and odd.end_snapshot <= snapshot_id
+        if odd.begin_snapshot <= snapshot_id and not ended:
+            return odd.reason
+    return None

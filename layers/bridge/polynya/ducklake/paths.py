@@ -1,0 +1,30 @@
+"""From DuckLake's `path` and `path_is_relative` to the location of a file."""
+
+from .rows import DataFile, DeleteFile, Lake, Schema, Table
+
+
+def location(*levels: tuple[str, bool]) -> str:
+    """Join the paths of lake, schema, table and file, outermost first.
+
+    A level that is not relative replaces everything before it. Nothing is normalised, decoded or
+    encoded: `//` and `%2F` are part of the key in S3.
+    """
+    joined = ""
+    for path, path_is_relative in levels:
+        joined = joined + path if path_is_relative else path
+    return joined
+
+
+def table_location(lake: Lake, schema: Schema, table: Table) -> str:
+    """The directory of a table; never its identity, for two tables may share it."""
+    return location(
+        (lake.data_path, False),
+        (schema.path, schema.path_is_relative),
+        (table.path, table.path_is_relative),
+    )
+
+
+def file_location(lake: Lake, schema: Schema, table: Table, file: DataFile | DeleteFile) -> str:
+    """Where a data or delete file is, as DuckLake's writers spell it."""
+    directory = table_location(lake, schema, table)
+    return location((directory, False), (file.path, file.path_is_relative))

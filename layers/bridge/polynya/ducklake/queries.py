@@ -1,0 +1,469 @@
+"""Questions to the DuckLake catalog database. All of Polynya's SQL on the catalog is here.
+
+Each function asks one question and returns rows in DuckLake's own terms. `_at` in a name means
+"as of this snapshot": visible from its begin_snapshot up to, but not including, its end_snapshot.
+What differs between catalog versions (0.2 to 1.1-dev1) is a table at the top of the file, decided
+by the columns that are there, not by the version's name.
+"""
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+from pg8000.native import Connection, identifier
+
+from ..errors import Misconfigured, NoSuchTable
+from .changes import changes_of
+from .rows import (
+    Column,
+    ColumnStats,
+    DataFile,
+    DeleteFile,
+    Event,
+    Inlined,
+    InlinedDelete,
+    InlinedTable,
+    Lake,
+    OddFile,
+    Schema,
+    Snapshot,
+    Table,
+)
+
+# Word for word the DuckLake specification's predicate, so that the two can be compared by eye:
+# https://ducklake.select/docs/stable/specification/queries
+VISIBLE = """:snapshot_id >= {0}.begin_snapshot
+  AND (:snapshot_id < {0}.end_snapshot OR {0}.end_snapshot IS NULL)"""
+
+# Partial files: the newest snapshot whose rows the file holds. Until 0.4 it stood at the end of
+# the text partial_file_info, '14:1|15:2' (snapshot:rows so far).
+FRAGMENTS = {
+    "data_partial_max": (
+        ("ducklake_data_file.partial_max", "f.partial_max"),
+        (
+            "ducklake_data_file.partial_file_info",
+            r"(regexp_match(f.partial_file_info, '(?:^|\||partial_max:)(\d+)(?::\d+)?$'))[1]::bigint",
+        ),
+    ),
+    "delete_partial_max": (("ducklake_delete_file.partial_max", "d.partial_max"),),
+    "mapping_id": (("ducklake_data_file.mapping_id", "f.mapping_id"),),
+    "schema_begin": (
+        (
+            "ducklake_schema_versions.begin_snapshot",
+            "(SELECT min(v.begin_snapshot) FROM ducklake_schema_versions AS v"
+            " WHERE v.schema_version = i.schema_version)",
+        ),
+    ),
+    "stats_table": (
+        ("ducklake_file_column_stats.column_id", "ducklake_file_column_stats"),
+        ("ducklake_file_column_statistics.column_id", "ducklake_file_column_statistics"),
+    ),
+}
+
+
+def fragment(lake: Lake, name: str) -> str:
+    """The SQL for what `name` is in this catalog's version; NULL where it has no such thing."""
+    return next((sql for column, sql in FRAGMENTS[name] if column in lake.layout), "NULL::bigint")
+
+
+LAKE = """
+SELECT 'option', key, value FROM ducklake_metadata WHERE key IN ('version', 'data_path', 'encrypted')
+UNION ALL
+SELECT 'snapshot', max(snapshot_id)::text, NULL FROM ducklake_snapshot
+UNION ALL
+SELECT 'column', c.relname || '.' || a.attname, NULL
+FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+WHERE c.relnamespace = current_schema()::regnamespace AND a.attnum > 0 AND NOT a.attisdropped
+  AND c.relname IN ('ducklake_schema', 'ducklake_data_file', 'ducklake_delete_file',
+    'ducklake_schema_versions', 'ducklake_file_column_stats', 'ducklake_file_column_statistics')"""
+
+
+def lake(con: Connection) -> Lake:
+    rows = con.run(LAKE)
+    options = {key: value for kind, key, value in rows if kind == "option"}
+    newest = [key for kind, key, _ in rows if kind == "snapshot" and key is not None]
+    if "version" not in options or not newest:
+        raise Misconfigured("the PostgreSQL schema holds DuckLake's tables, but no snapshot")
+    return Lake(
+        version=options["version"],
+        data_path=options.get("data_path", ""),
+        encrypted=options.get("encrypted") == "true",
+        snapshot_id=int(newest[0]),
+        layout=frozenset(key for kind, key, _ in rows if kind == "column"),
+    )
+
+
+def snapshot_exists(con: Connection, snapshot_id: int) -> bool:
+    sql = "SELECT 1 FROM ducklake_snapshot WHERE snapshot_id = :snapshot_id"
+    return bool(con.run(sql, snapshot_id=snapshot_id))
+
+
+SCHEMAS_AT = f"""
+SELECT s.schema_id, s.schema_name, s.path, s.path_is_relative
+FROM ducklake_schema AS s
+WHERE {VISIBLE.format("s")} ORDER BY s.schema_name"""
+
+
+def schemas_at(con: Connection, snapshot_id: int) -> list[Schema]:
+    return [Schema(*row) for row in con.run(SCHEMAS_AT, snapshot_id=snapshot_id)]
+
+
+TABLE_COLUMNS = """t.table_id, t.table_uuid::text,
+  (SELECT min(o.begin_snapshot) FROM ducklake_table AS o WHERE o.table_id = t.table_id),
+  t.schema_id, t.table_name, t.path, t.path_is_relative"""
+
+TABLES_AT = f"""
+SELECT {TABLE_COLUMNS}
+FROM ducklake_table AS t
+WHERE t.schema_id = :schema_id AND {VISIBLE.format("t")} ORDER BY t.table_name"""
+
+
+def tables_at(con: Connection, snapshot_id: int, schema_id: int) -> list[Table]:
+    rows = con.run(TABLES_AT, snapshot_id=snapshot_id, schema_id=schema_id)
+    return [Table(*row) for row in rows]
+
+
+TABLE_AT = f"""
+SELECT s.schema_id, s.schema_name, s.path, s.path_is_relative, {TABLE_COLUMNS}
+FROM ducklake_table AS t JOIN ducklake_schema AS s ON s.schema_id = t.schema_id
+WHERE s.schema_name = :schema_name AND t.table_name = :table_name
+  AND {VISIBLE.format("s")} AND {VISIBLE.format("t")}"""
+
+
+def table_at(
+    con: Connection, snapshot_id: int, schema_name: str, table_name: str
+) -> tuple[Schema, Table] | None:
+    rows = con.run(
+        TABLE_AT, snapshot_id=snapshot_id, schema_name=schema_name, table_name=table_name
+    )
+    return (Schema(*rows[0][:4]), Table(*rows[0][4:])) if rows else None
+
+
+TABLE_OF_UUID = f"""
+SELECT {TABLE_COLUMNS}
+FROM ducklake_table AS t
+WHERE t.table_uuid = CAST(:table_uuid AS uuid)
+ORDER BY t.begin_snapshot DESC LIMIT 1"""
+
+
+def table_of_uuid(con: Connection, table_uuid: str) -> Table | None:
+    """The table with this identity under its newest name, also when it was dropped since."""
+    rows = con.run(TABLE_OF_UUID, table_uuid=table_uuid)
+    return Table(*rows[0]) if rows else None
+
+
+SCHEMA = """
+SELECT s.schema_id, s.schema_name, s.path, s.path_is_relative
+FROM ducklake_schema AS s WHERE s.schema_id = :schema_id LIMIT 1"""
+
+
+def schema(con: Connection, schema_id: int) -> Schema:
+    rows = con.run(SCHEMA, schema_id=schema_id)
+    if not rows:
+        raise NoSuchTable("the schema of this table is gone")
+    return Schema(*rows[0])
+
+
+COLUMNS = """
+SELECT c.column_id, c.begin_snapshot, c.end_snapshot, c.column_name, c.column_type,
+  c.initial_default, c.parent_column
+FROM ducklake_column AS c
+WHERE c.table_id = :table_id AND c.begin_snapshot <= :snapshot_id
+ORDER BY c.column_order, c.column_id, c.begin_snapshot"""
+
+
+def columns(con: Connection, table_id: int, snapshot_id: int) -> list[Column]:
+    """Every version of every column that began up to `snapshot_id`."""
+    return [Column(*row) for row in con.run(COLUMNS, table_id=table_id, snapshot_id=snapshot_id)]
+
+
+# LIKE only narrows down: a name may hold the same characters. `changes.changes_of` decides.
+# A creation or a renaming names the table, not its id.
+SNAPSHOTS = """
+SELECT s.snapshot_id, s.snapshot_time, coalesce(c.changes_made, ''), t.table_id IS NOT NULL
+FROM ducklake_snapshot AS s LEFT JOIN ducklake_snapshot_changes AS c USING (snapshot_id)
+LEFT JOIN ducklake_table AS t ON t.begin_snapshot = s.snapshot_id AND t.table_id = :table_id
+WHERE s.snapshot_id > 0 AND s.snapshot_id <= :snapshot_id
+  AND (c.changes_made LIKE '%:' || CAST(:table_id AS text) || '%' OR t.table_id IS NOT NULL)
+ORDER BY s.snapshot_id"""
+
+
+def snapshots(con: Connection, table_id: int, snapshot_id: int) -> list[Snapshot]:
+    """Snapshots up to `snapshot_id` that touched the table, oldest first.
+
+    Never snapshot 0: it only makes the schema `main`, and PyIceberg takes id 0 for "the newest".
+    """
+    rows = con.run(SNAPSHOTS, table_id=table_id, snapshot_id=snapshot_id)
+    return [
+        Snapshot(*row, changes_made)
+        for *row, changes_made, is_named in rows
+        if is_named or changes_of(changes_made, table_id)
+    ]
+
+
+NEXT_SNAPSHOTS = """
+SELECT DISTINCT n.snapshot_id, n.snapshot_time, coalesce(c.changes_made, '')
+FROM unnest(CAST(:snapshot_ids AS bigint[])) AS wanted(snapshot_id)
+CROSS JOIN LATERAL (
+  SELECT s.snapshot_id, s.snapshot_time FROM ducklake_snapshot AS s
+  WHERE s.snapshot_id >= wanted.snapshot_id AND s.snapshot_id <= :newest
+  ORDER BY s.snapshot_id LIMIT 1) AS n
+LEFT JOIN ducklake_snapshot_changes AS c ON c.snapshot_id = n.snapshot_id"""
+
+
+def next_snapshots(con: Connection, snapshot_ids: list[int], newest: int) -> list[Snapshot]:
+    """For each id the first snapshot from it on that is still there, up to `newest`."""
+    rows = con.run(NEXT_SNAPSHOTS, snapshot_ids=snapshot_ids, newest=newest)
+    return [Snapshot(*row) for row in rows]
+
+
+INLINED = """
+SELECT c.relname::text, i.table_name IS NULL, {schema_begin},
+  array_agg(a.attname::text ORDER BY a.attnum),
+  array_agg(a.atttypid = 'bytea'::regtype ORDER BY a.attnum)
+FROM pg_class AS c
+JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+LEFT JOIN ducklake_inlined_data_tables AS i ON i.table_name = c.relname AND i.table_id = :table_id
+WHERE c.relnamespace = current_schema()::regnamespace
+  AND (i.table_id IS NOT NULL OR c.relname = :delete_table)
+GROUP BY 1, 2, 3 ORDER BY 3, 1"""
+
+
+def inlined(con: Connection, lake: Lake, table: Table) -> Inlined:
+    """Which PostgreSQL tables hold inlined rows and deletes. Deletes are registered nowhere."""
+    sql = INLINED.format(schema_begin=fragment(lake, "schema_begin"))
+    delete_table = f"ducklake_inlined_delete_{table.table_id}"
+    rows = con.run(sql, table_id=table.table_id, delete_table=delete_table)
+    tables = tuple(
+        InlinedTable(
+            table_name=name,
+            schema_begin=begin or table.begin_snapshot,
+            system_columns=tuple(names[:3]),
+            user_columns=tuple(names[3:]),
+            binary_columns=frozenset(itertools.compress(names, are_bytea)),
+        )
+        for name, is_delete_table, begin, names, are_bytea in rows
+        if not is_delete_table
+    )
+    deletes = [tuple(row[3][:3]) for row in rows if row[1]]
+    return Inlined(tables, deletes[0] if deletes else ())
+
+
+# One row per thing that begins or ends, whatever its kind: (begin, end, kind, rows, bytes, hash).
+# A partial file begins, as the file it is now, with the newest snapshot whose rows it holds.
+DATA_EVENTS = """
+SELECT greatest(f.begin_snapshot, {data_partial_max}) AS begin_snapshot, f.end_snapshot,
+  'data' AS kind, f.record_count AS rows,
+  f.file_size_bytes AS bytes, hashtextextended(ROW(f.data_file_id, f.begin_snapshot, f.path,
+    f.path_is_relative, f.record_count, f.file_size_bytes, {data_partial_max})::text, 0) AS hash
+FROM ducklake_data_file AS f WHERE f.table_id = :table_id"""
+
+DELETE_EVENTS = """
+SELECT greatest(d.begin_snapshot, {delete_partial_max}), least(d.end_snapshot, f.end_snapshot),
+  'delete', d.delete_count,
+  d.file_size_bytes, hashtextextended(ROW(d.delete_file_id, d.data_file_id, d.begin_snapshot,
+    d.path, d.path_is_relative, d.delete_count, {delete_partial_max})::text, 0)
+FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE d.table_id = :table_id"""
+
+INLINED_DELETE_EVENTS = """
+SELECT d.{begin}, f.end_snapshot, 'delete', 1, 0,
+  hashtextextended(ROW(d.{file_id}, d.{position}, d.{begin})::text, 1)
+FROM {table} AS d JOIN ducklake_data_file AS f ON f.data_file_id = d.{file_id}"""
+
+INLINED_EVENTS = """
+SELECT r.{begin}, r.{end}, 'inlined', 1, 0,
+  hashtextextended(ROW({values})::text, {seed})
+FROM {table} AS r"""
+
+EVENTS = """
+WITH life AS ({lives})
+SELECT snapshot_id, kind, sign, count(*), sum(rows)::bigint, sum(bytes)::bigint, sum(hash::numeric)
+FROM (SELECT begin_snapshot AS snapshot_id, 1 AS sign, * FROM life
+      UNION ALL SELECT end_snapshot, -1, * FROM life WHERE end_snapshot IS NOT NULL) AS event
+WHERE snapshot_id <= :snapshot_id
+GROUP BY snapshot_id, kind, sign ORDER BY snapshot_id, kind, sign"""
+
+
+def events(
+    con: Connection, lake: Lake, table_id: int, inlined: Inlined, snapshot_id: int
+) -> list[Event]:
+    """The table's whole history up to `snapshot_id` as sums, in one aggregate query."""
+    fragments = {
+        name: fragment(lake, name) for name in ("data_partial_max", "delete_partial_max")
+    }
+    lives = [sql.format(**fragments) for sql in (DATA_EVENTS, DELETE_EVENTS)]
+    if inlined.delete_columns:
+        file_id, position, begin = map(identifier, inlined.delete_columns)
+        lives.append(
+            INLINED_DELETE_EVENTS.format(
+                table=inlined_delete_table(table_id), file_id=file_id, position=position, begin=begin
+            )
+        )
+    for seed, rows in enumerate(inlined.tables):
+        # end_snapshot comes later and must not change the hash of a row that was visible before.
+        kept = (*rows.system_columns[:2], *rows.user_columns)
+        lives.append(
+            INLINED_EVENTS.format(
+                table=identifier(rows.table_name),
+                begin=identifier(rows.system_columns[1]),
+                end=identifier(rows.system_columns[2]),
+                values=", ".join(f"r.{identifier(name)}" for name in kept),
+                seed=seed,
+            )
+        )
+    sql = EVENTS.format(lives="\nUNION ALL".join(lives))
+    return [
+        Event(*row[:6], hash=int(row[6]))
+        for row in con.run(sql, table_id=table_id, snapshot_id=snapshot_id)
+    ]
+
+
+ODD_FILES = """
+SELECT DISTINCT f.begin_snapshot, least(f.end_snapshot, {data_partial_max}), 'a merged or flushed '
+  'data file holds rows of later snapshots'
+FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND {data_partial_max} > f.begin_snapshot
+UNION
+SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot, {delete_partial_max}), 'a merged '
+  'delete file holds deletes of later snapshots'
+FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE d.table_id = :table_id AND {delete_partial_max} > d.begin_snapshot
+UNION
+SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot), 'deletion vectors are not served '
+  'yet: delete from the files once more with write_deletion_vectors off, or rewrite them'
+FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE d.table_id = :table_id AND d.format <> 'parquet'
+UNION
+SELECT f.begin_snapshot, f.end_snapshot, 'files added by ducklake_add_data_files are not served yet'
+FROM ducklake_data_file AS f WHERE f.table_id = :table_id AND {mapping_id} IS NOT NULL
+UNION
+SELECT f.begin_snapshot, f.end_snapshot, 'data files of the format ' || f.file_format
+FROM ducklake_data_file AS f WHERE f.table_id = :table_id AND lower(f.file_format) <> 'parquet'
+UNION
+SELECT f.begin_snapshot, f.end_snapshot, 'encrypted data files'
+FROM ducklake_data_file AS f WHERE f.table_id = :table_id AND f.encryption_key IS NOT NULL
+ORDER BY 1, 2, 3"""
+
+
+def odd_files(con: Connection, lake: Lake, table_id: int) -> list[OddFile]:
+    """The lives of files that make a snapshot impossible to serve as it was, and why."""
+    names = ("data_partial_max", "delete_partial_max", "mapping_id")
+    sql = ODD_FILES.format(**{name: fragment(lake, name) for name in names})
+    return [OddFile(*row) for row in con.run(sql, table_id=table_id)]
+
+
+# Also the files that ended at this very snapshot: a manifest lists them as DELETED.
+DATA_FILES_AT = """
+SELECT f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path, f.path_is_relative,
+  f.record_count, f.file_size_bytes
+FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND f.data_file_id BETWEEN :first_id AND :last_id
+  AND f.begin_snapshot <= :snapshot_id
+  AND (f.end_snapshot >= :snapshot_id OR f.end_snapshot IS NULL)
+ORDER BY f.data_file_id"""
+
+
+def data_files_at(
+    con: Connection, table_id: int, snapshot_id: int, first_id: int, last_id: int
+) -> list[DataFile]:
+    """Data files with an id in [first_id, last_id]: visible, or ended at `snapshot_id`."""
+    rows = con.run(
+        DATA_FILES_AT,
+        table_id=table_id,
+        snapshot_id=snapshot_id,
+        first_id=first_id,
+        last_id=last_id,
+    )
+    return [DataFile(*row) for row in rows]
+
+
+COLUMN_STATS = """
+SELECT s.data_file_id, s.column_id, s.column_size_bytes, s.value_count, s.null_count,
+  s.min_value, s.max_value, s.contains_nan
+FROM {stats_table} AS s
+WHERE s.table_id = :table_id AND s.data_file_id BETWEEN :first_id AND :last_id
+ORDER BY s.data_file_id, s.column_id"""
+
+
+def column_stats(
+    con: Connection, lake: Lake, table_id: int, first_id: int, last_id: int
+) -> list[ColumnStats]:
+    sql = COLUMN_STATS.format(stats_table=fragment(lake, "stats_table"))
+    return [
+        ColumnStats(*row)
+        for row in con.run(sql, table_id=table_id, first_id=first_id, last_id=last_id)
+    ]
+
+
+# A delete file often keeps end_snapshot NULL after its data file ended: only visible data counts.
+DELETE_FILES_AT = f"""
+SELECT d.delete_file_id, d.data_file_id, d.begin_snapshot, d.path, d.path_is_relative,
+  {{delete_partial_max}}
+FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE d.table_id = :table_id AND {VISIBLE.format("d")} AND {VISIBLE.format("f")}
+  AND (CAST(:data_file_id AS bigint) IS NULL OR d.data_file_id = :data_file_id)
+ORDER BY d.data_file_id, d.delete_file_id"""
+
+
+def delete_files_at(
+    con: Connection, lake: Lake, table_id: int, snapshot_id: int, data_file_id: int | None = None
+) -> list[DeleteFile]:
+    """Delete files of visible data files; there can be several for one data file."""
+    sql = DELETE_FILES_AT.format(delete_partial_max=fragment(lake, "delete_partial_max"))
+    rows = con.run(sql, table_id=table_id, snapshot_id=snapshot_id, data_file_id=data_file_id)
+    return [DeleteFile(*row) for row in rows]
+
+
+INLINED_DELETES_AT = f"""
+SELECT DISTINCT d.{{file_id}}, d.{{position}}, d.{{begin}}
+FROM {{table}} AS d JOIN ducklake_data_file AS f ON f.data_file_id = d.{{file_id}}
+WHERE d.{{begin}} <= :snapshot_id AND {VISIBLE.format("f")}
+  AND (CAST(:data_file_id AS bigint) IS NULL OR f.data_file_id = :data_file_id)
+ORDER BY 1, 2, 3"""
+
+
+def inlined_deletes_at(
+    con: Connection,
+    inlined: Inlined,
+    table_id: int,
+    snapshot_id: int,
+    data_file_id: int | None = None,
+) -> list[InlinedDelete]:
+    """Deletes of rows of visible data files that are kept in PostgreSQL."""
+    if not inlined.delete_columns:
+        return []
+    file_id, position, begin = map(identifier, inlined.delete_columns)
+    sql = INLINED_DELETES_AT.format(
+        table=inlined_delete_table(table_id), file_id=file_id, position=position, begin=begin
+    )
+    rows = con.run(sql, snapshot_id=snapshot_id, data_file_id=data_file_id)
+    return [InlinedDelete(*row) for row in rows]
+
+
+def inlined_delete_table(table_id: int) -> str:
+    return identifier(f"ducklake_inlined_delete_{table_id}")
+
+
+INLINED_ROWS_AT = """
+SELECT {values} FROM {table} AS r
+WHERE r.{begin} <= :snapshot_id AND (r.{end} > :snapshot_id OR r.{end} IS NULL)
+ORDER BY r.{row_id}, r.{begin}"""
+
+
+def inlined_rows_at(
+    con: Connection, rows: InlinedTable, names: Iterable[str], snapshot_id: int
+) -> list[list[Any]]:
+    """The rows that are visible, each column as text (str), or bytes where PostgreSQL has bytea.
+
+    As text because pg8000 cannot read PostgreSQL's time '24:00:00', and because DuckDB reads its
+    own literals better than anybody else.
+    """
+    row_id, begin, end = map(identifier, rows.system_columns)
+    values = ", ".join(
+        f"r.{identifier(name)}{'' if name in rows.binary_columns else '::text'}" for name in names
+    )
+    sql = INLINED_ROWS_AT.format(
+        values=values, table=identifier(rows.table_name), row_id=row_id, begin=begin, end=end
+    )
+    return list(con.run(sql, snapshot_id=snapshot_id))

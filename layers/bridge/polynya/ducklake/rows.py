@@ -1,0 +1,150 @@
+"""What DuckLake's metadata tables hold, one record per table, columns under their own names.
+
+The order of the fields is the order of the SELECT in `queries`, so that `Row(*row)` is the whole
+mapping. DuckLake specification, "Tables": https://ducklake.select/docs/stable/specification/tables
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """What one read transaction says about the lake as a whole: options, newest snapshot, layout."""
+
+    version: str
+    data_path: str
+    encrypted: bool
+    snapshot_id: int
+    layout: frozenset[str]
+    """`table.column` of the metadata tables whose columns differ between catalog versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    schema_id: int
+    schema_name: str
+    path: str
+    path_is_relative: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    table_id: int
+    table_uuid: str
+    begin_snapshot: int
+    """Of the table, not of its newest name: the smallest of all rows with this table_id."""
+    schema_id: int
+    table_name: str
+    path: str
+    path_is_relative: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    column_id: int
+    begin_snapshot: int
+    end_snapshot: int | None
+    column_name: str
+    column_type: str
+    initial_default: str | None
+    parent_column: int | None
+
+    def visible_at(self, snapshot_id: int) -> bool:
+        ended = self.end_snapshot is not None and self.end_snapshot <= snapshot_id
+        return self.begin_snapshot <= snapshot_id and not ended
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    snapshot_id: int
+    snapshot_time: datetime
+    changes_made: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Sums over the rows of one table that begin (`sign` 1) or end (-1) at one snapshot."""
+
+    snapshot_id: int
+    kind: str
+    """`data` (data files), `delete` (delete files, inlined deletes), `inlined` (inlined rows)."""
+    sign: int
+    files: int
+    rows: int
+    bytes: int
+    hash: int
+    """Sum of 64-bit hashes: the same for the same set of rows, in whatever order."""
+
+
+@dataclass(frozen=True, slots=True)
+class OddFile:
+    """Files that a snapshot in [begin_snapshot, end_snapshot) cannot show as they are."""
+
+    begin_snapshot: int
+    end_snapshot: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    data_file_id: int
+    begin_snapshot: int
+    end_snapshot: int | None
+    path: str
+    path_is_relative: bool
+    record_count: int
+    file_size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStats:
+    data_file_id: int
+    column_id: int
+    column_size_bytes: int | None
+    value_count: int | None
+    """Without NULLs, whatever DuckLake's documentation says (DuckLake counts num_values - nulls)."""
+    null_count: int | None
+    min_value: str | None
+    max_value: str | None
+    contains_nan: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFile:
+    delete_file_id: int
+    data_file_id: int
+    begin_snapshot: int
+    path: str
+    path_is_relative: bool
+    partial_max: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class InlinedDelete:
+    data_file_id: int
+    position: int
+    begin_snapshot: int
+
+
+@dataclass(frozen=True, slots=True)
+class InlinedTable:
+    """A PostgreSQL table of inlined rows, with the user's column names of its schema version."""
+
+    table_name: str
+    schema_begin: int
+    """The snapshot at which its schema version began."""
+    system_columns: tuple[str, str, str]
+    """row_id, begin_snapshot, end_snapshot; their names differ between catalog versions."""
+    user_columns: tuple[str, ...]
+    binary_columns: frozenset[str]
+    """Those that PostgreSQL holds as bytea: varchar, json (their UTF-8) and blob."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inlined:
+    """Where a table's inlined rows and inlined deletes are in PostgreSQL."""
+
+    tables: tuple[InlinedTable, ...]
+    delete_columns: tuple[str, ...]
+    """Of ducklake_inlined_delete_<table_id>: data file, position, begin; empty: no such table."""

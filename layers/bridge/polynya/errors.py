@@ -1,0 +1,99 @@
+"""What a client can be told went wrong.
+
+Each error knows the answer its client gets: on the REST side the specification's error type and
+status (`ErrorModel` of the Iceberg OpenAPI document), on the file side S3's error code. It is
+raised low and rendered once, in the functions.
+"""
+
+
+class PolynyaError(Exception):
+    """Base of every error that Polynya raises on purpose."""
+
+    status = 500
+    type = "InternalServerError"
+    code = "InternalError"
+    retry_after: int | None = None
+    """Seconds after which the same request may succeed, for the header `Retry-After`."""
+
+
+class BadRequest(PolynyaError):
+    """The request is malformed, or asks for what this catalog cannot be."""
+
+    status = 400
+    type = "BadRequestException"
+    code = "InvalidRequest"
+
+
+class Refused(BadRequest):
+    """A lake or a table that cannot be served exactly, with the reason and what to do about it."""
+
+
+class Forbidden(PolynyaError):
+    """A write: the catalog is read-only. Spark removes what it had uploaded only on 403."""
+
+    status = 403
+    type = "ForbiddenException"
+    code = "AccessDenied"
+
+
+class NoSuchWarehouse(PolynyaError):
+    """No lake is served under this name."""
+
+    status = 404
+    type = "NoSuchWarehouseException"
+
+
+class NoSuchNamespace(PolynyaError):
+    """No DuckLake schema has this name."""
+
+    status = 404
+    type = "NoSuchNamespaceException"
+
+
+class NoSuchTable(PolynyaError):
+    """No table has this name; also said when its namespace is missing, because Spark's metadata
+    tables (`t.snapshots`) are resolved by asking for a table in a namespace that is not there."""
+
+    status = 404
+    type = "NoSuchTableException"
+
+
+class NoSuchView(PolynyaError):
+    """No view has this name."""
+
+    status = 404
+    type = "NoSuchViewException"
+
+
+class NoSuchKey(PolynyaError):
+    """The key names no virtual file, or one that DuckLake's history no longer holds as named."""
+
+    status = 404
+    code = "NoSuchKey"
+
+
+class InvalidRange(PolynyaError):
+    """The Range header lies outside the file."""
+
+    status = 416
+    code = "InvalidRange"
+
+
+class PreconditionFailed(PolynyaError):
+    """If-Match names another version of the file."""
+
+    status = 412
+    code = "PreconditionFailed"
+
+
+class ServiceUnavailable(PolynyaError):
+    """PostgreSQL or S3 does not answer now; the same request may succeed later."""
+
+    status = 503
+    type = "SlowDownException"
+    code = "SlowDown"
+    retry_after = 2
+
+
+class Misconfigured(PolynyaError):
+    """What only the operator can mend: a missing setting, grant or catalog."""

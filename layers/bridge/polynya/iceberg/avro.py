@@ -1,0 +1,197 @@
+"""Manifest lists and manifests as Avro object container files, the same bytes every time.
+
+Field ids and names are the specification's (https://iceberg.apache.org/spec/#manifests); the files
+are of format version 2, which tables of version 3 may hold too. Codec `deflate`: the only one but
+`null` that every client reads.
+"""
+
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import fastavro
+
+from .manifest import ManifestContent, ManifestEntry, ManifestFile, Status
+from .types import TableSchema
+
+
+def _field(field_id: int, name: str, type_: Any, doc: str) -> dict[str, Any]:
+    return {"name": name, "type": type_, "doc": doc, "field-id": field_id}
+
+
+def _optional(field_id: int, name: str, type_: Any, doc: str) -> dict[str, Any]:
+    return _field(field_id, name, ["null", type_], doc) | {"default": None}
+
+
+def _map(field_id: int, name: str, key_id: int, value_id: int, value: str, doc: str) -> Any:
+    # Avro's own maps have string keys, so a map is an array of key/value records.
+    record = {
+        "type": "record",
+        "name": f"k{key_id}_v{value_id}",
+        "fields": [
+            {"name": "key", "type": "int", "field-id": key_id},
+            {"name": "value", "type": value, "field-id": value_id},
+        ],
+    }
+    array = {"type": "array", "items": record, "logicalType": "map"}
+    return _optional(field_id, name, array, doc)
+
+
+MANIFEST_FILE = {
+    "type": "record",
+    "name": "manifest_file",
+    "fields": [
+        _field(500, "manifest_path", "string", "Location URI with FS scheme"),
+        _field(501, "manifest_length", "long", "Total file size in bytes"),
+        _field(502, "partition_spec_id", "int", "Spec ID used to write"),
+        _field(517, "content", "int", "Contents of the manifest: 0=data, 1=deletes"),
+        _field(515, "sequence_number", "long", "Sequence number when the manifest was added"),
+        _field(516, "min_sequence_number", "long", "Lowest sequence number in the manifest"),
+        _field(503, "added_snapshot_id", "long", "Snapshot ID that added the manifest"),
+        _field(504, "added_files_count", "int", "Added entry count"),
+        _field(505, "existing_files_count", "int", "Existing entry count"),
+        _field(506, "deleted_files_count", "int", "Deleted entry count"),
+        _field(512, "added_rows_count", "long", "Added rows count"),
+        _field(513, "existing_rows_count", "long", "Existing rows count"),
+        _field(514, "deleted_rows_count", "long", "Deleted rows count"),
+    ],
+}
+
+PARTITION = {"type": "record", "name": "r102", "fields": []}
+"""The partition tuple of an unpartitioned table."""
+
+DATA_FILE = {
+    "type": "record",
+    "name": "r2",
+    "fields": [
+        _field(134, "content", "int", "Contents of the file: 0=data, 1=position deletes"),
+        _field(100, "file_path", "string", "Location URI with FS scheme"),
+        _field(101, "file_format", "string", "File format name: avro, orc, or parquet"),
+        _field(102, "partition", PARTITION, "Partition data tuple, schema based on the spec"),
+        _field(103, "record_count", "long", "Number of records in the file"),
+        _field(104, "file_size_in_bytes", "long", "Total file size in bytes"),
+        _map(108, "column_sizes", 117, 118, "long", "Map of column id to total size on disk"),
+        _map(109, "value_counts", 119, 120, "long", "Map of column id to count, with nulls, NaNs"),
+        _map(110, "null_value_counts", 121, 122, "long", "Map of column id to null value count"),
+        _map(137, "nan_value_counts", 138, 139, "long", "Map of column id to NaN value count"),
+        _map(125, "lower_bounds", 126, 127, "bytes", "Map of column id to lower bound"),
+        _map(128, "upper_bounds", 129, 130, "bytes", "Map of column id to upper bound"),
+        _optional(143, "referenced_data_file", "string", "Data file that all deletes are in"),
+    ],
+}
+
+MANIFEST_ENTRY = {
+    "type": "record",
+    "name": "manifest_entry",
+    "fields": [
+        _field(0, "status", "int", "0: existing, 1: added, 2: deleted"),
+        _optional(1, "snapshot_id", "long", "Snapshot that added, or deleted, the file"),
+        _optional(3, "sequence_number", "long", "Data sequence number of the file"),
+        _optional(4, "file_sequence_number", "long", "Sequence number when the file was added"),
+        _field(2, "data_file", DATA_FILE, "The file and its statistics"),
+    ],
+}
+
+MAPS = (
+    "column_sizes",
+    "value_counts",
+    "null_value_counts",
+    "nan_value_counts",
+    "lower_bounds",
+    "upper_bounds",
+)
+
+
+SUMMARY = "polynya.manifest-file"
+"""Key of a manifest's own summary among its metadata, so that a manifest list can be written from
+manifests that are kept, without decoding their entries."""
+
+
+def manifest_list_bytes(manifests: Iterable[ManifestFile], snapshot_id: int) -> bytes:
+    """The manifest list of one snapshot; its sequence number is its id.
+
+    Without "parent-snapshot-id", which nobody reads: it would change when the parent expires.
+    """
+    metadata = {
+        "snapshot-id": str(snapshot_id),
+        "sequence-number": str(snapshot_id),
+        "format-version": "2",
+    }
+    return _container(MANIFEST_FILE, map(asdict, manifests), metadata)
+
+
+def manifest_bytes(
+    entries: list[ManifestEntry], content: ManifestContent, schema: TableSchema, snapshot_id: int
+) -> bytes:
+    """A manifest of the unpartitioned spec 0 that the snapshot `snapshot_id` added."""
+    metadata = {
+        "schema": json.dumps(schema.json(), ensure_ascii=False, separators=(",", ":")),
+        "schema-id": str(schema.schema_id),
+        "partition-spec": "[]",
+        "partition-spec-id": "0",
+        "format-version": "2",
+        "content": content.name.lower(),
+        SUMMARY: json.dumps(_summary(entries, content, snapshot_id)),
+    }
+    return _container(MANIFEST_ENTRY, map(_entry, entries), metadata)
+
+
+def manifest_file(manifest_path: str, manifest: bytes) -> ManifestFile:
+    """What a manifest list says of a manifest that `manifest_bytes` made."""
+    summary = json.loads(fastavro.reader(io.BytesIO(manifest)).metadata[SUMMARY])
+    return ManifestFile(manifest_path=manifest_path, manifest_length=len(manifest), **summary)
+
+
+def _summary(
+    entries: list[ManifestEntry], content: ManifestContent, snapshot_id: int
+) -> dict[str, int]:
+    """The fields of ManifestFile that the entries tell."""
+    live = [entry.sequence_number for entry in entries if entry.status != Status.DELETED]
+    summary = {
+        "content": int(content),
+        "sequence_number": snapshot_id,
+        "min_sequence_number": min(live, default=snapshot_id),
+        "added_snapshot_id": snapshot_id,
+    }
+    for status in Status:
+        rows = [entry.data_file.record_count for entry in entries if entry.status == status]
+        summary[f"{status.name.lower()}_files_count"] = len(rows)
+        summary[f"{status.name.lower()}_rows_count"] = sum(rows)
+    return summary
+
+
+def _entry(entry: ManifestEntry) -> dict[str, Any]:
+    record = asdict(entry)
+    file = record["data_file"]
+    for name in MAPS:
+        # An empty array, not null: PyIceberg's inspect.entries() cannot read null.
+        file[name] = [{"key": key, "value": value} for key, value in sorted(file[name].items())]
+    file |= {"file_format": "PARQUET", "partition": {}}
+    return record
+
+
+def _container(
+    schema: dict[str, Any], records: Iterable[Mapping[str, Any]], metadata: dict[str, str]
+) -> bytes:
+    out = io.BytesIO()
+    fastavro.writer(
+        out,
+        _in_order(fastavro.parse_schema(schema)),
+        records,
+        codec="deflate",
+        metadata=metadata,
+        # fastavro's own marker is random: two instances would serve different bytes for one key.
+        sync_marker=hashlib.sha256(json.dumps(metadata).encode()).digest()[:16],
+    )
+    return out.getvalue()
+
+
+def _in_order(schema: Any) -> Any:
+    """The schema with sorted keys: parse_schema's order of "doc" and "field-id" changes with
+    PYTHONHASHSEED, and it is written into the file."""
+    if isinstance(schema, dict):
+        return {key: _in_order(schema[key]) for key in sorted(schema)}
+    return [_in_order(item) for item in schema] if isinstance(schema, list) else schema

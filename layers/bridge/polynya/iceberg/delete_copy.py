@@ -1,0 +1,44 @@
+"""A stored DuckLake delete file with Iceberg's field ids: the same bytes but ten.
+
+DuckLake writes the ids 2147483646 and 2147483645 (Iceberg's `_file` and `_pos`), Iceberg's position
+deletes want 2147483546 and 2147483545; Java refuses the file otherwise. As varints of Parquet's
+compact Thrift footer all four have five bytes, so that the copy has the stored file's exact size.
+"""
+
+FOOTER_TAIL = 8
+"""Bytes behind the footer: its length (little-endian) and the magic `PAR1`."""
+
+
+def _varint(number: int) -> bytes:
+    """Thrift compact protocol, i32: zigzag, then 7 bits to a byte, lowest first."""
+    zigzag = number << 1
+    groups = []
+    while zigzag > 127:
+        groups.append(zigzag & 127 | 128)
+        zigzag >>= 7
+    return bytes([*groups, zigzag])
+
+
+IDS = {
+    _varint(2147483646): _varint(2147483546),
+    _varint(2147483645): _varint(2147483545),
+}
+
+
+def delete_copy(stored: bytes, data_file: str) -> bytes | None:
+    """The copy for the data file at this location.
+
+    None where the file has not the known pattern, or its deletes name another location (a lake
+    that was moved): Iceberg matches the name byte for byte. The caller writes the file anew then.
+    """
+    length = int.from_bytes(stored[-FOOTER_TAIL:-4], "little")
+    start = len(stored) - FOOTER_TAIL - length
+    if stored[-4:] != b"PAR1" or start < 4:
+        return None
+    footer = stored[start:]
+    # The smallest and the largest file_path stand in the footer; every row holds the same one.
+    if footer.count(data_file.encode()) < 2 or any(footer.count(id_) != 1 for id_ in IDS):
+        return None
+    for ducklake, iceberg in IDS.items():
+        footer = footer.replace(ducklake, iceberg)
+    return stored[:start] + footer

@@ -1,0 +1,69 @@
+"""Manifest lists, manifests and their entries as records, in the specification's words.
+
+https://iceberg.apache.org/spec/#manifests
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+class ManifestContent(IntEnum):
+    DATA = 0
+    DELETES = 1
+
+
+class FileContent(IntEnum):
+    DATA = 0
+    POSITION_DELETES = 1
+
+
+class Status(IntEnum):
+    EXISTING = 0
+    ADDED = 1
+    DELETED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A data file or a position delete file; statistics by field id, absent where not certain."""
+
+    content: FileContent
+    file_path: str
+    record_count: int
+    file_size_in_bytes: int
+    column_sizes: Mapping[int, int] = field(default_factory=dict)
+    value_counts: Mapping[int, int] = field(default_factory=dict)
+    null_value_counts: Mapping[int, int] = field(default_factory=dict)
+    nan_value_counts: Mapping[int, int] = field(default_factory=dict)
+    lower_bounds: Mapping[int, bytes] = field(default_factory=dict)
+    upper_bounds: Mapping[int, bytes] = field(default_factory=dict)
+    referenced_data_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestEntry:
+    status: Status
+    snapshot_id: int
+    sequence_number: int
+    file_sequence_number: int
+    data_file: DataFile
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFile:
+    """What a manifest list says of one manifest."""
+
+    manifest_path: str
+    manifest_length: int
+    content: ManifestContent
+    sequence_number: int
+    min_sequence_number: int
+    added_snapshot_id: int
+    added_files_count: int = 0
+    existing_files_count: int = 0
+    deleted_files_count: int = 0
+    added_rows_count: int = 0
+    existing_rows_count: int = 0
+    deleted_rows_count: int = 0
+    partition_spec_id: int = 0

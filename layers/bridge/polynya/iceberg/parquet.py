@@ -1,0 +1,128 @@
+"""The small Parquet files that Iceberg needs: inlined rows and position deletes.
+
+Written and read with DuckDB in process: it alone reads its own literals and casts exactly as
+DuckLake does. One thread and fixed options, so that the same input gives the same bytes.
+DuckDB is imported when a file is made; the REST catalog's start does not pay for it.
+"""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .types import Field, List, Map, Struct, Type
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+FILE_PATH_ID = 2147483546
+POS_ID = 2147483545
+"""Reserved field ids of position delete files (specification, "Reserved Field IDs")."""
+
+CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "threads": 1,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows in text form, column by column, and the SQL that makes values of the schema of them."""
+
+    columns: Sequence[tuple[str, Sequence[str | bytes | None]]]
+    """DuckDB type (VARCHAR or BLOB) and values of c0, c1, …"""
+    select: Sequence[str]
+    """One SQL expression over c0, c1, … for each field."""
+
+
+def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
+    """A Parquet file of all rows, in order, with the fields' ids at every level."""
+    with _duckdb() as con, _scratch() as path:
+        selects = []
+        for number, part in enumerate(parts):
+            unnests = [f"unnest(?::{type_}[]) AS c{i}" for i, (type_, _) in enumerate(part.columns)]
+            con.execute(
+                f"CREATE TABLE part{number} AS SELECT {', '.join(unnests)}",
+                [list(values) for _, values in part.columns],
+            )
+            named = [
+                f"{sql} AS {quoted(field.name)}"
+                for sql, field in zip(part.select, fields, strict=True)
+            ]
+            selects.append(f"SELECT {', '.join(named)} FROM part{number}")
+        ids = ", ".join(f"{literal(field.name)}: {_ids(field)}" for field in fields)
+        _copy(con, " UNION ALL ".join(selects), ids, path)
+        return path.read_bytes()
+
+
+def position_deletes_bytes(data_file: str, positions: Sequence[int]) -> bytes:
+    """A position delete file: the rows of `data_file` that are deleted, ascending."""
+    with _duckdb() as con, _scratch() as path:
+        con.execute(
+            "CREATE TABLE deleted AS SELECT ?::VARCHAR AS file_path, unnest(?::BIGINT[]) AS pos",
+            [data_file, list(positions)],
+        )
+        ids = f"file_path: {FILE_PATH_ID}, pos: {POS_ID}"
+        _copy(con, "SELECT file_path, pos FROM deleted", ids, path)
+        return path.read_bytes()
+
+
+def positions(delete_file: bytes) -> list[int]:
+    """The positions in a delete file, DuckLake's or ours."""
+    with _duckdb() as con, _scratch() as path:
+        path.write_bytes(delete_file)
+        rows = con.execute("SELECT pos FROM read_parquet(?)", [str(path)]).fetchall()
+        return [row[0] for row in rows]
+
+
+def quoted(name: str) -> str:
+    """A name as a DuckDB identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text as a DuckDB string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _ids(field: Field) -> str:
+    return _type_ids(field.type, field.field_id)
+
+
+def _type_ids(type_: Type, field_id: int) -> str:
+    """FIELD_IDS of DuckDB's COPY: https://duckdb.org/docs/stable/sql/statements/copy"""
+    match type_:
+        case Struct(fields):
+            inner = [f"{literal(field.name)}: {_ids(field)}" for field in fields]
+        case List(element_id, element):
+            inner = [f"element: {_type_ids(element, element_id)}"]
+        case Map(key_id, key, value_id, value):
+            inner = [f"key: {_type_ids(key, key_id)}", f"value: {_type_ids(value, value_id)}"]
+        case _:
+            return str(field_id)
+    return "{" + ", ".join([f"__duckdb_field_id: {field_id}", *inner]) + "}"
+
+
+def _copy(con: "DuckDBPyConnection", select: str, ids: str, path: Path) -> None:
+    con.execute(
+        f"COPY ({select}) TO {literal(str(path))} "
+        f"(FORMAT parquet, COMPRESSION snappy, FIELD_IDS {{{ids}}})"
+    )
+
+
+@contextmanager
+def _duckdb() -> Iterator["DuckDBPyConnection"]:
+    import duckdb
+
+    with duckdb.connect(":memory:", config=CONFIG) as con:
+        con.execute("SET TimeZone = 'UTC'")
+        yield con
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="polynya-") as folder:
+        yield Path(folder) / "file.parquet"

@@ -1,0 +1,82 @@
+"""The table metadata document (specification, "Table Metadata" and Appendix C)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .types import TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    snapshot_id: int
+    """Also its sequence number."""
+    parent_snapshot_id: int | None
+    timestamp_ms: int
+    manifest_list: str
+    schema_id: int
+    summary: Mapping[str, str]
+    """With `operation`; every value is text, or DuckDB and Java refuse the document."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableMetadata:
+    format_version: int
+    table_uuid: str
+    location: str
+    last_updated_ms: int
+    last_column_id: int
+    schemas: list[TableSchema]
+    current_schema_id: int
+    properties: Mapping[str, str]
+    snapshots: list[Snapshot]
+    """Ascending; the last one is current."""
+    next_row_id: int
+
+    def json(self, refs_only: bool = False) -> dict[str, Any]:
+        """The document; with `refs_only` it names the current snapshot alone."""
+        newest = self.snapshots[-1:]
+        document = {
+            "format-version": self.format_version,
+            "table-uuid": self.table_uuid,
+            "location": self.location,
+            "last-sequence-number": max((s.snapshot_id for s in newest), default=0),
+            "last-updated-ms": self.last_updated_ms,
+            "last-column-id": self.last_column_id,
+            "current-schema-id": self.current_schema_id,
+            "schemas": [schema.json() for schema in self.schemas],
+            "default-spec-id": 0,
+            "partition-specs": [{"spec-id": 0, "fields": []}],
+            "last-partition-id": 999,
+            "default-sort-order-id": 0,
+            "sort-orders": [{"order-id": 0, "fields": []}],
+            "properties": dict(self.properties),
+            "snapshots": [_snapshot(s) for s in (newest if refs_only else self.snapshots)],
+            "snapshot-log": [
+                {"snapshot-id": s.snapshot_id, "timestamp-ms": s.timestamp_ms}
+                for s in (newest if refs_only else self.snapshots)
+            ],
+            "metadata-log": [],
+            "refs": {},
+        }
+        for snapshot in newest:
+            document["current-snapshot-id"] = snapshot.snapshot_id
+            document["refs"] = {"main": {"snapshot-id": snapshot.snapshot_id, "type": "branch"}}
+        if self.format_version >= 3:
+            document["next-row-id"] = self.next_row_id
+        return document
+
+
+def _snapshot(snapshot: Snapshot) -> dict[str, Any]:
+    json: dict[str, Any] = {
+        "snapshot-id": snapshot.snapshot_id,
+        "sequence-number": snapshot.snapshot_id,
+        "timestamp-ms": snapshot.timestamp_ms,
+        "manifest-list": snapshot.manifest_list,
+        "schema-id": snapshot.schema_id,
+        "summary": dict(snapshot.summary),
+    }
+    # Absent, never null: Java cannot parse a null parent.
+    if snapshot.parent_snapshot_id is not None:
+        json["parent-snapshot-id"] = snapshot.parent_snapshot_id
+    return json

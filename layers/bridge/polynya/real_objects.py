@@ -1,0 +1,67 @@
+"""Real objects in S3, and the AWS clients: made when first needed, for boto3 is slow to import."""
+
+from functools import cache
+from typing import Any
+
+from .config import Config
+from .errors import NoSuchKey, ServiceUnavailable
+from .store import BucketStore, CacheStore, Kept, Recent
+
+SECONDS_PER_DAY = 86_400
+
+
+@cache
+def client(service: str) -> Any:
+    """A boto3 client, one per service and process. Endpoints come from AWS_ENDPOINT_URL_<…>."""
+    import boto3
+
+    return boto3.client(service)
+
+
+def bucket_store(bucket: str) -> BucketStore:
+    return BucketStore(bucket, lambda: client("s3"))
+
+
+def cache_store(config: Config) -> CacheStore | None:
+    """The store of the settings; None without CACHE_TABLE."""
+    if not config.cache_table:
+        return None
+    return CacheStore(
+        table=config.cache_table,
+        bucket=config.cache_bucket,
+        ttl_seconds=config.cache_ttl_days * SECONDS_PER_DAY,
+        dynamodb=lambda: client("dynamodb"),
+        s3=lambda: client("s3"),
+    )
+
+
+def kept_files(config: Config) -> Kept:
+    """Where generated files are kept, by the delivery."""
+    if config.delivery == "materialize":
+        return Kept(bucket_store(config.virtual_bucket), Recent(), must_keep=True)
+    return Kept(cache_store(config), Recent())
+
+
+def read_object(location: str) -> bytes:
+    """The bytes of `s3://bucket/key`.
+
+    Raises:
+        NoSuchKey: there is no such object, or the location is not in S3.
+        ServiceUnavailable: S3 does not answer.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    scheme, _, rest = location.partition("://")
+    bucket, _, key = rest.partition("/")
+    if scheme not in {"s3", "s3a", "s3n"}:
+        raise NoSuchKey("the data is not in S3")
+    try:
+        body: bytes = client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+    except ClientError as error:
+        status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+        if status == 404:
+            raise NoSuchKey("a file that the catalog names is gone from S3") from None
+        raise ServiceUnavailable(f"S3 answered {status} for a stored delete file") from None
+    except BotoCoreError:
+        raise ServiceUnavailable("S3 does not answer") from None
+    return body

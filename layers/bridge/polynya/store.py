@@ -1,0 +1,200 @@
+"""Keeps the bytes of generated files by key. It knows keys and bytes, neither of the formats.
+
+`CacheStore` keeps them where AWS has room for them: DynamoDB for small ones, S3 for large ones.
+`BucketStore` keeps them as real objects in the bucket that clients read (delivery `materialize`).
+In both the first copy stays: a name never changes its bytes. A store that is broken or throttled
+costs speed, never an answer.
+"""
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from aws_lambda_powertools import Logger
+
+logger = Logger(child=True)
+
+ITEM_LIMIT = 350_000
+"""Bytes of a body in DynamoDB, whose items end at 400 KB with all names."""
+
+RECENT_BYTES = 64 * 1024 * 1024
+
+
+class Store(Protocol):
+    def get(self, key: str) -> bytes | None: ...
+
+    def put(self, key: str, body: bytes) -> bytes:
+        """Keep `body` unless the key is taken; what is kept under the key comes back."""
+
+
+class Recent:
+    """The bodies used last, in this process, up to 64 MiB."""
+
+    def __init__(self, limit: int = RECENT_BYTES) -> None:
+        self._bodies: OrderedDict[str, bytes] = OrderedDict()
+        self._limit = limit
+        self._size = 0
+
+    def get(self, key: str) -> bytes | None:
+        body = self._bodies.get(key)
+        if body is not None:
+            self._bodies.move_to_end(key)
+        return body
+
+    def put(self, key: str, body: bytes) -> bytes:
+        kept = self.get(key)
+        if kept is not None or len(body) > self._limit:
+            return kept or body
+        self._bodies[key] = body
+        self._size += len(body)
+        while self._size > self._limit:
+            self._size -= len(self._bodies.popitem(last=False)[1])
+        return body
+
+
+class CacheStore:
+    """DynamoDB for bodies up to 350 KB; S3 for larger ones, with an item that points there.
+
+    The table has the key `pk` (text) and the TTL attribute `ttl` (seconds since 1970). DynamoDB
+    deletes expired items within days and shows them until then, so `ttl` is compared here too.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        bucket: str,
+        ttl_seconds: int,
+        dynamodb: Callable[[], Any],
+        s3: Callable[[], Any],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`dynamodb` and `s3` give boto3 clients; they are called when one is first needed."""
+        self._table, self._bucket, self._ttl_seconds = table, bucket, ttl_seconds
+        self._dynamodb, self._s3, self._clock = dynamodb, s3, clock
+
+    def get(self, key: str) -> bytes | None:
+        response = self._dynamodb().get_item(TableName=self._table, Key={"pk": {"S": key}})
+        item = response.get("Item")
+        if item is None or int(item["ttl"]["N"]) <= self._clock():
+            return None
+        body = item["body"]["B"] if "body" in item else self._object(item["s3"]["S"])
+        if body is not None and _digest(body) != item["sha256"]["S"]:
+            logger.warning("a kept file does not match its checksum; it is made anew", key=key)
+            self._drop(key, item["sha256"]["S"])
+            return None
+        return body
+
+    def put(self, key: str, body: bytes) -> bytes:
+        place = {"body": {"B": body}} if len(body) <= ITEM_LIMIT else self._put_object(key, body)
+        if place is None:
+            return body
+        now = int(self._clock())
+        try:
+            self._dynamodb().put_item(
+                TableName=self._table,
+                Item={
+                    "pk": {"S": key},
+                    "sha256": {"S": _digest(body)},
+                    "ttl": {"N": str(now + self._ttl_seconds)},
+                    **place,
+                },
+                ConditionExpression="attribute_not_exists(pk) OR #ttl <= :now",
+                ExpressionAttributeNames={"#ttl": "ttl"},
+                ExpressionAttributeValues={":now": {"N": str(now)}},
+            )
+        except self._dynamodb().exceptions.ConditionalCheckFailedException:
+            return self.get(key) or body
+        return body
+
+    def _drop(self, key: str, sha256: str) -> None:
+        # Only the item that was found broken: another instance may have mended it meanwhile.
+        try:
+            self._dynamodb().delete_item(
+                TableName=self._table,
+                Key={"pk": {"S": key}},
+                ConditionExpression="sha256 = :sha256",
+                ExpressionAttributeValues={":sha256": {"S": sha256}},
+            )
+        except self._dynamodb().exceptions.ConditionalCheckFailedException:
+            pass
+
+    def _object(self, object_key: str) -> bytes | None:
+        try:
+            response = self._s3().get_object(Bucket=self._bucket, Key=object_key)
+        except self._s3().exceptions.NoSuchKey:
+            return None
+        body: bytes = response["Body"].read()
+        return body
+
+    def _put_object(self, key: str, body: bytes) -> dict[str, Any] | None:
+        if not self._bucket:
+            return None
+        # Under its own digest: two instances with different bytes do not overwrite each other.
+        object_key = f"{key}/{_digest(body)}"
+        self._s3().put_object(Bucket=self._bucket, Key=object_key, Body=body)
+        return {"s3": {"S": object_key}}
+
+
+class BucketStore:
+    """Real objects under the same keys, in a bucket that clients read."""
+
+    def __init__(self, bucket: str, s3: Callable[[], Any]) -> None:
+        self._bucket, self._s3 = bucket, s3
+
+    def get(self, key: str) -> bytes | None:
+        try:
+            response = self._s3().get_object(Bucket=self._bucket, Key=key)
+        except self._s3().exceptions.NoSuchKey:
+            return None
+        body: bytes = response["Body"].read()
+        return body
+
+    def put(self, key: str, body: bytes) -> bytes:
+        client = self._s3()
+        try:
+            client.put_object(Bucket=self._bucket, Key=key, Body=body, IfNoneMatch="*")
+        except client.exceptions.ClientError as error:
+            # 412: it is there. 409: another put of the same key was faster.
+            if _status(error) not in {409, 412}:
+                raise
+            return self.get(key) or body
+        return body
+
+
+class Kept:
+    """A store behind the bodies used last. Its failures are logged, and are no failures here."""
+
+    def __init__(self, store: Store | None, recent: Recent, must_keep: bool = False) -> None:
+        """`must_keep`: a put that fails is an error, for clients read the store itself."""
+        self._store, self._recent, self._must_keep = store, recent, must_keep
+
+    def get(self, key: str) -> bytes | None:
+        body = self._recent.get(key)
+        if body is None and self._store is not None:
+            try:
+                body = self._store.get(key)
+            except Exception:
+                logger.exception("the store cannot be read; the file is made anew", key=key)
+        return None if body is None else self._recent.put(key, body)
+
+    def put(self, key: str, body: bytes) -> bytes:
+        if self._store is not None:
+            try:
+                body = self._store.put(key, body)
+            except Exception:
+                if self._must_keep:
+                    raise
+                logger.exception("the store cannot be written; the file is not kept", key=key)
+        return self._recent.put(key, body)
+
+
+def _digest(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+def _status(error: Any) -> int:
+    status: int = error.response["ResponseMetadata"]["HTTPStatusCode"]
+    return status

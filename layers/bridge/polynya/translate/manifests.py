@@ -1,0 +1,91 @@
+"""Data files, inlined rows and deletes of a table as entries of Iceberg manifests.
+
+The sequence number of everything is the DuckLake snapshot it began at, so that a delete applies to
+exactly the data files that were there before it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+
+from ..ducklake.rows import ColumnStats, DataFile
+from ..iceberg import manifest
+from ..iceberg.manifest import FileContent, ManifestEntry, Status
+from ..iceberg.types import primitives
+from .bounds import Leaf, metrics
+from .schemas import Schemas
+
+FILE_PATH_ID = 2147483546
+"""Reserved field id of `file_path` in position delete files."""
+
+
+def data_entries(
+    files: Iterable[DataFile],
+    stats: Iterable[ColumnStats],
+    schemas: Schemas,
+    location: Callable[[DataFile], str],
+    snapshot_id: int,
+) -> list[ManifestEntry]:
+    """Entries of the data files that are visible at `snapshot_id` or ended at it."""
+    stats_of: dict[int, list[ColumnStats]] = defaultdict(list)
+    for column in stats:
+        stats_of[column.data_file_id].append(column)
+    shown = primitives(schemas.at(snapshot_id).fields)
+    entries = []
+    for file in files:
+        written = primitives(schemas.at(file.begin_snapshot).fields)
+        leaves = {i: Leaf(shown[i], written[i]) for i in shown.keys() & written.keys()}
+        data_file = manifest.DataFile(
+            content=FileContent.DATA,
+            file_path=location(file),
+            record_count=file.record_count,
+            file_size_in_bytes=file.file_size_bytes,
+            **asdict(metrics(stats_of[file.data_file_id], file.record_count, leaves)),
+        )
+        ended = file.end_snapshot == snapshot_id
+        status = Status.DELETED if ended else _status(file.begin_snapshot, snapshot_id)
+        entries.append(
+            ManifestEntry(
+                status=status,
+                snapshot_id=snapshot_id if ended else file.begin_snapshot,
+                sequence_number=file.begin_snapshot,
+                file_sequence_number=file.begin_snapshot,
+                data_file=data_file,
+            )
+        )
+    return entries
+
+
+def rows_entry(
+    location: str, record_count: int, size: int, changed_at: int, snapshot_id: int
+) -> ManifestEntry:
+    """The entry of the Parquet file that holds the inlined rows."""
+    file = manifest.DataFile(FileContent.DATA, location, record_count, size)
+    return _entry(file, changed_at, snapshot_id)
+
+
+def delete_entry(
+    location: str, data_file: str, positions: int, size: int, changed_at: int, snapshot_id: int
+) -> ManifestEntry:
+    """The entry of the position delete file of one data file."""
+    path = data_file.encode()
+    file = manifest.DataFile(
+        content=FileContent.POSITION_DELETES,
+        file_path=location,
+        record_count=positions,
+        file_size_in_bytes=size,
+        lower_bounds={FILE_PATH_ID: path},
+        upper_bounds={FILE_PATH_ID: path},
+        referenced_data_file=data_file,
+    )
+    return _entry(file, changed_at, snapshot_id)
+
+
+def _entry(file: manifest.DataFile, changed_at: int, snapshot_id: int) -> ManifestEntry:
+    return ManifestEntry(
+        _status(changed_at, snapshot_id), changed_at, changed_at, changed_at, file
+    )
+
+
+def _status(begin_snapshot: int, snapshot_id: int) -> Status:
+    return Status.ADDED if begin_snapshot == snapshot_id else Status.EXISTING

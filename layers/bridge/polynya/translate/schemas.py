@@ -1,0 +1,172 @@
+"""DuckLake's column rows as Iceberg schemas: nesting, field ids, defaults, hidden columns.
+
+The field id is the column id, at every level. DuckLake versions columns one by one; Iceberg's
+schemas are the distinct sets of columns that were visible together, in order of appearance.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from ..ducklake.rows import Column
+from ..iceberg.types import Field, List, Map, Primitive, Struct, TableSchema, Type
+from .defaults import default_json
+from .types import iceberg_type, may_become, no_twin
+
+NESTED = {"struct", "list", "map"}
+
+
+@dataclass(frozen=True, slots=True)
+class Schemas:
+    """All schemas of a table and the snapshot each of them began at."""
+
+    by_snapshot: tuple[tuple[int, TableSchema], ...]
+    """(first snapshot, schema), ascending; a schema that came back appears again, under its id."""
+    hidden: Mapping[str, str]
+    """Dotted names of hidden columns, in whichever schema, and why they are."""
+    last_column_id: int
+
+    def at(self, snapshot_id: int) -> TableSchema:
+        """The schema of the table as of a snapshot."""
+        return self.begin_at(snapshot_id)[1]
+
+    def begin_at(self, snapshot_id: int) -> tuple[int, TableSchema]:
+        """The schema as of a snapshot, and the snapshot at which it began."""
+        begun = [pair for pair in self.by_snapshot if pair[0] <= snapshot_id]
+        return begun[-1] if begun else self.by_snapshot[0]
+
+    def distinct(self) -> list[TableSchema]:
+        return list({schema.schema_id: schema for _, schema in self.by_snapshot}.values())
+
+    @property
+    def has_defaults(self) -> bool:
+        """Whether older files need a default for a column they lack: then format version 3."""
+        return any(_has_default(schema.fields) for schema in self.distinct())
+
+
+def schemas(
+    columns: list[Column],
+    table_begin: int,
+    snapshot_id: int,
+    hidden_types: frozenset[str] = frozenset(),
+) -> Schemas:
+    """Every schema of a table up to a snapshot, from all versions of its columns.
+
+    Args:
+        columns: in the order in which they stand in the table.
+        table_begin: the snapshot that made the table; columns born with it need no default.
+        hidden_types: DuckLake types that are hidden although Iceberg has them.
+    """
+    boundaries = {table_begin}
+    for column in columns:
+        boundaries |= {column.begin_snapshot, column.end_snapshot or 0}
+    born = {column.column_id: column.begin_snapshot for column in reversed(columns)}
+    ids: dict[tuple[Field, ...], int] = {}
+    by_snapshot: list[tuple[int, TableSchema]] = []
+    hidden: dict[str, str] = {}
+    for boundary in sorted(b for b in boundaries if table_begin <= b <= snapshot_id):
+        # A snapshot's schema hangs on what came before it only, so that it never changes.
+        known = [column for column in columns if column.begin_snapshot <= boundary]
+        visible = [column for column in known if column.visible_at(boundary)]
+        tree = _Tree(visible, _refusals(known, hidden_types), born, table_begin)
+        fields = tree.fields()
+        schema_id = ids.setdefault(fields, len(ids))
+        if not by_snapshot or by_snapshot[-1][1].schema_id != schema_id:
+            by_snapshot.append((boundary, TableSchema(schema_id, fields)))
+        hidden |= tree.hidden
+    return Schemas(
+        by_snapshot=tuple(by_snapshot),
+        hidden=hidden,
+        last_column_id=max((column.column_id for column in columns), default=0),
+    )
+
+
+def _refusals(columns: Iterable[Column], hidden_types: frozenset[str]) -> dict[int, str]:
+    """Why a column cannot be shown, by id: once is enough, the files of that time are there."""
+    versions: dict[int, list[Column]] = defaultdict(list)
+    for column in sorted(columns, key=lambda column: column.begin_snapshot):
+        versions[column.column_id].append(column)
+    reasons: dict[int, str] = {}
+    for column_id, history in versions.items():
+        names = [column.column_type for column in history if column.column_type not in NESTED]
+        for name in names:
+            if name in hidden_types:
+                reasons[column_id] = f"the setting HIDDEN_TYPES names {name}"
+            elif iceberg_type(name) is None:
+                reasons[column_id] = no_twin(name)
+        for before, after in pairwise(names):
+            old, new = iceberg_type(before), iceberg_type(after)
+            if old and new and not may_become(old, new):
+                reasons[column_id] = f"Iceberg cannot read {before} files as {after}"
+    return reasons
+
+
+class _Tree:
+    """The columns visible at one snapshot as nested fields, and what had to be hidden."""
+
+    def __init__(
+        self,
+        columns: Iterable[Column],
+        refusals: Mapping[int, str],
+        born: Mapping[int, int],
+        table_begin: int,
+    ) -> None:
+        self._children: dict[int | None, list[Column]] = defaultdict(list)
+        for column in columns:
+            self._children[column.parent_column].append(column)
+        self._refusals = refusals
+        self._born = born
+        self._table_begin = table_begin
+        self.hidden: dict[str, str] = {}
+
+    def fields(self, parent: int | None = None, prefix: str = "") -> tuple[Field, ...]:
+        fields = []
+        for column in self._children[parent]:
+            name = prefix + column.column_name
+            type_ = self._type(column, name)
+            if isinstance(type_, str):
+                self.hidden[name] = type_
+                continue
+            try:
+                default = self._default(column, type_)
+            except ValueError as error:
+                self.hidden[name] = f"its default {column.initial_default!r}: {error}"
+                continue
+            fields.append(Field(column.column_id, column.column_name, type_, default))
+        return tuple(fields)
+
+    def _type(self, column: Column, name: str) -> Type | str:
+        """The Iceberg type, or the reason why there is none."""
+        if reason := self._refusals.get(column.column_id):
+            return reason
+        if column.column_type not in NESTED:
+            return Primitive(iceberg_type(column.column_type) or "")
+        if column.column_type == "struct":
+            fields = self.fields(column.column_id, name + ".")
+            return Struct(fields) if fields else "none of its fields can be shown"
+        inner = []
+        for child in self._children[column.column_id]:
+            type_ = self._type(child, f"{name}.{child.column_name}")
+            if isinstance(type_, str):
+                return f"{child.column_name}: {type_}"
+            inner += [child.column_id, type_]
+        return List(*inner) if column.column_type == "list" else Map(*inner)
+
+    def _default(self, column: Column, type_: Type) -> Any:
+        # Files older than the column lack it. A column as old as its table is in every file.
+        added_later = self._born[column.column_id] > self._table_begin
+        if column.initial_default is None or not added_later:
+            return None
+        if not isinstance(type_, Primitive):
+            raise ValueError("defaults of nested columns are not served")
+        return default_json(type_.name, column.initial_default)
+
+
+def _has_default(fields: Iterable[Field]) -> bool:
+    return any(
+        field.initial_default is not None
+        or (isinstance(field.type, Struct) and _has_default(field.type.fields))
+        for field in fields
+    )

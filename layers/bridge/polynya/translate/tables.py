@@ -1,0 +1,158 @@
+"""One DuckLake table, with its history, as Iceberg table metadata."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+
+from ..ducklake.changes import changes_of
+from ..ducklake.history import State, TableHistory, Totals, states, unservable
+from ..ducklake.rows import Snapshot
+from ..errors import Refused
+from ..iceberg import table_metadata
+from ..iceberg.table_metadata import TableMetadata
+from .schemas import Schemas
+from .values import EPOCH
+
+VERSIONS = {"0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4", "1.0", "1.1-dev1"}
+
+ADDING = {"inserted_into_table", "inlined_insert"}
+DELETING = {"deleted_from_table", "inlined_delete"}
+OPERATIONS = {
+    (True, False): "append",
+    (False, True): "delete",
+    (True, True): "overwrite",
+    (False, False): "replace",  # a schema change, a flush, a merge: the same rows
+}
+
+ONE_MILLISECOND = timedelta(milliseconds=1)
+
+
+def check_lake(version: str, encrypted: bool) -> None:
+    """Refuse a lake that cannot be served at all.
+
+    Raises:
+        Refused: with what it is and what to do.
+    """
+    if encrypted:
+        raise Refused(
+            "this DuckLake is encrypted: Iceberg clients have no way to its keys; copy the data "
+            "into a lake without ENCRYPTED to serve it"
+        )
+    if version not in VERSIONS:
+        raise Refused(
+            f"DuckLake catalog version {version!r} is not served (these are: "
+            f"{', '.join(sorted(VERSIONS))}); attach the lake once with AUTOMATIC_MIGRATION TRUE "
+            "in a newer DuckDB, or update Polynya"
+        )
+
+
+def check_table(history: TableHistory, schemas: Schemas) -> None:
+    """Refuse a table whose newest state cannot be served exactly.
+
+    Raises:
+        Refused: with the reason.
+    """
+    name = f"{history.schema.schema_name}.{history.table.table_name}"
+    if reason := unservable(history.odd_files, history.snapshot_id):
+        raise Refused(f"the table {name} is not served: {reason}")
+    if not schemas.at(history.snapshot_id).fields:
+        reasons = "; ".join(f"{column}: {reason}" for column, reason in schemas.hidden.items())
+        raise Refused(f"the table {name} is not served: no column can be shown ({reasons})")
+
+
+def listed_snapshots(history: TableHistory) -> list[Snapshot]:
+    """The snapshots of the table that can be served exactly, oldest first."""
+    return [
+        snapshot
+        for snapshot in history.snapshots
+        if unservable(history.odd_files, snapshot.snapshot_id) is None
+    ]
+
+
+def metadata(
+    history: TableHistory,
+    schemas: Schemas,
+    location: str,
+    manifest_list: Callable[[int, State], str],
+    snapshot_limit: int,
+    now_ms: int,
+) -> TableMetadata:
+    """The table metadata document of `history`.
+
+    Args:
+        manifest_list: the location of the manifest list of a snapshot with a given state.
+        snapshot_limit: how many snapshots are listed, newest first.
+        now_ms: no snapshot is younger: DuckDB resolves "latest" as "as of now" and would miss it.
+    """
+    servable = listed_snapshots(history)
+    times = _times(servable, now_ms)
+    ids = [snapshot.snapshot_id for snapshot in servable]
+    parents = dict(zip(ids[1:], ids, strict=False))
+    state_of = dict(states(history.events, ids[-snapshot_limit:]))
+    snapshots = []
+    for snapshot, timestamp_ms in list(zip(servable, times, strict=True))[-snapshot_limit:]:
+        snapshot_id = snapshot.snapshot_id
+        state = state_of[snapshot_id]
+        snapshots.append(
+            table_metadata.Snapshot(
+                snapshot_id=snapshot_id,
+                parent_snapshot_id=parents.get(snapshot_id),
+                timestamp_ms=timestamp_ms,
+                manifest_list=manifest_list(snapshot_id, state),
+                schema_id=schemas.at(snapshot_id).schema_id,
+                summary=_summary(snapshot, history.table.table_id, state),
+            )
+        )
+    return TableMetadata(
+        format_version=3 if schemas.has_defaults else 2,
+        table_uuid=history.table.table_uuid,
+        location=location,
+        last_updated_ms=times[-1] if times else 0,
+        last_column_id=schemas.last_column_id,
+        schemas=schemas.distinct(),
+        current_schema_id=schemas.at(history.snapshot_id).schema_id,
+        properties=_properties(schemas),
+        snapshots=snapshots,
+        next_row_id=sum(event.rows for event in history.events if event.sign > 0),
+    )
+
+
+def _times(snapshots: list[Snapshot], now_ms: int) -> list[int]:
+    """Milliseconds since 1970, never decreasing (commits may overtake each other), never ahead."""
+    times: list[int] = []
+    for snapshot in snapshots:
+        time = min((snapshot.snapshot_time - EPOCH) // ONE_MILLISECOND, now_ms)
+        times.append(max([time, *times[-1:]]))
+    return times
+
+
+def _summary(snapshot: Snapshot, table_id: int, state: State) -> dict[str, str]:
+    """What the snapshot did, as DuckLake recorded it, and what the table holds after it.
+
+    Rows are Iceberg's: those of the files, deleted ones included.
+    """
+    changes = changes_of(snapshot.changes_made, table_id)
+    data, inlined = state["data"], state["inlined"]
+    numbers = {
+        "total-data-files": data.files + (inlined.rows > 0),
+        "total-records": data.rows + inlined.rows,
+        "total-files-size": data.bytes,
+        "added-data-files": _files(data, snapshot.snapshot_id, added=True),
+        "deleted-data-files": _files(data, snapshot.snapshot_id, added=False),
+    }
+    operation = OPERATIONS[bool(changes & ADDING), bool(changes & DELETING)]
+    return {"operation": operation, **{key: str(number) for key, number in numbers.items()}}
+
+
+def _files(totals: Totals, snapshot_id: int, *, added: bool) -> int:
+    event = totals.added if added else totals.removed
+    return event.files if event and totals.changed_at == snapshot_id else 0
+
+
+def _properties(schemas: Schemas) -> dict[str, str]:
+    if not schemas.hidden:
+        return {}
+    return {
+        "polynya.hidden-columns": json.dumps(list(schemas.hidden), ensure_ascii=False),
+        "polynya.hidden-columns-reason": json.dumps(schemas.hidden, ensure_ascii=False),
+    }

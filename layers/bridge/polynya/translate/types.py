@@ -1,0 +1,68 @@
+"""DuckLake column types as Iceberg types.
+
+A type that Iceberg lacks is widened where every value survives unchanged in the Parquet file that
+already exists (int8 -> int). The rest have no twin here and their columns are hidden: a wrong type
+would not fail, it would read wrong rows. `docs/exactness.md` is the list for users.
+"""
+
+import re
+
+PRIMITIVES = {
+    "boolean": "boolean",
+    "int8": "int",
+    "int16": "int",
+    "int32": "int",
+    "uint8": "int",
+    "uint16": "int",
+    "uint32": "long",
+    "int64": "long",
+    "float32": "float",
+    "float64": "double",
+    "varchar": "string",
+    "json": "string",
+    "blob": "binary",
+    "date": "date",
+    "time": "time",
+    "timestamp": "timestamp",
+    "timestamp_s": "timestamp",
+    "timestamp_ms": "timestamp",
+    "timestamptz": "timestamptz",
+    "uuid": "uuid",
+}
+
+NO_TWIN = {
+    "uint64": "values from 2^63 up do not fit Iceberg's long",
+    "int128": "DuckLake stores it as a rounded double",
+    "uint128": "DuckLake stores it as a rounded double",
+    "timetz": "DuckLake drops the offset in files and keeps it in inlined rows",
+    "timestamp_ns": "nanoseconds need format version 3, which not every client reads",
+    "interval": "Iceberg has no interval",
+    "geometry": "geometry needs format version 3, which not every client reads",
+    "variant": "variant needs format version 3, which not every client reads",
+}
+
+DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
+
+# Specification, "Schema Evolution": the promotions of format version 2. Decimals below.
+PROMOTIONS = {("int", "long"), ("float", "double")}
+
+
+def iceberg_type(column_type: str) -> str | None:
+    """The name of the Iceberg primitive that is the twin of a DuckLake `column_type`, or None."""
+    if match := DECIMAL.fullmatch(column_type):
+        precision, scale = match.groups()
+        return f"decimal({precision}, {scale})"
+    return PRIMITIVES.get(column_type)
+
+
+def no_twin(column_type: str) -> str:
+    """Why a DuckLake type has no twin, for the user."""
+    return NO_TWIN.get(column_type, f"the DuckLake type {column_type} is not known to Polynya")
+
+
+def may_become(before: str, after: str) -> bool:
+    """Whether Iceberg reads files written as `before` when the column is `after` now."""
+    if before == after or (before, after) in PROMOTIONS:
+        return True
+    old, new = DECIMAL.fullmatch(before), DECIMAL.fullmatch(after)
+    return bool(old and new and old[2] == new[2] and int(old[1]) <= int(new[1]))

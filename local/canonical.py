@@ -1,0 +1,216 @@
+"""Rows as text that does not depend on who read them, so that two readers can be compared.
+
+A client may say `int` where DuckLake says `TINYINT`, or hand a UUID over as 16 bytes. Each value
+is cast to DuckLake's own type and written as text inside DuckDB: no value passes through a Python
+`datetime`, whose range is too small for dates before Christ and for infinity.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from duckdb import DuckDBPyConnection
+from duckdb.sqltypes import DuckDBPyType
+
+from .duckdb_connection import connect, identifier, literal
+
+FLOATS = {"FLOAT", "DOUBLE"}
+QUOTED = {"VARCHAR", "BLOB"}
+ZONED = "WITH TIME ZONE"
+# Types that no Iceberg type equals; on both sides the value is compared as this.
+COMPARED_AS = {
+    "HUGEINT": "CAST({0} AS DOUBLE)",  # DuckLake itself writes DOUBLE into Parquet
+    "UHUGEINT": "CAST({0} AS DOUBLE)",
+    "TIME WITH TIME ZONE": "CAST({0} AT TIME ZONE 'UTC' AS TIME)",  # Parquet keeps no offset
+    "GEOMETRY": "ST_AsWKB({0})",
+    "JSON": "CAST({0} AS VARCHAR)",
+    "VARIANT": "CAST({0} AS VARCHAR)",
+}
+COMPARED_TYPE = {
+    "HUGEINT": "DOUBLE",
+    "UHUGEINT": "DOUBLE",
+    "TIME WITH TIME ZONE": "TIME",
+    "GEOMETRY": "BLOB",
+    "JSON": "VARCHAR",
+    "VARIANT": "VARCHAR",
+}
+EXAMPLES = 5
+
+Columns = dict[str, DuckDBPyType]
+Row = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Canonical:
+    columns: tuple[str, ...]
+    rows: Counter[Row]  # a multiset: how often each row occurs
+
+
+def columns_of(con: DuckDBPyConnection, source: str) -> Columns:
+    """The names and types of a FROM clause."""
+    relation = con.sql(f"SELECT * FROM {source}")  # noqa: S608
+    return dict(zip(relation.columns, relation.types, strict=True))
+
+
+def canonical(
+    con: DuckDBPyConnection, source: str, native: Columns, hidden: Collection[str] = ()
+) -> Canonical:
+    """Read `source` with every value as text in its `native` type, without `hidden` columns."""
+    given = columns_of(con, source)
+    expected = [name for name in native if name not in hidden]
+    if missing_or_surplus(expected, given, hidden):
+        return Canonical(tuple(sorted(name for name in given if name not in hidden)), Counter())
+    texts = [
+        text(identifier(name), native[name], given[name], (name,), hidden) for name in expected
+    ]
+    query = f"SELECT {', '.join(texts)} FROM {source}"  # noqa: S608
+    return Canonical(tuple(expected), Counter(con.execute(query).fetchall()))
+
+
+def from_arrow(table: pa.Table, native: Columns, hidden: Collection[str] = ()) -> Canonical:
+    """What a client read, as `canonical` rows."""
+    with connect() as con:
+        con.register("client", table)
+        return canonical(con, "client", native, hidden)
+
+
+def missing_or_surplus(
+    expected: Collection[str], given: Collection[str], hidden: Collection[str] = ()
+) -> set[str]:
+    return set(expected) ^ {name for name in given if name not in hidden}
+
+
+def text(
+    value: str,
+    native: DuckDBPyType,
+    given: DuckDBPyType,
+    path: tuple[str, ...],
+    hidden: Collection[str] = (),
+) -> str:
+    """SQL for `value` as text; `path` is its dotted name, as Iceberg spells it."""
+    if native.id == given.id and native.id in NESTED:
+        return NESTED[native.id](value, native, given, path, hidden)
+    return _scalar(value, str(native), str(given))
+
+
+def _scalar(value: str, native: str, given: str) -> str:
+    if native in COMPARED_AS:
+        if native == given:
+            value, given = COMPARED_AS[native].format(value), COMPARED_TYPE[native]
+        native = COMPARED_TYPE[native]
+    if native == given:
+        return _written(value, native)
+    as_it_is = f"{literal(given + ' ')} || CAST({value} AS VARCHAR)"
+    if native.startswith("TIMESTAMP") and (ZONED in native) != (ZONED in given):
+        return as_it_is  # a moment is no wall clock, even where both read the same in UTC
+    # A cast that rounds or overflows would make unlike values alike: such a value stays itself.
+    cast = f"TRY_CAST({value} AS {native})"
+    same = f"TRY_CAST({cast} AS {given}) IS NOT DISTINCT FROM {value}"
+    return f"CASE WHEN {same} THEN {_written(cast, native)} ELSE {as_it_is} END"
+
+
+def _written(value: str, native: str) -> str:
+    words = f"CAST({value} AS VARCHAR)"
+    if native in FLOATS:
+        return f"CASE WHEN isnan({value}) THEN 'nan' ELSE {words} END"  # DuckDB also has `-nan`
+    if native in QUOTED:
+        return f"CAST(to_json({words}) AS VARCHAR)"  # 'NULL' is no NULL, and a NUL byte is seen
+    return words
+
+
+def _struct(value, native, given, path, hidden) -> str:
+    fields = dict(given.children)
+    parts = []
+    for name, type in native.children:
+        if ".".join((*path, name)) in hidden:
+            continue
+        key = literal(name + ": ")
+        if name not in fields:
+            parts.append(f"{key} || 'no such field'")
+            continue
+        field = f"struct_extract({value}, {literal(name)})"
+        words = text(field, type, fields[name], (*path, name), hidden)
+        parts.append(f"{key} || coalesce({words}, 'NULL')")
+    parts += [
+        literal(f"surplus field {name}")
+        for name in fields.keys() - dict(native.children)
+        if ".".join((*path, name)) not in hidden
+    ]
+    body = f"concat_ws(', ', {', '.join(parts)})" if parts else "''"
+    return _unless_null(value, f"'{{' || {body} || '}}'")
+
+
+def _list(value, native, given, path, hidden) -> str:
+    element = _parameter(path)
+    words = text(element, native.children[0][1], given.children[0][1], (*path, "element"), hidden)
+    texts = f"list_transform({value}, lambda {element}: coalesce({words}, 'NULL'))"
+    return _unless_null(value, f"'[' || array_to_string({texts}, ', ') || ']'")
+
+
+def _map(value, native, given, path, hidden) -> str:
+    entry = _parameter(path)
+    kinds = zip(native.children, given.children, strict=True)
+    key, item = (
+        text(f"{entry}.{part}", mine[1], theirs[1], (*path, part), hidden)
+        for part, (mine, theirs) in zip(("key", "value"), kinds, strict=True)
+    )
+    pair = f"{key} || '=' || coalesce({item}, 'NULL')"
+    texts = f"list_transform(map_entries({value}), lambda {entry}: {pair})"
+    return _unless_null(value, f"'{{' || array_to_string(list_sort({texts}), ', ') || '}}'")
+
+
+NESTED = {"struct": _struct, "list": _list, "map": _map}
+
+
+def _parameter(path: tuple[str, ...]) -> str:
+    return f"e{len(path)}"  # one name per depth: lambdas stand inside each other
+
+
+def _unless_null(value: str, words: str) -> str:
+    return f"CASE WHEN {value} IS NOT NULL THEN {words} END"
+
+
+def difference(native: Canonical, client: Canonical) -> list[str]:
+    """What a person should know to find the mistake; empty when the rows are the same."""
+    if set(native.columns) != set(client.columns):
+        lost = sorted(set(native.columns) - set(client.columns))
+        more = sorted(set(client.columns) - set(native.columns))
+        return [f"columns missing: {lost}, surplus: {more}"]
+    missing, surplus = native.rows - client.rows, client.rows - native.rows
+    if not missing and not surplus:
+        return []
+    report = [f"{missing.total()} rows missing, {surplus.total()} rows surplus"]
+    report += _examples(native.columns, missing, surplus)
+    return report
+
+
+def _examples(columns: tuple[str, ...], missing: Counter, surplus: Counter) -> Iterator[str]:
+    unpaired = list(surplus)
+    for row in list(missing)[:EXAMPLES]:
+        twin = max(unpaired, key=lambda other: _alike(row, other), default=None)
+        if twin is None or 2 * _alike(row, twin) < len(columns):
+            yield f"missing {missing[row]}x: {_shown(columns, row)}"
+            continue
+        unpaired.remove(twin)
+        changes = [
+            f"{name} is {_cut(theirs)}, not {_cut(mine)}"
+            for name, mine, theirs in zip(columns, row, twin, strict=True)
+            if mine != theirs
+        ]
+        yield f"{'; '.join(changes)} in {_shown(columns, row)}"
+    for row in unpaired[:EXAMPLES]:
+        yield f"surplus {surplus[row]}x: {_shown(columns, row)}"
+
+
+def _alike(row: Row, other: Row) -> int:
+    return sum(mine == theirs for mine, theirs in zip(row, other, strict=True))
+
+
+def _shown(columns: tuple[str, ...], row: Row) -> str:
+    return _cut(", ".join(f"{n}={_cut(v)}" for n, v in zip(columns, row, strict=True)), 300)
+
+
+def _cut(value: str | None, length: int = 80) -> str:
+    words = "NULL" if value is None else value
+    return words if len(words) <= length else f"{words[:length]}… ({len(words)} characters)"

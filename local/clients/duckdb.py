@@ -1,0 +1,102 @@
+"""DuckDB's iceberg extension, always in a process of its own: it can abort, and we must not."""
+
+import multiprocessing
+from multiprocessing.connection import Connection
+
+import pyarrow as pa
+
+from ..duckdb_connection import ICEBERG, connect, identifier, literal
+
+NAME = "DuckDB"
+SECONDS = 120  # longer than any query here
+
+
+class DuckDB:
+    name = NAME
+
+    def __init__(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
+        self._where = (catalog_uri, warehouse, s3_endpoint)
+        self._start()
+
+    def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+        source = f"ice.{identifier(namespace)}.{identifier(table)}"
+        if snapshot_id is not None:
+            source += f" AT (VERSION => {int(snapshot_id)})"
+        return self.query(f"SELECT * FROM {source}")  # noqa: S608
+
+    def query(self, sql: str) -> pa.Table:
+        """Run any SQL; the catalog is attached as `ice`."""
+        try:
+            self._pipe.send(sql)
+            if not self._pipe.poll(SECONDS):
+                raise TimeoutError(f"DuckDB gave no answer within {SECONDS} s to: {sql}")
+            kind, answer = self._pipe.recv()
+        except (EOFError, OSError, TimeoutError) as error:
+            reason = error if isinstance(error, TimeoutError) else self._cause_of_death()
+            self.restart()
+            raise RuntimeError(f"{reason}: {sql}") from error
+        if kind == "error":
+            raise RuntimeError(answer)
+        return pa.ipc.open_stream(answer).read_all()
+
+    def restart(self) -> None:
+        """Start afresh: DuckDB keeps metadata files by their path for as long as it lives."""
+        self.close()
+        self._start()
+
+    def close(self) -> None:
+        self._pipe.close()  # the child ends when nobody can ask it any more
+        self._process.join(5)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        self._process.close()
+
+    def _start(self) -> None:
+        # `spawn`: a child that shares nothing with us, above all no DuckDB and no threads.
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=answer, args=(theirs, *self._where), daemon=True)
+        self._process.start()
+        theirs.close()  # else the end of the child would not be seen
+
+    def _cause_of_death(self) -> str:
+        self._process.join(5)
+        return f"DuckDB's process ended with {self._process.exitcode} during"
+
+
+def answer(pipe: Connection, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
+    """The child: SQL comes in; an Arrow stream or an error goes out."""
+    con = None
+    while True:
+        try:
+            sql = pipe.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        try:
+            con = con or attached(catalog_uri, warehouse, s3_endpoint)
+            pipe.send(("rows", stream(con.execute(sql).to_arrow_table())))
+        except Exception as error:
+            pipe.send(("error", f"{type(error).__name__}: {error}"))
+
+
+def attached(catalog_uri: str, warehouse: str, s3_endpoint: str):
+    con = connect(ICEBERG, s3_endpoint)
+    con.execute("SET arrow_lossless_conversion = true")
+    # Without DEFAULT_SCHEMA DuckDB does not see a namespace of this name, DuckLake's default.
+    con.execute(
+        f"ATTACH {literal(warehouse)} AS ice (TYPE iceberg, ENDPOINT {literal(catalog_uri)}, "
+        "AUTHORIZATION_TYPE 'none', ACCESS_DELEGATION_MODE 'none', DEFAULT_SCHEMA 'main')"
+    )
+    return con
+
+
+def stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def open(catalog_uri: str, warehouse: str, s3_endpoint: str) -> DuckDB:
+    return DuckDB(catalog_uri, warehouse, s3_endpoint)

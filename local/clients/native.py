@@ -1,0 +1,107 @@
+"""DuckLake as DuckDB itself reads it: what every Iceberg client must equal."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ..canonical import Canonical, canonical, columns_of
+from ..duckdb_connection import LAKE, connect, identifier
+from ..lakes import Lake, attach
+
+NAME = "DuckLake"
+CATALOG = identifier("__ducklake_metadata_lake")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    table_id: int
+    namespace: str
+    name: str
+
+
+class Native:
+    name = NAME
+
+    def __init__(self, lake: Lake, s3_endpoint: str) -> None:
+        self._con = connect(LAKE, s3_endpoint)
+        attach(self._con, lake)
+        self._catalog = f"{CATALOG}.{identifier(lake.metadata_schema)}"
+
+    def tables(self, snapshot_id: int | None = None) -> list[Table]:
+        """The tables that are visible now, or were at `snapshot_id`."""
+        visible = _visible_at("t", snapshot_id), _visible_at("s", snapshot_id)
+        rows = self._con.execute(f"""
+            SELECT t.table_id, s.schema_name, t.table_name
+            FROM {self._catalog}.ducklake_table AS t
+            JOIN {self._catalog}.ducklake_schema AS s USING (schema_id)
+            WHERE {" AND ".join(visible)}
+            ORDER BY 1""").fetchall()  # noqa: S608
+        return [Table(*row) for row in rows]
+
+    def snapshots(self) -> dict[int, str]:
+        """Every snapshot of the lake, and what it changed, in DuckLake's words."""
+        return dict(
+            self._con.execute(f"""
+                SELECT snapshot_id, coalesce(changes_made, '')
+                FROM {self._catalog}.ducklake_snapshot
+                LEFT JOIN {self._catalog}.ducklake_snapshot_changes USING (snapshot_id)
+                ORDER BY 1""").fetchall()  # noqa: S608
+        )
+
+    def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+        source = self._source(namespace, table, snapshot_id)
+        return self._con.execute(f"SELECT * FROM {source}").to_arrow_table()  # noqa: S608
+
+    def canonical(
+        self,
+        namespace: str,
+        table: str,
+        snapshot_id: int | None = None,
+        hidden: Collection[str] = (),
+    ) -> Canonical:
+        """`rows` as text, without a detour through Arrow, which lacks some of DuckLake's types."""
+        source = self._source(namespace, table, snapshot_id)
+        return canonical(self._con, source, columns_of(self._con, source), hidden)
+
+    def is_partial(self, table_id: int, snapshot_id: int) -> bool:
+        """Whether stored files mix rows of `snapshot_id` with those of later snapshots."""
+        files = " UNION ALL ".join(
+            f"SELECT 1 FROM {self._catalog}.{name} AS f WHERE f.table_id = {int(table_id)} "  # noqa: S608
+            f"AND {_visible_at('f', snapshot_id)} AND f.partial_max > {int(snapshot_id)}"
+            for name in ("ducklake_data_file", "ducklake_delete_file")
+        )
+        return bool(self._con.execute(files).fetchall())
+
+    def columns(self, namespace: str, table: str, snapshot_id: int | None = None):
+        return columns_of(self._con, self._source(namespace, table, snapshot_id))
+
+    def close(self) -> None:
+        self._con.close()
+
+    def _source(self, namespace: str, table: str, snapshot_id: int | None) -> str:
+        if snapshot_id is None:
+            return f"lake.{identifier(namespace)}.{identifier(table)}"
+        then = self._name_at(namespace, table, snapshot_id)
+        name = f"lake.{identifier(then.namespace)}.{identifier(then.name)}"
+        return f"{name} AT (VERSION => {int(snapshot_id)})"
+
+    def _name_at(self, namespace: str, table: str, snapshot_id: int) -> Table:
+        """A table that was renamed is found under the name it had."""
+        names = {(t.namespace, t.name): t.table_id for t in self.tables()}
+        table_id = names[namespace, table]
+        return next(t for t in self.tables(snapshot_id) if t.table_id == table_id)
+
+
+def open(lake: Lake, s3_endpoint: str) -> Native:
+    return Native(lake, s3_endpoint)
+
+
+def _visible_at(alias: str, snapshot_id: int | None) -> str:
+    if snapshot_id is None:
+        return f"{alias}.end_snapshot IS NULL"
+    n = int(snapshot_id)
+    return (
+        f"{n} >= {alias}.begin_snapshot AND "
+        f"({n} < {alias}.end_snapshot OR {alias}.end_snapshot IS NULL)"
+    )

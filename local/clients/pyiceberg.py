@@ -1,0 +1,36 @@
+"""PyIceberg, in this process."""
+
+import pyarrow as pa
+from pyiceberg.catalog import load_catalog
+
+from ..duckdb_connection import KEY_ID, REGION, SECRET
+
+NAME = "PyIceberg"
+
+
+class PyIceberg:
+    name = NAME
+
+    def __init__(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
+        self._catalog = load_catalog(
+            "polynya",
+            **{
+                "type": "rest",
+                "uri": catalog_uri,
+                "warehouse": warehouse,
+                "s3.endpoint": s3_endpoint,
+                "s3.access-key-id": KEY_ID,
+                "s3.secret-access-key": SECRET,
+                "s3.region": REGION,
+            },
+        )
+
+    def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+        return self._catalog.load_table((namespace, table)).scan(snapshot_id=snapshot_id).to_arrow()
+
+    def close(self) -> None:
+        self._catalog.close()
+
+
+def open(catalog_uri: str, warehouse: str, s3_endpoint: str) -> PyIceberg:
+    return PyIceberg(catalog_uri, warehouse, s3_endpoint)

@@ -1,0 +1,64 @@
+"""The catalog's own answers, as JSON, without a client in between."""
+
+from urllib.parse import quote
+
+import requests
+
+SECONDS = 120
+
+
+class Refused(Exception):
+    """The catalog answered with an error of the REST spec."""
+
+    def __init__(self, status: int, type: str, message: str) -> None:
+        super().__init__(f"{status} {type}: {message}")
+        self.status, self.type, self.message = status, type, message
+
+
+class Rest:
+    def __init__(self, catalog_uri: str, warehouse: str) -> None:
+        self._session = requests.Session()
+        self._base = f"{catalog_uri.rstrip('/')}/v1"
+        config = self._get("config", {"warehouse": warehouse})
+        settings = {**config.get("defaults", {}), **config.get("overrides", {})}
+        if prefix := settings.get("prefix"):
+            self._base += "/" + quote(prefix, safe="")
+
+    def tables(self) -> list[tuple[str, str]]:
+        """Every (namespace, table) of the catalog; a namespace has one level."""
+        namespaces = self._pages("namespaces", "namespaces")
+        return [
+            (namespace, identifier["name"])
+            for (namespace,) in namespaces
+            for identifier in self._pages(f"namespaces/{quoted(namespace)}/tables", "identifiers")
+        ]
+
+    def load_table(self, namespace: str, table: str) -> dict:
+        """The table metadata document with all snapshots."""
+        path = f"namespaces/{quoted(namespace)}/tables/{quoted(table)}"
+        return self._get(path, {"snapshots": "all"})["metadata"]
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _pages(self, path: str, key: str) -> list:
+        items, token = [], ""
+        while token is not None:
+            page = self._get(path, {"pageToken": token})
+            items += page[key]
+            token = page.get("next-page-token")
+        return items
+
+    def _get(self, path: str, parameters: dict[str, str]) -> dict:
+        answer = self._session.get(f"{self._base}/{path}", params=parameters, timeout=SECONDS)
+        if answer.ok:
+            return answer.json()
+        try:
+            error = answer.json()["error"]
+        except (ValueError, KeyError):
+            error = {"type": "not an error of the spec", "message": answer.text[:500]}
+        raise Refused(answer.status_code, error["type"], error["message"])
+
+
+def quoted(name: str) -> str:
+    return quote(name, safe="")

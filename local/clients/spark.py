@@ -1,0 +1,91 @@
+"""Spark with Iceberg's own jars: one session for the whole process, a catalog for each bridge."""
+
+import itertools
+import os
+import sys
+import tempfile
+from functools import cache
+
+import pyarrow as pa
+
+from ..duckdb_connection import KEY_ID, REGION, SECRET
+from ..spark_jars import jars, why_not
+
+NAME = "Spark"
+EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+NUMBERS = itertools.count(1)
+
+
+class Spark:
+    name = NAME
+
+    def __init__(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
+        self.catalog = f"polynya_{next(NUMBERS)}"
+        prefix = f"spark.sql.catalog.{self.catalog}"
+        session().conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
+        for name, value in catalog_settings(catalog_uri, warehouse, s3_endpoint).items():
+            session().conf.set(f"{prefix}.{name}", value)
+
+    def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+        source = ".".join(map(identifier, (self.catalog, namespace, table)))
+        if snapshot_id is not None:
+            source += f" VERSION AS OF {int(snapshot_id)}"
+        return session().sql(f"SELECT * FROM {source}").toArrow()  # noqa: S608
+
+    def close(self) -> None:
+        """The session stays: starting another takes ten seconds."""
+
+
+def catalog_settings(catalog_uri: str, warehouse: str, s3_endpoint: str) -> dict[str, str]:
+    return {
+        "type": "rest",
+        "uri": catalog_uri,
+        "warehouse": warehouse,
+        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        "s3.endpoint": s3_endpoint,
+        "s3.path-style-access": "true",
+        "s3.access-key-id": KEY_ID,
+        "s3.secret-access-key": SECRET,
+        "client.region": REGION,
+        "cache-enabled": "false",  # else tables are kept for 30 seconds
+    }
+
+
+@cache
+def session():
+    if reason := why_not():
+        raise RuntimeError(reason)
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # else the first python3 on PATH
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    settings = {
+        "spark.jars": ",".join(map(str, jars())),
+        "spark.sql.extensions": EXTENSIONS,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "polynya-spark-warehouse"),
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("polynya")
+    return builder.config(map=settings).getOrCreate()
+
+
+def stop() -> None:
+    """End the session, if there is one."""
+    if session.cache_info().currsize:
+        session().stop()
+        session.cache_clear()
+
+
+def identifier(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def open(catalog_uri: str, warehouse: str, s3_endpoint: str) -> Spark:
+    return Spark(catalog_uri, warehouse, s3_endpoint)

@@ -1,0 +1,55 @@
+"""DuckDB connections whose extensions come from PyPI packages: nothing is fetched at run time."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import duckdb
+
+LAKE = ("ducklake", "postgres_scanner", "httpfs")
+ICEBERG = ("avro", "httpfs", "iceberg")
+# Any key is good for a local S3; AWS has its own chain, and DuckDB's is not used here.
+KEY_ID, SECRET, REGION = "test", "test", "us-east-1"
+
+
+def connect(extensions: tuple[str, ...] = (), s3_endpoint: str | None = None):
+    """Open an in-memory DuckDB in UTC with `extensions` loaded, and S3 at `s3_endpoint`."""
+    con = duckdb.connect(
+        config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    )
+    # timestamptz literals and calendar parts depend on the session's zone.
+    con.execute("SET TimeZone = 'UTC'")
+    for name in extensions:
+        con.execute(f"LOAD {literal(str(extension_path(name)))}")
+    if s3_endpoint:
+        con.execute(s3_secret(s3_endpoint))
+    return con
+
+
+def extension_path(name: str) -> Path:
+    """The file in the PyPI package duckdb-extension-<name>; its version must be DuckDB's own."""
+    spec = find_spec(f"duckdb_extension_{name}")
+    if spec is None:
+        raise RuntimeError(f"pip install duckdb-extension-{name.replace('_', '-')}")
+    folder = Path(spec.submodule_search_locations[0]) / "extensions"
+    path = folder / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
+    if not path.exists():
+        raise RuntimeError(f"duckdb-extension-{name} is not for DuckDB {duckdb.__version__}")
+    return path
+
+
+def s3_secret(endpoint: str) -> str:
+    scheme, _, host = endpoint.rstrip("/").rpartition("://")
+    use_ssl = "true" if scheme == "https" else "false"
+    return (
+        f"CREATE OR REPLACE SECRET (TYPE s3, PROVIDER config, KEY_ID '{KEY_ID}', "
+        f"SECRET '{SECRET}', REGION '{REGION}', ENDPOINT {literal(host)}, "
+        f"URL_STYLE 'path', USE_SSL {use_ssl})"
+    )
+
+
+def identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,194 @@
+"""HTTP/1.1 on the loopback interface: one thread per connection, keep-alive, streamed answers."""
+
+import logging
+import re
+import socket
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
+from threading import Lock, Thread
+from typing import Any
+from urllib.parse import quote
+
+from .http_message import PER_CONNECTION, Answer, Request, RequestBody, Response
+
+logger = logging.getLogger(__name__)
+
+HOST = "127.0.0.1"
+# An idle or stuck client is let go after this time; no answer takes as long.
+CONNECTION_TIMEOUT_S = 120
+# How long stop() lets answers that are under way come to their end.
+STOP_GRACE_S = 5
+# Everything that may stand in a request line; quote() is left with control characters and bytes
+# beyond ASCII, whose percent-encoding names the same key.
+REQUEST_LINE = "".join(map(chr, range(0x21, 0x7F)))
+
+
+class HttpServer(ThreadingHTTPServer):
+    """Holds its port from the moment it is made, answers between `start` and `stop`."""
+
+    request_queue_size = 128
+    answer: Answer
+
+    def __init__(self, port: int) -> None:
+        self._serving: Thread | None = None
+        self._connections: dict[socket.socket, Thread] = {}
+        self._lock = Lock()
+        try:
+            super().__init__((HOST, port), _Connection)
+        except OSError as error:
+            reason = f"cannot listen on {HOST}:{port}: {error.strerror}"
+            raise OSError(error.errno, reason) from error
+
+    def server_bind(self) -> None:
+        # Not HTTPServer's: that asks the network for the host's name, which can take seconds.
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = HOST, self.server_address[1]
+
+    @property
+    def uri(self) -> str:
+        return f"http://{HOST}:{self.server_port}"
+
+    def start(self, answer: Answer) -> None:
+        self.answer = answer
+        name = f"http-{self.server_port}"
+        self._serving = Thread(target=self.serve_forever, args=(0.05,), name=name, daemon=True)
+        self._serving.start()
+
+    def stop(self) -> None:
+        """Stop listening, let the answers that are under way end, end every thread."""
+        if self._serving is not None:
+            self.shutdown()
+            self._serving.join()
+            self._serving = None
+        self.server_close()
+        with self._lock:
+            connections = dict(self._connections)
+        # An idle connection waits in a read, which this ends; a busy one goes on writing.
+        _end(connections, socket.SHUT_RD, STOP_GRACE_S)
+        _end(connections, socket.SHUT_RDWR, 1)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        # As in ThreadingMixIn, but the threads are remembered with their sockets.
+        arguments = (request, client_address)
+        thread = Thread(target=self.process_request_thread, args=arguments, daemon=True)
+        with self._lock:
+            self._connections[request] = thread
+        thread.start()
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with self._lock:
+                del self._connections[request]
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        # A client that goes away is no fault; the library would print a traceback.
+        if isinstance(sys.exc_info()[1], OSError):
+            logger.debug("the client at %s left", client_address, exc_info=True)
+        else:
+            logger.exception("the connection from %s failed", client_address)
+
+
+def _end(connections: dict[socket.socket, Thread], how: int, within_s: float) -> None:
+    deadline = time.monotonic() + within_s
+    for connection, thread in connections.items():
+        if thread.is_alive():
+            try:
+                connection.shutdown(how)
+            except OSError:
+                continue  # closed already
+    for thread in connections.values():
+        thread.join(max(0.0, deadline - time.monotonic()))
+
+
+class _Connection(BaseHTTPRequestHandler):
+    """One client's connection: parses each request, sends each answer."""
+
+    server: HttpServer
+    protocol_version = "HTTP/1.1"
+    timeout = CONNECTION_TIMEOUT_S
+    # Headers and body must leave in one packet: else Nagle's algorithm and the delayed
+    # acknowledgement of the other side cost 40 ms per answer.
+    disable_nagle_algorithm = True
+    wbufsize = 64 * 1024
+
+    def respond(self) -> None:
+        # Not self.path: the library turns a leading "//", which a key may have, into "/".
+        target = quote(self.requestline.split()[1].encode("latin-1"), safe=REQUEST_LINE)
+        if not target.startswith("/"):
+            self.send_error(400)
+            return
+        path, _, query = target.partition("?")
+        headers = tuple(self.headers.items())
+        body = RequestBody(self.rfile, self.headers, self._send_continue)
+        request = Request(self.command, path, query, headers, body, self.client_address[0])
+        try:
+            response = self.server.answer(request)
+        except ConnectionError:
+            raise  # the client left in the middle of its body
+        except Exception:
+            logger.exception("%s %s failed", self.command, path)
+            response = Response(500, (("Content-Type", "text/plain"),), b"Internal Server Error")
+        if not body.drain():
+            self.close_connection = True
+        self._send(response)
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = respond
+
+    def _send(self, response: Response) -> None:
+        pieces = (response.body,) if isinstance(response.body, bytes) else response.body
+        try:
+            chunked = self._send_head(response)
+            if self.command != "HEAD" and response.status not in (204, 304):
+                for piece in filter(None, pieces):
+                    self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+                if chunked:
+                    self.wfile.write(b"0\r\n\r\n")
+            self.wfile.flush()
+        except Exception as error:
+            # The answer is begun: only a connection that breaks off can still tell the client.
+            logger.debug("the answer to %s %s broke off: %r", self.command, self.path, error)
+            self.close_connection = True
+        finally:
+            if close := getattr(response.body, "close", None):
+                close()
+
+    def _send_head(self, response: Response) -> bool:
+        """Send status and headers; tell whether the body goes out in chunks."""
+        length = response.header("content-length")
+        if isinstance(response.body, bytes) and (length is None or self.command != "HEAD"):
+            length = str(len(response.body))
+        headers = [(k, v) for k, v in response.headers if k.lower() not in PER_CONNECTION]
+        chunked = False
+        if response.status not in (204, 304):
+            chunked = length is None and self.request_version == "HTTP/1.1"
+            if length is not None:
+                headers.append(("Content-Length", length))
+            elif chunked:
+                headers.append(("Transfer-Encoding", "chunked"))
+            else:
+                self.close_connection = True  # nothing else tells HTTP/1.0 where the body ends
+        if response.header("date") is None:
+            headers.append(("Date", self.date_time_string()))
+        if self.close_connection:
+            headers.append(("Connection", "close"))
+        self.log_request(response.status)
+        self.send_response_only(response.status)
+        for name, value in headers:
+            self.send_header(name, re.sub(r"[\r\n]+", " ", value))
+        self.end_headers()
+        return chunked
+
+    def _send_continue(self) -> None:
+        self.send_response_only(100)
+        self.end_headers()
+        self.wfile.flush()
+
+    def handle_expect_100(self) -> bool:
+        return True  # said when the body is read: a refused upload then never leaves the client
+
+    def log_message(self, format: str, *args: Any) -> None:
+        logger.debug("%s: %s", self.address_string(), format % args)

@@ -1,0 +1,106 @@
+"""One instance of an AWS Lambda function: a handler that serves one event at a time."""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+logger = logging.getLogger(__name__)
+
+Handler = Callable[[dict[str, Any], Any], Any]
+
+# "Response payload size exceeded maximum allowed payload size (6291556 bytes)": the limit as
+# Lambda's own error message gives it, for the JSON of the answer, base64 included.
+# https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+ANSWER_LIMIT = 6 * 1024 * 1024 + 100
+
+
+class FunctionError(Exception):
+    """The function gave no answer: it raised, or what it returned is no answer Lambda can carry."""
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaContext:
+    """What a handler is told about its invocation; the names are AWS's."""
+
+    function_name: str
+    memory_limit_in_mb: int
+    invoked_function_arn: str
+    aws_request_id: str
+    deadline: float
+    function_version: str = "$LATEST"
+
+    @property
+    def log_group_name(self) -> str:
+        return f"/aws/lambda/{self.function_name}"
+
+    @property
+    def log_stream_name(self) -> str:
+        return "local"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return max(0, int((self.deadline - time.monotonic()) * 1000))
+
+
+class LambdaFunction:
+    """Runs a handler in one thread of its own, to which concurrent callers queue.
+
+    An instance on AWS serves one event at a time too, and the handlers hold one PostgreSQL
+    connection, which two threads must not share. On AWS a second caller gets a second instance.
+    """
+
+    def __init__(self, name: str, handler: Handler, *, region: str, timeout_s: float) -> None:
+        self._name = name
+        self._handler = handler
+        self._arn = f"arn:aws:lambda:{region}:123456789012:function:{name}"
+        self._timeout_s = timeout_s
+        self._thread = ThreadPoolExecutor(1, f"lambda-{name}", initializer=_open_event_loop)
+
+    def invoke(self, event: dict[str, Any]) -> Any:
+        """The handler's answer to `event`; both travel as JSON, as they do on AWS."""
+        try:
+            answer = self._thread.submit(self._run, json.dumps(event)).result()
+        except Exception as error:
+            logger.exception("the function %s failed", self._name)
+            raise FunctionError(f"{self._name} raised {type(error).__name__}") from error
+        if len(answer.encode()) > ANSWER_LIMIT:
+            reason = f"the answer of {self._name} is over Lambda's limit of {ANSWER_LIMIT} bytes"
+            logger.error(reason)
+            raise FunctionError(reason)
+        return json.loads(answer)
+
+    def stop(self) -> None:
+        self._thread.submit(_close_event_loop)
+        self._thread.shutdown(wait=True)
+
+    def _run(self, event: str) -> str:
+        started = time.monotonic()
+        context = LambdaContext(
+            function_name=self._name,
+            memory_limit_in_mb=1769,
+            invoked_function_arn=self._arn,
+            aws_request_id=str(uuid4()),
+            deadline=started + self._timeout_s,
+        )
+        answer = json.dumps(self._handler(json.loads(event), context), ensure_ascii=False)
+        if (seconds := time.monotonic() - started) > self._timeout_s:
+            # Not enforced: on AWS the machine is another, and a thread cannot be ended.
+            logger.warning(
+                "%s took %.1f s; AWS gives it %s s", self._name, seconds, self._timeout_s
+            )
+        return answer
+
+
+def _open_event_loop() -> None:
+    # Mangum asks for the loop of its thread, and only the main thread is given one unasked.
+    asyncio.set_event_loop(asyncio.new_event_loop())
+
+
+def _close_event_loop() -> None:
+    asyncio.get_event_loop().close()
+    asyncio.set_event_loop(None)

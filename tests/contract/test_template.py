@@ -1,0 +1,259 @@
+"""What is deployed: template.yaml, its settings, its permissions and its sample events."""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from polynya.config import SETTINGS
+
+ROOT = Path(__file__).parents[2]
+LOCAL_ONLY = {"OBJECT_LAMBDA_ENDPOINT"}
+DELIVERIES = ("object-lambda", "materialize")
+FUNCTIONS = ("RestCatalogFunction", "ObjectLambdaFunction")
+NO_VALUE = {"Ref": "AWS::NoValue"}
+
+
+class TemplateLoader(yaml.SafeLoader):
+    """Reads CloudFormation's short forms (`!Ref x`) as the long ones (`{"Ref": "x"}`)."""
+
+
+def _long_form(loader: TemplateLoader, tag: str, node: yaml.Node) -> dict[str, Any]:
+    if isinstance(node, yaml.ScalarNode):
+        value: Any = loader.construct_scalar(node)
+    elif isinstance(node, yaml.SequenceNode):
+        value = loader.construct_sequence(node, deep=True)
+    else:
+        value = loader.construct_mapping(node, deep=True)
+    return {tag if tag == "Ref" else f"Fn::{tag}": value}
+
+
+TemplateLoader.add_multi_constructor("!", _long_form)
+
+TEMPLATE = yaml.load((ROOT / "template.yaml").read_text(), Loader=TemplateLoader)
+RESOURCES = TEMPLATE["Resources"]
+
+
+def deployed(node: Any, delivery: str) -> Any:
+    """The node as CloudFormation sees it under this delivery: each `Fn::If` decided."""
+    if isinstance(node, dict) and "Fn::If" in node:
+        condition, then, otherwise = node["Fn::If"]
+        wanted = TEMPLATE["Conditions"][condition]["Fn::Equals"][1]
+        return deployed(then if wanted == delivery else otherwise, delivery)
+    if isinstance(node, dict):
+        return {key: deployed(value, delivery) for key, value in node.items()}
+    if isinstance(node, list):
+        items = [deployed(item, delivery) for item in node]
+        return [item for item in items if item != NO_VALUE]
+    return node
+
+
+def references(node: Any) -> Iterator[str]:
+    """The names of parameters and resources that a node refers to."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key == "Ref":
+                yield value.split(".")[0]  # `Function.Alias` is SAM's
+            elif key == "Fn::GetAtt":
+                yield (value if isinstance(value, str) else value[0]).split(".")[0]
+            elif key == "Fn::Sub":
+                yield from re.findall(r"\$\{([^.}]+)", value)
+            else:
+                yield from references(value)
+    elif isinstance(node, list):
+        for item in node:
+            yield from references(item)
+
+
+def with_globals(resource: dict[str, Any]) -> dict[str, Any]:
+    """The resource, and for a function what it has from `Globals`."""
+    is_function = resource.get("Type") == "AWS::Serverless::Function"
+    return resource | {"Globals": TEMPLATE["Globals"]} if is_function else resource
+
+
+def environment(function: str) -> dict[str, Any]:
+    own = RESOURCES[function]["Properties"]["Environment"]["Variables"]
+    return TEMPLATE["Globals"]["Function"]["Environment"]["Variables"] | own
+
+
+def statements(function: str, delivery: str) -> list[dict[str, Any]]:
+    policies = deployed(RESOURCES[function]["Properties"]["Policies"], delivery)
+    return [statement for policy in policies for statement in policy["Statement"]]
+
+
+def actions(statement: dict[str, Any]) -> list[str]:
+    action = statement["Action"]
+    return [action] if isinstance(action, str) else action
+
+
+# ---------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_each_function_is_given_every_setting(function: str) -> None:
+    assert set(environment(function)) == {setting.name for setting in SETTINGS} - LOCAL_ONLY
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_a_parameter_left_alone_is_the_setting_left_alone(setting: Any) -> None:
+    value = environment("RestCatalogFunction").get(setting.name, {})
+    parameter = TEMPLATE["Parameters"].get(value.get("Ref"), {})
+    if "Default" in parameter:
+        assert str(parameter["Default"]) == setting.default
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_each_setting_is_a_row_of_the_readme(setting: Any) -> None:
+    assert re.search(rf"^\| *`{setting.name}`", (ROOT / "README.md").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["default", "materialize"])
+def test_samconfig_sets_parameters_that_the_template_has(name: str) -> None:
+    section = tomllib.loads((ROOT / "samconfig.toml").read_text())[name]
+    for command in ("build", "deploy"):
+        pairs = section[command]["parameters"]["parameter_overrides"].split()
+        chosen = dict(pair.split("=") for pair in pairs)
+        assert chosen.keys() <= TEMPLATE["Parameters"].keys()
+        for parameter, value in chosen.items():
+            assert value in TEMPLATE["Parameters"][parameter]["AllowedValues"]
+
+
+# ---------------------------------------------------------------- resources
+
+
+def test_no_resource_waits_for_itself() -> None:
+    """cfn-lint does not see a circle that goes through SAM's function alias; AWS refuses it."""
+    needs = {
+        name: set(references(with_globals(resource))) & RESOURCES.keys()
+        for name, resource in RESOURCES.items()
+    }
+    assert set(TopologicalSorter(needs).static_order()) == set(RESOURCES)
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_what_is_deployed_refers_only_to_what_is_deployed(delivery: str) -> None:
+    conditions = TEMPLATE["Conditions"]
+    present = {
+        name: resource
+        for name, resource in (RESOURCES | TEMPLATE["Outputs"]).items()
+        if "Condition" not in resource
+        or conditions[resource["Condition"]]["Fn::Equals"][1] == delivery
+    }
+    for name, resource in present.items():
+        needs = set(references(deployed(with_globals(resource), delivery)))
+        missing = needs & RESOURCES.keys() - present.keys()
+        assert not missing, f"{name} refers to {missing}"
+
+
+def test_rest_function_cannot_write_to_s3_under_object_lambda() -> None:
+    allowed = [a for s in statements("RestCatalogFunction", "object-lambda") for a in actions(s)]
+    assert [action for action in allowed if action.startswith("s3:")] == ["s3:GetObject"]
+
+
+def test_rest_function_writes_only_below_the_virtual_prefix_under_materialize() -> None:
+    writing = [
+        statement["Resource"]["Fn::Sub"]
+        for statement in statements("RestCatalogFunction", "materialize")
+        if any(re.match(r"s3:(?!Get|List)", action) for action in actions(statement))
+    ]
+    assert writing == ["arn:${AWS::Partition}:s3:::${DataBucket}/${VirtualPrefix}/*"]
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_no_function_may_do_everything_or_to_everything(function: str, delivery: str) -> None:
+    for statement in statements(function, delivery):
+        assert statement["Resource"] != "*"
+        assert not [action for action in actions(statement) if "*" in action]
+
+
+@pytest.mark.parametrize(
+    ("function", "delivery", "layers"),
+    [
+        ("RestCatalogFunction", "object-lambda", ["BridgeLayer"]),
+        ("RestCatalogFunction", "materialize", ["BridgeLayer", "ColumnarLayer"]),
+        ("ObjectLambdaFunction", "object-lambda", ["BridgeLayer", "ColumnarLayer"]),
+    ],
+)
+def test_only_functions_that_build_files_have_the_columnar_layer(
+    function: str, delivery: str, layers: list[str]
+) -> None:
+    given = deployed(RESOURCES[function]["Properties"]["Layers"], delivery)
+    assert given == [{"Ref": layer} for layer in layers]
+
+
+def test_ranged_reads_and_heads_reach_the_function() -> None:
+    access_point = RESOURCES["ObjectLambdaAccessPoint"]["Properties"]["ObjectLambdaConfiguration"]
+    assert set(access_point["AllowedFeatures"]) == {
+        f"{action}-{feature}"
+        for action in ("GetObject", "HeadObject")
+        for feature in ("Range", "PartNumber")
+    }
+    [transformation] = access_point["TransformationConfigurations"]
+    assert {"GetObject", "HeadObject"} <= set(transformation["Actions"])
+
+
+def test_a_new_layer_or_another_setting_publishes_a_new_version() -> None:
+    function = RESOURCES["ObjectLambdaFunction"]["Properties"]
+    assert function["AutoPublishAliasAllProperties"]
+    for layer in references(function["Layers"]):
+        assert RESOURCES[layer]["Properties"]["PublishLambdaVersion"]
+
+    # Delivery is not in it: with the other one there is no such function.
+    used = set(references(environment("ObjectLambdaFunction"))) & TEMPLATE["Parameters"].keys()
+    described = list(references({"Fn::Sub": function["VersionDescription"]["Fn::Sub"]}))
+    assert set(described) == used - {"Delivery"}
+    longest = [
+        parameter.get("MaxLength") or len(str(parameter["MaxValue"]))
+        for parameter in (TEMPLATE["Parameters"][name] for name in described)
+    ]
+    assert sum(longest) + len(longest) - 1 <= 256
+
+
+# ---------------------------------------------------------------- sample events
+
+REST = {
+    "version",
+    "routeKey",
+    "rawPath",
+    "rawQueryString",
+    "headers",
+    "requestContext",
+    "isBase64Encoded",
+}
+OBJECT = {"xAmzRequestId", "configuration", "userRequest", "userIdentity", "protocolVersion"}
+KINDS = {  # required keys, and those that some requests have besides
+    "rest_config": (REST, {"queryStringParameters", "pathParameters"}),
+    "rest_list_namespaces": (REST, {"pathParameters"}),
+    "rest_list_tables": (REST, {"queryStringParameters", "pathParameters"}),
+    "rest_load_table": (REST, {"queryStringParameters", "pathParameters"}),
+    "rest_missing_table": (REST, {"queryStringParameters", "pathParameters"}),
+    "rest_write": (REST, {"body", "pathParameters"}),
+    "object_get_whole": (OBJECT, {"getObjectContext"}),
+    "object_get_range": (OBJECT, {"getObjectContext"}),
+    "object_head": (OBJECT, {"headObjectContext"}),
+    "object_real": (OBJECT, {"getObjectContext"}),
+    "object_missing": (OBJECT, {"getObjectContext"}),
+    "object_list": (OBJECT, {"listObjectsV2Context"}),
+}
+
+
+def test_there_is_one_event_of_each_kind() -> None:
+    assert {path.stem for path in (ROOT / "events").glob("*.json")} == KINDS.keys()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_event_has_the_documented_keys(kind: str) -> None:
+    event = json.loads((ROOT / "events" / f"{kind}.json").read_text())
+    required, besides = KINDS[kind]
+    assert event.keys() == required | besides
+    if "getObjectContext" in event:
+        assert event["getObjectContext"].keys() == {"inputS3Url", "outputRoute", "outputToken"}
+    elif "rawPath" in event:
+        assert event["version"] == "2.0"
+        assert event["requestContext"]["http"]["path"] == event["rawPath"]

@@ -1,0 +1,219 @@
+"""Every Iceberg client gets exactly the rows that DuckLake has: at every snapshot that is listed.
+
+The judge is DuckDB's own ducklake extension. A table may hide a column or be refused, with a
+reason; it may never be wrong.
+"""
+
+import json
+import re
+from functools import cache
+
+import pytest
+
+from local.canonical import difference, from_arrow
+from local.clients import duckdb, native, pyiceberg, rest, spark
+from local.serving import serving
+from local.spark_jars import why_not
+
+# Lakes of which every table must be readable; elsewhere a refusal with a reason will do.
+READABLE = {"01", "03", "04", "08", "09", "10", "13", "14", "16", "22", "25", "31", "40"}
+# (lake, table, snapshot) -> why DuckLake's own answer is not the truth there
+NATIVE_DEFECTS: dict[tuple[str, str, int | None], str] = {}
+# A type in DuckDB's words -> its name for --hide-type, where Spark refuses the whole table:
+# "Spark does not support time fields", "Cannot convert unsupported type to Spark: timestamp_ns"
+SPARK_CANNOT = {
+    r"\bTIME\b(?! WITH| ZONE)": "time",
+    r"\bTIME WITH TIME ZONE": "timetz",
+    r"\bTIMESTAMP_NS\b": "timestamp_ns",
+}
+QUOTED_NAME = re.compile(r'"(?:[^"]|"")*"')
+MOST_SNAPSHOTS = 40  # up to here all of them are read
+SPREAD = 6
+
+needs_spark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
+CLIENTS = [
+    pytest.param(pyiceberg, id="pyiceberg"),
+    pytest.param(duckdb, id="duckdb"),
+    pytest.param(spark, id="spark", marks=[pytest.mark.spark, needs_spark]),
+]
+
+
+class Case:
+    """One lake, served; DuckLake's answers are kept, because several clients need them."""
+
+    def __init__(self, lake, s3_endpoint: str, delivery: str) -> None:
+        self.name, self.number = lake.name, lake.name.split("_")[0]
+        self.native = native.open(lake, s3_endpoint)
+        self.tables = self.native.tables()
+        self._lake, self._s3_endpoint, self._delivery = lake, s3_endpoint, delivery
+        self.truth = cache(self.native.canonical)
+        self.columns = cache(self.native.columns)
+
+    def serving(self, hide_types: tuple[str, ...] = ()):
+        return serving(
+            self._lake.database.url,
+            self._s3_endpoint,
+            delivery=self._delivery,
+            metadata_schema=self._lake.metadata_schema,
+            hide_types=hide_types,
+        )
+
+    def hidden_from(self, client) -> tuple[str, ...]:
+        if client is not spark:
+            return ()
+        words = " ".join(
+            str(type)
+            for table in self.tables
+            for type in self.native.columns(table.namespace, table.name).values()
+        )
+        return tuple(name for type, name in SPARK_CANNOT.items() if re.search(type, words))
+
+
+@pytest.fixture(scope="module")
+def case(request, lake_name, lake, moto):
+    case = Case(lake(lake_name), moto, request.config.getoption("--delivery"))
+    yield case
+    case.native.close()
+
+
+@pytest.fixture(scope="module")
+def bridge(case):
+    with case.serving() as bridge:
+        yield bridge
+
+
+@pytest.fixture(scope="session", autouse=True)
+def spark_session():
+    yield
+    spark.stop()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_client_reads_what_ducklake_reads(client, case, bridge, left_out):
+    hidden_types = case.hidden_from(client)
+    if hidden_types:
+        with case.serving(hidden_types) as other:
+            wrong = differences(client, case, other, left_out)
+    else:
+        wrong = differences(client, case, bridge, left_out)
+    assert not wrong, "\n".join(wrong)
+
+
+def differences(client, case, bridge, left_out) -> list[str]:
+    """One line for each thing that is not as DuckLake has it."""
+    catalog = catalog_of(case, bridge, left_out)
+    if catalog is None:
+        return []
+    reader = client.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
+    wrong = []
+    try:
+        for table in case.tables:
+            metadata = metadata_of(case, catalog, table, left_out)
+            if metadata is None:
+                continue
+            for snapshot_id in snapshots_to_read(client, metadata):
+                where = f"{case.name} {table.namespace}.{table.name} at {snapshot_id}"
+                report = compared(reader, case, table, snapshot_id, hidden_columns(metadata))
+                if (case.name, table.name, snapshot_id) in NATIVE_DEFECTS:
+                    assert report, f"{where}: DuckLake has been mended"
+                    continue
+                wrong += [f"{where}: {line}" for line in report]
+    finally:
+        reader.close()
+        catalog.close()
+    return wrong
+
+
+def compared(reader, case, table, snapshot_id, hidden) -> list[str]:
+    truth = case.truth(table.namespace, table.name, snapshot_id, hidden)
+    columns = case.columns(table.namespace, table.name, snapshot_id)
+    try:
+        rows = reader.rows(table.namespace, table.name, snapshot_id)
+        return difference(truth, from_arrow(rows, columns, hidden))
+    except Exception as error:  # whatever a client dies of is a finding, and the next may tell more
+        return [f"{type(error).__name__}: {str(error)[:600]}"]
+
+
+def catalog_of(case, bridge, left_out) -> rest.Rest | None:
+    try:
+        return rest.Rest(bridge.catalog_uri, bridge.warehouse)
+    except rest.Refused as refusal:
+        refused_with_a_reason(case, "the whole lake", refusal, left_out)
+        return None
+
+
+def metadata_of(case, catalog, table, left_out) -> dict | None:
+    try:
+        return catalog.load_table(table.namespace, table.name)
+    except rest.Refused as refusal:
+        refused_with_a_reason(case, f"{table.namespace}.{table.name}", refusal, left_out)
+        return None
+
+
+def refused_with_a_reason(case, what: str, refusal: rest.Refused, left_out) -> None:
+    assert case.number not in READABLE, f"{case.name}: {what} must be readable: {refusal}"
+    assert refusal.status == 400 and refusal.message, f"{case.name}: {what}: {refusal}"
+    left_out.append(f"{case.name}: {what} is refused: {refusal.message}")
+
+
+def hidden_columns(metadata: dict) -> frozenset[str]:
+    return frozenset(json.loads(metadata["properties"].get("polynya.hidden-columns", "[]")))
+
+
+def listed(metadata: dict) -> list[int]:
+    return sorted(snapshot["snapshot-id"] for snapshot in metadata.get("snapshots", []))
+
+
+def snapshots_to_read(client, metadata: dict) -> list[int | None]:
+    """Now, and then: Spark takes a second for each, so it gets two."""
+    ids = listed(metadata)
+    most = 2 if client is spark else MOST_SNAPSHOTS if len(ids) <= MOST_SNAPSHOTS else SPREAD
+    return [None, *spread(ids, most)]
+
+
+def spread(ids: list[int], most: int) -> list[int]:
+    """At most `most` of `ids`, the first and the last among them."""
+    if len(ids) <= most:
+        return ids
+    return [ids[i * (len(ids) - 1) // (most - 1)] for i in range(most)]
+
+
+def test_every_table_is_listed(case, bridge, left_out):
+    catalog = catalog_of(case, bridge, left_out)
+    if catalog is None:
+        return
+    with_names = sorted((table.namespace, table.name) for table in case.tables)
+    assert sorted(catalog.tables()) == with_names
+
+
+def test_no_change_is_left_out(case, bridge, left_out):
+    catalog = catalog_of(case, bridge, left_out)
+    if catalog is None:
+        return
+    for table in case.tables:
+        metadata = metadata_of(case, catalog, table, left_out)
+        if metadata is None:
+            continue
+        for snapshot_id in sorted(changes_of(case, table) - set(listed(metadata))):
+            where = f"{case.name} {table.namespace}.{table.name} at {snapshot_id}"
+            assert case.native.is_partial(table.table_id, snapshot_id), f"{where} is not listed"
+            left_out.append(f"{where} is not listed: files hold rows of later snapshots")
+
+
+def changes_of(case, table) -> set[int]:
+    """The snapshots at which the content of a table became another."""
+    mentioned = [
+        snapshot_id
+        for snapshot_id, changes in case.native.snapshots().items()
+        # A name may look like a change: `"a:1,"`.
+        if str(table.table_id) in re.findall(r":(\d+)", QUOTED_NAME.sub("", changes))
+    ]
+    if len(mentioned) > MOST_SNAPSHOTS:
+        return set(mentioned)  # too many to read; in that lake every mention is a change
+    changes, before = set(), None
+    for snapshot_id in mentioned:
+        after = case.truth(table.namespace, table.name, snapshot_id, frozenset())
+        if after.rows if before is None else after != before:
+            changes.add(snapshot_id)
+        before = after
+    return changes

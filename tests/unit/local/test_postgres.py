@@ -1,0 +1,29 @@
+import pytest
+
+from local.postgres import Database, database_of
+
+URLS = [
+    ("postgresql://u@h:5433/d", Database("h", 5433, "u", "d")),
+    ("postgresql://u:p%40ss@h:5433/d", Database("h", 5433, "u", "d", "p@ss")),
+    ("postgresql://u@h:5433/my%20lake", Database("h", 5433, "u", "my lake")),
+]
+
+
+@pytest.mark.parametrize("url, database", URLS)
+def test_a_url_names_a_database(url, database):
+    assert database_of(url) == database
+    assert database.url == url
+
+
+def test_what_a_url_leaves_out_is_postgresqls_default():
+    assert database_of("postgresql://h") == Database("h", 5432, "postgres", "postgres")
+
+
+def test_another_scheme_is_told():
+    with pytest.raises(ValueError, match="mysql:"):
+        database_of("mysql://u@h/d")
+
+
+def test_libpq_quotes_what_it_must():
+    database = Database("h", 5432, "u", "it's a \\", "p w")
+    assert database.libpq == r"dbname='it\'s a \\' host=h port=5432 user=u password='p w'"
