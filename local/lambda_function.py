@@ -65,7 +65,7 @@ class LambdaFunction:
         """The handler's answer to `event`; both travel as JSON, as they do on AWS."""
         try:
             answer = self._thread.submit(self._run, json.dumps(event)).result()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             logger.exception("the function %s failed", self._name)
             raise FunctionError(f"{self._name} raised {type(error).__name__}") from error
         if len(answer.encode()) > ANSWER_LIMIT:

@@ -17,7 +17,6 @@ class Refused(Exception):
 
 class Rest:
     def __init__(self, catalog_uri: str, warehouse: str) -> None:
-        self._session = requests.Session()
         self._base = f"{catalog_uri.rstrip('/')}/v1"
         config = self._get("config", {"warehouse": warehouse})
         settings = {**config.get("defaults", {}), **config.get("overrides", {})}
@@ -38,9 +37,6 @@ class Rest:
         path = f"namespaces/{quoted(namespace)}/tables/{quoted(table)}"
         return self._get(path, {"snapshots": "all"})["metadata"]
 
-    def close(self) -> None:
-        self._session.close()
-
     def _pages(self, path: str, key: str) -> list:
         items, token = [], ""
         while token is not None:
@@ -50,7 +46,7 @@ class Rest:
         return items
 
     def _get(self, path: str, parameters: dict[str, str]) -> dict:
-        answer = self._session.get(f"{self._base}/{path}", params=parameters, timeout=SECONDS)
+        answer = requests.get(f"{self._base}/{path}", params=parameters, timeout=SECONDS)
         if answer.ok:
             return answer.json()
         try:

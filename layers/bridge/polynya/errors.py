@@ -79,6 +79,13 @@ class InvalidRange(PolynyaError):
     code = "InvalidRange"
 
 
+class NotModified(PolynyaError):
+    """If-None-Match names the file as it is."""
+
+    status = 304
+    code = "NotModified"
+
+
 class PreconditionFailed(PolynyaError):
     """If-Match names another version of the file."""
 

@@ -18,6 +18,21 @@ def client(service: str) -> Any:
     return boto3.client(service)
 
 
+@cache
+def object_lambda_client(endpoint: str) -> Any:
+    """The client for WriteGetObjectResponse; `endpoint` only for a stand-in on this machine."""
+    import boto3
+    from botocore.config import Config as ClientConfig
+
+    # A streamed body cannot be signed: its hash would have to be known first.
+    config = ClientConfig(
+        signature_version="s3v4",
+        s3={"payload_signing_enabled": False},
+        inject_host_prefix=not endpoint,
+    )
+    return boto3.client("s3", endpoint_url=endpoint or None, config=config)
+
+
 def bucket_store(bucket: str) -> BucketStore:
     return BucketStore(bucket, lambda: client("s3"))
 

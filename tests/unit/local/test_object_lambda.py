@@ -86,7 +86,11 @@ def virtual(s3, names, event):
 
 def missing(s3, names, event):
     s3.write_get_object_response(
-        **names, StatusCode=404, ErrorCode="NoSuchKey", ErrorMessage="no <such> snapshot"
+        **names,
+        StatusCode=404,
+        ErrorCode="NoSuchKey",
+        ErrorMessage="no <such> snapshot",
+        ContentType="avro/binary",
     )
 
 

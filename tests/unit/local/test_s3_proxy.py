@@ -243,6 +243,7 @@ TARGETS = [  # as a client that is not an SDK may write them; the query as SigV4
     ("/b//a%2fb/~", []),
     ("/b/caf%C3%A9", []),
     ("/b?prefix=a/b&list-type=2", ["list-type=2", "prefix=a%2Fb"]),
+    ("/b/k?versionId=1&X-Amz-Expires=9&X-Amz-Signature=theirs", ["versionId=1"]),
 ]
 
 
@@ -263,6 +264,7 @@ def test_a_request_is_signed_with_our_own_credentials(monkeypatch, target, query
     assert (headers["range"], headers["x-amz-security-token"]) == ("bytes=0-9", "our-token")
     path = target.partition("?")[0]
     assert request.path == path.replace("%2f", "%2F")  # urllib3 writes escapes in capitals
+    assert len(request.query.split("&") if request.query else []) == len(query)
     expected = signature("GET", path, query, headers, signed, "our-secret", scope)
     assert fields["Signature"] == expected
 

@@ -100,7 +100,12 @@ def metadata(
                 timestamp_ms=timestamp_ms,
                 manifest_list=manifest_list(snapshot_id, state),
                 schema_id=schemas.at(snapshot_id).schema_id,
-                summary=_summary(snapshot, history.table.table_id, state),
+                summary=_summary(
+                    snapshot,
+                    history.table.table_id,
+                    state,
+                    is_first=snapshot_id not in parents,
+                ),
             )
         )
     return TableMetadata(
@@ -126,7 +131,9 @@ def _times(snapshots: list[Snapshot], now_ms: int) -> list[int]:
     return times
 
 
-def _summary(snapshot: Snapshot, table_id: int, state: State) -> dict[str, str]:
+def _summary(
+    snapshot: Snapshot, table_id: int, state: State, *, is_first: bool
+) -> dict[str, str]:
     """What the snapshot did, as DuckLake recorded it, and what the table holds after it.
 
     Rows are Iceberg's: those of the files, deleted ones included.
@@ -140,7 +147,7 @@ def _summary(snapshot: Snapshot, table_id: int, state: State) -> dict[str, str]:
         "added-data-files": _files(data, snapshot.snapshot_id, added=True),
         "deleted-data-files": _files(data, snapshot.snapshot_id, added=False),
     }
-    operation = OPERATIONS[bool(changes & ADDING), bool(changes & DELETING)]
+    operation = OPERATIONS[bool(changes & ADDING) or is_first, bool(changes & DELETING)]
     return {"operation": operation, **{key: str(number) for key, number in numbers.items()}}
 
 

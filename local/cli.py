@@ -1,0 +1,25 @@
+"""The command `polynya`."""
+
+import typer
+
+from .demo import demo
+from .serve import serve
+
+app = typer.Typer(
+    name="polynya",
+    help="Lets any Apache Iceberg client read a DuckLake, on this machine.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(serve)
+app.command()(demo)
+
+
+def main() -> None:
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""`polynya serve`: both Lambda functions on this machine, for a DuckLake that already exists."""
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from polynya.config import DELIVERIES
+from polynya.ducklake import queries
+from polynya.ducklake.connection import Database
+from polynya.ducklake.rows import Lake
+from polynya.errors import PolynyaError
+from polynya.translate.tables import check_lake
+
+from .dynamodb import TABLE, dynamodb
+from .stand_in import StandIn
+
+Delivery = StrEnum("Delivery", [(name.upper().replace("-", "_"), name) for name in DELIVERIES])
+
+ALIAS = "polynya-local--ol-s3"
+"""The bucket of the virtual files under `object-lambda`: shaped like an access point's alias."""
+
+
+def serve(
+    database: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            envvar="DATABASE_URL",
+            help="The lake's PostgreSQL: postgresql://user:password@host:port/database. SELECT is "
+            "enough.",
+        ),
+    ],
+    metadata_schema: Annotated[
+        str, typer.Option(metavar="NAME", help="The PostgreSQL schema of DuckLake's tables.")
+    ] = "public",
+    s3_endpoint: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The S3 that holds the data. Default: AWS."),
+    ] = None,
+    port: Annotated[
+        int,
+        typer.Option(
+            min=0, max=65534, help="Of the catalog; S3 is on the next one. 0 picks two free ones."
+        ),
+    ] = 8181,
+    delivery: Annotated[
+        Delivery,
+        typer.Option(
+            help="object-lambda: metadata files are made when they are read. materialize: they "
+            "are put into the data bucket when a table is loaded."
+        ),
+    ] = Delivery.OBJECT_LAMBDA,
+    warehouse: Annotated[str, typer.Option(metavar="NAME", help="The lake's name.")] = "lake",
+    virtual_bucket: Annotated[
+        str | None,
+        typer.Option(metavar="BUCKET", help="For materialize. Default: the bucket of the data."),
+    ] = None,
+    hide_type: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TYPE",
+            help="Hide columns of this DuckLake type; may be given again. Spark cannot read a "
+            "table that has `time`.",
+        ),
+    ] = None,
+) -> None:
+    """Serve a DuckLake that already exists to Iceberg clients on this machine.
+
+    When it is ready it prints one line of JSON; logs go to stderr; Ctrl-C or SIGTERM ends it.
+    Clients use its s3_endpoint for everything in S3, with any credentials. The credentials for
+    the S3 behind it come from the usual AWS variables.
+    """
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # moto's requests, one by one
+    os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
+    region = os.environ["AWS_DEFAULT_REGION"]
+    try:
+        lake = Database(database, metadata_schema).read(queries.lake)
+        check_lake(lake.version, lake.encrypted)
+    except PolynyaError as error:
+        raise typer.Exit(_fail(str(error))) from None
+    bucket = virtual_bucket or _data_bucket(lake)
+    object_lambda = delivery == Delivery.OBJECT_LAMBDA
+    try:
+        stand_in = StandIn(
+            alias=ALIAS if object_lambda else None,
+            supporting_bucket=bucket,
+            s3_endpoint=s3_endpoint,
+            region=region,
+            port=port,
+        )
+    except OSError as error:
+        raise typer.Exit(_fail(f"port {port} or {port + 1} is taken ({error}); try --port 0"))
+    with dynamodb(region) as dynamodb_endpoint, stand_in:
+        os.environ.update(
+            DATABASE_URL=database,
+            METADATA_SCHEMA=metadata_schema,
+            WAREHOUSE=warehouse,
+            DELIVERY=delivery,
+            VIRTUAL_BUCKET=ALIAS if object_lambda else bucket,
+            CACHE_TABLE=TABLE,
+            HIDDEN_TYPES=",".join(hide_type or []),
+            OBJECT_LAMBDA_ENDPOINT=stand_in.s3_uri,
+            AWS_ENDPOINT_URL_DYNAMODB=dynamodb_endpoint,
+            POWERTOOLS_LOG_LEVEL="WARNING",
+            **({"AWS_ENDPOINT_URL_S3": s3_endpoint} if s3_endpoint else {}),
+        )
+        # They read their settings when they are first called.
+        from functions.object_lambda import app as object_lambda_app
+        from functions.rest_catalog import app as rest_catalog_app
+
+        stand_in.start(rest_catalog_app.handler, object_lambda_app.handler)
+        ready = {
+            "catalog_uri": stand_in.api_uri,
+            "warehouse": warehouse,
+            "s3_endpoint": stand_in.s3_uri,
+            "delivery": delivery.value,
+        }
+        print(json.dumps(ready), flush=True)
+        _wait_for_the_end()
+
+
+def _data_bucket(lake: Lake) -> str:
+    scheme, _, rest = lake.data_path.partition("://")
+    if scheme not in {"s3", "s3a", "s3n"}:
+        raise typer.Exit(
+            _fail(
+                f"the lake's data is in {lake.data_path}, not in S3: Iceberg clients reach the "
+                "files of a lake in S3 only"
+            )
+        )
+    return rest.partition("/")[0]
+
+
+def _wait_for_the_end() -> None:
+    ended = threading.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: ended.set())
+    ended.wait()
+
+
+def _fail(message: str) -> int:
+    print(f"polynya: {message}", file=sys.stderr)
+    return 1
