@@ -14,8 +14,8 @@ logger = logging.getLogger(__name__)
 
 Handler = Callable[[dict[str, Any], Any], Any]
 
-# "Response payload size exceeded maximum allowed payload size (6291556 bytes)": the limit as
-# Lambda's own error message gives it, for the JSON of the answer, base64 included.
+# "Exceeded maximum allowed payload size (6291556 bytes)": as Lambda's own error message has it,
+# for the JSON of the answer, base64 included.
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 ANSWER_LIMIT = 6 * 1024 * 1024 + 100
 

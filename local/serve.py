@@ -10,7 +10,6 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
-
 from polynya.config import DELIVERIES
 from polynya.ducklake import queries
 from polynya.ducklake.connection import Database
@@ -97,7 +96,8 @@ def serve(
             port=port,
         )
     except OSError as error:
-        raise typer.Exit(_fail(f"port {port} or {port + 1} is taken ({error}); try --port 0"))
+        message = f"port {port} or {port + 1} is taken ({error}); try --port 0"
+        raise typer.Exit(_fail(message)) from None
     with dynamodb(region) as dynamodb_endpoint, stand_in:
         os.environ.update(
             DATABASE_URL=database,

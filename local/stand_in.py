@@ -89,10 +89,11 @@ class StandIn:
     def stop(self) -> None:
         """Give the ports back and end all threads; answers that are under way come to their end."""
         self._api.stop()
-        self._s3.stop()
         for function in self._functions:
             function.stop()
         self._functions.clear()
+        # After the functions: the one behind the access point writes its last answer to this.
+        self._s3.stop()
         self._proxy.stop()
 
     def __enter__(self) -> Self:

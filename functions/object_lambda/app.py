@@ -15,7 +15,6 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import urllib3
 from aws_lambda_powertools import Logger
-
 from polynya.byte_range import byte_range
 from polynya.config import Config
 from polynya.ducklake.connection import Database
@@ -72,7 +71,7 @@ def virtual_files() -> VirtualFiles:
 
 @logger.inject_lambda_context
 def handler(event: Event, context: Any) -> Answer:
-    """Answer one event; GetObject is answered by WriteGetObjectResponse, not by what is returned."""
+    """Answer one event; to GetObject by WriteGetObjectResponse, not by what is returned."""
     kind = next(kind for kind in ANSWERS if kind in event)
     try:
         return ANSWERS[kind](event, event[kind]["inputS3Url"])
@@ -241,4 +240,4 @@ ANSWERS: dict[str, Callable[[Event, str], Answer]] = {
 }
 """The answer to an event, by the key that says what is asked."""
 
-FAILURES = {kind: _return_failure for kind in ANSWERS} | {"getObjectContext": _write_failure}
+FAILURES = dict.fromkeys(ANSWERS, _return_failure) | {"getObjectContext": _write_failure}

@@ -12,14 +12,13 @@ from fastapi import Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from mangum import Mangum
-from starlette.exceptions import HTTPException
-
 from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.ducklake.connection import Database
 from polynya.errors import BadRequest, Forbidden, PolynyaError
 from polynya.real_objects import kept_files, read_object
 from polynya.virtual_files import VirtualFiles
+from starlette.exceptions import HTTPException
 
 logger = Logger(service="rest-catalog")
 app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
@@ -49,8 +48,13 @@ Namespace = Annotated[str, Depends(namespace_name)]
 PageToken = Annotated[str | None, Query(alias="pageToken")]
 PageSize = Annotated[int | None, Query(alias="pageSize", ge=1)]
 
-TABLES = "/v1/{prefix}/namespaces/{namespace}/tables"
-VIEWS = "/v1/{prefix}/namespaces/{namespace}/views"
+# API Gateway decodes the path, so that a `/` in a name looks like any other: `:path` takes it, and
+# the longer routes come first.
+NAMESPACE = "/v1/{prefix}/namespaces/{namespace:path}"
+TABLES = NAMESPACE + "/tables"
+TABLE = TABLES + "/{table:path}"
+VIEWS = NAMESPACE + "/views"
+VIEW = VIEWS + "/{view:path}"
 
 
 @app.get("/v1/config")
@@ -68,14 +72,8 @@ async def list_namespaces(
     return JSONResponse(catalog.list_namespaces(parent, page_token, page_size))
 
 
-@app.get("/v1/{prefix}/namespaces/{namespace}")
-async def load_namespace_metadata(catalog: AtPrefix, namespace: Namespace) -> JSONResponse:
-    return JSONResponse(catalog.load_namespace_metadata(namespace))
-
-
-@app.head("/v1/{prefix}/namespaces/{namespace}")
-async def namespace_exists(catalog: AtPrefix, namespace: Namespace) -> Response:
-    catalog.load_namespace_metadata(namespace)
+@app.post(TABLE + "/metrics")
+async def report_metrics(catalog: AtPrefix, namespace: Namespace, table: str) -> Response:
     return Response(status_code=204)
 
 
@@ -89,7 +87,7 @@ async def list_tables(
     return JSONResponse(catalog.list_tables(namespace, page_token, page_size))
 
 
-@app.get(TABLES + "/{table}")
+@app.get(TABLE)
 async def load_table(
     request: Request,
     catalog: AtPrefix,
@@ -104,14 +102,9 @@ async def load_table(
     return JSONResponse(loaded.body, headers=headers)
 
 
-@app.head(TABLES + "/{table}")
+@app.head(TABLE)
 async def table_exists(catalog: AtPrefix, namespace: Namespace, table: str) -> Response:
     catalog.table_exists(namespace, table)
-    return Response(status_code=204)
-
-
-@app.post(TABLES + "/{table}/metrics")
-async def report_metrics(catalog: AtPrefix, namespace: Namespace, table: str) -> Response:
     return Response(status_code=204)
 
 
@@ -120,14 +113,25 @@ async def list_views(catalog: AtPrefix, namespace: Namespace) -> JSONResponse:
     return JSONResponse(catalog.list_views(namespace))
 
 
-@app.get(VIEWS + "/{view}")
+@app.get(VIEW)
 async def load_view(catalog: AtPrefix, namespace: Namespace, view: str) -> JSONResponse:
     return JSONResponse(catalog.load_view(namespace, view))
 
 
-@app.head(VIEWS + "/{view}")
+@app.head(VIEW)
 async def view_exists(catalog: AtPrefix, namespace: Namespace, view: str) -> Response:
     catalog.load_view(namespace, view)
+    return Response(status_code=204)
+
+
+@app.get(NAMESPACE)
+async def load_namespace_metadata(catalog: AtPrefix, namespace: Namespace) -> JSONResponse:
+    return JSONResponse(catalog.load_namespace_metadata(namespace))
+
+
+@app.head(NAMESPACE)
+async def namespace_exists(catalog: AtPrefix, namespace: Namespace) -> Response:
+    catalog.load_namespace_metadata(namespace)
     return Response(status_code=204)
 
 

@@ -34,7 +34,7 @@ ENDPOINTS = [
     "GET /v1/{prefix}/namespaces/{namespace}/views/{view}",
     "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}",
 ]
-"""What is served, and so what clients try: without writes, PyIceberg and Java refuse them at once."""
+"""What is served. Without the writes, PyIceberg and Java refuse them before they upload a thing."""
 
 PINNED = re.compile(r"(?P<warehouse>[A-Za-z0-9_-]+)@(?P<snapshot_id>0|[1-9][0-9]{0,17})")
 PINNED_PREFIX = re.compile(r"(?P<warehouse>[A-Za-z0-9_-]+)--at-(?P<snapshot_id>0|[1-9][0-9]{0,17})")
@@ -52,9 +52,7 @@ class LoadedTable:
 class Catalog:
     """One lake, as of its newest snapshot or pinned to one."""
 
-    def __init__(
-        self, config: Config, database: Database, virtual_files: VirtualFiles
-    ) -> None:
+    def __init__(self, config: Config, database: Database, virtual_files: VirtualFiles) -> None:
         self._config = config
         self._database = database
         self._virtual_files = virtual_files

@@ -7,7 +7,7 @@ holds the three together.
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from .errors import Misconfigured
 
@@ -89,14 +89,22 @@ class Config:
         Raises:
             Misconfigured: a required setting is missing or a value is not usable.
         """
-        texts = {setting.name.lower(): _text(setting, environ) for setting in SETTINGS}
-        values = {name: READ.get(name, str)(text) for name, text in texts.items()}
-        config = cls(**values)
-        return config if config.snapshot_limit else config._with_limit_of_delivery()
-
-    def _with_limit_of_delivery(self) -> "Config":
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Config(**values | {"snapshot_limit": DELIVERIES[self.delivery]})
+        texts = {setting.name: _text(setting, environ) for setting in SETTINGS}
+        delivery = _delivery(texts["DELIVERY"])
+        return cls(
+            database_url=texts["DATABASE_URL"],
+            metadata_schema=texts["METADATA_SCHEMA"],
+            warehouse=_warehouse(texts["WAREHOUSE"]),
+            delivery=delivery,
+            virtual_bucket=texts["VIRTUAL_BUCKET"],
+            virtual_prefix=texts["VIRTUAL_PREFIX"].strip("/"),
+            cache_table=texts["CACHE_TABLE"],
+            cache_bucket=texts["CACHE_BUCKET"],
+            cache_ttl_days=_number(texts, "CACHE_TTL_DAYS"),
+            snapshot_limit=_number(texts, "SNAPSHOT_LIMIT") or DELIVERIES[delivery],
+            hidden_types=_names(texts["HIDDEN_TYPES"]),
+            object_lambda_endpoint=texts["OBJECT_LAMBDA_ENDPOINT"],
+        )
 
 
 def _text(setting: Setting, environ: Mapping[str, str]) -> str:
@@ -119,21 +127,11 @@ def _delivery(text: str) -> str:
     return text
 
 
-def _number(text: str) -> int:
-    if not text.isdecimal():
-        raise Misconfigured(f"a number is needed, not {text!r}")
-    return int(text)
+def _number(texts: Mapping[str, str], name: str) -> int:
+    if not texts[name].isdecimal():
+        raise Misconfigured(f"{name} must be a whole number, not {texts[name]!r}")
+    return int(texts[name])
 
 
 def _names(text: str) -> frozenset[str]:
     return frozenset(name.strip() for name in text.split(",") if name.strip())
-
-
-READ = {
-    "warehouse": _warehouse,
-    "delivery": _delivery,
-    "virtual_prefix": lambda text: text.strip("/"),
-    "cache_ttl_days": _number,
-    "snapshot_limit": _number,
-    "hidden_types": _names,
-}

@@ -23,8 +23,8 @@ from .errors import NoSuchKey
 from .iceberg.avro import manifest_bytes, manifest_file, manifest_list_bytes
 from .iceberg.delete_copy import delete_copy
 from .iceberg.manifest import ManifestContent, ManifestEntry
-from .iceberg.table_metadata import TableMetadata
 from .iceberg.parquet import position_deletes_bytes, positions, rows_bytes
+from .iceberg.table_metadata import TableMetadata
 from .translate.fingerprints import fingerprint
 from .translate.inlined import inlined_columns, inlined_rows
 from .translate.manifests import data_entries, delete_entry, rows_entry

@@ -2,6 +2,7 @@
 
 import re
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -389,6 +390,30 @@ def test_eight_threads_get_their_own_answers(aws):
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(read, range(64)))
     assert len(aws.handler.threads) == 1
+
+
+def test_a_get_under_way_is_answered_before_the_end(aws):
+    began = threading.Event()
+    answers = []
+
+    def slow(event, context):
+        began.set()
+        time.sleep(0.3)
+        names = event["getObjectContext"]
+        s3.write_get_object_response(
+            RequestRoute=names["outputRoute"], RequestToken=names["outputToken"], Body=b"whole"
+        )
+
+    with StandIn(
+        alias=ALIAS, supporting_bucket=BUCKET, s3_endpoint=aws.behind, region=REGION
+    ) as stand_in:
+        s3, url = client(stand_in.s3_uri), f"{stand_in.s3_uri}/{ALIAS}/v/file.avro"
+        stand_in.start(lambda event, context: None, slow)
+        reader = threading.Thread(target=lambda: answers.append(urllib3.request("GET", url)))
+        reader.start()
+        assert began.wait(5)
+    reader.join()
+    assert answers[0].data == b"whole"
 
 
 CHUNKED = (

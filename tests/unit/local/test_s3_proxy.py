@@ -21,7 +21,7 @@ from local.http_server import HttpServer
 from local.stand_in import StandIn
 
 REGION = "us-east-1"
-BUCKET = "lake"
+BUCKET = "behind-the-proxy"  # moto's buckets are one for the whole process
 KEYS = [
     "plain.parquet",
     "a b/c+d.parquet",

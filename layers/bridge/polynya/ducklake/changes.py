@@ -11,6 +11,4 @@ CHANGE = re.compile(r'([a-z_]+):((?:"(?:[^"]|"")*"|[^",])*)(?:,|$)')
 
 def changes_of(changes_made: str, table_id: int) -> frozenset[str]:
     """The types of the changes that name this table by its id."""
-    return frozenset(
-        kind for kind, value in CHANGE.findall(changes_made) if value == str(table_id)
-    )
+    return frozenset(kind for kind, value in CHANGE.findall(changes_made) if value == str(table_id))

@@ -106,7 +106,8 @@ def _after(totals: Totals, event: Event) -> Totals:
         rows=totals.rows + event.sign * event.rows,
         bytes=totals.bytes + event.sign * event.bytes,
         hash=totals.hash + event.sign * event.hash,
-        **{"added" if event.sign > 0 else "removed": event},
+        added=event if event.sign > 0 else totals.added,
+        removed=event if event.sign < 0 else totals.removed,
     )
 
 

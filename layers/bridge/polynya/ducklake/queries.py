@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
-from pg8000.native import Connection, identifier
+from pg8000.native import Connection, identifier, literal
 
 from ..errors import Misconfigured, NoSuchTable
 from .changes import changes_of
@@ -42,7 +42,8 @@ FRAGMENTS = {
         ("ducklake_data_file.partial_max", "f.partial_max"),
         (
             "ducklake_data_file.partial_file_info",
-            r"(regexp_match(f.partial_file_info, '(?:^|\||partial_max:)(\d+)(?::\d+)?$'))[1]::bigint",
+            r"(regexp_match(f.partial_file_info, '(?:^|[|]|partial_max:)(\d+)(?::\d+)?$'))[1]"
+            "::bigint",
         ),
     ),
     "delete_partial_max": (("ducklake_delete_file.partial_max", "d.partial_max"),),
@@ -67,7 +68,8 @@ def fragment(lake: Lake, name: str) -> str:
 
 
 LAKE = """
-SELECT 'option', key, value FROM ducklake_metadata WHERE key IN ('version', 'data_path', 'encrypted')
+SELECT 'option', key, value FROM ducklake_metadata
+WHERE key IN ('version', 'data_path', 'encrypted')
 UNION ALL
 SELECT 'snapshot', max(snapshot_id)::text, NULL FROM ducklake_snapshot
 UNION ALL
@@ -194,11 +196,7 @@ def snapshots(con: Connection, table_id: int, snapshot_id: int) -> list[Snapshot
     Never snapshot 0: it only makes the schema `main`, and PyIceberg takes id 0 for "the newest".
     """
     rows = con.run(SNAPSHOTS, table_id=table_id, snapshot_id=snapshot_id)
-    return [
-        Snapshot(*row, changes_made)
-        for *row, changes_made, is_named in rows
-        if is_named or changes_of(changes_made, table_id)
-    ]
+    return [Snapshot(*row[:3]) for row in rows if row[3] or changes_of(row[2], table_id)]
 
 
 NEXT_SNAPSHOTS = """
@@ -273,7 +271,7 @@ FROM {table} AS d JOIN ducklake_data_file AS f ON f.data_file_id = d.{file_id}""
 
 INLINED_EVENTS = """
 SELECT r.{begin}, r.{end}, 'inlined', 1, 0,
-  hashtextextended(ROW({values})::text, {seed})
+  hashtextextended(ROW({name}, {values})::text, 0)
 FROM {table} AS r"""
 
 EVENTS = """
@@ -289,34 +287,34 @@ def events(
     con: Connection, lake: Lake, table_id: int, inlined: Inlined, snapshot_id: int
 ) -> list[Event]:
     """The table's whole history up to `snapshot_id` as sums, in one aggregate query."""
-    fragments = {
-        name: fragment(lake, name) for name in ("data_partial_max", "delete_partial_max")
-    }
+    fragments = {name: fragment(lake, name) for name in ("data_partial_max", "delete_partial_max")}
     lives = [sql.format(**fragments) for sql in (DATA_EVENTS, DELETE_EVENTS)]
     if inlined.delete_columns:
         file_id, position, begin = map(identifier, inlined.delete_columns)
         lives.append(
             INLINED_DELETE_EVENTS.format(
-                table=inlined_delete_table(table_id), file_id=file_id, position=position, begin=begin
+                table=inlined_delete_table(table_id),
+                file_id=file_id,
+                position=position,
+                begin=begin,
             )
         )
-    for seed, rows in enumerate(inlined.tables):
+    for inlined_table in inlined.tables:
+        row_id, begin, end = map(identifier, inlined_table.system_columns)
         # end_snapshot comes later and must not change the hash of a row that was visible before.
-        kept = (*rows.system_columns[:2], *rows.user_columns)
+        user_columns = map(identifier, inlined_table.user_columns)
         lives.append(
             INLINED_EVENTS.format(
-                table=identifier(rows.table_name),
-                begin=identifier(rows.system_columns[1]),
-                end=identifier(rows.system_columns[2]),
-                values=", ".join(f"r.{identifier(name)}" for name in kept),
-                seed=seed,
+                table=identifier(inlined_table.table_name),
+                begin=begin,
+                end=end,
+                values=", ".join(f"r.{name}" for name in (row_id, begin, *user_columns)),
+                name=literal(inlined_table.table_name),
             )
         )
     sql = EVENTS.format(lives="\nUNION ALL".join(lives))
-    return [
-        Event(*row[:6], hash=int(row[6]))
-        for row in con.run(sql, table_id=table_id, snapshot_id=snapshot_id)
-    ]
+    rows = con.run(sql, table_id=table_id, snapshot_id=snapshot_id)
+    return [Event(*(*row[:6], int(row[6]))) for row in rows]
 
 
 ODD_FILES = """
@@ -442,7 +440,8 @@ def inlined_deletes_at(
 
 
 def inlined_delete_table(table_id: int) -> str:
-    return identifier(f"ducklake_inlined_delete_{table_id}")
+    name: str = identifier(f"ducklake_inlined_delete_{table_id}")
+    return name
 
 
 INLINED_ROWS_AT = """

@@ -10,7 +10,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """What one read transaction says about the lake as a whole: options, newest snapshot, layout."""
+    """The lake as a whole: options, newest snapshot, layout of the metadata tables."""
 
     version: str
     data_path: str
@@ -103,7 +103,7 @@ class ColumnStats:
     column_id: int
     column_size_bytes: int | None
     value_count: int | None
-    """Without NULLs, whatever DuckLake's documentation says (DuckLake counts num_values - nulls)."""
+    """Without NULLs, whatever DuckLake's documentation says: it is num_values - num_nulls."""
     null_count: int | None
     min_value: str | None
     max_value: str | None

@@ -30,7 +30,8 @@ def to_bytes(type_name: str, value: Any) -> bytes:
         ValueError: the type has no single-value form here.
     """
     if type_name in LITTLE_ENDIAN:
-        return struct.pack(LITTLE_ENDIAN[type_name], value)
+        packed: bytes = struct.pack(LITTLE_ENDIAN[type_name], value)
+        return packed
     if type_name == "string":
         return bytes(value, "utf-8")
     if type_name == "binary":
@@ -49,4 +50,4 @@ def _unscaled(value: Decimal, scale: int) -> bytes:
     unscaled = int("".join(map(str, digits))) * 10 ** (scale + int(exponent))
     unscaled = -unscaled if sign else unscaled
     magnitude = unscaled if unscaled >= 0 else ~unscaled
-    return unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
+    return int.to_bytes(unscaled, magnitude.bit_length() // 8 + 1, "big", signed=True)

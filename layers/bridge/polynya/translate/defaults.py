@@ -14,7 +14,6 @@ from uuid import UUID
 from .values import EPOCH, value
 
 
-
 def default_json(type_name: str, text: str) -> Any:
     """The default of a column of an Iceberg primitive type in JSON.
 

@@ -82,9 +82,7 @@ def delete_entry(
 
 
 def _entry(file: manifest.DataFile, changed_at: int, snapshot_id: int) -> ManifestEntry:
-    return ManifestEntry(
-        _status(changed_at, snapshot_id), changed_at, changed_at, changed_at, file
-    )
+    return ManifestEntry(_status(changed_at, snapshot_id), changed_at, changed_at, changed_at, file)
 
 
 def _status(begin_snapshot: int, snapshot_id: int) -> Status:

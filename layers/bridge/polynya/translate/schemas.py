@@ -146,13 +146,16 @@ class _Tree:
         if column.column_type == "struct":
             fields = self.fields(column.column_id, name + ".")
             return Struct(fields) if fields else "none of its fields can be shown"
-        inner = []
-        for child in self._children[column.column_id]:
-            type_ = self._type(child, f"{name}.{child.column_name}")
+        children = self._children[column.column_id]
+        types = [self._type(child, f"{name}.{child.column_name}") for child in children]
+        for child, type_ in zip(children, types, strict=True):
             if isinstance(type_, str):
                 return f"{child.column_name}: {type_}"
-            inner += [child.column_id, type_]
-        return List(*inner) if column.column_type == "list" else Map(*inner)
+        shown = [type_ for type_ in types if not isinstance(type_, str)]
+        ids = [child.column_id for child in children]
+        if column.column_type == "list":
+            return List(ids[0], shown[0])
+        return Map(ids[0], shown[0], ids[1], shown[1])
 
     def _default(self, column: Column, type_: Type) -> Any:
         # Files older than the column lack it. A column as old as its table is in every file.

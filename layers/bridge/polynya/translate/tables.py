@@ -131,9 +131,7 @@ def _times(snapshots: list[Snapshot], now_ms: int) -> list[int]:
     return times
 
 
-def _summary(
-    snapshot: Snapshot, table_id: int, state: State, *, is_first: bool
-) -> dict[str, str]:
+def _summary(snapshot: Snapshot, table_id: int, state: State, *, is_first: bool) -> dict[str, str]:
     """What the snapshot did, as DuckLake recorded it, and what the table holds after it.
 
     Rows are Iceberg's: those of the files, deleted ones included.

@@ -6,11 +6,11 @@ and who asked does without (a bound) or refuses (a default).
 
 import math
 from collections.abc import Callable
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_DAY = EPOCH.date().toordinal()
 
 BOOLEANS = {"0": False, "1": True, "false": False, "true": True}
@@ -67,7 +67,7 @@ def _timestamp(text: str) -> int:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is not None:
         raise ValueError(f"a time zone in a timestamp: {text!r}")
-    return _since_epoch(moment.replace(tzinfo=timezone.utc))
+    return _since_epoch(moment.replace(tzinfo=UTC))
 
 
 def _timestamptz(text: str) -> int:

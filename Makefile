@@ -1,0 +1,64 @@
+# The targets and what they do: `make`
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# SAM pins its own click, pydantic and boto3: it has an environment of its own.
+SAM_VERSION := 1.170.0
+export SAM_CLI_TELEMETRY := 0
+export AWS_DEFAULT_REGION ?= us-east-1
+SAM := .venv-sam/bin/sam
+# What to build for, as in samconfig.toml: make build RUNTIME=3.12 ARCHITECTURE=x86_64
+RUNTIME ?= 3.13
+ARCHITECTURE ?= arm64
+# sam build asks for python3.13 on PATH; where that is a shim of pyenv, pyenv has to be told.
+PYENV_RUNTIME = $(shell pyenv versions --bare 2>/dev/null | grep '^$(RUNTIME)\.' | tail -1)
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready ## a virtual environment with everything, and the jars for Spark
+	@$(BIN)/python -m local.spark_jars
+
+# The marker is younger than all that it was made from.
+$(VENV)/.ready: pyproject.toml constraints.txt $(wildcard */requirements.txt */*/requirements.txt)
+	@echo "setting up $(VENV) (a minute or two) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[local]'
+	@touch $@
+
+demo: setup ## make a lake, serve it, read it with Iceberg clients, compare
+	@$(BIN)/polynya demo
+
+serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://..."
+	@$(BIN)/polynya serve $(ARGS)
+
+test: setup lint ## all tests (about 15 minutes; with PostgreSQL, S3, PyIceberg, DuckDB and Spark)
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: setup ## ruff and mypy
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy
+
+bench: setup ## what things cost, as ratios in one run
+	@$(BIN)/python -m bench
+
+build: .venv-sam/.ready ## the layers and functions for AWS, with SAM, and a check of the template
+	@$(SAM) validate --lint
+	@PYENV_VERSION=$(PYENV_RUNTIME) $(SAM) build \
+	  --parameter-overrides PythonRuntime=python$(RUNTIME) Architecture=$(ARCHITECTURE)
+	@echo "Megabytes, unzipped (Lambda takes 250 for a function with its layers):"
+	@cd .aws-sam/build && du -sm *Layer *Function
+
+.venv-sam/.ready:
+	@$(PYTHON) -m venv .venv-sam
+	@.venv-sam/bin/pip install --quiet --disable-pip-version-check aws-sam-cli==$(SAM_VERSION)
+	@touch $@
+
+clean: ## remove what the targets above made
+	@rm -rf .venv .venv-sam .aws-sam .cache
+
+.PHONY: help setup demo serve test lint bench build clean
