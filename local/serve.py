@@ -82,9 +82,12 @@ def serve(
     region = os.environ["AWS_DEFAULT_REGION"]
     try:
         lake = Database(database, metadata_schema).read(queries.lake)
-        check_lake(lake.version, lake.encrypted)
     except PolynyaError as error:
         raise typer.Exit(_fail(str(error))) from None
+    try:
+        check_lake(lake.version, lake.encrypted)
+    except PolynyaError as error:
+        print(f"polynya: every request will be refused: {error}", file=sys.stderr)
     bucket = virtual_bucket or _data_bucket(lake)
     object_lambda = delivery == Delivery.OBJECT_LAMBDA
     try:

@@ -22,11 +22,22 @@ HIDING = {"16"}
 # (lake, table, snapshot) -> why DuckLake's own answer is not the truth there
 NATIVE_DEFECTS: dict[tuple[str, str, int | None], str] = {}
 # A type in DuckDB's words -> its name for --hide-type, where Spark refuses the whole table:
-# "Spark does not support time fields", "Cannot convert unsupported type to Spark: timestamp_ns"
+# "Spark does not support time fields", "Cannot convert unsupported type to Spark: timestamp_ns",
+# "Unsupported logical type: UINT_32"
 SPARK_CANNOT = {
     r"\bTIME\b(?! WITH| ZONE)": "time",
     r"\bTIME WITH TIME ZONE": "timetz",
     r"\bTIMESTAMP_NS\b": "timestamp_ns",
+    r"\bUINTEGER\b": "uint32",
+}
+# (client, lake) -> what every line says that this client gets wrong by a fault of its own
+CLIENT_FAULTS = {
+    # A NULL map comes back empty where PyIceberg has to cast something inside of it.
+    ("PyIceberg", "02"): r"2 rows missing, 2 rows surplus|\{\}, not NULL|z: \{\}\}\], w: -0.01\}, not",
+    # It wants field ids on the group of a variant, although the column is not in the schema.
+    ("PyIceberg", "07"): "Parquet file does not have field-ids",
+    # The row reader, which promoted ints need, cannot read unsigned ones.
+    ("Spark", "23"): "Unsupported logical type: UINT_8",
 }
 QUOTED_NAME = re.compile(r'"(?:[^"]|"")*"')
 MOST_SNAPSHOTS = 40  # up to here all of them are read
@@ -98,7 +109,13 @@ def test_client_reads_what_ducklake_reads(client, case, bridge, left_out):
             wrong = differences(client, case, other, left_out)
     else:
         wrong = differences(client, case, bridge, left_out)
-    assert not wrong, "\n".join(wrong)
+    fault = CLIENT_FAULTS.get((client.NAME, case.number))
+    if fault is None:
+        assert not wrong, "\n".join(wrong)
+    else:
+        assert wrong, f"{client.NAME} has been mended: {fault}"
+        left_out.extend(f"{client.NAME} is wrong by itself: {line}" for line in wrong)
+        assert all(re.search(fault, line) for line in wrong), "\n".join(wrong)
 
 
 def differences(client, case, bridge, left_out) -> list[str]:
@@ -132,7 +149,13 @@ def compared(reader, case, table, snapshot_id, hidden) -> list[str]:
         rows = reader.rows(table.namespace, table.name, snapshot_id)
         return difference(truth, from_arrow(rows, columns, hidden))
     except Exception as error:  # whatever a client dies of is a finding, and the next may tell more
-        return [f"{type(error).__name__}: {str(error)[:600]}"]
+        return [f"{type(error).__name__}: {reason(error)}"]
+
+
+def reason(error: Exception) -> str:
+    """What a client says; of a Java stack trace the cause and not the frames."""
+    lines = str(error).splitlines()
+    return " ".join(line for line in lines if not line.startswith(("\tat ", "\t...")))[:1000]
 
 
 def catalog_of(case, bridge, left_out) -> rest.Rest | None:

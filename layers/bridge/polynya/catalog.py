@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -228,5 +227,5 @@ def _page(
 def _decoded(page_token: str) -> str:
     try:
         return base64.b64decode(page_token, altchars=b"-_", validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # not base64, not even ASCII, or not UTF-8 inside
         raise BadRequest("pageToken is not one that this catalog gave out") from None

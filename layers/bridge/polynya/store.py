@@ -80,7 +80,11 @@ class CacheStore:
         item = response.get("Item")
         if item is None or int(item["ttl"]["N"]) <= self._clock():
             return None
-        body = item["body"]["B"] if "body" in item else self._object(item["s3"]["S"])
+        body = (
+            item["body"]["B"]
+            if "body" in item
+            else _object(self._s3(), self._bucket, item["s3"]["S"])
+        )
         if body is not None and _digest(body) != item["sha256"]["S"]:
             logger.warning("a kept file does not match its checksum; it is made anew", key=key)
             self._drop(key, item["sha256"]["S"])
@@ -121,14 +125,6 @@ class CacheStore:
         except self._dynamodb().exceptions.ConditionalCheckFailedException:
             pass
 
-    def _object(self, object_key: str) -> bytes | None:
-        try:
-            response = self._s3().get_object(Bucket=self._bucket, Key=object_key)
-        except self._s3().exceptions.NoSuchKey:
-            return None
-        body: bytes = response["Body"].read()
-        return body
-
     def _put_object(self, key: str, body: bytes) -> dict[str, Any] | None:
         if not self._bucket:
             return None
@@ -145,12 +141,7 @@ class BucketStore:
         self._bucket, self._s3 = bucket, s3
 
     def get(self, key: str) -> bytes | None:
-        try:
-            response = self._s3().get_object(Bucket=self._bucket, Key=key)
-        except self._s3().exceptions.NoSuchKey:
-            return None
-        body: bytes = response["Body"].read()
-        return body
+        return _object(self._s3(), self._bucket, key)
 
     def put(self, key: str, body: bytes) -> bytes:
         client = self._s3()
@@ -189,6 +180,17 @@ class Kept:
                     raise
                 logger.exception("the store cannot be written; the file is not kept", key=key)
         return self._recent.put(key, body)
+
+
+def _object(s3: Any, bucket: str, key: str) -> bytes | None:
+    try:
+        body: bytes = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+    except s3.exceptions.ClientError as error:
+        # Who may not list the bucket is told 403 where there is no such object.
+        if _status(error) in {403, 404}:
+            return None
+        raise
+    return body
 
 
 def _digest(body: bytes) -> str:

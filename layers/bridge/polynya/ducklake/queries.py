@@ -75,7 +75,7 @@ SELECT 'snapshot', max(snapshot_id)::text, NULL FROM ducklake_snapshot
 UNION ALL
 SELECT 'column', c.relname || '.' || a.attname, NULL
 FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
-WHERE c.relnamespace = current_schema()::regnamespace AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) AND a.attnum > 0 AND NOT a.attisdropped
   AND c.relname IN ('ducklake_schema', 'ducklake_data_file', 'ducklake_delete_file',
     'ducklake_schema_versions', 'ducklake_file_column_stats', 'ducklake_file_column_statistics')"""
 
@@ -222,7 +222,7 @@ SELECT c.relname::text, i.table_name IS NULL, {schema_begin},
 FROM pg_class AS c
 JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 LEFT JOIN ducklake_inlined_data_tables AS i ON i.table_name = c.relname AND i.table_id = :table_id
-WHERE c.relnamespace = current_schema()::regnamespace
+WHERE c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
   AND (i.table_id IS NOT NULL OR c.relname = :delete_table)
 GROUP BY 1, 2, 3 ORDER BY 3, 1"""
 
@@ -444,6 +444,14 @@ def inlined_delete_table(table_id: int) -> str:
     return name
 
 
+# DuckDB 1.4 (catalog 0.3) keeps dates and timestamps in PostgreSQL's own types, whose text has `BC`
+# at its end: DuckDB reads '0044-03-15 BC' as the year 44 AD, and means '0044-03-15 (BC)'.
+INLINED_VALUE = r"""
+CASE WHEN pg_typeof(r.{0}) IN ('date'::regtype, 'timestamp'::regtype, 'timestamptz'::regtype)
+  THEN regexp_replace(r.{0}::text, '^(\S+)(.*) BC$', '\1 (BC)\2') ELSE r.{0}::text END"""
+
+INLINED_BYTES = "r.{0}"
+
 INLINED_ROWS_AT = """
 SELECT {values} FROM {table} AS r
 WHERE r.{begin} <= :snapshot_id AND (r.{end} > :snapshot_id OR r.{end} IS NULL)
@@ -460,7 +468,8 @@ def inlined_rows_at(
     """
     row_id, begin, end = map(identifier, rows.system_columns)
     values = ", ".join(
-        f"r.{identifier(name)}{'' if name in rows.binary_columns else '::text'}" for name in names
+        (INLINED_BYTES if name in rows.binary_columns else INLINED_VALUE).format(identifier(name))
+        for name in names
     )
     sql = INLINED_ROWS_AT.format(
         values=values, table=identifier(rows.table_name), row_id=row_id, begin=begin, end=end

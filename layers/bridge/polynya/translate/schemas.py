@@ -11,7 +11,16 @@ from itertools import pairwise
 from typing import Any
 
 from ..ducklake.rows import Column
-from ..iceberg.types import Field, List, Map, Primitive, Struct, TableSchema, Type
+from ..iceberg.types import (
+    Field,
+    List,
+    Map,
+    Primitive,
+    Struct,
+    TableSchema,
+    Type,
+    primitives,
+)
 from .defaults import default_json
 from .types import iceberg_type, may_become, no_twin
 
@@ -44,6 +53,20 @@ class Schemas:
     def has_defaults(self) -> bool:
         """Whether older files need a default for a column they lack: then format version 3."""
         return any(_has_default(schema.fields) for schema in self.distinct())
+
+    @property
+    def need_row_reader(self) -> bool:
+        """Whether Java's vectorized reader fails on the files of this table.
+
+        Seen with Iceberg 1.11: it cannot read DuckDB's INT_32 files as long, nor put the default
+        of a decimal into files that lack the column.
+        """
+        types: dict[int, set[str]] = defaultdict(set)
+        for schema in self.distinct():
+            for field_id, name in primitives(schema.fields).items():
+                types[field_id].add(name)
+        promoted = any({"int", "long"} <= names for names in types.values())
+        return promoted or any(_has_default(schema.fields, "decimal") for schema in self.distinct())
 
 
 def schemas(
@@ -167,9 +190,13 @@ class _Tree:
         return default_json(type_.name, column.initial_default)
 
 
-def _has_default(fields: Iterable[Field]) -> bool:
+def _has_default(fields: Iterable[Field], type_name: str = "") -> bool:
+    """Whether a field has a default, of a type whose name begins with `type_name`."""
     return any(
-        field.initial_default is not None
-        or (isinstance(field.type, Struct) and _has_default(field.type.fields))
+        _has_default(field.type.fields, type_name)
+        if isinstance(field.type, Struct)
+        else isinstance(field.type, Primitive)
+        and field.type.name.startswith(type_name)
+        and field.initial_default is not None
         for field in fields
     )

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from ..ducklake.changes import changes_of
 from ..ducklake.history import State, TableHistory, Totals, states, unservable
-from ..ducklake.rows import Snapshot
+from ..ducklake.rows import Column, Snapshot
 from ..errors import Refused
 from ..iceberg import table_metadata
 from ..iceberg.table_metadata import TableMetadata
@@ -116,7 +116,7 @@ def metadata(
         last_column_id=schemas.last_column_id,
         schemas=schemas.distinct(),
         current_schema_id=schemas.at(history.snapshot_id).schema_id,
-        properties=_properties(schemas),
+        properties=_properties(history.columns, schemas),
         snapshots=snapshots,
         next_row_id=sum(event.rows for event in history.events if event.sign > 0),
     )
@@ -154,10 +154,15 @@ def _files(totals: Totals, snapshot_id: int, *, added: bool) -> int:
     return event.files if event and totals.changed_at == snapshot_id else 0
 
 
-def _properties(schemas: Schemas) -> dict[str, str]:
-    if not schemas.hidden:
-        return {}
-    return {
-        "polynya.hidden-columns": json.dumps(list(schemas.hidden), ensure_ascii=False),
-        "polynya.hidden-columns-reason": json.dumps(schemas.hidden, ensure_ascii=False),
-    }
+def _properties(columns: list[Column], schemas: Schemas) -> dict[str, str]:
+    properties = {}
+    if schemas.hidden:
+        properties["polynya.hidden-columns"] = _json(list(schemas.hidden))
+        properties["polynya.hidden-columns-reason"] = _json(schemas.hidden)
+    if any(column.column_type == "timestamp_ms" for column in columns) or schemas.need_row_reader:
+        properties["read.parquet.vectorization.enabled"] = "false"
+    return properties
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,77 @@
+"""The command `python -m bench`."""
+
+import json
+import os
+import time
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from local.serving import environment
+
+from . import cold_start, load_table, manifests, plan
+from .report import load, machine, text
+from .workshop import say, workshop
+
+MEASUREMENTS = {
+    "load-table": load_table,
+    "manifests": manifests,
+    "plan": plan,
+    "cold-start": cold_start,
+}
+Name = StrEnum("Name", [(name.upper().replace("-", "_"), name) for name in MEASUREMENTS])
+
+NAMES = "; ".join(f"{name}: {module.HELP}" for name, module in MEASUREMENTS.items())
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.command()
+def main(
+    names: Annotated[
+        list[Name] | None, typer.Argument(metavar="[NAME]...", help=f"Default: all. {NAMES}.")
+    ] = None,
+    files: Annotated[
+        str, typer.Option(metavar="N,N", help="Numbers of data files in the tables.")
+    ] = "1000,10000",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """What things cost, beside the same table as real Iceberg, as ratios in one run.
+
+    Tables go to stdout, progress to stderr. CPU times are those of the process that does the work,
+    so they hold on a busy machine too; wall times do not.
+    """
+    os.environ.update(environment({}))
+    started = time.monotonic()
+    report = {**machine(), "tables": []}
+    if not as_json:
+        print("\n".join(f"{key}: {_words(report[key])}" for key in report if key != "tables"))
+    with workshop(_numbers(files)) as shop:
+        for name in names or Name:
+            for table in MEASUREMENTS[name].run(shop):
+                report["tables"].append(asdict(table))
+                if not as_json:
+                    print(f"\n{text(table)}", flush=True)
+    report["load at the end"] = load()
+    if as_json:
+        print(json.dumps(report, indent=1))
+    say(f"done in {time.monotonic() - started:.0f} s; load at the end {load()}")
+
+
+def _numbers(files: str) -> list[int]:
+    numbers = files.split(",")
+    if not all(number.isdecimal() and int(number) >= 1000 for number in numbers):
+        raise typer.BadParameter("whole numbers from 1000 on, with commas between")
+    return sorted(map(int, numbers))
+
+
+def _words(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {item}" for key, item in value.items())
+    return str(value)
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m bench")

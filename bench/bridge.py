@@ -1,0 +1,51 @@
+"""Polynya in this process: a catalog and its virtual files, with a store that starts empty."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from polynya.catalog import Catalog
+from polynya.config import Config
+from polynya.ducklake.connection import Database
+from polynya.store import Kept, Recent
+from polynya.virtual_files import VirtualFiles
+
+from local.lakes import Lake
+
+from .lakes import NAMESPACE, TABLE
+
+VIRTUAL_BUCKET = "virtual"
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    catalog: Catalog
+    virtual_files: VirtualFiles
+
+    def document(self) -> dict:
+        """The table metadata document."""
+        return self.catalog.load_table(NAMESPACE, TABLE).body["metadata"]
+
+    def read(self, location: str) -> bytes:
+        return self.virtual_files.read(location.removeprefix(f"s3://{VIRTUAL_BUCKET}/"))
+
+
+def settings(lake: Lake) -> dict[str, str]:
+    """The environment of both Lambda functions."""
+    return {"DATABASE_URL": lake.database.url, "VIRTUAL_BUCKET": VIRTUAL_BUCKET}
+
+
+@contextmanager
+def opened(lake: Lake) -> Iterator[Bridge]:
+    config = Config.from_env(settings(lake))
+    database = Database(config.database_url, config.metadata_schema)
+    kept = Kept(None, Recent())
+    virtual_files = VirtualFiles(config, database, kept, read_object=_no_object)
+    try:
+        yield Bridge(Catalog(config, database, virtual_files), virtual_files)
+    finally:
+        database.close()
+
+
+def _no_object(location: str) -> bytes:
+    raise LookupError(f"nothing here reads a real object, and not {location}")

@@ -1,0 +1,172 @@
+"""Cold start of both functions: import and first answer, each in a new process."""
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from local.serving import environment
+
+from .bridge import VIRTUAL_BUCKET, opened, settings
+from .lakes import NAMESPACE, TABLE
+from .report import Row, Table, ms
+from .workshop import Workshop, say
+
+HELP = "import and first answer of both functions, and modules that must not be there"
+
+ROOT = Path(__file__).parents[1]
+EVENTS = ROOT / "events"
+TIMES = 5
+TIMES_WITHOUT_PYC = 2
+PACKAGES = 8
+
+AT_IMPORT = ("numpy", "pandas", "pyarrow", "duckdb", "pyiceberg", "boto3", "botocore.client")
+"""What no function may import before it is needed."""
+
+PROGRAM = """
+import importlib, json, sys, time, types
+function, event = sys.argv[1:]
+context = types.SimpleNamespace(function_name=function, memory_limit_in_mb=1769,
+    invoked_function_arn="arn:aws:lambda:eu-north-1:0:function:f", aws_request_id="0")
+times = [(time.process_time(), time.perf_counter())]
+app = importlib.import_module(f"functions.{function}.app")
+times.append((time.process_time(), time.perf_counter()))
+imported = sorted(sys.modules)
+answer = app.handler(json.loads(event), context)
+times.append((time.process_time(), time.perf_counter()))
+if answer["statusCode"] != 200:
+    sys.exit(f"bench: {function} answered {answer}")
+answered = sorted(sys.modules)
+from polynya.real_objects import object_lambda_client
+object_lambda_client("")
+times.append((time.process_time(), time.perf_counter()))
+print(json.dumps([times, imported, answered]))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    name: str
+    event: dict
+    not_needed: tuple[str, ...]
+    """What its import path may not hold, besides AT_IMPORT."""
+
+
+def run(shop: Workshop) -> list[Table]:
+    lake = shop.lake(shop.files[0])
+    with opened(lake) as bridge:
+        location = bridge.catalog.load_table(NAMESPACE, TABLE).body["metadata-location"]
+    functions = [
+        Function("rest_catalog", _load_table_event(), ()),
+        Function("object_lambda", _head_event(location), ("fastapi", "starlette", "pydantic")),
+    ]
+    env = environment({**settings(lake), "POWERTOOLS_LOG_LEVEL": "WARNING"})
+    rows, packages = [], []
+    for function in functions:
+        for pyc in (True, False):
+            say(f"cold start: {function.name}, {'with' if pyc else 'without'} .pyc ...")
+            rows.append(_row(function, env, pyc=pyc))
+        packages += _packages(function, env)
+    return [
+        Table(
+            f"Cold start (milliseconds; medians of {TIMES}, without .pyc of {TIMES_WITHOUT_PYC})",
+            rows,
+            (
+                "first answer: loadTable; HEAD of the metadata document; connecting included",
+                "boto3: its import and a client for S3, as each GetObject needs it once",
+                f"unwanted: any of {', '.join(AT_IMPORT)}; in object_lambda also FastAPI's",
+            ),
+        ),
+        Table(
+            f"Where the import time goes (milliseconds of -X importtime, least of {TIMES})",
+            packages,
+            ("of the package's modules without what they import; with .pyc",),
+        ),
+    ]
+
+
+def _row(function: Function, env: dict[str, str], *, pyc: bool) -> Row:
+    runs = []
+    for _ in range((TIMES + 1) if pyc else TIMES_WITHOUT_PYC):
+        with tempfile.TemporaryDirectory() as empty:
+            extra = {} if pyc else {"PYTHONPYCACHEPREFIX": empty}
+            runs.append(_process(function, env | extra))
+    if pyc:
+        runs.pop(0)  # it wrote the .pyc that were missing
+    _, imported, answered = runs[0]
+    unwanted = {*AT_IMPORT, *function.not_needed}
+    return {
+        "function": function.name,
+        ".pyc": "yes" if pyc else "no",
+        "import CPU": _median(runs, 0, 0),
+        "import wall": _median(runs, 0, 1),
+        "first answer CPU": _median(runs, 1, 0),
+        "first answer wall": _median(runs, 1, 1),
+        "both wall": ms(statistics.median(times[2][1] - times[0][1] for times, *_ in runs)),
+        "boto3 CPU": _median(runs, 2, 0),
+        "modules": len(imported),
+        "unwanted at import": " ".join(sorted(unwanted.intersection(imported))) or "none",
+        "at first answer": " ".join(sorted(unwanted.intersection(answered))) or "none",
+    }
+
+
+def _median(runs: list, step: int, clock: int) -> float:
+    return ms(statistics.median(t[step + 1][clock] - t[step][clock] for t, *_ in runs))
+
+
+def _process(function: Function, env: dict[str, str], *options: str) -> list:
+    command = [sys.executable, *options, "-c", PROGRAM, function.name, json.dumps(function.event)]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"bench: {function.name} failed: {done.stderr[-2000:]}")
+    return json.loads(done.stdout)
+
+
+def _packages(function: Function, env: dict[str, str]) -> list[Row]:
+    """The packages with most time of their own: the least of several runs, for it is wall time."""
+    runs = [_own_times(function, env) for _ in range(TIMES)]
+    own = Counter({name: min(run[name] for run in runs) for name in runs[0]})
+    rows = [(name, own[name]) for name, _ in own.most_common(PACKAGES)]
+    return [
+        {"function": function.name, "package": name, "own time": ms(microseconds / 1e6)}
+        for name, microseconds in [*rows, ("all", own.total())]
+    ]
+
+
+def _own_times(function: Function, env: dict[str, str]) -> Counter[str]:
+    """Microseconds of the import of one function, by package."""
+    code = f"import functions.{function.name}.app"
+    command = [sys.executable, "-X", "importtime", "-c", code]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+    own: Counter[str] = Counter()
+    for line in done.stderr.splitlines():
+        # import time: self [us] | cumulative | imported package
+        microseconds, _, name = line.removeprefix("import time:").split("|")
+        if microseconds.strip().isdecimal():
+            own[_package(name.strip())] += int(microseconds)
+    return own
+
+
+def _package(module: str) -> str:
+    name = module.partition(".")[0]
+    return "(standard library)" if name in sys.stdlib_module_names else name
+
+
+def _load_table_event() -> dict:
+    event = json.loads((EVENTS / "rest_load_table.json").read_text())
+    path = f"/v1/lake/namespaces/{NAMESPACE}/tables/{TABLE}"
+    event["rawPath"] = event["requestContext"]["http"]["path"] = path
+    return event
+
+
+def _head_event(location: str) -> dict:
+    event = json.loads((EVENTS / "object_head.json").read_text())
+    key = location.removeprefix(f"s3://{VIRTUAL_BUCKET}/")
+    host = urlsplit(event["userRequest"]["url"]).netloc
+    event["userRequest"]["url"] = f"https://{host}/{key}"
+    return event

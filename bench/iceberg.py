@@ -1,0 +1,111 @@
+"""The same table as real Iceberg: what PyIceberg writes for the entries that Polynya serves.
+
+One manifest with all entries, as after a merge of manifests, for that is what Polynya writes now.
+Only the newest snapshot's manifest list is there: nothing reads another one.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import (
+    ManifestEntry,
+    ManifestFile,
+    read_manifest_list,
+    write_manifest,
+    write_manifest_list,
+)
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.schema import Schema
+from pyiceberg.serializers import ToOutputFile
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, TableMetadataV2
+
+from .bridge import Bridge
+
+CODEC = "gzip"
+"""PyIceberg's default and its word for `deflate`, the codec that Polynya uses too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A table as Polynya serves it, in PyIceberg's records."""
+
+    metadata: TableMetadata
+    entries: list[ManifestEntry]
+
+
+def original(bridge: Bridge, io: FileIO, folder: Path) -> Original:
+    metadata = TableMetadataUtil.parse_obj(bridge.document())
+    # PyIceberg reads files, not bytes.
+    manifest_list = folder / "list.avro"
+    manifest_list.write_bytes(bridge.read(metadata.current_snapshot().manifest_list))
+    [served] = read_manifest_list(io.new_input(str(manifest_list)))
+    manifest = folder / "manifest.avro"
+    manifest.write_bytes(bridge.read(served.manifest_path))
+    copy = ManifestFile.from_args(
+        manifest_path=str(manifest),
+        manifest_length=served.manifest_length,
+        partition_spec_id=served.partition_spec_id,
+        content=served.content,
+        sequence_number=served.sequence_number,
+        added_snapshot_id=served.added_snapshot_id,
+    )
+    return Original(metadata, copy.fetch_manifest_entry(io, discard_deleted=False))
+
+
+def write_manifests(of: Original, io: FileIO, folder: str) -> tuple[str, str]:
+    """Write the newest snapshot's manifest list and its manifest; gives their locations."""
+    manifest_list, manifest = f"{folder}/list.avro", f"{folder}/manifest.avro"
+    snapshot = of.metadata.current_snapshot()
+    written = _write_manifest(of, io, manifest, snapshot.snapshot_id)
+    with write_manifest_list(
+        2,
+        io.new_output(manifest_list),
+        snapshot.snapshot_id,
+        snapshot.parent_snapshot_id,
+        snapshot.sequence_number,
+        CODEC,
+    ) as writer:
+        writer.add_manifests([written])
+    return manifest_list, manifest
+
+
+def _write_manifest(of: Original, io: FileIO, location: str, snapshot_id: int) -> ManifestFile:
+    schema: Schema = of.metadata.schema()
+    output = io.new_output(location)
+    spec = UNPARTITIONED_PARTITION_SPEC
+    with write_manifest(2, spec, schema, output, snapshot_id, CODEC) as writer:
+        for entry in of.entries:
+            writer.add_entry(entry)
+    return writer.to_manifest_file()
+
+
+def write_metadata(of: Original, io: FileIO, folder: str) -> str:
+    """Write the table metadata document as PyIceberg's appends leave it; gives its location."""
+    location = f"{folder}/v1.metadata.json"
+    ToOutputFile.table_metadata(_metadata(of, folder), io.new_output(location), overwrite=True)
+    return location
+
+
+def _metadata(of: Original, folder: str) -> TableMetadata:
+    document = of.metadata.model_dump(by_alias=True, mode="json")
+    document["location"] = folder
+    for snapshot in document["snapshots"]:
+        newest = snapshot["snapshot-id"] == document["current-snapshot-id"]
+        number = f"{snapshot['snapshot-id']:019d}"
+        name = "list" if newest else f"metadata/snap-{number}-0-{document['table-uuid']}"
+        snapshot["manifest-list"] = f"{folder}/{name}.avro"
+        snapshot["summary"] = _summary(snapshot["summary"])
+    return TableMetadataV2.model_validate(document)
+
+
+def _summary(ours: dict[str, str]) -> dict[str, str]:
+    """With the keys that PyIceberg's append writes and Polynya does not."""
+    return {
+        **ours,
+        "added-files-size": ours["total-files-size"],
+        "added-records": ours["total-records"],
+        "total-delete-files": "0",
+        "total-equality-deletes": "0",
+        "total-position-deletes": "0",
+    }

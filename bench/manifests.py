@@ -1,0 +1,119 @@
+"""A manifest list and its manifests: Polynya makes them from PostgreSQL, PyIceberg from records."""
+
+import statistics
+from dataclasses import dataclass
+
+from polynya import table_files
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from local.lakes import Lake
+
+from .bridge import Bridge, opened
+from .iceberg import original, write_manifests
+from .measure import SQL, Cost, Watched, cost, median, once, watching
+from .report import Row, Table, ms, ratio
+from .workshop import Workshop, say
+
+HELP = "a manifest list with its manifest, made and kept, beside PyIceberg's writers"
+
+TIMES = 3
+PARTS = {
+    "SQL": SQL,
+    "translate": ((table_files, "data_entries"),),
+    "encode": ((table_files, "manifest_bytes"), (table_files, "manifest_list_bytes")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cold:
+    """The first build, several times, each with an empty store and an open connection."""
+
+    cost: Cost
+    watched: list[Watched]
+
+    def cpu(self, part: str) -> float:
+        return statistics.median(seen.cpu[part] for seen in self.watched)
+
+    def wall(self, part: str) -> float:
+        return statistics.median(seen.wall[part] for seen in self.watched)
+
+
+def run(shop: Workshop) -> list[Table]:
+    costs, parts = [], []
+    for files in shop.files:
+        lake = shop.lake(files)
+        say(f"manifests: {files:,} files ...")
+        cold = _cold(lake)
+        with opened(lake) as bridge:
+            costs.append(_costs(shop, bridge, files, cold))
+        parts.append(_parts(files, cold))
+    return [
+        Table(
+            f"A manifest list and its manifest (milliseconds; cold: medians of {TIMES})",
+            costs,
+            (
+                "cold: nothing kept, connection open; warm: both kept in the process",
+                "files/s: of CPU, cold",
+                "iceberg: ManifestWriter and ManifestListWriter on the same entries, made before;",
+                "  encode ratio: the CPU of Polynya's encoding alone beside the same",
+            ),
+        ),
+        Table(
+            "Where the time of the cold build goes (milliseconds)",
+            parts,
+            ("SQL CPU: pg8000 in this process; SQL wall: with PostgreSQL's own work",),
+        ),
+    ]
+
+
+def _cold(lake: Lake) -> Cold:
+    costs, watched = [], []
+    for _ in range(TIMES):
+        with opened(lake) as bridge:
+            location = _newest(bridge)
+            with watching(**PARTS) as seen:
+                costs.append(once(lambda bridge=bridge, key=location: bridge.read(key)))
+            watched.append(seen)
+    return Cold(median(costs), watched)
+
+
+def _newest(bridge: Bridge) -> str:
+    return bridge.document()["snapshots"][-1]["manifest-list"]
+
+
+def _costs(shop: Workshop, bridge: Bridge, files: int, cold: Cold) -> Row:
+    io = PyArrowFileIO()
+    folder = shop.folder / f"manifests-{files}"
+    folder.mkdir()
+    location = _newest(bridge)
+    table = original(bridge, io, folder)
+    warm = cost(lambda: bridge.read(location))
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    written = write_manifests(table, io, str(folder))
+    theirs = cost(lambda: write_manifests(table, io, str(folder)), TIMES)
+    return {
+        "files": files,
+        "cold CPU": ms(cold.cost.cpu),
+        "wall": ms(cold.cost.wall),
+        "files/s": round(files / cold.cost.cpu),
+        "kB": round(size / 1000),
+        "warm wall": ms(warm.wall),
+        "iceberg CPU": ms(theirs.cpu),
+        "iceberg wall": ms(theirs.wall),
+        "iceberg kB": round(sum(len(io.new_input(path)) for path in written) / 1000),
+        "CPU ratio": ratio(cold.cost.cpu, theirs.cpu),
+        "wall ratio": ratio(cold.cost.wall, theirs.wall),
+        "encode ratio": ratio(cold.cpu("encode"), theirs.cpu),
+    }
+
+
+def _parts(files: int, cold: Cold) -> Row:
+    rest = cold.cost.cpu - sum(map(cold.cpu, PARTS))
+    return {
+        "files": files,
+        "statements": cold.watched[0].calls["SQL"],
+        "SQL wall": ms(cold.wall("SQL")),
+        **{f"{part} CPU": ms(cold.cpu(part)) for part in PARTS},
+        "rest CPU": ms(max(rest, 0.0)),
+        "all CPU": ms(cold.cost.cpu),
+    }

@@ -1,0 +1,83 @@
+"""What a piece of work costs: CPU seconds of this process, wall seconds, and where they go.
+
+On a shared machine CPU seconds are the figure to trust. Those of PostgreSQL and S3, which are
+processes of their own, are in the wall seconds only.
+"""
+
+import statistics
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+from pg8000.core import CoreConnection
+from pg8000.native import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    cpu: float
+    wall: float
+
+
+def once(work: Callable[[], object]) -> Cost:
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    return Cost(time.process_time() - cpu, time.perf_counter() - wall)
+
+
+def median(costs: list[Cost]) -> Cost:
+    return Cost(
+        statistics.median(cost.cpu for cost in costs),
+        statistics.median(cost.wall for cost in costs),
+    )
+
+
+def cost(work: Callable[[], object], times: int = 5) -> Cost:
+    """The median of several runs, after one that does not count."""
+    work()
+    return median([once(work) for _ in range(times)])
+
+
+@dataclass
+class Watched:
+    """What was seen while `watching`."""
+
+    cpu: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    wall: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    calls: Counter[str] = field(default_factory=Counter)
+
+
+@contextmanager
+def watching(**parts: tuple[tuple[Any, str], ...]) -> Iterator[Watched]:
+    """Time the named functions, each given as (module or class, its name there)."""
+    seen = Watched()
+    with ExitStack() as stack:
+        for part, functions in parts.items():
+            for owner, name in functions:
+                timed = _timed(getattr(owner, name), part, seen)
+                stack.enter_context(patch.object(owner, name, timed))
+        yield seen
+
+
+def _timed(function: Callable[..., Any], part: str, seen: Watched) -> Callable[..., Any]:
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        wall, cpu = time.perf_counter(), time.process_time()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            seen.cpu[part] += time.process_time() - cpu
+            seen.wall[part] += time.perf_counter() - wall
+            seen.calls[part] += 1
+
+    return timed
+
+
+SQL = ((Connection, "run"),)
+"""Every statement, from its text to its rows."""
+
+WAITS = ((CoreConnection, "handle_messages"),)
+"""Every wait for PostgreSQL: pg8000 goes there and back three times for one with parameters."""

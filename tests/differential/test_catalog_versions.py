@@ -1,0 +1,252 @@
+"""Every catalog version that is served is served exactly: 0.2, 0.3, 0.4, 1.0 after a migration, 1.1.
+
+The old catalogs are real ones (`tests/lakes/old`), and the judge is the DuckDB that wrote them;
+where DuckDB 1.5.5 has migrated them, it is DuckDB 1.5.5. Version 1.1-dev1 is a stand-in, because
+nothing on PyPI writes it: a lake of 1.0 with the changes that DuckLake's own migration makes
+(`MigrateV10` in ducklake_metadata_manager.cpp at 2ed0a0b). It checks that inlined rows are found
+under their new system columns and that new columns do no harm. It does not check what DuckDB 2.0
+writes of its own: other contents of old columns, Puffin containers, `epoch_*` partitions.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import boto3
+import pyarrow as pa
+import pytest
+from pg8000.native import identifier
+from pyiceberg.expressions import EqualTo, IsNull
+
+from local.canonical import Canonical, Columns, canonical, columns_of, difference, from_arrow
+from local.clients import duckdb, native, pyiceberg, rest
+from local.duckdb_connection import LAKE, connect, literal
+from local.lakes import Lake
+from local.serving import serving
+
+OLD = Path(__file__).parent.parent / "lakes" / "old"
+BUCKET = "lakes"
+WRITTEN = sorted(folder.name for folder in OLD.iterdir() if (folder / "catalog.sql").exists())
+MIGRATED = [f"{name} migrated" for name in WRITTEN]
+STAND_INS = ["1.1-dev1 of 13", "1.1-dev1 of 14"]
+# What each of them must say of itself, so that no case stands for another.
+VERSION = {name: "1.0" for name in MIGRATED} | {name: "1.1-dev1" for name in STAND_INS}
+TO_1_1 = """
+ALTER TABLE ducklake_data_file ADD COLUMN row_group_count BIGINT;
+ALTER TABLE ducklake_delete_file ADD COLUMN row_group_count BIGINT;
+CREATE TABLE ducklake_view_column_tag(view_id BIGINT, column_name VARCHAR, begin_snapshot BIGINT,
+  end_snapshot BIGINT, key VARCHAR, value VARCHAR);
+UPDATE ducklake_metadata SET value = '1.1-dev1' WHERE key = 'version'"""
+# Deletes that are inlined keep their columns in 1.1.
+RENAMED = ("row_id", "begin_snapshot", "end_snapshot")
+
+
+@dataclass(frozen=True, slots=True)
+class Then:
+    """A table at one snapshot."""
+
+    columns: Columns
+    rows: Canonical
+
+
+Truth = dict[int, dict[int, Then]]
+"""By table id and snapshot id; a snapshot that is missing is like the one before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    lake: Lake
+    truth: Truth
+
+    def tables(self) -> dict[int, tuple[str, str]]:
+        rows = self.ask("""
+            SELECT t.table_id, s.schema_name, t.table_name
+            FROM ducklake_table AS t JOIN ducklake_schema AS s USING (schema_id)
+            WHERE t.end_snapshot IS NULL AND s.end_snapshot IS NULL ORDER BY 1""")
+        return {table_id: (schema, name) for table_id, schema, name in rows}
+
+    def at(self, table_id: int, snapshot_id: int | None) -> Then:
+        known = self.truth[table_id]
+        return known[max(n for n in known if snapshot_id is None or n <= snapshot_id)]
+
+    def changes(self, table_id: int) -> set[int]:
+        """The snapshots at which the columns or rows became others."""
+        then = sorted(self.truth[table_id].items())
+        changes = {n for (_, old), (n, new) in zip(then, then[1:], strict=False) if old != new}
+        return changes | {n for n, first in then[:1] if first.rows.rows}
+
+    def partial(self, table_id: int) -> set[int]:
+        """Snapshots at which a file that is visible holds rows or deletes of later ones."""
+        files = self.ask(f"""
+            SELECT to_jsonb(f) FROM ducklake_data_file AS f WHERE table_id = {table_id}
+            UNION ALL SELECT to_jsonb(d) FROM ducklake_delete_file AS d
+            WHERE table_id = {table_id}""")  # noqa: S608
+        return {n for (file,) in files for n in range(file["begin_snapshot"], last_of(file))}
+
+    def ask(self, sql: str) -> list:
+        con = self.lake.database.connect()
+        try:
+            return con.run(sql)
+        finally:
+            con.close()
+
+
+def last_of(file: dict) -> int:
+    """The newest snapshot in a file; `23:12|24:25` and `partial_max:20` are the texts of 0.2-0.3."""
+    info = (file.get("partial_file_info") or "").removeprefix("partial_max:")
+    return file.get("partial_max") or max(
+        (int(n.split(":")[0]) for n in info.split("|") if n), default=0
+    )
+
+
+def restored(name: str, suffix: str, server, s3_endpoint: str) -> Lake:
+    """An old catalog in an empty database; the files, which nobody changes, are put once more."""
+    s3 = boto3.client("s3", endpoint_url=s3_endpoint)
+    files = OLD / name / "files"
+    for file in filter(Path.is_file, files.rglob("*")):
+        s3.put_object(
+            Bucket=BUCKET, Key=f"old-{name}/{file.relative_to(files)}", Body=file.read_bytes()
+        )
+    database = server.create_database(f"old-{name}{suffix}")
+    con = database.connect()
+    con.run((OLD / name / "catalog.sql").read_text())
+    con.close()
+    return Lake(f"old-{name}{suffix}", database, f"s3://{BUCKET}/old-{name}")
+
+
+def told(name: str) -> Truth:
+    """What the old DuckDB read: values as its text, which every DuckDB since reads the same."""
+    truth: Truth = {}
+    with connect() as con:
+        for table_id, snapshots in json.loads((OLD / name / "truth.json").read_text()).items():
+            for snapshot_id, then in snapshots.items():
+                texts = (
+                    zip(*then["rows"], strict=True)
+                    if then["rows"]
+                    else [[] for _ in then["columns"]]
+                )
+                arrays = [pa.array(column, pa.string()) for column in texts]
+                con.register("texts", pa.table(arrays, [f"c{n}" for n in range(len(arrays))]))
+                values = ", ".join(
+                    f"CAST(c{n} AS {type}) AS {identifier(column)}"
+                    for n, (column, type) in enumerate(then["columns"].items())
+                )
+                source = f"(SELECT {values} FROM texts)"  # noqa: S608
+                columns = columns_of(con, source)
+                rows = canonical(con, source, columns)
+                truth.setdefault(int(table_id), {})[int(snapshot_id)] = Then(columns, rows)
+    return truth
+
+
+def read_natively(lake: Lake, s3_endpoint: str) -> Truth:
+    reader = native.open(lake, s3_endpoint)
+    truth: Truth = {}
+    for table in reader.tables():
+        for snapshot_id in reader.snapshots():
+            if any(then.table_id == table.table_id for then in reader.tables(snapshot_id)):
+                where = (table.namespace, table.name, snapshot_id)
+                now = Then(reader.columns(*where), reader.canonical(*where))
+                truth.setdefault(table.table_id, {})[snapshot_id] = now
+    reader.close()
+    return truth
+
+
+def migrate(lake: Lake, s3_endpoint: str) -> None:
+    source = literal(f"ducklake:postgres:{lake.database.libpq}")
+    with connect(LAKE, s3_endpoint) as con:
+        con.execute(f"ATTACH {source} AS lake (AUTOMATIC_MIGRATION TRUE)")
+
+
+def rename_to_1_1(lake: Lake) -> None:
+    con = lake.database.connect()
+    con.run(TO_1_1)
+    for (table,) in con.run("SELECT table_name FROM ducklake_inlined_data_tables"):
+        for name in RENAMED:
+            con.run(f"ALTER TABLE {identifier(table)} RENAME COLUMN {name} TO _ducklake_{name}")
+    con.close()
+
+
+def case_of(name: str, lakes, server, s3_endpoint: str) -> Case:
+    if name in STAND_INS:
+        lake = lakes.fresh(name.split()[-1])
+        case = Case(lake, read_natively(lake, s3_endpoint))
+        rename_to_1_1(lake)
+        return case
+    if name in MIGRATED:
+        lake = restored(name.split()[0], "-migrated", server, s3_endpoint)
+        migrate(lake, s3_endpoint)
+        return Case(lake, read_natively(lake, s3_endpoint))
+    return Case(restored(name, "", server, s3_endpoint), told(name))
+
+
+@pytest.fixture(scope="module", params=[*WRITTEN, *MIGRATED, *STAND_INS])
+def case(request, lake, postgres_server, moto):
+    case = case_of(request.param, lake, postgres_server, moto)
+    version = case.ask("SELECT value FROM ducklake_metadata WHERE key = 'version'")
+    assert version == [[VERSION.get(request.param, request.param.removesuffix("-inlined"))]]
+    return case
+
+
+@pytest.fixture(scope="module")
+def bridge(case, moto):
+    with serving(case.lake.database.url, moto) as bridge:
+        yield bridge
+
+
+@pytest.mark.parametrize("client", [pyiceberg, duckdb], ids=["pyiceberg", "duckdb"])
+def test_client_reads_what_the_writer_reads(client, case, bridge):
+    reader = client.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
+    wrong = []
+    for table_id, name in case.tables().items():
+        for snapshot_id in [None, *listed(bridge, name)]:
+            then = case.at(table_id, snapshot_id)
+            try:
+                rows = from_arrow(reader.rows(*name, snapshot_id), then.columns)
+                report = difference(then.rows, rows)
+            except Exception as error:
+                report = [f"{type(error).__name__}: {error}"]
+            wrong += [f"{name} at {snapshot_id}: {line}" for line in report]
+    reader.close()
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_what_is_partial_is_left_out(case, bridge, left_out):
+    for table_id, name in case.tables().items():
+        missing = case.changes(table_id) - set(listed(bridge, name))
+        assert missing == case.changes(table_id) & case.partial(table_id), name
+        left_out += [f"{case.lake.name} {name} at {n} is partial" for n in sorted(missing)]
+
+
+def test_filters_find_what_the_writer_has(case, bridge):
+    """Statistics, whose table and meaning differ between versions, never prune a row away."""
+    reader = pyiceberg.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
+    for table_id, name in case.tables().items():
+        truth = case.at(table_id, None).rows
+        table = reader._catalog.load_table(name)
+        for place, column in enumerate(truth.columns):
+            nulls = sum(times for row, times in truth.rows.items() if row[place] is None)
+            assert table.scan(IsNull(column)).to_arrow().num_rows == nulls, (name, column)
+        first = truth.columns[0]
+        if case.at(table_id, None).columns[first].id in {"integer", "bigint"}:
+            for value in sorted({int(row[0]) for row in truth.rows if row[0] is not None})[::5]:
+                assert table.scan(EqualTo(first, value)).to_arrow().num_rows == 1, (name, value)
+    reader.close()
+
+
+def test_a_dropped_table_is_there_in_a_pinned_warehouse(case, bridge):
+    """At its last snapshot; DuckDB 1.5.5 has nothing to compare with after a migration."""
+    alive = case.tables()
+    for table_id in case.truth.keys() - alive.keys():
+        last = max(case.truth[table_id])
+        pinned = replace(bridge, warehouse=f"{bridge.warehouse}@{last}")
+        reader = pyiceberg.open(pinned.catalog_uri, pinned.warehouse, pinned.s3_endpoint)
+        then = case.at(table_id, last)
+        rows = from_arrow(reader.rows("main", "gone"), then.columns)
+        assert then.rows.rows and not difference(then.rows, rows)
+        reader.close()
+
+
+def listed(bridge, name: tuple[str, str]) -> list[int]:
+    metadata = rest.Rest(bridge.catalog_uri, bridge.warehouse).load_table(*name)
+    assert "polynya.hidden-columns" not in metadata["properties"]
+    return sorted(snapshot["snapshot-id"] for snapshot in metadata.get("snapshots", []))

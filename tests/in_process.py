@@ -1,0 +1,74 @@
+"""The two real Lambda handlers in this process, behind the stand-in for API Gateway and S3.
+
+Quicker than the command, and with settings that the command does not offer: several of DynamoDB's,
+and lakes that it refuses to serve. Both functions read their settings once, so only one at a time.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+from polynya import real_objects
+
+from functions.object_lambda import app as object_lambda
+from functions.rest_catalog import app as rest_catalog
+from local.duckdb_connection import REGION
+from local.lakes import Lake
+from local.stand_in import StandIn
+
+ALIAS = "virtual"
+READ_ONCE = (
+    rest_catalog.open_catalog,
+    object_lambda.config,
+    object_lambda.virtual_files,
+    real_objects.client,
+    real_objects.object_lambda_client,
+)
+
+
+@contextmanager
+def settings(**values: str) -> Iterator[None]:
+    """The environment that the handlers find, and handlers that have not read another."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in values.items():
+            patch.setenv(name, value)
+        forget()
+        yield
+        forget()
+
+
+def forget() -> None:
+    """What a new instance of both functions does not know."""
+    for opened in (rest_catalog.open_catalog, object_lambda.virtual_files):
+        if opened.cache_info().currsize:
+            with suppress(Exception):  # settings without which they cannot be opened
+                opened()._database.close()
+    for read in READ_ONCE:
+        read.cache_clear()
+
+
+@contextmanager
+def standing_in(
+    lake: Lake, s3_endpoint: str, *, delivery: str = "object-lambda", **values: str
+) -> Iterator[StandIn]:
+    """Serve `lake`; `values` are settings besides, or instead of, the usual ones."""
+    bucket = lake.data_path.removeprefix("s3://").partition("/")[0]
+    stand_in = StandIn(
+        alias=ALIAS if delivery == "object-lambda" else None,
+        supporting_bucket=bucket,
+        s3_endpoint=s3_endpoint,
+        region=REGION,
+    )
+    usual = {
+        "DATABASE_URL": lake.database.url,
+        "METADATA_SCHEMA": lake.metadata_schema,
+        "WAREHOUSE": "lake",
+        "DELIVERY": delivery,
+        "VIRTUAL_BUCKET": ALIAS if delivery == "object-lambda" else bucket,
+        "AWS_ENDPOINT_URL_S3": s3_endpoint,
+        "AWS_ENDPOINT_URL_DYNAMODB": s3_endpoint,
+        "OBJECT_LAMBDA_ENDPOINT": stand_in.s3_uri,
+    }
+    with stand_in, settings(**(usual | values)):
+        stand_in.start(rest_catalog.handler, object_lambda.handler)
+        yield stand_in

@@ -1,0 +1,226 @@
+"""Who may import whom (docs/architecture.md), read from the import statements with `ast`.
+
+An import within a function counts like any other unless a row says that it is lazy.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "layers/bridge/polynya"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+FUNCTIONS = sorted(ROOT.glob("functions/*/*.py"))
+
+
+class Import(NamedTuple):
+    by: str
+    """The importing module, as a path below the package or the repository."""
+    of: str
+    """What is imported, dotted and absolute, down to the name: polynya.ducklake.rows.Column."""
+    lazy: bool
+    """Within a function, or for type checkers only."""
+
+
+def imports(path: Path) -> list[Import]:
+    inside = path.is_relative_to(PACKAGE)
+    by = path.relative_to(PACKAGE if inside else ROOT)
+    package = ("polynya", *by.parts[:-1]) if inside else by.parts[:-1]
+    found = []
+
+    def visit(node: ast.AST, lazy: bool) -> None:
+        if isinstance(node, ast.Import):
+            found.extend(Import(str(by), alias.name, lazy) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            base = ".".join([*above, *filter(None, [node.module])])
+            found.extend(Import(str(by), f"{base}.{alias.name}", lazy) for alias in node.names)
+        is_later = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
+            isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        )
+        for child in ast.iter_child_nodes(node):
+            visit(child, lazy or is_later)
+
+    visit(ast.parse(path.read_text()), lazy=False)
+    return found
+
+
+IMPORTS = [found for path in MODULES for found in imports(path)]
+FUNCTION_IMPORTS = [found for path in FUNCTIONS for found in imports(path)]
+
+
+def within(dotted: str, *packages: str) -> bool:
+    return any(f"{dotted}.".startswith(f"{package}.") for package in packages)
+
+
+def of_folder(folder: str) -> list[Import]:
+    found = [one for one in IMPORTS if one.by.startswith(folder)]
+    assert found, f"{folder} imports nothing: was it moved?"
+    return found
+
+
+def test_the_reader_of_imports_sees_relative_nested_and_lazy_ones(tmp_path):
+    translate = ROOT / "layers/bridge/polynya/translate/tables.py"
+    found = {(one.of, one.lazy) for one in imports(translate)}
+    assert ("polynya.ducklake.history.states", False) in found
+    assert ("polynya.errors.Refused", False) in found
+    assert ("polynya.translate.values.EPOCH", False) in found
+    assert ("duckdb", True) in {
+        (one.of, one.lazy) for one in imports(PACKAGE / "iceberg/parquet.py")
+    }
+
+
+# Each folder may import of ours only what stands here, besides itself and the standard library.
+OURS = [
+    ("ducklake/", {"polynya.errors", "polynya.config"}),
+    ("iceberg/", {"polynya.errors"}),
+    (
+        "translate/",
+        {
+            "polynya.ducklake.rows",
+            "polynya.ducklake.history",
+            "polynya.ducklake.changes",
+            "polynya.iceberg",
+            "polynya.errors",
+        },
+    ),
+    ("store.py", {"polynya.errors"}),
+    ("byte_range.py", {"polynya.errors"}),
+    ("config.py", {"polynya.errors"}),
+    ("errors.py", set()),
+]
+
+
+@pytest.mark.parametrize(("folder", "allowed"), OURS, ids=[folder for folder, _ in OURS])
+def test_a_part_imports_only_the_parts_below_it(folder, allowed):
+    itself = "polynya." + folder.removesuffix(".py").rstrip("/")
+    ours = {one for one in IMPORTS if one.by.startswith(folder) and within(one.of, "polynya")}
+    assert {one for one in ours if not within(one.of, itself, *allowed)} == set()
+
+
+def test_translate_asks_history_no_question():
+    """Of `history` it takes records and pure functions, never `read`, which needs a connection."""
+    taken = {
+        one.of for one in of_folder("translate/") if within(one.of, "polynya.ducklake.history")
+    }
+    names = {"State", "TableHistory", "Totals", "states", "state_at", "unservable"}
+    assert taken <= {f"polynya.ducklake.history.{name}" for name in names}
+
+
+# A dependency and the modules that may import it; True: lazily only.
+THIRD_PARTY = [
+    ("pg8000", {"ducklake/": False}),
+    ("fastavro", {"iceberg/": False}),
+    ("duckdb", {"iceberg/": True}),
+    ("boto3", {"real_objects.py": True}),
+    ("botocore", {"real_objects.py": True}),
+    ("aws_lambda_powertools", {"store.py": False}),
+    *((name, {}) for name in ("fastapi", "mangum", "starlette", "pydantic", "urllib3", "requests")),
+    *((name, {}) for name in ("numpy", "pyarrow", "pyiceberg", "pandas", "uvicorn", "moto")),
+    *((name, {}) for name in ("local", "functions", "pipeline", "tests")),
+]
+# They hand a connection on and name its type; who asks the database is `ducklake/` alone.
+ANNOTATED = {"catalog.py", "virtual_files.py", "table_files.py"}
+
+
+@pytest.mark.parametrize(("name", "where"), THIRD_PARTY, ids=[name for name, _ in THIRD_PARTY])
+def test_a_dependency_is_imported_only_where_it_belongs(name, where):
+    for one in IMPORTS:
+        if not within(one.of, name) or (
+            one.by in ANNOTATED and one.of == "pg8000.native.Connection"
+        ):
+            continue
+        lazily = [lazy for place, lazy in where.items() if one.by.startswith(place)]
+        assert lazily, f"{one.by} imports {one.of}"
+        assert one.lazy or not lazily[0], f"{one.by} imports {one.of} when it is loaded"
+
+
+@pytest.mark.parametrize("module", sorted(ANNOTATED))
+def test_a_connection_is_only_an_annotation_above_ducklake(module):
+    tree = ast.parse((PACKAGE / module).read_text())
+    annotations = {
+        id(name)
+        for node in ast.walk(tree)
+        for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None))
+        if isinstance(annotation, ast.AST)
+        for name in ast.walk(annotation)
+    }
+    used = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id == "Connection" and id(node) not in annotations
+    ]
+    assert used == []
+
+
+def test_every_dependency_is_known_here():
+    known = {name for name, _ in THIRD_PARTY} | {"polynya"} | sys.stdlib_module_names
+    assert {one.of.split(".")[0] for one in IMPORTS} - known == set()
+
+
+def test_a_function_imports_nothing_of_another_function_nor_of_local():
+    assert FUNCTION_IMPORTS
+    foreign = [one for one in FUNCTION_IMPORTS if within(one.of, "functions", "local", "tests")]
+    assert foreign == []
+    # In Lambda the module is called `app`: a relative import would find no package.
+    assert not any(
+        isinstance(node, ast.ImportFrom) and node.level
+        for path in FUNCTIONS
+        for node in ast.walk(ast.parse(path.read_text()))
+    )
+
+
+def test_a_function_knows_no_rows_no_sql_and_no_avro():
+    hidden = ("polynya.iceberg", "polynya.translate", "polynya.ducklake")
+    seen = {one.of for one in FUNCTION_IMPORTS if within(one.of, *hidden)}
+    assert seen == {"polynya.ducklake.connection.Database"}
+
+
+SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|JOIN|COPY|CAST|CREATE|UNION|BEGIN)\b")
+SQL_HERE = {
+    "ducklake/queries.py",
+    "ducklake/connection.py",
+    "iceberg/parquet.py",
+    "translate/inlined.py",
+}
+
+
+def texts(path: Path) -> list[str]:
+    """All string literals of a module but its docstrings, those under a statement included."""
+    tree = ast.parse(path.read_text())
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone
+    ]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_sql_is_written_only_where_it_is_run(path):
+    found = [text for text in texts(path) if SQL.search(text)]
+    assert bool(found) == (str(path.relative_to(PACKAGE)) in SQL_HERE), found
+
+
+COLD_STARTS = [
+    ("functions.rest_catalog.app", {"duckdb", "numpy", "pyarrow", "boto3"}),
+    ("functions.object_lambda.app", {"duckdb", "numpy", "pyarrow", "boto3", "fastapi"}),
+]
+
+
+@pytest.mark.parametrize(("app", "absent"), COLD_STARTS, ids=[app for app, _ in COLD_STARTS])
+def test_a_cold_start_does_not_import_what_it_may_never_need(app, absent):
+    script = f"import sys, {app}; print(*{absent!r} & sys.modules.keys())"
+    loaded = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert loaded.stdout.split() == []
