@@ -34,8 +34,12 @@ class Original:
     entries: list[ManifestEntry]
 
 
+def served_metadata(bridge: Bridge) -> TableMetadata:
+    return TableMetadataUtil.parse_obj(bridge.document())
+
+
 def original(bridge: Bridge, io: FileIO, folder: Path) -> Original:
-    metadata = TableMetadataUtil.parse_obj(bridge.document())
+    metadata = served_metadata(bridge)
     # PyIceberg reads files, not bytes.
     manifest_list = folder / "list.avro"
     manifest_list.write_bytes(bridge.read(metadata.current_snapshot().manifest_list))
@@ -80,15 +84,15 @@ def _write_manifest(of: Original, io: FileIO, location: str, snapshot_id: int) -
     return writer.to_manifest_file()
 
 
-def write_metadata(of: Original, io: FileIO, folder: str) -> str:
+def write_metadata(served: TableMetadata, io: FileIO, folder: str) -> str:
     """Write the table metadata document as PyIceberg's appends leave it; gives its location."""
     location = f"{folder}/v1.metadata.json"
-    ToOutputFile.table_metadata(_metadata(of, folder), io.new_output(location), overwrite=True)
+    ToOutputFile.table_metadata(_metadata(served, folder), io.new_output(location), overwrite=True)
     return location
 
 
-def _metadata(of: Original, folder: str) -> TableMetadata:
-    document = of.metadata.model_dump(by_alias=True, mode="json")
+def _metadata(served: TableMetadata, folder: str) -> TableMetadata:
+    document = served.model_dump(by_alias=True, mode="json")
     document["location"] = folder
     for snapshot in document["snapshots"]:
         newest = snapshot["snapshot-id"] == document["current-snapshot-id"]

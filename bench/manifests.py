@@ -1,7 +1,6 @@
 """A manifest list and its manifests: Polynya makes them from PostgreSQL, PyIceberg from records."""
 
-import statistics
-from dataclasses import dataclass
+from functools import partial
 
 from polynya import table_files
 from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -10,7 +9,7 @@ from local.lakes import Lake
 
 from .bridge import Bridge, opened
 from .iceberg import original, write_manifests
-from .measure import SQL, Cost, Watched, cost, median, once, watching
+from .measure import SQL, Runs, cost
 from .report import Row, Table, ms, ratio
 from .workshop import Workshop, say
 
@@ -22,20 +21,6 @@ PARTS = {
     "translate": ((table_files, "data_entries"),),
     "encode": ((table_files, "manifest_bytes"), (table_files, "manifest_list_bytes")),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Cold:
-    """The first build, several times, each with an empty store and an open connection."""
-
-    cost: Cost
-    watched: list[Watched]
-
-    def cpu(self, part: str) -> float:
-        return statistics.median(seen.cpu[part] for seen in self.watched)
-
-    def wall(self, part: str) -> float:
-        return statistics.median(seen.wall[part] for seen in self.watched)
 
 
 def run(shop: Workshop) -> list[Table]:
@@ -66,22 +51,21 @@ def run(shop: Workshop) -> list[Table]:
     ]
 
 
-def _cold(lake: Lake) -> Cold:
-    costs, watched = [], []
+def _cold(lake: Lake) -> Runs:
+    """The first build, several times, each with an empty store and an open connection."""
+    runs = Runs(**PARTS)
     for _ in range(TIMES):
         with opened(lake) as bridge:
             location = _newest(bridge)
-            with watching(**PARTS) as seen:
-                costs.append(once(lambda bridge=bridge, key=location: bridge.read(key)))
-            watched.append(seen)
-    return Cold(median(costs), watched)
+            runs.add(partial(bridge.read, location))
+    return runs
 
 
 def _newest(bridge: Bridge) -> str:
     return bridge.document()["snapshots"][-1]["manifest-list"]
 
 
-def _costs(shop: Workshop, bridge: Bridge, files: int, cold: Cold) -> Row:
+def _costs(shop: Workshop, bridge: Bridge, files: int, cold: Runs) -> Row:
     io = PyArrowFileIO()
     folder = shop.folder / f"manifests-{files}"
     folder.mkdir()
@@ -94,7 +78,7 @@ def _costs(shop: Workshop, bridge: Bridge, files: int, cold: Cold) -> Row:
     return {
         "files": files,
         "cold CPU": ms(cold.cost.cpu),
-        "wall": ms(cold.cost.wall),
+        "cold wall": ms(cold.cost.wall),
         "files/s": round(files / cold.cost.cpu),
         "kB": round(size / 1000),
         "warm wall": ms(warm.wall),
@@ -107,11 +91,11 @@ def _costs(shop: Workshop, bridge: Bridge, files: int, cold: Cold) -> Row:
     }
 
 
-def _parts(files: int, cold: Cold) -> Row:
+def _parts(files: int, cold: Runs) -> Row:
     rest = cold.cost.cpu - sum(map(cold.cpu, PARTS))
     return {
         "files": files,
-        "statements": cold.watched[0].calls["SQL"],
+        "statements": cold.calls("SQL"),
         "SQL wall": ms(cold.wall("SQL")),
         **{f"{part} CPU": ms(cold.cpu(part)) for part in PARTS},
         "rest CPU": ms(max(rest, 0.0)),

@@ -44,16 +44,47 @@ def cost(work: Callable[[], object], times: int = 5) -> Cost:
 
 @dataclass
 class Watched:
-    """What was seen while `watching`."""
+    """What was seen while `watching`, by part."""
 
     cpu: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     wall: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     calls: Counter[str] = field(default_factory=Counter)
 
 
+Functions = tuple[tuple[Any, str], ...]
+"""Each as (module or class, its name there)."""
+
+
+class Runs:
+    """Several runs of the same work with its parts watched; every figure is the median."""
+
+    def __init__(self, **parts: Functions) -> None:
+        self._parts = parts
+        self._costs: list[Cost] = []
+        self._watched: list[Watched] = []
+
+    def add(self, work: Callable[[], object]) -> None:
+        with watching(**self._parts) as seen:
+            self._costs.append(once(work))
+        self._watched.append(seen)
+
+    @property
+    def cost(self) -> Cost:
+        return median(self._costs)
+
+    def cpu(self, part: str) -> float:
+        return statistics.median(seen.cpu[part] for seen in self._watched)
+
+    def wall(self, part: str) -> float:
+        return statistics.median(seen.wall[part] for seen in self._watched)
+
+    def calls(self, part: str) -> int:
+        return self._watched[-1].calls[part]
+
+
 @contextmanager
-def watching(**parts: tuple[tuple[Any, str], ...]) -> Iterator[Watched]:
-    """Time the named functions, each given as (module or class, its name there)."""
+def watching(**parts: Functions) -> Iterator[Watched]:
+    """Time what the named functions do."""
     seen = Watched()
     with ExitStack() as stack:
         for part, functions in parts.items():

@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from pyiceberg.catalog import load_catalog
@@ -70,8 +70,8 @@ def _row(step: Step, bridge: Bridge, s3_endpoint: str, real: str) -> Row:
     return {
         "step": step.name,
         "polynya requests": our_requests,
-        "CPU": ms(ours.cpu),
-        "wall": ms(ours.wall),
+        "polynya CPU": ms(ours.cpu),
+        "polynya wall": ms(ours.wall),
         "iceberg requests": their_requests,
         "iceberg CPU": ms(theirs.cpu),
         "iceberg wall": ms(theirs.wall),
@@ -89,8 +89,6 @@ def _costs(step: Step, opened: Callable[..., IcebergTable], *endpoints: str) -> 
 
 @contextmanager
 def _counting(*endpoints: str) -> Iterator[tuple[list[str], Counter[str]]]:
-    from contextlib import ExitStack
-
     counts: Counter[str] = Counter()
     with ExitStack() as stack:
         yield [stack.enter_context(relay(endpoint, counts)) for endpoint in endpoints], counts
@@ -126,7 +124,7 @@ def _write_real(shop: Workshop, files: int) -> str:
     io = PyArrowFileIO(_s3(shop.s3_endpoint))
     location = f"s3://{BUCKET}/iceberg"
     write_manifests(table, io, location)
-    return write_metadata(table, io, location)
+    return write_metadata(table.metadata, io, location)
 
 
 def _s3(endpoint: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from rich.text import Text
 from .canonical import Canonical, Columns, difference, from_arrow
 from .clients import Client
 
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """A table as it is now, or as it was at a snapshot; `event` is what had just happened to it."""

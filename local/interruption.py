@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: obeyed at once where that is safe, else after the step that is under way."""
+"""Ctrl-C and its kin: obeyed at once where that is safe, else after the step that is under way."""
 
 import signal
 import time
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interruption:
@@ -23,7 +23,8 @@ class Interruption:
 
     def install(self) -> None:
         for number in SIGNALS:
-            signal.signal(number, self._arrived)
+            if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+                signal.signal(number, self._arrived)
 
     @contextmanager
     def held(self) -> Iterator[None]:

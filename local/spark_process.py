@@ -48,7 +48,7 @@ class SparkProcess:
         return pa.ipc.open_stream(answer).read_all()
 
     def close(self) -> None:
-        """It keeps nothing of a table, so the next reader may have the same session."""
+        """The session stays, for the next catalog."""
 
     def _ask(self, *question: object) -> bytes:
         try:
@@ -101,6 +101,8 @@ def move_into(folder: Path) -> None:
         SPARK_SUBMIT_OPTS=f"-Djava.io.tmpdir={folder}",
     )
     tempfile.tempdir = None  # else it remembers the old one
+    for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"):
+        os.environ.pop(name, None)  # another Spark of this machine
 
 
 def in_short(error: Exception) -> str:

@@ -27,7 +27,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 SCHEMA = schemathesis.openapi.from_dict(deepcopy(DOCUMENT))  # it changes what it is given
-EXAMPLES = 40
+EXAMPLES = 25
 # Names that are there: made-up ones alone would never come past the first 404.
 THERE = {"prefix": ["lake", "lake--at-3"], "namespace": ["main"], "table": ["d", "e"], "view": []}
 NAMES = st.fixed_dictionaries(

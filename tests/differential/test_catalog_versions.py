@@ -1,7 +1,8 @@
-"""Every catalog version that is served is served exactly: 0.2, 0.3, 0.4, 1.0 after a migration, 1.1.
+"""Every catalog version is served exactly: 0.2, 0.3, 0.4, 1.0 after a migration, 1.1-dev1.
 
 The old catalogs are real ones (`tests/lakes/old`), and the judge is the DuckDB that wrote them;
-where DuckDB 1.5.5 has migrated them, it is DuckDB 1.5.5. Version 1.1-dev1 is a stand-in, because
+where DuckDB 1.5.5 has migrated them, it is DuckDB 1.5.5. (It cannot migrate 0.2: "Postgres tables
+only support RENAME TABLE, RENAME COLUMN, ADD COLUMN and DROP COLUMN".) Version 1.1-dev1 is a stand-in, because
 nothing on PyPI writes it: a lake of 1.0 with the changes that DuckLake's own migration makes
 (`MigrateV10` in ducklake_metadata_manager.cpp at 2ed0a0b). It checks that inlined rows are found
 under their new system columns and that new columns do no harm. It does not check what DuckDB 2.0
@@ -27,7 +28,7 @@ from local.serving import serving
 OLD = Path(__file__).parent.parent / "lakes" / "old"
 BUCKET = "lakes"
 WRITTEN = sorted(folder.name for folder in OLD.iterdir() if (folder / "catalog.sql").exists())
-MIGRATED = [f"{name} migrated" for name in WRITTEN]
+MIGRATED = ["0.3 migrated", "0.3-inlined migrated"]
 STAND_INS = ["1.1-dev1 of 13", "1.1-dev1 of 14"]
 # What each of them must say of itself, so that no case stands for another.
 VERSION = {name: "1.0" for name in MIGRATED} | {name: "1.1-dev1" for name in STAND_INS}
@@ -37,8 +38,9 @@ ALTER TABLE ducklake_delete_file ADD COLUMN row_group_count BIGINT;
 CREATE TABLE ducklake_view_column_tag(view_id BIGINT, column_name VARCHAR, begin_snapshot BIGINT,
   end_snapshot BIGINT, key VARCHAR, value VARCHAR);
 UPDATE ducklake_metadata SET value = '1.1-dev1' WHERE key = 'version'"""
-# Deletes that are inlined keep their columns in 1.1.
+# Of inlined rows; the tables of inlined deletes keep their names.
 RENAMED = ("row_id", "begin_snapshot", "end_snapshot")
+NESTED = {"list", "struct", "map"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,13 +223,16 @@ def test_filters_find_what_the_writer_has(case, bridge):
     """Statistics, whose table and meaning differ between versions, never prune a row away."""
     reader = pyiceberg.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
     for table_id, name in case.tables().items():
-        truth = case.at(table_id, None).rows
+        now = case.at(table_id, None)
+        truth = now.rows
         table = reader._catalog.load_table(name)
         for place, column in enumerate(truth.columns):
+            if now.columns[column].id in NESTED:
+                continue  # "Cannot explicitly project List or Map types"
             nulls = sum(times for row, times in truth.rows.items() if row[place] is None)
             assert table.scan(IsNull(column)).to_arrow().num_rows == nulls, (name, column)
         first = truth.columns[0]
-        if case.at(table_id, None).columns[first].id in {"integer", "bigint"}:
+        if now.columns[first].id in {"integer", "bigint"}:
             for value in sorted({int(row[0]) for row in truth.rows if row[0] is not None})[::5]:
                 assert table.scan(EqualTo(first, value)).to_arrow().num_rows == 1, (name, value)
     reader.close()

@@ -57,7 +57,15 @@ def kept_files(config: Config) -> Kept:
     return Kept(cache_store(config), Recent())
 
 
-def read_object(location: str) -> bytes:
+def read_range(location: str, first: int, end: int) -> bytes:
+    """The bytes of `s3://bucket/key` from `first` up to, not including, `end`.
+
+    Raises: as `read_object`.
+    """
+    return read_object(location, Range=f"bytes={first}-{end - 1}")
+
+
+def read_object(location: str, **parameters: str) -> bytes:
     """The bytes of `s3://bucket/key`.
 
     Raises:
@@ -71,7 +79,7 @@ def read_object(location: str) -> bytes:
     if scheme not in {"s3", "s3a", "s3n"}:
         raise NoSuchKey("the data is not in S3")
     try:
-        body: bytes = client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+        body: bytes = client("s3").get_object(Bucket=bucket, Key=key, **parameters)["Body"].read()
     except ClientError as error:
         status = error.response["ResponseMetadata"]["HTTPStatusCode"]
         if status == 404:

@@ -8,7 +8,7 @@ made from the bottom, for a name needs the length of what it names.
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,13 +17,14 @@ from pg8000.native import Connection
 from .config import Config
 from .ducklake import queries
 from .ducklake.history import State, TableHistory, Totals, state_at, unservable
+from .ducklake.partial_files import rows_until
 from .ducklake.paths import file_location, table_location
 from .ducklake.rows import DataFile, DeleteFile, InlinedDelete
 from .errors import NoSuchKey
 from .iceberg.avro import manifest_bytes, manifest_file, manifest_list_bytes
 from .iceberg.delete_copy import delete_copy
 from .iceberg.manifest import ManifestContent, ManifestEntry
-from .iceberg.parquet import position_deletes_bytes, positions, rows_bytes
+from .iceberg.parquet import later_rows, position_deletes_bytes, positions, rows_bytes
 from .iceberg.table_metadata import TableMetadata
 from .translate.fingerprints import fingerprint
 from .translate.inlined import inlined_columns, inlined_rows
@@ -47,20 +48,31 @@ class Surroundings:
     """The bytes of a key: the kept ones, or those that the function makes, kept from now on."""
     read_object: Callable[[str], bytes]
     """A real file by its location."""
+    read_range: Callable[[str, int, int], bytes]
+    """The bytes of a real file from one position up to, not including, another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deletes:
-    """All that deletes rows of one data file at a snapshot."""
+    """All that hides rows of one data file at a snapshot."""
 
+    snapshot_id: int
+    data_file: DataFile
     stored: list[DeleteFile]
     inlined: list[InlinedDelete]
 
     @property
+    def holds_later_rows(self) -> bool:
+        """Whether the data file holds rows that came after the snapshot."""
+        return (self.data_file.partial_max or 0) > self.snapshot_id
+
+    @property
     def changed_at(self) -> int:
-        """The newest snapshot that added to them."""
+        """The newest snapshot, up to their own, at which they became what they are."""
         stored = [max(file.begin_snapshot, file.partial_max or 0) for file in self.stored]
-        return max(stored + [row.begin_snapshot for row in self.inlined])
+        inlined = [row.begin_snapshot for row in self.inlined]
+        own = [self.data_file.partial_max or 0]
+        return min(self.snapshot_id, max(stored + inlined + own))
 
 
 class TableFiles:
@@ -147,20 +159,22 @@ class TableFiles:
         ):
             totals = state[kind]
             removed_now = totals.removed if totals.changed_at == snapshot_id else None
-            if not totals.files and not (kind == "data" and removed_now):
+            partial = state["partial"] if kind == "delete" else Totals()
+            if not totals.files and not partial.files and not (kind == "data" and removed_now):
                 continue
-            version = max(totals.changed_at, schema_begin)
+            version = max(totals.changed_at, partial.changed_at, schema_begin)
+            if partial.files:
+                version = snapshot_id
             removed = totals.removed if totals.changed_at == version else None
-            parts = (totals.hash, removed.hash if removed else 0, schema.json())
+            parts = (totals.hash, partial.hash, removed.hash if removed else 0, schema.json())
             numbers = (*span, version)
             names[kind] = self._name(manifest, numbers, fingerprint(*self._origin, kind, *parts))
         return names
 
-    def _deletes_name(self, data_file: DataFile, deletes: Deletes) -> Name:
-        numbers = (data_file.data_file_id, deletes.changed_at)
-        rows = [repr(row) for row in (*deletes.stored, *deletes.inlined)]
-        parts = (self._data_location(data_file), rows)
-        return self._name("deletes", numbers, fingerprint(*self._origin, *parts))
+    def _deletes_name(self, deletes: Deletes) -> Name:
+        numbers = (deletes.data_file.data_file_id, deletes.changed_at)
+        rows = [repr(row) for row in (deletes.data_file, *deletes.stored, *deletes.inlined)]
+        return self._name("deletes", numbers, fingerprint(*self._origin, *rows))
 
     def _name(self, kind: str, numbers: tuple[int, ...], fingerprint: str) -> Name:
         return Name(self._history.table.table_uuid, kind, numbers, fingerprint)
@@ -216,7 +230,7 @@ class TableFiles:
         first_id, last_id, snapshot_id = name.numbers
         lake, table_id = self._history.lake, self._history.table.table_id
         return data_entries(
-            queries.data_files_at(self._con, table_id, snapshot_id, first_id, last_id),
+            queries.data_files_at(self._con, lake, table_id, snapshot_id, first_id, last_id),
             queries.column_stats(self._con, lake, table_id, first_id, last_id),
             self._schemas,
             self._data_location,
@@ -231,17 +245,13 @@ class TableFiles:
 
     def _delete_entries(self, name: Name, totals: Totals) -> list[ManifestEntry]:
         entries = []
-        data_files = {file.data_file_id: file for file in self._data_files(name.snapshot_id)}
-        for data_file_id, deletes in self._deletes(name.snapshot_id).items():
-            data_file = data_files[data_file_id]
-            file = self._deletes_name(data_file, deletes)
-            body = self._around.make(
-                self._key(file), partial(self._deletes_bytes, data_file, deletes)
-            )
+        for deletes in self._deletes(name.snapshot_id):
+            file = self._deletes_name(deletes)
+            body = self._around.make(self._key(file), partial(self._deletes_bytes, deletes))
             entries.append(
                 delete_entry(
                     self._location_of(file),
-                    self._data_location(data_file),
+                    self._data_location(deletes.data_file),
                     len(positions(body)),
                     len(body),
                     deletes.changed_at,
@@ -268,41 +278,56 @@ class TableFiles:
 
     def _deletes_file(self, name: Name) -> bytes | None:
         data_file_id, snapshot_id = name.numbers
-        deletes = self._deletes(snapshot_id, data_file_id).get(data_file_id)
-        data_files = self._data_files(snapshot_id, data_file_id)
-        if deletes is None or not data_files or name != self._deletes_name(data_files[0], deletes):
-            return None
-        return self._deletes_bytes(data_files[0], deletes)
+        for deletes in self._deletes(snapshot_id, data_file_id):
+            if name == self._deletes_name(deletes):
+                return self._deletes_bytes(deletes)
+        return None
 
-    def _deletes_bytes(self, data_file: DataFile, deletes: Deletes) -> bytes:
-        data_location = self._data_location(data_file)
+    def _deletes_bytes(self, deletes: Deletes) -> bytes:
+        data_location = self._data_location(deletes.data_file)
+        snapshot_id = deletes.snapshot_id
+        is_partial = [(file.partial_max or 0) > snapshot_id for file in deletes.stored]
         stored = [self._around.read_object(self._data_location(f)) for f in deletes.stored]
-        if len(stored) == 1 and not deletes.inlined:
+        if len(stored) == 1 and not (is_partial[0] or deletes.inlined or deletes.holds_later_rows):
             copy = delete_copy(stored[0], data_location)
             if copy is not None:
                 return copy
         # Several delete files on one data file occur; Iceberg's readers get their union.
         deleted = {row.position for row in deletes.inlined}
-        deleted.update(*map(positions, stored))
+        for body, partial_file in zip(stored, is_partial, strict=True):
+            deleted.update(positions(body, snapshot_id if partial_file else None))
+        if deletes.holds_later_rows:
+            deleted.update(self._later_rows(deletes.data_file, snapshot_id))
         return position_deletes_bytes(data_location, sorted(deleted))
+
+    def _later_rows(self, data_file: DataFile, snapshot_id: int) -> Iterable[int]:
+        """The positions of rows of a merged or flushed file that came after the snapshot."""
+        if data_file.partial_file_info:
+            return range(rows_until(data_file, snapshot_id), data_file.record_count)
+        read = partial(self._around.read_range, self._data_location(data_file))
+        return later_rows(read, data_file.file_size_bytes, snapshot_id)
 
     # Rows
 
-    def _data_files(self, snapshot_id: int, data_file_id: int | None = None) -> list[DataFile]:
-        first_id, last_id = (0, MAX_ID) if data_file_id is None else (data_file_id, data_file_id)
-        table_id = self._history.table.table_id
-        return queries.data_files_at(self._con, table_id, snapshot_id, first_id, last_id)
-
-    def _deletes(self, snapshot_id: int, data_file_id: int | None = None) -> dict[int, Deletes]:
-        """Deletes by data file, as of a snapshot; of one data file, or of all."""
+    def _deletes(self, snapshot_id: int, data_file_id: int | None = None) -> list[Deletes]:
+        """Deletes as of a snapshot by data file: of one, or of all that have any."""
         history = self._history
-        at = (history.table.table_id, snapshot_id, data_file_id)
-        deletes: dict[int, Deletes] = defaultdict(lambda: Deletes([], []))
-        for file in queries.delete_files_at(self._con, history.lake, *at):
-            deletes[file.data_file_id].stored.append(file)
-        for row in queries.inlined_deletes_at(self._con, history.inlined, *at):
-            deletes[row.data_file_id].inlined.append(row)
-        return dict(deletes)
+        lake, table_id = history.lake, history.table.table_id
+        stored: dict[int, list[DeleteFile]] = defaultdict(list)
+        for file in queries.delete_files_at(self._con, lake, table_id, snapshot_id, data_file_id):
+            stored[file.data_file_id].append(file)
+        inlined: dict[int, list[InlinedDelete]] = defaultdict(list)
+        for row in queries.inlined_deletes_at(
+            self._con, history.inlined, table_id, snapshot_id, data_file_id
+        ):
+            inlined[row.data_file_id].append(row)
+        ids = (0, MAX_ID) if data_file_id is None else (data_file_id, data_file_id)
+        candidates = [
+            Deletes(snapshot_id, file, stored[file.data_file_id], inlined[file.data_file_id])
+            for file in queries.data_files_at(self._con, lake, table_id, snapshot_id, *ids)
+            if file.end_snapshot is None or file.end_snapshot > snapshot_id
+        ]
+        return [d for d in candidates if d.stored or d.inlined or d.holds_later_rows]
 
 
 BUILDERS: dict[str, Callable[[TableFiles, Name], bytes | None]] = {

@@ -24,8 +24,9 @@ class VirtualFiles:
         database: Database,
         kept: Kept,
         read_object: Callable[[str], bytes],
+        read_range: Callable[[str, int, int], bytes],
     ) -> None:
-        """`read_object` reads a real file by its location: stored delete files are copied."""
+        """The last two read real files, to copy stored deletes and to look into merged files."""
         self._prefix = config.virtual_prefix
         self._database = database
         self._kept = kept
@@ -34,6 +35,7 @@ class VirtualFiles:
             location=lambda key: f"s3://{config.virtual_bucket}/{key}",
             make=self._make,
             read_object=read_object,
+            read_range=read_range,
         )
 
     def read(self, key: str) -> bytes:

@@ -40,8 +40,11 @@ TWINS = [
     ("timestamptz", "timestamptz"),
     ("uuid", "uuid"),
 ]
-NONE = """uint64 int128 uint128 timetz timestamp_ns interval geometry variant
-    timestamptz_ns time_ns bit decimal decimal(9) INT32 struct list map""".split() + [""]
+NONE = (
+    """uint64 int128 uint128 timetz timestamp_ns interval geometry variant
+    timestamptz_ns time_ns bit decimal decimal(9) INT32 struct list map""".split()
+    + [""]
+)
 
 
 @pytest.mark.parametrize(("column_type", "expected"), TWINS)

@@ -13,7 +13,7 @@ from pg8000.native import Connection
 from . import queries
 from .rows import Column, Event, Inlined, Lake, OddFile, Schema, Snapshot, Table
 
-KINDS = ("data", "delete", "inlined")
+KINDS = ("data", "delete", "inlined", "partial")
 
 
 @dataclass(frozen=True, slots=True)

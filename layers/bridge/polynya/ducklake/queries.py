@@ -46,6 +46,7 @@ FRAGMENTS = {
             "::bigint",
         ),
     ),
+    "partial_file_info": (("ducklake_data_file.partial_file_info", "f.partial_file_info"),),
     "delete_partial_max": (("ducklake_delete_file.partial_max", "d.partial_max"),),
     "mapping_id": (("ducklake_data_file.mapping_id", "f.mapping_id"),),
     "schema_begin": (
@@ -64,7 +65,7 @@ FRAGMENTS = {
 
 def fragment(lake: Lake, name: str) -> str:
     """The SQL for what `name` is in this catalog's version; NULL where it has no such thing."""
-    return next((sql for column, sql in FRAGMENTS[name] if column in lake.layout), "NULL::bigint")
+    return next((sql for column, sql in FRAGMENTS[name] if column in lake.layout), "NULL")
 
 
 LAKE = """
@@ -248,21 +249,31 @@ def inlined(con: Connection, lake: Lake, table: Table) -> Inlined:
 
 
 # One row per thing that begins or ends, whatever its kind: (begin, end, kind, rows, bytes, hash).
-# A partial file begins, as the file it is now, with the newest snapshot whose rows it holds.
 DATA_EVENTS = """
-SELECT greatest(f.begin_snapshot, {data_partial_max}) AS begin_snapshot, f.end_snapshot,
-  'data' AS kind, f.record_count AS rows,
+SELECT f.begin_snapshot, f.end_snapshot, 'data' AS kind, f.record_count AS rows,
   f.file_size_bytes AS bytes, hashtextextended(ROW(f.data_file_id, f.begin_snapshot, f.path,
     f.path_is_relative, f.record_count, f.file_size_bytes, {data_partial_max})::text, 0) AS hash
 FROM ducklake_data_file AS f WHERE f.table_id = :table_id"""
 
 DELETE_EVENTS = """
-SELECT greatest(d.begin_snapshot, {delete_partial_max}), least(d.end_snapshot, f.end_snapshot),
-  'delete', d.delete_count,
+SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot), 'delete', d.delete_count,
   d.file_size_bytes, hashtextextended(ROW(d.delete_file_id, d.data_file_id, d.begin_snapshot,
     d.path, d.path_is_relative, d.delete_count, {delete_partial_max})::text, 0)
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
 WHERE d.table_id = :table_id"""
+
+# A partial file holds rows, or deletes, of snapshots up to partial_max: until then it is shown
+# with another set of deletes at every snapshot.
+PARTIAL_EVENTS = """
+SELECT f.begin_snapshot, least(f.end_snapshot, {data_partial_max}), 'partial', 0, 0,
+  hashtextextended(ROW(f.data_file_id, {data_partial_max})::text, 0)
+FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND {data_partial_max} > f.begin_snapshot
+UNION ALL
+SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot, {delete_partial_max}), 'partial',
+  0, 0, hashtextextended(ROW(d.delete_file_id, {delete_partial_max})::text, 0)
+FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE d.table_id = :table_id AND {delete_partial_max} > d.begin_snapshot"""
 
 INLINED_DELETE_EVENTS = """
 SELECT d.{begin}, f.end_snapshot, 'delete', 1, 0,
@@ -288,7 +299,7 @@ def events(
 ) -> list[Event]:
     """The table's whole history up to `snapshot_id` as sums, in one aggregate query."""
     fragments = {name: fragment(lake, name) for name in ("data_partial_max", "delete_partial_max")}
-    lives = [sql.format(**fragments) for sql in (DATA_EVENTS, DELETE_EVENTS)]
+    lives = [sql.format(**fragments) for sql in (DATA_EVENTS, DELETE_EVENTS, PARTIAL_EVENTS)]
     if inlined.delete_columns:
         file_id, position, begin = map(identifier, inlined.delete_columns)
         lives.append(
@@ -318,16 +329,6 @@ def events(
 
 
 ODD_FILES = """
-SELECT DISTINCT f.begin_snapshot, least(f.end_snapshot, {data_partial_max}), 'a merged or flushed '
-  'data file holds rows of later snapshots'
-FROM ducklake_data_file AS f
-WHERE f.table_id = :table_id AND {data_partial_max} > f.begin_snapshot
-UNION
-SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot, {delete_partial_max}), 'a merged '
-  'delete file holds deletes of later snapshots'
-FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
-WHERE d.table_id = :table_id AND {delete_partial_max} > d.begin_snapshot
-UNION
 SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot), 'deletion vectors are not served '
   'yet: delete from the files once more with write_deletion_vectors off, or rewrite them'
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
@@ -346,15 +347,14 @@ ORDER BY 1, 2, 3"""
 
 def odd_files(con: Connection, lake: Lake, table_id: int) -> list[OddFile]:
     """The lives of files that make a snapshot impossible to serve as it was, and why."""
-    names = ("data_partial_max", "delete_partial_max", "mapping_id")
-    sql = ODD_FILES.format(**{name: fragment(lake, name) for name in names})
+    sql = ODD_FILES.format(mapping_id=fragment(lake, "mapping_id"))
     return [OddFile(*row) for row in con.run(sql, table_id=table_id)]
 
 
 # Also the files that ended at this very snapshot: a manifest lists them as DELETED.
 DATA_FILES_AT = """
 SELECT f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path, f.path_is_relative,
-  f.record_count, f.file_size_bytes
+  f.record_count, f.file_size_bytes, {data_partial_max}, {partial_file_info}
 FROM ducklake_data_file AS f
 WHERE f.table_id = :table_id AND f.data_file_id BETWEEN :first_id AND :last_id
   AND f.begin_snapshot <= :snapshot_id
@@ -363,11 +363,12 @@ ORDER BY f.data_file_id"""
 
 
 def data_files_at(
-    con: Connection, table_id: int, snapshot_id: int, first_id: int, last_id: int
+    con: Connection, lake: Lake, table_id: int, snapshot_id: int, first_id: int, last_id: int
 ) -> list[DataFile]:
     """Data files with an id in [first_id, last_id]: visible, or ended at `snapshot_id`."""
+    names = ("data_partial_max", "partial_file_info")
     rows = con.run(
-        DATA_FILES_AT,
+        DATA_FILES_AT.format(**{name: fragment(lake, name) for name in names}),
         table_id=table_id,
         snapshot_id=snapshot_id,
         first_id=first_id,

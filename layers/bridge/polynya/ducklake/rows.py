@@ -68,7 +68,8 @@ class Event:
 
     snapshot_id: int
     kind: str
-    """`data` (data files), `delete` (delete files, inlined deletes), `inlined` (inlined rows)."""
+    """`data` (data files), `delete` (delete files, inlined deletes), `inlined` (inlined rows),
+    `partial` (data and delete files that hold rows of later snapshots)."""
     sign: int
     files: int
     rows: int
@@ -95,6 +96,10 @@ class DataFile:
     path_is_relative: bool
     record_count: int
     file_size_bytes: int
+    partial_max: int | None
+    """The newest snapshot whose rows a merged or flushed file holds."""
+    partial_file_info: str | None
+    """Until version 0.4: 'snapshot:rows so far|…', the rows standing in the order of snapshots."""
 
 
 @dataclass(frozen=True, slots=True)

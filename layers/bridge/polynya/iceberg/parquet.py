@@ -6,11 +6,11 @@ DuckDB is imported when a file is made; the REST catalog's start does not pay fo
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from .types import Field, List, Map, Struct, Type
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 FILE_PATH_ID = 2147483546
 POS_ID = 2147483545
 """Reserved field ids of position delete files (specification, "Reserved Field IDs")."""
+
+SNAPSHOT_COLUMN = "_ducklake_internal_snapshot_id"
+"""In partial data and delete files: the snapshot that the row, or the deletion, belongs to."""
 
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,
@@ -70,12 +73,59 @@ def position_deletes_bytes(data_file: str, positions: Sequence[int]) -> bytes:
         return path.read_bytes()
 
 
-def positions(delete_file: bytes) -> list[int]:
-    """The positions in a delete file, DuckLake's or ours."""
+def positions(delete_file: bytes, snapshot_id: int | None = None) -> list[int]:
+    """The positions in a delete file, DuckLake's or ours.
+
+    Args:
+        snapshot_id: only those that were deleted up to this snapshot; for a partial file.
+    """
+    until = "" if snapshot_id is None else f"WHERE {SNAPSHOT_COLUMN} <= {snapshot_id}"
     with _duckdb() as con, _scratch() as path:
         path.write_bytes(delete_file)
-        rows = con.execute("SELECT pos FROM read_parquet(?)", [str(path)]).fetchall()
+        rows = con.execute(f"SELECT pos FROM read_parquet(?) {until}", [str(path)]).fetchall()
         return [row[0] for row in rows]
+
+
+def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -> list[int]:
+    """The positions of the rows of a partial data file that are younger than a snapshot.
+
+    Only the footer and the one column are fetched: they are put where they belong into an empty
+    file of the same size, which DuckDB takes for the whole.
+
+    Args:
+        read: the bytes of the file from the first position up to, not including, the second.
+        size: of the file, in bytes.
+    """
+    with _duckdb() as con, _scratch() as path:
+        with path.open("wb") as file:
+            file.truncate(size)
+            footer = int.from_bytes(read(size - 8, size)[:4], "little") + 8
+            _put(file, read, size - footer, size)
+            for start, end in _column_chunks(con, path, SNAPSHOT_COLUMN):
+                _put(file, read, start, end)
+        rows = con.execute(
+            "SELECT file_row_number FROM read_parquet(?, file_row_number = true) "
+            f"WHERE {SNAPSHOT_COLUMN} > {snapshot_id}",
+            [str(path)],
+        ).fetchall()
+        return [row[0] for row in rows]
+
+
+def _column_chunks(con: "DuckDBPyConnection", path: Path, column: str) -> list[tuple[int, int]]:
+    rows = con.execute(
+        "SELECT data_page_offset, dictionary_page_offset, total_compressed_size "
+        "FROM parquet_metadata(?) WHERE path_in_schema = ?",
+        [str(path), column],
+    ).fetchall()
+    # Without a dictionary its offset is absent, or 0.
+    starts = [dictionary if dictionary else data for data, dictionary, _ in rows]
+    return [(start, start + length) for start, (_, _, length) in zip(starts, rows, strict=True)]
+
+
+def _put(file: IO[bytes], read: Callable[[int, int], bytes], start: int, end: int) -> None:
+    file.seek(start)
+    file.write(read(start, end))
+    file.flush()
 
 
 def quoted(name: str) -> str:
