@@ -1,4 +1,4 @@
-"""Polynya in this process: a catalog and its virtual files, with a store that starts empty."""
+"""Polynya in this process, put together as the functions do, with nothing kept from before."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.ducklake.connection import Database
-from polynya.store import Kept, Recent
+from polynya.real_objects import kept_files, read_object, read_range
 from polynya.virtual_files import VirtualFiles
 
 from local.lakes import Lake
@@ -39,13 +39,8 @@ def settings(lake: Lake) -> dict[str, str]:
 def opened(lake: Lake) -> Iterator[Bridge]:
     config = Config.from_env(settings(lake))
     database = Database(config.database_url, config.metadata_schema)
-    kept = Kept(None, Recent())
-    virtual_files = VirtualFiles(config, database, kept, read_object=_no_object)
+    virtual_files = VirtualFiles(config, database, kept_files(config), read_object, read_range)
     try:
         yield Bridge(Catalog(config, database, virtual_files), virtual_files)
     finally:
         database.close()
-
-
-def _no_object(location: str) -> bytes:
-    raise LookupError(f"nothing here reads a real object, and not {location}")

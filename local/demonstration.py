@@ -1,4 +1,4 @@
-"""The steps of `polynya demo`: a lake is written, served, read by everyone, and changed meanwhile."""
+"""The steps of `polynya demo`: a lake is written, served, read by all, and changed meanwhile."""
 
 import logging
 import os

@@ -23,7 +23,7 @@ catalog = load_catalog("polynya", **{{
     "s3.endpoint": "{s3_endpoint}", "s3.region": "{region}",
     "s3.access-key-id": "{key_id}", "s3.secret-access-key": "{secret}",
 }})
-print([".".join(name) for space in catalog.list_namespaces() for name in catalog.list_tables(space)])
+print(catalog.list_tables("birds"), catalog.list_tables("ice"))
 flocks = catalog.load_table("birds.flocks")
 print(flocks.scan(row_filter=EqualTo("species", "KIEI"), limit=5).to_arrow().to_pylist())
 print([snapshot.snapshot_id for snapshot in flocks.snapshots()])

@@ -1,6 +1,7 @@
 """Input of every bad kind gets the answer that docs and specification promise, and nothing else."""
 
 import hashlib
+import inspect
 import json
 import re
 import secrets
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import suppress
 from io import BytesIO
 from types import SimpleNamespace
 from urllib.parse import quote
@@ -17,6 +18,8 @@ from urllib.parse import quote
 import boto3
 import fastavro
 import pytest
+from polynya import real_objects
+from polynya.ducklake.connection import Database
 
 from local.clients import pyiceberg
 from local.duckdb_connection import REGION
@@ -24,7 +27,8 @@ from local.dynamodb import TABLE as CACHE_TABLE
 from local.dynamodb import create_table
 from local.lakes import write_lake
 from local.serving import environment, serving
-from tests.in_process import ALIAS, forget, standing_in
+from local.stand_in import OBJECT_LAMBDA_TIMEOUT_S, REST_TIMEOUT_S
+from tests.in_process import ALIAS, forget, settings, standing_in
 from tests.openapi import ENVELOPE, validator
 from tests.raw_http import send
 
@@ -230,17 +234,24 @@ def test_an_odd_header_is_harmless(bridge, headers):
 
 
 def test_every_name_leads_to_its_own_table(bridge, odd):
-    """By its identity: under another name there may be another table."""
+    """By its identity: under a name read wrongly there may be another table."""
     sql = """SELECT s.schema_name, t.table_name, t.table_uuid::text FROM ducklake_table AS t
       JOIN ducklake_schema AS s USING (schema_id)"""
-    for namespace, name, uuid in run(odd, sql):
-        loaded = table_of(bridge.catalog_uri, name, namespace)
-        assert loaded["metadata"]["table-uuid"] == uuid, name
-        if "." in namespace:
-            again = table_of(bridge.catalog_uri, name, namespace.replace(".", "\x1f"))
-            assert again["metadata"]["table-uuid"] == uuid
+    truth = {(namespace, name): uuid for namespace, name, uuid in run(odd, sql)}
+    asked = {
+        (namespace, name): table_of(bridge.catalog_uri, name, namespace)["metadata"]["table-uuid"]
+        for namespace, name in truth
+    }
+    names = {uuid: name for name, uuid in truth.items()}
+    wrong = {name: names[uuid] for name, uuid in asked.items() if uuid != truth[name]}
+    assert not wrong
+
+
+def test_duckdb_writes_a_dot_as_the_unit_separator(bridge):
+    tables = send(bridge.catalog_uri, "GET", "/v1/lake/namespaces/dot%1Fted/tables")
+    assert json.loads(tables.body)["identifiers"] == [{"namespace": ["dot.ted"], "name": "t"}]
     parent = send(bridge.catalog_uri, "GET", "/v1/lake/namespaces?parent=dot%1Fted")
-    assert parent.status == 200, "DuckDB writes a name with a dot like this"
+    assert (parent.status, json.loads(parent.body)) == (200, {"namespaces": []})
 
 
 # The files
@@ -596,11 +607,8 @@ class Forwarder:
 
     def cut(self) -> None:
         for sock in (self._listener, *self._open):
-            # Wakes the thread that waits on it; close() alone would not.
-            try:
-                sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits on it
             sock.close()
         self._open.clear()
 
@@ -671,6 +679,18 @@ def forget_bodies() -> None:
     from functions.object_lambda import app
 
     app.virtual_files()._kept._recent.__init__()
+
+
+def test_patience_ends_before_that_of_who_waits():
+    """Two tries at PostgreSQL, and what API Gateway waits for: else its own 503 is what is seen."""
+    tries = 2 * inspect.signature(Database).parameters["timeout_seconds"].default
+    assert tries < REST_TIMEOUT_S
+    with settings(AWS_DEFAULT_REGION=REGION):
+        for service in ("dynamodb", "s3"):
+            client = real_objects.client(service).meta.config
+            attempts = client.retries.get("total_max_attempts", 3)
+            waits = attempts * (client.connect_timeout + client.read_timeout)
+            assert waits < OBJECT_LAMBDA_TIMEOUT_S, service
 
 
 def test_the_command_logs_to_stderr_alone(odd, moto, way):

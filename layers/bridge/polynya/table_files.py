@@ -23,6 +23,7 @@ from .ducklake.rows import DataFile, DeleteFile, InlinedDelete
 from .errors import NoSuchKey
 from .iceberg.avro import manifest_bytes, manifest_file, manifest_list_bytes
 from .iceberg.delete_copy import delete_copy
+from .iceberg.deletion_vector import deletion_vector_positions
 from .iceberg.manifest import ManifestContent, ManifestEntry
 from .iceberg.parquet import later_rows, position_deletes_bytes, positions, rows_bytes
 from .iceberg.table_metadata import TableMetadata
@@ -65,6 +66,13 @@ class Deletes:
     def holds_later_rows(self) -> bool:
         """Whether the data file holds rows that came after the snapshot."""
         return (self.data_file.partial_max or 0) > self.snapshot_id
+
+    @property
+    def is_one_file(self) -> bool:
+        """Whether one delete file says it all."""
+        whole = [file for file in self.stored if (file.partial_max or 0) <= self.snapshot_id]
+        alone = len(self.stored) == 1 and not self.inlined
+        return bool(whole) and alone and not self.holds_later_rows
 
     @property
     def changed_at(self) -> int:
@@ -173,8 +181,10 @@ class TableFiles:
 
     def _deletes_name(self, deletes: Deletes) -> Name:
         numbers = (deletes.data_file.data_file_id, deletes.changed_at)
-        rows = [repr(row) for row in (deletes.data_file, *deletes.stored, *deletes.inlined)]
-        return self._name("deletes", numbers, fingerprint(*self._origin, *rows))
+        file = deletes.data_file  # whose end comes later and must not change the name
+        of_file = (self._data_location(file), file.partial_max, file.partial_file_info)
+        rows = [repr(row) for row in (*deletes.stored, *deletes.inlined)]
+        return self._name("deletes", numbers, fingerprint(*self._origin, of_file, rows))
 
     def _name(self, kind: str, numbers: tuple[int, ...], fingerprint: str) -> Name:
         return Name(self._history.table.table_uuid, kind, numbers, fingerprint)
@@ -286,16 +296,16 @@ class TableFiles:
     def _deletes_bytes(self, deletes: Deletes) -> bytes:
         data_location = self._data_location(deletes.data_file)
         snapshot_id = deletes.snapshot_id
-        is_partial = [(file.partial_max or 0) > snapshot_id for file in deletes.stored]
         stored = [self._around.read_object(self._data_location(f)) for f in deletes.stored]
-        if len(stored) == 1 and not (is_partial[0] or deletes.inlined or deletes.holds_later_rows):
+        if deletes.is_one_file:
             copy = delete_copy(stored[0], data_location)
             if copy is not None:
                 return copy
         # Several delete files on one data file occur; Iceberg's readers get their union.
         deleted = {row.position for row in deletes.inlined}
-        for body, partial_file in zip(stored, is_partial, strict=True):
-            deleted.update(positions(body, snapshot_id if partial_file else None))
+        for file, body in zip(deletes.stored, stored, strict=True):
+            is_partial = (file.partial_max or 0) > snapshot_id
+            deleted.update(POSITIONS[file.format](body, snapshot_id if is_partial else None))
         if deletes.holds_later_rows:
             deleted.update(self._later_rows(deletes.data_file, snapshot_id))
         return position_deletes_bytes(data_location, sorted(deleted))
@@ -329,6 +339,9 @@ class TableFiles:
         ]
         return [d for d in candidates if d.stored or d.inlined or d.holds_later_rows]
 
+
+POSITIONS = {"parquet": positions, "puffin": deletion_vector_positions}
+"""What reads the positions out of a delete file, by its format."""
 
 BUILDERS: dict[str, Callable[[TableFiles, Name], bytes | None]] = {
     "table": TableFiles._document,

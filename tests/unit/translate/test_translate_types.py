@@ -9,11 +9,12 @@ from pyiceberg.schema import promote
 from pyiceberg.types import DecimalType, NestedField, PrimitiveType
 
 # https://ducklake.select/docs/stable/specification/data_types
-DUCKLAKE = """
-    boolean int8 int16 int32 int64 int128 uint8 uint16 uint32 uint64 uint128 float32 float64
-    decimal(9,2) time timetz date timestamp timestamptz timestamp_s timestamp_ms timestamp_ns
-    interval varchar blob json uuid geometry variant
-""".split()
+DUCKLAKE = {
+    *("boolean", "int8", "int16", "int32", "int64", "int128", "float32", "float64"),
+    *("uint8", "uint16", "uint32", "uint64", "uint128", "decimal(9,2)", "varchar", "blob", "json"),
+    *("date", "time", "timetz", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"),
+    *("timestamptz", "interval", "uuid", "geometry", "variant"),
+}
 
 TWINS = [
     ("boolean", "boolean"),
@@ -40,11 +41,10 @@ TWINS = [
     ("timestamptz", "timestamptz"),
     ("uuid", "uuid"),
 ]
-NONE = (
-    """uint64 int128 uint128 timetz timestamp_ns interval geometry variant
-    timestamptz_ns time_ns bit decimal decimal(9) INT32 struct list map""".split()
-    + [""]
-)
+NONE = [
+    *("uint64", "int128", "uint128", "timetz", "timestamp_ns", "interval", "geometry", "variant"),
+    *("timestamptz_ns", "time_ns", "bit", "decimal", "decimal(9)", "INT32", "struct", "list", ""),
+]
 
 
 @pytest.mark.parametrize(("column_type", "expected"), TWINS)
@@ -94,5 +94,6 @@ def test_promotions_are_icebergs(before, after):
     except ResolveError:
         is_legal = False
     if isinstance(old, DecimalType) and isinstance(new, DecimalType):
+        # PyIceberg 0.12 forgets to compare the scales.
         is_legal = old.scale == new.scale and old.precision <= new.precision
     assert may_become(before, after) == is_legal

@@ -1,4 +1,4 @@
-"""DuckLake's text forms, as DuckDB itself writes them: the value, or a ValueError, never a guess."""
+"""DuckLake's text forms, as DuckDB writes them: the value, or a ValueError, never a guess."""
 
 import datetime as dt
 import math

@@ -68,7 +68,10 @@ def fragment(lake: Lake, name: str) -> str:
     return next((sql for column, sql in FRAGMENTS[name] if column in lake.layout), "NULL")
 
 
-LAKE = """
+# Not current_schema()::regnamespace: that wants names quoted which need it.
+CATALOG_SCHEMA = "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
+
+LAKE = f"""
 SELECT 'option', key, value FROM ducklake_metadata
 WHERE key IN ('version', 'data_path', 'encrypted')
 UNION ALL
@@ -76,7 +79,7 @@ SELECT 'snapshot', max(snapshot_id)::text, NULL FROM ducklake_snapshot
 UNION ALL
 SELECT 'column', c.relname || '.' || a.attname, NULL
 FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
-WHERE c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relnamespace = {CATALOG_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped
   AND c.relname IN ('ducklake_schema', 'ducklake_data_file', 'ducklake_delete_file',
     'ducklake_schema_versions', 'ducklake_file_column_stats', 'ducklake_file_column_statistics')"""
 
@@ -216,14 +219,14 @@ def next_snapshots(con: Connection, snapshot_ids: list[int], newest: int) -> lis
     return [Snapshot(*row) for row in rows]
 
 
-INLINED = """
-SELECT c.relname::text, i.table_name IS NULL, {schema_begin},
+INLINED = f"""
+SELECT c.relname::text, i.table_name IS NULL, {{schema_begin}},
   array_agg(a.attname::text ORDER BY a.attnum),
   array_agg(a.atttypid = 'bytea'::regtype ORDER BY a.attnum)
 FROM pg_class AS c
 JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 LEFT JOIN ducklake_inlined_data_tables AS i ON i.table_name = c.relname AND i.table_id = :table_id
-WHERE c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
+WHERE c.relnamespace = {CATALOG_SCHEMA}
   AND (i.table_id IS NOT NULL OR c.relname = :delete_table)
 GROUP BY 1, 2, 3 ORDER BY 3, 1"""
 
@@ -329,10 +332,10 @@ def events(
 
 
 ODD_FILES = """
-SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot), 'deletion vectors are not served '
-  'yet: delete from the files once more with write_deletion_vectors off, or rewrite them'
+SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot), 'delete files of the format '
+  || d.format
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
-WHERE d.table_id = :table_id AND d.format <> 'parquet'
+WHERE d.table_id = :table_id AND lower(d.format) NOT IN ('parquet', 'puffin')
 UNION
 SELECT f.begin_snapshot, f.end_snapshot, 'files added by ducklake_add_data_files are not served yet'
 FROM ducklake_data_file AS f WHERE f.table_id = :table_id AND {mapping_id} IS NOT NULL
@@ -398,7 +401,7 @@ def column_stats(
 # A delete file often keeps end_snapshot NULL after its data file ended: only visible data counts.
 DELETE_FILES_AT = f"""
 SELECT d.delete_file_id, d.data_file_id, d.begin_snapshot, d.path, d.path_is_relative,
-  {{delete_partial_max}}
+  lower(d.format), {{delete_partial_max}}
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
 WHERE d.table_id = :table_id AND {VISIBLE.format("d")} AND {VISIBLE.format("f")}
   AND (CAST(:data_file_id AS bigint) IS NULL OR d.data_file_id = :data_file_id)

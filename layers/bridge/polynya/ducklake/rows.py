@@ -122,6 +122,8 @@ class DeleteFile:
     begin_snapshot: int
     path: str
     path_is_relative: bool
+    format: str
+    """`parquet`, or `puffin`: a deletion vector."""
     partial_max: int | None
 
 

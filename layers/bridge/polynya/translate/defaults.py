@@ -43,6 +43,8 @@ def _timestamptz(micros: int) -> str:
 
 
 def _time(micros: int) -> str:
+    if micros >= 86_400_000_000:
+        raise ValueError("Iceberg has no 24:00:00")
     return (EPOCH + timedelta(microseconds=micros)).time().isoformat(timespec=MICROS)
 
 

@@ -1,0 +1,60 @@
+"""Deletion vectors as DuckLake stores them: a bare blob, or a Puffin file of several.
+
+A blob `deletion-vector-v1` is: its length (u32, big-endian), the magic, a 64-bit Roaring bitmap in
+the portable format, and a CRC-32 (u32, big-endian) of magic and bitmap.
+https://iceberg.apache.org/puffin-spec/#deletion-vector-v1-blob-type
+"""
+
+import json
+import zlib
+from collections.abc import Iterable
+
+MAGIC = bytes.fromhex("D1D33964")
+PUFFIN = b"PFA1"
+
+FOOTER_TAIL = 12
+"""Bytes behind the footer's JSON: its length (little-endian), flags, magic."""
+
+SNAPSHOT_PROPERTY = "ducklake-snapshot-id"
+
+
+def deletion_vector_positions(stored: bytes, snapshot_id: int | None = None) -> list[int]:
+    """The positions that a stored deletion vector deletes, ascending.
+
+    Args:
+        snapshot_id: in a file of several vectors, which hold the deletes up to a snapshot each,
+            the newest one up to this snapshot; None: the newest.
+
+    Raises:
+        ValueError: it is no deletion vector, or damaged.
+    """
+    blob = _blob_at(stored, snapshot_id) if stored[:4] == PUFFIN else stored
+    return sorted(_positions(blob))
+
+
+def _blob_at(puffin: bytes, snapshot_id: int | None) -> bytes:
+    length = int.from_bytes(puffin[-FOOTER_TAIL:-8], "little")
+    if puffin[-4:] != PUFFIN or puffin[-8:-4] != bytes(4):
+        raise ValueError("not a Puffin file with a plain footer")
+    footer = json.loads(puffin[-FOOTER_TAIL - length : -FOOTER_TAIL])
+    blobs = {
+        int(blob.get("properties", {}).get(SNAPSHOT_PROPERTY, 0)): blob for blob in footer["blobs"]
+    }
+    known = [key for key in blobs if snapshot_id is None or key <= snapshot_id]
+    if not known:
+        raise ValueError("no deletion vector is old enough")
+    blob = blobs[max(known)]
+    return puffin[blob["offset"] : blob["offset"] + blob["length"]]
+
+
+def _positions(blob: bytes) -> Iterable[int]:
+    from pyroaring import BitMap64
+
+    length = int.from_bytes(blob[:4], "big")
+    vector = blob[4 : 4 + length]
+    if vector[:4] != MAGIC or len(vector) != length:
+        raise ValueError("not a deletion vector")
+    if zlib.crc32(vector) != int.from_bytes(blob[4 + length : 8 + length], "big"):
+        raise ValueError("a deletion vector whose checksum is wrong")
+    positions: Iterable[int] = BitMap64.deserialize(vector[4:])
+    return positions
