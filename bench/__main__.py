@@ -43,12 +43,13 @@ def main(
     Tables go to stdout, progress to stderr. CPU times are those of the process that does the work,
     so they hold on a busy machine too; wall times do not.
     """
+    numbers = _numbers(files)
     os.environ.update(environment({}))
     started = time.monotonic()
     report = {**machine(), "tables": []}
     if not as_json:
         print("\n".join(f"{key}: {_words(report[key])}" for key in report if key != "tables"))
-    with workshop(_numbers(files)) as shop:
+    with workshop(numbers) as shop:
         for name in names or Name:
             for table in MEASUREMENTS[name].run(shop):
                 report["tables"].append(asdict(table))

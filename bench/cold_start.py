@@ -83,7 +83,7 @@ def run(shop: Workshop) -> list[Table]:
             ),
         ),
         Table(
-            f"Where the import time goes (milliseconds of -X importtime, least of {TIMES})",
+            f"Where the import time goes (-X importtime, least of {TIMES})",
             packages,
             ("of the package's modules without what they import; with .pyc",),
         ),
@@ -131,10 +131,9 @@ def _packages(function: Function, env: dict[str, str]) -> list[Row]:
     """The packages with most time of their own: the least of several runs, for it is wall time."""
     runs = [_own_times(function, env) for _ in range(TIMES)]
     own = Counter({name: min(run[name] for run in runs) for name in runs[0]})
-    rows = [(name, own[name]) for name, _ in own.most_common(PACKAGES)]
     return [
-        {"function": function.name, "package": name, "own time": ms(microseconds / 1e6)}
-        for name, microseconds in [*rows, ("all", own.total())]
+        {"function": function.name, "package": name, "share": f"{microseconds / own.total():.0%}"}
+        for name, microseconds in own.most_common(PACKAGES)
     ]
 
 

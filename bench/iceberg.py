@@ -32,6 +32,8 @@ class Original:
 
     metadata: TableMetadata
     entries: list[ManifestEntry]
+    locations: tuple[str, str]
+    """Where Polynya serves the newest snapshot's manifest list and its manifest."""
 
 
 def served_metadata(bridge: Bridge) -> TableMetadata:
@@ -42,7 +44,8 @@ def original(bridge: Bridge, io: FileIO, folder: Path) -> Original:
     metadata = served_metadata(bridge)
     # PyIceberg reads files, not bytes.
     manifest_list = folder / "list.avro"
-    manifest_list.write_bytes(bridge.read(metadata.current_snapshot().manifest_list))
+    location = metadata.current_snapshot().manifest_list
+    manifest_list.write_bytes(bridge.read(location))
     [served] = read_manifest_list(io.new_input(str(manifest_list)))
     manifest = folder / "manifest.avro"
     manifest.write_bytes(bridge.read(served.manifest_path))
@@ -54,7 +57,8 @@ def original(bridge: Bridge, io: FileIO, folder: Path) -> Original:
         sequence_number=served.sequence_number,
         added_snapshot_id=served.added_snapshot_id,
     )
-    return Original(metadata, copy.fetch_manifest_entry(io, discard_deleted=False))
+    entries = copy.fetch_manifest_entry(io, discard_deleted=False)
+    return Original(metadata, entries, (location, served.manifest_path))
 
 
 def write_manifests(of: Original, io: FileIO, folder: str) -> tuple[str, str]:

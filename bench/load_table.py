@@ -32,7 +32,8 @@ def run(shop: Workshop) -> list[Table]:
             rows,
             (
                 "polynya: Catalog.load_table and the body as JSON, in process, connection open",
-                "iceberg: StaticTable.from_metadata of the real metadata.json in a local folder",
+                "iceberg: StaticTable.from_metadata of the real metadata.json in a local folder;",
+                "  not the same work: it reads what a writer has put together before",
                 "statements: BEGIN and COMMIT included; waits: times it waits for PostgreSQL",
             ),
         )

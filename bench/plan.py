@@ -58,7 +58,7 @@ def run(shop: Workshop) -> list[Table]:
                 "each from a new client; CPU: the client's; requests: REST and S3 together",
                 "polynya: through `polynya serve` (object-lambda), warm",
                 f"polynya for the first time, all files, nothing kept: {first.wall:.1f} s wall",
-                "iceberg: real metadata.json, manifest list and manifest on the S3 behind (moto)",
+                "iceberg: its files on the S3 behind (moto), by metadata.json, without a catalog",
             ),
         )
     ]
@@ -80,11 +80,13 @@ def _row(step: Step, bridge: Bridge, s3_endpoint: str, real: str) -> Row:
     }
 
 
-def _costs(step: Step, opened: Callable[..., IcebergTable], *endpoints: str) -> tuple[Cost, str]:
+def _costs(
+    step: Step, open_table: Callable[..., IcebergTable], *endpoints: str
+) -> tuple[Cost, str]:
     """The cost without, and the requests with, somebody counting in between."""
     with _counting(*endpoints) as (relays, counts):
-        step.work(opened(*relays))
-    return cost(lambda: step.work(opened(*endpoints)), TIMES), _requests(counts)
+        step.work(open_table(*relays))
+    return cost(lambda: step.work(open_table(*endpoints)), TIMES), _requests(counts)
 
 
 @contextmanager

@@ -71,7 +71,7 @@ def _cell(value: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) or str(value).removesuffix("x").replace(".", "").isdigit()
+    return isinstance(value, int | float) or str(value).rstrip("x%").replace(".", "").isdigit()
 
 
 def _line(cells: list[str], widths: list[int], right: list[bool]) -> str:

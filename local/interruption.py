@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from multiprocessing import resource_tracker
 from types import TracebackType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -22,6 +23,8 @@ class Interruption:
         return 128 + (self.number or 0)
 
     def install(self) -> None:
+        # Where it is not there yet, the start of a child by multiprocessing unblocks SIGINT.
+        resource_tracker.ensure_running()
         for number in SIGNALS:
             if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
                 signal.signal(number, self._arrived)

@@ -98,7 +98,8 @@ def move_into(folder: Path) -> None:
     os.environ.update(
         TMPDIR=str(folder),
         SPARK_LOCAL_DIRS=str(folder),
-        SPARK_SUBMIT_OPTS=f"-Djava.io.tmpdir={folder}",
+        # The second: no file in /tmp, which a JVM that is killed would leave.
+        JAVA_TOOL_OPTIONS=f"-Djava.io.tmpdir={folder} -XX:-UsePerfData",
     )
     tempfile.tempdir = None  # else it remembers the old one
     for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"):
@@ -113,16 +114,15 @@ def in_short(error: Exception) -> str:
 
 
 def end_group(process) -> None:
-    """End the child and Java, and wait for both."""
+    """End the child and Java, and wait for both; nothing of theirs is worth a longer goodbye."""
     group = process.pid
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGTERM)
-    process.terminate()  # it may not have made the group yet
+    process.kill()
+    with suppress(ProcessLookupError):  # it may not have made the group yet
+        os.killpg(group, signal.SIGKILL)
     process.join()
+    process.close()
     deadline = time.monotonic() + SECONDS_TO_END
     with suppress(ProcessLookupError):
         while time.monotonic() < deadline:
             os.killpg(group, 0)
-            time.sleep(0.05)
-        os.killpg(group, signal.SIGKILL)
-    process.close()
+            time.sleep(0.02)

@@ -7,12 +7,14 @@ and lakes that it refuses to serve. Both functions read their settings once, so 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+import boto3
 import pytest
 from polynya import real_objects
 
 from functions.object_lambda import app as object_lambda
 from functions.rest_catalog import app as rest_catalog
 from local.duckdb_connection import REGION
+from local.dynamodb import TABLE, create_table
 from local.lakes import Lake
 from local.stand_in import StandIn
 
@@ -72,3 +74,11 @@ def standing_in(
     with stand_in, settings(**(usual | values)):
         stand_in.start(rest_catalog.handler, object_lambda.handler)
         yield stand_in
+
+
+def cache_settings(endpoint: str) -> dict[str, str]:
+    """The settings of a store in the DynamoDB and the S3 of `endpoint`, which all tests share."""
+    client = boto3.client("dynamodb", endpoint_url=endpoint, region_name=REGION)
+    if TABLE not in client.list_tables()["TableNames"]:
+        create_table(endpoint, REGION)
+    return {"CACHE_TABLE": TABLE, "CACHE_BUCKET": "lakes"}

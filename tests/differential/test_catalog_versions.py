@@ -13,6 +13,7 @@ containers, `epoch_*` partitions.
 
 import json
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import boto3
@@ -30,10 +31,10 @@ from local.serving import serving
 OLD = Path(__file__).parent.parent / "lakes" / "old"
 BUCKET = "lakes"
 WRITTEN = sorted(folder.name for folder in OLD.iterdir() if (folder / "catalog.sql").exists())
-MIGRATED = ["0.3 migrated", "0.3-inlined migrated"]
+MIGRATED = ["0.3-inlined migrated"]
 STAND_INS = ["1.1-dev1 of 13", "1.1-dev1 of 14"]
 # What each of them must say of itself, so that no case stands for another.
-VERSION = {name: "1.0" for name in MIGRATED} | {name: "1.1-dev1" for name in STAND_INS}
+VERSION = dict.fromkeys(MIGRATED, "1.0") | dict.fromkeys(STAND_INS, "1.1-dev1")
 TO_1_1 = """
 ALTER TABLE ducklake_data_file ADD COLUMN row_group_count BIGINT;
 ALTER TABLE ducklake_delete_file ADD COLUMN row_group_count BIGINT;
@@ -76,7 +77,7 @@ class Case:
     def changes(self, table_id: int) -> set[int]:
         """The snapshots at which the columns or rows became others."""
         then = sorted(self.truth[table_id].items())
-        changes = {n for (_, old), (n, new) in zip(then, then[1:], strict=False) if old != new}
+        changes = {n for (_, old), (n, new) in pairwise(then) if old != new}
         return changes | {n for n, first in then[:1] if first.rows.rows}
 
     def ask(self, sql: str) -> list:
@@ -119,7 +120,7 @@ def told(name: str) -> Truth:
                     f"CAST(c{n} AS {type}) AS {identifier(column)}"
                     for n, (column, type) in enumerate(then["columns"].items())
                 )
-                source = f"(SELECT {values} FROM texts)"  # noqa: S608
+                source = f"(SELECT {values} FROM texts)"
                 columns = columns_of(con, source)
                 rows = canonical(con, source, columns)
                 truth.setdefault(int(table_id), {})[int(snapshot_id)] = Then(columns, rows)
@@ -128,13 +129,15 @@ def told(name: str) -> Truth:
 
 def read_natively(lake: Lake, s3_endpoint: str) -> Truth:
     reader = native.open(lake, s3_endpoint)
-    truth: Truth = {}
-    for table in reader.tables():
-        for snapshot_id in reader.snapshots():
-            if any(then.table_id == table.table_id for then in reader.tables(snapshot_id)):
-                where = (table.namespace, table.name, snapshot_id)
+    alive = {table.table_id: table for table in reader.tables()}
+    truth: Truth = {table_id: {} for table_id in alive}
+    for snapshot_id, changes in reader.snapshots().items():
+        visible = alive.keys() & {then.table_id for then in reader.tables(snapshot_id)}
+        for table_id in visible:
+            if not truth[table_id] or f":{table_id}" in changes:
+                where = (alive[table_id].namespace, alive[table_id].name, snapshot_id)
                 now = Then(reader.columns(*where), reader.canonical(*where))
-                truth.setdefault(table.table_id, {})[snapshot_id] = now
+                truth[table_id][snapshot_id] = now
     reader.close()
     return truth
 
@@ -177,7 +180,8 @@ def case(request, lake, postgres_server, moto):
 
 @pytest.fixture(scope="module")
 def bridge(case, moto):
-    with serving(case.lake.database.url, moto) as bridge:
+    # Nothing is made that is not read: loadTable is asked for every snapshot.
+    with serving(case.lake.database.url, moto, delivery="object-lambda") as bridge:
         yield bridge
 
 
@@ -186,7 +190,7 @@ def test_client_reads_what_the_writer_reads(client, case, bridge):
     reader = client.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
     wrong = []
     for table_id, name in case.tables().items():
-        for snapshot_id in [None, *listed(bridge, name)]:
+        for snapshot_id in [*listed(bridge, name)[:-1], None]:
             then = case.at(table_id, snapshot_id)
             try:
                 rows = from_arrow(reader.rows(*name, snapshot_id), then.columns)

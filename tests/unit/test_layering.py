@@ -117,6 +117,7 @@ THIRD_PARTY = [
     ("pg8000", {"ducklake/": False}),
     ("fastavro", {"iceberg/": False}),
     ("duckdb", {"iceberg/": True}),
+    ("pyroaring", {"iceberg/": True}),
     ("boto3", {"real_objects.py": True}),
     ("botocore", {"real_objects.py": True}),
     ("aws_lambda_powertools", {"store.py": False}),
@@ -208,8 +209,11 @@ def test_sql_is_written_only_where_it_is_run(path):
 
 
 COLD_STARTS = [
-    ("functions.rest_catalog.app", {"duckdb", "numpy", "pyarrow", "boto3"}),
-    ("functions.object_lambda.app", {"duckdb", "numpy", "pyarrow", "boto3", "fastapi"}),
+    ("functions.rest_catalog.app", {"duckdb", "numpy", "pyarrow", "pyroaring", "boto3"}),
+    (
+        "functions.object_lambda.app",
+        {"duckdb", "numpy", "pyarrow", "pyroaring", "boto3", "fastapi"},
+    ),
 ]
 
 

@@ -27,3 +27,12 @@ INSERT INTO f VALUES (4, 'd');
 CALL ducklake_flush_inlined_data('lake', table_name => 'f');
 INSERT INTO f VALUES (5, 'e');
 DELETE FROM f WHERE a = 1;
+-- and merged with files that come after it
+CREATE TABLE g(a INTEGER);
+INSERT INTO g VALUES (1), (2);
+INSERT INTO g VALUES (3);
+CALL ducklake_flush_inlined_data('lake', table_name => 'g');
+INSERT INTO g SELECT a FROM range(100, 112) r(a);
+INSERT INTO g SELECT a FROM range(200, 213) r(a);
+CALL ducklake_merge_adjacent_files('lake');
+DELETE FROM g WHERE a IN (1, 100, 212);

@@ -27,13 +27,16 @@ INSERT INTO gone VALUES (1), (2);
 DELETE FROM "other one".q WHERE v = 3;
 COMMIT;
 DROP TABLE gone;
--- files merged: rows of several snapshots in one file; deletes and rows after it
+-- files merged, and merged again: rows of several snapshots in one file; deletes and rows after it
 CREATE TABLE m(a INTEGER, s VARCHAR);
 INSERT INTO m SELECT a, 'first' FROM range(100, 112) r(a);
 INSERT INTO m SELECT a, 'second' FROM range(200, 213) r(a);
 INSERT INTO m SELECT a, 'third' FROM range(300, 314) r(a);
 CALL ducklake_merge_adjacent_files('lake');
-DELETE FROM m WHERE a = 201;
+INSERT INTO m SELECT a, 'fourth' FROM range(400, 415) r(a);
+INSERT INTO m SELECT a, 'fifth' FROM range(500, 511) r(a);
+CALL ducklake_merge_adjacent_files('lake');
+DELETE FROM m WHERE a IN (201, 401);
 INSERT INTO m VALUES (1, 'after');
 DELETE FROM m WHERE a = 301;
 DELETE FROM m;

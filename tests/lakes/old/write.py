@@ -48,7 +48,7 @@ def truth(con) -> dict:
         for table_id, schema, table in con.execute(VISIBLE_TABLES, [snapshot_id] * 2).fetchall():
             source = f'lake."{schema}"."{table}" AT (VERSION => {snapshot_id})'
             relation = con.sql(f"SELECT * FROM {source}")
-            columns = dict(zip(relation.columns, map(str, relation.types)))
+            columns = dict(zip(relation.columns, map(str, relation.types), strict=True))
             texts = ", ".join(f'CAST("{name}" AS VARCHAR)' for name in columns)
             rows = con.execute(f"SELECT {texts} FROM {source} ORDER BY ALL").fetchall()
             now = {"name": [schema, table], "columns": columns, "rows": rows}

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import io
+import tempfile
 import uuid
 from decimal import Decimal
 
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from polynya.iceberg.parquet import (
     Rows,
+    later_rows,
     literal,
     position_deletes_bytes,
     positions,
@@ -154,6 +156,51 @@ def test_positions_of_any_other_writers_delete_file_are_read_by_name():
     columns = {"_ducklake_internal_snapshot_id": [7, 7], "pos": [2, 4], "file_path": ["a", "a"]}
     pq.write_table(pa.table(columns), out)
     assert positions(out.getvalue()) == [2, 4]
+
+
+SNAPSHOTS = "_ducklake_internal_snapshot_id"
+
+
+@pytest.mark.parametrize(
+    ("until", "expected"), [(None, [0, 2, 4]), (6, []), (7, [0, 4]), (9, [0, 2, 4])]
+)
+def test_positions_of_a_partial_delete_file_are_those_deleted_by_then(until, expected):
+    out = io.BytesIO()
+    pq.write_table(pa.table({SNAPSHOTS: [7, 9, 7], "pos": [0, 2, 4], "file_path": ["a"] * 3}), out)
+    assert positions(out.getvalue(), until) == expected
+
+
+def partial_file(rows: int, options: str = "") -> tuple[bytes, list[int]]:
+    """A data file of rows of the snapshots 1 to 9 in no order, and the snapshot of each."""
+    snapshots = [number * 7 % 9 + 1 for number in range(rows)]
+    with tempfile.TemporaryDirectory() as folder, duckdb.connect() as con:
+        path = f"{folder}/data.parquet"
+        con.execute(
+            f"COPY (SELECT i, repeat('x', 50) || i AS s, (i * 7 % 9 + 1)::BIGINT AS {SNAPSHOTS} "
+            f"FROM range({rows}) AS r(i)) TO '{path}' (FORMAT parquet{options})"
+        )
+        with open(path, "rb") as file:
+            return file.read(), snapshots
+
+
+@pytest.mark.parametrize("snapshot_id", [0, 1, 5, 8, 9])
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [(1, ""), (20, ""), (5000, ", ROW_GROUP_SIZE 2048"), (300, ", PARQUET_VERSION v2")],
+)
+def test_later_rows_are_found_without_reading_the_other_columns(rows, options, snapshot_id):
+    body, snapshots = partial_file(rows, options)
+    fetched = []
+
+    def read(start: int, end: int) -> bytes:
+        assert 0 <= start < end <= len(body)
+        fetched.append(end - start)
+        return body[start:end]
+
+    found = later_rows(read, len(body), snapshot_id)
+    assert found == [row for row, snapshot in enumerate(snapshots) if snapshot > snapshot_id]
+    if rows == 5000:
+        assert sum(fetched) < len(body) / 2
 
 
 TEXTS = ["", "a", "a'b", 'a"b', "''", '""', "a\nb", "ünï", "--", "\\"]

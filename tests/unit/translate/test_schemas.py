@@ -129,7 +129,7 @@ def test_schema_ids_are_dense_in_order_of_appearance(evolution):
 
 @pytest.mark.parametrize("evolution", EVOLUTIONS)
 def test_what_comes_later_does_not_change_the_schema_of_a_snapshot(evolution):
-    columns, expected = EVOLUTIONS[evolution]
+    columns, _ = EVOLUTIONS[evolution]
     now = schemas(columns, 1, NOW)
     for snapshot_id in (1, 4, 5, 8, 9):
         then = [one for one in columns if one.begin_snapshot <= snapshot_id]
@@ -184,7 +184,7 @@ HIDDEN = [
     (changed("date", "timestamp"), {"a": "date files as timestamp"}, "9 ok int"),
     (changed("decimal(9,2)", "decimal(18,4)"), {"a": "decimal(9,2)"}, "9 ok int"),
     (changed("varchar", "json"), {}, "1 a string, 9 ok int"),
-    (changed("uint64", "int128"), {"a": "2^63"}, "9 ok int"),
+    (changed("uint64", "int128"), {"a": "rounded double"}, "9 ok int"),
     (changed("uint32", "int64"), {}, "1 a long, 9 ok int"),
     (changed("float32", "float64"), {}, "1 a double, 9 ok int"),
     (changed("timestamp_ms", "timestamp"), {}, "1 a timestamp, 9 ok int"),
@@ -192,22 +192,13 @@ HIDDEN = [
 ]
 
 
-def hidden_reasons(found: Schemas, expected: dict[str, str]) -> dict[str, str]:
-    """The words that are looked for, where they stand; else the whole reason."""
-    return {
-        name: expected[name] if expected.get(name, "\0") in reason else reason
-        for name, reason in found.hidden.items()
-    }
-
-
 @pytest.mark.parametrize(("columns", "hidden", "left"), HIDDEN)
 def test_column_that_cannot_be_exact_is_hidden_with_its_reason(columns, hidden, left):
     found = schemas(columns, 1, NOW)
-    assert hidden_reasons(found, hidden) == hidden or all(
-        word in found.hidden.get(name, "") for name, word in hidden.items()
-    )
-    assert found.hidden.keys() == hidden.keys()
     assert at(found) == left
+    assert found.hidden.keys() == hidden.keys()
+    for name, word in hidden.items():
+        assert word in found.hidden[name]
 
 
 def test_column_is_shown_until_its_type_has_no_twin():
@@ -227,12 +218,14 @@ def test_column_stays_hidden_for_the_files_of_its_illegal_past():
 
 
 def test_setting_hides_a_type_that_has_a_twin():
-    columns = [column(1, "t", "time"), column(2, "i"), *nested("list", "time")[1:2]]
     found = schemas([column(1, "t", "time"), column(2, "i")], 1, NOW, frozenset({"time"}))
     assert at(found) == "2 i int"
     assert "HIDDEN_TYPES" in found.hidden["t"]
-    inside = schemas([*nested("list", "time"), *columns[:0]], 1, NOW, frozenset({"time"}))
-    assert inside.hidden.keys() == {"n"}
+
+
+def test_setting_hides_a_type_within_others():
+    found = schemas(nested("list", "time"), 1, NOW, frozenset({"time"}))
+    assert at(found) == "9 ok int" and found.hidden.keys() == {"n"}
 
 
 def test_hidden_columns_of_the_past_are_named_too():

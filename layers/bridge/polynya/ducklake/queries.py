@@ -46,7 +46,13 @@ FRAGMENTS = {
             "::bigint",
         ),
     ),
-    "partial_file_info": (("ducklake_data_file.partial_file_info", "f.partial_file_info"),),
+    # Files flushed by DuckDB 1.4 say only 'partial_max:16', and hold the snapshot of each row.
+    "partial_file_info": (
+        (
+            "ducklake_data_file.partial_file_info",
+            "CASE WHEN f.partial_file_info NOT LIKE 'partial_max:%' THEN f.partial_file_info END",
+        ),
+    ),
     "delete_partial_max": (("ducklake_delete_file.partial_max", "d.partial_max"),),
     "mapping_id": (("ducklake_data_file.mapping_id", "f.mapping_id"),),
     "schema_begin": (

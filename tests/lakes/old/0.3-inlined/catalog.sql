@@ -199,6 +199,12 @@ CREATE TABLE public.ducklake_inlined_data_2_6 (
     a integer,
     s character varying
 );
+CREATE TABLE public.ducklake_inlined_data_3_7 (
+    row_id bigint,
+    begin_snapshot bigint,
+    end_snapshot bigint,
+    a integer
+);
 CREATE TABLE public.ducklake_inlined_data_tables (
     table_id bigint,
     table_name character varying,
@@ -328,13 +334,16 @@ INSERT INTO public.ducklake_column VALUES (14, 1, 14, 1, 14, 'y', 'int8', NULL, 
 INSERT INTO public.ducklake_column VALUES (14, 14, NULL, 1, 14, 'y', 'int32', NULL, NULL, true, NULL);
 INSERT INTO public.ducklake_column VALUES (1, 17, NULL, 2, 1, 'a', 'int32', NULL, NULL, true, NULL);
 INSERT INTO public.ducklake_column VALUES (2, 17, NULL, 2, 2, 's', 'varchar', NULL, NULL, true, NULL);
-INSERT INTO public.ducklake_data_file VALUES (4, 1, 6, NULL, NULL, 'ducklake-01a1fafb-75f8-73ea-a7e2-042055f6d3b9.parquet', true, 'parquet', 20, 1774, 1087, 7, NULL, NULL, NULL, NULL);
-INSERT INTO public.ducklake_data_file VALUES (7, 1, 9, NULL, NULL, 'ducklake-01a1fafb-7642-72a0-8571-0f7b5b6418ac.parquet', true, 'parquet', 2, 2559, 1766, 27, NULL, NULL, NULL, NULL);
-INSERT INTO public.ducklake_data_file VALUES (14, 2, 18, NULL, NULL, 'ducklake-01a1fafb-7737-72e4-a333-e191e1b97762.parquet', true, 'parquet', 3, 662, 484, 4, NULL, NULL, 'partial_max:21', NULL);
-INSERT INTO public.ducklake_delete_file VALUES (5, 1, 7, 8, 4, 'ducklake-01a1fafb-760e-7848-b2a1-ce09e7e675a1-delete.parquet', true, 'parquet', 1, 759, 595, NULL);
-INSERT INTO public.ducklake_delete_file VALUES (6, 1, 8, 9, 4, 'ducklake-01a1fafb-762c-70a2-ba96-4a0a184db66a-delete.parquet', true, 'parquet', 2, 775, 595, NULL);
-INSERT INTO public.ducklake_delete_file VALUES (8, 1, 9, NULL, 4, 'ducklake-01a1fafb-7696-7df2-b32f-177b294d19e0-delete.parquet', true, 'parquet', 3, 781, 595, NULL);
-INSERT INTO public.ducklake_delete_file VALUES (16, 2, 24, NULL, 14, 'ducklake-01a1fafb-776c-78b0-8ce8-82e3f67f3bd2-delete.parquet', true, 'parquet', 1, 759, 595, NULL);
+INSERT INTO public.ducklake_column VALUES (1, 25, NULL, 3, 1, 'a', 'int32', NULL, NULL, true, NULL);
+INSERT INTO public.ducklake_data_file VALUES (4, 1, 6, NULL, NULL, 'ducklake-01a1fb09-fbcd-7011-8299-bd8847892811.parquet', true, 'parquet', 20, 1774, 1087, 7, NULL, NULL, NULL, NULL);
+INSERT INTO public.ducklake_data_file VALUES (7, 1, 9, NULL, NULL, 'ducklake-01a1fb09-fcbc-722c-87b9-ed27f041c790.parquet', true, 'parquet', 2, 2559, 1766, 27, NULL, NULL, NULL, NULL);
+INSERT INTO public.ducklake_data_file VALUES (14, 2, 18, NULL, NULL, 'ducklake-01a1fb09-fe3c-77e1-88cc-1084036d7ac2.parquet', true, 'parquet', 3, 662, 484, 4, NULL, NULL, 'partial_max:21', NULL);
+INSERT INTO public.ducklake_data_file VALUES (22, 3, 26, NULL, NULL, 'ducklake-01a1fb09-ffae-7067-8849-ba06c56c3d1b.parquet', true, 'parquet', 28, 594, 309, 3, NULL, NULL, '26:3|29:15|30:28', NULL);
+INSERT INTO public.ducklake_delete_file VALUES (5, 1, 7, 8, 4, 'ducklake-01a1fb09-fbfe-7f8b-a454-8a924f5a6b9b-delete.parquet', true, 'parquet', 1, 759, 595, NULL);
+INSERT INTO public.ducklake_delete_file VALUES (6, 1, 8, 9, 4, 'ducklake-01a1fb09-fc36-7c90-9b5f-eeea3691357f-delete.parquet', true, 'parquet', 2, 775, 595, NULL);
+INSERT INTO public.ducklake_delete_file VALUES (8, 1, 9, NULL, 4, 'ducklake-01a1fb09-fd45-7028-b9c1-c51978e5f49b-delete.parquet', true, 'parquet', 3, 781, 595, NULL);
+INSERT INTO public.ducklake_delete_file VALUES (16, 2, 24, NULL, 14, 'ducklake-01a1fb09-ff29-796b-9c58-303fdf2a4ff2-delete.parquet', true, 'parquet', 1, 759, 595, NULL);
+INSERT INTO public.ducklake_delete_file VALUES (23, 3, 32, NULL, 22, 'ducklake-01a1fb09-ffe4-76f9-878d-9e2a46b32219-delete.parquet', true, 'parquet', 3, 782, 595, NULL);
 INSERT INTO public.ducklake_file_column_stats VALUES (4, 1, 1, 108, 20, 0, '100', '119', NULL, NULL);
 INSERT INTO public.ducklake_file_column_stats VALUES (4, 1, 2, 25, 0, 20, NULL, NULL, NULL, NULL);
 INSERT INTO public.ducklake_file_column_stats VALUES (4, 1, 3, 124, 20, 0, '33.333333333333336', '39.666666666666664', false, NULL);
@@ -375,6 +384,10 @@ INSERT INTO public.ducklake_file_column_stats VALUES (7, 1, 21, 44, NULL, NULL, 
 INSERT INTO public.ducklake_file_column_stats VALUES (7, 1, 22, 41, NULL, NULL, '1', '1', NULL, NULL);
 INSERT INTO public.ducklake_file_column_stats VALUES (14, 2, 1, 37, 3, 0, '1', '4', NULL, NULL);
 INSERT INTO public.ducklake_file_column_stats VALUES (14, 2, 2, 40, 3, 0, 'a', 'd', NULL, NULL);
+INSERT INTO public.ducklake_file_column_stats VALUES (22, 3, 1, 139, 28, 0, '1', '212', NULL, NULL);
+INSERT INTO public.ducklake_files_scheduled_for_deletion VALUES (19, 'main/g/ducklake-01a1fb09-ff64-793c-a662-2ba87665af7b.parquet', true, '2026-11-20 22:18:18.923203+00');
+INSERT INTO public.ducklake_files_scheduled_for_deletion VALUES (20, 'main/g/ducklake-01a1fb09-ff7b-7e36-acd2-26aa3c11faf4.parquet', true, '2026-11-20 22:18:18.923203+00');
+INSERT INTO public.ducklake_files_scheduled_for_deletion VALUES (21, 'main/g/ducklake-01a1fb09-ff9e-7792-adbe-fae7acea04f6.parquet', true, '2026-11-20 22:18:18.923203+00');
 INSERT INTO public.ducklake_inlined_data_1_1 VALUES (2, 3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 INSERT INTO public.ducklake_inlined_data_1_1 VALUES (3, 4, NULL, 3, 'ünï', NULL, NULL, 'infinity', NULL, '-infinity', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[]', NULL, NULL);
 INSERT INTO public.ducklake_inlined_data_1_1 VALUES (4, 4, NULL, 4, 'NULL', NULL, NULL, '-infinity', NULL, '1969-12-31 23:59:59.5', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[NULL]', NULL, NULL);
@@ -391,11 +404,12 @@ INSERT INTO public.ducklake_inlined_data_tables VALUES (1, 'ducklake_inlined_dat
 INSERT INTO public.ducklake_inlined_data_tables VALUES (1, 'ducklake_inlined_data_1_4', 4);
 INSERT INTO public.ducklake_inlined_data_tables VALUES (1, 'ducklake_inlined_data_1_5', 5);
 INSERT INTO public.ducklake_inlined_data_tables VALUES (2, 'ducklake_inlined_data_2_6', 6);
+INSERT INTO public.ducklake_inlined_data_tables VALUES (3, 'ducklake_inlined_data_3_7', 7);
 INSERT INTO public.ducklake_metadata VALUES ('version', '0.3', NULL, NULL);
 INSERT INTO public.ducklake_metadata VALUES ('created_by', 'DuckDB 6ddac802ff', NULL, NULL);
 INSERT INTO public.ducklake_metadata VALUES ('data_path', 's3://lakes/old-0.3-inlined/', NULL, NULL);
 INSERT INTO public.ducklake_metadata VALUES ('encrypted', 'false', NULL, NULL);
-INSERT INTO public.ducklake_schema VALUES (0, '24d6b4b3-e9d1-4def-b6f4-db929e6dbf2f', 0, NULL, 'main', 'main/', true);
+INSERT INTO public.ducklake_schema VALUES (0, '58a35a3f-82a0-48dc-9490-d02e5d16f47d', 0, NULL, 'main', 'main/', true);
 INSERT INTO public.ducklake_schema_versions VALUES (0, 0);
 INSERT INTO public.ducklake_schema_versions VALUES (1, 1);
 INSERT INTO public.ducklake_schema_versions VALUES (10, 2);
@@ -403,31 +417,40 @@ INSERT INTO public.ducklake_schema_versions VALUES (12, 3);
 INSERT INTO public.ducklake_schema_versions VALUES (13, 4);
 INSERT INTO public.ducklake_schema_versions VALUES (14, 5);
 INSERT INTO public.ducklake_schema_versions VALUES (17, 6);
-INSERT INTO public.ducklake_snapshot VALUES (0, '2026-11-20 22:02:26.024077+00', 0, 1, 0);
-INSERT INTO public.ducklake_snapshot VALUES (1, '2026-11-20 22:02:26.128319+00', 1, 2, 0);
-INSERT INTO public.ducklake_snapshot VALUES (2, '2026-11-20 22:02:26.132129+00', 1, 2, 1);
-INSERT INTO public.ducklake_snapshot VALUES (3, '2026-11-20 22:02:26.146896+00', 1, 2, 2);
-INSERT INTO public.ducklake_snapshot VALUES (4, '2026-11-20 22:02:26.157404+00', 1, 2, 3);
-INSERT INTO public.ducklake_snapshot VALUES (5, '2026-11-20 22:02:26.162283+00', 1, 2, 4);
-INSERT INTO public.ducklake_snapshot VALUES (6, '2026-11-20 22:02:26.166972+00', 1, 2, 5);
-INSERT INTO public.ducklake_snapshot VALUES (7, '2026-11-20 22:02:26.175295+00', 1, 2, 6);
-INSERT INTO public.ducklake_snapshot VALUES (8, '2026-11-20 22:02:26.20152+00', 1, 2, 7);
-INSERT INTO public.ducklake_snapshot VALUES (9, '2026-11-20 22:02:26.22845+00', 1, 2, 9);
-INSERT INTO public.ducklake_snapshot VALUES (10, '2026-11-20 22:02:26.335362+00', 2, 2, 9);
-INSERT INTO public.ducklake_snapshot VALUES (11, '2026-11-20 22:02:26.346087+00', 2, 2, 10);
-INSERT INTO public.ducklake_snapshot VALUES (12, '2026-11-20 22:02:26.368047+00', 3, 2, 10);
-INSERT INTO public.ducklake_snapshot VALUES (13, '2026-11-20 22:02:26.371398+00', 4, 2, 10);
-INSERT INTO public.ducklake_snapshot VALUES (14, '2026-11-20 22:02:26.389577+00', 5, 2, 10);
-INSERT INTO public.ducklake_snapshot VALUES (15, '2026-11-20 22:02:26.400934+00', 5, 2, 11);
-INSERT INTO public.ducklake_snapshot VALUES (16, '2026-11-20 22:02:26.412124+00', 5, 2, 11);
-INSERT INTO public.ducklake_snapshot VALUES (17, '2026-11-20 22:02:26.438354+00', 6, 3, 11);
-INSERT INTO public.ducklake_snapshot VALUES (18, '2026-11-20 22:02:26.44343+00', 6, 3, 12);
-INSERT INTO public.ducklake_snapshot VALUES (19, '2026-11-20 22:02:26.456076+00', 6, 3, 13);
-INSERT INTO public.ducklake_snapshot VALUES (20, '2026-11-20 22:02:26.459664+00', 6, 3, 13);
-INSERT INTO public.ducklake_snapshot VALUES (21, '2026-11-20 22:02:26.473171+00', 6, 3, 14);
-INSERT INTO public.ducklake_snapshot VALUES (22, '2026-11-20 22:02:26.475993+00', 6, 3, 15);
-INSERT INTO public.ducklake_snapshot VALUES (23, '2026-11-20 22:02:26.504456+00', 6, 3, 16);
-INSERT INTO public.ducklake_snapshot VALUES (24, '2026-11-20 22:02:26.514595+00', 6, 3, 17);
+INSERT INTO public.ducklake_schema_versions VALUES (25, 7);
+INSERT INTO public.ducklake_snapshot VALUES (0, '2026-11-20 22:18:17.667711+00', 0, 1, 0);
+INSERT INTO public.ducklake_snapshot VALUES (1, '2026-11-20 22:18:17.838773+00', 1, 2, 0);
+INSERT INTO public.ducklake_snapshot VALUES (2, '2026-11-20 22:18:17.841832+00', 1, 2, 1);
+INSERT INTO public.ducklake_snapshot VALUES (3, '2026-11-20 22:18:17.859492+00', 1, 2, 2);
+INSERT INTO public.ducklake_snapshot VALUES (4, '2026-11-20 22:18:17.883754+00', 1, 2, 3);
+INSERT INTO public.ducklake_snapshot VALUES (5, '2026-11-20 22:18:17.900537+00', 1, 2, 4);
+INSERT INTO public.ducklake_snapshot VALUES (6, '2026-11-20 22:18:17.927224+00', 1, 2, 5);
+INSERT INTO public.ducklake_snapshot VALUES (7, '2026-11-20 22:18:17.955+00', 1, 2, 6);
+INSERT INTO public.ducklake_snapshot VALUES (8, '2026-11-20 22:18:18.004739+00', 1, 2, 7);
+INSERT INTO public.ducklake_snapshot VALUES (9, '2026-11-20 22:18:18.044976+00', 1, 2, 9);
+INSERT INTO public.ducklake_snapshot VALUES (10, '2026-11-20 22:18:18.320808+00', 2, 2, 9);
+INSERT INTO public.ducklake_snapshot VALUES (11, '2026-11-20 22:18:18.326367+00', 2, 2, 10);
+INSERT INTO public.ducklake_snapshot VALUES (12, '2026-11-20 22:18:18.364338+00', 3, 2, 10);
+INSERT INTO public.ducklake_snapshot VALUES (13, '2026-11-20 22:18:18.372373+00', 4, 2, 10);
+INSERT INTO public.ducklake_snapshot VALUES (14, '2026-11-20 22:18:18.393735+00', 5, 2, 10);
+INSERT INTO public.ducklake_snapshot VALUES (15, '2026-11-20 22:18:18.418291+00', 5, 2, 11);
+INSERT INTO public.ducklake_snapshot VALUES (16, '2026-11-20 22:18:18.436111+00', 5, 2, 11);
+INSERT INTO public.ducklake_snapshot VALUES (17, '2026-11-20 22:18:18.470345+00', 6, 3, 11);
+INSERT INTO public.ducklake_snapshot VALUES (18, '2026-11-20 22:18:18.477606+00', 6, 3, 12);
+INSERT INTO public.ducklake_snapshot VALUES (19, '2026-11-20 22:18:18.492217+00', 6, 3, 13);
+INSERT INTO public.ducklake_snapshot VALUES (20, '2026-11-20 22:18:18.499276+00', 6, 3, 13);
+INSERT INTO public.ducklake_snapshot VALUES (21, '2026-11-20 22:18:18.53233+00', 6, 3, 14);
+INSERT INTO public.ducklake_snapshot VALUES (22, '2026-11-20 22:18:18.552445+00', 6, 3, 15);
+INSERT INTO public.ducklake_snapshot VALUES (23, '2026-11-20 22:18:18.562012+00', 6, 3, 16);
+INSERT INTO public.ducklake_snapshot VALUES (24, '2026-11-20 22:18:18.566021+00', 6, 3, 17);
+INSERT INTO public.ducklake_snapshot VALUES (25, '2026-11-20 22:18:18.801227+00', 7, 4, 17);
+INSERT INTO public.ducklake_snapshot VALUES (26, '2026-11-20 22:18:18.804488+00', 7, 4, 18);
+INSERT INTO public.ducklake_snapshot VALUES (27, '2026-11-20 22:18:18.833309+00', 7, 4, 19);
+INSERT INTO public.ducklake_snapshot VALUES (28, '2026-11-20 22:18:18.838911+00', 7, 4, 20);
+INSERT INTO public.ducklake_snapshot VALUES (29, '2026-11-20 22:18:18.874014+00', 7, 4, 21);
+INSERT INTO public.ducklake_snapshot VALUES (30, '2026-11-20 22:18:18.908633+00', 7, 4, 22);
+INSERT INTO public.ducklake_snapshot VALUES (31, '2026-11-20 22:18:18.923203+00', 7, 4, 23);
+INSERT INTO public.ducklake_snapshot VALUES (32, '2026-11-20 22:18:18.962749+00', 7, 4, 24);
 INSERT INTO public.ducklake_snapshot_changes VALUES (0, 'created_schema:"main"', NULL, NULL, NULL);
 INSERT INTO public.ducklake_snapshot_changes VALUES (1, 'created_table:"main"."t"', NULL, NULL, NULL);
 INSERT INTO public.ducklake_snapshot_changes VALUES (2, 'inlined_insert:1', NULL, NULL, NULL);
@@ -453,8 +476,17 @@ INSERT INTO public.ducklake_snapshot_changes VALUES (21, 'inlined_insert:2', NUL
 INSERT INTO public.ducklake_snapshot_changes VALUES (22, 'flushed_inlined:2', NULL, NULL, NULL);
 INSERT INTO public.ducklake_snapshot_changes VALUES (23, 'inlined_insert:2', NULL, NULL, NULL);
 INSERT INTO public.ducklake_snapshot_changes VALUES (24, 'deleted_from_table:2', NULL, NULL, NULL);
-INSERT INTO public.ducklake_table VALUES (1, '01a1fafb-75d1-778a-a058-5a6c00973533', 1, NULL, 0, 't', 't/', true);
-INSERT INTO public.ducklake_table VALUES (2, '01a1fafb-7707-7191-9e55-569852151bf0', 17, NULL, 0, 'f', 'f/', true);
+INSERT INTO public.ducklake_snapshot_changes VALUES (25, 'created_table:"main"."g"', NULL, NULL, NULL);
+INSERT INTO public.ducklake_snapshot_changes VALUES (26, 'inlined_insert:3', NULL, NULL, NULL);
+INSERT INTO public.ducklake_snapshot_changes VALUES (27, 'inlined_insert:3', NULL, NULL, NULL);
+INSERT INTO public.ducklake_snapshot_changes VALUES (28, 'flushed_inlined:3', NULL, NULL, NULL);
+INSERT INTO public.ducklake_snapshot_changes VALUES (29, 'inserted_into_table:3', NULL, NULL, NULL);
+INSERT INTO public.ducklake_snapshot_changes VALUES (30, 'inserted_into_table:3', NULL, NULL, NULL);
+INSERT INTO public.ducklake_snapshot_changes VALUES (31, 'compacted_table:3', NULL, NULL, NULL);
+INSERT INTO public.ducklake_snapshot_changes VALUES (32, 'deleted_from_table:3', NULL, NULL, NULL);
+INSERT INTO public.ducklake_table VALUES (1, '01a1fb09-fb6f-7d3d-b6a1-4dc87a3b7bcd', 1, NULL, 0, 't', 't/', true);
+INSERT INTO public.ducklake_table VALUES (2, '01a1fb09-fde7-7384-8799-b56ee47e5c19', 17, NULL, 0, 'f', 'f/', true);
+INSERT INTO public.ducklake_table VALUES (3, '01a1fb09-ff32-7478-a179-72bf58e0da05', 25, NULL, 0, 'g', 'g/', true);
 INSERT INTO public.ducklake_table_column_stats VALUES (1, 3, true, NULL, '33.333333333333336', 'nan', NULL);
 INSERT INTO public.ducklake_table_column_stats VALUES (1, 1, true, NULL, '1', '119', NULL);
 INSERT INTO public.ducklake_table_column_stats VALUES (1, 2, true, NULL, '0044-03-15 BC', 'ünï', NULL);
@@ -476,8 +508,10 @@ INSERT INTO public.ducklake_table_column_stats VALUES (1, 21, NULL, NULL, NULL, 
 INSERT INTO public.ducklake_table_column_stats VALUES (1, 22, NULL, NULL, NULL, NULL, NULL);
 INSERT INTO public.ducklake_table_column_stats VALUES (2, 1, false, NULL, '1', '5', NULL);
 INSERT INTO public.ducklake_table_column_stats VALUES (2, 2, false, NULL, 'a', 'e', NULL);
+INSERT INTO public.ducklake_table_column_stats VALUES (3, 1, false, NULL, '1', '212', NULL);
 INSERT INTO public.ducklake_table_stats VALUES (1, 31, 31, 4333);
 INSERT INTO public.ducklake_table_stats VALUES (2, 8, 8, 662);
+INSERT INTO public.ducklake_table_stats VALUES (3, 31, 31, 1035);
 ALTER TABLE ONLY public.ducklake_data_file
     ADD CONSTRAINT ducklake_data_file_pkey PRIMARY KEY (data_file_id);
 ALTER TABLE ONLY public.ducklake_delete_file

@@ -1,0 +1,265 @@
+"""A filter never loses a row: what a client gets with it is what it keeps of the whole table.
+
+Clients leave files out by the bounds and counts that we write. Every predicate is given to the
+client, and evaluated by the same library on the rows of the unfiltered scan.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.expressions import (
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    NotEqualTo,
+    NotNaN,
+    NotNull,
+    StartsWith,
+)
+from pyiceberg.expressions.visitors import bind
+from pyiceberg.io import FileIO, InputFile
+from pyiceberg.io.pyarrow import PyArrowFileIO, expression_to_pyarrow
+from pyiceberg.table import Table
+from pyiceberg.types import DoubleType, FloatType, PrimitiveType, StringType, UUIDType
+
+from local.clients import duckdb, pyiceberg, rest
+from local.duckdb_connection import identifier
+from local.serving import serving
+
+# Scalars with their limits, floats, texts, inlined rows, evolution with defaults, promotions
+LAKES = ["01", "03", "04", "13", "16", "22", "23"]
+MOST_VALUES = 6
+
+# (client, lake, column) -> what the client does wrong, whatever stands in the metadata. Native
+# DuckDB on DuckLake does the same as DuckDB here.
+CLIENT_DEFECTS = {
+    ("PyIceberg", "22", "g"): "compares the default of a timestamp with a number",
+    ("PyIceberg", "22", "dt"): "compares the default of a date with a number",
+    ("PyIceberg", "23", "u8"): "takes UINT_32 in a file for a 32-bit int: x >= 2^31 is never true",
+    ("PyIceberg", "23", "f"): "rounds a double to the float of the file before it compares",
+    ("DuckDB", "23", "f"): "rounds a double to the float of the file before it compares",
+}
+
+
+class Served:
+    """One lake behind the bridge, and its one table."""
+
+    def __init__(self, number: str, bridge) -> None:
+        self.number = number
+        self.where = (bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
+        [(self.namespace, self.table)] = rest.Rest(*self.where[:2]).tables()
+
+
+@pytest.fixture(scope="module", params=LAKES)
+def served(request, lake, moto):
+    one = lake(request.param)
+    with serving(one.database.url, moto, metadata_schema=one.metadata_schema) as bridge:
+        yield Served(request.param, bridge)
+
+
+class Differences:
+    """What was found wrong, by column."""
+
+    def __init__(self, client: str, number: str) -> None:
+        self._client, self._number = client, number
+        self._wrong: dict[str, list[str]] = defaultdict(list)
+        self.asked = 0
+
+    def compare(self, column: str, predicate: object, found: object, expected: object) -> None:
+        self.asked += 1
+        if found != expected:
+            self._wrong[column].append(f"{predicate}: {found}, not {expected}")
+
+    def assert_none(self) -> None:
+        known = {
+            column for (c, n, column) in CLIENT_DEFECTS if (c, n) == (self._client, self._number)
+        }
+        mended = known - self._wrong.keys()
+        assert not mended, f"{self._client} has been mended: {mended}"
+        wrong = [line for name, lines in self._wrong.items() if name not in known for line in lines]
+        assert not wrong, "\n".join(wrong)
+        assert self.asked > 50
+
+
+def spread(values: list) -> list:
+    """A few of them: both ends and some between."""
+    last = len(values) - 1
+    places = {round(last * part / (MOST_VALUES - 1)) for part in range(MOST_VALUES)}
+    return [values[place] for place in sorted(places)] if values else []
+
+
+# ---------------------------------------------------------------- PyIceberg
+
+
+class Downloaded(PyArrowFileIO):
+    """Fetches each file once: hundreds of scans ask for the same few."""
+
+    def __init__(self, io: FileIO, folder: Path) -> None:
+        super().__init__()
+        self._io, self._folder = io, folder
+
+    def new_input(self, location: str) -> InputFile:
+        path = self._folder / hashlib.sha256(location.encode()).hexdigest()
+        if not path.exists():
+            with self._io.new_input(location).open() as file:
+                path.write_bytes(file.read())
+        return super().new_input(str(path))
+
+
+@pytest.fixture
+def iceberg_table(served, tmp_path) -> Iterator[Table]:
+    client = pyiceberg.open(*served.where)
+    table = client._catalog.load_table((served.namespace, served.table))
+    table.io = Downloaded(table.io, tmp_path)
+    yield table
+    client.close()
+
+
+COMPARISONS = [EqualTo, NotEqualTo, LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual]
+
+
+def literals(type_: PrimitiveType, column: pa.ChunkedArray) -> list:
+    """Distinct values of the column as PyIceberg takes them, in its order, without NaN."""
+    if isinstance(type_, UUIDType):
+        return []  # pyarrow cannot compare them, so there would be no judge
+    if pa.types.is_date(column.type):  # numbers, for Python has no date `infinity`
+        column = column.cast(pa.int32())
+    elif pa.types.is_temporal(column.type):
+        column = column.cast(pa.int64())
+    values = set(column.drop_null().to_pylist())
+    return sorted(value for value in values if value == value)
+
+
+def predicates(table: Table, rows: pa.Table) -> Iterator[tuple[str, BooleanExpression]]:
+    for field in table.schema().fields:
+        name, type_ = field.name, field.field_type
+        if not isinstance(type_, PrimitiveType):
+            continue  # "Cannot explicitly project List or Map types"
+        yield from ((name, of(name)) for of in (IsNull, NotNull))
+        values = literals(type_, rows.column(name))
+        some = spread(values)
+        if isinstance(type_, FloatType | DoubleType):
+            yield from ((name, of(name)) for of in (IsNaN, NotNaN))
+            some = list(map(float, dict.fromkeys(map(str, [*some, 0.0, -0.0]))))
+        for value in some:
+            yield from ((name, comparison(name, value)) for comparison in COMPARISONS)
+            if isinstance(type_, StringType):
+                prefix = StartsWith(name, value[: len(value) // 2])
+                yield from ((name, of) for of in (prefix, Not(prefix)))
+        # In a set, pyarrow tells -0.0 from 0.0, in a comparison not.
+        members = [value for value in some if value != 0]
+        if len(members) > 1:
+            yield from ((name, of) for of in (In(name, members), Not(In(name, members))))
+
+
+def test_pyiceberg_finds_with_a_filter_what_it_keeps_of_the_whole(served, iceberg_table):
+    rows = iceberg_table.scan().to_arrow()
+    differences = Differences("PyIceberg", served.number)
+    for column, predicate in predicates(iceberg_table, rows):
+        bound = bind(iceberg_table.schema(), predicate, case_sensitive=True)
+        expected = rows.filter(expression_to_pyarrow(bound))
+        try:
+            found = iceberg_table.scan(row_filter=predicate).to_arrow()
+        except TypeError as error:
+            differences.compare(column, predicate, repr(error), expected.num_rows)
+        else:
+            differences.compare(column, predicate, texts(found), texts(expected))
+    differences.assert_none()
+
+
+def test_filter_that_no_row_can_match_leaves_files_out(served, iceberg_table):
+    """Else the other tests would hold of a bridge that writes no bounds."""
+    first = iceberg_table.schema().fields[0].name
+    files = [task.file for task in iceberg_table.scan().plan_files()]
+    with_bounds = [file for file in files if file.lower_bounds or file.null_value_counts]
+    left = [task.file for task in iceberg_table.scan(EqualTo(first, 10**6)).plan_files()]
+    assert len(left) == len(files) - len(with_bounds)
+    assert with_bounds or served.number == "16"  # where all rows are inlined
+
+
+def texts(rows: pa.Table) -> list[str]:
+    """The rows as texts, sorted: the order of files is nobody's promise."""
+    columns = [column_texts(column) for column in rows.columns]
+    return sorted(map(repr, zip(*columns, strict=True)))
+
+
+def column_texts(column: pa.ChunkedArray) -> list:
+    if pa.types.is_temporal(column.type):
+        width = column.type.bit_width
+        column = column.cast(pa.int32() if width == 32 else pa.int64())
+    return column.to_pylist()
+
+
+# ---------------------------------------------------------------- DuckDB
+
+
+@pytest.fixture
+def client(served):
+    client = duckdb.open(*served.where)
+    yield client
+    client.close()
+
+
+def sql_predicates(client, name: str, type_: str) -> Iterator[str]:
+    """Conditions on one column, with literals taken from the table `whole`."""
+    column = identifier(name)
+    yield from (f"{column} IS NULL", f"{column} IS NOT NULL")
+    if "(" in type_.replace("DECIMAL(", "") or type_.endswith("[]"):
+        return
+    # As bytes: a text may hold a NUL, which no SQL literal can.
+    found = client.query(
+        f"SELECT DISTINCT {column} AS v, hex(encode({column}::VARCHAR)) AS h FROM whole "
+        f"WHERE {column} IS NOT NULL ORDER BY v"
+    )
+    values = [f"decode(from_hex('{text}'))::{type_}" for text in spread(found["h"].to_pylist())]
+    if type_ in {"FLOAT", "DOUBLE"}:
+        values += [f"'{text}'::{type_}" for text in ("nan", "inf", "-inf", "-0.0", "0.0")]
+        yield from (f"isnan({column})", f"NOT isnan({column})")
+    for value in values:
+        yield from (
+            f"{column} {operator} {value}" for operator in ("=", "<>", "<", "<=", ">", ">=")
+        )
+        if type_ == "VARCHAR":
+            yield f"starts_with({column}, left({value}, 2))"
+            yield f"{column} LIKE left({value}, 2) || '%'"
+    if len(values) > 1:
+        yield f"{column} IN ({', '.join(values)})"
+        yield f"{column} NOT IN ({', '.join(values)})"
+        yield f"{column} BETWEEN {values[0]} AND {values[1]}"
+
+
+def counted(source: str, asked: list[tuple[str, str]]) -> str:
+    """How many rows there are under each condition, and a hash of which."""
+    counts = (
+        f"SELECT {number} AS n, count(*) AS c, bit_xor(hash(t)) AS h FROM {source} AS t "
+        f"WHERE {condition}"
+        for number, (_, condition) in enumerate(asked)
+    )
+    return " UNION ALL ".join(counts) + " ORDER BY n"
+
+
+def test_duckdb_finds_with_a_filter_what_it_keeps_of_the_whole(served, client):
+    table = f"ice.{identifier(served.namespace)}.{identifier(served.table)}"
+    client.query(f"CREATE TEMP TABLE whole AS FROM {table}")
+    types = client.query("SELECT column_name, column_type FROM (DESCRIBE whole)").to_pylist()
+    asked = [
+        (row["column_name"], condition)
+        for row in types
+        for condition in sql_predicates(client, row["column_name"], row["column_type"])
+    ]
+    counts = [client.query(counted(source, asked)).to_pylist() for source in (table, "whole")]
+    differences = Differences("DuckDB", served.number)
+    for (column, condition), found, expected in zip(asked, *counts, strict=True):
+        differences.compare(column, condition, found, expected)
+    differences.assert_none()

@@ -1,0 +1,305 @@
+"""A name never changes its bytes, and what a client has planned it can read: its rows, or nothing.
+
+DuckLake rewrites its own past: a second delete, a flush or a merge replaces rows of snapshots that
+clients know. So each mutation here comes between a client's plan and its reading.
+"""
+
+import itertools
+import json
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
+from io import BytesIO
+from types import SimpleNamespace
+
+import boto3
+import fastavro
+import pytest
+from pyiceberg.catalog import load_catalog
+
+from local.clients import native
+from local.duckdb_connection import KEY_ID, LAKE, REGION, SECRET, connect
+from local.lakes import attach, write_lake
+from local.serving import serving
+from tests.in_process import ALIAS, cache_settings, forget, standing_in
+from tests.raw_http import send
+
+ATTACH = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 10);
+USE lake;
+"""
+# Two histories of a table: one of files alone, one with inlined rows and inlined deletes.
+HISTORIES = {
+    "files": """
+CREATE TABLE {t}(i INTEGER, s VARCHAR);
+CALL lake.set_option('data_inlining_row_limit', 0, table_name => '{t}');
+INSERT INTO {t} SELECT i, 'v' || i FROM range(500) AS r(i);
+INSERT INTO {t} SELECT i, 'w' || i FROM range(500, 900) AS r(i);
+DELETE FROM {t} WHERE i % 10 = 0;
+""",
+    "inlined": """
+CREATE TABLE {t}(i INTEGER, s VARCHAR);
+INSERT INTO {t} SELECT i, 'v' || i FROM range(500) AS r(i);
+DELETE FROM {t} WHERE i < 3;
+INSERT INTO {t} VALUES (1001, 'x'), (1002, 'y'), (1003, 'z');
+DELETE FROM {t} WHERE i = 1002;
+""",
+}
+# What happens between plan and reading. After the first ones every name planned before must still
+# be made; after the others the answer may be 404, but never other bytes.
+HARMLESS = {
+    "append": "INSERT INTO {t} SELECT i, 'n' || i FROM range(2000, 2100) AS r(i)",
+    "small_append": "INSERT INTO {t} VALUES (3000, 'small')",
+    "add_column": "ALTER TABLE {t} ADD COLUMN n INTEGER",
+    "another_table": "CREATE TABLE another AS SELECT 1 AS i",
+}
+REWRITING = {
+    "second_delete": "DELETE FROM {t} WHERE i % 10 = 1",
+    "two_deletes": "DELETE FROM {t} WHERE i % 10 = 1; DELETE FROM {t} WHERE i % 10 = 2",
+    "update": "UPDATE {t} SET s = 'changed' WHERE i = 5",
+    "all_rows": "DELETE FROM {t}",
+    "flush": "CALL ducklake_flush_inlined_data('lake', table_name => '{t}')",
+    "merge": "CALL ducklake_merge_adjacent_files('lake', '{t}')",
+    "rewrite": "CALL ducklake_rewrite_data_files('lake', '{t}', delete_threshold => 0.0)",
+    "rename": "ALTER TABLE {t} RENAME TO renamed",
+    "drop_column": "ALTER TABLE {t} DROP COLUMN s",
+    "drop_table": "DROP TABLE {t}",
+    "made_again": "DROP TABLE {t}; CREATE TABLE {t}(i INTEGER, s VARCHAR)",
+}
+MUTATIONS = HARMLESS | REWRITING
+KEPT = ["append", "two_deletes", "update", "flush", "merge", "rewrite", "drop_table"]
+
+
+@pytest.fixture(scope="module")
+def make_lake(postgres_server, moto, tmp_path_factory):
+    count = iter(range(1000))
+
+    def make(history: str, tables):
+        """A lake in which each of `tables` has had this history."""
+        name = f"immutable_{next(count)}"
+        path = tmp_path_factory.mktemp("lakes") / f"{name}.sql"
+        path.write_text(ATTACH + "".join(HISTORIES[history].format(t=table) for table in tables))
+        return write_lake(path, postgres_server.create_database(name), f"s3://lakes/{name}", moto)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def cached(moto) -> dict[str, str]:
+    return cache_settings(moto)
+
+
+@contextmanager
+def writing(lake, moto):
+    """A DuckDB that changes the lake, and tells what it holds."""
+    with connect(LAKE, moto) as con:
+        attach(con, lake, read_only=False)
+        con.execute("USE lake")
+        yield con
+
+
+def rows(con, table: str = "t") -> list[tuple]:
+    return sorted(con.execute(f'SELECT i, s FROM lake.main."{table}"').fetchall())
+
+
+def load(uri: str, table: str = "t") -> dict:
+    answer = send(uri, "GET", f"/v1/lake/namespaces/main/tables/{table}?snapshots=all")
+    assert answer.status == 200, answer.text
+    return json.loads(answer.body)
+
+
+def target_of(location: str) -> str:
+    return "/" + location.removeprefix("s3://")
+
+
+def files(s3_uri: str, loaded: dict) -> dict[str, bytes]:
+    """Every generated file that the answer leads to, from the top down, by its target."""
+    found: dict[str, bytes] = {}
+
+    def read(location: str) -> bytes:
+        target = target_of(location)
+        if target not in found:
+            answer = send(s3_uri, "GET", target)
+            assert answer.status == 200, (target, answer)
+            found[target] = answer.body
+        return found[target]
+
+    own = loaded["metadata"]["location"] + "/"
+    read(loaded["metadata-location"])
+    for snapshot in loaded["metadata"]["snapshots"]:
+        for manifest in fastavro.reader(BytesIO(read(snapshot["manifest-list"]))):
+            body = read(manifest["manifest_path"])
+            assert len(body) == manifest["manifest_length"]
+            for entry in fastavro.reader(BytesIO(body)):
+                file = entry["data_file"]
+                if file["file_path"].startswith(own):
+                    assert len(read(file["file_path"])) == file["file_size_in_bytes"]
+    return found
+
+
+def tables_of(uri: str, s3_uri: str, *names: str) -> dict:
+    """PyIceberg's tables as of now: each plans with what it was told when it was loaded."""
+    catalog = load_catalog(
+        "planned",
+        **{
+            "type": "rest",
+            "uri": uri,
+            "warehouse": "lake",
+            "s3.endpoint": s3_uri,
+            "s3.access-key-id": KEY_ID,
+            "s3.secret-access-key": SECRET,
+            "s3.region": REGION,
+        },
+    )
+    with closing(catalog):
+        return {name: catalog.load_table(("main", name)) for name in names}
+
+
+def scanned(table) -> list[tuple]:
+    return sorted((row["i"], row["s"]) for row in table.scan().to_arrow().to_pylist())
+
+
+@pytest.mark.parametrize("number", ["09", "16"])
+def test_two_processes_make_the_same_bytes(lake, moto, number):
+    """One is asked from the top down, the other from the bottom up, each with an empty store."""
+    served = lake(number)
+    with ExitStack() as both:
+        one, two = (
+            both.enter_context(
+                serving(
+                    served.database.url,
+                    moto,
+                    delivery="object-lambda",
+                    settings={"PYTHONHASHSEED": seed, "TZ": zone},
+                )
+            )
+            for seed, zone in (("1", "UTC"), ("2", "Asia/Kolkata"))
+        )
+        with closing(native.open(served, moto)) as truth:
+            tables = [table.name for table in truth.tables()]
+        made: dict[str, bytes] = {}
+        for table in tables:
+            loaded = load(one.catalog_uri, table)
+            assert load(two.catalog_uri, table) == loaded
+            made |= files(one.s3_endpoint, loaded)
+        for target, body in reversed(made.items()):
+            assert send(two.s3_endpoint, "GET", target).body == body, target
+        assert len({target.rpartition("/")[2].split("-")[0] for target in made}) >= 3
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_both_deliveries_give_the_same_bytes(make_lake, moto, history):
+    lake = make_lake(history, ["t"])
+    s3 = boto3.client("s3", endpoint_url=moto)
+    s3.create_bucket(Bucket=ALIAS)  # a real bucket, called like the other's virtual one
+    with standing_in(lake, moto, delivery="materialize", VIRTUAL_BUCKET=ALIAS) as stand_in:
+        put = load(stand_in.api_uri)
+        walked = files(stand_in.s3_uri, put)
+    uuid = put["metadata"]["table-uuid"]
+    objects = s3.list_objects_v2(Bucket=ALIAS, Prefix=f"polynya/{uuid}/")["Contents"]
+    assert {f"/{ALIAS}/{found['Key']}" for found in objects} == walked.keys()
+    with standing_in(lake, moto) as stand_in:
+        assert load(stand_in.api_uri) == put
+        for target, body in walked.items():
+            assert send(stand_in.s3_uri, "GET", target).body == body, target
+
+
+@pytest.fixture(scope="module", params=HISTORIES)
+def not_kept(request, make_lake, moto):
+    """Per mutation: the files before and what their names give after it, with nothing kept; and
+    a scan that was planned before, with the rows of then."""
+    lake = make_lake(request.param, MUTATIONS)
+    with standing_in(lake, moto) as stand_in, writing(lake, moto) as con:
+        planned = tables_of(stand_in.api_uri, stand_in.s3_uri, *MUTATIONS)
+        then = {name: rows(con, name) for name in MUTATIONS}
+        before = {name: files(stand_in.s3_uri, load(stand_in.api_uri, name)) for name in MUTATIONS}
+        for name, sql in MUTATIONS.items():
+            con.execute(sql.format(t=name))
+        forget()
+        after = {
+            name: {
+                method: {target: send(stand_in.s3_uri, method, target) for target in before[name]}
+                for method in ("GET", "HEAD")
+            }
+            for name in MUTATIONS
+        }
+        scan = {name: partial(scanned, planned[name]) for name in MUTATIONS}
+        yield SimpleNamespace(
+            history=request.param, before=before, after=after, scan=scan, then=then
+        )
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_a_name_gives_its_bytes_or_nothing(not_kept, mutation):
+    gone = []
+    for target, body in not_kept.before[mutation].items():
+        answer, head = (not_kept.after[mutation][method][target] for method in ("GET", "HEAD"))
+        assert head.status == answer.status
+        if answer.status == 404:
+            assert b"<Code>NoSuchKey</Code>" in answer.body
+            gone.append(target)
+        else:
+            assert (answer.status, answer.body == body) == (200, True), target
+    if mutation in HARMLESS:
+        assert not gone
+        assert not_kept.scan[mutation]() == not_kept.then[mutation]
+    if mutation == "two_deletes" and not_kept.history == "files":
+        # Its old deletes are in no file any more: the newest list must be gone, not be newer.
+        lists = [target for target in not_kept.before[mutation] if "/list-" in target]
+        assert lists[-1] in gone
+
+
+@pytest.fixture(
+    scope="module",
+    params=itertools.product(HISTORIES, ("object-lambda", "materialize")),
+    ids="-".join,
+)
+def kept(request, make_lake, moto, cached):
+    """Per mutation: the rows of then, a scan planned then, and one that is planned after it."""
+    history, delivery = request.param
+    lake = make_lake(history, KEPT)
+    standing = standing_in(lake, moto, delivery=delivery, **cached)
+    with standing as stand_in, writing(lake, moto) as con:
+        planned = tables_of(stand_in.api_uri, stand_in.s3_uri, *KEPT)
+        then = {name: rows(con, name) for name in KEPT}
+        for table in planned.values():
+            # `materialize` has put it when it was loaded; `object-lambda` keeps what is read once.
+            assert send(stand_in.s3_uri, "GET", target_of(table.current_snapshot().manifest_list))
+        for name in KEPT:
+            con.execute(MUTATIONS[name].format(t=name))
+        forget()
+        yield SimpleNamespace(stand_in=stand_in, con=con, planned=planned, then=then)
+
+
+@pytest.mark.parametrize("mutation", KEPT)
+def test_a_plan_whose_list_is_kept_is_read_to_its_end(kept, mutation):
+    """With the rows of then; who plans now gets those of now."""
+    assert scanned(kept.planned[mutation]) == kept.then[mutation] != []
+    if mutation != "drop_table":
+        now = tables_of(kept.stand_in.api_uri, kept.stand_in.s3_uri, mutation)[mutation]
+        assert scanned(now) == rows(kept.con, mutation)
+
+
+@pytest.mark.parametrize("delivery", ["object-lambda", "materialize"])
+def test_a_fresh_client_sees_each_change_at_once(make_lake, moto, delivery):
+    lake = make_lake("inlined", ["t"])
+    changes = [
+        "SELECT 1",
+        "INSERT INTO t VALUES (7001, 'new')",
+        "DELETE FROM t WHERE i = 7001 OR i = 499",
+        "UPDATE t SET s = 'new' WHERE i = 7",
+        "INSERT INTO t SELECT 8000 + i, 'many' FROM range(200) AS r(i)",
+        "DELETE FROM t WHERE i < 100",
+        "CALL ducklake_flush_inlined_data('lake')",
+        "DELETE FROM t",
+    ]
+    with (
+        serving(lake.database.url, moto, delivery=delivery) as bridge,
+        writing(lake, moto) as con,
+    ):
+        seen = []
+        for sql in changes:
+            con.execute(sql)
+            table = tables_of(bridge.catalog_uri, bridge.s3_endpoint, "t")["t"]
+            assert scanned(table) == rows(con), sql
+            seen.append(rows(con))
+    assert len({str(content) for content in seen}) == len(changes) - 1  # a flush changes no row

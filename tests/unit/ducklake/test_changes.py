@@ -1,0 +1,40 @@
+import pytest
+from polynya.ducklake.changes import changes_of
+
+# Texts that DuckDB 1.3 to 1.5 wrote; the names are as nasty as DuckLake lets them be.
+NASTY_SCHEMA = 'created_schema:"a""b,inserted_into_table:1"'
+NASTY_TABLE = 'created_table:"a""b,inserted_into_table:1"."t"",deleted_from_table:2,"""'
+SEVERAL = (
+    'dropped_table:3,created_schema:"s2",created_table:"s2"."x.y: z",created_view:"main"."v,1"'
+)
+
+
+@pytest.mark.parametrize(
+    ("changes_made", "table_id", "changes"),
+    [
+        ("", 1, set()),
+        ('created_table:"main"."t"', 1, set()),
+        ("inserted_into_table:1", 1, {"inserted_into_table"}),
+        ("inserted_into_table:1", 11, set()),
+        ("inserted_into_table:11", 1, set()),
+        ("inserted_into_table:2,inserted_into_table:1", 1, {"inserted_into_table"}),
+        ("inserted_into_table:5,deleted_from_table:3", 3, {"deleted_from_table"}),
+        ("deleted_from_table:1,inlined_delete:1", 1, {"deleted_from_table", "inlined_delete"}),
+        ("compacted_table:6", 6, {"compacted_table"}),
+        ("merge_adjacent:6,inline_flush:7", 7, {"inline_flush"}),
+        ("something_new:1", 1, {"something_new"}),
+        (NASTY_SCHEMA, 1, set()),
+        (NASTY_TABLE, 1, set()),
+        (NASTY_TABLE, 2, set()),
+        (f"{NASTY_TABLE},altered_table:2", 2, {"altered_table"}),
+        (f"altered_table:2,{NASTY_TABLE}", 2, {"altered_table"}),
+        (SEVERAL, 3, {"dropped_table"}),
+        (SEVERAL, 1, set()),
+        ('created_table:"main"."",created_schema:"ü:1,"', 1, set()),
+        ('created_table:"1"."1"', 1, set()),
+    ],
+)
+def test_a_change_counts_where_the_id_is_named_and_no_name_is_taken_for_an_id(
+    changes_made, table_id, changes
+):
+    assert changes_of(changes_made, table_id) == changes

@@ -1,0 +1,56 @@
+import pytest
+from polynya.ducklake.paths import file_location, table_location
+from polynya.ducklake.rows import DeleteFile, Lake, Schema, Table
+
+RELATIVE = {"lake": "s3://lake/data/", "schema": "main/", "table": "t/", "file": "f.parquet"}
+
+
+def locations(**levels: str | tuple[str, bool]) -> tuple[str, str]:
+    """Of a table and a file in it; a level is a relative path, or (path, path_is_relative)."""
+    paths = RELATIVE | levels
+    schema, table, file = (
+        (paths[level], True) if isinstance(paths[level], str) else paths[level]
+        for level in ("schema", "table", "file")
+    )
+    where = (
+        Lake("1.0", paths["lake"], False, 9, frozenset()),
+        Schema(0, "main", *schema),
+        Table(1, "uuid", 1, 0, "t", *table),
+    )
+    return table_location(*where), file_location(*where, a_file(*file))
+
+
+def a_file(path: str, path_is_relative: bool) -> DeleteFile:
+    values = dict.fromkeys(DeleteFile.__dataclass_fields__)
+    return DeleteFile(**values | {"path": path, "path_is_relative": path_is_relative})
+
+
+@pytest.mark.parametrize(
+    ("levels", "table", "file"),
+    [
+        ({}, "s3://lake/data/main/t/", "s3://lake/data/main/t/f.parquet"),
+        # An absolute level replaces all before it.
+        ({"file": ("s3://x/f", False)}, "s3://lake/data/main/t/", "s3://x/f"),
+        ({"table": ("s3://x/t/", False)}, "s3://x/t/", "s3://x/t/f.parquet"),
+        ({"schema": ("s3://x/", False)}, "s3://x/t/", "s3://x/t/f.parquet"),
+        (
+            {"schema": ("s3://x/", False), "table": ("s3://y/t/", False)},
+            "s3://y/t/",
+            "s3://y/t/f.parquet",
+        ),
+        # Nothing is normalised, decoded or encoded: these are keys of S3.
+        ({"lake": "s3://lake//"}, "s3://lake//main/t/", "s3://lake//main/t/f.parquet"),
+        ({"table": "/t/"}, "s3://lake/data/main//t/", "s3://lake/data/main//t/f.parquet"),
+        (
+            {"file": "k=a%2Fb%20c/é ü/../f.parquet"},
+            "s3://lake/data/main/t/",
+            "s3://lake/data/main/t/k=a%2Fb%20c/é ü/../f.parquet",
+        ),
+        # A local lake of one machine; a path that is relative to nothing stays so.
+        ({"lake": "/srv/lake/"}, "/srv/lake/main/t/", "/srv/lake/main/t/f.parquet"),
+        ({"lake": "data/"}, "data/main/t/", "data/main/t/f.parquet"),
+        ({"schema": "", "table": ""}, "s3://lake/data/", "s3://lake/data/f.parquet"),
+    ],
+)
+def test_each_level_is_added_or_replaces_what_was_before(levels, table, file):
+    assert locations(**levels) == (table, file)

@@ -1,0 +1,114 @@
+"""Settings: each has a meaning, a default or an error that names it."""
+
+import os
+
+import pytest
+from polynya.config import DELIVERIES, SETTINGS, Config
+from polynya.errors import Misconfigured
+
+REQUIRED = {"DATABASE_URL": "postgresql://u:secret@h/d", "VIRTUAL_BUCKET": "b"}
+
+
+def config(**settings: str) -> Config:
+    return Config.from_env(REQUIRED | settings)
+
+
+def test_what_is_not_set_has_its_default():
+    assert config() == Config(
+        database_url="postgresql://u:secret@h/d",
+        metadata_schema="public",
+        warehouse="lake",
+        delivery="object-lambda",
+        virtual_bucket="b",
+        virtual_prefix="polynya",
+        cache_table="",
+        cache_bucket="",
+        cache_ttl_days=7,
+        snapshot_limit=1000,
+        hidden_types=frozenset(),
+        object_lambda_endpoint="",
+    )
+
+
+# (setting, text, what it becomes)
+VALUES = [
+    ("METADATA_SCHEMA", "my lake", "my lake"),
+    ("WAREHOUSE", "Lake_1-x", "Lake_1-x"),
+    ("DELIVERY", "materialize", "materialize"),
+    ("VIRTUAL_BUCKET", "alias--ol-s3", "alias--ol-s3"),
+    ("VIRTUAL_PREFIX", "/a/b/", "a/b"),
+    ("CACHE_TABLE", "t", "t"),
+    ("CACHE_BUCKET", "c", "c"),
+    ("CACHE_TTL_DAYS", "30", 30),
+    ("SNAPSHOT_LIMIT", "5", 5),
+    ("HIDDEN_TYPES", "time", frozenset({"time"})),
+    ("HIDDEN_TYPES", " time , timetz,, uuid ", frozenset({"time", "timetz", "uuid"})),
+    ("OBJECT_LAMBDA_ENDPOINT", "http://127.0.0.1:1", "http://127.0.0.1:1"),
+    ("WAREHOUSE", "", "lake"),  # a parameter of the template that was left empty
+    ("CACHE_TTL_DAYS", "", 7),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), VALUES)
+def test_setting_is_read_as(name, text, expected):
+    assert getattr(config(**{name: text}), name.lower()) == expected
+
+
+def test_every_setting_is_a_field_and_is_read_above():
+    assert [setting.name.lower() for setting in SETTINGS] == list(Config.__slots__)
+    assert {name for name, *_ in VALUES} == {setting.name for setting in SETTINGS} - {
+        "DATABASE_URL"
+    }
+
+
+@pytest.mark.parametrize(("delivery", "limit"), [("object-lambda", 1000), ("materialize", 20)])
+def test_snapshot_limit_of_0_is_that_of_the_delivery(delivery, limit):
+    assert config(DELIVERY=delivery).snapshot_limit == limit
+    assert config(DELIVERY=delivery, SNAPSHOT_LIMIT="0").snapshot_limit == limit
+    assert config(DELIVERY=delivery, SNAPSHOT_LIMIT="3").snapshot_limit == 3
+
+
+UNUSABLE = [
+    ("WAREHOUSE", "a/b"),
+    ("WAREHOUSE", "a b"),
+    ("WAREHOUSE", "lake@3"),
+    ("WAREHOUSE", "lake\n"),
+    ("DELIVERY", "Materialize"),
+    ("DELIVERY", "plan"),
+    ("CACHE_TTL_DAYS", "-1"),
+    ("CACHE_TTL_DAYS", "1.5"),
+    ("CACHE_TTL_DAYS", "a week"),
+    ("SNAPSHOT_LIMIT", "-1"),
+    ("SNAPSHOT_LIMIT", "²"),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), UNUSABLE)
+def test_value_that_is_not_usable_is_an_error_that_names_the_setting(name, text):
+    with pytest.raises(Misconfigured, match=name):
+        config(**{name: text})
+
+
+@pytest.mark.parametrize("name", sorted(REQUIRED))
+@pytest.mark.parametrize("environ", [{}, {"DATABASE_URL": "", "VIRTUAL_BUCKET": ""}])
+def test_required_setting_that_is_missing_is_an_error_that_names_it(name, environ):
+    others = {key: value for key, value in REQUIRED.items() if key != name}
+    with pytest.raises(Misconfigured, match=f"{name} is missing") as raised:
+        Config.from_env(environ | others)
+    assert "secret" not in str(raised.value)
+
+
+def test_required_settings_are_those_without_a_default():
+    assert {setting.name for setting in SETTINGS if setting.default is None} == REQUIRED.keys()
+    assert all(setting.help for setting in SETTINGS)
+
+
+def test_the_environment_is_read_when_none_is_given(monkeypatch):
+    """A mapping, not a copy made when the module was loaded."""
+    for name, value in (REQUIRED | {"WAREHOUSE": "other"}).items():
+        monkeypatch.setitem(os.environ, name, value)
+    assert Config.from_env().warehouse == "other"
+
+
+def test_each_delivery_can_be_set():
+    assert {config(DELIVERY=delivery).delivery for delivery in DELIVERIES} == DELIVERIES.keys()

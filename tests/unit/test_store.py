@@ -1,0 +1,335 @@
+"""Where generated files are kept, against moto's DynamoDB and S3 over HTTP."""
+
+import hashlib
+from types import SimpleNamespace
+
+import boto3
+import botocore.config
+import botocore.exceptions
+import pytest
+from polynya.store import ITEM_LIMIT, BucketStore, CacheStore, Kept, Recent
+
+TABLE, BUCKET = "cache", "store-tests"
+TTL = 1000
+LARGE = bytes(range(256)) * (ITEM_LIMIT // 256 + 1)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.5
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(scope="module")
+def aws(moto):
+    """Clients, a table with the key of template.yaml, and a bucket."""
+    clients = SimpleNamespace(
+        dynamodb=boto3.client("dynamodb", endpoint_url=moto),
+        s3=boto3.client("s3", endpoint_url=moto),
+    )
+    clients.s3.create_bucket(Bucket=BUCKET)
+    clients.dynamodb.create_table(
+        TableName=TABLE,
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    yield clients
+    clients.dynamodb.close()
+    clients.s3.close()
+
+
+@pytest.fixture(autouse=True)
+def emptied(request):
+    """Each test has the table and the bucket to itself."""
+    if "aws" not in request.fixturenames:
+        return
+    aws = request.getfixturevalue("aws")
+    for item in aws.dynamodb.scan(TableName=TABLE)["Items"]:
+        aws.dynamodb.delete_item(TableName=TABLE, Key={"pk": item["pk"]})
+    for key in keys(aws):
+        aws.s3.delete_object(Bucket=BUCKET, Key=key)
+
+
+def keys(aws) -> list[str]:
+    return [found["Key"] for found in aws.s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])]
+
+
+def item(aws, key: str) -> dict | None:
+    return aws.dynamodb.get_item(TableName=TABLE, Key={"pk": {"S": key}}).get("Item")
+
+
+def cache(aws, *, bucket=BUCKET, clock=None) -> CacheStore:
+    return CacheStore(
+        table=TABLE,
+        bucket=bucket,
+        ttl_seconds=TTL,
+        dynamodb=lambda: aws.dynamodb,
+        s3=lambda: aws.s3,
+        clock=clock or Clock(),
+    )
+
+
+def bucket_store(aws) -> BucketStore:
+    return BucketStore(BUCKET, lambda: aws.s3)
+
+
+BODIES = [b"", b"x", bytes(ITEM_LIMIT), bytes(ITEM_LIMIT + 1), LARGE]
+
+
+@pytest.mark.parametrize("make", [cache, bucket_store])
+@pytest.mark.parametrize("body", BODIES, ids=len)
+def test_what_is_put_is_got(make, body, aws):
+    store = make(aws)
+    assert store.get("k/ü.avro") is None
+    assert store.put("k/ü.avro", body) == body
+    assert make(aws).get("k/ü.avro") == body
+
+
+@pytest.mark.parametrize("make", [cache, bucket_store])
+@pytest.mark.parametrize(
+    ("first", "second"), [(b"first", b"second"), (LARGE, b"small"), (b"small", LARGE)]
+)
+def test_the_first_copy_stays(make, first, second, aws):
+    assert make(aws).put("k", first) == first
+    assert make(aws).put("k", second) == first
+    assert make(aws).get("k") == first
+
+
+# ---------------------------------------------------------------- DynamoDB and S3
+
+
+@pytest.mark.parametrize(("size", "in_s3"), [(ITEM_LIMIT, False), (ITEM_LIMIT + 1, True)])
+def test_large_bodies_are_in_s3_with_an_item_that_points_there(size, in_s3, aws):
+    cache(aws).put("k", bytes(size))
+    digest = hashlib.sha256(bytes(size)).hexdigest()
+    found = item(aws, "k")
+    assert found["sha256"] == {"S": digest}
+    assert keys(aws) == ([f"k/{digest}"] if in_s3 else [])
+    assert found.keys() == {"pk", "sha256", "ttl", "s3" if in_s3 else "body"}
+
+
+def test_large_bodies_are_not_kept_without_a_bucket(aws):
+    store = cache(aws, bucket="")
+    assert store.put("k", LARGE) == LARGE
+    assert store.get("k") is None and item(aws, "k") is None
+
+
+def test_item_lives_until_its_ttl_though_dynamodb_still_shows_it(aws):
+    clock = Clock()
+    store = cache(aws, clock=clock)
+    store.put("k", b"x")
+    assert item(aws, "k")["ttl"] == {"N": str(1_700_000_000 + TTL)}
+    clock.now = 1_700_000_000 + TTL - 1
+    assert store.get("k") == b"x"
+    clock.now = 1_700_000_000 + TTL
+    assert store.get("k") is None
+    assert item(aws, "k") is not None
+
+
+def test_expired_item_gives_way(aws):
+    clock = Clock()
+    store = cache(aws, clock=clock)
+    store.put("k", b"old")
+    clock.now += TTL
+    assert store.put("k", b"new") == b"new"
+    assert store.get("k") == b"new"
+
+
+@pytest.mark.parametrize("body", [b"right", LARGE], ids=len)
+def test_body_that_does_not_match_its_checksum_is_dropped(body, aws):
+    store = cache(aws)
+    store.put("k", body)
+    broken = item(aws, "k") | {"sha256": {"S": "0" * 64}}
+    aws.dynamodb.put_item(TableName=TABLE, Item=broken)
+    assert store.get("k") is None
+    assert item(aws, "k") is None
+    assert store.put("k", body) == body
+    assert store.get("k") == body
+
+
+def test_object_that_was_changed_in_s3_is_not_served(aws):
+    store = cache(aws)
+    store.put("k", LARGE)
+    aws.s3.put_object(Bucket=BUCKET, Key=keys(aws)[0], Body=b"other")
+    assert store.get("k") is None
+    store.put("k", LARGE)
+    assert store.get("k") == LARGE
+
+
+def test_broken_item_that_was_mended_meanwhile_stays(aws):
+    """Between reading and dropping, another instance has put the right one."""
+    store = cache(aws)
+    store.put("k", b"right")
+    right = item(aws, "k")
+    broken = right | {"body": {"B": b"wrong"}, "sha256": {"S": "0" * 64}}
+    aws.dynamodb.put_item(TableName=TABLE, Item=broken)
+
+    class Mended:
+        exceptions = aws.dynamodb.exceptions
+
+        def get_item(self, **arguments):
+            answer = aws.dynamodb.get_item(**arguments)
+            aws.dynamodb.put_item(TableName=TABLE, Item=right)
+            return answer
+
+        def __getattr__(self, name):
+            return getattr(aws.dynamodb, name)
+
+    assert cache(SimpleNamespace(dynamodb=Mended(), s3=aws.s3)).get("k") is None
+    assert store.get("k") == b"right"
+
+
+def test_pointer_to_an_object_that_is_gone_is_a_miss_and_is_mended(aws):
+    """A lifecycle rule of the bucket may be faster than the table's TTL."""
+    store = cache(aws)
+    store.put("k", LARGE)
+    aws.s3.delete_object(Bucket=BUCKET, Key=keys(aws)[0])
+    assert store.get("k") is None
+    assert store.put("k", LARGE) == LARGE
+    assert store.get("k") == LARGE
+
+
+# ---------------------------------------------------------------- real objects
+
+
+def test_object_of_the_bucket_is_under_the_very_key(aws):
+    bucket_store(aws).put("polynya/t/list.avro", b"x")
+    assert keys(aws) == ["polynya/t/list.avro"]
+
+
+def test_missing_bucket_is_a_failure_not_a_first_copy(aws):
+    store = BucketStore("no-such-bucket-here", lambda: aws.s3)
+    with pytest.raises(botocore.exceptions.ClientError):
+        store.put("k", b"x")
+
+
+# ---------------------------------------------------------------- in this process
+
+
+def test_recent_keeps_what_was_used_last_within_its_bytes():
+    recent = Recent(limit=10)
+    for key in "abc":
+        recent.put(key, key.encode() * 3)
+    assert recent.get("a") == b"aaa"  # used again: `b` is the oldest now
+    recent.put("d", b"dddd")
+    assert [recent.get(key) for key in "abcd"] == [b"aaa", None, b"ccc", b"dddd"]
+
+
+def test_recent_gives_up_as_many_as_it_must():
+    recent = Recent(limit=10)
+    for key in "abcde":
+        recent.put(key, b"xx")
+    recent.put("large", bytes(9))
+    assert [recent.get(key) for key in "abcde"] == [None] * 5
+    assert recent.get("large") == bytes(9)
+
+
+@pytest.mark.parametrize(("size", "kept"), [(10, True), (11, False)])
+def test_recent_keeps_nothing_larger_than_itself(size, kept):
+    recent = Recent(limit=10)
+    recent.put("a", b"a")
+    assert recent.put("k", bytes(size)) == bytes(size)
+    assert (recent.get("k") is not None) == kept
+    assert (recent.get("a") is not None) != kept
+
+
+def test_recent_keeps_the_first_copy():
+    recent = Recent(limit=10)
+    assert recent.put("k", b"first") == b"first"
+    assert recent.put("k", b"second") == b"first"
+    assert recent.get("k") == b"first"
+
+
+def test_recent_never_holds_more_than_its_limit():
+    recent = Recent(limit=100)
+    for number in range(1000):
+        recent.put(str(number % 37), bytes(number % 37))
+        held = sum(len(recent.get(str(n)) or b"") for n in range(37))
+        assert held <= 100
+
+
+# ---------------------------------------------------------------- a store that fails
+
+
+class Broken:
+    """What a store does whose service is away: it raises, at every call."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def get(self, key: str) -> bytes | None:
+        self.calls += 1
+        raise OSError("away")
+
+    def put(self, key: str, body: bytes) -> bytes:
+        self.calls += 1
+        raise OSError("away")
+
+
+@pytest.fixture
+def logged(monkeypatch):
+    """The keys of the failures that the log tells of."""
+    keys = []
+    monkeypatch.setattr("polynya.store.logger.exception", lambda text, key: keys.append(key))
+    return keys
+
+
+def test_store_that_fails_is_logged_and_costs_nothing_else(logged):
+    kept = Kept(Broken(), Recent())
+    assert kept.get("k") is None
+    assert kept.put("k", b"x") == b"x"
+    assert logged == ["k", "k"]
+    assert kept.get("k") == b"x"  # of this process
+
+
+def test_store_that_clients_read_must_not_fail(logged):
+    kept = Kept(Broken(), Recent(), must_keep=True)
+    assert kept.get("k") is None
+    with pytest.raises(OSError, match="away"):
+        kept.put("k", b"x")
+    assert kept.get("k") is None  # and nothing is remembered as kept
+
+
+@pytest.mark.parametrize("kind", ["cache", "bucket"])
+def test_endpoint_that_does_not_answer_is_only_logged(kind, logged, aws):
+    nowhere = botocore.config.Config(connect_timeout=1, retries={"total_max_attempts": 1})
+    clients = SimpleNamespace(
+        dynamodb=boto3.client("dynamodb", endpoint_url="http://127.0.0.1:9", config=nowhere),
+        s3=boto3.client("s3", endpoint_url="http://127.0.0.1:9", config=nowhere),
+    )
+    kept = Kept(cache(clients) if kind == "cache" else bucket_store(clients), Recent())
+    assert kept.get("k") is None
+    assert kept.put("k", LARGE) == LARGE
+    assert logged == ["k", "k"]
+
+
+def test_table_that_is_missing_is_only_logged(logged, aws):
+    store = cache(aws)
+    store._table = "no-such-table"
+    kept = Kept(store, Recent())
+    assert kept.get("k") is None and kept.put("k", b"x") == b"x"
+    assert logged == ["k", "k"]
+
+
+def test_what_the_store_holds_wins_over_what_was_made(aws):
+    cache(aws).put("k", b"first")
+    kept = Kept(cache(aws), Recent())
+    assert kept.put("k", b"second") == b"first"
+    assert kept.get("k") == b"first"
+
+
+def test_store_is_asked_once_for_what_is_used_often(logged):
+    broken = Broken()
+    kept = Kept(broken, Recent())
+    kept.put("k", b"x")
+    assert [kept.get("k") for _ in range(5)] == [b"x"] * 5
+    assert broken.calls == 1
+
+
+def test_without_a_store_only_this_process_remembers():
+    recent = Recent()
+    kept = Kept(None, recent)
+    assert kept.get("k") is None and kept.put("k", b"x") == b"x" and kept.get("k") == b"x"

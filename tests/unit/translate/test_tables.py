@@ -1,0 +1,244 @@
+"""Table metadata from the history of a table: which snapshots, when, after which, with what."""
+
+import datetime as dt
+import json
+from dataclasses import replace
+
+import pytest
+from polynya.ducklake.history import TableHistory
+from polynya.ducklake.rows import Column, Event, Inlined, Lake, OddFile, Schema, Snapshot, Table
+from polynya.errors import Refused
+from polynya.translate.schemas import schemas
+from polynya.translate.tables import VERSIONS, check_lake, check_table, listed_snapshots, metadata
+from pyiceberg.table.metadata import TableMetadataUtil
+
+EPOCH_MS = 1_700_000_000_000
+LATE_MS = EPOCH_MS + 10**9
+TABLE_ID = 4
+
+
+def snapshot(snapshot_id: int, changes: str = "", seconds: float | None = None) -> Snapshot:
+    seconds = snapshot_id if seconds is None else seconds
+    time = dt.datetime.fromtimestamp(EPOCH_MS / 1000, dt.UTC) + dt.timedelta(seconds=seconds)
+    return Snapshot(snapshot_id, time, changes)
+
+
+def event(snapshot_id: int, kind="data", sign=1, files=1, rows=10, size=100) -> Event:
+    return Event(snapshot_id, kind, sign, files, rows, size, 1000 + snapshot_id)
+
+
+HISTORY = TableHistory(
+    lake=Lake("1.0", "s3://b/", False, 9, frozenset()),
+    schema=Schema(0, "main", "main/", True),
+    table=Table(TABLE_ID, "0198c3f4-0000-7000-8000-000000000000", 1, 0, "t", "t/", True),
+    snapshot_id=9,
+    columns=[Column(1, 1, None, "a", "int32", None, None)],
+    snapshots=[snapshot(1, 'created_table:"main"."t"'), snapshot(3), snapshot(4), snapshot(9)],
+    events=[event(3), event(4), event(9)],
+    odd_files=[],
+    inlined=Inlined((), ()),
+)
+
+
+def document(history: TableHistory = HISTORY, snapshot_limit: int = 1000, now_ms: int = LATE_MS):
+    found = metadata(
+        history,
+        schemas(history.columns, history.table.begin_snapshot, history.snapshot_id),
+        "s3://virtual/t",
+        lambda snapshot_id, state: f"s3://virtual/{snapshot_id}-{state['data'].files}",
+        snapshot_limit,
+        now_ms,
+    )
+    TableMetadataUtil.parse_raw(json.dumps(found.json()))  # PyIceberg's validation
+    return found
+
+
+def test_each_snapshot_follows_the_one_before_it_that_touched_the_table():
+    found = document().snapshots
+    assert [one.snapshot_id for one in found] == [1, 3, 4, 9]
+    assert [one.parent_snapshot_id for one in found] == [None, 1, 3, 4]
+    assert [one.manifest_list for one in found] == [
+        f"s3://virtual/{n}" for n in ("1-0", "3-1", "4-2", "9-3")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "ids"), [(1, [9]), (2, [4, 9]), (4, [1, 3, 4, 9]), (99, [1, 3, 4, 9])]
+)
+def test_limit_keeps_the_newest_snapshots_as_they_are(limit, ids):
+    found = document(snapshot_limit=limit)
+    assert [one.snapshot_id for one in found.snapshots] == ids
+    assert found.snapshots == document().snapshots[-limit:]
+    assert found.json()["current-snapshot-id"] == 9
+
+
+# (seconds of the snapshots 1, 3, 4, 9; now; milliseconds since EPOCH_MS)
+TIMES = [
+    ([1, 3, 4, 9], 100, [1000, 3000, 4000, 9000]),
+    ([1, 3, 4, 200], 100, [1000, 3000, 4000, 100_000]),  # its clock runs ahead of ours
+    ([200, 300, 400, 500], 100, [100_000] * 4),
+    ([4, 3, 2, 9], 100, [4000, 4000, 4000, 9000]),  # commits overtook each other
+    ([200, 3, 4, 9], 100, [100_000] * 4),
+    ([0.0019, 0.002, 1, 2], 100, [1, 2, 1000, 2000]),  # rounded down, never up into the future
+]
+
+
+@pytest.mark.parametrize(("seconds", "now", "expected"), TIMES)
+def test_times_never_decrease_and_are_never_ahead_of_now(seconds, now, expected):
+    ids = (1, 3, 4, 9)
+    moved = [snapshot(n, seconds=second) for n, second in zip(ids, seconds, strict=True)]
+    found = document(replace(HISTORY, snapshots=moved), now_ms=EPOCH_MS + now * 1000)
+    assert [one.timestamp_ms - EPOCH_MS for one in found.snapshots] == expected
+    assert found.last_updated_ms == found.snapshots[-1].timestamp_ms
+
+
+def test_times_do_not_hang_on_the_limit():
+    moved = [snapshot(1, seconds=50), snapshot(3, seconds=3), snapshot(4), snapshot(9)]
+    history = replace(HISTORY, snapshots=moved)
+    whole, short = document(history), document(history, snapshot_limit=2)
+    assert whole.snapshots[-2:] == short.snapshots
+
+
+T = f":{TABLE_ID}"
+# (what DuckLake recorded, Iceberg's word for it)
+OPERATIONS = [
+    (f"inserted_into_table{T}", "append"),
+    (f"inlined_insert{T}", "append"),
+    (f"deleted_from_table{T}", "delete"),
+    (f"inlined_delete{T}", "delete"),
+    (f"inserted_into_table{T},deleted_from_table{T}", "overwrite"),
+    (f"inlined_insert{T},inlined_delete{T}", "overwrite"),
+    (f"altered_table{T}", "replace"),
+    (f"merge_adjacent{T}", "replace"),
+    (f"inline_flush{T}", "replace"),
+    ("", "replace"),
+    (f"inserted_into_table:{TABLE_ID}0,deleted_from_table{T}", "delete"),  # of another table
+    (f'created_table:"main"."inserted_into_table{T},x",deleted_from_table{T}', "delete"),
+]
+
+
+@pytest.mark.parametrize(("changes", "operation"), OPERATIONS)
+def test_operation_is_what_ducklake_recorded(changes, operation):
+    touched = [snapshot(1), snapshot(9, changes)]
+    found = document(replace(HISTORY, snapshots=touched))
+    assert found.snapshots[-1].summary["operation"] == operation
+
+
+def test_first_snapshot_appends():
+    assert document().snapshots[0].summary["operation"] == "append"
+
+
+def test_summary_counts_what_the_snapshot_has_and_did():
+    history = replace(
+        HISTORY,
+        events=[
+            event(3, files=2, rows=20, size=200),
+            event(3, "inlined", files=3, rows=3, size=0),
+            event(4, sign=-1, files=1, rows=8, size=80),
+            event(4, files=3, rows=30, size=300),
+            event(4, "delete", rows=5, size=50),
+            event(9, "inlined", sign=-1, files=3, rows=3, size=0),
+        ],
+    )
+    summaries = [dict(one.summary) for one in document(history).snapshots]
+    for summary in summaries:
+        del summary["operation"]
+    keys = (
+        "total-data-files",
+        "total-records",
+        "total-files-size",
+        "added-data-files",
+        "deleted-data-files",
+    )
+    expected = [(0, 0, 0, 0, 0), (3, 23, 200, 2, 0), (5, 45, 420, 3, 1), (4, 42, 420, 0, 0)]
+    assert summaries == [dict(zip(keys, map(str, numbers), strict=True)) for numbers in expected]
+
+
+def odd(begin: int, end: int | None, reason: str = "a merged file") -> OddFile:
+    return OddFile(begin, end, reason)
+
+
+# (files that cannot be shown, snapshots that are listed, their parents)
+ODD = [
+    ([odd(3, 4)], [1, 4, 9], [None, 1, 4]),
+    ([odd(1, 9)], [9], [None]),
+    ([odd(3, 4), odd(4, 9)], [1, 9], [None, 1]),
+    ([odd(2, 3)], [1, 3, 4, 9], [None, 1, 3, 4]),
+]
+
+
+@pytest.mark.parametrize(("odd_files", "ids", "parents"), ODD)
+def test_snapshot_that_cannot_be_exact_is_left_out(odd_files, ids, parents):
+    history = replace(HISTORY, odd_files=odd_files)
+    assert [one.snapshot_id for one in listed_snapshots(history)] == ids
+    found = document(history).snapshots
+    assert [one.snapshot_id for one in found] == ids
+    assert [one.parent_snapshot_id for one in found] == parents
+    assert found[0].summary["operation"] == "append"
+
+
+def check(history: TableHistory) -> None:
+    check_table(history, schemas(history.columns, 1, history.snapshot_id))
+
+
+def test_table_whose_newest_state_cannot_be_exact_is_refused():
+    with pytest.raises(Refused, match=r"main\.t is not served: deletion vectors"):
+        check(replace(HISTORY, odd_files=[odd(9, None, "deletion vectors")]))
+    check(replace(HISTORY, odd_files=[odd(3, 9)]))
+
+
+def test_table_of_which_no_column_can_be_shown_is_refused():
+    columns = [Column(1, 1, None, "u", "uint64", None, None)]
+    with pytest.raises(Refused, match=r"no column can be shown \(u: values from"):
+        check(replace(HISTORY, columns=columns))
+
+
+@pytest.mark.parametrize("version", sorted(VERSIONS))
+def test_known_catalog_versions_are_served(version):
+    check_lake(version, encrypted=False)
+
+
+@pytest.mark.parametrize("version", ["0.1", "2.0", "", "1.0-dev9"])
+def test_unknown_catalog_version_is_refused_with_what_to_do(version):
+    with pytest.raises(Refused, match=f"'{version}'.*AUTOMATIC_MIGRATION"):
+        check_lake(version, encrypted=False)
+
+
+def test_encrypted_lake_is_refused():
+    with pytest.raises(Refused, match="encrypted"):
+        check_lake("1.0", encrypted=True)
+
+
+def test_hidden_columns_are_named_with_their_reasons():
+    columns = [*HISTORY.columns, Column(2, 1, None, "ü", "uint64", None, None)]
+    properties = document(replace(HISTORY, columns=columns)).properties
+    assert json.loads(properties["polynya.hidden-columns"]) == ["ü"]
+    assert "2^63" in json.loads(properties["polynya.hidden-columns-reason"])["ü"]
+    assert document().properties == {}
+
+
+def test_default_makes_format_version_3():
+    added = Column(2, 3, None, "b", "int32", "42", None)
+    found = document(replace(HISTORY, columns=[*HISTORY.columns, added]))
+    assert (found.format_version, document().format_version) == (3, 2)
+    assert [one.schema_id for one in found.snapshots] == [0, 1, 1, 1]
+    assert found.current_schema_id == 1
+
+
+def test_current_schema_may_be_younger_than_the_newest_snapshot():
+    """Its own snapshot was expired."""
+    added = Column(2, 6, None, "b", "int32", None, None)
+    touched = [one for one in HISTORY.snapshots if one.snapshot_id < 5]
+    found = document(replace(HISTORY, columns=[*HISTORY.columns, added], snapshots=touched))
+    assert found.current_schema_id == 1 and found.snapshots[-1].schema_id == 0
+
+
+def test_next_row_id_is_that_of_all_rows_there_ever_were():
+    removed = event(4, sign=-1, rows=7)
+    found = document(replace(HISTORY, events=[event(3), removed, event(9)]))
+    assert found.next_row_id == 20
+
+
+def test_table_that_no_snapshot_touched_is_empty():
+    found = document(replace(HISTORY, snapshots=[], events=[]))
+    assert found.snapshots == [] and found.last_updated_ms == 0
