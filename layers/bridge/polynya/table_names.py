@@ -1,7 +1,7 @@
 """What the virtual files of one table are called: pure, from the table's history alone."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .ducklake.history import State, TableHistory, Totals
 from .ducklake.paths import file_location, table_location
@@ -15,6 +15,15 @@ from .virtual_names import GENERATOR, Name
 
 MAX_ID = 10**18 - 1
 """The end of the last chunk of data files: ids to come belong to it."""
+
+
+MANIFESTS: dict[str, tuple[str, tuple[int, ...], bool]] = {
+    "data": ("data", (0, MAX_ID), True),
+    "inlined": ("rows-manifest", (), False),
+    "delete": ("deletes-manifest", (), True),
+}
+"""By kind: what its manifests are called, their numbers, and whether there is one per spec.
+Inlined rows are unpartitioned."""
 
 
 class Manifest(NamedTuple):
@@ -40,7 +49,6 @@ class TableNames:
             GENERATOR,
             location,
             table_location(history.lake, history.schema, table),
-            [spec.json() for spec in partitions.specs],
         )
 
     def document(self, document: TableMetadata) -> Name:
@@ -55,16 +63,16 @@ class TableNames:
 
     def manifests(self, snapshot_id: int, state: State) -> list[Manifest]:
         """The manifests of a snapshot: one for each kind and spec; some may prove to be empty."""
-        specs = self._partitions.specs
-        found = [("data", spec, ("data", spec.spec_id, 0, MAX_ID)) for spec in specs]
-        found += [("inlined", specs[0], ("rows-manifest",))]
-        found += [("delete", spec, ("deletes-manifest", spec.spec_id)) for spec in specs]
         manifests = []
-        for kind, spec, (file_kind, *numbers) in found:
+        for kind, (file_kind, span, is_by_spec) in MANIFESTS.items():
             version = self._version(kind, snapshot_id, state)
-            if version is not None:
-                at, digest = version
-                name = self._name(file_kind, (*numbers, at), digest)
+            if version is None:
+                continue
+            at, *parts = version
+            for spec in self._partitions.specs_at(at)[: None if is_by_spec else 1]:
+                digest = fingerprint(*self._origin, kind, *parts, spec.json())
+                spec_id = (spec.spec_id,) if is_by_spec else ()
+                name = self._name(file_kind, (*spec_id, *span, at), digest)
                 manifests.append(Manifest(kind, spec, name))
         return manifests
 
@@ -79,18 +87,21 @@ class TableNames:
         return self._name("rows", manifest.numbers, manifest.fingerprint)
 
     def deletes(
-        self, data_file: DataFile, changed_at: int, rows: Sequence[DeleteFile | InlinedDelete]
+        self,
+        data_file: DataFile,
+        changed_at: int,
+        stored: Sequence[DeleteFile],
+        inlined: Sequence[InlinedDelete],
     ) -> Name:
-        """The position deletes of a data file; `rows` are what they come from."""
+        """The position deletes of a data file, by what they come from."""
         numbers = (data_file.data_file_id, changed_at)
         # Not the file's end, which comes later and must not change the name.
-        of_file = (self._location_of(data_file), data_file.partial_max, data_file.partial_file_info)
-        return self._name(
-            "deletes", numbers, fingerprint(*self._origin, of_file, [*map(repr, rows)])
-        )
+        of_file = (data_file.partial_max, data_file.partial_file_info)
+        parts = (self._location_of(data_file), of_file, [repr(row) for row in (*stored, *inlined)])
+        return self._name("deletes", numbers, fingerprint(*self._origin, *parts))
 
-    def _version(self, kind: str, snapshot_id: int, state: State) -> tuple[int, str] | None:
-        """The last change of a kind, and the fingerprint of its rows; None where it has none.
+    def _version(self, kind: str, snapshot_id: int, state: State) -> tuple[int, Any, Any] | None:
+        """The last change of a kind, and what its bytes hang on; None where it has none.
 
         A change of the schema counts: bounds are written in the type that the schema shows.
         """
@@ -104,8 +115,8 @@ class TableNames:
         last_change = max(totals.changed_at, partial.changed_at, schema_begin)
         at = snapshot_id if partial.files else last_change
         removed = totals.removed if totals.changed_at == at else None
-        parts = (kind, totals.hash, partial.hash, removed.hash if removed else 0, schema.json())
-        return at, fingerprint(*self._origin, *parts)
+        hashes = (totals.hash, partial.hash, removed.hash if removed else 0)
+        return at, hashes, schema.json()
 
     def _location_of(self, file: DataFile) -> str:
         history = self._history
