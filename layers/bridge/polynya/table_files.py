@@ -263,8 +263,8 @@ class TableFiles:
         return deletes_at(self._con, self._history, snapshot_id, data_file_ids)
 
     def _deletes_name(self, deletes: Deletes) -> Name:
-        rows = [*deletes.stored, *deletes.inlined]
-        return self._names.deletes(deletes.data_file, deletes.changed_at, rows)
+        rows = (deletes.stored, deletes.inlined)
+        return self._names.deletes(deletes.data_file, deletes.changed_at, *rows)
 
     def _data_location(self, file: DataFile) -> str:
         history = self._history

@@ -75,16 +75,19 @@ def summaries(spec: PartitionSpec, tuples: Sequence[tuple[Any, ...]]) -> list[di
     result = []
     for place, field in enumerate(spec.fields):
         values = [values[place] for values in tuples if values[place] is not None]
-        bounds = (
-            [to_bytes(field.result_type, v) for v in (min(values), max(values))] if values else []
-        )
-        lower, upper = [base64.b64encode(bound).decode() for bound in bounds] or [None, None]
+        lower, upper = (min(values), max(values)) if values else (None, None)
         result.append(
             {
                 "contains_null": len(values) < len(tuples),
                 "contains_nan": False,
-                "lower_bound": lower,
-                "upper_bound": upper,
+                "lower_bound": _bound(field, lower),
+                "upper_bound": _bound(field, upper),
             }
         )
     return result
+
+
+def _bound(field: PartitionField, value: Any) -> str | None:
+    if value is None:
+        return None
+    return base64.b64encode(to_bytes(field.result_type, value)).decode()

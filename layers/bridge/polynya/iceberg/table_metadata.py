@@ -39,6 +39,7 @@ class TableMetadata:
     def json(self, refs_only: bool = False) -> dict[str, Any]:
         """The document; with `refs_only` it names the current snapshot alone."""
         newest = self.snapshots[-1:]
+        partition_ids = [field.field_id for spec in self.specs for field in spec.fields]
         document = {
             "format-version": self.format_version,
             "table-uuid": self.table_uuid,
@@ -50,9 +51,7 @@ class TableMetadata:
             "schemas": [schema.json() for schema in self.schemas],
             "default-spec-id": self.default_spec_id,
             "partition-specs": [spec.json() for spec in self.specs],
-            "last-partition-id": max(
-                (f.field_id for s in self.specs for f in s.fields), default=999
-            ),
+            "last-partition-id": max(partition_ids, default=999),
             "default-sort-order-id": 0,
             "sort-orders": [{"order-id": 0, "fields": []}],
             "properties": dict(self.properties),
