@@ -19,7 +19,7 @@ from polynya.byte_range import byte_range
 from polynya.config import Config
 from polynya.ducklake.connection import Database
 from polynya.errors import NotModified, PolynyaError, PreconditionFailed, ServiceUnavailable
-from polynya.real_objects import client, kept_files, object_lambda_client, read_object, read_range
+from polynya.real_objects import client, kept_files, object_lambda_client, real_files
 from polynya.virtual_files import VirtualFiles
 from polynya.virtual_names import is_virtual
 
@@ -66,7 +66,7 @@ def config() -> Config:
 @cache
 def virtual_files() -> VirtualFiles:
     database = Database(config().database_url, config().metadata_schema)
-    return VirtualFiles(config(), database, kept_files(config()), read_object, read_range)
+    return VirtualFiles(config(), database, kept_files(config()), real_files())
 
 
 @logger.inject_lambda_context

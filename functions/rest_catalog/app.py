@@ -16,7 +16,7 @@ from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.ducklake.connection import Database
 from polynya.errors import BadRequest, Forbidden, PolynyaError
-from polynya.real_objects import kept_files, read_object, read_range
+from polynya.real_objects import kept_files, real_files
 from polynya.virtual_files import VirtualFiles
 from starlette.exceptions import HTTPException
 
@@ -28,7 +28,7 @@ app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
 def open_catalog() -> Catalog:
     config = Config.from_env()
     database = Database(config.database_url, config.metadata_schema)
-    virtual_files = VirtualFiles(config, database, kept_files(config), read_object, read_range)
+    virtual_files = VirtualFiles(config, database, kept_files(config), real_files())
     return Catalog(config, database, virtual_files)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from .config import Config
 from .errors import NoSuchKey, ServiceUnavailable
 from .store import BucketStore, CacheStore, Kept, Recent
+from .table_deletes import RealFiles
 
 SECONDS_PER_DAY = 86_400
 
@@ -55,6 +56,10 @@ def kept_files(config: Config) -> Kept:
     if config.delivery == "materialize":
         return Kept(bucket_store(config.virtual_bucket), Recent(), must_keep=True)
     return Kept(cache_store(config), Recent())
+
+
+def real_files() -> RealFiles:
+    return RealFiles(read_object, read_range)
 
 
 def read_range(location: str, first: int, end: int) -> bytes:

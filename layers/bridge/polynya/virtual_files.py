@@ -10,6 +10,7 @@ from .ducklake.connection import Database
 from .ducklake.rows import Lake, Schema, Table
 from .errors import NoSuchKey
 from .store import Kept
+from .table_deletes import RealFiles
 from .table_files import Surroundings, TableFiles
 from .translate.tables import check_lake
 from .virtual_names import Name, parse
@@ -23,10 +24,8 @@ class VirtualFiles:
         config: Config,
         database: Database,
         kept: Kept,
-        read_object: Callable[[str], bytes],
-        read_range: Callable[[str, int, int], bytes],
+        real_files: RealFiles,
     ) -> None:
-        """The last two read real files, to copy stored deletes and to look into merged files."""
         self._prefix = config.virtual_prefix
         self._database = database
         self._kept = kept
@@ -34,8 +33,7 @@ class VirtualFiles:
             config=config,
             location=lambda key: f"s3://{config.virtual_bucket}/{key}",
             make=self._make,
-            read_object=read_object,
-            read_range=read_range,
+            real_files=real_files,
         )
 
     def read(self, key: str) -> bytes:
@@ -64,7 +62,18 @@ class VirtualFiles:
         if table is None or not table.begin_snapshot <= name.snapshot_id <= lake.snapshot_id:
             raise NoSuchKey("the catalog holds no such table or snapshot")
         schema = queries.schema(con, table.schema_id)
-        return self.of_table(con, lake, schema, table, name.snapshot_id).build(name)
+        # The metadata document as of its own snapshot; what it leads to as of now, for a table's
+        # partition specs hang on the columns that its newest schema shows.
+        # For a reader that is pinned to an older snapshot that one decides.
+        newest = lake.snapshot_id if table.end_snapshot is None else table.end_snapshot - 1
+        tried = (name.snapshot_id,) if name.kind == "table" else (newest, name.snapshot_id)
+        failure = NoSuchKey("the catalog holds no such file")
+        for snapshot_id in dict.fromkeys(tried):
+            try:
+                return self.of_table(con, lake, schema, table, snapshot_id).build(name)
+            except NoSuchKey as error:
+                failure = error
+        raise failure
 
     def _make(self, key: str, body: Callable[[], bytes]) -> bytes:
         kept = self._kept.get(key)

@@ -26,10 +26,10 @@ class Kind(NamedTuple):
 KINDS = {
     "table": Kind(("snapshot_id",), ".metadata.json"),
     "list": Kind(("snapshot_id",), ".avro"),
-    "data": Kind(("first_data_file_id", "last_data_file_id", "snapshot_id"), ".avro"),
+    "data": Kind(("spec_id", "first_data_file_id", "last_data_file_id", "snapshot_id"), ".avro"),
     "rows-manifest": Kind(("snapshot_id",), ".avro"),
     "rows": Kind(("snapshot_id",), ".parquet"),
-    "deletes-manifest": Kind(("snapshot_id",), ".avro"),
+    "deletes-manifest": Kind(("spec_id", "snapshot_id"), ".avro"),
     "deletes": Kind(("data_file_id", "snapshot_id"), ".parquet"),
 }
 

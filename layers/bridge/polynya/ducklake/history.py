@@ -5,13 +5,25 @@ So every state carries a hash of the rows it consists of, and whoever names some
 puts the hash into the name.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pg8000.native import Connection
 
 from . import queries
-from .rows import Column, Event, Inlined, Lake, OddFile, Schema, Snapshot, Table
+from .rows import (
+    Column,
+    Event,
+    Inlined,
+    Lake,
+    MappedName,
+    OddFile,
+    Partitioning,
+    Schema,
+    Snapshot,
+    Table,
+)
 
 KINDS = ("data", "delete", "inlined", "partial")
 
@@ -30,6 +42,8 @@ class TableHistory:
     events: list[Event]
     odd_files: list[OddFile]
     inlined: Inlined
+    partitioning: Partitioning
+    mapped_names: list[MappedName]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +71,7 @@ def read(
     """Read the history of `table` as a reader at `snapshot_id` sees it."""
     inlined = queries.inlined(con, lake, table)
     columns = queries.columns(con, table.table_id, snapshot_id)
+    names = queries.mapped_names(con, lake, table.table_id)
     events = queries.events(con, lake, table.table_id, inlined, snapshot_id)
     known = {s.snapshot_id: s for s in queries.snapshots(con, table.table_id, snapshot_id)}
     # A change whose own snapshot has expired shows first in the next one that is still there.
@@ -74,8 +89,34 @@ def read(
         columns=columns,
         snapshots=[known[key] for key in sorted(known)],
         events=events,
-        odd_files=queries.odd_files(con, lake, table.table_id),
+        odd_files=queries.odd_files(con, table.table_id),
         inlined=inlined,
+        partitioning=_partitioning(con, lake, table.table_id, snapshot_id, columns, names),
+        mapped_names=names,
+    )
+
+
+def _partitioning(
+    con: Connection,
+    lake: Lake,
+    table_id: int,
+    snapshot_id: int,
+    columns: list[Column],
+    names: list[MappedName],
+) -> Partitioning:
+    types: dict[int, set[str]] = defaultdict(set)
+    for column in columns:
+        types[column.column_id].add(column.column_type)
+    constants: dict[int | None, list[int]] = defaultdict(list)
+    for name in names:
+        if name.is_partition:
+            constants[name.mapping_id].append(name.target_field_id)
+    return Partitioning(
+        columns=queries.partition_columns(con, table_id),
+        column_types={column_id: frozenset(found) for column_id, found in types.items()},
+        constants=constants,
+        groups=queries.file_groups(con, lake, table_id),
+        current=queries.partition_at(con, table_id, snapshot_id),
     )
 
 

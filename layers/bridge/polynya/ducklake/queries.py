@@ -20,11 +20,14 @@ from .rows import (
     DataFile,
     DeleteFile,
     Event,
+    FileGroup,
     Inlined,
     InlinedDelete,
     InlinedTable,
     Lake,
+    MappedName,
     OddFile,
+    PartitionColumn,
     Schema,
     Snapshot,
     Table,
@@ -62,6 +65,7 @@ FRAGMENTS = {
             " WHERE v.schema_version = i.schema_version)",
         ),
     ),
+    "is_partition": (("ducklake_name_mapping.is_partition", "n.is_partition"),),
     "stats_table": (
         ("ducklake_file_column_stats.column_id", "ducklake_file_column_stats"),
         ("ducklake_file_column_statistics.column_id", "ducklake_file_column_statistics"),
@@ -86,7 +90,7 @@ UNION ALL
 SELECT 'column', c.relname || '.' || a.attname, NULL
 FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
 WHERE c.relnamespace = {CATALOG_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped
-  AND c.relname IN ('ducklake_schema', 'ducklake_data_file', 'ducklake_delete_file',
+  AND c.relname IN ('ducklake_data_file', 'ducklake_delete_file', 'ducklake_name_mapping',
     'ducklake_schema_versions', 'ducklake_file_column_stats', 'ducklake_file_column_statistics')"""
 
 
@@ -122,6 +126,7 @@ def schemas_at(con: Connection, snapshot_id: int) -> list[Schema]:
 
 TABLE_COLUMNS = """t.table_id, t.table_uuid::text,
   (SELECT min(o.begin_snapshot) FROM ducklake_table AS o WHERE o.table_id = t.table_id),
+  t.end_snapshot,
   t.schema_id, t.table_name, t.path, t.path_is_relative"""
 
 TABLES_AT = f"""
@@ -343,9 +348,6 @@ SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot), 'delete files of
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
 WHERE d.table_id = :table_id AND lower(d.format) NOT IN ('parquet', 'puffin')
 UNION
-SELECT f.begin_snapshot, f.end_snapshot, 'files added by ducklake_add_data_files are not served yet'
-FROM ducklake_data_file AS f WHERE f.table_id = :table_id AND {mapping_id} IS NOT NULL
-UNION
 SELECT f.begin_snapshot, f.end_snapshot, 'data files of the format ' || f.file_format
 FROM ducklake_data_file AS f WHERE f.table_id = :table_id AND lower(f.file_format) <> 'parquet'
 UNION
@@ -354,16 +356,16 @@ FROM ducklake_data_file AS f WHERE f.table_id = :table_id AND f.encryption_key I
 ORDER BY 1, 2, 3"""
 
 
-def odd_files(con: Connection, lake: Lake, table_id: int) -> list[OddFile]:
+def odd_files(con: Connection, table_id: int) -> list[OddFile]:
     """The lives of files that make a snapshot impossible to serve as it was, and why."""
-    sql = ODD_FILES.format(mapping_id=fragment(lake, "mapping_id"))
-    return [OddFile(*row) for row in con.run(sql, table_id=table_id)]
+    return [OddFile(*row) for row in con.run(ODD_FILES, table_id=table_id)]
 
 
 # Also the files that ended at this very snapshot: a manifest lists them as DELETED.
 DATA_FILES_AT = """
 SELECT f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path, f.path_is_relative,
-  f.record_count, f.file_size_bytes, {data_partial_max}, {partial_file_info}
+  f.record_count, f.file_size_bytes, {data_partial_max}, {partial_file_info}, f.partition_id,
+  {mapping_id}
 FROM ducklake_data_file AS f
 WHERE f.table_id = :table_id AND f.data_file_id BETWEEN :first_id AND :last_id
   AND f.begin_snapshot <= :snapshot_id
@@ -375,7 +377,7 @@ def data_files_at(
     con: Connection, lake: Lake, table_id: int, snapshot_id: int, first_id: int, last_id: int
 ) -> list[DataFile]:
     """Data files with an id in [first_id, last_id]: visible, or ended at `snapshot_id`."""
-    names = ("data_partial_max", "partial_file_info")
+    names = ("data_partial_max", "partial_file_info", "mapping_id")
     rows = con.run(
         DATA_FILES_AT.format(**{name: fragment(lake, name) for name in names}),
         table_id=table_id,
@@ -384,6 +386,75 @@ def data_files_at(
         last_id=last_id,
     )
     return [DataFile(*row) for row in rows]
+
+
+PARTITION_COLUMNS = """
+SELECT i.partition_id, c.partition_key_index, c.column_id, c.transform
+FROM ducklake_partition_info AS i JOIN ducklake_partition_column AS c USING (partition_id)
+WHERE i.table_id = :table_id ORDER BY i.partition_id, c.partition_key_index"""
+
+
+def partition_columns(con: Connection, table_id: int) -> dict[int | None, list[PartitionColumn]]:
+    """The columns of every partitioning the table ever had, by partition_id."""
+    columns: dict[int | None, list[PartitionColumn]] = {}
+    for partition_id, *row in con.run(PARTITION_COLUMNS, table_id=table_id):
+        columns.setdefault(partition_id, []).append(PartitionColumn(*row))
+    return columns
+
+
+PARTITION_AT = f"""
+SELECT i.partition_id FROM ducklake_partition_info AS i
+WHERE i.table_id = :table_id AND {VISIBLE.format("i")} ORDER BY 1 DESC LIMIT 1"""
+
+
+def partition_at(con: Connection, table_id: int, snapshot_id: int) -> int | None:
+    """The partition_id of files that are written at the snapshot."""
+    rows = con.run(PARTITION_AT, table_id=table_id, snapshot_id=snapshot_id)
+    return rows[0][0] if rows else None
+
+
+FILE_GROUPS = """
+SELECT f.partition_id, {mapping_id}, min(f.begin_snapshot) FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id GROUP BY 1, 2 ORDER BY min(f.data_file_id)"""
+
+
+def file_groups(con: Connection, lake: Lake, table_id: int) -> dict[FileGroup, int]:
+    """The groups of data files that are partitioned, and were added, alike, and their begin.
+
+    In the order of their oldest files.
+    """
+    sql = FILE_GROUPS.format(mapping_id=fragment(lake, "mapping_id"))
+    return {FileGroup(*row): begin for *row, begin in con.run(sql, table_id=table_id)}
+
+
+MAPPED_NAMES = """
+SELECT n.mapping_id, n.column_id, n.source_name, n.target_field_id, n.parent_column, {is_partition}
+FROM ducklake_name_mapping AS n JOIN ducklake_column_mapping AS m USING (mapping_id)
+WHERE m.table_id = :table_id ORDER BY n.mapping_id, n.column_id"""
+
+
+def mapped_names(con: Connection, lake: Lake, table_id: int) -> list[MappedName]:
+    """The names of columns in the files that were added to the table."""
+    sql = MAPPED_NAMES.format(is_partition=fragment(lake, "is_partition"))
+    return [MappedName(*row) for row in con.run(sql, table_id=table_id)]
+
+
+PARTITION_VALUES = """
+SELECT v.data_file_id, v.partition_key_index, v.partition_value
+FROM ducklake_file_partition_value AS v
+WHERE v.table_id = :table_id AND v.data_file_id BETWEEN :first_id AND :last_id"""
+
+
+def partition_values(
+    con: Connection, table_id: int, first_id: int, last_id: int
+) -> dict[int, dict[int, str | None]]:
+    """Partition values as text: by data_file_id, by partition_key_index."""
+    values: dict[int, dict[int, str | None]] = {}
+    for data_file_id, key, text in con.run(
+        PARTITION_VALUES, table_id=table_id, first_id=first_id, last_id=last_id
+    ):
+        values.setdefault(data_file_id, {})[key] = text
+    return values
 
 
 COLUMN_STATS = """
@@ -410,16 +481,21 @@ SELECT d.delete_file_id, d.data_file_id, d.begin_snapshot, d.path, d.path_is_rel
   lower(d.format), {{delete_partial_max}}
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
 WHERE d.table_id = :table_id AND {VISIBLE.format("d")} AND {VISIBLE.format("f")}
-  AND (CAST(:data_file_id AS bigint) IS NULL OR d.data_file_id = :data_file_id)
+  AND d.data_file_id BETWEEN :first_id AND :last_id
 ORDER BY d.data_file_id, d.delete_file_id"""
 
 
 def delete_files_at(
-    con: Connection, lake: Lake, table_id: int, snapshot_id: int, data_file_id: int | None = None
+    con: Connection, lake: Lake, table_id: int, snapshot_id: int, first_id: int, last_id: int
 ) -> list[DeleteFile]:
-    """Delete files of visible data files; there can be several for one data file."""
+    """Delete files of visible data files with an id in [first_id, last_id].
+
+    There can be several for one data file.
+    """
     sql = DELETE_FILES_AT.format(delete_partial_max=fragment(lake, "delete_partial_max"))
-    rows = con.run(sql, table_id=table_id, snapshot_id=snapshot_id, data_file_id=data_file_id)
+    rows = con.run(
+        sql, table_id=table_id, snapshot_id=snapshot_id, first_id=first_id, last_id=last_id
+    )
     return [DeleteFile(*row) for row in rows]
 
 
@@ -427,7 +503,7 @@ INLINED_DELETES_AT = f"""
 SELECT DISTINCT d.{{file_id}}, d.{{position}}, d.{{begin}}
 FROM {{table}} AS d JOIN ducklake_data_file AS f ON f.data_file_id = d.{{file_id}}
 WHERE d.{{begin}} <= :snapshot_id AND {VISIBLE.format("f")}
-  AND (CAST(:data_file_id AS bigint) IS NULL OR f.data_file_id = :data_file_id)
+  AND f.data_file_id BETWEEN :first_id AND :last_id
 ORDER BY 1, 2, 3"""
 
 
@@ -436,16 +512,17 @@ def inlined_deletes_at(
     inlined: Inlined,
     table_id: int,
     snapshot_id: int,
-    data_file_id: int | None = None,
+    first_id: int,
+    last_id: int,
 ) -> list[InlinedDelete]:
-    """Deletes of rows of visible data files that are kept in PostgreSQL."""
+    """Deletes of rows of visible data files, with an id in a range, that PostgreSQL keeps."""
     if not inlined.delete_columns:
         return []
     file_id, position, begin = map(identifier, inlined.delete_columns)
     sql = INLINED_DELETES_AT.format(
         table=inlined_delete_table(table_id), file_id=file_id, position=position, begin=begin
     )
-    rows = con.run(sql, snapshot_id=snapshot_id, data_file_id=data_file_id)
+    rows = con.run(sql, snapshot_id=snapshot_id, first_id=first_id, last_id=last_id)
     return [InlinedDelete(*row) for row in rows]
 
 

@@ -4,6 +4,7 @@ The order of the fields is the order of the SELECT in `queries`, so that `Row(*r
 mapping. DuckLake specification, "Tables": https://ducklake.select/docs/stable/specification/tables
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -34,6 +35,7 @@ class Table:
     table_uuid: str
     begin_snapshot: int
     """Of the table, not of its newest name: the smallest of all rows with this table_id."""
+    end_snapshot: int | None
     schema_id: int
     table_name: str
     path: str
@@ -100,6 +102,54 @@ class DataFile:
     """The newest snapshot whose rows a merged or flushed file holds."""
     partial_file_info: str | None
     """Until version 0.4: 'snapshot:rows so far|…', the rows standing in the order of snapshots."""
+    partition_id: int | None
+    mapping_id: int | None
+    """Not NULL: a file that ducklake_add_data_files added."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """What data files can have in common: how they are partitioned, and how they were added."""
+
+    partition_id: int | None
+    mapping_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionColumn:
+    partition_key_index: int
+    column_id: int
+    transform: str
+
+
+@dataclass(frozen=True, slots=True)
+class MappedName:
+    """A row of ducklake_name_mapping: a column in the files that were added with the mapping."""
+
+    mapping_id: int
+    column_id: int
+    """An ordinal within the mapping, to which `parent_column` refers; no column of the table."""
+    source_name: str
+    target_field_id: int
+    parent_column: int | None
+    is_partition: bool | None
+    """It stands in the path of the files (`part=1/…`) and not in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    """How the files of a table are partitioned, now and before."""
+
+    columns: Mapping[int | None, Sequence[PartitionColumn]]
+    """By partition_id."""
+    column_types: Mapping[int, frozenset[str]]
+    """Every type that a column ever had, by column_id."""
+    constants: Mapping[int | None, Sequence[int]]
+    """Columns that stand in the path of the files, by mapping_id."""
+    groups: Mapping[FileGroup, int]
+    """The snapshot at which each began, in the order of their oldest files."""
+    current: int | None
+    """The partition_id of files to come."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ are of format version 2, which tables of version 3 may hold too. Codec `deflate`
 `null` that every client reads.
 """
 
+import base64
 import hashlib
 import io
 import json
@@ -15,6 +16,7 @@ from typing import Any
 import fastavro
 
 from .manifest import ManifestContent, ManifestEntry, ManifestFile, Status
+from .partition import PartitionSpec, avro_type, summaries
 from .types import TableSchema
 
 
@@ -57,20 +59,35 @@ MANIFEST_FILE = {
         _field(512, "added_rows_count", "long", "Added rows count"),
         _field(513, "existing_rows_count", "long", "Existing rows count"),
         _field(514, "deleted_rows_count", "long", "Deleted rows count"),
+        _optional(
+            507,
+            "partitions",
+            {
+                "type": "array",
+                "element-id": 508,
+                "items": {
+                    "type": "record",
+                    "name": "r508",
+                    "fields": [
+                        _field(509, "contains_null", "boolean", "True if any file has a null"),
+                        _optional(518, "contains_nan", "boolean", "True if any file has a NaN"),
+                        _optional(510, "lower_bound", "bytes", "Lowest value of all files"),
+                        _optional(511, "upper_bound", "bytes", "Highest value of all files"),
+                    ],
+                },
+            },
+            "Summary for each partition field",
+        ),
     ],
 }
 
-PARTITION = {"type": "record", "name": "r102", "fields": []}
-"""The partition tuple of an unpartitioned table."""
 
-DATA_FILE = {
-    "type": "record",
-    "name": "r2",
-    "fields": [
+def _data_file(partition: dict[str, Any]) -> dict[str, Any]:
+    fields = [
         _field(134, "content", "int", "Contents of the file: 0=data, 1=position deletes"),
         _field(100, "file_path", "string", "Location URI with FS scheme"),
         _field(101, "file_format", "string", "File format name: avro, orc, or parquet"),
-        _field(102, "partition", PARTITION, "Partition data tuple, schema based on the spec"),
+        _field(102, "partition", partition, "Partition data tuple, schema based on the spec"),
         _field(103, "record_count", "long", "Number of records in the file"),
         _field(104, "file_size_in_bytes", "long", "Total file size in bytes"),
         _map(108, "column_sizes", 117, 118, "long", "Map of column id to total size on disk"),
@@ -80,20 +97,23 @@ DATA_FILE = {
         _map(125, "lower_bounds", 126, 127, "bytes", "Map of column id to lower bound"),
         _map(128, "upper_bounds", 129, 130, "bytes", "Map of column id to upper bound"),
         _optional(143, "referenced_data_file", "string", "Data file that all deletes are in"),
-    ],
-}
+    ]
+    return {"type": "record", "name": "r2", "fields": fields}
 
-MANIFEST_ENTRY = {
-    "type": "record",
-    "name": "manifest_entry",
-    "fields": [
+
+def manifest_entry_schema(spec: PartitionSpec) -> dict[str, Any]:
+    """The Avro schema of the entries of a manifest: the partition tuple differs by spec."""
+    values = [_optional(f.field_id, f"p{f.field_id}", avro_type(f), f.name) for f in spec.fields]
+    data_file = _data_file({"type": "record", "name": "r102", "fields": values})
+    fields = [
         _field(0, "status", "int", "0: existing, 1: added, 2: deleted"),
         _optional(1, "snapshot_id", "long", "Snapshot that added, or deleted, the file"),
         _optional(3, "sequence_number", "long", "Data sequence number of the file"),
         _optional(4, "file_sequence_number", "long", "Sequence number when the file was added"),
-        _field(2, "data_file", DATA_FILE, "The file and its statistics"),
-    ],
-}
+        _field(2, "data_file", data_file, "The file and its statistics"),
+    ]
+    return {"type": "record", "name": "manifest_entry", "fields": fields}
+
 
 MAPS = (
     "column_sizes",
@@ -124,34 +144,46 @@ def manifest_list_bytes(manifests: Iterable[ManifestFile], snapshot_id: int) -> 
 
 
 def manifest_bytes(
-    entries: list[ManifestEntry], content: ManifestContent, schema: TableSchema, snapshot_id: int
+    entries: list[ManifestEntry],
+    content: ManifestContent,
+    schema: TableSchema,
+    spec: PartitionSpec,
+    snapshot_id: int,
 ) -> bytes:
-    """A manifest of the unpartitioned spec 0 that the snapshot `snapshot_id` added."""
+    """A manifest of one partition spec that the snapshot `snapshot_id` added."""
     metadata = {
         "schema": json.dumps(schema.json(), ensure_ascii=False, separators=(",", ":")),
         "schema-id": str(schema.schema_id),
-        "partition-spec": "[]",
-        "partition-spec-id": "0",
+        "partition-spec": json.dumps(spec.json()["fields"], ensure_ascii=False),
+        "partition-spec-id": str(spec.spec_id),
         "format-version": "2",
         "content": content.name.lower(),
-        SUMMARY: json.dumps(_summary(entries, content, snapshot_id)),
+        SUMMARY: json.dumps(_summary(entries, content, spec, snapshot_id)),
     }
-    return _container(MANIFEST_ENTRY, map(_entry, entries), metadata)
+    records = (_entry(entry, spec) for entry in entries)
+    return _container(manifest_entry_schema(spec), records, metadata)
 
 
 def manifest_file(manifest_path: str, manifest: bytes) -> ManifestFile:
     """What a manifest list says of a manifest that `manifest_bytes` made."""
     summary = json.loads(fastavro.reader(io.BytesIO(manifest)).metadata[SUMMARY])
+    for partition in summary["partitions"] or ():
+        for bound in ("lower_bound", "upper_bound"):
+            if partition[bound] is not None:
+                partition[bound] = base64.b64decode(partition[bound])
     return ManifestFile(manifest_path=manifest_path, manifest_length=len(manifest), **summary)
 
 
 def _summary(
-    entries: list[ManifestEntry], content: ManifestContent, snapshot_id: int
-) -> dict[str, int]:
+    entries: list[ManifestEntry], content: ManifestContent, spec: PartitionSpec, snapshot_id: int
+) -> dict[str, Any]:
     """The fields of ManifestFile that the entries tell."""
+    tuples = [entry.data_file.partition for entry in entries]
     live = [entry.sequence_number for entry in entries if entry.status != Status.DELETED]
     summary = {
         "content": int(content),
+        "partition_spec_id": spec.spec_id,
+        "partitions": summaries(spec, tuples) if spec.fields else None,
         "sequence_number": snapshot_id,
         "min_sequence_number": min(live, default=snapshot_id),
         "added_snapshot_id": snapshot_id,
@@ -163,13 +195,15 @@ def _summary(
     return summary
 
 
-def _entry(entry: ManifestEntry) -> dict[str, Any]:
+def _entry(entry: ManifestEntry, spec: PartitionSpec) -> dict[str, Any]:
     record = asdict(entry)
     file = record["data_file"]
     for name in MAPS:
         # An empty array, not null: PyIceberg's inspect.entries() cannot read null.
         file[name] = [{"key": key, "value": value} for key, value in sorted(file[name].items())]
-    file |= {"file_format": "PARQUET", "partition": {}}
+    names = (f"p{field.field_id}" for field in spec.fields)
+    partition = dict(zip(names, file["partition"], strict=True))
+    file |= {"file_format": "PARQUET", "partition": partition}
     return record
 
 

@@ -6,6 +6,7 @@ https://iceberg.apache.org/spec/#manifests
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 
 class ManifestContent(IntEnum):
@@ -39,6 +40,8 @@ class DataFile:
     lower_bounds: Mapping[int, bytes] = field(default_factory=dict)
     upper_bounds: Mapping[int, bytes] = field(default_factory=dict)
     referenced_data_file: str | None = None
+    partition: tuple[Any, ...] = ()
+    """One value for each field of the spec."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +70,9 @@ class ManifestFile:
     existing_rows_count: int = 0
     deleted_rows_count: int = 0
     partition_spec_id: int = 0
+    partitions: list[dict[str, Any]] | None = None
+    """A summary of the values of each partition field; None: unpartitioned."""
+
+    @property
+    def has_entries(self) -> bool:
+        return self.added_files_count + self.existing_files_count + self.deleted_files_count > 0

@@ -111,6 +111,44 @@ def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -
         return [row[0] for row in rows]
 
 
+def columns_of(read: Callable[[int, int], bytes], size: int) -> list[tuple[list[str], int | None]]:
+    """Path and field id, if it has one, of every column in a Parquet file, from its footer.
+
+    The repeated groups inside lists and maps are left out of the paths; a list's child is
+    `element`.
+    """
+    with _duckdb() as con, _scratch() as path:
+        with path.open("wb") as file:
+            file.truncate(size)
+            footer = int.from_bytes(read(size - 8, size)[:4], "little") + 8
+            _put(file, read, size - footer, size)
+        rows = con.execute(
+            "SELECT name, coalesce(num_children, 0), field_id, repetition_type, converted_type "
+            "FROM parquet_schema(?)",
+            [str(path)],
+        ).fetchall()
+    columns: list[tuple[list[str], int | None]] = []
+    coming = iter(rows)
+
+    def walk(above: list[str], parent: str | None) -> None:
+        name, children, field_id, repetition, converted = next(coming)
+        # list -> repeated group -> element; map -> repeated group -> key, value
+        if parent in {"LIST", "MAP", "MAP_KEY_VALUE"} and repetition == "REPEATED" and children:
+            inner = "ENTRY" if parent == "LIST" else "PAIR"
+            for _ in range(children):
+                walk(above, inner)
+            return
+        here = [*above, "element" if parent == "ENTRY" else name]
+        columns.append((here, field_id))
+        for _ in range(children):
+            walk(here, converted)
+
+    _, children, *_ = next(coming)
+    for _ in range(children):
+        walk([], None)
+    return columns
+
+
 def _column_chunks(con: "DuckDBPyConnection", path: Path, column: str) -> list[tuple[int, int]]:
     rows = con.execute(
         "SELECT data_page_offset, dictionary_page_offset, total_compressed_size "

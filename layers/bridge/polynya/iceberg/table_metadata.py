@@ -1,9 +1,10 @@
 """The table metadata document (specification, "Table Metadata" and Appendix C)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .partition import PartitionSpec
 from .types import TableSchema
 
 
@@ -26,6 +27,8 @@ class TableMetadata:
     location: str
     last_updated_ms: int
     last_column_id: int
+    specs: Sequence[PartitionSpec]
+    default_spec_id: int
     schemas: list[TableSchema]
     current_schema_id: int
     properties: Mapping[str, str]
@@ -36,6 +39,7 @@ class TableMetadata:
     def json(self, refs_only: bool = False) -> dict[str, Any]:
         """The document; with `refs_only` it names the current snapshot alone."""
         newest = self.snapshots[-1:]
+        partition_ids = [field.field_id for spec in self.specs for field in spec.fields]
         document = {
             "format-version": self.format_version,
             "table-uuid": self.table_uuid,
@@ -45,9 +49,9 @@ class TableMetadata:
             "last-column-id": self.last_column_id,
             "current-schema-id": self.current_schema_id,
             "schemas": [schema.json() for schema in self.schemas],
-            "default-spec-id": 0,
-            "partition-specs": [{"spec-id": 0, "fields": []}],
-            "last-partition-id": 999,
+            "default-spec-id": self.default_spec_id,
+            "partition-specs": [spec.json() for spec in self.specs],
+            "last-partition-id": max(partition_ids, default=999),
             "default-sort-order-id": 0,
             "sort-orders": [{"order-id": 0, "fields": []}],
             "properties": dict(self.properties),

@@ -7,6 +7,7 @@ exactly the data files that were there before it.
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from typing import Any
 
 from ..ducklake.rows import ColumnStats, DataFile
 from ..iceberg import manifest
@@ -24,12 +25,11 @@ def data_entries(
     stats: Iterable[ColumnStats],
     schemas: Schemas,
     location: Callable[[DataFile], str],
+    partition: Callable[[DataFile], tuple[Any, ...]],
     snapshot_id: int,
 ) -> list[ManifestEntry]:
     """Entries of the data files that are visible at `snapshot_id` or ended at it."""
-    stats_of: dict[int, list[ColumnStats]] = defaultdict(list)
-    for column in stats:
-        stats_of[column.data_file_id].append(column)
+    stats_of = by_file(stats)
     shown = primitives(schemas.at(snapshot_id).fields)
     entries = []
     for file in files:
@@ -40,6 +40,7 @@ def data_entries(
             file_path=location(file),
             record_count=file.record_count,
             file_size_in_bytes=file.file_size_bytes,
+            partition=partition(file),
             **asdict(metrics(stats_of[file.data_file_id], file.record_count, leaves)),
         )
         ended = file.end_snapshot == snapshot_id
@@ -56,6 +57,14 @@ def data_entries(
     return entries
 
 
+def by_file(stats: Iterable[ColumnStats]) -> dict[int, list[ColumnStats]]:
+    """Statistics by data_file_id."""
+    stats_of: dict[int, list[ColumnStats]] = defaultdict(list)
+    for column in stats:
+        stats_of[column.data_file_id].append(column)
+    return stats_of
+
+
 def rows_entry(
     location: str, record_count: int, size: int, changed_at: int, snapshot_id: int
 ) -> ManifestEntry:
@@ -65,7 +74,13 @@ def rows_entry(
 
 
 def delete_entry(
-    location: str, data_file: str, positions: int, size: int, changed_at: int, snapshot_id: int
+    location: str,
+    data_file: str,
+    partition: tuple[Any, ...],
+    positions: int,
+    size: int,
+    changed_at: int,
+    snapshot_id: int,
 ) -> ManifestEntry:
     """The entry of the position delete file of one data file."""
     path = data_file.encode()
@@ -77,6 +92,7 @@ def delete_entry(
         lower_bounds={FILE_PATH_ID: path},
         upper_bounds={FILE_PATH_ID: path},
         referenced_data_file=data_file,
+        partition=partition,
     )
     return _entry(file, changed_at, snapshot_id)
 

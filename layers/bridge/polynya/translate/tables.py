@@ -10,6 +10,8 @@ from ..ducklake.rows import Column, Snapshot
 from ..errors import Refused
 from ..iceberg import table_metadata
 from ..iceberg.table_metadata import TableMetadata
+from .mappings import Mappings
+from .partitions import Partitions
 from .schemas import Schemas
 from .values import EPOCH
 
@@ -46,14 +48,14 @@ def check_lake(version: str, encrypted: bool) -> None:
         )
 
 
-def check_table(history: TableHistory, schemas: Schemas) -> None:
+def check_table(history: TableHistory, schemas: Schemas, mappings: Mappings) -> None:
     """Refuse a table whose newest state cannot be served exactly.
 
     Raises:
         Refused: with the reason.
     """
     name = f"{history.schema.schema_name}.{history.table.table_name}"
-    if reason := unservable(history.odd_files, history.snapshot_id):
+    if reason := unservable(history.odd_files, history.snapshot_id) or mappings.conflict():
         raise Refused(f"the table {name} is not served: {reason}")
     if not schemas.at(history.snapshot_id).fields:
         reasons = "; ".join(f"{column}: {reason}" for column, reason in schemas.hidden.items())
@@ -72,6 +74,8 @@ def listed_snapshots(history: TableHistory) -> list[Snapshot]:
 def metadata(
     history: TableHistory,
     schemas: Schemas,
+    partitions: Partitions,
+    mappings: Mappings,
     location: str,
     manifest_list: Callable[[int, State], str],
     snapshot_limit: int,
@@ -114,9 +118,11 @@ def metadata(
         location=location,
         last_updated_ms=times[-1] if times else 0,
         last_column_id=schemas.last_column_id,
+        specs=partitions.specs,
+        default_spec_id=partitions.default_spec_id,
         schemas=schemas.distinct(),
         current_schema_id=schemas.at(history.snapshot_id).schema_id,
-        properties=_properties(history.columns, schemas),
+        properties=_properties(history.columns, schemas, mappings),
         snapshots=snapshots,
         next_row_id=sum(event.rows for event in history.events if event.sign > 0),
     )
@@ -154,12 +160,16 @@ def _files(totals: Totals, snapshot_id: int, *, added: bool) -> int:
     return event.files if event and totals.changed_at == snapshot_id else 0
 
 
-def _properties(columns: list[Column], schemas: Schemas) -> dict[str, str]:
+def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> dict[str, str]:
     properties = {}
+    if mappings.paths:
+        properties["schema.name-mapping.default"] = mappings.json()
     if schemas.hidden:
         properties["polynya.hidden-columns"] = _json(list(schemas.hidden))
         properties["polynya.hidden-columns-reason"] = _json(schemas.hidden)
-    if any(column.column_type == "timestamp_ms" for column in columns) or schemas.need_row_reader:
+    is_millis = any(column.column_type == "timestamp_ms" for column in columns)
+    # An added file may hold ints narrower than its column.
+    if is_millis or schemas.need_row_reader or mappings.paths:
         properties["read.parquet.vectorization.enabled"] = "false"
     return properties
 

@@ -1,0 +1,93 @@
+"""Partition specs and tuples (specification, "Partitioning").
+
+https://iceberg.apache.org/spec/#partitioning
+"""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .single_value import DECIMAL, to_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    source_id: int
+    field_id: int
+    """From 1000 on; equal source and transform have the same one in every spec."""
+    name: str
+    transform: str
+    """`identity`, `bucket[16]`, `year`, `month`, `day`, `hour`."""
+    result_type: str
+    """The type of the values, by its name in the specification."""
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "source-id": self.source_id,
+            "field-id": self.field_id,
+            "name": self.name,
+            "transform": self.transform,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSpec:
+    spec_id: int
+    fields: tuple[PartitionField, ...]
+
+    def json(self) -> dict[str, Any]:
+        return {"spec-id": self.spec_id, "fields": [field.json() for field in self.fields]}
+
+
+# The logical types are needed: without them DuckDB 1.5.5 aborts the process.
+AVRO_TYPES: dict[str, Any] = {
+    "boolean": "boolean",
+    "int": "int",
+    "long": "long",
+    "string": "string",
+    "date": {"type": "int", "logicalType": "date"},
+    "timestamp": {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
+}
+
+
+def avro_type(field: PartitionField) -> Any:
+    """The Avro type of a partition value (specification, Appendix A)."""
+    match = DECIMAL.fullmatch(field.result_type)
+    if match is None:
+        return AVRO_TYPES[field.result_type]
+    precision, scale = map(int, match.groups())
+    return {
+        "type": "fixed",
+        "name": f"decimal_{precision}_{scale}_{field.field_id}",
+        "size": ((10**precision).bit_length() + 8) // 8,
+        "logicalType": "decimal",
+        "precision": precision,
+        "scale": scale,
+    }
+
+
+def summaries(spec: PartitionSpec, tuples: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """What a manifest list says of the partition values in a manifest: always exact.
+
+    Bounds are in base64, to be kept among a manifest's metadata.
+    """
+    result = []
+    for place, field in enumerate(spec.fields):
+        values = [values[place] for values in tuples if values[place] is not None]
+        lower, upper = (min(values), max(values)) if values else (None, None)
+        result.append(
+            {
+                "contains_null": len(values) < len(tuples),
+                "contains_nan": False,
+                "lower_bound": _bound(field, lower),
+                "upper_bound": _bound(field, upper),
+            }
+        )
+    return result
+
+
+def _bound(field: PartitionField, value: Any) -> str | None:
+    if value is None:
+        return None
+    return base64.b64encode(to_bytes(field.result_type, value)).decode()

@@ -1,0 +1,114 @@
+"""The position deletes of a table: DuckLake's delete files, inlined deletes, rows to come."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from pg8000.native import Connection
+
+from .ducklake import queries
+from .ducklake.history import TableHistory
+from .ducklake.partial_files import rows_until
+from .ducklake.paths import file_location
+from .ducklake.rows import DataFile, DeleteFile, InlinedDelete
+from .iceberg.delete_copy import delete_copy
+from .iceberg.deletion_vector import deletion_vector_positions
+from .iceberg.parquet import later_rows, position_deletes_bytes, positions
+
+POSITIONS = {"parquet": positions, "puffin": deletion_vector_positions}
+"""What reads the positions out of a delete file, by its format."""
+
+
+@dataclass(frozen=True, slots=True)
+class RealFiles:
+    """How real files are read."""
+
+    read: Callable[[str], bytes]
+    """All of a file, by its location."""
+    read_range: Callable[[str, int, int], bytes]
+    """From one position up to, not including, another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deletes:
+    """All that hides rows of one data file at a snapshot."""
+
+    snapshot_id: int
+    data_file: DataFile
+    stored: list[DeleteFile]
+    inlined: list[InlinedDelete]
+
+    @property
+    def holds_later_rows(self) -> bool:
+        """Whether the data file holds rows that came after the snapshot."""
+        return (self.data_file.partial_max or 0) > self.snapshot_id
+
+    @property
+    def is_one_file(self) -> bool:
+        """Whether one delete file says it all."""
+        whole = [file for file in self.stored if (file.partial_max or 0) <= self.snapshot_id]
+        alone = len(self.stored) == 1 and not self.inlined
+        return bool(whole) and alone and not self.holds_later_rows
+
+    @property
+    def changed_at(self) -> int:
+        """The newest snapshot, up to their own, at which they became what they are."""
+        stored = [max(file.begin_snapshot, file.partial_max or 0) for file in self.stored]
+        inlined = [row.begin_snapshot for row in self.inlined]
+        own = [self.data_file.partial_max or 0]
+        return min(self.snapshot_id, max(stored + inlined + own))
+
+
+def deletes_at(
+    con: Connection,
+    history: TableHistory,
+    snapshot_id: int,
+    data_file_ids: tuple[int, int],
+) -> list[Deletes]:
+    """The deletes of every data file, with an id in a range, that has any."""
+    lake, table_id = history.lake, history.table.table_id
+    at = (table_id, snapshot_id, *data_file_ids)
+    stored: dict[int, list[DeleteFile]] = defaultdict(list)
+    for file in queries.delete_files_at(con, lake, *at):
+        stored[file.data_file_id].append(file)
+    inlined: dict[int, list[InlinedDelete]] = defaultdict(list)
+    for row in queries.inlined_deletes_at(con, history.inlined, *at):
+        inlined[row.data_file_id].append(row)
+    candidates = [
+        Deletes(snapshot_id, file, stored[file.data_file_id], inlined[file.data_file_id])
+        for file in queries.data_files_at(con, lake, *at)
+        if file.end_snapshot is None or file.end_snapshot > snapshot_id
+    ]
+    return [d for d in candidates if d.stored or d.inlined or d.holds_later_rows]
+
+
+def deletes_bytes(deletes: Deletes, history: TableHistory, files: RealFiles) -> bytes:
+    """The position delete file of one data file, in Iceberg's form."""
+
+    def location(file: DataFile | DeleteFile) -> str:
+        return file_location(history.lake, history.schema, history.table, file)
+
+    data_location = location(deletes.data_file)
+    stored = [files.read(location(file)) for file in deletes.stored]
+    if deletes.is_one_file:
+        copy = delete_copy(stored[0], data_location)
+        if copy is not None:
+            return copy
+    # Several delete files on one data file occur; Iceberg's readers get their union.
+    deleted = {row.position for row in deletes.inlined}
+    for file, body in zip(deletes.stored, stored, strict=True):
+        is_partial = (file.partial_max or 0) > deletes.snapshot_id
+        deleted.update(POSITIONS[file.format](body, deletes.snapshot_id if is_partial else None))
+    if deletes.holds_later_rows:
+        read_range = partial(files.read_range, data_location)
+        deleted.update(_later_rows(deletes, read_range))
+    return position_deletes_bytes(data_location, sorted(deleted))
+
+
+def _later_rows(deletes: Deletes, read_range: Callable[[int, int], bytes]) -> Iterable[int]:
+    """The positions of rows of a merged or flushed file that came after the snapshot."""
+    file = deletes.data_file
+    if file.partial_file_info:
+        return range(rows_until(file, deletes.snapshot_id), file.record_count)
+    return later_rows(read_range, file.file_size_bytes, deletes.snapshot_id)

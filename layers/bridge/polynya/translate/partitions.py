@@ -1,0 +1,234 @@
+"""DuckLake's partitioning as Iceberg partition specs: only what is provably the same.
+
+DuckLake's time transforms are calendar parts (month 1 to 12), Iceberg's count from 1970; and a
+bucket is the same only where both hash the same bytes. What has no twin is left out of the spec:
+a spec with fewer fields is still true. Files whose column stands in their path and not in the file
+need an identity field, because it gives the constant to the readers.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from ..ducklake.rows import ColumnStats, DataFile, FileGroup, Partitioning
+from ..iceberg.partition import PartitionField, PartitionSpec
+from ..iceberg.types import primitives
+from .schemas import Schemas
+from .values import EPOCH_DAY, value
+
+IDENTITY = re.compile(r"boolean|int|long|date|string|timestamp|decimal\(\d+, \d+\)")
+"""Iceberg types whose DuckLake partition values are read with certainty. Not floats: NaN and the
+two zeros. Not timestamptz: its text is in the time zone of the writer."""
+
+BUCKET = re.compile(r"bucket\((\d+)\)")
+
+BUCKET_TYPES = {
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "date",
+    "time",
+    "timestamp",
+    "varchar",
+    "blob",
+}
+"""DuckLake types that DuckLake and Iceberg hash alike; others differ, seen on 40 values each."""
+
+CALENDAR_TYPES = {"date", "timestamp"}
+"""Not timestamptz: DuckLake takes the parts in the time zone of the writer's session."""
+
+FINEST = ("year", "month", "day", "hour")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the values of a partition field come from."""
+
+    keys: tuple[int, ...] = ()
+    """partition_key_index of each part, coarsest first."""
+    constant: int | None = None
+    """Or the column whose one value stands in its statistics."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A spec, and where the values of its fields come from."""
+
+    spec: PartitionSpec
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """All specs of a table."""
+
+    specs: tuple[PartitionSpec, ...]
+    """By id; the first is the unpartitioned one."""
+    plans: Mapping[FileGroup, Plan]
+    begins: Mapping[int, int]
+    """By spec id, the snapshot of the first file of that spec."""
+    default_spec_id: int
+
+    def specs_at(self, snapshot_id: int) -> list[PartitionSpec]:
+        """The specs that files of this snapshot can have; any file can be unpartitioned."""
+        began = [i for i, begin in self.begins.items() if begin <= snapshot_id]
+        return [spec for spec in self.specs if spec.spec_id in {0, *began}]
+
+    def spec_and_values(
+        self,
+        file: DataFile,
+        texts: Mapping[int, str | None],
+        stats: Sequence[ColumnStats],
+    ) -> tuple[PartitionSpec, tuple[Any, ...]]:
+        """The spec of a file and its partition tuple.
+
+        A file with a value that cannot be told with certainty is an unpartitioned one.
+        """
+        plan = self.plans.get(FileGroup(file.partition_id, file.mapping_id))
+        if plan is None or not plan.spec.fields:
+            return self.specs[0], ()
+        constants = {column.column_id: column for column in stats}
+        fields = zip(plan.spec.fields, plan.sources, strict=True)
+        try:
+            return plan.spec, tuple(
+                _value(field, source, texts, constants) for field, source in fields
+            )
+        except (ValueError, KeyError):
+            return self.specs[0], ()
+
+
+def partitions(partitioning: Partitioning, schemas: Schemas, snapshot_id: int) -> Partitions:
+    """The specs for every group of files with one partitioning, in the order of their files.
+
+    A field whose column the newest schema does not show is left out: readers could not bind it.
+    """
+    shown = primitives(schemas.at(snapshot_id).fields)
+    top_level = {field.field_id: field.name for field in schemas.at(snapshot_id).fields}
+    builder = _Builder(partitioning, {i: shown[i] for i in shown.keys() & top_level}, top_level)
+    plans = {group: builder.plan(group) for group in partitioning.groups}
+    begins: dict[int, int] = {}
+    for group, begin in partitioning.groups.items():
+        spec_id = plans[group].spec.spec_id
+        begins[spec_id] = min(begin, begins.get(spec_id, begin))
+    # Files to come may be partitioned as none is yet.
+    current = builder.plan(FileGroup(partitioning.current, None)).spec
+    return Partitions(tuple(builder.specs), plans, begins, current.spec_id)
+
+
+class _Builder:
+    """Gives equal fields equal ids, and equal specs too."""
+
+    def __init__(
+        self, partitioning: Partitioning, types: Mapping[int, str], names: Mapping[int, str]
+    ) -> None:
+        self._partitioning = partitioning
+        self._types = types
+        self._types_of = partitioning.column_types
+        self._names = names
+        self._field_ids: dict[tuple[int, str], int] = {}
+        self.specs = [PartitionSpec(0, ())]
+
+    def plan(self, group: FileGroup) -> Plan:
+        found = self._fields(group)
+        fields = tuple(field for field, _ in found)
+        for spec in self.specs:
+            if spec.fields == fields:
+                break
+        else:
+            spec = PartitionSpec(len(self.specs), fields)
+            self.specs.append(spec)
+        return Plan(spec, tuple(source for _, source in found))
+
+    def _fields(self, group: FileGroup) -> list[tuple[PartitionField, Source]]:
+        found: list[tuple[PartitionField, Source]] = []
+        calendar: dict[int, dict[str, int]] = {}
+        for column in self._partitioning.columns.get(group.partition_id, ()):
+            if column.column_id not in self._types:
+                continue
+            key = Source((column.partition_key_index,))
+            type_name = self._types[column.column_id]
+            if column.transform == "identity" and IDENTITY.fullmatch(type_name):
+                found.append((self._field(column.column_id, "identity", type_name), key))
+            elif match := BUCKET.fullmatch(column.transform):
+                if self._types_of[column.column_id] <= BUCKET_TYPES:
+                    transform = f"bucket[{match[1]}]"
+                    found.append((self._field(column.column_id, transform, "int"), key))
+            elif column.transform.startswith("epoch_"):
+                transform = column.transform.removeprefix("epoch_")
+                found.append((self._field(column.column_id, transform, "int"), key))
+            elif column.transform in FINEST:
+                if not self._types_of[column.column_id] <= CALENDAR_TYPES:
+                    continue
+                parts = calendar.setdefault(column.column_id, {})
+                parts[column.transform] = column.partition_key_index
+        for column_id, parts in calendar.items():
+            finest = _finest(parts)
+            if finest:
+                keys = tuple(parts[part] for part in FINEST[: FINEST.index(finest) + 1])
+                found.append((self._field(column_id, finest, "int"), Source(keys)))
+        identities = {field.source_id for field, _ in found if field.transform == "identity"}
+        for column_id in self._partitioning.constants.get(group.mapping_id, ()):
+            if column_id in self._types and column_id not in identities:
+                field = self._field(column_id, "identity", self._types[column_id])
+                found.append((field, Source(constant=column_id)))
+        return found
+
+    def _field(self, column_id: int, transform: str, result_type: str) -> PartitionField:
+        key = (column_id, transform)
+        field_id = self._field_ids.setdefault(key, 1000 + len(self._field_ids))
+        name = self._names[column_id]
+        if transform != "identity":
+            name = f"{name}_{transform.partition('[')[0]}"
+            if name in self._names.values() or transform.startswith("bucket"):
+                name = f"{name}_{field_id}"
+        return PartitionField(column_id, field_id, name, transform, result_type)
+
+
+def _finest(parts: Mapping[str, int]) -> str | None:
+    """The finest part that is there with all coarser ones; None without the year."""
+    finest = None
+    for part in FINEST:
+        if part not in parts:
+            break
+        finest = part
+    return finest
+
+
+def _value(
+    field: PartitionField,
+    source: Source,
+    texts: Mapping[int, str | None],
+    constants: Mapping[int, ColumnStats],
+) -> Any:
+    if source.constant is not None:
+        return _constant(field, constants[source.constant])
+    parts = [texts[key] for key in source.keys]
+    if any(part is None for part in parts):
+        return None
+    if field.transform == "identity":
+        return value(field.result_type, parts[0] or "")
+    numbers = [int(part or "") for part in parts]
+    return _since_1970(numbers) if len(numbers) > 1 or field.transform == "year" else numbers[0]
+
+
+def _constant(field: PartitionField, stats: ColumnStats) -> Any:
+    """The one value of a column that stands in the path of its file."""
+    if stats.value_count == 0:
+        return None
+    if stats.min_value is None or stats.min_value != stats.max_value:
+        raise ValueError("not one value")
+    return value(field.result_type, stats.min_value)
+
+
+def _since_1970(parts: Sequence[int]) -> int:
+    """Years, months, days or hours since 1970, by how many parts there are."""
+    year, month, day, hour = [*parts, 1, 1, 0][: len(parts)] + [1, 1, 0][len(parts) - 1 :]
+    if len(parts) == 1:
+        return year - 1970
+    if len(parts) == 2:
+        return (year - 1970) * 12 + month - 1
+    days = date(year, month, day).toordinal() - EPOCH_DAY
+    return days if len(parts) == 3 else days * 24 + hour
