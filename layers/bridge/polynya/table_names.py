@@ -43,6 +43,9 @@ class TableNames:
         self._history = history
         self._schemas = schemas
         self._partitions = partitions
+        self._schema_prints = {
+            schema.schema_id: fingerprint(schema.json()) for schema in schemas.distinct()
+        }
         # Whatever else decides the bytes: how virtual files are called, and where data is.
         table = history.table
         self._origin = (
@@ -116,7 +119,7 @@ class TableNames:
         at = snapshot_id if partial.files else last_change
         removed = totals.removed if totals.changed_at == at else None
         hashes = (totals.hash, partial.hash, removed.hash if removed else 0)
-        return at, hashes, schema.json()
+        return at, hashes, self._schema_prints[schema.schema_id]
 
     def _location_of(self, file: DataFile) -> str:
         history = self._history

@@ -115,16 +115,6 @@ def manifest_entry_schema(spec: PartitionSpec) -> dict[str, Any]:
     return {"type": "record", "name": "manifest_entry", "fields": fields}
 
 
-MAPS = (
-    "column_sizes",
-    "value_counts",
-    "null_value_counts",
-    "nan_value_counts",
-    "lower_bounds",
-    "upper_bounds",
-)
-
-
 SUMMARY = "polynya.manifest-file"
 """Key of a manifest's own summary among its metadata, so that a manifest list can be written from
 manifests that are kept, without decoding their entries."""
@@ -196,15 +186,38 @@ def _summary(
 
 
 def _entry(entry: ManifestEntry, spec: PartitionSpec) -> dict[str, Any]:
-    record = asdict(entry)
-    file = record["data_file"]
-    for name in MAPS:
-        # An empty array, not null: PyIceberg's inspect.entries() cannot read null.
-        file[name] = [{"key": key, "value": value} for key, value in sorted(file[name].items())]
+    file = entry.data_file
     names = (f"p{field.field_id}" for field in spec.fields)
-    partition = dict(zip(names, file["partition"], strict=True))
-    file |= {"file_format": "PARQUET", "partition": partition}
-    return record
+    # Not asdict, which copies deeply: it took half of the time.
+    return {
+        "status": entry.status,
+        "snapshot_id": entry.snapshot_id,
+        "sequence_number": entry.sequence_number,
+        "file_sequence_number": entry.file_sequence_number,
+        "data_file": {
+            "content": file.content,
+            "file_path": file.file_path,
+            "file_format": "PARQUET",
+            "partition": dict(zip(names, file.partition, strict=True)),
+            "record_count": file.record_count,
+            "file_size_in_bytes": file.file_size_in_bytes,
+            "column_sizes": _pairs(file.column_sizes),
+            "value_counts": _pairs(file.value_counts),
+            "null_value_counts": _pairs(file.null_value_counts),
+            "nan_value_counts": _pairs(file.nan_value_counts),
+            "lower_bounds": _pairs(file.lower_bounds),
+            "upper_bounds": _pairs(file.upper_bounds),
+            "referenced_data_file": file.referenced_data_file,
+        },
+    }
+
+
+def _pairs(values: Mapping[int, Any]) -> tuple[str, list[dict[str, Any]]]:
+    """A map as an array; empty, not null, which PyIceberg's inspect.entries() cannot read.
+
+    With its type beside it, fastavro does not try the branches of the union on every pair.
+    """
+    return "array", [{"key": key, "value": values[key]} for key in sorted(values)]
 
 
 def _container(

@@ -6,7 +6,6 @@ exactly the data files that were there before it.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 from typing import Any
 
 from ..ducklake.rows import ColumnStats, DataFile
@@ -35,13 +34,19 @@ def data_entries(
     for file in files:
         written = primitives(schemas.at(file.begin_snapshot).fields)
         leaves = {i: Leaf(shown[i], written[i]) for i in shown.keys() & written.keys()}
+        found = metrics(stats_of.get(file.data_file_id, []), file.record_count, leaves)
         data_file = manifest.DataFile(
             content=FileContent.DATA,
             file_path=location(file),
             record_count=file.record_count,
             file_size_in_bytes=file.file_size_bytes,
             partition=partition(file),
-            **asdict(metrics(stats_of[file.data_file_id], file.record_count, leaves)),
+            column_sizes=found.column_sizes,
+            value_counts=found.value_counts,
+            null_value_counts=found.null_value_counts,
+            nan_value_counts=found.nan_value_counts,
+            lower_bounds=found.lower_bounds,
+            upper_bounds=found.upper_bounds,
         )
         ended = file.end_snapshot == snapshot_id
         status = Status.DELETED if ended else _status(file.begin_snapshot, snapshot_id)
