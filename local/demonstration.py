@@ -15,7 +15,7 @@ from moto.server import ThreadedMotoServer
 from rich.console import Console
 
 from .clients import Client, duckdb, native, pyiceberg, rest
-from .comparison import Comparison, Moment, grid
+from .comparison import Comparison, Moment, show, verdict
 from .duckdb_connection import KEY_ID, LAKE, REGION, SECRET, connect
 from .interruption import Interruption, Running
 from .lakes import Lake, attach, write_lake
@@ -225,11 +225,6 @@ def compare_changes(
     return comparison
 
 
-def show(out: Console, title: str, comparison: Comparison, clients: list[str]) -> None:
-    out.print(f"\n{title}\n", style="bold")
-    out.print(grid(comparison, clients))
-
-
 def what_s3_holds(world: World) -> str:
     pages = s3_client(world.s3_endpoint).get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
     keys = [item["Key"] for page in pages for item in page.get("Contents", [])]
@@ -244,19 +239,6 @@ def what_s3_holds(world: World) -> str:
         f"Polynya wrote. {' and '.join(sorted(without))} have no file of their own: their rows "
         "are in PostgreSQL."
     )
-
-
-def verdict(out: Console, *comparisons: Comparison) -> int:
-    """Say whether all are the same, or what is not; gives the exit code."""
-    wrong = [line for comparison in comparisons for line in comparison.disagreements()]
-    reads = sum(comparison.reads for comparison in comparisons)
-    for line in wrong:
-        out.print(f"DIFFERS: {line}", style="red", soft_wrap=True)
-    if wrong:
-        out.print("Not every client read the rows that DuckLake has.", style="bold red")
-        return 1
-    out.print(f"Each of {reads} reads gave exactly the rows that DuckLake has.", style="bold green")
-    return 0
 
 
 def show_recipes(out: Console, world: World) -> None:

@@ -76,6 +76,8 @@ def serve(
     Clients use its s3_endpoint for everything in S3, with any credentials. The credentials for
     the S3 behind it come from the usual AWS variables.
     """
+    # The functions' loggers write to stdout, as Lambda wants it; here that is for one line alone.
+    stdout, sys.stdout = sys.stdout, sys.stderr
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # moto's requests, one by one
     os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
@@ -126,7 +128,7 @@ def serve(
             "s3_endpoint": stand_in.s3_uri,
             "delivery": delivery.value,
         }
-        print(json.dumps(ready), flush=True)
+        print(json.dumps(ready), file=stdout, flush=True)
         _wait_for_the_end()
 
 

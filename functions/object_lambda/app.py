@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import urllib3
 from aws_lambda_powertools import Logger
@@ -25,6 +25,9 @@ from polynya.virtual_names import is_virtual
 
 logger = Logger(service="object-lambda")
 http = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(connect=5, read=50))
+
+PATIENCE_SECONDS = 25
+"""For PostgreSQL, twice: S3 Object Lambda waits 60 seconds, and first builds take their time."""
 
 Event = dict[str, Any]
 Answer = dict[str, Any]
@@ -65,7 +68,7 @@ def config() -> Config:
 
 @cache
 def virtual_files() -> VirtualFiles:
-    database = Database(config().database_url, config().metadata_schema)
+    database = Database(config().database_url, config().metadata_schema, PATIENCE_SECONDS)
     return VirtualFiles(config(), database, kept_files(config()), real_files())
 
 
@@ -134,8 +137,9 @@ def _write(event: Event, response: Mapping[str, Any]) -> Answer:
 
 
 def _write_failure(event: Event, error: PolynyaError) -> Answer:
-    failure = {"StatusCode": error.status, "ErrorCode": error.code, "ErrorMessage": str(error)}
-    return _write(event, failure)
+    # Not modified is no error, and must not be called one.
+    said = {"ErrorCode": error.code, "ErrorMessage": str(error)} if error.status >= 400 else {}
+    return _write(event, {"StatusCode": error.status, **said})
 
 
 def _return_failure(event: Event, error: PolynyaError) -> Answer:
@@ -208,13 +212,16 @@ def _matches(header: str, etag: str) -> bool:
 
 
 def _key(event: Event) -> str:
-    """The object's key: the URL's path, which S3 gives decoded, but for what cannot stand in it."""
-    return unquote(urlsplit(event["userRequest"]["url"]).path.removeprefix("/"))
+    """The object's key: the path of the URL, which S3 gives decoded already."""
+    # Not urlsplit, which drops tabs, newlines and what follows a '#': they can stand in a key.
+    url, _, _ = event["userRequest"]["url"].partition("?")
+    key: str = url.partition("://")[2].partition("/")[2]
+    return key
 
 
 def _range(event: Event) -> str | None:
     """The range that is asked for: a header, or a parameter of the URL."""
-    query = parse_qs(urlsplit(event["userRequest"]["url"]).query)
+    query = parse_qs(event["userRequest"]["url"].partition("?")[2])
     return _header(event, "Range") or next(iter(query.get("Range", [])), None)
 
 

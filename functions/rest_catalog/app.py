@@ -4,8 +4,10 @@ Routes are the operations of the Iceberg OpenAPI document under its names. Every
 change something is refused with 403, because Spark removes what it uploaded only then.
 """
 
+from collections.abc import Awaitable, Callable
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import quote
 
 from aws_lambda_powertools import Logger
 from fastapi import Depends, FastAPI, Query, Request
@@ -15,10 +17,9 @@ from mangum import Mangum
 from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.ducklake.connection import Database
-from polynya.errors import BadRequest, Forbidden, PolynyaError
+from polynya.errors import BadRequest, Forbidden, NoSuchRoute, PolynyaError
 from polynya.real_objects import kept_files, real_files
 from polynya.virtual_files import VirtualFiles
-from starlette.exceptions import HTTPException
 
 logger = Logger(service="rest-catalog")
 app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
@@ -39,6 +40,10 @@ async def catalog_at(prefix: str) -> Catalog:
 
 
 async def namespace_name(namespace: str) -> str:
+    return name_of(namespace)
+
+
+def name_of(namespace: str) -> str:
     """DuckDB splits a name at its dots and sends the parts with the unit separator between."""
     return namespace.replace("\x1f", ".")
 
@@ -48,36 +53,30 @@ Namespace = Annotated[str, Depends(namespace_name)]
 PageToken = Annotated[str | None, Query(alias="pageToken")]
 PageSize = Annotated[int | None, Query(alias="pageSize", ge=1)]
 
-# API Gateway decodes the path, so that a `/` in a name looks like any other: `:path` takes it, and
-# the longer routes come first.
-NAMESPACE = "/v1/{prefix}/namespaces/{namespace:path}"
-TABLES = NAMESPACE + "/tables"
-TABLE = TABLES + "/{table:path}"
-VIEWS = NAMESPACE + "/views"
-VIEW = VIEWS + "/{view:path}"
 
-
-@app.get("/v1/config")
 async def get_config(warehouse: str | None = None) -> JSONResponse:
     return JSONResponse(open_catalog().config(warehouse))
 
 
-@app.get("/v1/{prefix}/namespaces")
 async def list_namespaces(
     catalog: AtPrefix,
     parent: str | None = None,
     page_token: PageToken = None,
     page_size: PageSize = None,
 ) -> JSONResponse:
-    return JSONResponse(catalog.list_namespaces(parent, page_token, page_size))
+    within = name_of(parent) if parent else None
+    return JSONResponse(catalog.list_namespaces(within, page_token, page_size))
 
 
-@app.post(TABLE + "/metrics")
-async def report_metrics(catalog: AtPrefix, namespace: Namespace, table: str) -> Response:
+async def load_namespace_metadata(catalog: AtPrefix, namespace: Namespace) -> JSONResponse:
+    return JSONResponse(catalog.load_namespace_metadata(namespace))
+
+
+async def namespace_exists(catalog: AtPrefix, namespace: Namespace) -> Response:
+    catalog.load_namespace_metadata(namespace)
     return Response(status_code=204)
 
 
-@app.get(TABLES)
 async def list_tables(
     catalog: AtPrefix,
     namespace: Namespace,
@@ -87,7 +86,6 @@ async def list_tables(
     return JSONResponse(catalog.list_tables(namespace, page_token, page_size))
 
 
-@app.get(TABLE)
 async def load_table(
     request: Request,
     catalog: AtPrefix,
@@ -102,42 +100,69 @@ async def load_table(
     return JSONResponse(loaded.body, headers=headers)
 
 
-@app.head(TABLE)
 async def table_exists(catalog: AtPrefix, namespace: Namespace, table: str) -> Response:
     catalog.table_exists(namespace, table)
     return Response(status_code=204)
 
 
-@app.get(VIEWS)
-async def list_views(catalog: AtPrefix, namespace: Namespace) -> JSONResponse:
-    return JSONResponse(catalog.list_views(namespace))
+async def report_metrics(catalog: AtPrefix, namespace: Namespace, table: str) -> Response:
+    return Response(status_code=204)
 
 
-@app.get(VIEW)
+async def list_views(
+    catalog: AtPrefix,
+    namespace: Namespace,
+    page_token: PageToken = None,
+    page_size: PageSize = None,
+) -> JSONResponse:
+    return JSONResponse(catalog.list_views(namespace, page_token, page_size))
+
+
 async def load_view(catalog: AtPrefix, namespace: Namespace, view: str) -> JSONResponse:
     return JSONResponse(catalog.load_view(namespace, view))
 
 
-@app.head(VIEW)
 async def view_exists(catalog: AtPrefix, namespace: Namespace, view: str) -> Response:
     catalog.load_view(namespace, view)
     return Response(status_code=204)
 
 
-@app.get(NAMESPACE)
-async def load_namespace_metadata(catalog: AtPrefix, namespace: Namespace) -> JSONResponse:
-    return JSONResponse(catalog.load_namespace_metadata(namespace))
-
-
-@app.head(NAMESPACE)
-async def namespace_exists(catalog: AtPrefix, namespace: Namespace) -> Response:
-    catalog.load_namespace_metadata(namespace)
-    return Response(status_code=204)
-
-
-@app.api_route("/{path:path}", methods=["POST", "PUT", "PATCH", "DELETE"])
 async def refuse_write(path: str) -> Response:
     raise Forbidden("this catalog is read-only")
+
+
+async def refuse_path(path: str) -> Response:
+    raise NoSuchRoute(f"no such route: /{path}")
+
+
+NAMESPACES = "/v1/{prefix}/namespaces"
+NAMESPACE = NAMESPACES + "/{namespace}"
+TABLE = NAMESPACE + "/tables/{table}"
+VIEW = NAMESPACE + "/views/{view}"
+
+ROUTES: tuple[tuple[str, str, Callable[..., Awaitable[Response]]], ...] = (
+    ("GET", "/v1/config", get_config),
+    ("GET", NAMESPACES, list_namespaces),
+    ("POST", TABLE + "/metrics", report_metrics),
+    ("GET", TABLE, load_table),
+    ("HEAD", TABLE, table_exists),
+    ("GET", NAMESPACE + "/tables", list_tables),
+    ("GET", VIEW, load_view),
+    ("HEAD", VIEW, view_exists),
+    ("GET", NAMESPACE + "/views", list_views),
+    ("GET", NAMESPACE, load_namespace_metadata),
+    ("HEAD", NAMESPACE, namespace_exists),
+)
+
+# API Gateway decodes the path, so that a `/` in a name looks like any other. Names without one
+# come first; then `:path` takes the others.
+for names in ("{namespace} {table} {view}", "{namespace:path} {table:path} {view:path}"):
+    namespace, table, view = names.split()
+    for method, path, answer in ROUTES:
+        path = path.replace("{namespace}", namespace).replace("{table}", table)
+        app.add_api_route(path.replace("{view}", view), answer, methods=[method])
+app.add_api_route("/{path:path}", refuse_write, methods=["POST", "PUT", "PATCH", "DELETE"])
+app.add_api_route("/{path:path}", refuse_path, methods=["GET", "HEAD"])
 
 
 @app.exception_handler(PolynyaError)
@@ -155,17 +180,23 @@ async def invalid_request(request: Request, error: RequestValidationError) -> JS
     return await error_response(request, BadRequest(wrong))
 
 
-@app.exception_handler(HTTPException)
-async def no_such_route(request: Request, error: HTTPException) -> JSONResponse:
-    missing = BadRequest(f"no such route: {request.method} {request.url.path}")
-    missing.status = error.status_code
-    return await error_response(request, missing)
-
-
 @app.exception_handler(Exception)
 async def unexpected(request: Request, error: Exception) -> JSONResponse:
     logger.exception("unexpected error", path=request.url.path)
     return await error_response(request, PolynyaError("an unexpected error; see the log"))
 
 
-handler = logger.inject_lambda_context(Mangum(app, lifespan="off"))
+asgi = Mangum(app, lifespan="off")
+
+
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Answer one event of API Gateway's payload 2.0."""
+    http = event["requestContext"]["http"]
+    if ".lambda-url." not in event["requestContext"].get("domainName", ""):
+        # An HTTP API has decoded the path, a Function URL has not, and Mangum decodes it always.
+        event = event | {
+            "requestContext": event["requestContext"]
+            | {"http": http | {"path": quote(http["path"])}}
+        }
+    return asgi(event, context)

@@ -288,7 +288,7 @@ def odd(postgres_server):
         database,
         *(f"ALTER DATABASE {name} SET {key} = '{ODD_DEFAULTS[key]}'" for key in ODD_DEFAULTS),
     )
-    asked = Database(database.url, "public")
+    asked = Database(database.url, "public", timeout_seconds=7)
     yield asked
     asked.close()
 
@@ -298,7 +298,7 @@ def odd(postgres_server):
     [
         ("SHOW transaction_isolation", "repeatable read"),
         ("SHOW transaction_read_only", "on"),
-        ("SHOW statement_timeout", "25s"),
+        ("SHOW statement_timeout", "7s"),
         ("SHOW application_name", "polynya"),
         ("SELECT timestamptz '2024-06-01 12:00:00.5+02' || ''", "2024-06-01 10:00:00.5+00"),
         ("SELECT date '2024-06-01' || ''", "2024-06-01"),

@@ -4,7 +4,7 @@ import re
 
 from .errors import InvalidRange
 
-RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+RANGE = re.compile(r"bytes=([0-9]*)-([0-9]*)")
 
 
 def byte_range(header: str | None, size: int) -> tuple[int, int] | None:
@@ -18,12 +18,18 @@ def byte_range(header: str | None, size: int) -> tuple[int, int] | None:
     match = RANGE.fullmatch((header or "").strip())
     if match is None or not (match[1] or match[2]):
         return None
-    if not match[1]:
-        first, last = max(0, size - int(match[2])), size - 1
+    start, end = _number(match[1]), _number(match[2])
+    if start is None:
+        first, last = max(0, size - (end or 0)), size - 1
     else:
-        first, last = int(match[1]), min(int(match[2] or size - 1), size - 1)
-        if match[2] and int(match[2]) < first:
+        first, last = start, size - 1 if end is None else min(end, size - 1)
+        if end is not None and end < start:
             return None  # "invalid if the last-pos value is less than the first-pos value"
     if first > last or not size:
         raise InvalidRange("the requested range is not satisfiable")
     return first, last
+
+
+def _number(digits: str) -> int | None:
+    """Numbers beyond every object are one: Python refuses to read thousands of digits."""
+    return int(digits.lstrip("0")[:18] or "0") if digits else None

@@ -13,10 +13,11 @@ from pg8000.native import Connection
 from .config import Config
 from .ducklake import queries
 from .ducklake.connection import Database
-from .ducklake.rows import Lake, Schema, Table
+from .ducklake.rows import Lake, Schema, Table, View
 from .errors import BadRequest, NoSuchNamespace, NoSuchTable, NoSuchView, NoSuchWarehouse
 from .translate.fingerprints import fingerprint
 from .translate.tables import check_lake
+from .translate.views import view_metadata
 from .virtual_files import VirtualFiles
 
 Item = TypeVar("Item")
@@ -157,13 +158,38 @@ class Catalog:
 
     # Views
 
-    def list_views(self, namespace: str) -> dict[str, Any]:
-        """No views: they are not served yet."""
-        self.load_namespace_metadata(namespace)
-        return {"identifiers": []}
+    def list_views(
+        self, namespace: str, page_token: str | None, page_size: int | None
+    ) -> dict[str, Any]:
+        def question(con: Connection, lake: Lake, snapshot_id: int) -> tuple[Schema, list[View]]:
+            schema = _schema_at(con, snapshot_id, namespace)
+            return schema, queries.views_at(con, snapshot_id, schema.schema_id)
+
+        schema, views = self._read(question)
+        page, more = _page(views, _view_name, page_token, page_size)
+        names = [{"namespace": [schema.schema_name], "name": view.view_name} for view in page]
+        return {"identifiers": names, **more}
 
     def load_view(self, namespace: str, view: str) -> dict[str, Any]:
-        raise NoSuchView(f"View does not exist: {namespace}.{view} (views are not served yet)")
+        """The view metadata. It is in no file: clients read what the answer holds.
+
+        Raises:
+            NoSuchView: also when the namespace is missing.
+        """
+
+        def question(con: Connection, lake: Lake, snapshot_id: int) -> dict[str, Any]:
+            for schema in queries.schemas_at(con, snapshot_id):
+                if schema.schema_name != namespace:
+                    continue
+                for found in queries.views_at(con, snapshot_id, schema.schema_id):
+                    if found.view_name == view:
+                        tags = queries.tags_at(con, snapshot_id, found.view_id)
+                        return view_metadata(schema, found, tags, self._virtual_files.location)
+            raise NoSuchView(f"View does not exist: {namespace}.{view}")
+
+        metadata = self._read(question)
+        location = f"{metadata['location']}/{metadata['current-version-id']}.metadata.json"
+        return {"metadata-location": location, "metadata": metadata, "config": {}}
 
     def _read(self, question: Callable[[Connection, Lake, int], Item]) -> Item:
         """Ask within one transaction, as of the pinned or the newest snapshot."""
@@ -200,6 +226,10 @@ def _table_at(con: Connection, snapshot_id: int, namespace: str, name: str) -> t
 
 def _schema_name(schema: Schema) -> str:
     return schema.schema_name
+
+
+def _view_name(view: View) -> str:
+    return view.view_name
 
 
 def _table_name(table: Table) -> str:

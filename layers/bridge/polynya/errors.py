@@ -65,6 +65,13 @@ class NoSuchView(PolynyaError):
     type = "NoSuchViewException"
 
 
+class NoSuchRoute(PolynyaError):
+    """No operation of the catalog has this path. The specification has no type for it."""
+
+    status = 404
+    type = "NoSuchRouteException"
+
+
 class NoSuchKey(PolynyaError):
     """The key names no virtual file, or one that DuckLake's history no longer holds as named."""
 

@@ -15,8 +15,12 @@ SECONDS_PER_DAY = 86_400
 def client(service: str) -> Any:
     """A boto3 client, one per service and process. Endpoints come from AWS_ENDPOINT_URL_<…>."""
     import boto3
+    from botocore.config import Config as ClientConfig
 
-    return boto3.client(service)
+    # A store that hangs must cost less than who waits for us will wait.
+    retries = {"total_max_attempts": 2, "mode": "standard"}
+    config = ClientConfig(connect_timeout=2, read_timeout=10, retries=retries)
+    return boto3.client(service, config=config)
 
 
 @cache

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 
 from aws_lambda_powertools import Logger
 
+from .errors import ServiceUnavailable
+
 logger = Logger(child=True)
 
 ITEM_LIMIT = 350_000
@@ -177,7 +179,8 @@ class Kept:
                 body = self._store.put(key, body)
             except Exception:
                 if self._must_keep:
-                    raise
+                    logger.exception("a file cannot be put into the bucket", key=key)
+                    raise ServiceUnavailable("the bucket of the virtual files fails") from None
                 logger.exception("the store cannot be written; the file is not kept", key=key)
         return self._recent.put(key, body)
 

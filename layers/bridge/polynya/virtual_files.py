@@ -36,6 +36,11 @@ class VirtualFiles:
             real_files=real_files,
         )
 
+    @property
+    def location(self) -> str:
+        """Below which virtual files are."""
+        return self._around.location(self._prefix)
+
     def read(self, key: str) -> bytes:
         """The bytes of a virtual file: the same ones for ever.
 

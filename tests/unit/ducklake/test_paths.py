@@ -13,16 +13,17 @@ def locations(**levels: str | tuple[str, bool]) -> tuple[str, str]:
         for level in ("schema", "table", "file")
     )
     where = (
-        Lake("1.0", paths["lake"], False, 9, frozenset()),
-        Schema(0, "main", *schema),
-        Table(1, "uuid", 1, 0, "t", *table),
+        row(Lake, data_path=paths["lake"]),
+        row(Schema, path=schema[0], path_is_relative=schema[1]),
+        row(Table, path=table[0], path_is_relative=table[1]),
     )
-    return table_location(*where), file_location(*where, a_file(*file))
+    of_file = row(DeleteFile, path=file[0], path_is_relative=file[1])
+    return table_location(*where), file_location(*where, of_file)
 
 
-def a_file(path: str, path_is_relative: bool) -> DeleteFile:
-    values = dict.fromkeys(DeleteFile.__dataclass_fields__)
-    return DeleteFile(**values | {"path": path, "path_is_relative": path_is_relative})
+def row(kind: type, **values):
+    """A record of which only these values matter."""
+    return kind(**dict.fromkeys(kind.__dataclass_fields__) | values)
 
 
 @pytest.mark.parametrize(

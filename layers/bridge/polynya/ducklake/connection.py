@@ -8,12 +8,13 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection, identifier
 
-from ..errors import Misconfigured, PolynyaError, ServiceUnavailable
+from ..errors import BadRequest, Misconfigured, PolynyaError, ServiceUnavailable
 
 Answer = TypeVar("Answer")
 
-LOST = (InterfaceError, OSError)
-"""What pg8000 raises on a connection that is gone or cannot be had."""
+LOST = (InterfaceError, OSError, UnicodeError)
+"""What pg8000 raises on a connection that is gone or cannot be had (UnicodeError: a host name that
+is none)."""
 
 GONE_TABLE = "42P01"
 """undefined_table. DuckLake drops an empty inlined table at a flush, between two of our queries."""
@@ -22,6 +23,9 @@ AWAY = {"57P01", "57P02", "57P03", "53300", "40001", "57014"}
 """Shutdown, crash, starting up, too many connections, a standby's conflict, statement timeout."""
 
 NO_GRANT = "42501"
+
+NO_SUCH_CHARACTER = "22021"
+"""A NUL in a text."""
 
 LOCAL = {"", "localhost", "127.0.0.1", "::1"}
 
@@ -32,8 +36,11 @@ class Database:
     Not safe for several threads: a Lambda instance serves one request at a time.
     """
 
-    def __init__(self, url: str, metadata_schema: str, timeout_seconds: int = 25) -> None:
+    def __init__(self, url: str, metadata_schema: str, timeout_seconds: int = 12) -> None:
         """Remember where the database is.
+
+        Args:
+            timeout_seconds: how long one try may take; there are two, and API Gateway waits 29 s.
 
         Raises:
             Misconfigured: `url` is no PostgreSQL URL. The message never holds the URL.
@@ -110,6 +117,8 @@ class Database:
         state = _sqlstate(error)
         if state in AWAY:
             return ServiceUnavailable("the catalog database is busy or restarting; try again")
+        if state == NO_SUCH_CHARACTER:
+            return BadRequest("a name holds a character that no name in PostgreSQL can hold")
         if state == GONE_TABLE:
             return Misconfigured(
                 f"no DuckLake catalog in the PostgreSQL schema {self._metadata_schema!r}: set "

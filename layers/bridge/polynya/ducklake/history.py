@@ -23,6 +23,7 @@ from .rows import (
     Schema,
     Snapshot,
     Table,
+    Tag,
 )
 
 KINDS = ("data", "delete", "inlined", "partial")
@@ -44,6 +45,8 @@ class TableHistory:
     inlined: Inlined
     partitioning: Partitioning
     mapped_names: list[MappedName]
+    tags: list[Tag]
+    column_tags: list[Tag]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,8 @@ def read(
         inlined=inlined,
         partitioning=_partitioning(con, lake, table.table_id, snapshot_id, columns, names),
         mapped_names=names,
+        tags=queries.tags_at(con, snapshot_id, table.table_id),
+        column_tags=queries.column_tags_at(con, snapshot_id, table.table_id),
     )
 
 

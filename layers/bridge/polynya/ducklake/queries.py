@@ -31,6 +31,8 @@ from .rows import (
     Schema,
     Snapshot,
     Table,
+    Tag,
+    View,
 )
 
 # Word for word the DuckLake specification's predicate, so that the two can be compared by eye:
@@ -122,6 +124,38 @@ WHERE {VISIBLE.format("s")} ORDER BY s.schema_name"""
 
 def schemas_at(con: Connection, snapshot_id: int) -> list[Schema]:
     return [Schema(*row) for row in con.run(SCHEMAS_AT, snapshot_id=snapshot_id)]
+
+
+VIEWS_AT = f"""
+SELECT v.view_id, v.view_uuid::text, v.begin_snapshot, s.snapshot_time, v.view_name, v.dialect,
+  v.sql
+FROM ducklake_view AS v LEFT JOIN ducklake_snapshot AS s ON s.snapshot_id = v.begin_snapshot
+WHERE v.schema_id = :schema_id AND {VISIBLE.format("v")} ORDER BY v.view_name"""
+
+
+def views_at(con: Connection, snapshot_id: int, schema_id: int) -> list[View]:
+    rows = con.run(VIEWS_AT, snapshot_id=snapshot_id, schema_id=schema_id)
+    return [View(*row) for row in rows]
+
+
+TAGS_AT = f"""
+SELECT t.object_id, t.key, t.value FROM ducklake_tag AS t
+WHERE t.object_id = :object_id AND {VISIBLE.format("t")} ORDER BY t.key"""
+
+
+def tags_at(con: Connection, snapshot_id: int, object_id: int) -> list[Tag]:
+    """Tags of a table or a view; the key of its comment is `comment`."""
+    return [Tag(*row) for row in con.run(TAGS_AT, snapshot_id=snapshot_id, object_id=object_id)]
+
+
+COLUMN_TAGS_AT = f"""
+SELECT t.column_id, t.key, t.value FROM ducklake_column_tag AS t
+WHERE t.table_id = :table_id AND {VISIBLE.format("t")} ORDER BY t.column_id, t.key"""
+
+
+def column_tags_at(con: Connection, snapshot_id: int, table_id: int) -> list[Tag]:
+    rows = con.run(COLUMN_TAGS_AT, snapshot_id=snapshot_id, table_id=table_id)
+    return [Tag(*row) for row in rows]
 
 
 TABLE_COLUMNS = """t.table_id, t.table_uuid::text,

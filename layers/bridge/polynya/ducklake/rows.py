@@ -43,6 +43,27 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    view_id: int
+    view_uuid: str
+    begin_snapshot: int
+    """Of this text and name: a view that is altered or renamed has several rows."""
+    begin_time: datetime | None
+    """When that snapshot was made; None: it has expired."""
+    view_name: str
+    dialect: str
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    object_id: int
+    """A table, a view, or with a column tag the column."""
+    key: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     column_id: int
     begin_snapshot: int

@@ -30,6 +30,8 @@ class TableMetadata:
     specs: Sequence[PartitionSpec]
     default_spec_id: int
     schemas: list[TableSchema]
+    docs: Mapping[int, str]
+    """Comments by field id."""
     current_schema_id: int
     properties: Mapping[str, str]
     snapshots: list[Snapshot]
@@ -48,7 +50,7 @@ class TableMetadata:
             "last-updated-ms": self.last_updated_ms,
             "last-column-id": self.last_column_id,
             "current-schema-id": self.current_schema_id,
-            "schemas": [schema.json() for schema in self.schemas],
+            "schemas": [schema.json(self.docs) for schema in self.schemas],
             "default-spec-id": self.default_spec_id,
             "partition-specs": [spec.json() for spec in self.specs],
             "last-partition-id": max(partition_ids, default=999),

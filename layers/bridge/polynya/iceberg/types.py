@@ -3,8 +3,11 @@
 https://iceberg.apache.org/spec/#schemas-and-data-types
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+NO_DOCS: Mapping[int, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,42 +54,45 @@ class TableSchema:
     schema_id: int
     fields: tuple[Field, ...]
 
-    def json(self) -> dict[str, Any]:
-        return {"schema-id": self.schema_id, **type_json(Struct(self.fields))}
+    def json(self, docs: Mapping[int, str] = NO_DOCS) -> dict[str, Any]:
+        """The schema; `docs` are comments by field id."""
+        return {"schema-id": self.schema_id, **type_json(Struct(self.fields), docs)}
 
 
-def type_json(type_: Type) -> Any:
+def type_json(type_: Type, docs: Mapping[int, str] = NO_DOCS) -> Any:
     """A type as the specification writes it in JSON."""
     match type_:
         case Primitive(name):
             return name
         case Struct(fields):
-            return {"type": "struct", "fields": [_field_json(field) for field in fields]}
+            return {"type": "struct", "fields": [_field_json(field, docs) for field in fields]}
         case List(element_id, element):
             return {
                 "type": "list",
                 "element-id": element_id,
-                "element": type_json(element),
+                "element": type_json(element, docs),
                 "element-required": False,
             }
         case Map(key_id, key, value_id, value):
             return {
                 "type": "map",
                 "key-id": key_id,
-                "key": type_json(key),
+                "key": type_json(key, docs),
                 "value-id": value_id,
-                "value": type_json(value),
+                "value": type_json(value, docs),
                 "value-required": False,
             }
 
 
-def _field_json(field: Field) -> dict[str, Any]:
+def _field_json(field: Field, docs: Mapping[int, str]) -> dict[str, Any]:
     json = {
         "id": field.field_id,
         "name": field.name,
         "required": False,
-        "type": type_json(field.type),
+        "type": type_json(field.type, docs),
     }
+    if field.field_id in docs:
+        json["doc"] = docs[field.field_id]
     if field.initial_default is not None:
         json["initial-default"] = field.initial_default
     return json

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from ..ducklake.changes import changes_of
 from ..ducklake.history import State, TableHistory, Totals, states, unservable
-from ..ducklake.rows import Column, Snapshot
+from ..ducklake.rows import Column, Snapshot, Tag
 from ..errors import Refused
 from ..iceberg import table_metadata
 from ..iceberg.table_metadata import TableMetadata
@@ -25,6 +25,9 @@ OPERATIONS = {
     (True, True): "overwrite",
     (False, False): "replace",  # a schema change, a flush, a merge: the same rows
 }
+
+COMMENT = "comment"
+"""The key of the tag that COMMENT ON writes."""
 
 ONE_MILLISECOND = timedelta(milliseconds=1)
 
@@ -121,8 +124,13 @@ def metadata(
         specs=partitions.specs,
         default_spec_id=partitions.default_spec_id,
         schemas=schemas.distinct(),
+        docs={
+            tag.object_id: tag.value
+            for tag in history.column_tags
+            if tag.key == COMMENT and tag.value is not None
+        },
         current_schema_id=schemas.at(history.snapshot_id).schema_id,
-        properties=_properties(history.columns, schemas, mappings),
+        properties=properties(history.tags) | _properties(history.columns, schemas, mappings),
         snapshots=snapshots,
         next_row_id=sum(event.rows for event in history.events if event.sign > 0),
     )
@@ -158,6 +166,11 @@ def _summary(snapshot: Snapshot, table_id: int, state: State, *, is_first: bool)
 def _files(totals: Totals, snapshot_id: int, *, added: bool) -> int:
     event = totals.added if added else totals.removed
     return event.files if event and totals.changed_at == snapshot_id else 0
+
+
+def properties(tags: list[Tag]) -> dict[str, str]:
+    """DuckLake's tags of a table or a view; its comment is the one called `comment`."""
+    return {tag.key: tag.value for tag in tags if tag.value is not None}
 
 
 def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> dict[str, str]:

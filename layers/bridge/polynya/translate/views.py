@@ -1,0 +1,35 @@
+"""DuckLake views as Iceberg views. https://iceberg.apache.org/view-spec/"""
+
+from typing import Any
+
+from ..ducklake.rows import Schema, Tag, View
+from .tables import ONE_MILLISECOND, properties
+from .values import EPOCH
+
+
+def view_metadata(schema: Schema, view: View, tags: list[Tag], location: str) -> dict[str, Any]:
+    """The view metadata document, with the view's newest text as its one version.
+
+    DuckLake does not keep the types of a view's columns, so its schema is empty: who knows the
+    dialect learns them from the text.
+    """
+    time = view.begin_time or EPOCH
+    timestamp_ms = (time - EPOCH) // ONE_MILLISECOND
+    version = {
+        "version-id": view.begin_snapshot,
+        "timestamp-ms": timestamp_ms,
+        "schema-id": 0,
+        "summary": {},
+        "representations": [{"type": "sql", "sql": view.sql, "dialect": view.dialect}],
+        "default-namespace": [schema.schema_name],
+    }
+    return {
+        "view-uuid": view.view_uuid,
+        "format-version": 1,
+        "location": f"{location}/{view.view_uuid}",
+        "current-version-id": view.begin_snapshot,
+        "versions": [version],
+        "version-log": [{"version-id": view.begin_snapshot, "timestamp-ms": timestamp_ms}],
+        "schemas": [{"type": "struct", "schema-id": 0, "fields": []}],
+        "properties": properties(tags),
+    }

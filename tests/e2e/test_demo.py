@@ -1,0 +1,163 @@
+"""`polynya demo` as a user starts it: what it prints, how it ends, and that nothing is left."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from local.duckdb_connection import extension_path, literal
+
+SECONDS = 150
+ROW = re.compile(
+    r"(?P<table>\w+\.\w+) +(?P<snapshot>\d+|now)  (?P<event>.+?)  +(?P<ducklake>[\d,]+)"
+    r"  +(?P<pyiceberg>[\d,]+) (?P<one>\S+)  +(?P<duckdb>[\d,]+) (?P<two>\S+)"
+)
+
+
+@dataclass
+class Demo:
+    process: subprocess.Popen
+    folder: Path
+
+    def text(self, name: str) -> str:
+        return (self.folder / name).read_text()
+
+    def wait_for(self, words: str, name: str) -> None:
+        deadline = time.monotonic() + SECONDS
+        while words not in self.text(name):
+            assert self.process.poll() is None, self.text("err")
+            assert time.monotonic() < deadline, f"no {words!r} in {self.text(name)!r}"
+            time.sleep(0.1)
+
+    def end(self) -> int:
+        return self.process.wait(SECONDS)
+
+
+@pytest.fixture
+def demo(monkeypatch):
+    """Starts the command with folders of its own; at the end nothing may be in them or use them."""
+    # Not tmp_path: PostgreSQL runs as another user, who cannot enter that.
+    folder = Path(tempfile.mkdtemp(prefix="polynya-demo-test-"))
+    folder.chmod(0o755)
+    for name in ("tmp", "here"):
+        (folder / name).mkdir(mode=0o755)
+    started = []
+
+    def start(*options: str, **settings: str) -> Demo:
+        with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "local.cli", "demo", *options],
+                stdout=out,
+                stderr=err,
+                cwd=folder / "here",
+                env={**os.environ, "TMPDIR": str(folder / "tmp"), **settings},
+            )
+        started.append(process)
+        return Demo(process, folder)
+
+    try:
+        yield start
+        assert all(process.returncode is not None for process in started)
+        assert processes_that_know(folder.name) == []
+        assert list((folder / "tmp").iterdir()) == list((folder / "here").iterdir()) == []
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def processes_that_know(word: str) -> list[str]:
+    """Processes that have `word` among their arguments or in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            arguments = (process / "cmdline").read_bytes()
+            if word.encode() in arguments + (process / "environ").read_bytes():
+                words = arguments.decode(errors="replace").split("\0")
+                found.append(f"{process.name}: {' '.join(words)}")
+        except OSError:  # it has ended meanwhile, or is not ours
+            continue
+    return found
+
+
+def test_every_client_reads_what_ducklake_has_and_nothing_is_left(demo):
+    run = demo("--without-spark")
+    assert run.end() == 0, run.text("out") + run.text("err")
+    out = run.text("out")
+    assert "\x1b" not in out + run.text("err")
+    matches = [ROW.fullmatch(line.rstrip()) for line in out.splitlines()]
+    rows = [match.groupdict() for match in matches if match]
+    assert {(row["one"], row["two"]) for row in rows} == {("same", "same")}
+    assert all(row["ducklake"] == row["pyiceberg"] == row["duckdb"] for row in rows)
+    now = [row["table"] for row in rows if row["snapshot"] == "now"]
+    tables = {"birds.flocks", "birds.species", "birds.tags", "ice.cover", "ice.stations"}
+    assert set(now) == tables
+    assert max(int(row["ducklake"].replace(",", "")) for row in rows) > 300_000
+    inserted, deleted = rows[-2:]
+    assert inserted["event"].startswith("INSERT") and inserted["ducklake"] == "60,004"
+    assert deleted["event"].startswith("DELETE") and deleted["ducklake"] == "59,984"
+    assert f"Each of {2 * len(rows)} reads gave exactly the rows that DuckLake has." in out
+    assert "birds.species and ice.stations have no file of their own" in out
+    assert "Spark was left out: --without-spark." in out
+
+
+def test_what_keep_prints_can_be_pasted(demo):
+    run = demo("--keep", "--without-spark", "--delivery", "materialize")
+    run.wait_for("until you press Ctrl-C", "out")
+    out = run.text("out")
+    assert duckdb_answers(pasted(out, "DuckDB, as an Iceberg client"))[-1] == [(60_000,)]
+    snapshots = duckdb_answers(pasted(out, "DuckDB again"))[-1]
+    assert snapshots[-1][3] == {"inlined_insert": ["5"]}  # the INSERT that we were told to make
+    python = pasted(out, "PyIceberg, in Python")
+    done = subprocess.run([sys.executable, "-c", python], capture_output=True, text=True)
+    assert done.stdout.endswith("\n60000\n"), done.stderr
+    run.process.send_signal(signal.SIGINT)
+    assert run.end() == 0, run.text("err")
+    assert "Traceback" not in run.text("err")
+
+
+def pasted(out: str, title: str) -> str:
+    """The text below a title, up to the next empty line."""
+    return out[out.index(f"\n{title}") :].split("\n\n")[1]
+
+
+def duckdb_answers(sql: str) -> list[list[tuple]]:
+    # Extensions are installed from PyPI here, and not from a server of DuckDB's.
+    names = {"postgres": "postgres_scanner"}
+    sql = re.sub(r"INSTALL \w+;", "", sql)
+    sql = re.sub(
+        r"LOAD (\w+)",
+        lambda found: f"LOAD {literal(str(extension_path(names.get(found[1], found[1]))))}",
+        sql,
+    )
+    with duckdb.connect() as con:
+        return [con.execute(statement).fetchall() for statement in con.extract_statements(sql)]
+
+
+@pytest.mark.parametrize("stage", ["PostgreSQL ", "A lake, ", "PyIceberg: "])
+def test_ctrl_c_ends_it_cleanly(demo, stage):
+    run = demo("--without-spark")
+    run.wait_for(stage, "err")
+    run.process.send_signal(signal.SIGINT)
+    assert run.end() == 130
+    assert run.text("out") == ""
+    lines = run.text("err").splitlines()
+    assert [line for line in lines if not re.search(r" \(\d+\.\d s\)$", line)] == []
+
+
+def test_without_a_database_it_says_so_in_one_line(demo):
+    url = "postgresql://nobody@127.0.0.1:1/nothing"
+    run = demo("--without-spark", POLYNYA_TEST_POSTGRES=url)
+    assert run.end() == 1
+    (line,) = run.text("err").splitlines()
+    assert line.startswith("polynya: Starting PostgreSQL: ")
