@@ -1,6 +1,7 @@
 """The steps of `polynya demo`: a lake is written, served, read by all, and changed meanwhile."""
 
 import logging
+import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -56,7 +57,12 @@ class Reader:
     @contextmanager
     def opened(self) -> Iterator[Client]:
         with closing(self.open()) as client:
-            yield client
+            try:
+                yield client
+            except BaseException:
+                for child in multiprocessing.active_children():
+                    child.kill()  # in the midst of an answer it would complain of us
+                raise
 
 
 def demonstrate(*, delivery: str, with_spark: bool, keep: bool, interruption: Interruption) -> int:

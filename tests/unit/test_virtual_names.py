@@ -45,7 +45,7 @@ KEYS = [
     ("list", (7,), f"list-7-{FINGERPRINT}.avro"),
     ("data", (0, 999, 7), f"data-0-999-7-{FINGERPRINT}.avro"),
     ("rows-manifest", (7,), f"rows-manifest-7-{FINGERPRINT}.avro"),
-    ("rows", (7,), f"rows-7-{FINGERPRINT}.parquet"),
+    ("rows", (0, 7), f"rows-0-7-{FINGERPRINT}.parquet"),
     ("deletes-manifest", (7,), f"deletes-manifest-7-{FINGERPRINT}.avro"),
     ("deletes", (3, 7), f"deletes-3-7-{FINGERPRINT}.parquet"),
 ]

@@ -146,14 +146,17 @@ class TableFiles:
         """The inlined rows."""
         state = state_at(self._history.events, name.snapshot_id)
         manifests = self._names.manifests(name.snapshot_id, state)
-        if name not in [self._names.rows(m.name) for m in manifests if m.kind == "inlined"]:
+        part, snapshot_id = name.numbers
+        named = [self._names.rows(m.name, part) for m in manifests if m.kind == "inlined"]
+        if name not in named or part not in SINCE:
             return None
+        since, until = SINCE[part](snapshot_id)
         fields = self._schemas.at(name.snapshot_id).fields
         columns = self._history.columns
         parts = []
         for table in self._history.inlined.tables:
             names = inlined_columns(table, columns, fields)
-            rows = queries.inlined_rows_at(self._con, table, names, name.snapshot_id)
+            rows = queries.inlined_rows_at(self._con, table, names, snapshot_id, since, until)
             if rows:
                 parts.append(inlined_rows(table, columns, fields, rows))
         return rows_bytes(parts, fields)
@@ -188,10 +191,19 @@ class TableFiles:
         )
 
     def _rows_entries(self, manifest: Manifest, totals: Totals) -> list[ManifestEntry]:
-        rows = self._names.rows(manifest.name)
-        size = len(self._make(rows))
-        location, snapshot_id = self._location_of(rows), manifest.name.snapshot_id
-        return [rows_entry(location, totals.rows, size, totals.changed_at, snapshot_id)]
+        snapshot_id = manifest.name.snapshot_id
+        is_change = totals.changed_at == snapshot_id and totals.added is not None
+        added = totals.added.rows if is_change and totals.added else 0
+        counts = {OLDER: totals.rows - added, NEW: added}
+        # When the older ones came is not one snapshot; the table's own is before them all.
+        begins = {OLDER: self._history.table.begin_snapshot, NEW: snapshot_id}
+        entries = []
+        for part, count in counts.items():
+            if count:
+                rows = self._names.rows(manifest.name, part)
+                size, at = len(self._make(rows)), self._location_of(rows)
+                entries.append(rows_entry(at, count, size, begins[part], snapshot_id))
+        return entries
 
     def _delete_entries(self, manifest: Manifest, totals: Totals) -> list[ManifestEntry]:
         snapshot_id = manifest.name.snapshot_id
@@ -279,6 +291,16 @@ class TableFiles:
     def _location_of(self, name: Name) -> str:
         return self._around.location(self._key(name))
 
+
+OLDER, NEW = 0, 1
+"""The two files of inlined rows that a manifest can lead to: what its snapshot added, and the rest.
+They are apart so that whoever reads only what a snapshot added gets just that."""
+
+SINCE: dict[int, Callable[[int], tuple[int, int]]] = {
+    OLDER: lambda snapshot_id: (0, snapshot_id),
+    NEW: lambda snapshot_id: (snapshot_id, MAX_ID),
+}
+"""By part: the snapshots, from and up to but not including, at which its rows began."""
 
 BUILDERS: dict[str, Callable[[TableFiles, Name], bytes | None]] = {
     "table": TableFiles._document,

@@ -84,10 +84,10 @@ class TableNames:
         manifests = self.manifests(name.snapshot_id, state)
         return next((manifest for manifest in manifests if manifest.name == name), None)
 
-    def rows(self, manifest: Name) -> Name:
-        """The file of inlined rows to which a manifest leads: of the same rows, so it shares the
+    def rows(self, manifest: Name, part: int) -> Name:
+        """A file of inlined rows to which a manifest leads: of the same rows, so it shares the
         fingerprint."""
-        return self._name("rows", manifest.numbers, manifest.fingerprint)
+        return self._name("rows", (part, *manifest.numbers), manifest.fingerprint)
 
     def deletes(
         self,

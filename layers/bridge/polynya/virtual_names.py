@@ -28,7 +28,7 @@ KINDS = {
     "list": Kind(("snapshot_id",), ".avro"),
     "data": Kind(("spec_id", "first_data_file_id", "last_data_file_id", "snapshot_id"), ".avro"),
     "rows-manifest": Kind(("snapshot_id",), ".avro"),
-    "rows": Kind(("snapshot_id",), ".parquet"),
+    "rows": Kind(("part", "snapshot_id"), ".parquet"),
     "deletes-manifest": Kind(("spec_id", "snapshot_id"), ".avro"),
     "deletes": Kind(("data_file_id", "snapshot_id"), ".parquet"),
 }

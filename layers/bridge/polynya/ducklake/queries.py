@@ -575,14 +575,22 @@ INLINED_BYTES = "r.{0}"
 
 INLINED_ROWS_AT = """
 SELECT {values} FROM {table} AS r
-WHERE r.{begin} <= :snapshot_id AND (r.{end} > :snapshot_id OR r.{end} IS NULL)
+WHERE r.{begin} >= :since AND r.{begin} < :until
+  AND r.{begin} <= :snapshot_id AND (r.{end} > :snapshot_id OR r.{end} IS NULL)
 ORDER BY r.{row_id}, r.{begin}"""
 
 
 def inlined_rows_at(
-    con: Connection, rows: InlinedTable, names: Iterable[str], snapshot_id: int
+    con: Connection,
+    rows: InlinedTable,
+    names: Iterable[str],
+    snapshot_id: int,
+    since: int,
+    until: int,
 ) -> list[list[Any]]:
-    """The rows that are visible, each column as text (str), or bytes where PostgreSQL has bytea.
+    """The rows that are visible and began from `since` on, before `until`.
+
+    Each column is text (str), or bytes where PostgreSQL has bytea.
 
     As text because pg8000 cannot read PostgreSQL's time '24:00:00', and because DuckDB reads its
     own literals better than anybody else.
@@ -595,4 +603,4 @@ def inlined_rows_at(
     sql = INLINED_ROWS_AT.format(
         values=values, table=identifier(rows.table_name), row_id=row_id, begin=begin, end=end
     )
-    return list(con.run(sql, snapshot_id=snapshot_id))
+    return list(con.run(sql, snapshot_id=snapshot_id, since=since, until=until))

@@ -152,20 +152,26 @@ def _summary(snapshot: Snapshot, table_id: int, state: State, *, is_first: bool)
     """
     changes = changes_of(snapshot.changes_made, table_id)
     data, inlined = state["data"], state["inlined"]
+    # What inlined rows are in: a file of those that the snapshot added, and one of the others.
+    new_rows = _change(inlined, snapshot.snapshot_id, "added", "rows")
     numbers = {
-        "total-data-files": data.files + (inlined.rows > 0),
+        "total-data-files": data.files + (new_rows > 0) + (inlined.rows > new_rows),
         "total-records": data.rows + inlined.rows,
         "total-files-size": data.bytes,
-        "added-data-files": _files(data, snapshot.snapshot_id, added=True),
-        "deleted-data-files": _files(data, snapshot.snapshot_id, added=False),
+        "added-data-files": _change(data, snapshot.snapshot_id, "added", "files") + (new_rows > 0),
+        "added-records": _change(data, snapshot.snapshot_id, "added", "rows") + new_rows,
+        "deleted-data-files": _change(data, snapshot.snapshot_id, "removed", "files"),
+        "deleted-records": _change(data, snapshot.snapshot_id, "removed", "rows")
+        + _change(inlined, snapshot.snapshot_id, "removed", "rows"),
     }
     operation = OPERATIONS[bool(changes & ADDING) or is_first, bool(changes & DELETING)]
     return {"operation": operation, **{key: str(number) for key, number in numbers.items()}}
 
 
-def _files(totals: Totals, snapshot_id: int, *, added: bool) -> int:
-    event = totals.added if added else totals.removed
-    return event.files if event and totals.changed_at == snapshot_id else 0
+def _change(totals: Totals, snapshot_id: int, change: str, number: str) -> int:
+    """A number of what began (`added`) or ended (`removed`) at the snapshot itself."""
+    event = getattr(totals, change)
+    return getattr(event, number) if event and totals.changed_at == snapshot_id else 0
 
 
 def properties(tags: list[Tag]) -> dict[str, str]:
