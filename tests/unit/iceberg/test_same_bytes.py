@@ -26,6 +26,7 @@ FIELDS = (
     Field(1, "i", Primitive("int"), 7),
     Field(2, "s", Struct((Field(3, "l", List(4, Primitive("string"))),))),
     Field(5, "m", Map(6, Primitive("string"), 7, Primitive("double"))),
+    Field(8, "t", Primitive("timestamptz")),
 )
 
 
@@ -56,7 +57,12 @@ def manifest_list() -> bytes:
 
 
 def rows() -> bytes:
-    select = ["c0::INTEGER", "{'l': [c1]}", "MAP {c1: 1.5::DOUBLE}"]
+    select = [
+        "c0::INTEGER",
+        "{'l': [c1]}",
+        "MAP {c1: 1.5::DOUBLE}",
+        "'2024-01-01 00:00'::TIMESTAMPTZ",
+    ]
     columns = [("VARCHAR", ["1", None] * 300), ("VARCHAR", ["a", "b", "c"] * 200)]
     return rows_bytes([Rows(columns, select), Rows(columns, select)], FIELDS)
 
@@ -94,15 +100,15 @@ def digests() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def elsewhere():
-    """The digests of two more processes, in which sets and hashes are ordered otherwise."""
+    """The digests of two more processes: sets are ordered otherwise there, and it is later."""
     processes = [
         subprocess.Popen(
             [sys.executable, __file__],
             cwd=ROOT,
-            env=os.environ | {"PYTHONHASHSEED": seed},
+            env=os.environ | {"PYTHONHASHSEED": seed, "TZ": zone},
             stdout=subprocess.PIPE,
         )
-        for seed in ("1", "4242")
+        for seed, zone in (("1", "UTC"), ("4242", "Asia/Tokyo"))
     ]
     return [json.loads(process.communicate()[0]) for process in processes]
 

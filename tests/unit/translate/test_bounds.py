@@ -94,7 +94,7 @@ RULES = [
     # e: text in the type that was written, bytes in the one that is shown
     ("e", "long", "int", {"min_value": "-7", "max_value": "7"}, {"lower": -7, "upper": 7}),
     ("e", "long", "int", {"min_value": "1.5"}, {}),
-    ("e", "int", "boolean", {"min_value": "0", "max_value": "1"}, {"lower": 0, "upper": 1}),
+    ("e", "int", "boolean", {"min_value": "false"}, {"lower": 0}),
     (
         "e",
         "double",

@@ -72,6 +72,7 @@ def test_default_is_spelt_as_in_the_specification(name, text, expected):
 
 NOT_SERVED = [
     ("binary", "\\x00"),
+    ("binary", "ab"),  # two letters, not one byte in hexadecimal
     ("float", "nan"),
     ("double", "inf"),
     ("double", "-inf"),

@@ -14,6 +14,7 @@ COLUMNS = [
     Column(2, 5, None, "b", "varchar", None, None),
     Column(3, 1, None, "l", "list", None, None),
     Column(4, 1, None, "element", "int32", None, 3),
+    Column(5, 1, 5, "gone", "int32", None, None),
 ]
 SCHEMAS = schemas(COLUMNS, 1, 100)
 
@@ -81,8 +82,8 @@ def test_bounds_are_in_the_type_that_the_snapshot_shows():
 
 def test_column_that_the_file_or_the_schema_lacks_has_no_metrics():
     later = known(column_id=2, minimum="x", maximum="y")  # hive files have such statistics
-    dropped = known(column_id=99)
-    [entry] = entries([data_file(begin=3)], 6, [known(), later, dropped])
+    dropped = known(column_id=5)
+    [entry] = entries([data_file(begin=3)], 6, [known(), later, dropped, known(column_id=99)])
     assert entry.data_file.lower_bounds.keys() == {1}
     assert entry.data_file.column_sizes.keys() == {1}
 

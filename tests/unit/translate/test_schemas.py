@@ -133,7 +133,9 @@ def test_what_comes_later_does_not_change_the_schema_of_a_snapshot(evolution):
     now = schemas(columns, 1, NOW)
     for snapshot_id in (1, 4, 5, 8, 9):
         then = [one for one in columns if one.begin_snapshot <= snapshot_id]
-        assert schemas(then, 1, snapshot_id).at(snapshot_id) == now.at(snapshot_id)
+        found = schemas(then, 1, snapshot_id)
+        assert found.at(snapshot_id) == now.at(snapshot_id)
+        assert all(begin <= snapshot_id for begin, _ in found.by_snapshot)
 
 
 def test_begin_is_the_snapshot_at_which_the_schema_began():

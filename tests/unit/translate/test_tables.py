@@ -217,6 +217,32 @@ def test_hidden_columns_are_named_with_their_reasons():
     assert document().properties == {}
 
 
+INT, LONG = "int32", "int64"
+# (versions of a column besides `a`, whether Java's vectorized reader fails on the files)
+ROW_READER = [
+    ([Column(2, 1, None, "b", LONG, None, None)], False),
+    ([Column(2, 1, 3, "b", INT, None, None), Column(2, 3, None, "b", LONG, None, None)], True),
+    ([Column(2, 1, 3, "b", "int8", None, None), Column(2, 3, None, "b", INT, None, None)], False),
+    ([Column(2, 1, None, "b", "timestamp_ms", None, None)], True),
+    ([Column(2, 3, None, "b", "decimal(9,2)", "1.00", None)], True),
+    ([Column(2, 1, None, "b", "decimal(9,2)", "1.00", None)], False),
+    ([Column(2, 3, None, "b", INT, "1", None)], False),
+    (
+        [
+            Column(2, 1, None, "s", "struct", None, None),
+            Column(3, 3, None, "b", "decimal(9,2)", "1.00", 2),
+        ],
+        True,
+    ),
+]
+
+
+@pytest.mark.parametrize(("columns", "by_rows"), ROW_READER)
+def test_java_is_told_to_read_by_rows_what_its_vectorized_reader_cannot(columns, by_rows):
+    properties = document(replace(HISTORY, columns=[*HISTORY.columns, *columns])).properties
+    assert properties.get("read.parquet.vectorization.enabled") == ("false" if by_rows else None)
+
+
 def test_default_makes_format_version_3():
     added = Column(2, 3, None, "b", "int32", "42", None)
     found = document(replace(HISTORY, columns=[*HISTORY.columns, added]))

@@ -19,8 +19,11 @@ is none)."""
 GONE_TABLE = "42P01"
 """undefined_table. DuckLake drops an empty inlined table at a flush, between two of our queries."""
 
-AWAY = {"57P01", "57P02", "57P03", "53300", "40001", "57014"}
-"""Shutdown, crash, starting up, too many connections, a standby's conflict, statement timeout."""
+PASSING = {"57P01", "57P02", "57P03", "53300", "40001", GONE_TABLE}
+"""Worth a second try: shutdown, crash, starting up, too many connections, a standby's conflict."""
+
+AWAY = (PASSING - {GONE_TABLE}) | {"57014"}
+"""The database cannot answer now; the last one is a statement that took too long."""
 
 NO_GRANT = "42501"
 
@@ -49,13 +52,15 @@ class Database:
             "timeout": timeout_seconds,
             "application_name": "polynya",
             # Startup parameters instead of SET: SET pins the connection behind RDS Proxy.
-            # The last three make PostgreSQL's text forms the ones DuckLake writes.
+            # The last five make PostgreSQL's text forms the ones DuckLake writes and pg8000 reads.
             "startup_params": {
                 "search_path": identifier(metadata_schema),
                 "default_transaction_read_only": "on",
                 "statement_timeout": str(timeout_seconds * 1000),
                 "TimeZone": "UTC",
+                "DateStyle": "ISO",
                 "IntervalStyle": "postgres",
+                "bytea_output": "hex",
                 "extra_float_digits": "1",
             },
         }
@@ -75,16 +80,27 @@ class Database:
         for _ in ("first try", "second try"):
             try:
                 return self._ask(question)
-            except LOST:
+            except ssl.SSLError as error:
                 self.close()
+                raise Misconfigured(_tls_failure(error)) from None
+            except LOST as error:
+                self.close()
+                if error.args == ("Server refuses SSL",):
+                    raise Misconfigured(
+                        "the catalog database offers no TLS; DATABASE_URL may say sslmode=disable"
+                    ) from None
                 failure = ServiceUnavailable("the catalog database does not answer; try again")
             except DatabaseError as error:
                 self._rollback()
                 failure = self._said(error)
-                if _sqlstate(error) not in AWAY | {GONE_TABLE}:
+                if _sqlstate(error) not in PASSING:
                     break
-            except BaseException:
+            except PolynyaError:
                 self._rollback()
+                raise
+            except BaseException:
+                # Perhaps amid an answer, which the next question would take for its own.
+                self.close()
                 raise
         raise failure
 
@@ -122,7 +138,8 @@ class Database:
         if state == GONE_TABLE:
             return Misconfigured(
                 f"no DuckLake catalog in the PostgreSQL schema {self._metadata_schema!r}: set "
-                "METADATA_SCHEMA to the schema that holds ducklake_metadata"
+                "METADATA_SCHEMA to the schema that holds ducklake_metadata, and grant the role "
+                "USAGE on it"
             )
         if state == NO_GRANT:
             return Misconfigured(
@@ -133,6 +150,16 @@ class Database:
         if state.startswith("28") or state == "3D000":
             return Misconfigured("the catalog database refuses this role, password or database")
         return Misconfigured(f"the catalog database answered with SQLSTATE {state}")
+
+
+def _tls_failure(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return (
+            "the certificate of the catalog database is not accepted: "
+            f"{error.verify_message.rstrip('.')}; sslrootcert in DATABASE_URL names the file with "
+            "the certificates to trust"
+        )
+    return f"no TLS connection to the catalog database: {error.reason}"
 
 
 def _sqlstate(error: DatabaseError) -> str:
@@ -161,11 +188,16 @@ def connection_arguments(url: str) -> dict[str, object]:
     return arguments | {"host": host or "localhost", "port": port, "ssl_context": _tls(host, query)}
 
 
-def _tls(host: str, query: dict[str, str]) -> ssl.SSLContext | None:
+def _tls(host: str, query: dict[str, str]) -> ssl.SSLContext | bool:
     mode = query.get("sslmode") or ("disable" if host in LOCAL else "verify-full")
     if mode == "disable":
-        return None
-    context = ssl.create_default_context(cafile=query.get("sslrootcert"))
+        return False  # None would be: if the server has it, with whatever certificate
+    try:
+        context = ssl.create_default_context(cafile=query.get("sslrootcert"))
+    except OSError:
+        raise Misconfigured(
+            "sslrootcert in DATABASE_URL does not name a file with certificates"
+        ) from None
     if mode == "require":
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
