@@ -22,6 +22,7 @@ from .rows import (
     Partitioning,
     Schema,
     Snapshot,
+    SortKey,
     Table,
     Tag,
 )
@@ -45,6 +46,7 @@ class TableHistory:
     inlined: Inlined
     partitioning: Partitioning
     mapped_names: list[MappedName]
+    sort_keys: list[SortKey]
     tags: list[Tag]
     column_tags: list[Tag]
 
@@ -96,6 +98,7 @@ def read(
         inlined=inlined,
         partitioning=_partitioning(con, lake, table.table_id, snapshot_id, columns, names),
         mapped_names=names,
+        sort_keys=queries.sort_keys_at(con, lake, snapshot_id, table.table_id),
         tags=queries.tags_at(con, snapshot_id, table.table_id),
         column_tags=queries.column_tags_at(con, snapshot_id, table.table_id),
     )

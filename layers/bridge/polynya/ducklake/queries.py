@@ -30,6 +30,7 @@ from .rows import (
     PartitionColumn,
     Schema,
     Snapshot,
+    SortKey,
     Table,
     Tag,
     View,
@@ -93,7 +94,8 @@ SELECT 'column', c.relname || '.' || a.attname, NULL
 FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
 WHERE c.relnamespace = {CATALOG_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped
   AND c.relname IN ('ducklake_data_file', 'ducklake_delete_file', 'ducklake_name_mapping',
-    'ducklake_schema_versions', 'ducklake_file_column_stats', 'ducklake_file_column_statistics')"""
+    'ducklake_schema_versions', 'ducklake_sort_info', 'ducklake_file_column_stats',
+    'ducklake_file_column_statistics')"""
 
 
 def lake(con: Connection) -> Lake:
@@ -156,6 +158,20 @@ WHERE t.table_id = :table_id AND {VISIBLE.format("t")} ORDER BY t.column_id, t.k
 def column_tags_at(con: Connection, snapshot_id: int, table_id: int) -> list[Tag]:
     rows = con.run(COLUMN_TAGS_AT, snapshot_id=snapshot_id, table_id=table_id)
     return [Tag(*row) for row in rows]
+
+
+SORT_KEYS_AT = f"""
+SELECT e.expression, e.sort_direction, e.null_order
+FROM ducklake_sort_info AS i JOIN ducklake_sort_expression AS e USING (sort_id)
+WHERE i.table_id = :table_id AND {VISIBLE.format("i")} ORDER BY e.sort_key_index"""
+
+
+def sort_keys_at(con: Connection, lake: Lake, snapshot_id: int, table_id: int) -> list[SortKey]:
+    """What a table is SORTED BY; nothing in catalogs before 0.4."""
+    if "ducklake_sort_info.sort_id" not in lake.layout:
+        return []
+    rows = con.run(SORT_KEYS_AT, snapshot_id=snapshot_id, table_id=table_id)
+    return [SortKey(*row) for row in rows]
 
 
 TABLE_COLUMNS = """t.table_id, t.table_uuid::text,

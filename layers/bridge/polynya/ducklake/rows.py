@@ -56,6 +56,13 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class SortKey:
+    expression: str
+    sort_direction: str
+    null_order: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tag:
     object_id: int
     """A table, a view, or with a column tag the column."""

@@ -21,12 +21,31 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class SortField:
+    """By a column itself. https://iceberg.apache.org/spec/#sorting"""
+
+    source_id: int
+    direction: str
+    null_order: str
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "source-id": self.source_id,
+            "transform": "identity",
+            "direction": self.direction,
+            "null-order": self.null_order,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class TableMetadata:
     format_version: int
     table_uuid: str
     location: str
     last_updated_ms: int
     last_column_id: int
+    sort_fields: Sequence[SortField]
+    """What files to come are sorted by."""
     specs: Sequence[PartitionSpec]
     default_spec_id: int
     schemas: list[TableSchema]
@@ -41,6 +60,9 @@ class TableMetadata:
     def json(self, refs_only: bool = False) -> dict[str, Any]:
         """The document; with `refs_only` it names the current snapshot alone."""
         newest = self.snapshots[-1:]
+        sort_orders = [{"order-id": 0, "fields": list[Any]()}]
+        if self.sort_fields:
+            sort_orders.append({"order-id": 1, "fields": [f.json() for f in self.sort_fields]})
         partition_ids = [field.field_id for spec in self.specs for field in spec.fields]
         document = {
             "format-version": self.format_version,
@@ -54,8 +76,8 @@ class TableMetadata:
             "default-spec-id": self.default_spec_id,
             "partition-specs": [spec.json() for spec in self.specs],
             "last-partition-id": max(partition_ids, default=999),
-            "default-sort-order-id": 0,
-            "sort-orders": [{"order-id": 0, "fields": []}],
+            "default-sort-order-id": len(sort_orders) - 1,
+            "sort-orders": sort_orders,
             "properties": dict(self.properties),
             "snapshots": [_snapshot(s) for s in (newest if refs_only else self.snapshots)],
             "snapshot-log": [

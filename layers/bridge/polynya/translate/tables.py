@@ -13,6 +13,7 @@ from ..iceberg.table_metadata import TableMetadata
 from .mappings import Mappings
 from .partitions import Partitions
 from .schemas import Schemas
+from .sort_orders import sort_fields
 from .values import EPOCH
 
 VERSIONS = {"0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4", "1.0", "1.1-dev1"}
@@ -121,6 +122,7 @@ def metadata(
         location=location,
         last_updated_ms=times[-1] if times else 0,
         last_column_id=schemas.last_column_id,
+        sort_fields=sort_fields(history.sort_keys, schemas.at(history.snapshot_id).fields),
         specs=partitions.specs,
         default_spec_id=partitions.default_spec_id,
         schemas=schemas.distinct(),

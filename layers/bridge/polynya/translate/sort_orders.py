@@ -1,0 +1,21 @@
+"""DuckLake's SORTED BY as an Iceberg sort order, where it names columns and nothing else."""
+
+from collections.abc import Sequence
+
+from ..ducklake.rows import SortKey
+from ..iceberg.table_metadata import SortField
+from ..iceberg.types import Field, Primitive
+
+NULL_ORDERS = {"NULLS_FIRST": "nulls-first", "NULLS_LAST": "nulls-last"}
+
+
+def sort_fields(keys: Sequence[SortKey], fields: Sequence[Field]) -> list[SortField]:
+    """The sort fields; none where a key is an expression: half an order would be another one."""
+    ids = {f.name: f.field_id for f in fields if isinstance(f.type, Primitive)}
+    quoted = {'"' + name.replace('"', '""') + '"': field_id for name, field_id in ids.items()}
+    found = [
+        SortField(source_id, key.sort_direction.lower(), NULL_ORDERS[key.null_order])
+        for key in keys
+        if (source_id := (ids | quoted).get(key.expression)) is not None
+    ]
+    return found if len(found) == len(keys) else []
