@@ -6,6 +6,7 @@ https://iceberg.apache.org/spec/#manifests, https://iceberg.apache.org/spec/#man
 import io
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -22,10 +23,13 @@ from polynya.iceberg.manifest import (
     ManifestFile,
     Status,
 )
+from polynya.iceberg.partition import PartitionField, PartitionSpec
 from polynya.iceberg.types import Field, Primitive, TableSchema
 from pyiceberg.io.pyarrow import PyArrowFileIO
-from pyiceberg.manifest import read_manifest_list
+from pyiceberg.manifest import construct_partition_summaries, read_manifest_list
+from pyiceberg.partitioning import PartitionSpec as IcebergSpec
 from pyiceberg.schema import Schema
+from pyiceberg.typedef import Record
 
 SCHEMA = TableSchema(4, (Field(1, "ünï", Primitive("int")), Field(2, "s", Primitive("string"))))
 
@@ -76,6 +80,11 @@ LIST_FIELDS = {
     512: ("added_rows_count", "long", True),
     513: ("existing_rows_count", "long", True),
     514: ("deleted_rows_count", "long", True),
+    507: ("partitions", "list 508", False),
+    509: ("contains_null", "boolean", True),
+    518: ("contains_nan", "boolean", False),
+    510: ("lower_bound", "bytes", False),
+    511: ("upper_bound", "bytes", False),
 }
 METRICS = (
     "column_sizes",
@@ -94,8 +103,13 @@ def entry(status=Status.ADDED, snapshot_id=5, sequence_number=5, **of_file) -> M
     return ManifestEntry(status, snapshot_id, sequence_number, sequence_number, data_file)
 
 
-def manifest(*entries: ManifestEntry, content=ManifestContent.DATA, snapshot_id=5) -> bytes:
-    return manifest_bytes(list(entries), content, SCHEMA, snapshot_id)
+def manifest(
+    *entries: ManifestEntry,
+    content=ManifestContent.DATA,
+    spec=PartitionSpec(0, ()),  # noqa: B008
+    snapshot_id=5,
+) -> bytes:
+    return manifest_bytes(list(entries), content, SCHEMA, spec, snapshot_id)
 
 
 def with_fastavro(body: bytes) -> fastavro.reader:
@@ -114,8 +128,10 @@ def fields(schema: Any) -> Iterator[tuple[int, tuple[str, str, bool]]]:
         name = type_ if isinstance(type_, str) else type_["type"]
         inner = type_
         if name == "array":
-            assert type_["logicalType"] == "map" and "element-id" not in field
-            name, inner = f"map {type_['items']['name']}", type_["items"]
+            assert "element-id" not in field
+            is_map = type_.get("logicalType") == "map"
+            name = f"map {type_['items']['name']}" if is_map else f"list {type_['element-id']}"
+            inner = type_["items"]
         elif name == "record":
             name = f"record {type_['name']}"
         yield field["field-id"], (field["name"], name, required)
@@ -288,6 +304,67 @@ def test_manifest_list_counts_what_pyiceberg_finds_in_the_manifest(entries, cont
         assert getattr(listed, f"{name}_rows_count") == sum(rows)
 
 
+# Result type, and the values of some files: what PyIceberg makes of them is the summary.
+PARTITIONED = [
+    ("identity", "int", [3, -1, None]),
+    ("identity", "long", [2**40, 2]),
+    ("identity", "boolean", [True, None, False]),
+    ("identity", "string", ["b", "a", "ü", ""]),
+    ("identity", "date", [19723, -1, None]),
+    ("identity", "timestamp", [1, -(2**40)]),
+    ("identity", "decimal(9, 2)", [Decimal("1.50"), Decimal("-0.01")]),
+    ("identity", "decimal(38, 10)", [Decimal("-" + "9" * 28 + "." + "9" * 10), Decimal("0E-10")]),
+    ("bucket[16]", "int", [15, 0]),
+    ("month", "int", [-1, 640]),
+    ("identity", "int", [None, None]),
+    ("identity", "int", []),
+]
+
+
+@pytest.mark.parametrize(("transform", "type_", "values"), PARTITIONED)
+def test_partition_values_and_their_summary_are_what_pyiceberg_makes_of_them(
+    transform, type_, values, folder
+):
+    source = "int" if transform == "bucket[16]" else "date" if transform == "month" else type_
+    schema = TableSchema(0, (Field(1, "c", Primitive(source)),))
+    spec = PartitionSpec(3, (PartitionField(1, 1005, "c_p", transform, type_),))
+    entries = [entry(partition=(value,)) for value in values]
+    body = manifest_bytes(entries, ManifestContent.DATA, schema, spec, 5)
+    assert [
+        list(record["data_file"]["partition"].values())
+        for record in with_fastavro(body)
+        if source not in {"date", "timestamp"}
+    ] == [[value] for value in values if source not in {"date", "timestamp"}]
+    theirs = IcebergSpec(**spec.json())
+    [(listed, read)] = with_pyiceberg(folder, body)
+    assert listed.partition_spec_id == 3
+    assert [list(one.data_file.partition) for one in read] == [[value] for value in values]
+    [summary] = listed.partitions
+    [expected] = construct_partition_summaries(
+        theirs, Schema.model_validate(schema.json()), [Record(value) for value in values]
+    )
+    assert summary.contains_null == expected.contains_null
+    assert summary.lower_bound == expected.lower_bound
+    assert summary.upper_bound == expected.upper_bound
+    assert summary.contains_nan is False
+
+
+def test_header_names_the_partition_spec():
+    spec = PartitionSpec(3, (PartitionField(1, 1005, "c_p", "bucket[16]", "int"),))
+    header = with_fastavro(manifest(entry(partition=(7,)), spec=spec)).metadata
+    assert header["partition-spec-id"] == "3"
+    [field] = json.loads(header["partition-spec"])
+    assert field == {"source-id": 1, "field-id": 1005, "name": "c_p", "transform": "bucket[16]"}
+
+
+def test_partition_field_has_its_id_in_the_manifest():
+    spec = PartitionSpec(3, (PartitionField(1, 1005, "a name / not for Avro", "day", "int"),))
+    schema = with_fastavro(manifest(entry(partition=(7,)), spec=spec)).writer_schema
+    found = dict(fields(schema))
+    assert found.keys() - ENTRY_FIELDS.keys() == {1005}
+    assert found[1005][1:] == ("int", False)
+
+
 def test_manifest_list_keeps_the_order_of_its_manifests(folder):
     bodies = [manifest(entry(), snapshot_id=n) for n in (5, 3, 4)]
     read = with_pyiceberg(folder, *bodies, snapshot_id=9)
@@ -311,6 +388,7 @@ def test_manifest_file_is_the_whole_record_of_the_list():
         "added_rows_count": 0,
         "existing_rows_count": 3,
         "deleted_rows_count": 0,
+        "partitions": None,
     }
     assert ManifestFile(**record) == manifest_file("s3://b/m.avro", body)
 

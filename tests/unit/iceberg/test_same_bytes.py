@@ -17,7 +17,8 @@ from polynya.iceberg.manifest import (
     Status,
 )
 from polynya.iceberg.parquet import Rows, position_deletes_bytes, rows_bytes
-from polynya.iceberg.table_metadata import Snapshot, TableMetadata
+from polynya.iceberg.partition import PartitionField, PartitionSpec
+from polynya.iceberg.table_metadata import Snapshot, SortField, TableMetadata
 from polynya.iceberg.types import Field, List, Map, Primitive, Struct, TableSchema
 from polynya.translate.fingerprints import fingerprint
 
@@ -30,6 +31,15 @@ FIELDS = (
 )
 
 
+SPEC = PartitionSpec(
+    1,
+    (
+        PartitionField(1, 1000, "i", "identity", "int"),
+        PartitionField(8, 1001, "t_day", "day", "int"),
+    ),
+)
+
+
 def manifest() -> bytes:
     def entry(number: int) -> ManifestEntry:
         counts = {3: number, 1: 2, 2: 3}
@@ -39,6 +49,7 @@ def manifest() -> bytes:
             number,
             700,
             column_sizes=counts,
+            partition=(number % 7, None),
             value_counts=counts,
             null_value_counts=counts,
             nan_value_counts=counts,
@@ -49,7 +60,7 @@ def manifest() -> bytes:
         return ManifestEntry(Status.ADDED, number, number, number, file)
 
     entries = [entry(number) for number in range(100)]
-    return manifest_bytes(entries, ManifestContent.DATA, TableSchema(2, FIELDS), 99)
+    return manifest_bytes(entries, ManifestContent.DATA, TableSchema(2, FIELDS), SPEC, 99)
 
 
 def manifest_list() -> bytes:
@@ -77,7 +88,11 @@ def table_metadata() -> bytes:
         table_uuid="0198c3f4-0000-7000-8000-000000000000",
         location="s3://b/polynya/t",
         last_updated_ms=1,
-        last_column_id=7,
+        last_column_id=8,
+        specs=(PartitionSpec(0, ()), SPEC),
+        default_spec_id=1,
+        sort_fields=(SortField(1, "asc", "nulls-last"),),
+        docs={1: "a number", 2: "ü"},
         schemas=[TableSchema(0, FIELDS)],
         current_schema_id=0,
         properties={"b": "1", "a": "2"},
@@ -110,7 +125,8 @@ def elsewhere():
         )
         for seed, zone in (("1", "UTC"), ("4242", "Asia/Tokyo"))
     ]
-    return [json.loads(process.communicate()[0]) for process in processes]
+    printed = [process.communicate()[0] for process in processes]
+    return list(map(json.loads, printed))
 
 
 @pytest.mark.parametrize("make", FILES, ids=lambda make: make.__name__)

@@ -4,12 +4,18 @@ import json
 from dataclasses import replace
 
 import pytest
-from polynya.iceberg.table_metadata import Snapshot, TableMetadata
+from polynya.iceberg.partition import PartitionField, PartitionSpec
+from polynya.iceberg.table_metadata import Snapshot, SortField, TableMetadata
 from polynya.iceberg.types import Field, Primitive, TableSchema
 from pyiceberg.table.metadata import TableMetadataUtil, TableMetadataV2, TableMetadataV3
 
 ID = Field(1, "id", Primitive("long"))
 LATER = Field(2, "later", Primitive("int"), 42)
+
+
+UNPARTITIONED = PartitionSpec(0, ())
+BY_BUCKET = PartitionSpec(2, (PartitionField(1, 1001, "id_16", "bucket[16]", "int"),))
+BY_ID = PartitionSpec(1, (PartitionField(1, 1000, "id", "identity", "long"),))
 
 
 def snapshot(snapshot_id: int, parent: int | None, schema_id: int = 0) -> Snapshot:
@@ -29,6 +35,10 @@ TWO = TableMetadata(
     location="s3://b/polynya/t",
     last_updated_ms=1_700_000_000_009,
     last_column_id=2,
+    specs=(UNPARTITIONED,),
+    default_spec_id=0,
+    sort_fields=(),
+    docs={},
     schemas=[TableSchema(0, (ID,))],
     current_schema_id=0,
     properties={"polynya.hidden-columns": '["x"]'},
@@ -104,6 +114,41 @@ def test_table_without_snapshots_has_no_current_one(refs_only):
     assert theirs.current_snapshot() is None and theirs.snapshots == []
     assert theirs.refs == {} and theirs.last_sequence_number == 0
     assert "current-snapshot-id" not in document
+
+
+def test_partition_specs_are_pyicebergs():
+    ours = replace(TWO, specs=(UNPARTITIONED, BY_ID, BY_BUCKET), default_spec_id=2)
+    theirs = parsed(ours.json())
+    assert theirs.default_spec_id == 2 and theirs.last_partition_id == 1001
+    printed = {
+        spec.spec_id: [
+            (field.source_id, field.field_id, str(field.transform), field.name)
+            for field in spec.fields
+        ]
+        for spec in theirs.partition_specs
+    }
+    assert printed == {
+        0: [],
+        1: [(1, 1000, "identity", "id")],
+        2: [(1, 1001, "bucket[16]", "id_16")],
+    }
+
+
+def test_sort_order_is_pyicebergs():
+    fields = (SortField(1, "asc", "nulls-first"), SortField(2, "desc", "nulls-last"))
+    theirs = parsed(replace(THREE, sort_fields=fields).json())
+    assert theirs.sort_order().order_id == 1
+    printed = [
+        (field.source_id, str(field.transform), field.direction.value, field.null_order.value)
+        for field in theirs.sort_order().fields
+    ]
+    assert printed == [(1, "identity", "asc", "nulls-first"), (2, "identity", "desc", "nulls-last")]
+
+
+def test_comments_are_docs_of_the_fields():
+    ours = replace(THREE, docs={2: "it's ü", 99: "of no field"})
+    fields = parsed(ours.json()).schema().fields
+    assert [field.doc for field in fields] == [None, "it's ü"]
 
 
 def test_absent_parent_is_absent_not_null():

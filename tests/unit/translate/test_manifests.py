@@ -30,6 +30,8 @@ def data_file(data_file_id=7, begin=3, end=None) -> DataFile:
         file_size_bytes=700,
         partial_max=None,
         partial_file_info=None,
+        partition_id=None,
+        mapping_id=None,
     )
 
 
@@ -37,8 +39,19 @@ def known(data_file_id=7, column_id=1, minimum="1", maximum="9") -> ColumnStats:
     return ColumnStats(data_file_id, column_id, 40, 10, 0, minimum, maximum, None)
 
 
+PLAIN = manifest.DataFile(FileContent.DATA, "s3://b/7.parquet", 10, 700, partition=(7, None))
+"""The data file 7 without statistics."""
+
+
 def entries(files, snapshot_id, stats=()) -> list[ManifestEntry]:
-    return data_entries(files, stats, SCHEMAS, lambda file: f"s3://b/{file.path}", snapshot_id)
+    return data_entries(
+        files,
+        stats,
+        SCHEMAS,
+        location=lambda file: f"s3://b/{file.path}",
+        partition=lambda file: (file.data_file_id, None),
+        snapshot_id=snapshot_id,
+    )
 
 
 # Specification, "Manifest Entry Fields": the snapshot that added the file, or that deleted it.
@@ -62,7 +75,7 @@ def test_data_file_is_added_existing_or_deleted(begin, end, at, status, snapshot
 
 def test_data_file_is_under_its_location_with_its_own_numbers():
     [entry] = entries([data_file()], 3)
-    assert entry.data_file == manifest.DataFile(FileContent.DATA, "s3://b/7.parquet", 10, 700)
+    assert entry.data_file == PLAIN
 
 
 def test_each_file_has_its_own_statistics_in_the_order_of_the_files():
@@ -90,7 +103,7 @@ def test_column_that_the_file_or_the_schema_lacks_has_no_metrics():
 
 def test_leaf_in_a_list_has_no_metrics():
     [entry] = entries([data_file(begin=3)], 3, [known(column_id=4)])
-    assert entry.data_file == manifest.DataFile(FileContent.DATA, "s3://b/7.parquet", 10, 700)
+    assert entry.data_file == PLAIN
 
 
 @pytest.mark.parametrize(("changed_at", "at", "status"), [(5, 5, ADDED), (4, 5, EXISTING)])
@@ -108,7 +121,9 @@ def test_rows_file_has_the_sequence_number_of_its_last_change(changed_at, at, st
 def test_delete_file_names_the_one_data_file_it_is_for(changed_at, at, status):
     """Specification, "Delete Formats": equal bounds of file_path, or `referenced_data_file`."""
     path = "s3://b/ünï.parquet"
-    assert delete_entry("s3://b/d.parquet", path, 2, 500, changed_at, at) == ManifestEntry(
+    assert delete_entry(
+        "s3://b/d.parquet", path, (7, None), 2, 500, changed_at, at
+    ) == ManifestEntry(
         status=status,
         snapshot_id=changed_at,
         sequence_number=changed_at,
@@ -121,5 +136,6 @@ def test_delete_file_names_the_one_data_file_it_is_for(changed_at, at, status):
             lower_bounds={2147483546: path.encode()},
             upper_bounds={2147483546: path.encode()},
             referenced_data_file=path,
+            partition=(7, None),  # of the data file: a delete of another partition is not applied
         ),
     )

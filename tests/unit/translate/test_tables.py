@@ -6,8 +6,22 @@ from dataclasses import replace
 
 import pytest
 from polynya.ducklake.history import TableHistory
-from polynya.ducklake.rows import Column, Event, Inlined, Lake, OddFile, Schema, Snapshot, Table
+from polynya.ducklake.rows import (
+    Column,
+    Event,
+    Inlined,
+    Lake,
+    MappedName,
+    OddFile,
+    Partitioning,
+    Schema,
+    Snapshot,
+    Table,
+    Tag,
+)
 from polynya.errors import Refused
+from polynya.translate.mappings import mappings
+from polynya.translate.partitions import partitions
 from polynya.translate.schemas import schemas
 from polynya.translate.tables import VERSIONS, check_lake, check_table, listed_snapshots, metadata
 from pyiceberg.table.metadata import TableMetadataUtil
@@ -30,20 +44,28 @@ def event(snapshot_id: int, kind="data", sign=1, files=1, rows=10, size=100) -> 
 HISTORY = TableHistory(
     lake=Lake("1.0", "s3://b/", False, 9, frozenset()),
     schema=Schema(0, "main", "main/", True),
-    table=Table(TABLE_ID, "0198c3f4-0000-7000-8000-000000000000", 1, 0, "t", "t/", True),
+    table=Table(TABLE_ID, "0198c3f4-0000-7000-8000-000000000000", 1, None, 0, "t", "t/", True),
     snapshot_id=9,
     columns=[Column(1, 1, None, "a", "int32", None, None)],
     snapshots=[snapshot(1, 'created_table:"main"."t"'), snapshot(3), snapshot(4), snapshot(9)],
     events=[event(3), event(4), event(9)],
     odd_files=[],
     inlined=Inlined((), ()),
+    partitioning=Partitioning({}, {}, {}, {}, None),
+    mapped_names=[],
+    sort_keys=[],
+    tags=[],
+    column_tags=[],
 )
 
 
 def document(history: TableHistory = HISTORY, snapshot_limit: int = 1000, now_ms: int = LATE_MS):
+    shown = schemas(history.columns, history.table.begin_snapshot, history.snapshot_id)
     found = metadata(
         history,
-        schemas(history.columns, history.table.begin_snapshot, history.snapshot_id),
+        shown,
+        partitions(history.partitioning, shown, history.snapshot_id),
+        mappings(history.mapped_names, ()),
         "s3://virtual/t",
         lambda snapshot_id, state: f"s3://virtual/{snapshot_id}-{state['data'].files}",
         snapshot_limit,
@@ -128,7 +150,19 @@ def test_first_snapshot_appends():
     assert document().snapshots[0].summary["operation"] == "append"
 
 
+SUMMARY = {
+    "total-data-files": (0, 3, 6, 4),
+    "total-records": (0, 23, 45, 42),
+    "total-files-size": (0, 200, 420, 420),
+    "added-data-files": (0, 3, 3, 0),
+    "added-records": (0, 23, 30, 0),
+    "deleted-data-files": (0, 0, 1, 0),
+    "deleted-records": (0, 0, 8, 3),
+}
+
+
 def test_summary_counts_what_the_snapshot_has_and_did():
+    """Inlined rows are two files: one of those that the snapshot added, one of the others."""
     history = replace(
         HISTORY,
         events=[
@@ -140,18 +174,18 @@ def test_summary_counts_what_the_snapshot_has_and_did():
             event(9, "inlined", sign=-1, files=3, rows=3, size=0),
         ],
     )
-    summaries = [dict(one.summary) for one in document(history).snapshots]
-    for summary in summaries:
-        del summary["operation"]
-    keys = (
-        "total-data-files",
-        "total-records",
-        "total-files-size",
-        "added-data-files",
-        "deleted-data-files",
-    )
-    expected = [(0, 0, 0, 0, 0), (3, 23, 200, 2, 0), (5, 45, 420, 3, 1), (4, 42, 420, 0, 0)]
-    assert summaries == [dict(zip(keys, map(str, numbers), strict=True)) for numbers in expected]
+    found = document(history).snapshots
+    expected = {key: list(map(str, numbers)) for key, numbers in SUMMARY.items()}
+    assert {key: [one.summary[key] for one in found] for key in SUMMARY} == expected
+    assert all(one.summary.keys() == {"operation", *SUMMARY} for one in found)
+
+
+def test_inlined_rows_of_before_and_of_now_are_two_files():
+    events = [event(3, "inlined", rows=2), event(4, "inlined", rows=5)]
+    _, before, both, after = document(replace(HISTORY, events=events)).snapshots
+    files = [one.summary["total-data-files"] for one in (before, both, after)]
+    assert files == ["1", "2", "1"]
+    assert both.summary["added-records"] == "5" and after.summary["added-records"] == "0"
 
 
 def odd(begin: int, end: int | None, reason: str = "a merged file") -> OddFile:
@@ -178,13 +212,21 @@ def test_snapshot_that_cannot_be_exact_is_left_out(odd_files, ids, parents):
 
 
 def check(history: TableHistory) -> None:
-    check_table(history, schemas(history.columns, 1, history.snapshot_id))
+    shown = schemas(history.columns, 1, history.snapshot_id)
+    check_table(history, shown, mappings(history.mapped_names, ()))
 
 
 def test_table_whose_newest_state_cannot_be_exact_is_refused():
     with pytest.raises(Refused, match=r"main\.t is not served: deletion vectors"):
         check(replace(HISTORY, odd_files=[odd(9, None, "deletion vectors")]))
     check(replace(HISTORY, odd_files=[odd(3, 9)]))
+
+
+def test_table_whose_added_files_contradict_each_other_is_refused():
+    names = [MappedName(n, 0, "a", field_id, None, False) for n, field_id in ((1, 1), (2, 2))]
+    with pytest.raises(Refused, match="different columns under the same name 'a'"):
+        check(replace(HISTORY, mapped_names=names))
+    check(replace(HISTORY, mapped_names=names[:1]))
 
 
 def test_table_of_which_no_column_can_be_shown_is_refused():
@@ -241,6 +283,17 @@ ROW_READER = [
 def test_java_is_told_to_read_by_rows_what_its_vectorized_reader_cannot(columns, by_rows):
     properties = document(replace(HISTORY, columns=[*HISTORY.columns, *columns])).properties
     assert properties.get("read.parquet.vectorization.enabled") == ("false" if by_rows else None)
+
+
+def test_tags_are_properties_and_the_comments_of_columns_their_docs():
+    history = replace(
+        HISTORY,
+        tags=[Tag(TABLE_ID, "comment", "a table"), Tag(TABLE_ID, "gone", None)],
+        column_tags=[Tag(1, "comment", "a column"), Tag(1, "unit", "m"), Tag(2, "comment", None)],
+    )
+    found = document(history)
+    assert found.properties == {"comment": "a table"}
+    assert found.docs == {1: "a column"}
 
 
 def test_default_makes_format_version_3():
