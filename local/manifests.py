@@ -1,0 +1,175 @@
+"""Manifest lists and manifests as records that a person can read, decoded from their bytes.
+
+Decoded with fastavro and PyIceberg, not with what wrote them: what is shown is what clients see.
+"""
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import fastavro
+from pyiceberg.conversions import from_bytes
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform, parse_transform
+from pyiceberg.types import PrimitiveType, StringType
+
+from .generator import OpenedTable
+
+STATUS = {0: "existing", 1: "added", 2: "deleted"}
+LONGEST = 40  # characters of a bound
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a manifest says of one column of a file; None: nothing."""
+
+    lower: str | None
+    upper: str | None
+    nulls: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    status: str
+    path: str
+    rows: int
+    """Of a delete file: how many positions it holds."""
+    bytes: int
+    snapshot_id: int
+    sequence_number: int
+    partition: dict[str, str | None]
+    columns: dict[str, Bounds]
+    """By dotted name, those of which the manifest says anything."""
+    deletes_of: str | None
+    """The data file whose rows this one deletes; None: it is a data file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    path: str
+    kind: str
+    """`data`, `inlined rows` or `deletes`."""
+    bytes: int
+    spec_id: int
+    sequence_number: int
+    files: dict[str, int]
+    """How many are added, existing, deleted."""
+    rows: dict[str, int]
+    partitions: list[str]
+    """The summary of each partition field."""
+    entries: list[File]
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestList:
+    path: str
+    bytes: int
+    manifests: list[Manifest]
+
+    def files(self) -> Iterator[File]:
+        return (file for manifest in self.manifests for file in manifest.entries)
+
+
+def manifest_list(table: OpenedTable, location: str) -> ManifestList:
+    """The manifest list of a snapshot, with everything it leads to."""
+    body = table.body(location)
+    records = fastavro.reader(io.BytesIO(body))
+    return ManifestList(location, len(body), [_manifest(table, record) for record in records])
+
+
+def _manifest(table: OpenedTable, record: dict[str, Any]) -> Manifest:
+    path = record["manifest_path"]
+    reader = fastavro.reader(io.BytesIO(table.body(path)))
+    header = {key: reader.metadata[key] for key in ("schema", "partition-spec")}
+    schema = Schema.model_validate_json(header["schema"])
+    spec = json.loads(header["partition-spec"])
+    is_inlined = "rows" in table.virtual_name(path).kind
+    return Manifest(
+        path=path,
+        kind="deletes" if record["content"] == 1 else "inlined rows" if is_inlined else "data",
+        bytes=record["manifest_length"],
+        spec_id=record["partition_spec_id"],
+        sequence_number=record["sequence_number"],
+        files={status: record[f"{status}_files_count"] for status in STATUS.values()},
+        rows={status: record[f"{status}_rows_count"] for status in STATUS.values()},
+        partitions=_summaries(record["partitions"] or [], spec, schema),
+        entries=[_file(entry, schema, spec) for entry in reader],
+    )
+
+
+def _file(entry: dict[str, Any], schema: Schema, spec: list[dict[str, Any]]) -> File:
+    file = entry["data_file"]
+    is_delete = file["content"] != 0
+    values = list(file["partition"].values())
+    return File(
+        status=STATUS[entry["status"]],
+        path=file["file_path"],
+        rows=file["record_count"],
+        bytes=file["file_size_in_bytes"],
+        snapshot_id=entry["snapshot_id"],
+        sequence_number=entry["sequence_number"],
+        partition={
+            field["name"]: _partition_text(field, schema, value)
+            for field, value in zip(spec, values, strict=True)
+        },
+        columns={} if is_delete else _columns(file, schema),
+        deletes_of=file["referenced_data_file"] if is_delete else None,
+    )
+
+
+def _columns(file: dict[str, Any], schema: Schema) -> dict[str, Bounds]:
+    lower, upper, nulls = (
+        {pair["key"]: pair["value"] for pair in file[name] or []}
+        for name in ("lower_bounds", "upper_bounds", "null_value_counts")
+    )
+    return {
+        schema.find_column_name(field_id): Bounds(
+            _text(schema, field_id, lower.get(field_id)),
+            _text(schema, field_id, upper.get(field_id)),
+            nulls.get(field_id),
+        )
+        for field_id in sorted(lower.keys() | upper.keys() | nulls.keys())
+    }
+
+
+def _text(schema: Schema, field_id: int, bound: bytes | None) -> str | None:
+    return None if bound is None else _value_text(schema.find_type(field_id), bound)
+
+
+def _value_text(type_: PrimitiveType, bound: bytes) -> str:
+    text = IdentityTransform().to_human_string(type_, from_bytes(type_, bound))
+    if isinstance(type_, StringType):
+        text = json.dumps(text, ensure_ascii=False)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
+
+
+def _partition_text(field: dict[str, Any], schema: Schema, value: Any) -> str | None:
+    if value is None:
+        return None
+    transform = parse_transform(field["transform"])
+    if isinstance(transform, IdentityTransform):  # fastavro has made a date of it already
+        return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+    return transform.to_human_string(schema.find_type(field["source-id"]), value)
+
+
+def _summaries(
+    summaries: list[dict[str, Any]], spec: list[dict[str, Any]], schema: Schema
+) -> list[str]:
+    return [
+        _summary(field, summary, schema) for field, summary in zip(spec, summaries, strict=True)
+    ]
+
+
+def _summary(field: dict[str, Any], summary: dict[str, Any], schema: Schema) -> str:
+    source = schema.find_type(field["source-id"])
+    transform = parse_transform(field["transform"])
+    type_ = transform.result_type(source)
+    values = [
+        transform.to_human_string(source, from_bytes(type_, summary[name]))
+        for name in ("lower_bound", "upper_bound")
+        if summary[name] is not None
+    ]
+    words = " … ".join(dict.fromkeys(values)) or "no value"
+    return f"{field['name']}: {words}" + (", with NULL" if summary["contains_null"] else "")
