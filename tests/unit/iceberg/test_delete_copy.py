@@ -161,7 +161,6 @@ def test_no_copy_where_the_footer_holds_an_id_in_a_text_too(id_, written):
     assert delete_copy(stored.replace(b"<<<<<", varint(id_)), DATA_FILE) is None
 
 
-@pytest.mark.xfail(reason="DuckDB writes each end of the range twice, so two is not enough")
 def test_no_copy_where_the_deletes_are_of_two_data_files(tmp_path):
     path = tmp_path / "two.parquet"
     duckdb.sql(

@@ -36,8 +36,12 @@ def delete_copy(stored: bytes, data_file: str) -> bytes | None:
     if stored[-4:] != b"PAR1" or start < 4:
         return None
     footer = stored[start:]
-    # The smallest and the largest file_path stand in the footer; every row holds the same one.
-    if footer.count(data_file.encode()) < 2 or any(footer.count(id_) != 1 for id_ in IDS):
+    # For each row group the footer holds the column's name once, besides the schema, and the
+    # smallest and the largest path twice each: all of them are the one path.
+    row_groups = footer.count(b"file_path") - 1
+    if footer.count(data_file.encode()) != 4 * row_groups or row_groups < 1:
+        return None
+    if any(footer.count(id_) != 1 for id_ in IDS):
         return None
     for ducklake, iceberg in IDS.items():
         footer = footer.replace(ducklake, iceberg)

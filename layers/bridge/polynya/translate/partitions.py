@@ -49,6 +49,8 @@ class Source:
 
     keys: tuple[int, ...] = ()
     """partition_key_index of each part, coarsest first."""
+    is_calendar: bool = False
+    """The parts are a year, a month from 1 to 12, …; not counted from 1970."""
     constant: int | None = None
     """Or the column whose one value stands in its statistics."""
 
@@ -168,7 +170,9 @@ class _Builder:
             finest = _finest(parts)
             if finest:
                 keys = tuple(parts[part] for part in FINEST[: FINEST.index(finest) + 1])
-                found.append((self._field(column_id, finest, "int"), Source(keys)))
+                found.append(
+                    (self._field(column_id, finest, "int"), Source(keys, is_calendar=True))
+                )
         identities = {field.source_id for field, _ in found if field.transform == "identity"}
         for column_id in self._partitioning.constants.get(group.mapping_id, ()):
             if column_id in self._types and column_id not in identities:
@@ -211,7 +215,7 @@ def _value(
     if field.transform == "identity":
         return value(field.result_type, parts[0] or "")
     numbers = [int(part or "") for part in parts]
-    return _since_1970(numbers) if len(numbers) > 1 or field.transform == "year" else numbers[0]
+    return _since_1970(numbers) if source.is_calendar else numbers[0]
 
 
 def _constant(field: PartitionField, stats: ColumnStats) -> Any:

@@ -1,0 +1,107 @@
+"""Partition values: PyIceberg's own transforms say what a column's value becomes."""
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+from polynya.ducklake.rows import Column, DataFile, FileGroup, PartitionColumn, Partitioning
+from polynya.translate.partitions import partitions
+from polynya.translate.schemas import schemas
+from pyiceberg.partitioning import PartitionSpec as IcebergSpec
+from pyiceberg.schema import Schema
+
+GROUP = FileGroup(7, None)
+
+
+def partitioned(column_type: str, *transforms: str):
+    """A table of one column `c`, partitioned by it: its specs, and PyIceberg's schema."""
+    columns = [Column(1, 1, None, "c", column_type, None, None)]
+    shown = schemas(columns, 1, 9)
+    keys = [PartitionColumn(index, 1, transform) for index, transform in enumerate(transforms)]
+    partitioning = Partitioning({7: keys}, {1: frozenset({column_type})}, {}, {GROUP: 2}, 7)
+    return partitions(partitioning, shown, 9), Schema.model_validate(shown.at(9).json())
+
+
+def data_file() -> DataFile:
+    return DataFile(1, 2, None, "f.parquet", True, 1, 1, None, None, 7, None)
+
+
+MOMENT = dt.datetime(2024, 2, 29, 23, 59, 59)
+OLD = dt.datetime(1969, 12, 31, 23, 0, 0)
+YMDH = ("year", "month", "day", "hour")
+
+
+def parts(moment: dt.datetime, count: int) -> list[str]:
+    """What DuckLake writes: parts of the calendar."""
+    return [str(getattr(moment, part)) for part in YMDH[:count]]
+
+
+# (DuckLake type, its transforms, the texts that DuckLake writes, a value of the column)
+SAME = [
+    *(
+        ("timestamp", YMDH[:n], parts(then, n), then)
+        for n in (1, 2, 3, 4)
+        for then in (MOMENT, OLD)
+    ),
+    *(("date", YMDH[:n], parts(then, n), then.date()) for n in (1, 2, 3) for then in (MOMENT, OLD)),
+    ("int32", ("identity",), ["-7"], -7),
+    ("int64", ("identity",), [str(2**40)], 2**40),
+    ("varchar", ("identity",), ["NULL"], "NULL"),
+    ("varchar", ("identity",), [""], ""),
+    ("boolean", ("identity",), ["true"], True),
+    ("decimal(9,2)", ("identity",), ["1.50"], Decimal("1.50")),
+    ("date", ("identity",), ["2024-02-29"], dt.date(2024, 2, 29)),
+    ("timestamp", ("epoch_year",), ["54"], MOMENT),
+    ("timestamp", ("epoch_month",), ["649"], MOMENT),
+    ("timestamp", ("epoch_day",), ["19782"], MOMENT),
+    ("timestamp", ("epoch_hour",), [str(19782 * 24 + 23)], MOMENT),
+]
+
+
+@pytest.mark.parametrize(("column_type", "transforms", "texts", "value"), SAME)
+def test_partition_value_is_what_pyiceberg_makes_of_the_columns_value(
+    column_type, transforms, texts, value
+):
+    found, schema = partitioned(column_type, *transforms)
+    spec, values = found.spec_and_values(data_file(), dict(enumerate(texts)), [])
+    [field] = IcebergSpec(**spec.json()).fields
+    type_ = schema.find_field("c").field_type
+    if isinstance(value, dt.datetime):
+        value = (value - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
+    elif isinstance(value, dt.date):
+        value = (value - dt.date(1970, 1, 1)).days
+    assert values == (field.transform.transform(type_)(value),)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_null_has_a_null_partition(count):
+    found, _ = partitioned("timestamp", *YMDH[:count])
+    spec, values = found.spec_and_values(data_file(), dict.fromkeys(range(count)), [])
+    assert values == (None,) and spec.spec_id == 1
+
+
+NO_TWIN = [
+    ("timestamp", ("month",)),  # of any year
+    ("timestamp", ("day", "hour")),
+    ("timestamptz", ("year",)),  # of the writer's time zone
+    ("float64", ("identity",)),
+    ("timestamptz", ("identity",)),
+    ("uuid", ("identity",)),
+    ("decimal(9,2)", ("bucket(4)",)),
+    ("timestamp_ms", ("bucket(4)",)),
+]
+
+
+@pytest.mark.parametrize(("column_type", "transforms"), NO_TWIN)
+def test_partitioning_without_a_twin_is_left_out(column_type, transforms):
+    found, _ = partitioned(column_type, *transforms)
+    spec, values = found.spec_and_values(data_file(), {0: "1", 1: "1"}, [])
+    assert (spec.spec_id, values) == (0, ())
+    assert found.default_spec_id == 0
+
+
+@pytest.mark.parametrize("text", ["x", "", "infinity", "0044-03-15 (BC)"])
+def test_file_with_a_value_that_is_not_certain_is_unpartitioned(text):
+    found, _ = partitioned("date", "identity")
+    assert found.spec_and_values(data_file(), {0: text}, []) == (found.specs[0], ())
+    assert found.spec_and_values(data_file(), {}, []) == (found.specs[0], ())
