@@ -388,7 +388,7 @@ def test_manifest_file_is_the_whole_record_of_the_list():
         "added_rows_count": 0,
         "existing_rows_count": 3,
         "deleted_rows_count": 0,
-        "partitions": None,
+        "partitions": [],
     }
     assert ManifestFile(**record) == manifest_file("s3://b/m.avro", body)
 

@@ -173,7 +173,8 @@ def _summary(
     summary = {
         "content": int(content),
         "partition_spec_id": spec.spec_id,
-        "partitions": summaries(spec, tuples) if spec.fields else None,
+        # Empty, not null, in which Spark's table `manifests` falls over.
+        "partitions": summaries(spec, tuples),
         "sequence_number": snapshot_id,
         "min_sequence_number": min(live, default=snapshot_id),
         "added_snapshot_id": snapshot_id,

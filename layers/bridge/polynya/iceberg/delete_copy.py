@@ -9,14 +9,18 @@ FOOTER_TAIL = 8
 """Bytes behind the footer: its length (little-endian) and the magic `PAR1`."""
 
 
-def _varint(number: int) -> bytes:
-    """Thrift compact protocol, i32: zigzag, then 7 bits to a byte, lowest first."""
-    zigzag = number << 1
+def _length(number: int) -> bytes:
+    """Thrift compact protocol, the length before a text: 7 bits to a byte, lowest first."""
     groups = []
-    while zigzag > 127:
-        groups.append(zigzag & 127 | 128)
-        zigzag >>= 7
-    return bytes([*groups, zigzag])
+    while number > 127:
+        groups.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*groups, number])
+
+
+def _varint(number: int) -> bytes:
+    """Thrift compact protocol, an i32 that is not negative: zigzag, then as a length."""
+    return _length(number << 1)
 
 
 IDS = {
@@ -39,7 +43,8 @@ def delete_copy(stored: bytes, data_file: str) -> bytes | None:
     # For each row group the footer holds the column's name once, besides the schema, and the
     # smallest and the largest path twice each: all of them are the one path.
     row_groups = footer.count(b"file_path") - 1
-    if footer.count(data_file.encode()) != 4 * row_groups or row_groups < 1:
+    path = data_file.encode()
+    if footer.count(_length(len(path)) + path) != 4 * row_groups or row_groups < 1:
         return None
     if any(footer.count(id_) != 1 for id_ in IDS):
         return None

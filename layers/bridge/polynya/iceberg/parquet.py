@@ -24,6 +24,10 @@ POS_ID = 2147483545
 SNAPSHOT_COLUMN = "_ducklake_internal_snapshot_id"
 """In partial data and delete files: the snapshot that the row, or the deletion, belongs to."""
 
+_UNHEX = "unhex(nullif(unnest(string_split(?, ',')), '-'))"
+UNNEST = {"BLOB": _UNHEX, "VARCHAR": f"decode({_UNHEX})"}
+"""What makes values again of the text that `_hex` makes of them, by their DuckDB type."""
+
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,
     "autoinstall_known_extensions": False,
@@ -46,10 +50,10 @@ def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
     with _duckdb() as con, _scratch() as path:
         selects = []
         for number, part in enumerate(parts):
-            unnests = [f"unnest(?::{type_}[]) AS c{i}" for i, (type_, _) in enumerate(part.columns)]
+            unnests = [f"{UNNEST[type_]} AS c{i}" for i, (type_, _) in enumerate(part.columns)]
             con.execute(
                 f"CREATE TABLE part{number} AS SELECT {', '.join(unnests)}",
-                [list(values) for _, values in part.columns],
+                [_hex(values) for _, values in part.columns],
             )
             named = [
                 f"{sql} AS {quoted(field.name)}"
@@ -65,8 +69,9 @@ def position_deletes_bytes(data_file: str, positions: Sequence[int]) -> bytes:
     """A position delete file: the rows of `data_file` that are deleted, ascending."""
     with _duckdb() as con, _scratch() as path:
         con.execute(
-            "CREATE TABLE deleted AS SELECT ?::VARCHAR AS file_path, unnest(?::BIGINT[]) AS pos",
-            [data_file, list(positions)],
+            "CREATE TABLE deleted AS "
+            "SELECT ?::VARCHAR AS file_path, unnest(string_split(nullif(?, ''), ',')::BIGINT[]) AS pos",
+            [data_file, ",".join(map(str, positions))],
         )
         ids = f"file_path: {FILE_PATH_ID}, pos: {POS_ID}"
         _copy(con, "SELECT file_path, pos FROM deleted", ids, path)
@@ -164,6 +169,14 @@ def _put(file: IO[bytes], read: Callable[[int, int], bytes], start: int, end: in
     file.seek(start)
     file.write(read(start, end))
     file.flush()
+
+
+def _hex(values: Sequence[str | bytes | None]) -> str:
+    """All values in one text: a list of values costs DuckDB a tenth of a millisecond for each."""
+    return ",".join(
+        "-" if value is None else (value.encode() if isinstance(value, str) else value).hex()
+        for value in values
+    )
 
 
 def quoted(name: str) -> str:
