@@ -1,34 +1,25 @@
 """The steps of `polynya demo`: a lake is written, served, read by all, and changed meanwhile."""
 
-import logging
 import multiprocessing
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 
-import boto3
 from duckdb import DuckDBPyConnection
-from moto.server import ThreadedMotoServer
 from rich.console import Console
 
-from .clients import Client, duckdb, native, pyiceberg, rest
+from .clients import Client, duckdb, pyiceberg, rest
 from .comparison import Comparison, Moment, show, verdict
-from .duckdb_connection import KEY_ID, LAKE, REGION, SECRET, connect
 from .interruption import Interruption, Running
-from .lakes import Lake, attach, write_lake
-from .postgres import Server, postgres
 from .progress import Failed, Progress, console
 from .recipes import recipes
-from .serving import Bridge, serving
+from .serving import Bridge
 from .spark_jars import why_not
 from .spark_process import SparkProcess
+from .world import World, only_this_machine, started, what_s3_holds
 
-STORY = Path(__file__).with_name("demo.sql")
-BUCKET, PREFIX = "demo", "lake"
 CHANGES = {
     "INSERT: two flocks, this moment": """
         INSERT INTO lake.birds.flocks (flock, seen_at, species, birds)
@@ -36,17 +27,6 @@ CHANGES = {
     "DELETE: the flocks of no birds": "DELETE FROM lake.birds.flocks WHERE birds = 0",
 }
 """What is done while the lake is being served: by DuckDB, each a commit of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """The lake, and everything that has been started for it."""
-
-    lake: Lake
-    s3_endpoint: str
-    bridge: Bridge
-    owner: DuckDBPyConnection  # writes
-    judge: native.Native  # reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,65 +72,6 @@ def demonstrate(*, delivery: str, with_spark: bool, keep: bool, interruption: In
     return code
 
 
-def only_this_machine() -> None:
-    """Whatever is set up here for AWS or for a proxy is not meant for the demo."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        del os.environ[name]
-    os.environ.update(AWS_CONFIG_FILE=os.devnull, AWS_SHARED_CREDENTIALS_FILE=os.devnull)
-    for name in ("NO_PROXY", "no_proxy"):
-        os.environ[name] = ",".join(filter(None, (os.environ.get(name), "127.0.0.1")))
-
-
-def started(running: Running, progress: Progress, delivery: str) -> World:
-    with progress.stage("Starting PostgreSQL") as stage:
-        server = running.enter_context(postgres())
-        database = server.create_database("demo")
-        stage.result = f"PostgreSQL {server_version(server)}"
-    with progress.stage("Starting S3") as stage:
-        s3_endpoint = running.enter_context(s3())
-        stage.result = f"S3: moto {version('moto')} at {s3_endpoint}"
-    with progress.stage("Writing a lake") as stage:
-        lake = write_lake(STORY, database, f"s3://{BUCKET}/{PREFIX}", s3_endpoint)
-        stage.result = f"A lake, written by DuckDB {version('duckdb')} and its extension ducklake"
-    owner = running.enter_context(connect(LAKE, s3_endpoint))
-    attach(owner, lake, read_only=False)
-    judge = running.enter_context(closing(native.open(lake, s3_endpoint)))
-    with progress.stage("Starting `polynya serve`") as stage:
-        bridge = running.enter_context(serving(database.url, s3_endpoint, delivery=delivery))
-        stage.result = f"polynya serve at {bridge.catalog_uri}, delivery {bridge.delivery}"
-    return World(lake, s3_endpoint, bridge, owner, judge)
-
-
-def server_version(server: Server) -> str:
-    with closing(server.maintenance.connect()) as con:
-        return con.run("SHOW server_version")[0][0].split()[0]
-
-
-@contextmanager
-def s3() -> Iterator[str]:
-    """An S3 in memory, in this process; gives its endpoint."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it tells of every request
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        endpoint = f"http://{host}:{port}"
-        s3_client(endpoint).create_bucket(Bucket=BUCKET)
-        yield endpoint
-    finally:
-        server.stop()
-
-
-def s3_client(endpoint: str):
-    return boto3.client(
-        "s3",
-        endpoint_url=endpoint,
-        region_name=REGION,
-        aws_access_key_id=KEY_ID,
-        aws_secret_access_key=SECRET,
-    )
-
-
 def reader_of(module, bridge: Bridge) -> Reader:
     where = (bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
     return Reader(module.NAME, lambda: module.open(*where))
@@ -163,7 +84,7 @@ def trouble_with(spark: SparkProcess, bridge: Bridge, progress: Progress) -> str
             connected(spark, bridge)
         except RuntimeError as error:
             stage.result = "Spark did not start"
-            return f"it did not start: {error}"
+            return f"it did not start: {error}".rstrip(".")
         stage.result = f"Spark {version('pyspark')} is there"
     return None
 
@@ -229,22 +150,6 @@ def compare_changes(
                     comparison.ask(running.enter_context(reader.opened()), truth)
             stage.result = f"{event.partition(':')[0]}, and new clients read"
     return comparison
-
-
-def what_s3_holds(world: World) -> str:
-    pages = s3_client(world.s3_endpoint).get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
-    keys = [item["Key"] for page in pages for item in page.get("Contents", [])]
-    theirs = [key for key in keys if key.startswith(f"{PREFIX}/")]
-    without = [
-        f"{table.namespace}.{table.name}"
-        for table in world.judge.tables()
-        if not any(key.startswith(f"{PREFIX}/{table.namespace}/{table.name}/") for key in theirs)
-    ]
-    return (
-        f"\nS3 holds {len(theirs)} files that DuckLake wrote and {len(keys) - len(theirs)} that "
-        f"Polynya wrote. {' and '.join(sorted(without))} have no file of their own: their rows "
-        "are in PostgreSQL."
-    )
 
 
 def show_recipes(out: Console, world: World) -> None:

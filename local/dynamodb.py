@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import boto3
-from moto.server import ThreadedMotoServer
-
 TABLE = "polynya-cache"
 
 
 @contextmanager
 def dynamodb(region: str) -> Iterator[str]:
     """Serve one in memory on a free port of the loopback interface; gives its endpoint."""
+    # Imported here: moto is slow to import, and `polynya --help` does not need it.
+    from moto.server import ThreadedMotoServer
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
@@ -25,6 +25,8 @@ def dynamodb(region: str) -> Iterator[str]:
 
 def create_table(endpoint: str, region: str) -> None:
     """The table as template.yaml describes it."""
+    import boto3
+
     client = boto3.client(
         "dynamodb",
         endpoint_url=endpoint,

@@ -75,9 +75,13 @@ def answer(pipe: Connection, catalog_uri: str, warehouse: str, s3_endpoint: str)
             return
         try:
             con = con or attached(catalog_uri, warehouse, s3_endpoint)
-            pipe.send(("rows", stream(con.execute(sql).to_arrow_table())))
+            said = ("rows", stream(con.execute(sql).to_arrow_table()))
         except Exception as error:
-            pipe.send(("error", f"{type(error).__name__}: {error}"))
+            said = ("error", f"{type(error).__name__}: {error}")
+        try:
+            pipe.send(said)
+        except OSError:
+            return  # nobody listens any more
 
 
 def attached(catalog_uri: str, warehouse: str, s3_endpoint: str):
