@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.ducklake.connection import Database
-from polynya.real_objects import kept_files, read_object, read_range
+from polynya.real_objects import kept_files, real_files
 from polynya.virtual_files import VirtualFiles
 
 from local.lakes import Lake
@@ -39,7 +39,7 @@ def settings(lake: Lake) -> dict[str, str]:
 def opened(lake: Lake) -> Iterator[Bridge]:
     config = Config.from_env(settings(lake))
     database = Database(config.database_url, config.metadata_schema)
-    virtual_files = VirtualFiles(config, database, kept_files(config), read_object, read_range)
+    virtual_files = VirtualFiles(config, database, kept_files(config), real_files())
     try:
         yield Bridge(Catalog(config, database, virtual_files), virtual_files)
     finally:

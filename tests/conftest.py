@@ -14,12 +14,14 @@ from local.serving import environment
 
 LAKES = Path(__file__).parent / "lakes"
 BUCKET = "lakes"
+DELIVERIES = ("materialize", "object-lambda")
+MATERIALIZED = {"10", "13", "14", "17", "22", "36"}
 LEFT_OUT = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser):
     parser.addoption("--lakes", help="only these lakes: the numbers before the underscore, 01,14")
-    parser.addoption("--delivery", default="materialize", choices=("materialize", "object-lambda"))
+    parser.addoption("--delivery", choices=DELIVERIES, help="only this one")
 
 
 def pytest_configure(config):
@@ -94,12 +96,23 @@ def script_of(name: str) -> Path:
 
 def pytest_generate_tests(metafunc):
     """A test that asks for `lake_name` runs once for each lake."""
-    if "lake_name" in metafunc.fixturenames:
-        names = sorted(path.stem for path in LAKES.glob("*.sql"))
-        wanted = (metafunc.config.getoption("--lakes") or "").split(",")
-        chosen = [name for name in names if wanted == [""] or name.split("_")[0] in wanted]
+    if "delivery" in metafunc.fixturenames:
+        # The generator is the same behind both; a few lakes show that this is so.
+        lakes = [(name, "object-lambda") for name in wanted_lakes(metafunc.config)]
+        lakes += [(n, "materialize") for n, _ in lakes if n.split("_")[0] in MATERIALIZED]
+        only = metafunc.config.getoption("--delivery")
+        if only:
+            lakes = [(name, only) for name in wanted_lakes(metafunc.config)]
+        metafunc.parametrize("lake_name, delivery", lakes, scope="module")
+    elif "lake_name" in metafunc.fixturenames:
         # One lake after the other, each with all its tests.
-        metafunc.parametrize("lake_name", chosen, scope="module")
+        metafunc.parametrize("lake_name", wanted_lakes(metafunc.config), scope="module")
+
+
+def wanted_lakes(config) -> list[str]:
+    names = sorted(path.stem for path in LAKES.glob("*.sql"))
+    wanted = (config.getoption("--lakes") or "").split(",")
+    return [name for name in names if wanted == [""] or name.split("_")[0] in wanted]
 
 
 @pytest.fixture(scope="session")

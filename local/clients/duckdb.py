@@ -22,7 +22,7 @@ class DuckDB:
         source = f"ice.{identifier(namespace)}.{identifier(table)}"
         if snapshot_id is not None:
             source += f" AT (VERSION => {int(snapshot_id)})"
-        return self.query(f"SELECT * FROM {source}")  # noqa: S608
+        return self.query(f"SELECT * FROM {source}")
 
     def query(self, sql: str) -> pa.Table:
         """Run any SQL; the catalog is attached as `ice`."""

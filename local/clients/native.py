@@ -36,7 +36,7 @@ class Native:
             FROM {self._catalog}.ducklake_table AS t
             JOIN {self._catalog}.ducklake_schema AS s USING (schema_id)
             WHERE {" AND ".join(visible)}
-            ORDER BY 1""").fetchall()  # noqa: S608
+            ORDER BY 1""").fetchall()
         return [Table(*row) for row in rows]
 
     def snapshots(self) -> dict[int, str]:
@@ -46,12 +46,12 @@ class Native:
                 SELECT snapshot_id, coalesce(changes_made, '')
                 FROM {self._catalog}.ducklake_snapshot
                 LEFT JOIN {self._catalog}.ducklake_snapshot_changes USING (snapshot_id)
-                ORDER BY 1""").fetchall()  # noqa: S608
+                ORDER BY 1""").fetchall()
         )
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
         source = self._source(namespace, table, snapshot_id)
-        return self._con.execute(f"SELECT * FROM {source}").to_arrow_table()  # noqa: S608
+        return self._con.execute(f"SELECT * FROM {source}").to_arrow_table()
 
     def canonical(
         self,
@@ -67,7 +67,7 @@ class Native:
     def is_partial(self, table_id: int, snapshot_id: int) -> bool:
         """Whether stored files mix rows of `snapshot_id` with those of later snapshots."""
         files = " UNION ALL ".join(
-            f"SELECT 1 FROM {self._catalog}.{name} AS f WHERE f.table_id = {int(table_id)} "  # noqa: S608
+            f"SELECT 1 FROM {self._catalog}.{name} AS f WHERE f.table_id = {int(table_id)} "
             f"AND {_visible_at('f', snapshot_id)} AND f.partial_max > {int(snapshot_id)}"
             for name in ("ducklake_data_file", "ducklake_delete_file")
         )

@@ -30,7 +30,7 @@ class Spark:
         source = ".".join(map(identifier, (self.catalog, namespace, table)))
         if snapshot_id is not None:
             source += f" VERSION AS OF {int(snapshot_id)}"
-        return session().sql(f"SELECT * FROM {source}").toArrow()  # noqa: S608
+        return session().sql(f"SELECT * FROM {source}").toArrow()
 
     def close(self) -> None:
         """The session stays: starting another takes ten seconds."""

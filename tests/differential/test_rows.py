@@ -74,6 +74,7 @@ class Case:
             delivery=self._delivery,
             metadata_schema=self._lake.metadata_schema,
             hide_types=hide_types,
+            settings={"SNAPSHOT_LIMIT": "2000"},  # all of them
         )
 
     def hidden_from(self, client) -> tuple[str, ...]:
@@ -88,8 +89,8 @@ class Case:
 
 
 @pytest.fixture(scope="module")
-def case(request, lake_name, lake, moto):
-    case = Case(lake(lake_name), moto, request.config.getoption("--delivery"))
+def case(lake_name, delivery, lake, moto):
+    case = Case(lake(lake_name), moto, delivery)
     yield case
     case.native.close()
 

@@ -1,0 +1,353 @@
+"""`polynya doctor` over real lakes: it finds what is wrong, and nothing where nothing is."""
+
+import json
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+
+import boto3
+import duckdb
+import pytest
+from pg8000.native import identifier
+from typer.testing import CliRunner
+
+from local.cli import app
+from local.duckdb_connection import LAKE, connect
+from local.duckdb_connection import identifier as quoted
+from local.lakes import attach
+from local.row_counts import for_libpq, said, secrets_of
+from local.serving import environment
+from tests.differential.test_catalog_versions import WRITTEN, restored
+from tests.in_process import settings
+
+READER, PASSWORD = "doctor's reader", "p@ss/w:rd"
+
+
+@pytest.fixture
+def doctor(moto):
+    """Runs the command in this process; gives its exit code and all it printed."""
+
+    def run(lake, *options: str, user: str = "", password: str = "") -> tuple[int, str]:
+        database = replace(lake.database, user=user, password=password) if user else lake.database
+        where = ["--database", database.url, "--metadata-schema", lake.metadata_schema]
+        with settings(AWS_ENDPOINT_URL_S3=moto):
+            done = CliRunner().invoke(app, ["doctor", *where, "--s3-endpoint", moto, *options])
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        assert database.url not in done.output and PASSWORD not in done.output
+        return done.exit_code, done.output
+
+    return run
+
+
+@pytest.fixture
+def report(doctor):
+    """The command's JSON, whose verdict must be that of its exit code."""
+
+    def run(lake, *options: str, **role: str) -> dict:
+        code, output = doctor(lake, "--json", *options, **role)
+        document = json.loads(output)
+        errors = findings(document, "error")
+        assert document["well"] == (code == 0) == (not errors), output
+        return document
+
+    return run
+
+
+def findings(report: dict, level: str, about: str = "") -> list[str]:
+    return [
+        finding["message"]
+        for finding in report["findings"]
+        if finding["level"] == level and about in finding["about"]
+    ]
+
+
+def remedies(report: dict, about: str) -> list[str]:
+    return [f["remedy"] for f in report["findings"] if f["about"] == about and f["remedy"]]
+
+
+def run(lake, *statements: str) -> None:
+    with closing(lake.database.connect()) as con:
+        if lake.metadata_schema != "public":
+            con.run(f"SET search_path = {identifier(lake.metadata_schema)}")
+        for remedies in statements:
+            for statement in remedies.split(";"):
+                if statement.strip():
+                    con.run(statement)
+
+
+def write(lake, moto: str, *statements: str) -> None:
+    with connect(LAKE, moto) as con:
+        attach(con, lake, read_only=False)
+        con.execute("USE lake")
+        for statement in statements:
+            con.execute(statement)
+
+
+def test_a_lake_that_is_well_has_the_counts_of_ducklake(lake_name, lake, report, moto):
+    given = lake(lake_name)
+    document = report(given, "--past", "4")
+    if lake_name == "29_encrypted":
+        [refusal] = findings(document, "error")
+        assert refusal.startswith("this DuckLake is encrypted") and document["tables"] == []
+        return
+    assert document["well"] and document["judge"].startswith("DuckDB 1.")
+    assert document["tables"] and {table["status"] for table in document["tables"]} == {"served"}
+    with connect(LAKE, moto) as con:
+        attach(con, given)
+        for table in document["tables"]:
+            schema, name = table["name"].split(".")
+            *past, newest = table["counts"]
+            assert len(past) == min(4, table["snapshots"] - 1)
+            assert all(count["same"] for count in table["counts"])
+            source = f"lake.{quoted(schema)}.{quoted(name)}"
+            [(rows,)] = con.execute(f"SELECT count(*) FROM {source}").fetchall()
+            assert newest["iceberg"] == rows
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_an_old_catalog_is_compared_with_its_own_counts(name, report, postgres_server, moto):
+    given = restored(name, " for the doctor", postgres_server, moto)
+    document = report(given)
+    assert document["well"] and document["lake"]["version"] == name.split("-")[0]
+    assert document["judge"] == "the counts in DuckLake's catalog"
+    counts = [count for table in document["tables"] for count in table["counts"]]
+    assert {count["same"] for count in counts if count["ducklake"] is not None} == {True}
+    assert sum(count["same"] for count in counts) > len(counts) / 2
+
+
+def test_the_last_line_says_it_all(lake, doctor):
+    code, output = doctor(lake("08"))
+    assert code == 0 and "\x1b" not in output
+    assert output.splitlines()[-1] == (
+        "All is well: 3 of 3 tables served, 7 of 7 row counts the same, 1 warning, 1 note."
+    )
+    assert "main.a          3     1,090    1,090  same  2 of 2 same" in output
+
+
+# What is wrong with the lake
+
+
+def test_a_row_count_that_the_catalog_has_wrong_is_found(lake, report, doctor):
+    given = lake.fresh("08")
+    run(given, "UPDATE ducklake_data_file SET record_count = 1005 WHERE data_file_id = 0")
+    document = report(given)
+    counts = {table["name"]: table["counts"][-1] for table in document["tables"]}
+    assert counts["main.a"] == {"snapshot_id": 4, "ducklake": 1090, "iceberg": 1095, "same": False}
+    assert counts["main.b"]["same"]
+    wrong = findings(document, "error", "main.a")
+    assert "at snapshot 4 DuckLake has 1,090 rows, Iceberg clients get 1,095" in wrong
+    assert any("holds 1,000 rows; the catalog says 1,005" in words for words in wrong)
+    assert findings(document, "error", "main.b") == []
+    code, output = doctor(given)
+    assert code == 1 and "DIFFERS" in output and "Not all is well: 3 of 3 tables" in output
+
+
+def test_a_delete_that_the_catalog_lost_is_found(lake, report):
+    given = lake.fresh("09")
+    run(given, "DELETE FROM ducklake_delete_file WHERE begin_snapshot = 4")
+    document = report(given, "--past", "20")
+    assert document["well"]  # for DuckLake reads the same catalog: a lost row is no difference
+    run(given, "UPDATE ducklake_data_file SET record_count = 0 WHERE data_file_id = 1")
+    [table] = report(given, "--past", "20")["tables"]
+    differing = [count["snapshot_id"] for count in table["counts"] if not count["same"]]
+    assert differing == [3, 4, 5]  # from the file's first snapshot until all its rows are deleted
+
+
+def test_a_file_that_is_gone_is_found(lake, report, moto):
+    given = lake.fresh("40")
+    with closing(given.database.connect()) as con:
+        [[path]] = con.run('SELECT path FROM "My Lake".ducklake_data_file')
+    bucket, _, prefix = given.data_path.removeprefix("s3://").partition("/")
+    key = f"{prefix}/main/t/{path}"
+    boto3.client("s3", endpoint_url=moto).delete_object(Bucket=bucket, Key=key)
+    wrong = findings(report(given), "error", "main.t")
+    assert any(f"({given.data_path}/main/t/{path}) cannot be read" in words for words in wrong)
+
+
+def test_a_refused_table_is_named_and_the_others_are_compared(lake, report, doctor, moto):
+    given = lake.fresh("40")
+    write(given, moto, "CREATE TABLE spans(i INTERVAL)", "CREATE TABLE half(i INTERVAL, j INTEGER)")
+    document = report(given)
+    tables = {table["name"]: table for table in document["tables"]}
+    assert {name: table["status"] for name, table in tables.items()} == {
+        "main.half": "served",
+        "main.spans": "refused",
+        "main.t": "served",
+    }
+    assert findings(document, "error") == [tables["main.spans"]["reason"]]
+    assert tables["main.spans"]["reason"] == (
+        "the table main.spans is not served: no column can be shown (i: Iceberg has no interval)"
+    )
+    assert tables["main.half"]["hidden_columns"] == {"i": "Iceberg has no interval"}
+    assert tables["main.t"]["counts"][-1]["same"]
+    code, output = doctor(given)
+    assert code == 1 and "REFUSED" in output and "2 of 3 tables served" in output
+
+
+def test_snapshots_that_are_left_out_are_counted(lake, report, monkeypatch):
+    given = lake.fresh("08")
+    run(given, "UPDATE ducklake_data_file SET end_snapshot = 4 WHERE data_file_id = 0")
+    run(given, "UPDATE ducklake_data_file SET file_format = 'orc' WHERE data_file_id = 0")
+    document = report(given)
+    [table] = [table for table in document["tables"] if table["name"] == "main.a"]
+    assert (table["snapshots"], table["left_out"]) == (2, {"data files of the format orc": 1})
+    assert "1 snapshot left out: data files of the format orc" in findings(document, "note")
+    monkeypatch.setenv("SNAPSHOT_LIMIT", "1")
+    [table] = report(lake("14"))["tables"]
+    assert table["left_out"] == {"older than the newest 1 (SNAPSHOT_LIMIT)": 13}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "about", "words"),
+    [
+        ("version", "9.9", "lake", "DuckLake catalog version '9.9' is not served"),
+        ("encrypted", "true", "lake", "this DuckLake is encrypted"),
+        ("data_path", "/data/lake/", "settings", "the data path /data/lake/ is not in S3"),
+    ],
+)
+def test_a_lake_that_cannot_be_served_is_named(key, value, about, words, lake, report):
+    given = lake.fresh("40")
+    run(given, f"UPDATE ducklake_metadata SET value = '{value}' WHERE key = '{key}'")
+    document = report(given)
+    assert findings(document, "error", about)[0].startswith(words)
+    assert document["lake"][key] == (True if key == "encrypted" else value)
+
+
+# What the database role may
+
+
+@pytest.fixture
+def reader(postgres_server):
+    """Makes a role that may read a lake as it is, and nothing that comes later."""
+    lakes = []
+    maintenance = postgres_server.maintenance
+
+    def grant(lake) -> dict[str, str]:
+        lakes.append(lake)
+        role, schema = identifier(READER), identifier(lake.metadata_schema)
+        run(
+            lake,
+            f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'",
+            f"GRANT USAGE ON SCHEMA {schema} TO {role}",
+            f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}",
+        )
+        return {"user": READER, "password": PASSWORD}
+
+    yield grant
+    for lake in lakes:
+        run(lake, f"DROP OWNED BY {identifier(READER)}")
+    with closing(maintenance.connect()) as con:
+        con.run(f"DROP ROLE IF EXISTS {identifier(READER)}")
+
+
+def test_select_and_default_privileges_are_all_that_is_asked_for(lake, report, reader):
+    given = lake.fresh("13")
+    role = reader(given)
+    document = report(given, **role)
+    assert document["well"] and document["judge"].startswith("DuckDB 1.")
+    [warning] = findings(document, "warning")
+    assert warning.startswith(f"tables of inlined rows that {given.database.user} makes from now")
+    run(given, *remedies(document, "grants"))
+    assert findings(report(given, **role), "warning") == []
+
+
+def test_a_revoked_grant_is_found_and_the_remedy_helps(lake, report, reader):
+    given = lake.fresh("13")
+    role = reader(given)
+    run(given, f"REVOKE SELECT ON ducklake_inlined_data_1_1 FROM {identifier(READER)}")
+    document = report(given, **role)
+    [missing] = findings(document, "error", "grants")
+    assert missing.startswith(f"the role {READER} may not read 1 of DuckLake's ")
+    assert missing.endswith(" tables: ducklake_inlined_data_1_1")
+    [table] = document["tables"]
+    assert table["status"] == "fails" and "GRANT SELECT" in table["reason"]
+    run(given, *remedies(document, "grants"))
+    assert report(given, **role)["well"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("REVOKE SELECT ON ducklake_metadata FROM {}", "tables: ducklake_metadata"),
+        ('REVOKE USAGE ON SCHEMA "My Lake" FROM {}', "may not use the schema My Lake"),
+    ],
+)
+def test_a_catalog_that_cannot_be_read_at_all_is_found(statement, words, lake, report, reader):
+    given = lake.fresh("40")
+    role = reader(given)
+    run(given, statement.format(identifier(READER)))
+    document = report(given, **role)
+    [missing] = findings(document, "error", "grants")
+    assert missing.endswith(words) and document["tables"] == []
+    run(given, *remedies(document, "grants"))
+    assert report(given, **role)["well"]
+
+
+def test_the_index_is_asked_for_until_it_is_there(lake, report):
+    given = lake.fresh("40")
+    document = report(given)
+    [note] = findings(document, "note", "index")
+    assert "no index for ranges of files" in note
+    [statement] = remedies(document, "index")
+    assert statement == (
+        'CREATE INDEX CONCURRENTLY ON "My Lake"."ducklake_file_column_stats" '
+        "(table_id, data_file_id);"
+    )
+    run(given, 'CREATE INDEX ON "My Lake".ducklake_file_column_stats(table_id, column_id)')
+    assert findings(report(given), "note", "index")  # of no use here
+    run(given, statement)
+    assert findings(report(given), "note", "index") == []
+
+
+def test_a_role_that_may_write_is_warned(lake, report):
+    [warning] = findings(report(lake("40")), "warning")
+    assert warning.endswith("tables: SELECT is enough")
+
+
+# What it says when it cannot look
+
+
+def doctor_process(url: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "local.cli", "doctor", "--database", url]
+    return subprocess.run(command, capture_output=True, text=True, env=environment({}))
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("postgresql://u:s3cret@127.0.0.1:1/d", "the catalog database does not answer"),
+        ("mysql://u:s3cret@127.0.0.1/d", "DATABASE_URL must read postgresql://"),
+        ("{}", "no DuckLake catalog in the PostgreSQL schema 'public'"),
+    ],
+)
+def test_what_keeps_it_from_looking_is_said_without_the_password(url, words, postgres_server):
+    m = postgres_server.maintenance
+    done = doctor_process(url.format(m.url))
+    assert (done.returncode, done.stderr) == (1, "")
+    first, last = done.stdout.splitlines()
+    assert first.startswith(f"ERROR: catalog: {words}")
+    assert last == "Not all is well: 1 error."
+    assert "s3cret" not in done.stdout
+
+
+def test_what_duckdb_says_of_a_connection_is_not_repeated():
+    url = "postgresql://u:s3cret@127.0.0.1:1/d"
+    with connect(LAKE) as con, pytest.raises(duckdb.Error) as failed:
+        con.execute(f"ATTACH 'ducklake:postgres:{url}' AS lake (READ_ONLY)")
+    assert "s3cret" in str(failed.value)  # or `said` is not needed
+    assert said(failed.value, secrets_of(url)) == "DuckDB cannot attach the lake"
+
+
+@pytest.mark.parametrize(
+    ("url", "tls"),
+    [
+        ("postgresql://u@localhost/d", ""),
+        ("postgresql://u@/d?host=/run/postgresql", ""),
+        ("postgresql://u@db.example.com/d?sslmode=require", ""),
+        ("postgresql://u@db.example.com/d", "?sslmode=verify-full&sslrootcert=system"),
+        ("postgresql://u@db.example.com/d?sslrootcert=/ca", "&sslmode=verify-full"),
+    ],
+)
+def test_duckdb_asks_for_the_tls_that_polynya_asks_for(url, tls):
+    assert for_libpq(url) == url + tls
