@@ -13,12 +13,12 @@ import requests
 
 from functions.object_lambda import app as object_lambda
 from functions.rest_catalog import app as rest_catalog
-from local.http_message import Response
-from local.http_server import HttpServer
+from local.stand_in.http_message import Response
+from local.stand_in.http_server import HttpServer
 from local.lakes import write_lake
-from local.lambda_function import LambdaFunction
-from local.object_lambda import returned_response, written_response
-from local.s3_address import S3Address
+from local.stand_in.lambda_function import LambdaFunction
+from local.stand_in.object_lambda import returned_response, written_response
+from local.stand_in.s3_address import S3Address
 from tests.in_process import ALIAS, settings
 
 EVENTS = Path(__file__).parents[2] / "events"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from local.http_message import Request
-from local.s3_address import S3Address
+from local.stand_in.http_message import Request
+from local.stand_in.s3_address import S3Address
 
 
 def address(path: str, query: str = "", host: str = "127.0.0.1:9000") -> S3Address:

@@ -16,8 +16,8 @@ from botocore.exceptions import ClientError
 from moto.server import ThreadedMotoServer
 from pyarrow.fs import S3FileSystem
 
-from local.http_message import Response
-from local.http_server import HttpServer
+from local.stand_in.http_message import Response
+from local.stand_in.http_server import HttpServer
 from local.stand_in import StandIn
 
 REGION = "us-east-1"

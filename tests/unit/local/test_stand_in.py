@@ -10,8 +10,8 @@ import time
 import pytest
 import urllib3
 
-from local.http_message import Response
-from local.http_server import HttpServer
+from local.stand_in.http_message import Response
+from local.stand_in.http_server import HttpServer
 from local.stand_in import StandIn
 
 
