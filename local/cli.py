@@ -3,6 +3,8 @@
 import typer
 
 from .demo import demo
+from .doctor import doctor
+from .inspect import inspect
 from .serve import serve
 
 app = typer.Typer(
@@ -15,6 +17,8 @@ app = typer.Typer(
 )
 app.command()(serve)
 app.command()(demo)
+app.command()(inspect)
+app.command()(doctor)
 
 
 def main() -> None:

@@ -16,7 +16,8 @@ from polynya.table_files import TableFiles
 from polynya.virtual_files import VirtualFiles
 from polynya.virtual_names import Name, is_virtual, parse
 
-ALIAS = "polynya-local--ol-s3"
+from .serve import ALIAS
+
 KEPT_BYTES = 512 * 1024 * 1024
 TIMEOUT_SECONDS = 300  # a person waits longer than API Gateway
 

@@ -150,7 +150,8 @@ def _partition_text(field: dict[str, Any], schema: Schema, value: Any) -> str | 
         return None
     transform = parse_transform(field["transform"])
     if isinstance(transform, IdentityTransform):  # fastavro has made a date of it already
-        return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+        is_plain = isinstance(value, str | bool)
+        return json.dumps(value, ensure_ascii=False) if is_plain else str(value)
     return transform.to_human_string(schema.find_type(field["source-id"]), value)
 
 

@@ -13,9 +13,9 @@ import requests
 
 from functions.object_lambda import app as object_lambda
 from functions.rest_catalog import app as rest_catalog
+from local.lakes import write_lake
 from local.stand_in.http_message import Response
 from local.stand_in.http_server import HttpServer
-from local.lakes import write_lake
 from local.stand_in.lambda_function import LambdaFunction
 from local.stand_in.object_lambda import returned_response, written_response
 from local.stand_in.s3_address import S3Address

@@ -101,7 +101,7 @@ def test_every_table_of_every_lake_is_shown_with_its_rows_and_columns(
         names = [field["name"] for field in current["fields"]]
         relation = con.sql(f"SELECT * FROM lake.{identifier(schema)}.{identifier(table)}")
         assert names == [name for name in relation.columns if name not in document["hidden"]]
-        assert inspect(given, f"{schema}.{table}")[0] == 0
+    assert inspect(given, f"{schema}.{table}")[0] == (lake_name == "29_encrypted")
 
 
 @pytest.mark.parametrize(("number", "table"), [("14", "fl"), ("36", "mg"), ("09", "d")])

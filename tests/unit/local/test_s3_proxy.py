@@ -16,9 +16,9 @@ from botocore.exceptions import ClientError
 from moto.server import ThreadedMotoServer
 from pyarrow.fs import S3FileSystem
 
+from local.stand_in import StandIn
 from local.stand_in.http_message import Response
 from local.stand_in.http_server import HttpServer
-from local.stand_in import StandIn
 
 REGION = "us-east-1"
 BUCKET = "behind-the-proxy"  # moto's buckets are one for the whole process

@@ -10,9 +10,9 @@ import time
 import pytest
 import urllib3
 
+from local.stand_in import StandIn
 from local.stand_in.http_message import Response
 from local.stand_in.http_server import HttpServer
-from local.stand_in import StandIn
 
 
 def stand_in(port: int = 0, alias: str | None = None) -> StandIn:

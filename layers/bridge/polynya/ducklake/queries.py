@@ -59,7 +59,16 @@ FRAGMENTS = {
             "CASE WHEN f.partial_file_info NOT LIKE 'partial_max:%' THEN f.partial_file_info END",
         ),
     ),
-    "delete_partial_max": (("ducklake_delete_file.partial_max", "d.partial_max"),),
+    # DuckDB 1.5 leaves partial_max out of the deletes that it flushes together with their rows;
+    # what was written at a flush holds deletes of the snapshots up to it.
+    "delete_partial_max": (
+        (
+            "ducklake_delete_file.partial_max",
+            "coalesce(d.partial_max, CASE WHEN f.partial_max IS NOT NULL THEN"
+            " (SELECT min(s.snapshot_id) FROM ducklake_snapshot AS s"
+            " WHERE s.snapshot_id >= d.begin_snapshot AND s.next_file_id > d.delete_file_id) END)",
+        ),
+    ),
     "mapping_id": (("ducklake_data_file.mapping_id", "f.mapping_id"),),
     "schema_begin": (
         (

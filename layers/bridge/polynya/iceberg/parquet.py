@@ -108,9 +108,11 @@ def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -
             _put(file, read, size - footer, size)
             for start, end in _column_chunks(con, path, SNAPSHOT_COLUMN):
                 _put(file, read, start, end)
+        # Not DuckDB's own file_row_number: a column of the user's may have that name.
         rows = con.execute(
-            "SELECT file_row_number FROM read_parquet(?, file_row_number = true) "
-            f"WHERE {SNAPSHOT_COLUMN} > {snapshot_id}",
+            "SELECT position FROM (SELECT row_number() OVER () - 1 AS position, "
+            f"{SNAPSHOT_COLUMN} AS snapshot_id FROM read_parquet(?)) "
+            f"WHERE snapshot_id > {snapshot_id}",
             [str(path)],
         ).fetchall()
         return [row[0] for row in rows]

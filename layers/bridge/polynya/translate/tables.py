@@ -112,6 +112,7 @@ def metadata(
                     snapshot,
                     history.table.table_id,
                     state,
+                    schemas.begin_at(snapshot_id)[0],
                     is_first=snapshot_id not in parents,
                 ),
             )
@@ -147,17 +148,22 @@ def _times(snapshots: list[Snapshot], now_ms: int) -> list[int]:
     return times
 
 
-def _summary(snapshot: Snapshot, table_id: int, state: State, *, is_first: bool) -> dict[str, str]:
+def _summary(
+    snapshot: Snapshot, table_id: int, state: State, schema_begin: int, *, is_first: bool
+) -> dict[str, str]:
     """What the snapshot did, as DuckLake recorded it, and what the table holds after it.
 
     Rows are Iceberg's: those of the files, deleted ones included.
     """
     changes = changes_of(snapshot.changes_made, table_id)
     data, inlined = state["data"], state["inlined"]
-    # What inlined rows are in: a file of those that the snapshot added, and one of the others.
     new_rows = _change(inlined, snapshot.snapshot_id, "added", "rows")
+    # What inlined rows are in since their last change: a file of those that were new then, and
+    # one of the others.
+    changed_at = max(inlined.changed_at, schema_begin)
+    new_then = _change(inlined, changed_at, "added", "rows")
     numbers = {
-        "total-data-files": data.files + (new_rows > 0) + (inlined.rows > new_rows),
+        "total-data-files": data.files + (new_then > 0) + (inlined.rows > new_then),
         "total-records": data.rows + inlined.rows,
         "total-files-size": data.bytes,
         "added-data-files": _change(data, snapshot.snapshot_id, "added", "files") + (new_rows > 0),

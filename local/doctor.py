@@ -1,0 +1,135 @@
+"""`polynya doctor`: what DuckLake's catalog says against what Iceberg clients get."""
+
+import json
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from polynya.errors import PolynyaError
+
+from .generator import Generator
+from .options import AsJson, DatabaseUrl, MetadataSchema, S3Endpoint
+from .progress import console
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    from .diagnosis import Count, Report, TableReport
+
+COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
+
+
+def doctor(
+    database: DatabaseUrl,
+    metadata_schema: MetadataSchema = "public",
+    s3_endpoint: S3Endpoint = None,
+    past: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="How many past snapshots of each table are counted too."
+        ),
+    ] = 3,
+    as_json: AsJson = False,
+) -> None:
+    """Compare what DuckLake's catalog says with what Iceberg clients get.
+
+    Says which tables are served, refused or without some of their columns and snapshots, and why;
+    counts the rows of every table in DuckLake, in the files and in what Polynya serves; and names
+    grants, default privileges and an index that are missing. Nothing is changed.
+
+    The exit code is 1 when something is wrong or refused; warnings and notes leave it at 0.
+    """
+    # Here, because PyIceberg, DuckDB and rich take a second that `polynya serve` need not wait.
+    from .diagnosis import ERROR, Report, diagnosis
+
+    report = Report()
+    errors = console(sys.stderr)
+    try:
+        generator = Generator(database, metadata_schema, s3_endpoint)
+        try:
+            with errors.status("Looking", spinner="line") as status:
+                for report in diagnosis(generator, database, s3_endpoint, past):
+                    status.update(f"Looking: {len(report.tables)} tables so far")
+        finally:
+            generator.database.close()
+    except PolynyaError as error:
+        report.add(ERROR, "catalog", str(error))
+    if as_json:
+        print(json.dumps(_json(report), ensure_ascii=False, indent=2))
+    else:
+        _show(report, console(sys.stdout))
+    raise typer.Exit(0 if report.is_well else 1)
+
+
+def _json(report: "Report") -> dict[str, Any]:
+    document = asdict(report)
+    for table, seen in zip(document["tables"], report.tables, strict=True):
+        for count, one in zip(table["counts"], seen.counts, strict=True):
+            count["same"] = one.is_same
+    return {"well": report.is_well, "summary": report.summary, **document}
+
+
+def _show(report: "Report", out: "Console") -> None:
+    lake = report.lake
+    if lake:
+        kind = "encrypted " if lake["encrypted"] else ""
+        served = "served" if lake["served"] else "not served"
+        out.print(
+            f"{kind}DuckLake catalog {lake['version']}, {served}; snapshot {lake['snapshot_id']}; "
+            f"data in {lake['data_path']}",
+            soft_wrap=True,
+        )
+    if report.tables:
+        out.print(f"rows according to {report.judge}\n", soft_wrap=True)
+        out.print(_grid(report.tables))
+    for level, colour in COLOURS.items():
+        for finding in report.findings:
+            if finding.level == level:
+                words = f"{level.upper()}: {finding.about}: {finding.message}"
+                out.print(words, style=colour, soft_wrap=True)
+                if finding.remedy:
+                    out.print(f"    {finding.remedy}", soft_wrap=True)
+    out.print(report.summary, style="bold green" if report.is_well else "bold red", soft_wrap=True)
+
+
+def _grid(tables: "list[TableReport]") -> "Grid":
+    from rich.table import Table as Grid
+
+    grid = Grid(box=None, pad_edge=False, header_style="bold")
+    grid.add_column("table", no_wrap=True, overflow="ellipsis")
+    for name in ("snapshots", "DuckLake", "Iceberg"):
+        grid.add_column(name, no_wrap=True, justify="right")
+    for name in ("now", "past", "hidden"):
+        grid.add_column(name, no_wrap=True)
+    for table in tables:
+        grid.add_row(table.name, *_cells(table))
+    return grid
+
+
+def _cells(table: "TableReport") -> "list[str | Text]":
+    from rich.text import Text
+
+    if table.status != "served":
+        return [str(table.snapshots or ""), "", "", Text(table.status.upper(), "bold red")]
+    *past, now = table.counts or [None]
+    numbers = [now.ducklake, now.iceberg] if now else [None, None]
+    same = sum(count.is_same for count in past)
+    differs = any(count.is_known and not count.is_same for count in past)
+    return [
+        str(table.snapshots),
+        *("-" if number is None else f"{number:,}" for number in numbers),
+        _verdict(now),
+        Text(f"{same} of {len(past)} same", "bold red" if differs else ""),
+        str(len(table.hidden_columns) or ""),
+    ]
+
+
+def _verdict(count: "Count | None") -> "Text":
+    from rich.text import Text
+
+    if count is None or not count.is_known:
+        return Text("not known", "yellow")
+    return Text("same", "green") if count.is_same else Text("DIFFERS", "bold red")

@@ -1,0 +1,98 @@
+"""`polynya inspect`: the way from catalog rows to files, as a person would like to see it."""
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from pg8000.native import Connection
+from polynya.ducklake import queries
+from polynya.ducklake.rows import Lake, Schema, Table
+from polynya.errors import BadRequest, NoSuchTable, PolynyaError
+from polynya.translate.tables import check_lake
+
+from .generator import Generator, full_name, tables_of
+from .options import AsJson, DatabaseUrl, MetadataSchema, S3Endpoint
+from .progress import console
+
+
+def inspect(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="namespace.table, or the table.")],
+    database: DatabaseUrl,
+    metadata_schema: MetadataSchema = "public",
+    s3_endpoint: S3Endpoint = None,
+    snapshot: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="Show the files as of this DuckLake snapshot. Default: now."
+        ),
+    ] = None,
+    limit: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="How many snapshots, files of a manifest and columns of a file are shown; 0: all.",
+        ),
+    ] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Show a table as Iceberg clients get it: metadata, snapshots, manifests, files, deletes.
+
+    It is made here, by what also makes it for clients; no server is needed, and nothing is kept.
+    """
+    # Here, because PyIceberg and rich take a second that `polynya serve` need not wait.
+    from .anatomy import Anatomy, anatomy
+    from .picture import picture
+
+    def question(con: Connection) -> Anatomy:
+        lake = queries.lake(con)
+        check_lake(lake.version, lake.encrypted)
+        found = _table_named(con, lake, table)
+        return anatomy(generator.open_table(con, lake, *found), snapshot)
+
+    try:
+        generator = Generator(database, metadata_schema, s3_endpoint)
+        try:
+            seen = generator.database.read(question)
+        finally:
+            generator.database.close()
+    except PolynyaError as error:
+        print(f"polynya: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    if as_json:
+        print(json.dumps(_json(asdict(seen)), ensure_ascii=False, indent=2))
+    else:
+        picture(seen, console(sys.stdout), limit or sys.maxsize)
+
+
+def _json(seen: dict[str, Any]) -> dict[str, Any]:
+    """Each file with what it comes from, and only the one snapshot with files."""
+    sources = seen.pop("sources")
+    shown, files = seen.pop("shown"), seen.pop("files")
+    for manifest in files["manifests"] if files else ():
+        for file in manifest["entries"]:
+            file["source"] = sources[file["path"]]
+    seen["snapshot"] = {**shown, "manifest_list": files} if shown else None
+    return seen
+
+
+def _table_named(con: Connection, lake: Lake, name: str) -> tuple[Schema, Table]:
+    """The table that a person means.
+
+    Raises:
+        NoSuchTable: there is none.
+        BadRequest: there are several.
+    """
+    tables = tables_of(con, lake)
+    found = [pair for pair in tables if full_name(*pair) == name]
+    found = found or [pair for pair in tables if pair[1].table_name == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        several = ", ".join(full_name(*pair) for pair in found)
+        raise BadRequest(f"several tables are called {name}: {several}")
+    there_are = ", ".join(full_name(*pair) for pair in tables[:20]) or "none"
+    more = f" and {len(tables) - 20} more" if len(tables) > 20 else ""
+    raise NoSuchTable(f"there is no table {name}; there are: {there_are}{more}")

@@ -1,0 +1,108 @@
+"""What the database role may, and what the catalog lacks: asked of PostgreSQL's own tables.
+
+These are readable for every role, so a missing grant can be named instead of met.
+"""
+
+from dataclasses import dataclass
+
+from pg8000.native import Connection, identifier
+
+STATS_TABLES = {"ducklake_file_column_stats", "ducklake_file_column_statistics"}
+FOR_RANGES = {"table_id", "data_file_id"}
+
+ROLE = """
+SELECT current_user::text, has_schema_privilege(n.oid, 'USAGE')
+FROM pg_namespace AS n WHERE n.nspname = :schema"""
+
+TABLES = r"""
+SELECT c.relname::text, has_table_privilege(c.oid, 'SELECT'),
+  has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'), pg_relation_size(c.oid)
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = :schema AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+  AND c.relname LIKE 'ducklake\_%' ORDER BY 1"""
+
+# Tables that will come are made by who made those that are there.
+WRITERS = r"""
+SELECT DISTINCT pg_get_userbyid(c.relowner)::text
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = :schema AND c.relkind IN ('r', 'p') AND c.relname LIKE 'ducklake\_%'
+  AND NOT pg_has_role(c.relowner, 'USAGE')
+  AND NOT EXISTS (SELECT 1 FROM pg_roles AS r
+    WHERE r.rolname = 'pg_read_all_data' AND pg_has_role(r.oid, 'USAGE'))
+  AND NOT EXISTS (SELECT 1 FROM pg_default_acl AS d, aclexplode(d.defaclacl) AS a
+    WHERE d.defaclrole = c.relowner AND d.defaclobjtype = 'r' AND d.defaclnamespace IN (0, n.oid)
+      AND a.privilege_type = 'SELECT'
+      AND CASE WHEN a.grantee = 0 THEN true ELSE pg_has_role(a.grantee, 'USAGE') END)
+ORDER BY 1"""
+
+INDEXES = """
+SELECT c.relname::text, array_agg(a.attname::text ORDER BY k.place)
+FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid
+JOIN pg_namespace AS n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(number, place)
+JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.number
+WHERE n.nspname = :schema AND i.indisvalid AND i.indpred IS NULL
+GROUP BY 1, i.indexrelid"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    role: str
+    may_use_schema: bool
+    tables: int
+    unreadable: list[str]
+    writable: list[str]
+    writers: list[str]
+    """Roles whose tables to come this role will not be able to read."""
+    unindexed: dict[str, int]
+    """Statistics tables without an index for ranges of files, and their sizes in bytes."""
+
+
+def rights(con: Connection, schema: str) -> Rights | None:
+    """None: there is no such schema, or no DuckLake in it."""
+    role = con.run(ROLE, schema=schema)
+    tables = con.run(TABLES, schema=schema)
+    if not role or not tables:
+        return None
+    indexes = con.run(INDEXES, schema=schema)
+    indexed = {name for name, columns in indexes if _serves_ranges(columns)}
+    return Rights(
+        role=role[0][0],
+        may_use_schema=role[0][1],
+        tables=len(tables),
+        unreadable=[name for name, may_read, _, _ in tables if not may_read],
+        writable=[name for name, _, may_write, _ in tables if may_write],
+        writers=[name for (name,) in con.run(WRITERS, schema=schema)],
+        unindexed={
+            name: size
+            for name, _, _, size in tables
+            if name in STATS_TABLES and name not in indexed
+        },
+    )
+
+
+def _serves_ranges(columns: list[str]) -> bool:
+    """Whether files with an id in a range are found by it: `data_file_id` stands first, or after
+    `table_id`."""
+    return columns[:1] == ["data_file_id"] or set(columns[:2]) == FOR_RANGES
+
+
+def grant(schema: str, role: str) -> str:
+    return (
+        f"GRANT USAGE ON SCHEMA {identifier(schema)} TO {identifier(role)}; "
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA {identifier(schema)} TO {identifier(role)};"
+    )
+
+
+def default_privileges(schema: str, role: str, writer: str) -> str:
+    return (
+        f"ALTER DEFAULT PRIVILEGES FOR ROLE {identifier(writer)} IN SCHEMA {identifier(schema)} "
+        f"GRANT SELECT ON TABLES TO {identifier(role)};"
+    )
+
+
+def create_index(schema: str, table: str) -> str:
+    return (
+        f"CREATE INDEX CONCURRENTLY ON {identifier(schema)}.{identifier(table)} "
+        "(table_id, data_file_id);"
+    )

@@ -1,0 +1,254 @@
+"""`warehouse=lake@N`: every table as of one DuckLake snapshot, so that two tables fit each other.
+
+No Iceberg catalog but this one has that: a snapshot of a table says nothing of other tables.
+"""
+
+import threading
+from collections import Counter
+from contextlib import closing
+
+import pytest
+
+from local.canonical import canonical, columns_of, difference, from_arrow
+from local.clients import duckdb, pyiceberg, rest
+from local.duckdb_connection import LAKE, connect, identifier
+from local.lakes import attach
+from local.serving import serving
+
+CLIENTS = [pytest.param(client, id=client.NAME.lower()) for client in (pyiceberg, duckdb)]
+PINNED_LAKES = ("08", "14", "25", "36")
+NO_SUCH_WAREHOUSE = (404, "NoSuchWarehouseException")
+SECONDS = 4  # that one reader reads while another commits
+# Each commits to both tables at once, or rewrites their past and leaves the rows as they are.
+COMMITS = (
+    "BEGIN; INSERT INTO lake.main.a VALUES ({n}, 'pair'); INSERT INTO lake.main.b VALUES ({n}, "
+    "'pair'); COMMIT",
+    "BEGIN; DELETE FROM lake.main.a WHERE i = {n} - 1; DELETE FROM lake.main.b WHERE i = {n} - 1; "
+    "INSERT INTO lake.main.a SELECT {n} + i, 'pair' FROM range(20) AS r(i); "
+    "INSERT INTO lake.main.b SELECT {n} + i, 'pair' FROM range(20) AS r(i); COMMIT",
+    "BEGIN; UPDATE lake.main.a SET i = i + 100000 WHERE i = {n} - 1; "
+    "UPDATE lake.main.b SET i = i + 100000 WHERE i = {n} - 1; COMMIT",
+    "CALL ducklake_flush_inlined_data('lake')",
+    "CALL ducklake_merge_adjacent_files('lake')",
+)
+
+
+class Owner:
+    """DuckLake itself: writes, and knows the truth of every snapshot."""
+
+    def __init__(self, lake, s3_endpoint: str, *, read_only: bool = True) -> None:
+        self.con = connect(LAKE, s3_endpoint)
+        attach(self.con, lake, read_only=read_only)
+
+    def newest(self) -> int:
+        return self.con.execute(
+            "SELECT max(snapshot_id) FROM ducklake_snapshots('lake')"
+        ).fetchone()[0]
+
+    def snapshots(self) -> list[int]:
+        rows = self.con.execute("SELECT snapshot_id FROM ducklake_snapshots('lake') ORDER BY 1")
+        return [id_ for (id_,) in rows.fetchall()]
+
+    def tables(self, snapshot_id: int) -> list[tuple[str, str]]:
+        rows = self.con.execute(f"""
+            SELECT s.schema_name, t.table_name
+            FROM __ducklake_metadata_lake.ducklake_table AS t
+            JOIN __ducklake_metadata_lake.ducklake_schema AS s USING (schema_id)
+            WHERE {visible("t", snapshot_id)} AND {visible("s", snapshot_id)}""")
+        return sorted(rows.fetchall())
+
+    def truth(self, namespace: str, table: str, snapshot_id: int):
+        """Its columns, and its rows."""
+        name = f"lake.{identifier(namespace)}.{identifier(table)}"
+        source = f"{name} AT (VERSION => {snapshot_id})"
+        columns = columns_of(self.con, source)
+        return columns, canonical(self.con, source, columns)
+
+    def commit(self, n: int) -> None:
+        for statement in self.con.extract_statements(COMMITS[n % len(COMMITS)].format(n=n)):
+            self.con.execute(statement)
+
+    def close(self) -> None:
+        self.con.close()
+
+
+def visible(alias: str, n: int) -> str:
+    return f"{n} >= {alias}.begin_snapshot AND ({n} < {alias}.end_snapshot OR {alias}.end_snapshot IS NULL)"
+
+
+@pytest.fixture
+def changing(lake, moto):
+    """A lake that may be written: its owner, and the bridge."""
+    mine = lake.fresh("08")
+    with serving(mine.database.url, moto, settings=ALL) as bridge:
+        with closing(Owner(mine, moto, read_only=False)) as owner:
+            yield owner, bridge
+
+
+ALL = {"SNAPSHOT_LIMIT": "1000"}
+
+
+def opened(client, bridge, pin: int | None):
+    warehouse = bridge.warehouse if pin is None else f"{bridge.warehouse}@{pin}"
+    return closing(client.open(bridge.catalog_uri, warehouse, bridge.s3_endpoint))
+
+
+def refusal(do) -> tuple[int, str]:
+    with pytest.raises(rest.Refused) as refused:
+        do()
+    return refused.value.status, refused.value.type
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("number", PINNED_LAKES)
+def test_at_each_snapshot_every_table_is_what_ducklake_has_there(client, number, lake, moto):
+    """Dropped tables too, and by the names that they had."""
+    the_lake = lake(number)
+    with closing(Owner(the_lake, moto)) as owner, serving(the_lake.database.url, moto) as bridge:
+        wrong = []
+        for pin in owner.snapshots():
+            catalog = rest.Rest(bridge.catalog_uri, f"{bridge.warehouse}@{pin}")
+            assert sorted(catalog.tables()) == owner.tables(pin), pin
+            with opened(client, bridge, pin) as reader:
+                for namespace, table in owner.tables(pin):
+                    columns, truth = owner.truth(namespace, table, pin)
+                    rows = from_arrow(reader.rows(namespace, table), columns)
+                    lines = difference(truth, rows)
+                    wrong += [f"{namespace}.{table} at {pin}: {line}" for line in lines]
+        assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("number", PINNED_LAKES)
+def test_a_pinned_table_knows_nothing_of_later_snapshots(number, lake, moto):
+    the_lake = lake(number)
+    with closing(Owner(the_lake, moto)) as owner, serving(the_lake.database.url, moto) as bridge:
+        for pin in owner.snapshots():
+            catalog = rest.Rest(bridge.catalog_uri, f"{bridge.warehouse}@{pin}")
+            for namespace, table in catalog.tables():
+                metadata = catalog.load_table(namespace, table)
+                ids = [snapshot["snapshot-id"] for snapshot in metadata["snapshots"]]
+                assert ids and max(ids) <= pin
+                assert metadata["current-snapshot-id"] == max(ids)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_dropped_table_is_still_there_at_a_snapshot_before(client, lake, moto):
+    the_lake = lake("25")
+    with closing(Owner(the_lake, moto)) as owner, serving(the_lake.database.url, moto) as bridge:
+        head = owner.newest()
+        pin = max(n for n in owner.snapshots() if ("main", "one") in owner.tables(n))
+        assert ("main", "one") not in owner.tables(head)
+        with opened(client, bridge, pin) as reader:
+            columns, truth = owner.truth("main", "one", pin)
+            assert truth.rows.total() == 1
+            assert not difference(truth, from_arrow(reader.rows("main", "one"), columns))
+        with opened(client, bridge, None) as reader, pytest.raises(Exception, match="one"):
+            reader.rows("main", "one")
+
+
+def pairs(reader, table: str) -> Counter:
+    """The rows that are always written to both tables in one transaction."""
+    rows = reader.rows("main", table).to_pylist()
+    return Counter(row["i"] for row in rows if row["s"] == "pair")
+
+
+def truth_of_pairs(owner: Owner, pin: int) -> Counter:
+    sql = f"SELECT i FROM lake.main.a AT (VERSION => {pin}) WHERE s = 'pair'"
+    return Counter(i for (i,) in owner.con.execute(sql).fetchall())
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_half_of_a_transaction_is_never_seen(client, changing):
+    """The commit comes between the reading of the two tables."""
+    owner, bridge = changing
+    halves = 0
+    for n in range(200, 212):
+        pin = owner.newest()
+        expected = truth_of_pairs(owner, pin)
+        with opened(client, bridge, pin) as pinned, opened(client, bridge, None) as unpinned:
+            first, first_of_all = pairs(pinned, "a"), pairs(unpinned, "a")
+            owner.commit(n)
+            assert first == pairs(pinned, "b") == pairs(pinned, "a") == expected, f"at {pin}"
+            halves += first_of_all != pairs(unpinned, "b")
+    assert halves, "without a pin halves are seen, or this test shows nothing"
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_half_of_a_transaction_is_never_seen_while_another_commits(client, changing, lake, moto):
+    owner, bridge = changing
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def commit_all_the_time() -> None:
+        try:
+            n = 1000
+            while not done.is_set():
+                owner.commit(n)
+                n += 1
+                done.wait(0.02)
+        except BaseException as error:
+            failures.append(error)
+
+    before = owner.newest()
+    pins = []
+    writer = threading.Thread(target=commit_all_the_time)
+    ended = threading.Timer(SECONDS, done.set)
+    writer.start()
+    ended.start()
+    try:
+        while not done.is_set():
+            pin = newest(bridge)
+            with opened(client, bridge, pin) as pinned:
+                seen = (pairs(pinned, "a"), pairs(pinned, "b"))
+                pins.append((pin, seen))
+    finally:
+        done.set()
+        ended.cancel()
+        writer.join()
+    assert not failures
+    assert len(pins) > 1 and owner.newest() > before + len(COMMITS)
+    for pin, (first, second) in pins:
+        assert first == second == truth_of_pairs(owner, pin), f"at {pin}"
+
+
+def newest(bridge) -> int:
+    """As a reader finds it: the newest snapshot of any table."""
+    catalog = rest.Rest(bridge.catalog_uri, bridge.warehouse)
+    return max(
+        catalog.load_table(*name)["current-snapshot-id"] for name in (("main", "a"), ("main", "b"))
+    )
+
+
+def test_the_prefix_carries_the_pin(lake, moto):
+    with serving(lake("08").database.url, moto) as bridge:
+        catalog = rest.Rest(bridge.catalog_uri, f"{bridge.warehouse}@4")
+        config = catalog._get("../config", {"warehouse": f"{bridge.warehouse}@4"})
+        assert config["overrides"]["prefix"] == f"{bridge.warehouse}--at-4"
+        assert catalog._base.endswith(f"/{bridge.warehouse}--at-4")
+
+
+def test_a_snapshot_that_never_was_is_no_warehouse(lake, moto):
+    with serving(lake("08").database.url, moto) as bridge:
+        for pin in (6, 999_999, 10**17):
+            warehouse = f"{bridge.warehouse}@{pin}"
+            assert refusal(lambda w=warehouse: rest.Rest(bridge.catalog_uri, w)) == (
+                NO_SUCH_WAREHOUSE
+            )
+
+
+def test_a_snapshot_that_expired_is_no_warehouse_any_more(changing):
+    owner, bridge = changing
+    catalog = rest.Rest(bridge.catalog_uri, f"{bridge.warehouse}@3")
+    assert catalog.load_table("main", "a")["current-snapshot-id"] == 3
+    owner.con.execute("CALL ducklake_expire_snapshots('lake', versions => [3])")
+    for ask in (
+        lambda: rest.Rest(bridge.catalog_uri, f"{bridge.warehouse}@3"),
+        lambda: catalog.load_table("main", "a"),
+        catalog.tables,
+    ):
+        assert refusal(ask) == NO_SUCH_WAREHOUSE
+    # Its neighbours are as they were.
+    for pin in (2, 4, 5):
+        columns, truth = owner.truth("main", "a", pin)
+        with opened(pyiceberg, bridge, pin) as reader:
+            assert not difference(truth, from_arrow(reader.rows("main", "a"), columns)), pin
