@@ -73,16 +73,19 @@ class Owner:
 
 
 def visible(alias: str, n: int) -> str:
-    return f"{n} >= {alias}.begin_snapshot AND ({n} < {alias}.end_snapshot OR {alias}.end_snapshot IS NULL)"
+    ended = f"{n} < {alias}.end_snapshot OR {alias}.end_snapshot IS NULL"
+    return f"{n} >= {alias}.begin_snapshot AND ({ended})"
 
 
 @pytest.fixture
 def changing(lake, moto):
     """A lake that may be written: its owner, and the bridge."""
     mine = lake.fresh("08")
-    with serving(mine.database.url, moto, settings=ALL) as bridge:
-        with closing(Owner(mine, moto, read_only=False)) as owner:
-            yield owner, bridge
+    with (
+        serving(mine.database.url, moto, settings=ALL) as bridge,
+        closing(Owner(mine, moto, read_only=False)) as owner,
+    ):
+        yield owner, bridge
 
 
 ALL = {"SNAPSHOT_LIMIT": "1000"}

@@ -70,7 +70,8 @@ def position_deletes_bytes(data_file: str, positions: Sequence[int]) -> bytes:
     with _duckdb() as con, _scratch() as path:
         con.execute(
             "CREATE TABLE deleted AS "
-            "SELECT ?::VARCHAR AS file_path, unnest(string_split(nullif(?, ''), ',')::BIGINT[]) AS pos",
+            "SELECT ?::VARCHAR AS file_path, "
+            "unnest(string_split(nullif(?, ''), ',')::BIGINT[]) AS pos",
             [data_file, ",".join(map(str, positions))],
         )
         ids = f"file_path: {FILE_PATH_ID}, pos: {POS_ID}"
