@@ -96,7 +96,7 @@ def script_of(name: str) -> Path:
 
 def pytest_generate_tests(metafunc):
     """A test that asks for `lake_name` runs once for each lake."""
-    if "delivery" in metafunc.fixturenames:
+    if {"lake_name", "delivery"} <= set(metafunc.fixturenames):
         # The generator is the same behind both; a few lakes show that this is so.
         lakes = [(name, "object-lambda") for name in wanted_lakes(metafunc.config)]
         lakes += [(n, "materialize") for n, _ in lakes if n.split("_")[0] in MATERIALIZED]

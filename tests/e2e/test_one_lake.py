@@ -5,7 +5,7 @@ No Iceberg catalog but this one has that: a snapshot of a table says nothing of 
 
 import threading
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -18,7 +18,7 @@ from local.serving import serving
 CLIENTS = [pytest.param(client, id=client.NAME.lower()) for client in (pyiceberg, duckdb)]
 PINNED_LAKES = ("08", "14", "25", "36")
 NO_SUCH_WAREHOUSE = (404, "NoSuchWarehouseException")
-SECONDS = 4  # that one reader reads while another commits
+READINGS = 4
 # Each commits to both tables at once, or rewrites their past and leaves the rows as they are.
 COMMITS = (
     "BEGIN; INSERT INTO lake.main.a VALUES ({n}, 'pair'); INSERT INTO lake.main.b VALUES ({n}, "
@@ -74,7 +74,8 @@ class Owner:
 
 def visible(alias: str, n: int) -> str:
     ended = f"{n} < {alias}.end_snapshot OR {alias}.end_snapshot IS NULL"
-    return f"{n} >= {alias}.begin_snapshot AND ({ended})"
+    ended = f"{alias}.end_snapshot"
+    return f"{n} >= {alias}.begin_snapshot AND ({n} < {ended} OR {ended} IS NULL)"
 
 
 @pytest.fixture
@@ -91,6 +92,17 @@ def changing(lake, moto):
 ALL = {"SNAPSHOT_LIMIT": "1000"}
 
 
+@contextmanager
+def the(lake, s3_endpoint: str):
+    """A lake that is only read: its owner, and the bridge."""
+    url = lake.database.url
+    with (
+        serving(url, s3_endpoint, delivery="object-lambda") as bridge,
+        closing(Owner(lake, s3_endpoint)) as owner,
+    ):
+        yield owner, bridge
+
+
 def opened(client, bridge, pin: int | None):
     warehouse = bridge.warehouse if pin is None else f"{bridge.warehouse}@{pin}"
     return closing(client.open(bridge.catalog_uri, warehouse, bridge.s3_endpoint))
@@ -102,31 +114,46 @@ def refusal(do) -> tuple[int, str]:
     return refused.value.status, refused.value.type
 
 
-@pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("number", PINNED_LAKES)
-def test_at_each_snapshot_every_table_is_what_ducklake_has_there(client, number, lake, moto):
+def test_at_each_snapshot_every_table_is_what_ducklake_has_there(number, lake, moto):
     """Dropped tables too, and by the names that they had."""
-    the_lake = lake(number)
-    with closing(Owner(the_lake, moto)) as owner, serving(the_lake.database.url, moto) as bridge:
+    with the(lake(number), moto) as (owner, bridge):
         wrong = []
-        for pin in owner.snapshots():
-            catalog = rest.Rest(bridge.catalog_uri, f"{bridge.warehouse}@{pin}")
-            assert sorted(catalog.tables()) == owner.tables(pin), pin
-            with opened(client, bridge, pin) as reader:
-                for namespace, table in owner.tables(pin):
-                    columns, truth = owner.truth(namespace, table, pin)
-                    rows = from_arrow(reader.rows(namespace, table), columns)
-                    lines = difference(truth, rows)
-                    wrong += [f"{namespace}.{table} at {pin}: {line}" for line in lines]
+        with opened(duckdb, bridge, None) as one_process:
+            for pin in owner.snapshots():
+                assert sorted(pinned(bridge, pin).tables()) == owner.tables(pin), pin
+                one_process.query(attach_pinned(bridge, pin))
+                with opened(pyiceberg, bridge, pin) as reader:
+                    for namespace, table in owner.tables(pin):
+                        name = f"{identifier(namespace)}.{identifier(table)}"
+                        columns, truth = owner.truth(namespace, table, pin)
+                        for rows in (
+                            reader.rows(namespace, table),
+                            one_process.query(f"FROM at_{pin}.{name}"),
+                        ):
+                            lines = difference(truth, from_arrow(rows, columns))
+                            wrong += [f"{namespace}.{table} at {pin}: {line}" for line in lines]
         assert not wrong, "\n".join(wrong)
+
+
+def pinned(bridge, pin: int) -> rest.Rest:
+    return rest.Rest(bridge.catalog_uri, f"{bridge.warehouse}@{pin}")
+
+
+def attach_pinned(bridge, pin: int) -> str:
+    """Several snapshots of a lake side by side, in one DuckDB."""
+    return (
+        f"ATTACH '{bridge.warehouse}@{pin}' AS at_{pin} (TYPE iceberg, ENDPOINT "
+        f"'{bridge.catalog_uri}', AUTHORIZATION_TYPE 'none', ACCESS_DELEGATION_MODE 'none', "
+        "DEFAULT_SCHEMA 'main')"
+    )
 
 
 @pytest.mark.parametrize("number", PINNED_LAKES)
 def test_a_pinned_table_knows_nothing_of_later_snapshots(number, lake, moto):
-    the_lake = lake(number)
-    with closing(Owner(the_lake, moto)) as owner, serving(the_lake.database.url, moto) as bridge:
+    with the(lake(number), moto) as (owner, bridge):
         for pin in owner.snapshots():
-            catalog = rest.Rest(bridge.catalog_uri, f"{bridge.warehouse}@{pin}")
+            catalog = pinned(bridge, pin)
             for namespace, table in catalog.tables():
                 metadata = catalog.load_table(namespace, table)
                 ids = [snapshot["snapshot-id"] for snapshot in metadata["snapshots"]]
@@ -136,8 +163,7 @@ def test_a_pinned_table_knows_nothing_of_later_snapshots(number, lake, moto):
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_dropped_table_is_still_there_at_a_snapshot_before(client, lake, moto):
-    the_lake = lake("25")
-    with closing(Owner(the_lake, moto)) as owner, serving(the_lake.database.url, moto) as bridge:
+    with the(lake("25"), moto) as (owner, bridge):
         head = owner.newest()
         pin = max(n for n in owner.snapshots() if ("main", "one") in owner.tables(n))
         assert ("main", "one") not in owner.tables(head)
@@ -165,19 +191,19 @@ def test_half_of_a_transaction_is_never_seen(client, changing):
     """The commit comes between the reading of the two tables."""
     owner, bridge = changing
     halves = 0
-    for n in range(200, 212):
+    for n in range(200, 200 + len(COMMITS) + 1):
         pin = owner.newest()
         expected = truth_of_pairs(owner, pin)
-        with opened(client, bridge, pin) as pinned, opened(client, bridge, None) as unpinned:
-            first, first_of_all = pairs(pinned, "a"), pairs(unpinned, "a")
+        with opened(client, bridge, pin) as fixed, opened(client, bridge, None) as free:
+            first, first_of_all = pairs(fixed, "a"), pairs(free, "a")
             owner.commit(n)
-            assert first == pairs(pinned, "b") == pairs(pinned, "a") == expected, f"at {pin}"
-            halves += first_of_all != pairs(unpinned, "b")
+            assert first == pairs(fixed, "b") == pairs(fixed, "a") == expected, f"at {pin}"
+            halves += first_of_all != pairs(free, "b")
     assert halves, "without a pin halves are seen, or this test shows nothing"
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_half_of_a_transaction_is_never_seen_while_another_commits(client, changing, lake, moto):
+def test_half_of_a_transaction_is_never_seen_while_another_commits(client, changing):
     owner, bridge = changing
     failures: list[BaseException] = []
     done = threading.Event()
@@ -192,26 +218,24 @@ def test_half_of_a_transaction_is_never_seen_while_another_commits(client, chang
         except BaseException as error:
             failures.append(error)
 
-    before = owner.newest()
-    pins = []
+    seen = []
     writer = threading.Thread(target=commit_all_the_time)
-    ended = threading.Timer(SECONDS, done.set)
     writer.start()
-    ended.start()
     try:
-        while not done.is_set():
+        while len(seen) < READINGS:
             pin = newest(bridge)
-            with opened(client, bridge, pin) as pinned:
-                seen = (pairs(pinned, "a"), pairs(pinned, "b"))
-                pins.append((pin, seen))
+            with opened(client, bridge, pin) as fixed:
+                before = newest(bridge)
+                a = pairs(fixed, "a")
+                while newest(bridge) == before:
+                    assert writer.is_alive(), failures
+                seen.append((pin, a, pairs(fixed, "b")))
     finally:
         done.set()
-        ended.cancel()
         writer.join()
     assert not failures
-    assert len(pins) > 1 and owner.newest() > before + len(COMMITS)
-    for pin, (first, second) in pins:
-        assert first == second == truth_of_pairs(owner, pin), f"at {pin}"
+    for pin, a, b in seen:
+        assert a == b == truth_of_pairs(owner, pin), f"at {pin}"
 
 
 def newest(bridge) -> int:
@@ -223,29 +247,26 @@ def newest(bridge) -> int:
 
 
 def test_the_prefix_carries_the_pin(lake, moto):
-    with serving(lake("08").database.url, moto) as bridge:
-        catalog = rest.Rest(bridge.catalog_uri, f"{bridge.warehouse}@4")
+    with the(lake("08"), moto) as (_, bridge):
+        catalog = pinned(bridge, 4)
         config = catalog._get("../config", {"warehouse": f"{bridge.warehouse}@4"})
         assert config["overrides"]["prefix"] == f"{bridge.warehouse}--at-4"
         assert catalog._base.endswith(f"/{bridge.warehouse}--at-4")
 
 
 def test_a_snapshot_that_never_was_is_no_warehouse(lake, moto):
-    with serving(lake("08").database.url, moto) as bridge:
+    with the(lake("08"), moto) as (_, bridge):
         for pin in (6, 999_999, 10**17):
-            warehouse = f"{bridge.warehouse}@{pin}"
-            assert refusal(lambda w=warehouse: rest.Rest(bridge.catalog_uri, w)) == (
-                NO_SUCH_WAREHOUSE
-            )
+            assert refusal(lambda pin=pin: pinned(bridge, pin)) == NO_SUCH_WAREHOUSE
 
 
 def test_a_snapshot_that_expired_is_no_warehouse_any_more(changing):
     owner, bridge = changing
-    catalog = rest.Rest(bridge.catalog_uri, f"{bridge.warehouse}@3")
+    catalog = pinned(bridge, 3)
     assert catalog.load_table("main", "a")["current-snapshot-id"] == 3
     owner.con.execute("CALL ducklake_expire_snapshots('lake', versions => [3])")
     for ask in (
-        lambda: rest.Rest(bridge.catalog_uri, f"{bridge.warehouse}@3"),
+        lambda: pinned(bridge, 3),
         lambda: catalog.load_table("main", "a"),
         catalog.tables,
     ):

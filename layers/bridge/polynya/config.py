@@ -36,7 +36,7 @@ SETTINGS = (
         "VIRTUAL_BUCKET",
         None,
         "the bucket of the virtual files: the alias of the Object Lambda access point, or with "
-        "`materialize` a real bucket",
+        "`materialize` a real bucket; `ssm:NAME` stands for an SSM parameter that holds it",
     ),
     Setting("VIRTUAL_PREFIX", "polynya", "the key prefix of the virtual files"),
     Setting("CACHE_TABLE", "", "the DynamoDB table that keeps generated files; empty: none"),

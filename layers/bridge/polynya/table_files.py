@@ -159,7 +159,7 @@ class TableFiles:
             rows = queries.inlined_rows_at(self._con, table, names, snapshot_id, since, until)
             if rows:
                 parts.append(inlined_rows(table, columns, fields, rows))
-        return rows_bytes(parts, fields)
+        return rows_bytes(parts, fields) if parts else None
 
     def _deletes(self, name: Name) -> bytes | None:
         data_file_id, snapshot_id = name.numbers
