@@ -719,7 +719,7 @@ def test_spark_shows_what_changed(case):
             .collect()[0][0]
         )
         seen = Counter(
-            row[0] for row in spark.session().sql(f"SELECT _change_type FROM `{view}`").collect()
+            row[0] for row in spark.session().sql(f"SELECT _change_type FROM {view}").collect()
         )
         names = ", ".join(map(literal, ("lake", told.table.namespace, told.table.name)))
         expected = Counter()

@@ -434,7 +434,7 @@ NO_KEYS = [
     "polynya/{uuid}/g1/deletes-0-3-00000000000000000000.parquet",
     "polynya/{uuid}/g1/deletes-999999999999999999-3-00000000000000000000.parquet",
     "polynya/{uuid}/g1/deletes-manifest-3-00000000000000000000.avro",
-    "polynya/{uuid}/g1/table-3-00000000000000000000.metadata.json",
+    "polynya/{uuid}/g1/3-table-00000000000000000000.metadata.json",
     "polynya/{uuid}/g1/other-3-00000000000000000000.avro",
     "polynya/" + "a" * 1000,
     "polynya/%FF%FE",
@@ -488,8 +488,8 @@ def test_an_encrypted_lake_is_refused_with_the_reason(lake, moto, method, capfd)
         for target in EVERYTHING:
             if method == "GET" or not re.search(r"config|/namespaces$|/(tables|views)$", target):
                 answers.append((target, send(stand_in.api_uri, method, f"/v1/{target}")))
-        for kind in ("list-2", "data-0-0-9-2", "rows-0-2", "table-2"):
-            suffix = {"rows-0-2": "parquet", "table-2": "metadata.json"}.get(kind, "avro")
+        for kind in ("list-2", "data-0-0-9-2", "rows-0-2", "2-table"):
+            suffix = {"rows-0-2": "parquet", "2-table": "metadata.json"}.get(kind, "avro")
             key = f"/{ALIAS}/polynya/{uuid}/g1/{kind}-{'0' * 20}.{suffix}"
             answers.append((key, send(stand_in.s3_uri, method, key)))
     assert keys

@@ -41,7 +41,7 @@ def test_the_last_number_is_the_snapshot():
 
 # Clients tell what a file is by its name's end.
 KEYS = [
-    ("table", (7,), f"table-7-{FINGERPRINT}.metadata.json"),
+    ("table", (7,), f"7-table-{FINGERPRINT}.metadata.json"),
     ("list", (7,), f"list-7-{FINGERPRINT}.avro"),
     ("data", (0, 999, 7), f"data-0-999-7-{FINGERPRINT}.avro"),
     ("rows-manifest", (7,), f"rows-manifest-7-{FINGERPRINT}.avro"),
@@ -95,6 +95,9 @@ REFUSED = {
     "a long fingerprint": key(file=f"/list-7-{FINGERPRINT}0.avro"),
     "upper case in the fingerprint": key(file=f"/list-7-{FINGERPRINT.upper()}.avro"),
     "another kind's suffix": key(file=f"/list-7-{FINGERPRINT}.parquet"),
+    "a document's number at the other end": key(file=f"/table-7-{FINGERPRINT}.metadata.json"),
+    "a list's number at the other end": key(file=f"/7-list-{FINGERPRINT}.avro"),
+    "numbers at both ends": key(file=f"/7-table-7-{FINGERPRINT}.metadata.json"),
     "no suffix": key(file=f"/list-7-{FINGERPRINT}"),
     "two suffixes": key(file=f"/list-7-{FINGERPRINT}.avro.avro"),
     "a newline at the end": key() + "\n",

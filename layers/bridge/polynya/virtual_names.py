@@ -1,6 +1,7 @@
 """The names of virtual files: key <-> what it names.
 
     <prefix>/<table uuid>/g1/<kind>-<numbers>-<fingerprint><suffix>
+    <prefix>/<table uuid>/g1/<snapshot>-table-<fingerprint>.metadata.json
 
 A key holds all that decides the file's bytes: the generator's version, the table, the snapshot, and
 a fingerprint of the catalog rows that the file comes from.
@@ -33,11 +34,11 @@ KINDS = {
     "deletes": Kind(("data_file_id", "snapshot_id"), ".parquet"),
 }
 
-NUMBER = r"-(?:0|[1-9][0-9]{0,17})"  # one spelling for each number: one key for each file
+NUMBER = r"(?:0|[1-9][0-9]{0,17})"  # one spelling for each number: one key for each file
 
 FILE = re.compile(
     r"(?P<table_uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
-    rf"/{GENERATOR}/(?P<kind>{'|'.join(KINDS)})(?P<numbers>(?:{NUMBER})+)"
+    rf"/{GENERATOR}/(?P<version>(?:{NUMBER}-)?)(?P<kind>{'|'.join(KINDS)})(?P<numbers>(?:-{NUMBER})*)"
     rf"-(?P<fingerprint>[0-9a-f]{{{LENGTH}}})(?P<suffix>\.[a-z.]+)"
 )
 
@@ -56,8 +57,10 @@ class Name:
         return self.numbers[-1]
 
     def key(self, prefix: str) -> str:
-        numbers = "-".join(map(str, self.numbers))
-        file = f"{self.kind}-{numbers}-{self.fingerprint}{KINDS[self.kind].suffix}"
+        words = [self.kind, *map(str, self.numbers)]
+        if self.kind == "table":
+            words.reverse()  # ClickHouse wants the version at the beginning of a document's name
+        file = f"{'-'.join(words)}-{self.fingerprint}{KINDS[self.kind].suffix}"
         return f"{prefix}/{self.table_uuid}/{GENERATOR}/{file}"
 
 
@@ -74,8 +77,8 @@ def parse(key: str, prefix: str) -> Name:
     """
     match = FILE.fullmatch(key.removeprefix(f"{prefix}/")) if is_virtual(key, prefix) else None
     if match is not None:
-        kind = KINDS[match["kind"]]
-        numbers = tuple(map(int, match["numbers"].split("-")[1:]))
-        if len(numbers) == len(kind.numbers) and match["suffix"] == kind.suffix:
-            return Name(match["table_uuid"], match["kind"], numbers, match["fingerprint"])
+        numbers = tuple(map(int, re.findall("[0-9]+", match["version"] + match["numbers"])))
+        name = Name(match["table_uuid"], match["kind"], numbers, match["fingerprint"])
+        if len(numbers) == len(KINDS[name.kind].numbers) and name.key(prefix) == key:
+            return name
     raise NoSuchKey("no virtual file has this name")

@@ -81,7 +81,7 @@ def read(
     known = {s.snapshot_id: s for s in queries.snapshots(con, table.table_id, snapshot_id)}
     # A change whose own snapshot has expired shows first in the next one that is still there.
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
-    changes |= {column.begin_snapshot for column in columns}
+    changes |= {edge for c in columns for edge in (c.begin_snapshot, c.end_snapshot) if edge}
     expired = sorted(change for change in changes - known.keys() if 0 < change <= snapshot_id)
     if expired:
         for snapshot in queries.next_snapshots(con, expired, snapshot_id):

@@ -45,10 +45,14 @@ class Mappings:
             file: path and field id, if it has one, of every column in the file's own schema.
         """
         own, table = self.paths.get(mapping_id, {}), self.of_table
+        has_ids = any(field_id is not None for _, field_id in file)
         for path, field_id in file:
             name = ".".join(path)
             if field_id is not None and field_id != own.get(path):
                 return f"the field id {field_id} of {name!r} in an added file is not DuckLake's"
+            if field_id is None and has_ids and path in own:
+                # Java takes the mapping only for files without any id.
+                return f"{name!r} in an added file has no field id, while other columns have"
             if field_id is None and path not in own and path in table:
                 return f"an added file has a column {name!r} that DuckLake ignores in it"
         return None

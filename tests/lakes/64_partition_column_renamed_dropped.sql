@@ -1,0 +1,25 @@
+-- the column of a partitioning is renamed, dropped, and another gets its name; deletes throughout
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
+USE lake;
+CREATE TABLE pr(k VARCHAR, i INTEGER, d TIMESTAMP);
+ALTER TABLE pr SET PARTITIONED BY (k, year(d));
+INSERT INTO pr SELECT 'k' || i % 2, i, TIMESTAMP '2023-12-31 23:00:00' + INTERVAL (i) HOUR FROM range(0, 20) r(i);
+DELETE FROM pr WHERE i IN (1, 2);
+ALTER TABLE pr RENAME COLUMN k TO kk;
+INSERT INTO pr SELECT 'k' || i % 2, i, NULL FROM range(20, 40) r(i);
+DELETE FROM pr WHERE i IN (3, 21);
+ALTER TABLE pr ADD COLUMN k INTEGER DEFAULT 5;
+INSERT INTO pr SELECT 'k' || i % 2, i, '1969-12-31 23:59:59.999', i FROM range(40, 60) r(i);
+ALTER TABLE pr SET PARTITIONED BY (k);
+INSERT INTO pr SELECT 'z', i, NULL, i % 3 FROM range(60, 80) r(i);
+DELETE FROM pr WHERE i IN (4, 22, 41, 61);
+ALTER TABLE pr RENAME COLUMN kk TO old_k;
+ALTER TABLE pr DROP COLUMN old_k;
+DELETE FROM pr WHERE i IN (5, 23, 42, 62);
+UPDATE pr SET d = '2000-01-01' WHERE i IN (6, 24, 43, 63);
+ALTER TABLE pr RENAME COLUMN d TO k_year;
+INSERT INTO pr VALUES (90, '2024-01-01', 9);
+ALTER TABLE pr RESET PARTITIONED BY;
+ALTER TABLE pr DROP COLUMN k;
+INSERT INTO pr SELECT i, NULL FROM range(100, 120) r(i);
+DELETE FROM pr WHERE i IN (7, 64, 101);

@@ -1,0 +1,191 @@
+"""Reads tables with a client that lives in a Python of its own, and answers over pipes.
+
+`python reader.py CLIENT` takes a line of JSON that says where the catalog is, then one for each
+question: what to read, and the file into which the Arrow rows go. It answers each with a line.
+"""
+
+import json
+import os
+import socket
+import sys
+
+import pyarrow as pa
+
+KEY_ID, SECRET, REGION = "test", "test", "us-east-1"
+
+
+class WithPyIceberg:
+    """Polars and Daft: PyIceberg plans, they read."""
+
+    def __init__(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
+        from pyiceberg.catalog import load_catalog
+
+        self._s3_endpoint = s3_endpoint
+        self._catalog = load_catalog(
+            "polynya",
+            **{
+                "type": "rest",
+                "uri": catalog_uri,
+                "warehouse": warehouse,
+                "s3.endpoint": s3_endpoint,
+                "s3.access-key-id": KEY_ID,
+                "s3.secret-access-key": SECRET,
+                "s3.region": REGION,
+            },
+        )
+
+    def table(self, namespace: str, table: str):
+        return self._catalog.load_table((namespace, table))
+
+
+class Polars(WithPyIceberg):
+    def scan(self, namespace: str, table: str, snapshot_id: int | None):
+        import polars
+
+        return polars.scan_iceberg(
+            self.table(namespace, table),
+            snapshot_id=snapshot_id,
+            storage_options={
+                "aws_endpoint_url": self._s3_endpoint,
+                "aws_access_key_id": KEY_ID,
+                "aws_secret_access_key": SECRET,
+                "aws_region": REGION,
+                "aws_allow_http": "true",
+                "aws_virtual_hosted_style_request": "false",
+            },
+        )
+
+    def rows(self, namespace: str, table: str, snapshot_id: int | None) -> pa.Table:
+        return self.scan(namespace, table, snapshot_id).collect().to_arrow()
+
+    def count(self, namespace: str, table: str) -> int:
+        import polars
+
+        return self.scan(namespace, table, None).select(polars.len()).collect().item()
+
+
+class Daft(WithPyIceberg):
+    def scan(self, namespace: str, table: str, snapshot_id: int | None):
+        import daft
+        from daft.io import IOConfig, S3Config
+
+        s3 = S3Config(
+            endpoint_url=self._s3_endpoint,
+            key_id=KEY_ID,
+            access_key=SECRET,
+            region_name=REGION,
+            use_ssl=False,
+            force_virtual_addressing=False,
+        )
+        return daft.read_iceberg(
+            self.table(namespace, table), snapshot_id=snapshot_id, io_config=IOConfig(s3=s3)
+        )
+
+    def rows(self, namespace: str, table: str, snapshot_id: int | None) -> pa.Table:
+        return self.scan(namespace, table, snapshot_id).to_arrow()
+
+    def count(self, namespace: str, table: str) -> int:
+        return self.scan(namespace, table, None).count_rows()
+
+
+class ClickHouse:
+    def __init__(self, catalog_uri: str, warehouse: str, s3_endpoint: str, bucket: str) -> None:
+        from chdb.session import Session
+
+        self._session = Session()
+        self._session.query("SET allow_database_iceberg = 1")
+        self._session.query("SET output_format_arrow_string_as_string = 1")
+        self._session.query(
+            f"CREATE DATABASE ice ENGINE = DataLakeCatalog('{catalog_uri}/v1', '{KEY_ID}', "
+            f"'{SECRET}') SETTINGS catalog_type = 'rest', warehouse = '{warehouse}', "
+            f"storage_endpoint = '{s3_endpoint}/{bucket}', vended_credentials = false"
+        )
+
+    def source(self, namespace: str, table: str) -> str:
+        name = f"{namespace}.{table}".replace("\\", "\\\\").replace("`", "\\`")
+        return f"ice.`{name}`"
+
+    def rows(self, namespace: str, table: str, snapshot_id: int | None) -> pa.Table:
+        then = f" SETTINGS iceberg_snapshot_id = {snapshot_id}" if snapshot_id is not None else ""
+        return self.query(f"SELECT * FROM {self.source(namespace, table)}{then}")
+
+    def count(self, namespace: str, table: str) -> int:
+        table = self.query(f"SELECT count() FROM {self.source(namespace, table)}")
+        return table.column(0)[0].as_py()
+
+    def query(self, sql: str) -> pa.Table:
+        return pa.ipc.open_stream(self._session.query(sql, "ArrowStream").bytes()).read_all()
+
+
+class Sail:
+    def __init__(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
+        os.environ.update(
+            SAIL_CATALOG__LIST=(
+                f'[{{name="ice",type="iceberg-rest",uri="{catalog_uri}",warehouse="{warehouse}"}}]'
+            ),
+            SAIL_CATALOG__DEFAULT_CATALOG="ice",
+            AWS_ENDPOINT=s3_endpoint,
+            AWS_ENDPOINT_URL=s3_endpoint,
+            AWS_ALLOW_HTTP="true",
+            AWS_ACCESS_KEY_ID=KEY_ID,
+            AWS_SECRET_ACCESS_KEY=SECRET,
+            AWS_REGION=REGION,
+            AWS_VIRTUAL_HOSTED_STYLE_REQUEST="false",
+        )
+        from pysail.spark import SparkConnectServer
+        from pyspark.sql import SparkSession
+
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self._server = SparkConnectServer("127.0.0.1", port)
+        self._server.start()
+        self._session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
+        self._session.conf.set("spark.sql.session.timeZone", "UTC")
+
+    def source(self, namespace: str, table: str) -> str:
+        return ".".join("`" + name.replace("`", "``") + "`" for name in ("ice", namespace, table))
+
+    def rows(self, namespace: str, table: str, snapshot_id: int | None) -> pa.Table:
+        then = f" VERSION AS OF {snapshot_id}" if snapshot_id is not None else ""
+        return self._session.sql(f"SELECT * FROM {self.source(namespace, table)}{then}").toArrow()
+
+    def count(self, namespace: str, table: str) -> int:
+        sql = f"SELECT count(*) FROM {self.source(namespace, table)}"
+        return self._session.sql(sql).toArrow().column(0)[0].as_py()
+
+
+CLIENTS = {"polars": Polars, "daft": Daft, "chdb": ClickHouse, "pysail": Sail}
+
+
+def answer(client, question: dict) -> dict:
+    namespace, table = question["namespace"], question["table"]
+    try:
+        if question["what"] == "count":
+            return {"count": client.count(namespace, table)}
+        rows = client.rows(namespace, table, question["snapshot_id"])
+        for name in question["blobs"]:  # ClickHouse has one type for bytes and for text
+            place = rows.schema.get_field_index(name)
+            if place >= 0 and pa.types.is_string(rows.schema.field(place).type):
+                rows = rows.set_column(place, name, rows.column(place).cast(pa.binary()))
+        with pa.OSFile(question["file"], "wb") as sink, pa.ipc.new_stream(sink, rows.schema) as out:
+            out.write_table(rows)
+        return {"rows": rows.num_rows}
+    except BaseException as error:  # Rust panics are no Exceptions
+        return {"error": f"{type(error).__name__}: {error}"[:4000]}
+
+
+def main() -> None:
+    # Clients print what they like; the answers go out on a descriptor of their own.
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    where = json.loads(sys.stdin.readline())
+    kind = CLIENTS[sys.argv[1]]
+    bucket = where.pop("bucket")
+    client = kind(**where, bucket=bucket) if kind is ClickHouse else kind(**where)
+    for line in sys.stdin:
+        print(json.dumps(answer(client, json.loads(line))), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,463 @@
+"""Which client reads which type and which lake: writes the tables of docs/clients.md.
+
+    python -m venv /tmp/clients && /tmp/clients/bin/pip install -r tests/matrix/requirements.txt
+    python -m tests.matrix.run /tmp/clients/bin/python
+
+Not part of CI: it takes half an hour, Java and the Iceberg jars (`make setup`) included. With
+`--lakes 01,13` only those; `--clients polars,daft` only these; without `--write` it only prints.
+Every table is read as it is now and at one snapshot before, and counted; the judge is DuckLake.
+"""
+
+import argparse
+import json
+import logging
+import os
+import re
+import select
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import boto3
+import pyarrow as pa
+from moto.server import ThreadedMotoServer
+
+from local.canonical import difference, from_arrow
+from local.clients import duckdb, native, pyiceberg, rest, spark
+from local.lakes import write_lake
+from local.postgres import postgres
+from local.serving import environment, serving
+from local.spark_jars import ICEBERG
+
+HERE = Path(__file__).parent
+LAKES = HERE.parent / "lakes"
+PAGE = HERE.parents[1] / "docs" / "clients.md"
+BUCKET = "lakes"
+SECONDS = 90  # for one answer of a client
+INSIDE = {"PyIceberg": pyiceberg, "DuckDB": duckdb, "Spark": spark}
+OUTSIDE = {"Polars": "polars", "Daft": "daft", "ClickHouse": "chdb", "Sail": "pysail"}
+NAMES = [*INSIDE, *OUTSIDE]
+# One table for each type: NULL, its ends, something in between. The last value stays inlined.
+TYPES = {
+    "boolean": ("BOOLEAN", "true", "false"),
+    "tinyint": ("TINYINT", "-128", "127"),
+    "smallint": ("SMALLINT", "-32768", "32767"),
+    "integer": ("INTEGER", "-2147483648", "2147483647"),
+    "bigint": ("BIGINT", "-9223372036854775808", "9223372036854775807"),
+    "hugeint": ("HUGEINT", "-1", "170141183460469231731687303715884105727"),
+    "utinyint": ("UTINYINT", "0", "255"),
+    "usmallint": ("USMALLINT", "0", "65535"),
+    "uinteger": ("UINTEGER", "0", "4294967295"),
+    "ubigint": ("UBIGINT", "0", "18446744073709551615"),
+    "float": ("FLOAT", "'nan'", "'-inf'", "-0.0", "1.5"),
+    "double": ("DOUBLE", "'nan'", "'-inf'", "-0.0", "1.5"),
+    "decimal(4,1)": ("DECIMAL(4,1)", "-999.9", "999.9"),
+    "decimal(18,4)": ("DECIMAL(18,4)", "-0.0001", "99999999999999.9999"),
+    "decimal(38,10)": ("DECIMAL(38,10)", "-0.0000000001", "1234567890123456789012345678.5"),
+    "date": ("DATE", "'1969-12-31'", "'2024-02-29'", "'9999-12-31'"),
+    "date, BC and infinity": ("DATE", "'0044-03-15 (BC)'", "'infinity'", "'-infinity'"),
+    "time": ("TIME", "'00:00:00'", "'23:59:59.999999'"),
+    "timetz": ("TIMETZ", "'00:00:00+00'", "'23:59:59+05:30'"),
+    "timestamp": ("TIMESTAMP", "'1969-12-31 23:59:59.5'", "'2024-02-29 01:02:03.456789'"),
+    "timestamp, infinity": ("TIMESTAMP", "'infinity'", "'-infinity'"),
+    "timestamp_s": ("TIMESTAMP_S", "'1969-12-31 23:59:59'", "'2024-02-29 01:02:03'"),
+    "timestamp_ms": ("TIMESTAMP_MS", "'1969-12-31 23:59:59.5'", "'2024-02-29 01:02:03.456'"),
+    "timestamp_ns": ("TIMESTAMP_NS", "'1969-12-31 23:59:59.5'", "'2024-02-29 01:02:03.456789123'"),
+    "timestamptz": ("TIMESTAMPTZ", "'1969-12-31 23:59:59.5+00'", "'2024-02-29 01:02:03+05:30'"),
+    "interval": ("INTERVAL", "'1 month 2 days 3 seconds'", "'-1 day'"),
+    "varchar": ("VARCHAR", "''", "'Ünï 🦆'", "'NULL'"),
+    "blob": ("BLOB", "''", r"'\x00\xFF\x80'"),
+    "json": ("JSON", """'{"a": [1, null]}'""", "'null'"),
+    "uuid": (
+        "UUID",
+        "'00000000-0000-0000-0000-000000000000'",
+        "'ffffffff-ffff-ffff-ffff-ffffffffffff'",
+    ),
+    "struct": ("STRUCT(a INTEGER, b VARCHAR)", "{'a': 1, 'b': NULL}", "{'a': NULL, 'b': 'x'}"),
+    "list": ("INTEGER[]", "[]", "[1, NULL, 3]"),
+    "list of structs": ("STRUCT(a INTEGER)[]", "[]", "[{'a': 1}, NULL, {'a': NULL}]"),
+    "map": ("MAP(VARCHAR, INTEGER)", "MAP {}", "MAP {'k': 1, 'l': NULL}"),
+    "struct of list and map": (
+        "STRUCT(l VARCHAR[], m MAP(INTEGER, VARCHAR))",
+        "{'l': ['a'], 'm': MAP {1: 'x'}}",
+        "{'l': NULL, 'm': NULL}",
+    ),
+    "geometry": ("GEOMETRY", "'POINT (1 2)'", "'LINESTRING (0 0, 1 1)'"),
+    "variant": ("VARIANT", "1", "'x'"),
+}
+# And one for each thing that happens to tables. {t} is the table.
+EVENTS = {
+    "deleted rows": "CREATE TABLE {t} AS SELECT i FROM range(100) AS r(i); "
+    "DELETE FROM {t} WHERE i % 3 = 0; DELETE FROM {t} WHERE i % 3 = 1",
+    "rows deleted while inlined": "CREATE TABLE {t}(i INTEGER); INSERT INTO {t} VALUES (1), (2); "
+    "DELETE FROM {t} WHERE i = 1; INSERT INTO {t} VALUES (3)",
+    "flushed": "CREATE TABLE {t}(i INTEGER); INSERT INTO {t} VALUES (1), (2); "
+    "DELETE FROM {t} WHERE i = 1; CALL ducklake_flush_inlined_data('lake', table_name => '{t}')",
+    "merged files": "CREATE TABLE {t} AS SELECT i FROM range(50) AS r(i); "
+    "INSERT INTO {t} SELECT i FROM range(50, 99) AS r(i); "
+    "CALL ducklake_merge_adjacent_files('lake', '{t}'); DELETE FROM {t} WHERE i < 10",
+    "column added": "CREATE TABLE {t} AS SELECT i FROM range(20) AS r(i); "
+    "ALTER TABLE {t} ADD COLUMN n INTEGER; INSERT INTO {t} VALUES (1, 2)",
+    "column added with a default": "CREATE TABLE {t} AS SELECT i FROM range(20) AS r(i); "
+    "ALTER TABLE {t} ADD COLUMN n INTEGER DEFAULT 42; INSERT INTO {t} VALUES (1, NULL)",
+    "column dropped and added again": "CREATE TABLE {t} AS SELECT i, i AS n FROM range(20) AS r(i);"
+    "ALTER TABLE {t} DROP COLUMN n; ALTER TABLE {t} ADD COLUMN n VARCHAR; "
+    "INSERT INTO {t} VALUES (1, 'x')",
+    "column renamed": "CREATE TABLE {t} AS SELECT i, i AS n FROM range(20) AS r(i); "
+    "ALTER TABLE {t} RENAME COLUMN n TO m; INSERT INTO {t} VALUES (1, 2)",
+    "integer became bigint": "CREATE TABLE {t} AS SELECT i::INTEGER AS i FROM range(20) AS r(i); "
+    "ALTER TABLE {t} ALTER COLUMN i SET DATA TYPE BIGINT; INSERT INTO {t} VALUES (5000000000)",
+    "float became double": "CREATE TABLE {t} AS SELECT i::FLOAT AS i FROM range(20) AS r(i); "
+    "ALTER TABLE {t} ALTER COLUMN i SET DATA TYPE DOUBLE; INSERT INTO {t} VALUES (0.1)",
+    "partitioned by a column": "CREATE TABLE {t}(k VARCHAR, i INTEGER); "
+    "ALTER TABLE {t} SET PARTITIONED BY (k); "
+    "INSERT INTO {t} SELECT 'k%/' || i % 3, i FROM range(30) AS r(i); "
+    "INSERT INTO {t} SELECT NULL, i FROM range(20) AS r(i); DELETE FROM {t} WHERE i < 4",
+    "partitioned by month, then bucket": "CREATE TABLE {t}(d DATE, i INTEGER); "
+    "ALTER TABLE {t} SET PARTITIONED BY (year(d), month(d)); "
+    "INSERT INTO {t} SELECT DATE '2024-01-01' + i::INT * 10, i FROM range(20) AS r(i); "
+    "ALTER TABLE {t} SET PARTITIONED BY (bucket(3, i)); "
+    "INSERT INTO {t} SELECT DATE '2024-01-01' + i::INT * 10, i FROM range(20, 40) AS r(i)",
+    "never written": "CREATE TABLE {t}(i INTEGER, s VARCHAR)",
+    "all rows deleted": "CREATE TABLE {t} AS SELECT i FROM range(20) AS r(i); DELETE FROM {t}",
+}
+ATTACH = "ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}'); USE lake;\n"
+
+
+@dataclass
+class Seen:
+    """What one client made of one lake."""
+
+    same: int = 0
+    faults: list[tuple[str, str]] = field(default_factory=list)  # (table, what was wrong)
+
+    def say(self, table: str, words: str) -> None:
+        self.faults.append((table, words))
+
+
+class Outside:
+    """A client in the other Python; whatever it dies of, the next question starts it again."""
+
+    def __init__(self, python: str, package: str, where: dict) -> None:
+        self._command = [python, str(HERE / "reader.py"), package]
+        self._where, self._process = where, None
+
+    def rows(self, namespace, table, snapshot_id, blobs) -> pa.Table:
+        with tempfile.TemporaryDirectory() as folder:
+            file = f"{folder}/rows"
+            self._ask("rows", namespace, table, snapshot_id=snapshot_id, file=file, blobs=blobs)
+            return pa.ipc.open_stream(Path(file).read_bytes()).read_all()
+
+    def count(self, namespace, table) -> int:
+        return self._ask("count", namespace, table)["count"]
+
+    def _ask(self, what: str, namespace: str, table: str, **more) -> dict:
+        if self._process is None:
+            self._start()
+        self._write({"what": what, "namespace": namespace, "table": table, **more})
+        ready, _, _ = select.select([self._process.stdout], [], [], SECONDS)
+        line = self._process.stdout.readline() if ready else ""
+        if not line:
+            self.close()
+            raise RuntimeError("the process died" if ready else f"no answer within {SECONDS} s")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer
+
+    def _start(self) -> None:
+        self._process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._write(self._where)
+
+    def _write(self, message: dict) -> None:
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+
+    def close(self) -> None:
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+class Inside:
+    """A client that the tests know too."""
+
+    def __init__(self, module, where: dict) -> None:
+        self._module = module
+        self._client = module.open(where["catalog_uri"], where["warehouse"], where["s3_endpoint"])
+
+    def rows(self, namespace, table, snapshot_id, blobs) -> pa.Table:
+        return self._client.rows(namespace, table, snapshot_id)
+
+    def count(self, namespace, table) -> int:
+        if self._module is pyiceberg:
+            return self._client._catalog.load_table((namespace, table)).scan().count()
+        if self._module is duckdb:
+            names = [duckdb.identifier(name) for name in ("ice", namespace, table)]
+            sql = f"SELECT count(*) AS n FROM {'.'.join(names)}"
+            return self._client.query(sql).column(0)[0].as_py()
+        names = [spark.identifier(n) for n in (self._client.catalog, namespace, table)]
+        sql = f"SELECT count(*) AS n FROM {'.'.join(names)}"
+        return spark.session().sql(sql).collect()[0]["n"]
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def opened(name: str, python: str, where: dict):
+    if name in INSIDE:
+        return Inside(INSIDE[name], where)
+    return Outside(python, OUTSIDE[name], where)
+
+
+def read(lake, s3_endpoint: str, clients: list[str], python: str) -> dict[str, Seen]:
+    """Let every client read every table of a lake that the bridge gives."""
+    seen = {name: Seen() for name in clients}
+    judge = native.open(lake, s3_endpoint)
+    schema = lake.metadata_schema
+    with serving(lake.database.url, s3_endpoint, metadata_schema=schema) as bridge:
+        where = {
+            "catalog_uri": bridge.catalog_uri,
+            "warehouse": bridge.warehouse,
+            "s3_endpoint": bridge.s3_endpoint,
+            "bucket": BUCKET,
+        }
+        readers = {name: opened(name, python, where) for name in clients}
+        try:
+            catalog = rest.Rest(bridge.catalog_uri, bridge.warehouse)
+            for table in judge.tables():
+                read_table(judge, catalog, table, readers, seen)
+        except rest.Refused as refused:
+            print(f"  refused: {refused}", flush=True)
+        finally:
+            for reader in readers.values():
+                reader.close()
+            judge.close()
+    return seen
+
+
+def read_table(judge, catalog, table, readers: dict, seen: dict[str, Seen]) -> None:
+    name = f"{table.namespace}.{table.name}"
+    try:
+        metadata = catalog.load_table(table.namespace, table.name)
+    except rest.Refused as refused:
+        print(f"  {name} refused: {refused}", flush=True)
+        return
+    hidden = frozenset(json.loads(metadata["properties"].get("polynya.hidden-columns", "[]")))
+    ids = sorted(snapshot["snapshot-id"] for snapshot in metadata["snapshots"])
+    then = ids[(len(ids) - 1) // 2 : -1][:1]
+    truths = {
+        n: (
+            judge.canonical(table.namespace, table.name, n, hidden),
+            judge.columns(table.namespace, table.name, n),
+        )
+        for n in [None, *then]
+    }
+    for client, reader in readers.items():
+        for snapshot_id, (truth, columns) in truths.items():
+            at = name if snapshot_id is None else f"{name} at {snapshot_id}"
+            blobs = [column for column, type_ in columns.items() if str(type_) == "BLOB"]
+            try:
+                rows = reader.rows(table.namespace, table.name, snapshot_id, blobs)
+                wrong = difference(truth, from_arrow(rows, columns, hidden))
+            except Exception as error:
+                wrong = [words_of(error)]
+            note(seen[client], at, wrong)
+        try:
+            count, expected = (
+                reader.count(table.namespace, table.name),
+                truths[None][0].rows.total(),
+            )
+            wrong = [] if count == expected else [f"count(*) is {count}, not {expected}"]
+        except Exception as error:
+            wrong = [words_of(error)]
+        note(seen[client], f"count(*) of {name}", wrong)
+
+
+def note(seen: Seen, what: str, wrong: list[str]) -> None:
+    if wrong:
+        seen.say(what, "; ".join(wrong[:2]))
+    else:
+        seen.same += 1
+
+
+def words_of(error: Exception) -> str:
+    lines = [line for line in str(error).splitlines() if not line.startswith(("\tat ", "\t..."))]
+    return " ".join(" ".join(lines).split())[:400]
+
+
+@contextmanager
+def s3():
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    os.environ.update(environment({}))
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    endpoint = f"http://{host}:{port}"
+    boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket=BUCKET)
+    yield endpoint
+    server.stop()
+
+
+def identifier(name: str) -> str:
+    return '"' + name + '"'
+
+
+def types_script(folder: Path) -> Path:
+    """A lake with a table for each type and each event."""
+    text = ATTACH
+    for name, (type_, *values) in TYPES.items():
+        rows = ", ".join(f"({n}, CAST({value} AS {type_}))" for n, value in enumerate(values))
+        table = identifier(name)
+        text += (
+            f"CREATE TABLE {table}(n INTEGER, v {type_});\n"
+            f"CALL lake.set_option('data_inlining_row_limit', 0, table_name => '{name}');\n"
+            f"INSERT INTO {table} VALUES (-1, NULL), {rows};\n"
+            f"CALL lake.set_option('data_inlining_row_limit', 10, table_name => '{name}');\n"
+            f"INSERT INTO {table} VALUES ({len(values)}, CAST({values[-1]} AS {type_}));\n"
+        )
+    for name, sql in EVENTS.items():
+        table = name.replace(" ", "_").replace(",", "")
+        text += sql.format(t=table) + ";\n"
+    script = folder / "types.sql"
+    script.write_text(text)
+    return script
+
+
+def versions(python: str, clients: list[str]) -> dict[str, str]:
+    script = "import sys; from importlib.metadata import version; print(version(sys.argv[1]))"
+    found = {
+        "PyIceberg": version("pyiceberg"),
+        "DuckDB": version("duckdb"),
+        "Spark": f"{version('pyspark')}, Iceberg {ICEBERG}",
+    }
+    for name, package in OUTSIDE.items():
+        if name in clients:
+            command = [python, "-c", script, package]
+            found[name] = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    return {name: found[name] for name in clients}
+
+
+def kinds(seen: dict[str, Seen]) -> list[str]:
+    """The table type x client: of the lake that has a table for each."""
+    header = ["", *seen]
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    for name in [*TYPES, *EVENTS]:
+        table = name if name in TYPES else name.replace(" ", "_").replace(",", "")
+        cells = []
+        for one in seen.values():
+            about = {
+                what: words
+                for what, words in one.faults
+                if re.search(rf"(^|of )main\.{re.escape(table)}( at \d+)?$", what)
+            }
+            cells.append(cell(about, table))
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def cell(about: dict[str, str], table: str) -> str:
+    if not about:
+        return "yes"
+    if all(re.search("rows missing|count\\(\\*\\) is|columns missing", w) for w in about.values()):
+        return "**wrong**"
+    now = [what for what in about if " at " not in what and "count" not in what]
+    return "**no**" if now else "only now"
+
+
+def lakes_table(results: dict[str, dict[str, Seen]], clients: list[str]) -> list[str]:
+    lines = ["| lake | " + " | ".join(clients) + " |", "|---|" + "---|" * len(clients)]
+    for lake, seen in results.items():
+        cells = [
+            f"{one.same}" if not one.faults else f"{one.same} of {one.same + len(one.faults)}"
+            for one in seen.values()
+        ]
+        lines.append(f"| {lake} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def faults(results: dict[str, dict[str, Seen]], clients: list[str]) -> list[str]:
+    """Every thing that a client said, once, with where it said it."""
+    lines = []
+    for client in clients:
+        where: dict[str, list[str]] = defaultdict(list)
+        for lake, seen in results.items():
+            for what, words in seen[client].faults:
+                where[generalised(words)].append(f"{lake} {what}")
+        lines.append(f"### {client}\n")
+        lines += [
+            f"- `{words.replace('`', '´')}`: {', '.join(places[:3])}"
+            + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+            for words, places in sorted(where.items(), key=lambda item: -len(item[1]))
+        ] or ["none"]
+        lines.append("")
+    return lines
+
+
+def generalised(words: str) -> str:
+    words = re.sub(r"s3://\S+?(?=[\s'\",)]|$)", "s3://…", words)
+    words = re.sub(r"(?<=/)[0-9a-f-]{36}/g1/[\w.-]+", "…", words)
+    words = re.sub(r"ducklake-[0-9a-f-]{36}", "ducklake-…", words)
+    words = re.sub(r"(An error occurred while calling )\S+", r"\1…", words)
+    return words[:240]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("python", help="of the virtual environment with the other clients")
+    parser.add_argument("--lakes", default="", help="only these: 01,13; `types` is the first table")
+    parser.add_argument("--clients", default=",".join(NAMES))
+    parser.add_argument("--write", action="store_true", help=f"into {PAGE.name}")
+    chosen = parser.parse_args()
+    clients = [name for name in NAMES if name.lower() in chosen.clients.lower().split(",")]
+    wanted = set(filter(None, chosen.lakes.split(",")))
+    results: dict[str, dict[str, Seen]] = {}
+    with tempfile.TemporaryDirectory() as folder, postgres() as server, s3() as endpoint:
+        scripts = [types_script(Path(folder)), *sorted(LAKES.glob("*.sql"))]
+        for script in scripts:
+            if wanted and script.stem.split("_")[0] not in wanted:
+                continue
+            print(script.stem, flush=True)
+            try:
+                database = server.create_database(f"m_{script.stem}")
+                lake = write_lake(script, database, f"s3://{BUCKET}/{script.stem}", endpoint)
+                results[script.stem] = read(lake, endpoint, clients, chosen.python)
+            except Exception as error:
+                print(f"  not read: {words_of(error)}", flush=True)
+                continue
+            for client, seen in results[script.stem].items():
+                print(f"  {client}: {seen.same} same, {len(seen.faults)} not", flush=True)
+                for what, words in seen.faults:
+                    print(f"    {what}: {words}", flush=True)
+    spark.stop()
+    used = ", ".join(f"{name} {v}" for name, v in versions(chosen.python, clients).items())
+    text = [f"{datetime.now(UTC):%Y-%m-%d}, {used}.", ""]
+    if "types" in results:
+        text += kinds(results["types"])
+    text += ["", *lakes_table(results, clients), "", *faults(results, clients)]
+    body = "\n".join(text)
+    print(body)
+    if chosen.write:
+        page = PAGE.read_text()
+        start, end = "<!-- generated by tests/matrix/run.py -->", "<!-- end -->"
+        before, _, rest_ = page.partition(start)
+        _, _, after = rest_.partition(end)
+        PAGE.write_text(f"{before}{start}\n\n{body}\n{end}{after}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
