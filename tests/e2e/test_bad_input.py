@@ -273,7 +273,7 @@ def files_of(bridge, table: str = "t") -> dict[str, str]:
         locations += [entry["data_file"]["file_path"] for entry in entries]
     kinds = {}
     for location in locations:
-        kind = re.search(r"/g\d+/([a-z-]+)-\d", location)
+        kind = re.search(r"/g\d+/(?:\d+-)?([a-z-]+?)-[0-9a-f]", location)
         kinds[kind[1] if kind else "real"] = target_of(location)
     return kinds
 
