@@ -4,7 +4,8 @@
     python -m tests.matrix.run /tmp/clients/bin/python
 
 Not part of CI: it takes half an hour, Java and the Iceberg jars (`make setup`) included. With
-`--lakes 01,13` only those; `--clients polars,daft` only these; without `--write` it only prints.
+`--lakes 01,13` only those are read again, and what was seen of the others is taken from the last
+run (.cache/matrix.json); `--clients polars,daft` only these; without `--write` it only prints.
 Every table is read as it is now and at one snapshot before, and counted; the judge is DuckLake.
 """
 
@@ -38,6 +39,7 @@ from local.spark_jars import ICEBERG
 HERE = Path(__file__).parent
 LAKES = HERE.parent / "lakes"
 PAGE = HERE.parents[1] / "docs" / "clients.md"
+KEPT = HERE.parents[1] / ".cache" / "matrix.json"
 BUCKET = "lakes"
 SECONDS = 90  # for one answer of a client
 INSIDE = {"PyIceberg": pyiceberg, "DuckDB": duckdb, "Spark": spark}
@@ -425,11 +427,40 @@ def faults(results: dict[str, dict[str, Seen]], clients: list[str]) -> list[str]
 
 
 def generalised(words: str) -> str:
+    """The same fault in the same words, whatever the file and the rows."""
+    if cause := re.search(r"\(TID \d+\) \(.*?\): (.*?)(?: Driver stac.*)?$", words):
+        words = cause[1]
     words = re.sub(r"s3://\S+?(?=[\s'\",)]|$)", "s3://…", words)
-    words = re.sub(r"(?<=/)[0-9a-f-]{36}/g1/[\w.-]+", "…", words)
+    words = re.sub(r"[\w-]+/[0-9a-f-]{36}/g1/[\w.-]+", "…", words)
     words = re.sub(r"ducklake-[0-9a-f-]{36}", "ducklake-…", words)
-    words = re.sub(r"(An error occurred while calling )\S+", r"\1…", words)
-    return words[:240]
+    words = re.sub(r"The table or view .*", "", words)
+    words = re.sub(r"^\d+ rows missing, \d+ rows surplus; (.*?) in .*", r"\1", words)
+    return words[:200]
+
+
+def keep(results: dict[str, dict[str, Seen]]) -> None:
+    plain = {
+        lake: {
+            client: {"same": s.same, "hidden": sorted(s.hidden), "faults": s.faults}
+            for client, s in seen.items()
+        }
+        for lake, seen in results.items()
+    }
+    KEPT.parent.mkdir(exist_ok=True)
+    KEPT.write_text(json.dumps(plain))
+
+
+def kept(clients: list[str]) -> dict[str, dict[str, Seen]]:
+    if not KEPT.exists():
+        return {}
+    return {
+        lake: {
+            client: Seen(s["same"], set(s["hidden"]), [tuple(fault) for fault in s["faults"]])
+            for client, s in seen.items()
+        }
+        for lake, seen in json.loads(KEPT.read_text()).items()
+        if seen.keys() == set(clients) and (lake == "types" or (LAKES / f"{lake}.sql").exists())
+    }
 
 
 def main() -> None:
@@ -441,7 +472,7 @@ def main() -> None:
     chosen = parser.parse_args()
     clients = [name for name in NAMES if name.lower() in chosen.clients.lower().split(",")]
     wanted = set(filter(None, chosen.lakes.split(",")))
-    results: dict[str, dict[str, Seen]] = {}
+    results = kept(clients) if wanted else {}
     with tempfile.TemporaryDirectory() as folder, postgres() as server, s3() as endpoint:
         scripts = [types_script(Path(folder)), *sorted(LAKES.glob("*.sql"))]
         for script in scripts:
@@ -455,11 +486,14 @@ def main() -> None:
             except Exception as error:
                 print(f"  not read: {words_of(error)}", flush=True)
                 continue
+            keep(results)
             for client, seen in results[script.stem].items():
                 print(f"  {client}: {seen.same} same, {len(seen.faults)} not", flush=True)
                 for what, words in seen.faults:
                     print(f"    {what}: {words}", flush=True)
     spark.stop()
+    results = dict(sorted(results.items(), key=lambda item: (item[0] != "types", item[0])))
+    keep(results)
     used = ", ".join(f"{name} {v}" for name, v in versions(chosen.python, clients).items())
     text = [f"{datetime.now(UTC):%Y-%m-%d}, {used}.", ""]
     if "types" in results:

@@ -60,7 +60,11 @@ class TableFiles:
         self._prefix = f"{around.config.virtual_prefix}/{table.table_uuid}"
         self._location = around.location(self._prefix)
         self._schemas = schemas(
-            history.columns, table.begin_snapshot, history.snapshot_id, around.config.hidden_types
+            history.columns,
+            table.begin_snapshot,
+            history.snapshot_id,
+            around.config.hidden_types,
+            has_added_files=bool(history.mapped_names),
         )
         self._partitions = partitions(history.partitioning, self._schemas, history.snapshot_id)
         lists = {column.column_id for column in history.columns if column.column_type == "list"}

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import io
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import fastavro
 
 from .manifest import ManifestContent, ManifestEntry, ManifestFile, Status
-from .partition import PartitionSpec, avro_type, summaries
+from .partition import PartitionField, PartitionSpec, avro_type, summaries
 from .types import TableSchema
 
 
@@ -103,7 +104,7 @@ def _data_file(partition: dict[str, Any]) -> dict[str, Any]:
 
 def manifest_entry_schema(spec: PartitionSpec) -> dict[str, Any]:
     """The Avro schema of the entries of a manifest: the partition tuple differs by spec."""
-    values = [_optional(f.field_id, f"p{f.field_id}", avro_type(f), f.name) for f in spec.fields]
+    values = [_optional(f.field_id, _avro_name(f), avro_type(f), f.name) for f in spec.fields]
     data_file = _data_file({"type": "record", "name": "r102", "fields": values})
     fields = [
         _field(0, "status", "int", "0: existing, 1: added, 2: deleted"),
@@ -186,9 +187,16 @@ def _summary(
     return summary
 
 
+def _avro_name(field: PartitionField) -> str:
+    """The field's own name where Avro allows it: Sail takes partition values by name, not by id."""
+    is_plain = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", field.name)
+    numbered = f"p{field.field_id}"
+    return field.name if is_plain and not re.fullmatch("p[0-9]+", field.name) else numbered
+
+
 def _entry(entry: ManifestEntry, spec: PartitionSpec) -> dict[str, Any]:
     file = entry.data_file
-    names = (f"p{field.field_id}" for field in spec.fields)
+    names = map(_avro_name, spec.fields)
     # Not asdict, which copies deeply: it took half of the time.
     return {
         "status": entry.status,

@@ -16,6 +16,7 @@ from ..ducklake.rows import ColumnStats, DataFile, FileGroup, Partitioning
 from ..iceberg.partition import PartitionField, PartitionSpec
 from ..iceberg.types import primitives
 from .schemas import Schemas
+from .types import iceberg_type
 from .values import EPOCH_DAY, value
 
 IDENTITY = re.compile(r"boolean|int|long|date|string|timestamp|decimal\(\d+, \d+\)")
@@ -152,8 +153,12 @@ class _Builder:
                 continue
             key = Source((column.partition_key_index,))
             type_name = self._types[column.column_id]
-            if column.transform == "identity" and IDENTITY.fullmatch(type_name):
-                found.append((self._field(column.column_id, "identity", type_name), key))
+            if column.transform == "identity":
+                # Java reads the values in the newest type, also where it wants those of an older
+                # schema, and fails: no field for a column that was promoted.
+                types = {iceberg_type(name) for name in self._types_of[column.column_id]}
+                if types == {type_name} and IDENTITY.fullmatch(type_name):
+                    found.append((self._field(column.column_id, "identity", type_name), key))
             elif match := BUCKET.fullmatch(column.transform):
                 if self._types_of[column.column_id] <= BUCKET_TYPES:
                     transform = f"bucket[{match[1]}]"

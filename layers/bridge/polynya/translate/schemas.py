@@ -74,6 +74,8 @@ def schemas(
     table_begin: int,
     snapshot_id: int,
     hidden_types: frozenset[str] = frozenset(),
+    *,
+    has_added_files: bool = False,
 ) -> Schemas:
     """Every schema of a table up to a snapshot, from all versions of its columns.
 
@@ -81,11 +83,13 @@ def schemas(
         columns: in the order in which they stand in the table.
         table_begin: the snapshot that made the table; columns born with it need no default.
         hidden_types: DuckLake types that are hidden although Iceberg has them.
+        has_added_files: files that were added may lack any column, also one as old as the table.
     """
     boundaries = {table_begin}
     for column in columns:
         boundaries |= {column.begin_snapshot, column.end_snapshot or 0}
     born = {column.column_id: column.begin_snapshot for column in reversed(columns)}
+    in_every_file = 0 if has_added_files else table_begin
     ids: dict[tuple[Field, ...], int] = {}
     by_snapshot: list[tuple[int, TableSchema]] = []
     hidden: dict[str, str] = {}
@@ -93,7 +97,7 @@ def schemas(
         # A snapshot's schema hangs on what came before it only, so that it never changes.
         known = [column for column in columns if column.begin_snapshot <= boundary]
         visible = [column for column in known if column.visible_at(boundary)]
-        tree = _Tree(visible, _refusals(known, hidden_types), born, table_begin)
+        tree = _Tree(visible, _refusals(known, hidden_types), born, in_every_file)
         fields = tree.fields()
         schema_id = ids.setdefault(fields, len(ids))
         if not by_snapshot or by_snapshot[-1][1].schema_id != schema_id:
