@@ -42,7 +42,7 @@ from local.serving import serving
 FIRST = int(os.environ.get("POLYNYA_FIRST_HISTORY", "0"))
 HISTORIES = int(os.environ.get("POLYNYA_HISTORIES", "0"))
 STEPS = int(os.environ.get("POLYNYA_STEPS", "24"))
-IN_CI = 4
+IN_CI = 3
 LOOKS = 3  # how often a history is read while it goes on: what is kept must stay right
 SOME = 3  # snapshots that are read in between; at the end all of them
 SCRIPTS = Path(tempfile.gettempdir()) / "polynya-histories"
