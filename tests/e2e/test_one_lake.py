@@ -83,9 +83,7 @@ def changing(lake, moto):
     """A lake that may be written: its owner, and the bridge."""
     mine = lake.fresh("08")
     with (
-        serving(
-            mine.database.url, moto, delivery="object-lambda", settings=ALL
-        ) as bridge,
+        serving(mine.database.url, moto, delivery="object-lambda", settings=ALL) as bridge,
         closing(Owner(mine, moto, read_only=False)) as owner,
     ):
         yield owner, bridge
