@@ -3,6 +3,7 @@
 import json
 import re
 from io import BytesIO
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,6 +31,7 @@ CREATE TABLE orders(id INTEGER, s VARCHAR);
 INSERT INTO orders SELECT i, 'v' || i FROM range(1000) AS r(i);
 DELETE FROM orders WHERE id < 10;
 """
+NUMBERS = count(1)
 S3_ERROR = re.compile(r"<Error><Code>(\w+)</Code><Message>(.*?)</Message>")
 
 
@@ -38,7 +40,7 @@ def aws(postgres_server, moto, tmp_path_factory):
     """Both functions over a lake with a table `main.orders`; what the second one writes is kept."""
     script = tmp_path_factory.mktemp("lake") / "events.sql"
     script.write_text(LAKE)
-    database = postgres_server.create_database("events")
+    database = postgres_server.create_database(f"events_{next(NUMBERS)}")
     write_lake(script, database, f"s3://{DATA}/events", moto)
     written = []
 

@@ -13,7 +13,7 @@ containers, `epoch_*` partitions.
 
 import json
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 
 import boto3
@@ -30,6 +30,7 @@ from local.serving import serving
 
 OLD = Path(__file__).parent.parent / "lakes" / "old"
 BUCKET = "lakes"
+NUMBERS = count(1)
 WRITTEN = sorted(folder.name for folder in OLD.iterdir() if (folder / "catalog.sql").exists())
 MIGRATED = ["0.3-inlined migrated"]
 STAND_INS = ["1.1-dev1 of 13", "1.1-dev1 of 14"]
@@ -96,7 +97,7 @@ def restored(name: str, suffix: str, server, s3_endpoint: str) -> Lake:
         s3.put_object(
             Bucket=BUCKET, Key=f"old-{name}/{file.relative_to(files)}", Body=file.read_bytes()
         )
-    database = server.create_database(f"old-{name}{suffix}")
+    database = server.create_database(f"old-{name}{suffix}-{next(NUMBERS)}")
     con = database.connect()
     con.run((OLD / name / "catalog.sql").read_text())
     con.close()

@@ -12,6 +12,7 @@ import threading
 import time
 from contextlib import suppress
 from io import BytesIO
+from itertools import count
 from types import SimpleNamespace
 from urllib.parse import quote
 
@@ -68,12 +69,15 @@ LAKE += "".join(
     f'CREATE TABLE "{name.replace(chr(34), chr(34) * 2)}"(i INTEGER);\n' for name in NAMES
 )
 
+NUMBERS = count(1)
+
 
 @pytest.fixture(scope="module")
 def make_lake(postgres_server, moto, tmp_path_factory):
     """A lake of this module, under a name of its own."""
 
     def make(name: str):
+        name = f"{name}_{next(NUMBERS)}"
         script = tmp_path_factory.mktemp("lakes") / f"{name}.sql"
         script.write_text(LAKE)
         return write_lake(script, postgres_server.create_database(name), f"s3://lakes/{name}", moto)

@@ -66,16 +66,15 @@ REWRITING = {
     "made_again": "DROP TABLE {t}; CREATE TABLE {t}(i INTEGER, s VARCHAR)",
 }
 MUTATIONS = HARMLESS | REWRITING
+NUMBERS = itertools.count()
 KEPT = ["append", "two_deletes", "update", "flush", "merge", "rewrite", "drop_table"]
 
 
 @pytest.fixture(scope="module")
 def make_lake(postgres_server, moto, tmp_path_factory):
-    count = iter(range(1000))
-
     def make(history: str, tables):
         """A lake in which each of `tables` has had this history."""
-        name = f"immutable_{next(count)}"
+        name = f"immutable_{next(NUMBERS)}"
         path = tmp_path_factory.mktemp("lakes") / f"{name}.sql"
         path.write_text(ATTACH + "".join(HISTORIES[history].format(t=table) for table in tables))
         return write_lake(path, postgres_server.create_database(name), f"s3://lakes/{name}", moto)

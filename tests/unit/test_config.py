@@ -25,6 +25,7 @@ def test_what_is_not_set_has_its_default():
         cache_bucket="",
         cache_ttl_days=7,
         snapshot_limit=1000,
+        chunk_files=2048,
         hidden_types=frozenset(),
         object_lambda_endpoint="",
     )
@@ -41,6 +42,8 @@ VALUES = [
     ("CACHE_BUCKET", "c", "c"),
     ("CACHE_TTL_DAYS", "30", 30),
     ("SNAPSHOT_LIMIT", "5", 5),
+    ("CHUNK_FILES", "3", 3),
+    ("CHUNK_FILES", "0", 1),
     ("HIDDEN_TYPES", "time", frozenset({"time"})),
     ("HIDDEN_TYPES", " time , timetz,, uuid ", frozenset({"time", "timetz", "uuid"})),
     ("OBJECT_LAMBDA_ENDPOINT", "http://127.0.0.1:1", "http://127.0.0.1:1"),

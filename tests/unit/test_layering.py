@@ -126,7 +126,13 @@ THIRD_PARTY = [
     *((name, {}) for name in ("local", "functions", "pipeline", "tests")),
 ]
 # They hand a connection on and name its type; who asks the database is `ducklake/` alone.
-ANNOTATED = {"catalog.py", "virtual_files.py", "table_files.py", "table_deletes.py"}
+ANNOTATED = {
+    "catalog.py",
+    "virtual_files.py",
+    "table_files.py",
+    "table_manifests.py",
+    "table_deletes.py",
+}
 
 
 @pytest.mark.parametrize(("name", "where"), THIRD_PARTY, ids=[name for name, _ in THIRD_PARTY])
@@ -184,6 +190,7 @@ def test_a_function_knows_no_rows_no_sql_and_no_avro():
 
 SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|JOIN|COPY|CAST|CREATE|UNION|BEGIN)\b")
 SQL_HERE = {
+    "ducklake/lives.py",
     "ducklake/queries.py",
     "ducklake/connection.py",
     "iceberg/parquet.py",

@@ -48,6 +48,11 @@ SETTINGS = (
         "how many snapshots a table lists, newest first; 0: 1000, with `materialize` 20",
     ),
     Setting(
+        "CHUNK_FILES",
+        "2048",
+        "how many data files a manifest lists, on average; where files come it is a sixteenth",
+    ),
+    Setting(
         "HIDDEN_TYPES",
         "",
         "DuckLake column types to hide, comma-separated: for clients that cannot read a table "
@@ -79,6 +84,7 @@ class Config:
     cache_bucket: str
     cache_ttl_days: int
     snapshot_limit: int
+    chunk_files: int
     hidden_types: frozenset[str]
     object_lambda_endpoint: str
 
@@ -102,6 +108,7 @@ class Config:
             cache_bucket=texts["CACHE_BUCKET"],
             cache_ttl_days=_number(texts, "CACHE_TTL_DAYS"),
             snapshot_limit=_number(texts, "SNAPSHOT_LIMIT") or DELIVERIES[delivery],
+            chunk_files=max(1, _number(texts, "CHUNK_FILES")),
             hidden_types=_names(texts["HIDDEN_TYPES"]),
             object_lambda_endpoint=texts["OBJECT_LAMBDA_ENDPOINT"],
         )

@@ -9,7 +9,8 @@ costs speed, never an answer.
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from aws_lambda_powertools import Logger
@@ -20,6 +21,9 @@ logger = Logger(child=True)
 
 ITEM_LIMIT = 350_000
 """Bytes of a body in DynamoDB, whose items end at 400 KB with all names."""
+
+AT_A_TIME = 16
+"""How many files are asked for at the same time."""
 
 RECENT_BYTES = 64 * 1024 * 1024
 
@@ -165,13 +169,26 @@ class Kept:
         self._store, self._recent, self._must_keep = store, recent, must_keep
 
     def get(self, key: str) -> bytes | None:
-        body = self._recent.get(key)
-        if body is None and self._store is not None:
-            try:
-                body = self._store.get(key)
-            except Exception:
-                logger.exception("the store cannot be read; the file is made anew", key=key)
-        return None if body is None else self._recent.put(key, body)
+        return self.get_many([key])[0]
+
+    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        """Many at once: the store is asked for several at a time."""
+        bodies = {key: self._recent.get(key) for key in keys}
+        asked = [key for key, body in bodies.items() if body is None]
+        if self._store is not None and asked:
+            with ThreadPoolExecutor(min(AT_A_TIME, len(asked))) as pool:
+                for key, body in zip(asked, pool.map(self._stored, asked), strict=True):
+                    bodies[key] = None if body is None else self._recent.put(key, body)
+        return [bodies[key] for key in keys]
+
+    def _stored(self, key: str) -> bytes | None:
+        if self._store is None:
+            return None
+        try:
+            return self._store.get(key)
+        except Exception:
+            logger.exception("the store cannot be read; the file is made anew", key=key)
+            return None
 
     def put(self, key: str, body: bytes) -> bytes:
         if self._store is not None:

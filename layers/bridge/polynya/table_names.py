@@ -1,12 +1,13 @@
 """What the virtual files of one table are called: pure, from the table's history alone."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from .ducklake.history import State, TableHistory, Totals
+from .ducklake.history import State, TableHistory
 from .ducklake.paths import file_location, table_location
-from .ducklake.rows import DataFile, DeleteFile, InlinedDelete
-from .iceberg.partition import PartitionSpec
+from .ducklake.rows import ChunkSum, DataFile, DeleteFile, InlinedDelete
+from .iceberg.partition import UNPARTITIONED, PartitionSpec
 from .iceberg.table_metadata import TableMetadata
 from .translate.fingerprints import fingerprint
 from .translate.partitions import Partitions
@@ -16,19 +17,15 @@ from .virtual_names import GENERATOR, Name
 MAX_ID = 10**18 - 1
 """The end of the last chunk of data files: ids to come belong to it."""
 
+FILE_KINDS = {"data": "data", "delete": "deletes-manifest", "inlined": "rows-manifest"}
+"""What the manifests of each kind of things are called."""
 
-MANIFESTS: dict[str, tuple[str, tuple[int, ...], bool]] = {
-    "data": ("data", (0, MAX_ID), True),
-    "inlined": ("rows-manifest", (), False),
-    "delete": ("deletes-manifest", (), True),
-}
-"""By kind: what its manifests are called, their numbers, and whether there is one per spec.
-Inlined rows are unpartitioned."""
+PARTIAL = {"partial", "partial_delete"}
 
 
 class Manifest(NamedTuple):
     kind: str
-    """`data`, `inlined` or `delete`: the kind of a state that it shows."""
+    """`data`, `inlined` or `delete`: the kind of things that it shows."""
     spec: PartitionSpec
     name: Name
 
@@ -37,7 +34,12 @@ class TableNames:
     """The names of a table's files, as of any snapshot up to that of its history."""
 
     def __init__(
-        self, history: TableHistory, schemas: Schemas, partitions: Partitions, location: str
+        self,
+        history: TableHistory,
+        schemas: Schemas,
+        partitions: Partitions,
+        location: str,
+        chunk_files: int,
     ) -> None:
         """`location`: the table's, below which virtual files are."""
         self._history = history
@@ -46,6 +48,7 @@ class TableNames:
         self._schema_prints = {
             schema.schema_id: fingerprint(schema.json()) for schema in schemas.distinct()
         }
+        self._chunk_files = chunk_files
         # Whatever else decides the bytes: how virtual files are called, and where data is.
         table = history.table
         self._origin = (
@@ -60,29 +63,52 @@ class TableNames:
         return self._name("table", (changed_at,), fingerprint(document.json()))
 
     def manifest_list(self, snapshot_id: int, state: State) -> Name:
-        """The manifest list of a snapshot, whose fingerprint is that of all it leads to."""
-        parts = [manifest.name.fingerprint for manifest in self.manifests(snapshot_id, state)]
-        return self._name("list", (snapshot_id,), fingerprint(*self._origin, *parts))
+        """The manifest list of a snapshot, whose fingerprint is that of all it comes from."""
+        sums = [
+            (kind, totals.changed_at, totals.hash, totals.past) for kind, totals in state.items()
+        ]
+        begin, schema = self._schemas.begin_at(snapshot_id)
+        of_schema = (begin, self._schema_prints[schema.schema_id])
+        specs = [spec.json() for spec in self._partitions.specs]
+        digest = fingerprint(*self._origin, self._chunk_files, sums, of_schema, specs)
+        return self._name("list", (snapshot_id,), digest)
 
-    def manifests(self, snapshot_id: int, state: State) -> list[Manifest]:
-        """The manifests of a snapshot: one for each kind and spec; some may prove to be empty."""
+    def chunk_manifests(self, snapshot_id: int, sums: Iterable[ChunkSum]) -> list[Manifest]:
+        """The manifests of data files and deletes: one for each chunk and spec.
+
+        Some may prove to be empty.
+        """
+        chunks: dict[tuple[str, int, int], list[ChunkSum]] = defaultdict(list)
+        for chunk in sums:
+            kind = "data" if chunk.kind == "data" else "delete"
+            chunks[kind, chunk.first_id, chunk.last_id].append(chunk)
         manifests = []
-        for kind, (file_kind, span, is_by_spec) in MANIFESTS.items():
-            version = self._version(kind, snapshot_id, state)
-            if version is None:
+        for (kind, *span), parts in sorted(chunks.items()):
+            at = self._version(kind, snapshot_id, parts)
+            if at < snapshot_id and not any(part.files for part in parts):
                 continue
-            at, *parts = version
-            for spec in self._partitions.specs_at(at)[: None if is_by_spec else 1]:
-                digest = fingerprint(*self._origin, kind, *parts, spec.json())
-                spec_id = (spec.spec_id,) if is_by_spec else ()
-                name = self._name(file_kind, (*spec_id, *span, at), digest)
+            # What ended at the chunk's version is in it as well.
+            rows = [(p.kind, p.hash, p.ended if p.version == at else 0) for p in parts]
+            schema = self._schema_prints[self._schemas.at(at).schema_id]
+            for spec in self._partitions.specs_of(part.group for part in parts):
+                digest = fingerprint(*self._origin, kind, rows, schema, spec.json())
+                name = self._name(FILE_KINDS[kind], (spec.spec_id, *span, at), digest)
                 manifests.append(Manifest(kind, spec, name))
         return manifests
 
-    def manifest(self, name: Name, state: State) -> Manifest | None:
-        """The manifest of this name, if it is one of the snapshot that the name ends in."""
-        manifests = self.manifests(name.snapshot_id, state)
-        return next((manifest for manifest in manifests if manifest.name == name), None)
+    def rows_manifest(self, snapshot_id: int, state: State) -> Manifest | None:
+        """The manifest of the inlined rows; None: there are none, and none ended just now."""
+        totals = state["inlined"]
+        # They are written in the columns that the schema shows.
+        begin, schema = self._schemas.begin_at(snapshot_id)
+        at = max(totals.changed_at, begin)
+        removed = totals.removed if totals.changed_at == at else None
+        if not totals.files and (removed is None or at < snapshot_id):
+            return None
+        rows = (totals.hash, removed.hash if removed else 0)
+        digest = fingerprint(*self._origin, rows, self._schema_prints[schema.schema_id])
+        name = self._name(FILE_KINDS["inlined"], (at,), digest)
+        return Manifest("inlined", UNPARTITIONED, name)
 
     def rows(self, manifest: Name, part: int) -> Name:
         """A file of inlined rows to which a manifest leads: of the same rows, so it shares the
@@ -103,27 +129,17 @@ class TableNames:
         parts = (self._location_of(data_file), of_file, [repr(row) for row in (*stored, *inlined)])
         return self._name("deletes", numbers, fingerprint(*self._origin, *parts))
 
-    def _version(self, kind: str, snapshot_id: int, state: State) -> tuple[int, Any, Any] | None:
-        """The last change of a kind, and what its bytes hang on; None where it has none.
-
-        A change of the schema counts: bounds are written in the type that the schema shows.
-        """
-        schema_begin, schema = self._schemas.begin_at(snapshot_id)
-        totals = state[kind]
-        partial = state["partial"] if kind == "delete" else Totals()
-        removed_now = kind == "data" and totals.changed_at == snapshot_id and totals.removed
-        if not (totals.files or partial.files or removed_now):
-            return None
-        # Until a partial file's last snapshot, each snapshot hides other rows of it.
-        last_change = max(totals.changed_at, partial.changed_at, schema_begin)
-        at = snapshot_id if partial.files else last_change
-        removed = totals.removed if totals.changed_at == at else None
-        hashes = (totals.hash, partial.hash, removed.hash if removed else 0)
-        return at, hashes, self._schema_prints[schema.schema_id]
+    def _version(self, kind: str, snapshot_id: int, parts: Iterable[ChunkSum]) -> int:
+        """The last change of what a manifest shows."""
+        if any(part.kind in PARTIAL and part.files for part in parts if kind == "delete"):
+            # Until a partial file's last snapshot, each snapshot hides other rows of it.
+            return snapshot_id
+        retyped_at = self._schemas.retyped_at(snapshot_id) if kind == "data" else 0
+        return max([retyped_at, *(part.version for part in parts)])
 
     def _location_of(self, file: DataFile) -> str:
         history = self._history
         return file_location(history.lake, history.schema, history.table, file)
 
-    def _name(self, kind: str, numbers: tuple[int, ...], digest: str) -> Name:
+    def _name(self, kind: str, numbers: tuple[int, ...], digest: Any) -> Name:
         return Name(self._history.table.table_uuid, kind, numbers, digest)

@@ -1,7 +1,5 @@
 """Files that exist only when they are read: key -> bytes, made once and kept."""
 
-from collections.abc import Callable
-
 from pg8000.native import Connection
 
 from .config import Config
@@ -32,7 +30,7 @@ class VirtualFiles:
         self._around = Surroundings(
             config=config,
             location=lambda key: f"s3://{config.virtual_bucket}/{key}",
-            make=self._make,
+            kept=kept,
             real_files=real_files,
         )
 
@@ -79,7 +77,3 @@ class VirtualFiles:
             except NoSuchKey as error:
                 failure = error
         raise failure
-
-    def _make(self, key: str, body: Callable[[], bytes]) -> bytes:
-        kept = self._kept.get(key)
-        return self._kept.put(key, body()) if kept is None else kept

@@ -24,13 +24,15 @@ class Kind(NamedTuple):
     suffix: str
 
 
+CHUNK = ("spec_id", "first_data_file_id", "last_data_file_id", "snapshot_id")
+
 KINDS = {
     "table": Kind(("snapshot_id",), ".metadata.json"),
     "list": Kind(("snapshot_id",), ".avro"),
-    "data": Kind(("spec_id", "first_data_file_id", "last_data_file_id", "snapshot_id"), ".avro"),
+    "data": Kind(CHUNK, ".avro"),
     "rows-manifest": Kind(("snapshot_id",), ".avro"),
     "rows": Kind(("part", "snapshot_id"), ".parquet"),
-    "deletes-manifest": Kind(("spec_id", "snapshot_id"), ".avro"),
+    "deletes-manifest": Kind(CHUNK, ".avro"),
     "deletes": Kind(("data_file_id", "snapshot_id"), ".parquet"),
 }
 

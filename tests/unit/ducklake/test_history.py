@@ -1,7 +1,10 @@
 """What a history says of each snapshot: sums over hand-made events."""
 
+from dataclasses import replace
+
 import pytest
-from polynya.ducklake.history import KINDS, Totals, state_at, states, unservable
+from polynya.ducklake.history import Totals, state_at, states, unservable
+from polynya.ducklake.lives import KINDS
 from polynya.ducklake.rows import Event, OddFile
 
 
@@ -37,7 +40,9 @@ LIVES = [
 
 @pytest.mark.parametrize(("snapshot_id", "expected"), LIVES)
 def test_state_is_the_sum_of_what_has_begun_and_not_ended(snapshot_id, expected):
-    assert state_at(LIFE, snapshot_id)["data"] == expected
+    found = state_at(LIFE, snapshot_id)["data"]
+    assert replace(found, past=0) == expected
+    assert (found.past != 0) == (expected.removed is not None)
 
 
 def test_states_of_many_snapshots_are_those_of_each():
@@ -73,6 +78,20 @@ def test_what_begins_and_ends_at_one_snapshot_is_known_by_its_hashes():
     state = state_at([begins(2, hash=9), ends(5, hash=9), begins(5, hash=9)], 5)["data"]
     assert (state.files, state.hash, state.changed_at) == (1, 9, 5)
     assert state.added is not None and state.removed is not None
+
+
+def test_the_past_is_known_by_what_ended_and_when():
+    """Cleaned up, it changes: what was made of it cannot be made any more."""
+    pasts = [
+        state_at(events, 9)["data"].past
+        for events in (
+            [begins(2), ends(5)],
+            [begins(2), ends(6)],
+            [begins(2, hash=8), ends(5, hash=8)],
+            [],
+        )
+    ]
+    assert len(set(pasts)) == 4
 
 
 def test_table_without_events_is_empty_everywhere():

@@ -8,7 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from polynya.iceberg.avro import manifest_bytes, manifest_file, manifest_list_bytes
+from polynya.iceberg.avro import (
+    manifest_bytes,
+    manifest_file,
+    manifest_list_bytes,
+    manifest_summary,
+)
 from polynya.iceberg.manifest import (
     DataFile,
     FileContent,
@@ -64,7 +69,7 @@ def manifest() -> bytes:
 
 
 def manifest_list() -> bytes:
-    return manifest_list_bytes([manifest_file("s3://b/m.avro", manifest())], 99)
+    return manifest_list_bytes([manifest_file("s3://b/m.avro", manifest_summary(manifest()))], 99)
 
 
 def rows() -> bytes:

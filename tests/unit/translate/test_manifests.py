@@ -5,6 +5,7 @@ from polynya.ducklake.rows import Column, ColumnStats, DataFile
 from polynya.iceberg import manifest
 from polynya.iceberg.manifest import FileContent, ManifestEntry, Status
 from polynya.translate.manifests import data_entries, delete_entry, rows_entry
+from polynya.translate.rows_files import OLDER, RowsFile
 from polynya.translate.schemas import schemas
 
 ADDED, EXISTING, DELETED = Status.ADDED, Status.EXISTING, Status.DELETED
@@ -108,7 +109,8 @@ def test_leaf_in_a_list_has_no_metrics():
 
 @pytest.mark.parametrize(("changed_at", "at", "status"), [(5, 5, ADDED), (4, 5, EXISTING)])
 def test_rows_file_has_the_sequence_number_of_its_last_change(changed_at, at, status):
-    assert rows_entry("s3://b/rows.parquet", 3, 500, changed_at, at) == ManifestEntry(
+    rows = RowsFile(OLDER, 3, changed_at)
+    assert rows_entry("s3://b/rows.parquet", rows, 500, at) == ManifestEntry(
         status=status,
         snapshot_id=changed_at,
         sequence_number=changed_at,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from pg8000.native import Connection
 
-from . import queries
+from . import lives, queries
 from .rows import (
     Column,
     Event,
@@ -26,8 +26,6 @@ from .rows import (
     Table,
     Tag,
 )
-
-KINDS = ("data", "delete", "inlined", "partial")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +62,8 @@ class Totals:
     added: Event | None = None
     removed: Event | None = None
     """What began and what ended at `changed_at`."""
+    past: int = 0
+    """Of all that ended and when: it changes as well when DuckLake forgets what had ended."""
 
 
 State = Mapping[str, Totals]
@@ -77,7 +77,7 @@ def read(
     inlined = queries.inlined(con, lake, table)
     columns = queries.columns(con, table.table_id, snapshot_id)
     names = queries.mapped_names(con, lake, table.table_id)
-    events = queries.events(con, lake, table.table_id, inlined, snapshot_id)
+    events = lives.events(con, lake, table.table_id, inlined, snapshot_id)
     known = {s.snapshot_id: s for s in queries.snapshots(con, table.table_id, snapshot_id)}
     # A change whose own snapshot has expired shows first in the next one that is still there.
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
@@ -130,7 +130,7 @@ def _partitioning(
 
 def states(events: Iterable[Event], snapshot_ids: Iterable[int]) -> Iterator[tuple[int, State]]:
     """The state of a table at each of the snapshots, both in ascending order."""
-    state = {kind: Totals() for kind in KINDS}
+    state = {kind: Totals() for kind in lives.KINDS}
     coming = iter(events)
     event = next(coming, None)
     for snapshot_id in snapshot_ids:
@@ -157,7 +157,12 @@ def _after(totals: Totals, event: Event) -> Totals:
         hash=totals.hash + event.sign * event.hash,
         added=event if event.sign > 0 else totals.added,
         removed=event if event.sign < 0 else totals.removed,
+        past=totals.past if event.sign > 0 else _mixed(totals.past, event),
     )
+
+
+def _mixed(past: int, event: Event) -> int:
+    return (past * 1_000_003 + event.snapshot_id * 31 + event.hash) % 2**127
 
 
 def unservable(odd_files: Iterable[OddFile], snapshot_id: int) -> str | None:

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
-from pg8000.native import Connection, identifier, literal
+from pg8000.native import Connection, identifier
 
 from ..errors import Misconfigured, NoSuchTable
 from .changes import changes_of
@@ -19,7 +19,6 @@ from .rows import (
     ColumnStats,
     DataFile,
     DeleteFile,
-    Event,
     FileGroup,
     Inlined,
     InlinedDelete,
@@ -319,86 +318,6 @@ def inlined(con: Connection, lake: Lake, table: Table) -> Inlined:
     )
     deletes = [tuple(row[3][:3]) for row in rows if row[1]]
     return Inlined(tables, deletes[0] if deletes else ())
-
-
-# One row per thing that begins or ends, whatever its kind: (begin, end, kind, rows, bytes, hash).
-DATA_EVENTS = """
-SELECT f.begin_snapshot, f.end_snapshot, 'data' AS kind, f.record_count AS rows,
-  f.file_size_bytes AS bytes, hashtextextended(ROW(f.data_file_id, f.begin_snapshot, f.path,
-    f.path_is_relative, f.record_count, f.file_size_bytes, {data_partial_max})::text, 0) AS hash
-FROM ducklake_data_file AS f WHERE f.table_id = :table_id"""
-
-DELETE_EVENTS = """
-SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot), 'delete', d.delete_count,
-  d.file_size_bytes, hashtextextended(ROW(d.delete_file_id, d.data_file_id, d.begin_snapshot,
-    d.path, d.path_is_relative, d.delete_count, {delete_partial_max})::text, 0)
-FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
-WHERE d.table_id = :table_id"""
-
-# A partial file holds rows, or deletes, of snapshots up to partial_max: until then it is shown
-# with another set of deletes at every snapshot.
-PARTIAL_EVENTS = """
-SELECT f.begin_snapshot, least(f.end_snapshot, {data_partial_max}), 'partial', 0, 0,
-  hashtextextended(ROW(f.data_file_id, {data_partial_max})::text, 0)
-FROM ducklake_data_file AS f
-WHERE f.table_id = :table_id AND {data_partial_max} > f.begin_snapshot
-UNION ALL
-SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot, {delete_partial_max}), 'partial',
-  0, 0, hashtextextended(ROW(d.delete_file_id, {delete_partial_max})::text, 0)
-FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
-WHERE d.table_id = :table_id AND {delete_partial_max} > d.begin_snapshot"""
-
-INLINED_DELETE_EVENTS = """
-SELECT d.{begin}, f.end_snapshot, 'delete', 1, 0,
-  hashtextextended(ROW(d.{file_id}, d.{position}, d.{begin})::text, 1)
-FROM {table} AS d JOIN ducklake_data_file AS f ON f.data_file_id = d.{file_id}"""
-
-INLINED_EVENTS = """
-SELECT r.{begin}, r.{end}, 'inlined', 1, 0,
-  hashtextextended(ROW({name}, {values})::text, 0)
-FROM {table} AS r"""
-
-EVENTS = """
-WITH life AS ({lives})
-SELECT snapshot_id, kind, sign, count(*), sum(rows)::bigint, sum(bytes)::bigint, sum(hash::numeric)
-FROM (SELECT begin_snapshot AS snapshot_id, 1 AS sign, * FROM life
-      UNION ALL SELECT end_snapshot, -1, * FROM life WHERE end_snapshot IS NOT NULL) AS event
-WHERE snapshot_id <= :snapshot_id
-GROUP BY snapshot_id, kind, sign ORDER BY snapshot_id, kind, sign"""
-
-
-def events(
-    con: Connection, lake: Lake, table_id: int, inlined: Inlined, snapshot_id: int
-) -> list[Event]:
-    """The table's whole history up to `snapshot_id` as sums, in one aggregate query."""
-    fragments = {name: fragment(lake, name) for name in ("data_partial_max", "delete_partial_max")}
-    lives = [sql.format(**fragments) for sql in (DATA_EVENTS, DELETE_EVENTS, PARTIAL_EVENTS)]
-    if inlined.delete_columns:
-        file_id, position, begin = map(identifier, inlined.delete_columns)
-        lives.append(
-            INLINED_DELETE_EVENTS.format(
-                table=inlined_delete_table(table_id),
-                file_id=file_id,
-                position=position,
-                begin=begin,
-            )
-        )
-    for inlined_table in inlined.tables:
-        row_id, begin, end = map(identifier, inlined_table.system_columns)
-        # end_snapshot comes later and must not change the hash of a row that was visible before.
-        user_columns = map(identifier, inlined_table.user_columns)
-        lives.append(
-            INLINED_EVENTS.format(
-                table=identifier(inlined_table.table_name),
-                begin=begin,
-                end=end,
-                values=", ".join(f"r.{name}" for name in (row_id, begin, *user_columns)),
-                name=literal(inlined_table.table_name),
-            )
-        )
-    sql = EVENTS.format(lives="\nUNION ALL".join(lives))
-    rows = con.run(sql, table_id=table_id, snapshot_id=snapshot_id)
-    return [Event(*(*row[:6], int(row[6]))) for row in rows]
 
 
 ODD_FILES = """

@@ -98,8 +98,7 @@ class Event:
 
     snapshot_id: int
     kind: str
-    """`data` (data files), `delete` (delete files, inlined deletes), `inlined` (inlined rows),
-    `partial` (data and delete files that hold rows of later snapshots)."""
+    """One of `lives.KINDS`."""
     sign: int
     files: int
     rows: int
@@ -141,6 +140,25 @@ class FileGroup:
 
     partition_id: int | None
     mapping_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSum:
+    """What is visible at a snapshot of one kind, chunk of data files and group of them."""
+
+    kind: str
+    """One of `lives.KINDS`."""
+    first_id: int
+    last_id: int
+    """The data_file_ids of the chunk, both included."""
+    version: int
+    """The last snapshot, up to the one asked for, at which one of this kind began or ended."""
+    group: FileGroup
+    files: int
+    hash: int
+    """As in Event, of what is visible."""
+    ended: int
+    """The same of what ended at `version`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,14 +155,26 @@ def manifest_bytes(
     return _container(manifest_entry_schema(spec), records, metadata)
 
 
-def manifest_file(manifest_path: str, manifest: bytes) -> ManifestFile:
-    """What a manifest list says of a manifest that `manifest_bytes` made."""
-    summary = json.loads(fastavro.reader(io.BytesIO(manifest)).metadata[SUMMARY])
-    for partition in summary["partitions"] or ():
-        for bound in ("lower_bound", "upper_bound"):
-            if partition[bound] is not None:
-                partition[bound] = base64.b64decode(partition[bound])
-    return ManifestFile(manifest_path=manifest_path, manifest_length=len(manifest), **summary)
+def manifest_summary(manifest: bytes) -> dict[str, Any]:
+    """What a manifest list says of a manifest that `manifest_bytes` made, but for its path.
+
+    As JSON has it: bytes are base64.
+    """
+    metadata = fastavro.reader(io.BytesIO(manifest)).metadata
+    return {"manifest_length": len(manifest), **json.loads(metadata[SUMMARY])}
+
+
+def manifest_file(manifest_path: str, summary: Mapping[str, Any]) -> ManifestFile:
+    """The entry of a manifest in a manifest list, from its `manifest_summary`."""
+    partitions = [
+        {key: _decoded(value) for key, value in partition.items()}
+        for partition in summary["partitions"] or ()
+    ]
+    return ManifestFile(manifest_path=manifest_path, **{**summary, "partitions": partitions})
+
+
+def _decoded(value: Any) -> Any:
+    return base64.b64decode(value) if isinstance(value, str) else value
 
 
 def _summary(

@@ -40,6 +40,8 @@ class PartitionSpec:
         return {"spec-id": self.spec_id, "fields": [field.json() for field in self.fields]}
 
 
+UNPARTITIONED = PartitionSpec(0, ())
+
 # The logical types are needed: without them DuckDB 1.5.5 aborts the process.
 AVRO_TYPES: dict[str, Any] = {
     "boolean": "boolean",

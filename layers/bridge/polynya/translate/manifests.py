@@ -13,6 +13,7 @@ from ..iceberg import manifest
 from ..iceberg.manifest import FileContent, ManifestEntry, Status
 from ..iceberg.types import primitives
 from .bounds import Leaf, metrics
+from .rows_files import RowsFile
 from .schemas import Schemas
 
 FILE_PATH_ID = 2147483546
@@ -49,16 +50,7 @@ def data_entries(
             upper_bounds=found.upper_bounds,
         )
         ended = file.end_snapshot == snapshot_id
-        status = Status.DELETED if ended else _status(file.begin_snapshot, snapshot_id)
-        entries.append(
-            ManifestEntry(
-                status=status,
-                snapshot_id=snapshot_id if ended else file.begin_snapshot,
-                sequence_number=file.begin_snapshot,
-                file_sequence_number=file.begin_snapshot,
-                data_file=data_file,
-            )
-        )
+        entries.append(_entry(data_file, file.begin_snapshot, snapshot_id, ended))
     return entries
 
 
@@ -71,11 +63,11 @@ def by_file(stats: Iterable[ColumnStats]) -> dict[int, list[ColumnStats]]:
 
 
 def rows_entry(
-    location: str, record_count: int, size: int, changed_at: int, snapshot_id: int
+    location: str, rows: RowsFile, size: int, snapshot_id: int, *, is_gone: bool = False
 ) -> ManifestEntry:
-    """The entry of the Parquet file that holds the inlined rows."""
-    file = manifest.DataFile(FileContent.DATA, location, record_count, size)
-    return _entry(file, changed_at, snapshot_id)
+    """The entry of a Parquet file that holds inlined rows; `is_gone`: until `snapshot_id`."""
+    file = manifest.DataFile(FileContent.DATA, location, rows.record_count, size)
+    return _entry(file, rows.begin_snapshot, snapshot_id, is_gone)
 
 
 def delete_entry(
@@ -86,8 +78,10 @@ def delete_entry(
     size: int,
     changed_at: int,
     snapshot_id: int,
+    *,
+    is_gone: bool = False,
 ) -> ManifestEntry:
-    """The entry of the position delete file of one data file."""
+    """The entry of the position delete file of one data file; `is_gone`: until `snapshot_id`."""
     path = data_file.encode()
     file = manifest.DataFile(
         content=FileContent.POSITION_DELETES,
@@ -99,11 +93,19 @@ def delete_entry(
         referenced_data_file=data_file,
         partition=partition,
     )
-    return _entry(file, changed_at, snapshot_id)
+    return _entry(file, changed_at, snapshot_id, is_gone)
 
 
-def _entry(file: manifest.DataFile, changed_at: int, snapshot_id: int) -> ManifestEntry:
-    return ManifestEntry(_status(changed_at, snapshot_id), changed_at, changed_at, changed_at, file)
+def _entry(
+    file: manifest.DataFile, begin_snapshot: int, snapshot_id: int, is_gone: bool
+) -> ManifestEntry:
+    return ManifestEntry(
+        status=Status.DELETED if is_gone else _status(begin_snapshot, snapshot_id),
+        snapshot_id=snapshot_id if is_gone else begin_snapshot,
+        sequence_number=begin_snapshot,
+        file_sequence_number=begin_snapshot,
+        data_file=file,
+    )
 
 
 def _status(begin_snapshot: int, snapshot_id: int) -> Status:

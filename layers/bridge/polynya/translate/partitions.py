@@ -7,13 +7,13 @@ need an identity field, because it gives the constant to the readers.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 from ..ducklake.rows import ColumnStats, DataFile, FileGroup, Partitioning
-from ..iceberg.partition import PartitionField, PartitionSpec
+from ..iceberg.partition import UNPARTITIONED, PartitionField, PartitionSpec
 from ..iceberg.types import primitives
 from .schemas import Schemas
 from .types import iceberg_type
@@ -71,14 +71,12 @@ class Partitions:
     specs: tuple[PartitionSpec, ...]
     """By id; the first is the unpartitioned one."""
     plans: Mapping[FileGroup, Plan]
-    begins: Mapping[int, int]
-    """By spec id, the snapshot of the first file of that spec."""
     default_spec_id: int
 
-    def specs_at(self, snapshot_id: int) -> list[PartitionSpec]:
-        """The specs that files of this snapshot can have; any file can be unpartitioned."""
-        began = [i for i, begin in self.begins.items() if begin <= snapshot_id]
-        return [spec for spec in self.specs if spec.spec_id in {0, *began}]
+    def specs_of(self, groups: Iterable[FileGroup]) -> list[PartitionSpec]:
+        """The specs that files of these groups can have; any file can be unpartitioned."""
+        ids = {0, *(self.plans[group].spec.spec_id for group in groups if group in self.plans)}
+        return [self.specs[spec_id] for spec_id in sorted(ids)]
 
     def spec_and_values(
         self,
@@ -112,13 +110,9 @@ def partitions(partitioning: Partitioning, schemas: Schemas, snapshot_id: int) -
     top_level = {field.field_id: field.name for field in schemas.at(snapshot_id).fields}
     builder = _Builder(partitioning, {i: shown[i] for i in shown.keys() & top_level}, top_level)
     plans = {group: builder.plan(group) for group in partitioning.groups}
-    begins: dict[int, int] = {}
-    for group, begin in partitioning.groups.items():
-        spec_id = plans[group].spec.spec_id
-        begins[spec_id] = min(begin, begins.get(spec_id, begin))
     # Files to come may be partitioned as none is yet.
     current = builder.plan(FileGroup(partitioning.current, None)).spec
-    return Partitions(tuple(builder.specs), plans, begins, current.spec_id)
+    return Partitions(tuple(builder.specs), plans, current.spec_id)
 
 
 class _Builder:
@@ -132,7 +126,7 @@ class _Builder:
         self._types_of = partitioning.column_types
         self._names = names
         self._field_ids: dict[tuple[int, str], int] = {}
-        self.specs = [PartitionSpec(0, ())]
+        self.specs = [UNPARTITIONED]
 
     def plan(self, group: FileGroup) -> Plan:
         found = self._fields(group)

@@ -46,6 +46,18 @@ class Schemas:
         begun = [pair for pair in self.by_snapshot if pair[0] <= snapshot_id]
         return begun[-1] if begun else self.by_snapshot[0]
 
+    def retyped_at(self, snapshot_id: int) -> int:
+        """The last snapshot, up to this one, at which a shown column got another type; 0: none.
+
+        Bounds are written in a column's type: those from before are of no use from then on.
+        """
+        begin = 0
+        for (_, before), (boundary, after) in pairwise(self.by_snapshot):
+            old, new = primitives(before.fields), primitives(after.fields)
+            if boundary <= snapshot_id and any(old[i] != new[i] for i in old.keys() & new.keys()):
+                begin = boundary
+        return begin
+
     def distinct(self) -> list[TableSchema]:
         return list({schema.schema_id: schema for _, schema in self.by_snapshot}.values())
 

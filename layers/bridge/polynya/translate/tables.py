@@ -1,17 +1,18 @@
 """One DuckLake table, with its history, as Iceberg table metadata."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 
 from ..ducklake.changes import changes_of
 from ..ducklake.history import State, TableHistory, Totals, states, unservable
-from ..ducklake.rows import Column, Snapshot, Tag
+from ..ducklake.rows import Column, Snapshot, Table, Tag
 from ..errors import Refused
 from ..iceberg import table_metadata
 from ..iceberg.table_metadata import TableMetadata
 from .mappings import Mappings
 from .partitions import Partitions
+from .rows_files import RowsFile, rows_files
 from .schemas import Schemas
 from .sort_orders import sort_fields
 from .values import EPOCH
@@ -20,11 +21,12 @@ VERSIONS = {"0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4", "1.0", "1.1-dev1"}
 
 ADDING = {"inserted_into_table", "inlined_insert"}
 DELETING = {"deleted_from_table", "inlined_delete"}
+REWRITING = {"inline_flush", "merge_adjacent", "compacted_table", "rewrite_delete"}
 OPERATIONS = {
     (True, False): "append",
     (False, True): "delete",
     (True, True): "overwrite",
-    (False, False): "replace",  # a schema change, a flush, a merge: the same rows
+    (False, False): "replace",  # the same rows
 }
 
 COMMENT = "comment"
@@ -96,7 +98,8 @@ def metadata(
     times = _times(servable, now_ms)
     ids = [snapshot.snapshot_id for snapshot in servable]
     parents = dict(zip(ids[1:], ids, strict=False))
-    state_of = dict(states(history.events, ids[-snapshot_limit:]))
+    wanted = {near for id_ in ids[-snapshot_limit:] for near in (id_ - 1, id_)}
+    state_of = dict(states(history.events, sorted(wanted)))
     snapshots = []
     for snapshot, timestamp_ms in list(zip(servable, times, strict=True))[-snapshot_limit:]:
         snapshot_id = snapshot.snapshot_id
@@ -110,9 +113,10 @@ def metadata(
                 schema_id=schemas.at(snapshot_id).schema_id,
                 summary=_summary(
                     snapshot,
-                    history.table.table_id,
+                    history.table,
                     state,
-                    schemas.begin_at(snapshot_id)[0],
+                    state_of[snapshot_id - 1],
+                    schemas,
                     is_first=snapshot_id not in parents,
                 ),
             )
@@ -149,31 +153,68 @@ def _times(snapshots: list[Snapshot], now_ms: int) -> list[int]:
 
 
 def _summary(
-    snapshot: Snapshot, table_id: int, state: State, schema_begin: int, *, is_first: bool
+    snapshot: Snapshot,
+    table: Table,
+    state: State,
+    before: State,
+    schemas: Schemas,
+    *,
+    is_first: bool,
 ) -> dict[str, str]:
     """What the snapshot did, as DuckLake recorded it, and what the table holds after it.
 
     Rows are Iceberg's: those of the files, deleted ones included.
+
+    Args:
+        before: the state of the table just before the snapshot.
     """
-    changes = changes_of(snapshot.changes_made, table_id)
-    data, inlined = state["data"], state["inlined"]
-    new_rows = _change(inlined, snapshot.snapshot_id, "added", "rows")
-    # What inlined rows are in since their last change: a file of those that were new then, and
-    # one of the others.
-    changed_at = max(inlined.changed_at, schema_begin)
-    new_then = _change(inlined, changed_at, "added", "rows")
+    at, data, inlined = snapshot.snapshot_id, state["data"], state["inlined"]
+    rows = _rows_files(inlined, schemas, at, table)
+    new_rows = [file for file in rows if file.begin_snapshot == at]
+    old_rows: list[RowsFile] = []
+    if inlined.changed_at == at and inlined.removed:
+        old_rows = _rows_files(before["inlined"], schemas, at - 1, table)
     numbers = {
-        "total-data-files": data.files + (new_then > 0) + (inlined.rows > new_then),
-        "total-records": data.rows + inlined.rows,
-        "total-files-size": data.bytes,
-        "added-data-files": _change(data, snapshot.snapshot_id, "added", "files") + (new_rows > 0),
-        "added-records": _change(data, snapshot.snapshot_id, "added", "rows") + new_rows,
-        "deleted-data-files": _change(data, snapshot.snapshot_id, "removed", "files"),
-        "deleted-records": _change(data, snapshot.snapshot_id, "removed", "rows")
-        + _change(inlined, snapshot.snapshot_id, "removed", "rows"),
+        "total-data-files": data.files + len(rows),
+        "total-records": data.rows + _records(rows),
+        "added-data-files": _change(data, at, "added", "files") + len(new_rows),
+        "added-records": _change(data, at, "added", "rows") + _records(new_rows),
+        "deleted-data-files": _change(data, at, "removed", "files") + len(old_rows),
+        "deleted-records": _change(data, at, "removed", "rows") + _records(old_rows),
     }
-    operation = OPERATIONS[bool(changes & ADDING) or is_first, bool(changes & DELETING)]
+    if not rows and not state["hidden"].files:
+        # The size of a file that is not written yet nobody knows.
+        numbers["total-files-size"] = data.bytes
+    if not (state["partial"].files or state["partial_delete"].files):
+        # How many rows of a partial file are of later snapshots stands in the file alone.
+        numbers["total-delete-files"] = state["hidden"].files
+        numbers["total-position-deletes"] = state["delete"].rows
+        numbers["total-equality-deletes"] = 0
+    changes = changes_of(snapshot.changes_made, table.table_id)
+    operation = _operation(changes, state["partial"], at, is_first=is_first)
     return {"operation": operation, **{key: str(number) for key, number in numbers.items()}}
+
+
+def _operation(changes: frozenset[str], partial: Totals, at: int, *, is_first: bool) -> str:
+    """What Iceberg calls the changes.
+
+    A flush, a merge, a rewrite leave the rows as they are, whatever files they add and remove.
+    """
+    is_adding = bool(changes & ADDING) or is_first
+    is_deleting = bool(changes & DELETING) and not changes & REWRITING
+    # Rows in a file with rows of other snapshots: who reads what an `append` added takes files
+    # whole, and these are not its own.
+    is_mixed = partial.files > 0 or _change(partial, at, "removed", "files") > 0
+    return OPERATIONS[is_adding, is_deleting or (is_adding and is_mixed)]
+
+
+def _rows_files(inlined: Totals, schemas: Schemas, at: int, table: Table) -> list[RowsFile]:
+    written_at = max(inlined.changed_at, schemas.begin_at(at)[0])
+    return rows_files(inlined, written_at, table.begin_snapshot)
+
+
+def _records(files: Iterable[RowsFile]) -> int:
+    return sum(file.record_count for file in files)
 
 
 def _change(totals: Totals, snapshot_id: int, change: str, number: str) -> int:

@@ -1,0 +1,218 @@
+"""The lives of everything a table consists of, summed up: by snapshot, and by chunk of data files.
+
+A life is one thing that is visible from one snapshot up to another: a data file, a delete file, an
+inlined row. Sums over them say in one query what changed when, without a row for each file.
+"""
+
+from pg8000.native import Connection, identifier, literal
+
+from .queries import fragment, inlined_delete_table
+from .rows import ChunkSum, Event, FileGroup, Inlined, Lake
+
+KINDS = ("data", "delete", "hidden", "inlined", "partial", "partial_delete")
+"""`data`: data files; `delete`: delete files and inlined deletes; `hidden`: data files of which
+deletes hide rows; `inlined`: inlined rows; `partial`, `partial_delete`: data files and delete files
+that hold rows, or deletes, of later snapshots."""
+
+DATA = """
+SELECT f.begin_snapshot, f.end_snapshot, 'data' AS kind, f.record_count AS rows,
+  f.file_size_bytes AS bytes, hashtextextended(ROW(f.data_file_id, f.begin_snapshot, f.path,
+    f.path_is_relative, f.record_count, f.file_size_bytes, {data_partial_max})::text, 0) AS hash,
+  f.data_file_id, f.partition_id, {mapping_id} AS mapping_id
+FROM ducklake_data_file AS f WHERE f.table_id = :table_id"""
+
+DELETE = """
+SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot), 'delete', d.delete_count,
+  d.file_size_bytes, hashtextextended(ROW(d.delete_file_id, d.data_file_id, d.begin_snapshot,
+    d.path, d.path_is_relative, d.delete_count, {delete_partial_max})::text, 0),
+  f.data_file_id, f.partition_id, {mapping_id}
+FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE d.table_id = :table_id"""
+
+# A partial file holds rows, or deletes, of snapshots up to partial_max: until then it is shown
+# with another set of deletes at every snapshot.
+PARTIAL = """
+SELECT f.begin_snapshot, least(f.end_snapshot, {data_partial_max}), 'partial', 0, 0,
+  hashtextextended(ROW(f.data_file_id, {data_partial_max})::text, 0),
+  f.data_file_id, f.partition_id, {mapping_id}
+FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND {data_partial_max} > f.begin_snapshot
+UNION ALL
+SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot, {delete_partial_max}),
+  'partial_delete', 0, 0, hashtextextended(ROW(d.delete_file_id, {delete_partial_max})::text, 0),
+  f.data_file_id, f.partition_id, {mapping_id}
+FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE d.table_id = :table_id AND {delete_partial_max} > d.begin_snapshot"""
+
+INLINED_DELETE = """
+SELECT d.{begin}, f.end_snapshot, 'delete', 1, 0,
+  hashtextextended(ROW(d.{file_id}, d.{position}, d.{begin})::text, 1),
+  f.data_file_id, f.partition_id, {mapping_id}
+FROM (SELECT DISTINCT {file_id}, {position}, {begin} FROM {table}) AS d
+JOIN ducklake_data_file AS f ON f.data_file_id = d.{file_id}"""
+
+# A row that is deleted stays deleted as long as its file lives.
+HIDDEN = """
+SELECT d.begin_snapshot, f.end_snapshot, 'hidden', 0, 0, 0, NULL, NULL, NULL
+FROM (SELECT data_file_id, min(begin_snapshot) AS begin_snapshot FROM ({deletes}) AS every
+      GROUP BY data_file_id) AS d
+JOIN ducklake_data_file AS f USING (data_file_id)"""
+
+DELETED_FILES = """
+SELECT data_file_id, begin_snapshot FROM ducklake_delete_file WHERE table_id = :table_id"""
+
+INLINED_DELETED_FILES = """
+SELECT {file_id}, {begin} FROM {table}"""
+
+INLINED = """
+SELECT r.{begin}, r.{end}, 'inlined', 1, 0, hashtextextended(ROW({name}, {values})::text, 0),
+  NULL, NULL, NULL
+FROM {table} AS r"""
+
+EVENTS = """
+WITH life AS ({lives})
+SELECT snapshot_id, kind, sign, count(*), sum(rows)::bigint, sum(bytes)::bigint, sum(hash::numeric)
+FROM (SELECT begin_snapshot AS snapshot_id, 1 AS sign, * FROM life
+      UNION ALL SELECT end_snapshot, -1, * FROM life WHERE end_snapshot IS NOT NULL) AS event
+WHERE snapshot_id <= :snapshot_id
+GROUP BY snapshot_id, kind, sign ORDER BY snapshot_id, kind, sign"""
+
+
+def events(
+    con: Connection, lake: Lake, table_id: int, inlined: Inlined, snapshot_id: int
+) -> list[Event]:
+    """The table's whole history up to `snapshot_id` as sums, in one aggregate query."""
+    lives = [
+        *_of_files(lake, table_id, inlined),
+        _of_hidden_rows(table_id, inlined),
+        *_of_inlined_rows(inlined),
+    ]
+    sql = EVENTS.format(lives="\nUNION ALL".join(lives))
+    rows = con.run(sql, table_id=table_id, snapshot_id=snapshot_id)
+    return [Event(*(*row[:6], int(row[6]))) for row in rows]
+
+
+# A cut is at an id whose number, spread by Knuth's multiplicative hash, is divisible: that hangs on
+# the id alone, so that cuts stay where they are when files come and go. Behind the last coarse cut,
+# where files come, the cuts are finer.
+NUMBER = "(f.data_file_id % 2147483648 * 2654435761 / 65536)"
+
+CUTS = f"""
+WITH visible AS (
+  SELECT f.data_file_id, {NUMBER} AS number FROM ducklake_data_file AS f
+  WHERE f.table_id = :table_id AND f.begin_snapshot <= :snapshot_id
+    AND (f.end_snapshot > :snapshot_id OR f.end_snapshot IS NULL))
+SELECT data_file_id FROM visible
+WHERE number % :coarse = 0 OR number % :fine = 0 AND data_file_id > coalesce(
+  (SELECT max(data_file_id) FROM visible WHERE number % :coarse = 0), 0)
+ORDER BY data_file_id"""
+
+
+def cuts(con: Connection, table_id: int, snapshot_id: int, coarse: int, fine: int) -> list[int]:
+    """The data_file_ids at which chunks begin, but for the first one, which begins at 0.
+
+    They hang on the data files that are visible at the snapshot only. Between two cuts are
+    `coarse` files on average, and `fine` where files come.
+    """
+    rows = con.run(CUTS, table_id=table_id, snapshot_id=snapshot_id, coarse=coarse, fine=fine)
+    return [data_file_id for (data_file_id,) in rows]
+
+
+CHUNKS = """
+WITH life AS ({lives}),
+placed AS (
+  SELECT kind, width_bucket(data_file_id, CAST(:starts AS bigint[])) AS place, partition_id,
+    mapping_id, hash, begin_snapshot,
+    CASE WHEN end_snapshot <= :snapshot_id THEN end_snapshot END AS ended
+  FROM life WHERE begin_snapshot <= :snapshot_id
+    AND data_file_id BETWEEN :first_id AND :last_id),
+version AS (
+  SELECT kind, place, max(greatest(begin_snapshot, ended)) AS version FROM placed GROUP BY 1, 2)
+SELECT kind, place, version, partition_id, mapping_id, count(*) FILTER (WHERE ended IS NULL),
+  coalesce(sum(hash::numeric) FILTER (WHERE ended IS NULL), 0),
+  coalesce(sum(hash::numeric) FILTER (WHERE ended = version), 0)
+FROM placed JOIN version USING (kind, place)
+WHERE ended IS NULL OR ended = version
+GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 4, 5"""
+
+
+def chunks(
+    con: Connection,
+    lake: Lake,
+    table_id: int,
+    inlined: Inlined,
+    snapshot_id: int,
+    starts: list[int],
+    last_id: int,
+) -> list[ChunkSum]:
+    """What is visible at a snapshot, by the chunk of its data file, in one aggregate query.
+
+    Args:
+        starts: the data_file_ids at which the chunks begin, ascending.
+        last_id: where the last one ends.
+    """
+    sql = CHUNKS.format(lives="\nUNION ALL".join(_of_files(lake, table_id, inlined)))
+    rows = con.run(
+        sql,
+        table_id=table_id,
+        snapshot_id=snapshot_id,
+        starts=starts,
+        first_id=starts[0],
+        last_id=last_id,
+    )
+    ends = [*(start - 1 for start in starts[1:]), last_id]
+    return [
+        ChunkSum(
+            kind=kind,
+            first_id=starts[place - 1],
+            last_id=ends[place - 1],
+            version=version,
+            group=FileGroup(partition_id, mapping_id),
+            files=files,
+            hash=int(visible),
+            ended=int(ended),
+        )
+        for kind, place, version, partition_id, mapping_id, files, visible, ended in rows
+    ]
+
+
+def _of_files(lake: Lake, table_id: int, inlined: Inlined) -> list[str]:
+    """The lives of data files, and of what hides rows of them."""
+    names = ("data_partial_max", "delete_partial_max", "mapping_id")
+    fragments = {name: fragment(lake, name) for name in names}
+    lives = [sql.format(**fragments) for sql in (DATA, DELETE, PARTIAL)]
+    if inlined.delete_columns:
+        lives.append(INLINED_DELETE.format(**_delete_names(table_id, inlined), **fragments))
+    return lives
+
+
+def _of_hidden_rows(table_id: int, inlined: Inlined) -> str:
+    deletes = [DELETED_FILES]
+    if inlined.delete_columns:
+        deletes.append(INLINED_DELETED_FILES.format(**_delete_names(table_id, inlined)))
+    return HIDDEN.format(deletes="\nUNION ALL".join(deletes))
+
+
+def _delete_names(table_id: int, inlined: Inlined) -> dict[str, str]:
+    """The table of inlined deletes and its columns, as identifiers."""
+    file_id, position, begin = map(identifier, inlined.delete_columns)
+    table = inlined_delete_table(table_id)
+    return {"table": table, "file_id": file_id, "position": position, "begin": begin}
+
+
+def _of_inlined_rows(inlined: Inlined) -> list[str]:
+    lives = []
+    for table in inlined.tables:
+        row_id, begin, end = map(identifier, table.system_columns)
+        # end_snapshot comes later and must not change the hash of a row that was visible before.
+        user_columns = map(identifier, table.user_columns)
+        lives.append(
+            INLINED.format(
+                table=identifier(table.table_name),
+                begin=begin,
+                end=end,
+                values=", ".join(f"r.{name}" for name in (row_id, begin, *user_columns)),
+                name=literal(table.table_name),
+            )
+        )
+    return lives

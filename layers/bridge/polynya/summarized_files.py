@@ -1,0 +1,78 @@
+"""The files of one table by name: kept, or made now; and what others must know of each.
+
+A manifest list tells the length of its manifests and a manifest that of its delete files. So a
+summary is kept beside each file, for a list of many manifests of which one is new shall not read
+all the others.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from .iceberg.avro import manifest_summary
+from .iceberg.parquet import positions
+from .store import Kept
+from .virtual_names import Name
+
+Summary = Mapping[str, Any]
+
+
+def _length(body: bytes) -> Summary:
+    return {"file_size_in_bytes": len(body)}
+
+
+def _deletes(body: bytes) -> Summary:
+    return {"file_size_in_bytes": len(body), "record_count": len(positions(body))}
+
+
+SUMMARIES: dict[str, Callable[[bytes], Summary]] = {
+    "data": manifest_summary,
+    "deletes-manifest": manifest_summary,
+    "rows-manifest": manifest_summary,
+    "rows": _length,
+    "deletes": _deletes,
+}
+"""By the kind of a file."""
+
+
+class SummarizedFiles:
+    def __init__(
+        self, kept: Kept, key: Callable[[Name], str], build: Callable[[Name], bytes]
+    ) -> None:
+        """`build` makes a file that is not kept."""
+        self._kept, self._key, self._build = kept, key, build
+
+    def body(self, name: Name) -> bytes:
+        """The bytes of a file."""
+        body = self._kept.get(self._key(name))
+        return self.put(name, self._build(name)) if body is None else body
+
+    def put(self, name: Name, body: bytes) -> bytes:
+        """Keep a file; what was kept under its name before comes back."""
+        body = self._kept.put(self._key(name), body)
+        if name.kind in SUMMARIES:
+            self._put_summary(name, body)
+        return body
+
+    def missing(self, names: Iterable[Name]) -> list[Name]:
+        """Those of which nothing is kept."""
+        names = list(names)
+        kept = self._kept.get_many([self._summary_key(name) for name in names])
+        return [name for name, body in zip(names, kept, strict=True) if body is None]
+
+    def summaries(self, names: Iterable[Name]) -> list[Summary]:
+        """The summary of each file; those that are not kept are made."""
+        names = list(names)
+        kept = self._kept.get_many([self._summary_key(name) for name in names])
+        return [
+            self._put_summary(name, self.body(name)) if body is None else json.loads(body)
+            for name, body in zip(names, kept, strict=True)
+        ]
+
+    def _put_summary(self, name: Name, body: bytes) -> Summary:
+        summary = SUMMARIES[name.kind](body)
+        self._kept.put(self._summary_key(name), json.dumps(summary).encode())
+        return summary
+
+    def _summary_key(self, name: Name) -> str:
+        return f"{self._key(name)}.summary"

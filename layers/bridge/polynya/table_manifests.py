@@ -1,0 +1,158 @@
+"""The manifests of one table: their entries, from the catalog, as Avro."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pg8000.native import Connection
+
+from .added_files import check_columns
+from .ducklake import queries
+from .ducklake.history import State, state_at
+from .ducklake.rows import ColumnStats, DataFile
+from .iceberg.avro import manifest_bytes
+from .iceberg.manifest import ManifestContent, ManifestEntry
+from .iceberg.partition import PartitionSpec
+from .store import Kept
+from .summarized_files import Summary
+from .table_deletes import Deletes, RealFiles, deletes_at
+from .table_names import Manifest
+from .table_view import TableView
+from .translate.manifests import by_file, data_entries, delete_entry, rows_entry
+from .translate.rows_files import rows_files
+from .virtual_names import Name
+
+Tuples = list[tuple[DataFile, tuple[PartitionSpec, tuple[Any, ...]]]]
+"""Each file with its partition spec and values."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableManifests:
+    con: Connection
+    view: TableView
+    location: Callable[[Name], str]
+    """Where clients find a virtual file."""
+    summaries: Callable[[Iterable[Name]], list[Summary]]
+    """Of files to which manifests lead."""
+    kept: Kept
+    real_files: RealFiles
+
+    def bodies(self, manifests: Iterable[Manifest]) -> Iterator[tuple[Name, bytes]]:
+        """Each manifest with its bytes."""
+        for manifest in manifests:
+            entries = ENTRIES[manifest.kind](self, manifest)
+            is_delete = manifest.kind == "delete"
+            content = ManifestContent.DELETES if is_delete else ManifestContent.DATA
+            at = manifest.name.snapshot_id
+            schema = self.view.schemas.at(at)
+            yield manifest.name, manifest_bytes(entries, content, schema, manifest.spec, at)
+
+    # The entries of each kind of manifest
+
+    def _data_entries(self, manifest: Manifest) -> list[ManifestEntry]:
+        _, *span, at = manifest.name.numbers
+        history = self.view.history
+        lake, table_id = history.lake, history.table.table_id
+        stats = queries.column_stats(self.con, lake, table_id, *span)
+        found = queries.data_files_at(self.con, lake, table_id, at, *span)
+        tuples = self._tuples(found, stats, span)
+        files = [file for file, (spec, _) in tuples if spec == manifest.spec]
+        for file in files:
+            check_columns(file, self.view, self.kept, self.real_files)
+        values = {file.data_file_id: values for file, (_, values) in tuples}
+        return data_entries(
+            files,
+            stats,
+            self.view.schemas,
+            self.view.location_of,
+            lambda file: values[file.data_file_id],
+            at,
+        )
+
+    def _rows_entries(self, manifest: Manifest) -> list[ManifestEntry]:
+        at = manifest.name.snapshot_id
+        events, names = self.view.history.events, self.view.names
+        state = state_at(events, at)
+        entries = self._of_rows(manifest.name, state, at)
+        inlined = state["inlined"]
+        if inlined.changed_at == at and inlined.removed:
+            before = state_at(events, at - 1)
+            replaced = names.rows_manifest(at - 1, before)
+            if replaced is not None:
+                entries += self._of_rows(replaced.name, before, at, is_gone=True)
+        return entries
+
+    def _of_rows(
+        self, manifest: Name, state: State, at: int, *, is_gone: bool = False
+    ) -> list[ManifestEntry]:
+        """The files of inlined rows that a manifest leads to."""
+        begin = self.view.history.table.begin_snapshot
+        files = rows_files(state["inlined"], manifest.snapshot_id, begin)
+        names = [self.view.names.rows(manifest, file.part) for file in files]
+        return [
+            rows_entry(
+                self.location(name), file, summary["file_size_in_bytes"], at, is_gone=is_gone
+            )
+            for name, file, summary in zip(names, files, self.summaries(names), strict=True)
+        ]
+
+    def _delete_entries(self, manifest: Manifest) -> list[ManifestEntry]:
+        _, first, last, at = manifest.name.numbers
+        found = self._deletes_at(at, (first, last))
+        replaced = {
+            name: deletes
+            for name, deletes in self._deletes_at(at - 1, (first, last)).items()
+            if name not in found
+        }
+        return [
+            *self._of_deletes(found, manifest),
+            *self._of_deletes(replaced, manifest, is_gone=True),
+        ]
+
+    def _deletes_at(self, snapshot_id: int, span: tuple[int, int]) -> dict[Name, Deletes]:
+        found = deletes_at(self.con, self.view.history, snapshot_id, span)
+        return {self.view.deletes_name(deletes): deletes for deletes in found}
+
+    def _of_deletes(
+        self, found: dict[Name, Deletes], manifest: Manifest, *, is_gone: bool = False
+    ) -> list[ManifestEntry]:
+        """The delete files whose data files have the spec of the manifest."""
+        _, *span, at = manifest.name.numbers
+        lake, table_id = self.view.history.lake, self.view.history.table.table_id
+        stats = queries.column_stats(self.con, lake, table_id, *span) if found else []
+        tuples = dict(self._tuples([d.data_file for d in found.values()], stats, span))
+        names = [name for name, d in found.items() if tuples[d.data_file][0] == manifest.spec]
+        return [
+            delete_entry(
+                self.location(name),
+                self.view.location_of(found[name].data_file),
+                tuples[found[name].data_file][1],
+                summary["record_count"],
+                summary["file_size_in_bytes"],
+                found[name].changed_at,
+                at,
+                is_gone=is_gone,
+            )
+            for name, summary in zip(names, self.summaries(names), strict=True)
+        ]
+
+    def _tuples(self, files: Iterable[DataFile], stats: list[ColumnStats], span: Any) -> Tuples:
+        """The partition of each file."""
+        texts = queries.partition_values(self.con, self.view.history.table.table_id, *span)
+        stats_of = by_file(stats)
+        return [
+            (
+                file,
+                self.view.partitions.spec_and_values(
+                    file, texts.get(file.data_file_id, {}), stats_of.get(file.data_file_id, [])
+                ),
+            )
+            for file in files
+        ]
+
+
+ENTRIES = {
+    "data": TableManifests._data_entries,
+    "inlined": TableManifests._rows_entries,
+    "delete": TableManifests._delete_entries,
+}
