@@ -36,7 +36,7 @@ serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://
 	@$(BIN)/polynya serve $(ARGS)
 
 test: setup lint ## all tests (about 15 minutes; with PostgreSQL, S3, PyIceberg, DuckDB and Spark)
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
 
 lint: setup ## ruff and mypy
 	@$(BIN)/ruff check --quiet .

@@ -35,6 +35,17 @@ def pytest_terminal_summary(terminalreporter, config):
             terminalreporter.line(line)
 
 
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = session.config.stash[LEFT_OUT]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """A process of pytest-xdist has ended: what it left out is told with the rest."""
+    node.config.stash[LEFT_OUT] += getattr(node, "workeroutput", {}).get("left_out", [])
+
+
 @pytest.fixture(scope="session")
 def left_out(request) -> list[str]:
     """Sentences to print at the end of the run: what is missing on purpose."""

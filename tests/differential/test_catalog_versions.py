@@ -182,7 +182,8 @@ def case(request, lake, postgres_server, moto):
 @pytest.fixture(scope="module")
 def bridge(case, moto):
     # Nothing is made that is not read: loadTable is asked for every snapshot.
-    with serving(case.lake.database.url, moto, delivery="object-lambda") as bridge:
+    url, settings = case.lake.database.url, {"CHUNK_FILES": "3"}
+    with serving(url, moto, delivery="object-lambda", settings=settings) as bridge:
         yield bridge
 
 

@@ -64,7 +64,8 @@ class Served:
 @pytest.fixture(scope="module", params=LAKES)
 def served(request, lake, moto):
     one = lake(request.param)
-    with serving(one.database.url, moto, metadata_schema=one.metadata_schema) as bridge:
+    schema, settings = one.metadata_schema, {"CHUNK_FILES": "2"}
+    with serving(one.database.url, moto, metadata_schema=schema, settings=settings) as bridge:
         yield Served(request.param, bridge)
 
 

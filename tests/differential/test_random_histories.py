@@ -893,7 +893,10 @@ class Stage:
         lake = Lake(name, database, f"s3://{BUCKET}/{name}")
         history = History(lake, self._s3_endpoint, inlining)
         try:
-            with serving(database.url, self._s3_endpoint, delivery=self._delivery) as bridge:
+            url, settings = database.url, {"CHUNK_FILES": "2"}
+            with serving(
+                url, self._s3_endpoint, delivery=self._delivery, settings=settings
+            ) as bridge:
                 judge = Judge(history, bridge, self._s3_endpoint)
                 try:
                     yield history, judge

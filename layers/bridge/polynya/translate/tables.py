@@ -182,10 +182,11 @@ def _summary(
         "deleted-data-files": _change(data, at, "removed", "files") + len(old_rows),
         "deleted-records": _change(data, at, "removed", "rows") + _records(old_rows),
     }
-    if not rows and not state["hidden"].files:
+    is_partial = state["partial"].files or state["partial_delete"].files
+    if not (rows or is_partial or state["hidden"].files):
         # The size of a file that is not written yet nobody knows.
         numbers["total-files-size"] = data.bytes
-    if not (state["partial"].files or state["partial_delete"].files):
+    if not is_partial:
         # How many rows of a partial file are of later snapshots stands in the file alone.
         numbers["total-delete-files"] = state["hidden"].files
         numbers["total-position-deletes"] = state["delete"].rows
