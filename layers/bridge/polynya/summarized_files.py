@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .iceberg.avro import manifest_summary
+from .iceberg.avro import summary_of
 from .iceberg.parquet import positions
 from .store import Kept
 from .virtual_names import Name
@@ -26,9 +26,9 @@ def _deletes(body: bytes) -> Summary:
 
 
 SUMMARIES: dict[str, Callable[[bytes], Summary]] = {
-    "data": manifest_summary,
-    "deletes-manifest": manifest_summary,
-    "rows-manifest": manifest_summary,
+    "data": summary_of,
+    "deletes-manifest": summary_of,
+    "rows-manifest": summary_of,
     "rows": _length,
     "deletes": _deletes,
 }

@@ -18,7 +18,7 @@ from polynya.iceberg.avro import (
     manifest_bytes,
     manifest_file,
     manifest_list_bytes,
-    manifest_summary,
+    summary_of,
 )
 from polynya.iceberg.manifest import (
     DataFile,
@@ -249,7 +249,7 @@ def with_pyiceberg(folder, *bodies: bytes, snapshot_id=5):
     listed = []
     for number, body in enumerate(bodies):
         (folder / f"m{number}.avro").write_bytes(body)
-        listed.append(manifest_file(str(folder / f"m{number}.avro"), manifest_summary(body)))
+        listed.append(manifest_file(str(folder / f"m{number}.avro"), summary_of(body)))
     (folder / "list.avro").write_bytes(manifest_list_bytes(listed, snapshot_id))
     read = read_manifest_list(files.new_input(str(folder / "list.avro")))
     return [(one, one.fetch_manifest_entry(files, discard_deleted=False)) for one in read]
@@ -379,7 +379,7 @@ def test_manifest_list_keeps_the_order_of_its_manifests(folder):
 def test_manifest_file_is_the_whole_record_of_the_list():
     body = manifest(entry(Status.EXISTING, 2, 2), snapshot_id=7)
     [record] = with_fastavro(
-        manifest_list_bytes([manifest_file("s3://b/m.avro", manifest_summary(body))], 8)
+        manifest_list_bytes([manifest_file("s3://b/m.avro", summary_of(body))], 8)
     )
     assert record == {
         "manifest_path": "s3://b/m.avro",
@@ -397,7 +397,7 @@ def test_manifest_file_is_the_whole_record_of_the_list():
         "deleted_rows_count": 0,
         "partitions": [],
     }
-    assert ManifestFile(**record) == manifest_file("s3://b/m.avro", manifest_summary(body))
+    assert ManifestFile(**record) == manifest_file("s3://b/m.avro", summary_of(body))
 
 
 def test_metrics_are_written_in_the_order_of_ids():

@@ -12,7 +12,7 @@ from polynya.iceberg.avro import (
     manifest_bytes,
     manifest_file,
     manifest_list_bytes,
-    manifest_summary,
+    summary_of,
 )
 from polynya.iceberg.manifest import (
     DataFile,
@@ -69,7 +69,7 @@ def manifest() -> bytes:
 
 
 def manifest_list() -> bytes:
-    return manifest_list_bytes([manifest_file("s3://b/m.avro", manifest_summary(manifest()))], 99)
+    return manifest_list_bytes([manifest_file("s3://b/m.avro", summary_of(manifest()))], 99)
 
 
 def rows() -> bytes:

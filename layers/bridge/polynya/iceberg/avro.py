@@ -155,7 +155,7 @@ def manifest_bytes(
     return _container(manifest_entry_schema(spec), records, metadata)
 
 
-def manifest_summary(manifest: bytes) -> dict[str, Any]:
+def summary_of(manifest: bytes) -> dict[str, Any]:
     """What a manifest list says of a manifest that `manifest_bytes` made, but for its path.
 
     As JSON has it: bytes are base64.
@@ -165,7 +165,7 @@ def manifest_summary(manifest: bytes) -> dict[str, Any]:
 
 
 def manifest_file(manifest_path: str, summary: Mapping[str, Any]) -> ManifestFile:
-    """The entry of a manifest in a manifest list, from its `manifest_summary`."""
+    """The entry of a manifest in a manifest list, from its `summary_of`."""
     partitions = [
         {key: _decoded(value) for key, value in partition.items()}
         for partition in summary["partitions"] or ()

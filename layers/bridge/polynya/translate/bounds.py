@@ -1,15 +1,18 @@
-"""DuckLake's column statistics as Iceberg's metrics: counts and bounds, or none.
+"""Bounds of columns: from DuckLake's texts to Iceberg's bytes, or none.
 
 A bound that is not certain is absent: an absent one costs time, a wrong one costs rows.
 """
 
 import math
 import struct
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from ..ducklake.rows import ColumnStats
-from ..iceberg.single_value import to_bytes
+import numpy as np
+from numpy.typing import NDArray
+
+from ..iceberg.columns import Texts
+from ..iceberg.single_value import LITTLE_ENDIAN, to_bytes
 from .values import value
 
 NO_BOUNDS = {
@@ -18,73 +21,54 @@ NO_BOUNDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Metrics:
-    """Of one file, by field id; the members of `iceberg.manifest.DataFile` of the same names."""
-
-    column_sizes: dict[int, int] = field(default_factory=dict)
-    value_counts: dict[int, int] = field(default_factory=dict)
-    null_value_counts: dict[int, int] = field(default_factory=dict)
-    nan_value_counts: dict[int, int] = field(default_factory=dict)
-    lower_bounds: dict[int, bytes] = field(default_factory=dict)
-    upper_bounds: dict[int, bytes] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(NamedTuple):
     """A column with statistics: the type that Iceberg shows and the one the file was written in."""
 
     type_name: str
     written_type: str
 
 
-def metrics(stats: list[ColumnStats], record_count: int, leaves: dict[int, Leaf]) -> Metrics:
-    """Metrics of a file.
+def bounds(
+    texts: Sequence[str | None],
+    leaves: Sequence[Leaf | None],
+    wanted: NDArray[np.bool_],
+    zero: float,
+) -> Texts:
+    """The bound of a column in each of n files, absent where it is not certain.
 
     Args:
-        stats: of one data file.
-        leaves: by field id, those that the schema shows and that are in no list and no map:
-            Parquet counts levels in those, not values.
+        texts: as DuckLake has them; None: unknown.
+        leaves: what the column is in each file.
+        wanted: where there may be one.
+        zero: the one of the two zeros that stands for both.
     """
-    result = Metrics()
-    for column in stats:
-        leaf = leaves.get(column.column_id)
-        if leaf is None:
-            continue
-        if column.column_size_bytes is not None:
-            result.column_sizes[column.column_id] = column.column_size_bytes
-        _add_counts(result, column, record_count)
-        _add_bounds(result, column, leaf)
-    return result
+    known = wanted & np.fromiter((text is not None for text in texts), np.bool_, len(texts))
+    pairs = [
+        (text, leaf)
+        for text, leaf, is_known in zip(texts, leaves, known.tolist(), strict=True)
+        if is_known and text is not None and leaf is not None
+    ]
+    kinds = {leaf for _, leaf in pairs}
+    fixed = _fixed([text for text, _ in pairs], kinds.pop(), zero) if len(kinds) == 1 else None
+    if fixed is not None:
+        return Texts(fixed.reshape(-1), known * fixed.shape[1], known)
+    kept = {pair: _bound(*pair, zero) for pair in dict.fromkeys(pairs)}
+    coming = (kept[pair] for pair in pairs)
+    return joined([next(coming) if is_known else None for is_known in known.tolist()])
 
 
-def _add_counts(result: Metrics, column: ColumnStats, record_count: int) -> None:
-    values, nulls = column.value_count, column.null_count
-    # value_count leaves NULLs out. Counts that do not add up are wrong: those of timetz and
-    # interval are all 0, and of a merged file seen at an older snapshot too large.
-    if values is not None and nulls is not None and values + nulls == record_count:
-        result.value_counts[column.column_id] = record_count
-        result.null_value_counts[column.column_id] = nulls
-    if column.contains_nan is False:
-        result.nan_value_counts[column.column_id] = 0
+def joined(found: Sequence[bytes | None]) -> Texts:
+    """Byte strings as a column."""
+    data = b"".join(one for one in found if one is not None)
+    lengths = np.fromiter((len(one or b"") for one in found), np.int64, len(found))
+    present = np.fromiter((one is not None for one in found), np.bool_, len(found))
+    return Texts(np.frombuffer(data, np.uint8), lengths, present)
 
 
-def _add_bounds(result: Metrics, column: ColumnStats, leaf: Leaf) -> None:
-    lower = _bound(column.min_value, leaf, zero=-0.0)
-    upper = _bound(column.max_value, leaf, zero=0.0)
-    # DuckDB and Spark order NaN above every number and prune by the bound: without certainty
-    # that there is none, `x >= 1` would lose the NaN rows.
-    may_have_nan = leaf.type_name in {"float", "double"} and column.contains_nan is not False
-    if lower is not None:
-        result.lower_bounds[column.column_id] = lower
-    if upper is not None and not may_have_nan:
-        result.upper_bounds[column.column_id] = upper
-
-
-def _bound(text: str | None, leaf: Leaf, zero: float) -> bytes | None:
+def _bound(text: str, leaf: Leaf, zero: float) -> bytes | None:
     """The bound as bytes of the type that Iceberg shows now; None where it is not certain."""
     promoted_float = leaf.written_type == "float" and leaf.type_name == "double"
-    if text is None or leaf.type_name in NO_BOUNDS or promoted_float:
+    if leaf.type_name in NO_BOUNDS or promoted_float:
         # The text of a float32 is shorter than its value: 0.1 for 0.10000000149.
         return None
     try:
@@ -98,3 +82,36 @@ def _widest(read: Any, zero: float) -> Any:
     if isinstance(read, float) and read == 0.0:
         return math.copysign(0.0, zero)
     return read
+
+
+NUMBERS = {
+    ("int", "int"): np.int64,
+    ("int", "long"): np.int64,
+    ("long", "long"): np.int64,
+    ("float", "float"): np.float64,
+    ("double", "double"): np.float64,
+}
+"""By (written type, type): what numpy reads the texts as, and writes as `_bound` would."""
+
+
+def _fixed(texts: list[str], leaf: Leaf, zero: float) -> NDArray[np.uint8] | None:
+    """The bounds as n rows of bytes, by numpy; None where it might do otherwise than `_bound`."""
+    read_as = NUMBERS.get((leaf.written_type, leaf.type_name))
+    if read_as is None:
+        return None
+    try:
+        read = np.array(texts, dtype=read_as)
+    except (ValueError, OverflowError):
+        return None
+    if not np.isfinite(read).all():
+        return None
+    with np.errstate(over="ignore"):
+        written = read.astype(LITTLE_ENDIAN[leaf.type_name])
+    if read_as is np.int64:
+        if (written != read).any():
+            return None
+    elif np.isfinite(written).all():
+        written[written == 0] = zero
+    else:
+        return None
+    return written.view(np.uint8).reshape(len(texts), -1)

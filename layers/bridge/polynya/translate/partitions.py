@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..ducklake.rows import ColumnStats, DataFile, FileGroup, Partitioning
+from ..ducklake.rows import FileGroup, Partitioning
 from ..iceberg.partition import UNPARTITIONED, PartitionField, PartitionSpec
 from ..iceberg.types import primitives
 from .schemas import Schemas
@@ -56,6 +56,14 @@ class Source:
     """Or the column whose one value stands in its statistics."""
 
 
+class Constant(NamedTuple):
+    """The statistics of a column that stands in the path of a file: it has one value there."""
+
+    value_count: int | None
+    min_value: str | None
+    max_value: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A spec, and where the values of its fields come from."""
@@ -78,20 +86,29 @@ class Partitions:
         ids = {0, *(self.plans[group].spec.spec_id for group in groups if group in self.plans)}
         return [self.specs[spec_id] for spec_id in sorted(ids)]
 
+    @property
+    def constant_ids(self) -> set[int]:
+        """The columns that stand in the path of some files."""
+        sources = (source for plan in self.plans.values() for source in plan.sources)
+        return {source.constant for source in sources if source.constant is not None}
+
     def spec_and_values(
         self,
-        file: DataFile,
+        group: FileGroup,
         texts: Mapping[int, str | None],
-        stats: Sequence[ColumnStats],
+        constants: Mapping[int, Constant],
     ) -> tuple[PartitionSpec, tuple[Any, ...]]:
         """The spec of a file and its partition tuple.
 
         A file with a value that cannot be told with certainty is an unpartitioned one.
+
+        Args:
+            texts: its partition values by partition_key_index.
+            constants: by column_id, of the columns that stand in its path.
         """
-        plan = self.plans.get(FileGroup(file.partition_id, file.mapping_id))
+        plan = self.plans.get(group)
         if plan is None or not plan.spec.fields:
             return self.specs[0], ()
-        constants = {column.column_id: column for column in stats}
         fields = zip(plan.spec.fields, plan.sources, strict=True)
         try:
             return plan.spec, tuple(
@@ -204,7 +221,7 @@ def _value(
     field: PartitionField,
     source: Source,
     texts: Mapping[int, str | None],
-    constants: Mapping[int, ColumnStats],
+    constants: Mapping[int, Constant],
 ) -> Any:
     if source.constant is not None:
         return _constant(field, constants[source.constant])
@@ -217,7 +234,7 @@ def _value(
     return _since_1970(numbers) if source.is_calendar else numbers[0]
 
 
-def _constant(field: PartitionField, stats: ColumnStats) -> Any:
+def _constant(field: PartitionField, stats: Constant) -> Any:
     """The one value of a column that stands in the path of its file."""
     if stats.value_count == 0:
         return None

@@ -1,0 +1,133 @@
+"""Data files with their partition values and statistics, column by column, chunk after chunk.
+
+PostgreSQL puts the values of a column together, for pg8000 reads rows one by one: a row for each
+file and column would cost more than to write them as Avro. All chunks are read in one pass, which
+needs no index.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from pg8000.native import Connection
+
+from .queries import fragment
+from .rows import FileColumns, Lake, PartitionKeyColumn, StatsColumn, Texts
+
+AT_ONCE = 64
+"""Rows of a cursor that come in one answer: each is a column of a chunk."""
+
+
+class Chunk(NamedTuple):
+    """Data files with an id in [first_id, last_id], as of a snapshot."""
+
+    first_id: int
+    last_id: int
+    version: int
+
+
+class ChunkColumns(NamedTuple):
+    files: FileColumns
+    partition_keys: list[PartitionKeyColumn]
+    stats: list[StatsColumn]
+    """By column_id, ascending."""
+
+
+def _numbers(expression: str) -> str:
+    """All numbers as one text; NULL is -1, for none of them can be negative."""
+    return f"string_agg(coalesce({expression}, -1)::text, ',')"
+
+
+def _texts(expression: str) -> str:
+    """How many characters each text has, and all of them in one."""
+    return f"{_numbers(f'length({expression})')}, coalesce(string_agg({expression}, ''), '')"
+
+
+PLACE = "width_bucket({0}.data_file_id, CAST(:starts AS bigint[])) AS place"
+SPAN = "{0}.table_id = :table_id AND {0}.data_file_id BETWEEN :first_id AND :last_id"
+
+FILES = f"""
+SELECT place, {_numbers("data_file_id")}, {_numbers("begin_snapshot")},
+  {_numbers("end_snapshot")}, {_numbers("record_count")}, {_numbers("file_size_bytes")},
+  {_numbers("partition_id")}, {_numbers("mapped")}, {_numbers("path_is_relative::int")},
+  {_texts("path")}
+FROM (SELECT {PLACE.format("f")}, f.*, {{mapping_id}} AS mapped FROM ducklake_data_file AS f
+      WHERE {SPAN.format("f")} ORDER BY f.data_file_id) AS f
+WHERE begin_snapshot <= (CAST(:versions AS bigint[]))[place]
+  AND (end_snapshot >= (CAST(:versions AS bigint[]))[place] OR end_snapshot IS NULL)
+GROUP BY place ORDER BY place"""
+
+PARTITION_KEYS = f"""
+SELECT place, partition_key_index, {_numbers("data_file_id")}, {_texts("partition_value")}
+FROM (SELECT {PLACE.format("v")}, v.* FROM ducklake_file_partition_value AS v
+      WHERE {SPAN.format("v")} ORDER BY place, v.partition_key_index, v.data_file_id) AS v
+GROUP BY place, partition_key_index ORDER BY place, partition_key_index"""
+
+STATS = f"""
+SELECT place, column_id, {_numbers("data_file_id")}, {_numbers("column_size_bytes")},
+  {_numbers("value_count")}, {_numbers("null_count")}, {_numbers("contains_nan::int")},
+  {_texts("min_value")}, {_texts("max_value")}
+FROM (SELECT {PLACE.format("s")}, s.* FROM {{stats_table}} AS s
+      WHERE {SPAN.format("s")} AND s.column_id = ANY(CAST(:column_ids AS bigint[]))
+      ORDER BY place, s.column_id, s.data_file_id) AS s
+GROUP BY place, column_id ORDER BY place, column_id"""
+
+
+def file_columns(
+    con: Connection, lake: Lake, table_id: int, chunks: Sequence[Chunk], column_ids: Iterable[int]
+) -> Iterator[ChunkColumns]:
+    """The data files of each chunk that are visible at its version, or ended at it.
+
+    Args:
+        chunks: next to each other, in ascending order.
+        column_ids: the columns of which statistics are wanted.
+    """
+    span = {
+        "table_id": table_id,
+        "starts": [chunk.first_id for chunk in chunks],
+        "first_id": chunks[0].first_id,
+        "last_id": chunks[-1].last_id,
+    }
+    versions = [chunk.version for chunk in chunks]
+    files_sql = FILES.format(mapping_id=fragment(lake, "mapping_id"))
+    stats_sql = STATS.format(stats_table=fragment(lake, "stats_table"))
+    files = _places(con, "files", files_sql, span | {"versions": versions})
+    keys = _places(con, "partition_keys", PARTITION_KEYS, span)
+    stats = _places(con, "stats", stats_sql, span | {"column_ids": sorted(column_ids)})
+    places = range(1, len(chunks) + 1)
+    for (found,), of_keys, of_stats in zip(
+        _aligned(files, places), _aligned(keys, places), _aligned(stats, places), strict=True
+    ):
+        yield ChunkColumns(
+            FileColumns(*found[:8], Texts(*found[8:])),
+            [PartitionKeyColumn(*row[:2], Texts(*row[2:])) for row in of_keys],
+            [StatsColumn(*row[:6], Texts(*row[6:8]), Texts(*row[8:])) for row in of_stats],
+        )
+
+
+def _places(
+    con: Connection, name: str, sql: str, parameters: dict[str, Any]
+) -> Iterator[tuple[int, list[list[Any]]]]:
+    """The rows of each place, without the place, read as they are needed."""
+
+    def rows() -> Iterator[list[Any]]:
+        con.run(f"DECLARE {name} NO SCROLL CURSOR FOR {sql}", **parameters)
+        while page := con.run(f"FETCH FORWARD {AT_ONCE} FROM {name}"):
+            yield from page
+        con.run(f"CLOSE {name}")
+
+    for place, found in groupby(rows(), key=lambda row: row[0]):
+        yield place, [row[1:] for row in found]
+
+
+def _aligned(
+    found: Iterator[tuple[int, list[list[Any]]]], places: Iterable[int]
+) -> Iterator[list[list[Any]]]:
+    """The rows of every place; none for those that have none."""
+    coming = next(found, None)
+    for place in places:
+        if coming is not None and coming[0] == place:
+            yield coming[1]
+            coming = next(found, None)
+        else:
+            yield []
