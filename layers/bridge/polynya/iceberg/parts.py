@@ -1,0 +1,141 @@
+"""Rows of bytes that are put together column by column, without a loop over the rows.
+
+n rows are a matrix of bytes, in which each part of a row has columns of its own, as many as its
+longest value among the n has bytes, and a mask that says which bytes are really there. Read row by
+row, the bytes under the mask are the rows, one after the other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from .columns import Texts
+
+Octets = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """One part of n rows, w bytes wide. Where all rows are alike, one stands for all."""
+
+    octets: Octets
+    """(n or 1, w)."""
+    real: Mask
+    """(n or 1, w or 1)."""
+
+
+class Part(Protocol):
+    """One part of all rows."""
+
+    def width(self, rows: slice) -> int:
+        """The most bytes that it can have in one of `rows`."""
+
+    def filled(self, rows: slice) -> Filled: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same bytes in every row that has them."""
+
+    value: bytes
+    present: Mask | None = None
+
+    def width(self, rows: slice) -> int:
+        return len(self.value)
+
+    def filled(self, rows: slice) -> Filled:
+        return Filled(np.frombuffer(self.value, np.uint8)[np.newaxis], _real(self.present, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Varints:
+    """Numbers as Avro writes them."""
+
+    values: NDArray[np.int64]
+    present: Mask | None = None
+
+    def width(self, rows: slice) -> int:
+        return 10
+
+    def filled(self, rows: slice) -> Filled:
+        values, real = self.values[rows], _real(self.present, rows)
+        if real is not EVERYWHERE:
+            octets, used = varints(np.where(real[:, 0], values, 0))
+            return Filled(octets, used & real)
+        return Filled(*varints(values[:1] if values.min() == values.max() else values))
+
+
+class Bytes:
+    """Byte strings, without their lengths."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._data = texts.data
+        self._lengths = texts.lengths
+        self._ends = np.concatenate([[0], np.cumsum(texts.lengths)])
+
+    def width(self, rows: slice) -> int:
+        return int(self._lengths[rows].max())
+
+    def filled(self, rows: slice) -> Filled:
+        lengths, width = self._lengths[rows], self.width(rows)
+        start, end = self._ends[rows.start], self._ends[rows.stop]
+        data = self._data[start:end]
+        if lengths.min() == width:
+            return Filled(data.reshape(len(lengths), width), EVERYWHERE)
+        # A window on each string; what follows it is under no mask.
+        windows = sliding_window_view(np.concatenate([data, np.zeros(width, np.uint8)]), width)
+        octets = windows[self._ends[rows] - start]
+        return Filled(octets, np.arange(width) < lengths[:, np.newaxis])
+
+
+def joined(parts: Sequence[Part], rows: slice) -> bytes:
+    """The bytes of these rows."""
+    filled = [part.filled(rows) for part in parts]
+    widths = [part.octets.shape[1] for part in filled]
+    entries = rows.stop - rows.start
+    octets = _side_by_side([part.octets for part in filled], widths, entries)
+    real = _side_by_side([part.real for part in filled], widths, entries)
+    under_the_mask: bytes = octets[real].tobytes()
+    return under_the_mask
+
+
+def _side_by_side(pieces: list[NDArray[Any]], widths: list[int], entries: int) -> NDArray[Any]:
+    first = [np.broadcast_to(piece[0], width) for piece, width in zip(pieces, widths, strict=True)]
+    row = np.concatenate(first)
+    matrix = np.broadcast_to(row, (entries, len(row))).copy()
+    start = 0
+    for piece, width in zip(pieces, widths, strict=True):
+        if len(piece) > 1:
+            matrix[:, start : start + width] = piece
+        start += width
+    return matrix
+
+
+EVERYWHERE = np.ones((1, 1), np.bool_)
+
+
+def _real(present: Mask | None, rows: slice) -> Mask:
+    return EVERYWHERE if present is None or present[rows].all() else present[rows, np.newaxis]
+
+
+def varints(values: NDArray[np.int64]) -> tuple[Octets, Mask]:
+    """The bytes (n, w) of n numbers and which of them are used: zigzag, then 7 bits to a byte.
+
+    https://avro.apache.org/docs/1.12.0/specification/#primitive-types-1
+    """
+    rest = ((values << 1) ^ (values >> 63)).view(np.uint64)
+    width = max(1, -(-int(rest.max()).bit_length() // 7))
+    # Each byte of all numbers together: numpy is fast along what lies together.
+    octets = np.empty((width, len(values)), np.uint8)
+    used = np.ones((width + 1, len(values)), np.bool_)
+    for place in range(width):
+        octets[place] = rest & 127
+        rest >>= 7
+        used[place + 1] = rest != 0
+        octets[place] |= used[place + 1].view(np.uint8) << 7
+    return octets.T, used[:width].T
