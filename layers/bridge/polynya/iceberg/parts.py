@@ -7,6 +7,7 @@ row, the bytes under the mask are the rows, one after the other.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Protocol
 
 import numpy as np
@@ -96,24 +97,24 @@ class Bytes:
 def joined(parts: Sequence[Part], rows: slice) -> bytes:
     """The bytes of these rows."""
     filled = [part.filled(rows) for part in parts]
-    widths = [part.octets.shape[1] for part in filled]
-    entries = rows.stop - rows.start
-    octets = _side_by_side([part.octets for part in filled], widths, entries)
-    real = _side_by_side([part.real for part in filled], widths, entries)
+    ends = list(accumulate(part.octets.shape[1] for part in filled))
+    columns = list(map(slice, [0, *ends], ends))
+    shape = (rows.stop - rows.start, ends[-1])
+    octets, real = np.empty(shape, np.uint8), np.empty(shape, np.bool_)
+    _fill(octets, columns, [part.octets for part in filled])
+    _fill(real, columns, [part.real for part in filled])
     under_the_mask: bytes = octets[real].tobytes()
     return under_the_mask
 
 
-def _side_by_side(pieces: list[NDArray[Any]], widths: list[int], entries: int) -> NDArray[Any]:
-    first = [np.broadcast_to(piece[0], width) for piece, width in zip(pieces, widths, strict=True)]
-    row = np.concatenate(first)
-    matrix = np.broadcast_to(row, (entries, len(row))).copy()
-    start = 0
-    for piece, width in zip(pieces, widths, strict=True):
+def _fill(matrix: NDArray[Any], columns: list[slice], pieces: list[NDArray[Any]]) -> None:
+    for place, piece in zip(columns, pieces, strict=True):
+        matrix[0, place] = piece[0]
+    # All that is alike in all rows is written at once.
+    matrix[1:] = matrix[0]
+    for place, piece in zip(columns, pieces, strict=True):
         if len(piece) > 1:
-            matrix[:, start : start + width] = piece
-        start += width
-    return matrix
+            matrix[:, place] = piece
 
 
 EVERYWHERE = np.ones((1, 1), np.bool_)
