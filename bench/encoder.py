@@ -30,7 +30,9 @@ from .workshop import Workshop, say
 HELP = "the encoder of data manifests, beside fastavro and PyIceberg"
 
 FILES = 100_000
-TIMES = 3
+OURS = "polynya, columns"
+TIMES = 5
+"""Of ours, which takes half a second; once of the others, which take up to half a minute."""
 CODECS = {"null": "null", "deflate": "gzip"}
 """And PyIceberg's words for them."""
 
@@ -87,7 +89,7 @@ def pyiceberg(manifest: Path) -> Encode:
 
 
 ENCODERS = {
-    "polynya, columns": columns,
+    OURS: columns,
     "polynya, records": records,
     "fastavro, dicts": dicts,
     "PyIceberg": pyiceberg,
@@ -105,13 +107,14 @@ def _table(manifest: Path, codec: str) -> Table:
     rows = []
     for name in ENCODERS:
         say(f"encoder: {FILES:,} files, {name}, {codec} ...")
-        rows.append(_row(name, [_process(name, codec, manifest) for _ in range(TIMES)]))
+        times = TIMES if name == OURS else 1
+        rows.append(_row(name, [_process(name, codec, manifest) for _ in range(times)]))
     for row in rows:
         row["CPU ratio"] = ratio(row["CPU s"], rows[0]["CPU s"])
         row["peak ratio"] = ratio(row["peak MB"], rows[0]["peak MB"])
     notes = (
         f"{len(TYPES)} columns, each with size, counts and bounds; one partition field",
-        f"CPU: from entries in memory, one thread; medians of {TIMES} processes",
+        f"CPU: from entries in memory, one thread; {OURS}: median of {TIMES} processes",
         "entries MB, peak MB: of the process, above what it has when all is imported",
         "deflate: level 1 in columns, 6 elsewhere",
     )

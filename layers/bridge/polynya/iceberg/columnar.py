@@ -22,14 +22,14 @@ from .columns import ColumnMetrics, DataFiles, Integers, Texts
 from .container import container, sync_marker
 from .manifest import FileContent, ManifestContent, Status
 from .partition import PartitionSpec
-from .parts import Bytes, Constant, Part, Varints, joined
+from .parts import Bytes, Constant, Fixed, Part, Varints, joined
 from .types import TableSchema
 
 BLOCK_ENTRIES = 4000
 BLOCK_BYTES = 16_000_000
 """Of a block's matrix: a very long path would make every row of the block as long."""
 
-CODECS: dict[str, Callable[[bytes], bytes]] = {
+CODECS: dict[str, Callable[[memoryview], bytes | memoryview]] = {
     "null": lambda block: block,
     # Level 6 takes twice the time for 4 % fewer bytes.
     "deflate": lambda block: zlib.compress(block, level=1, wbits=-15),
@@ -52,8 +52,9 @@ def manifest_bytes(
     out = io.BytesIO()
     out.write(container(manifest_entry_schema(spec), (), metadata, codec))
     marker = sync_marker(metadata)
-    entry = _entry(files, spec)
-    for block in _blocks(entry, len(files.status)):
+    entries = len(files.status)
+    entry = _entry(files, spec) if entries else []
+    for block in _blocks(entry, entries):
         payload = CODECS[codec](joined(entry, block))
         out.write(_long(block.stop - block.start) + _long(len(payload)))
         out.write(payload)
@@ -84,15 +85,15 @@ NULL, SOMETHING, END = b"\x00", b"\x02", b"\x00"
 
 def _entry(files: DataFiles, spec: PartitionSpec) -> list[Part]:
     """The parts of an entry, in the order of `manifest_entry_schema`."""
-    parts: list[Part] = [Varints(files.status)]
+    parts: list[Part] = [_number(files.status)]
     for number in (files.snapshot_id, files.sequence_number, files.sequence_number):
-        parts += [Constant(SOMETHING), Varints(number)]
+        parts += [Constant(SOMETHING), _number(number)]
     parts.append(Constant(_long(FileContent.DATA)))
     parts += _text(files.file_path)
     parts.append(Constant(_long(len(b"PARQUET")) + b"PARQUET"))
     if spec.fields:
         parts.append(Bytes(_partition(files, spec)))
-    parts += [Varints(files.record_count), Varints(files.file_size_in_bytes)]
+    parts += [_number(files.record_count), _number(files.file_size_in_bytes)]
     for name in METRICS:
         parts += _map(name, files.metrics)
     return [*parts, Constant(NULL)]
@@ -116,7 +117,7 @@ def _map(name: str, metrics: Sequence[ColumnMetrics]) -> Iterator[Part]:
     for field_id, column in found.items():
         yield Constant(_long(field_id), column.present)
         if isinstance(column, Integers):
-            yield Varints(column.values, column.present)
+            yield _number(column.values, column.present)
         else:
             yield from _text(column)
     yield Constant(END)
@@ -133,8 +134,17 @@ def _count(present: list[NDArray[np.bool_] | None]) -> Iterator[Part]:
         yield Constant(_long(always))
 
 
+def _number(values: NDArray[np.int64], present: NDArray[np.bool_] | None = None) -> Part:
+    if present is None and (values == values[0]).all():
+        return Constant(_long(int(values[0])))
+    return Varints(values, present)
+
+
 def _text(texts: Texts) -> tuple[Part, Part]:
-    return Varints(texts.lengths, texts.present), Bytes(texts)
+    lengths = _number(texts.lengths, texts.present)
+    if isinstance(lengths, Constant):
+        return lengths, Fixed(texts.data.reshape(len(texts.lengths), texts.lengths[0]))
+    return lengths, Bytes(texts)
 
 
 def _partition(files: DataFiles, spec: PartitionSpec) -> Texts:

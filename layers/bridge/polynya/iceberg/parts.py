@@ -68,7 +68,21 @@ class Varints:
         if real is not EVERYWHERE:
             octets, used = varints(np.where(real[:, 0], values, 0))
             return Filled(octets, used & real)
-        return Filled(*varints(values[:1] if values.min() == values.max() else values))
+        return Filled(*varints(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Bytes of the same number in every row."""
+
+    octets: Octets
+    """(all rows, w)."""
+
+    def width(self, rows: slice) -> int:
+        return int(self.octets.shape[1])
+
+    def filled(self, rows: slice) -> Filled:
+        return Filled(self.octets[rows], EVERYWHERE)
 
 
 class Bytes:
@@ -86,15 +100,13 @@ class Bytes:
         lengths, width = self._lengths[rows], self.width(rows)
         start, end = self._ends[rows.start], self._ends[rows.stop]
         data = self._data[start:end]
-        if lengths.min() == width:
-            return Filled(data.reshape(len(lengths), width), EVERYWHERE)
         # A window on each string; what follows it is under no mask.
         windows = sliding_window_view(np.concatenate([data, np.zeros(width, np.uint8)]), width)
         octets = windows[self._ends[rows] - start]
         return Filled(octets, np.arange(width) < lengths[:, np.newaxis])
 
 
-def joined(parts: Sequence[Part], rows: slice) -> bytes:
+def joined(parts: Sequence[Part], rows: slice) -> memoryview:
     """The bytes of these rows."""
     filled = [part.filled(rows) for part in parts]
     ends = list(accumulate(part.octets.shape[1] for part in filled))
@@ -103,8 +115,7 @@ def joined(parts: Sequence[Part], rows: slice) -> bytes:
     octets, real = np.empty(shape, np.uint8), np.empty(shape, np.bool_)
     _fill(octets, columns, [part.octets for part in filled])
     _fill(real, columns, [part.real for part in filled])
-    under_the_mask: bytes = octets[real].tobytes()
-    return under_the_mask
+    return octets[real].data
 
 
 def _fill(matrix: NDArray[Any], columns: list[slice], pieces: list[NDArray[Any]]) -> None:
@@ -129,14 +140,12 @@ def varints(values: NDArray[np.int64]) -> tuple[Octets, Mask]:
 
     https://avro.apache.org/docs/1.12.0/specification/#primitive-types-1
     """
-    rest = ((values << 1) ^ (values >> 63)).view(np.uint64)
-    width = max(1, -(-int(rest.max()).bit_length() // 7))
-    # Each byte of all numbers together: numpy is fast along what lies together.
-    octets = np.empty((width, len(values)), np.uint8)
-    used = np.ones((width + 1, len(values)), np.bool_)
-    for place in range(width):
-        octets[place] = rest & 127
-        rest >>= 7
-        used[place + 1] = rest != 0
-        octets[place] |= used[place + 1].view(np.uint8) << 7
-    return octets.T, used[:width].T
+    zigzag = ((values << 1) ^ (values >> 63)).view(np.uint64)
+    width = max(1, -(-int(zigzag.max()).bit_length() // 7))
+    # A row for each byte of all numbers: numpy is fast along what lies together.
+    rest = zigzag >> (7 * np.arange(width, dtype=np.uint64))[:, np.newaxis]
+    used = rest != 0
+    used[0] = True
+    octets = rest.astype(np.uint8) & np.uint8(127)
+    octets[:-1] |= used[1:].view(np.uint8) << 7
+    return octets.T, used.T
