@@ -11,13 +11,14 @@ import typer
 
 from local.serving import environment
 
-from . import cold_start, load_table, manifests, plan
+from . import cold_start, encoder, load_table, manifests, plan
 from .report import load, machine, text
 from .workshop import say, workshop
 
 MEASUREMENTS = {
     "load-table": load_table,
     "manifests": manifests,
+    "encoder": encoder,
     "plan": plan,
     "cold-start": cold_start,
 }

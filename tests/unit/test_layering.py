@@ -112,19 +112,32 @@ def test_translate_asks_history_no_question():
     assert taken <= {f"polynya.ducklake.history.{name}" for name in names}
 
 
+# They stand on numpy, and nothing else may load them with itself.
+COLUMNAR = ("columns", "parts", "columnar")
+
 # A dependency and the modules that may import it; True: lazily only.
 THIRD_PARTY = [
     ("pg8000", {"ducklake/": False}),
     ("fastavro", {"iceberg/": False}),
     ("duckdb", {"iceberg/": True}),
     ("pyroaring", {"iceberg/": True}),
+    ("numpy", {f"iceberg/{module}.py": False for module in COLUMNAR}),
     ("boto3", {"real_objects.py": True}),
     ("botocore", {"real_objects.py": True}),
     ("aws_lambda_powertools", {"store.py": False}),
     *((name, {}) for name in ("fastapi", "mangum", "starlette", "pydantic", "urllib3", "requests")),
-    *((name, {}) for name in ("numpy", "pyarrow", "pyiceberg", "pandas", "uvicorn", "moto")),
+    *((name, {}) for name in ("pyarrow", "pyiceberg", "pandas", "uvicorn", "moto")),
     *((name, {}) for name in ("local", "functions", "pipeline", "tests")),
 ]
+
+
+def test_what_stands_on_numpy_is_loaded_only_when_it_is_needed():
+    inside = {f"iceberg/{module}.py" for module in COLUMNAR}
+    columnar = [f"polynya.iceberg.{module}" for module in COLUMNAR]
+    loaded = {one for one in IMPORTS if within(one.of, *columnar) and not one.lazy}
+    assert {one.by for one in loaded} <= inside
+
+
 # They hand a connection on and name its type; who asks the database is `ducklake/` alone.
 ANNOTATED = {
     "catalog.py",

@@ -7,13 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from polynya.iceberg import columnar
 from polynya.iceberg.avro import (
     manifest_bytes,
     manifest_file,
     manifest_list_bytes,
     summary_of,
 )
+from polynya.iceberg.columns import ColumnMetrics, DataFiles, Integers, Texts
 from polynya.iceberg.manifest import (
     DataFile,
     FileContent,
@@ -68,6 +71,20 @@ def manifest() -> bytes:
     return manifest_bytes(entries, ManifestContent.DATA, TableSchema(2, FIELDS), SPEC, 99)
 
 
+def columnar_manifest() -> bytes:
+    numbers = np.arange(100)
+    words = Texts(np.frombuffer(b"word" * 100, np.uint8), np.full(100, 4), None)
+    metrics = [
+        ColumnMetrics(1, Integers(numbers), lower_bounds=words),
+        ColumnMetrics(3, Integers(numbers, numbers % 2 == 0), upper_bounds=words),
+    ]
+    partition = [(numbers % 7).tolist(), [None] * 100]
+    files = DataFiles(
+        numbers % 3, numbers, numbers, words, numbers, numbers, partition=partition, metrics=metrics
+    )
+    return columnar.manifest_bytes(files, TableSchema(2, FIELDS), SPEC, 99)
+
+
 def manifest_list() -> bytes:
     return manifest_list_bytes([manifest_file("s3://b/m.avro", summary_of(manifest()))], 99)
 
@@ -111,7 +128,15 @@ def fingerprints() -> bytes:
     return fingerprint({"b": 1, "a": 2}, ["x", 3], "ünï").encode()
 
 
-FILES = (manifest, manifest_list, rows, position_deletes, table_metadata, fingerprints)
+FILES = (
+    manifest,
+    columnar_manifest,
+    manifest_list,
+    rows,
+    position_deletes,
+    table_metadata,
+    fingerprints,
+)
 
 
 def digests() -> dict[str, str]:

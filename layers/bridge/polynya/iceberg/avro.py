@@ -1,21 +1,20 @@
-"""Manifest lists and manifests as Avro object container files, the same bytes every time.
+"""Manifest lists and manifests as Avro files.
 
 Field ids and names are the specification's (https://iceberg.apache.org/spec/#manifests); the files
-are of format version 2, which tables of version 3 may hold too. Codec `deflate`: the only one but
-`null` that every client reads.
+are of format version 2, which tables of version 3 may hold too.
 """
 
 import base64
-import hashlib
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import fastavro
 
+from .container import container
 from .manifest import ManifestContent, ManifestEntry, ManifestFile, Status
 from .partition import PartitionField, PartitionSpec, avro_type, summaries
 from .types import TableSchema
@@ -102,10 +101,19 @@ def _data_file(partition: dict[str, Any]) -> dict[str, Any]:
     return {"type": "record", "name": "r2", "fields": fields}
 
 
+def partition_schema(spec: PartitionSpec) -> dict[str, Any]:
+    """The Avro schema of partition tuples."""
+    values = [_optional(f.field_id, _avro_name(f), avro_type(f), f.name) for f in spec.fields]
+    return {"type": "record", "name": "r102", "fields": values}
+
+
+def partition_record(spec: PartitionSpec, values: Iterable[Any]) -> dict[str, Any]:
+    return dict(zip(map(_avro_name, spec.fields), values, strict=True))
+
+
 def manifest_entry_schema(spec: PartitionSpec) -> dict[str, Any]:
     """The Avro schema of the entries of a manifest: the partition tuple differs by spec."""
-    values = [_optional(f.field_id, _avro_name(f), avro_type(f), f.name) for f in spec.fields]
-    data_file = _data_file({"type": "record", "name": "r102", "fields": values})
+    data_file = _data_file(partition_schema(spec))
     fields = [
         _field(0, "status", "int", "0: existing, 1: added, 2: deleted"),
         _optional(1, "snapshot_id", "long", "Snapshot that added, or deleted, the file"),
@@ -131,7 +139,7 @@ def manifest_list_bytes(manifests: Iterable[ManifestFile], snapshot_id: int) -> 
         "sequence-number": str(snapshot_id),
         "format-version": "2",
     }
-    return _container(MANIFEST_FILE, map(asdict, manifests), metadata)
+    return container(MANIFEST_FILE, map(asdict, manifests), metadata)
 
 
 def manifest_bytes(
@@ -140,19 +148,35 @@ def manifest_bytes(
     schema: TableSchema,
     spec: PartitionSpec,
     snapshot_id: int,
+    codec: str = "deflate",
 ) -> bytes:
     """A manifest of one partition spec that the snapshot `snapshot_id` added."""
-    metadata = {
+    live = [entry.sequence_number for entry in entries if entry.status != Status.DELETED]
+    rows = {
+        status: [entry.data_file.record_count for entry in entries if entry.status == status]
+        for status in Status
+    }
+    tuples = [entry.data_file.partition for entry in entries]
+    partition = [[values[place] for values in tuples] for place, _ in enumerate(spec.fields)]
+    summary = manifest_summary(content, spec, snapshot_id, live, rows, partition)
+    records = (_entry(entry, spec) for entry in entries)
+    metadata = manifest_metadata(content, schema, spec, summary)
+    return container(manifest_entry_schema(spec), records, metadata, codec)
+
+
+def manifest_metadata(
+    content: ManifestContent, schema: TableSchema, spec: PartitionSpec, summary: Mapping[str, Any]
+) -> dict[str, str]:
+    """What the header of a manifest says."""
+    return {
         "schema": json.dumps(schema.json(), ensure_ascii=False, separators=(",", ":")),
         "schema-id": str(schema.schema_id),
         "partition-spec": json.dumps(spec.json()["fields"], ensure_ascii=False),
         "partition-spec-id": str(spec.spec_id),
         "format-version": "2",
         "content": content.name.lower(),
-        SUMMARY: json.dumps(_summary(entries, content, spec, snapshot_id)),
+        SUMMARY: json.dumps(summary),
     }
-    records = (_entry(entry, spec) for entry in entries)
-    return _container(manifest_entry_schema(spec), records, metadata)
 
 
 def summary_of(manifest: bytes) -> dict[str, Any]:
@@ -177,25 +201,33 @@ def _decoded(value: Any) -> Any:
     return base64.b64decode(value) if isinstance(value, str) else value
 
 
-def _summary(
-    entries: list[ManifestEntry], content: ManifestContent, spec: PartitionSpec, snapshot_id: int
+def manifest_summary(
+    content: ManifestContent,
+    spec: PartitionSpec,
+    snapshot_id: int,
+    live: Iterable[int],
+    rows: Mapping[Status, Sequence[int]],
+    partition: Sequence[Sequence[Any]],
 ) -> dict[str, Any]:
-    """The fields of ManifestFile that the entries tell."""
-    tuples = [entry.data_file.partition for entry in entries]
-    live = [entry.sequence_number for entry in entries if entry.status != Status.DELETED]
+    """The fields of ManifestFile that the entries tell.
+
+    Args:
+        live: sequence numbers of the entries that are not deleted.
+        rows: record counts of the entries, by status.
+        partition: for each field of the spec the values of all entries.
+    """
     summary = {
         "content": int(content),
         "partition_spec_id": spec.spec_id,
         # Empty, not null, in which Spark's table `manifests` falls over.
-        "partitions": summaries(spec, tuples),
+        "partitions": summaries(spec, partition),
         "sequence_number": snapshot_id,
         "min_sequence_number": min(live, default=snapshot_id),
         "added_snapshot_id": snapshot_id,
     }
     for status in Status:
-        rows = [entry.data_file.record_count for entry in entries if entry.status == status]
-        summary[f"{status.name.lower()}_files_count"] = len(rows)
-        summary[f"{status.name.lower()}_rows_count"] = sum(rows)
+        summary[f"{status.name.lower()}_files_count"] = len(rows[status])
+        summary[f"{status.name.lower()}_rows_count"] = sum(rows[status])
     return summary
 
 
@@ -208,7 +240,6 @@ def _avro_name(field: PartitionField) -> str:
 
 def _entry(entry: ManifestEntry, spec: PartitionSpec) -> dict[str, Any]:
     file = entry.data_file
-    names = map(_avro_name, spec.fields)
     # Not asdict, which copies deeply: it took half of the time.
     return {
         "status": entry.status,
@@ -219,7 +250,7 @@ def _entry(entry: ManifestEntry, spec: PartitionSpec) -> dict[str, Any]:
             "content": file.content,
             "file_path": file.file_path,
             "file_format": "PARQUET",
-            "partition": dict(zip(names, file.partition, strict=True)),
+            "partition": partition_record(spec, file.partition),
             "record_count": file.record_count,
             "file_size_in_bytes": file.file_size_in_bytes,
             "column_sizes": _pairs(file.column_sizes),
@@ -239,27 +270,3 @@ def _pairs(values: Mapping[int, Any]) -> tuple[str, list[dict[str, Any]]]:
     With its type beside it, fastavro does not try the branches of the union on every pair.
     """
     return "array", [{"key": key, "value": values[key]} for key in sorted(values)]
-
-
-def _container(
-    schema: dict[str, Any], records: Iterable[Mapping[str, Any]], metadata: dict[str, str]
-) -> bytes:
-    out = io.BytesIO()
-    fastavro.writer(
-        out,
-        _in_order(fastavro.parse_schema(schema)),
-        records,
-        codec="deflate",
-        metadata=metadata,
-        # fastavro's own marker is random: two instances would serve different bytes for one key.
-        sync_marker=hashlib.sha256(json.dumps(metadata).encode()).digest()[:16],
-    )
-    return out.getvalue()
-
-
-def _in_order(schema: Any) -> Any:
-    """The schema with sorted keys: parse_schema's order of "doc" and "field-id" changes with
-    PYTHONHASHSEED, and it is written into the file."""
-    if isinstance(schema, dict):
-        return {key: _in_order(schema[key]) for key in sorted(schema)}
-    return [_in_order(item) for item in schema] if isinstance(schema, list) else schema

@@ -69,18 +69,19 @@ def avro_type(field: PartitionField) -> Any:
     }
 
 
-def summaries(spec: PartitionSpec, tuples: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+def summaries(spec: PartitionSpec, columns: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
     """What a manifest list says of the partition values in a manifest: always exact.
 
-    Bounds are in base64, to be kept among a manifest's metadata.
+    `columns` are the values of all entries, for each field of the spec. Bounds are in base64, to be
+    kept among a manifest's metadata.
     """
     result = []
-    for place, field in enumerate(spec.fields):
-        values = [values[place] for values in tuples if values[place] is not None]
+    for field, column in zip(spec.fields, columns, strict=True):
+        values = [value for value in column if value is not None]
         lower, upper = (min(values), max(values)) if values else (None, None)
         result.append(
             {
-                "contains_null": len(values) < len(tuples),
+                "contains_null": len(values) < len(column),
                 "contains_nan": False,
                 "lower_bound": _bound(field, lower),
                 "upper_bound": _bound(field, upper),

@@ -1,0 +1,179 @@
+"""The encoder of data manifests alone, beside three that go record by record.
+
+Each measurement is a process of its own, so that its peak of memory is nobody else's. All encode
+the same entries, which the other three have read from a manifest.
+"""
+
+import io
+import json
+import resource
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fastavro
+from polynya.iceberg import avro, columnar
+from polynya.iceberg.manifest import DataFile, FileContent, ManifestContent, ManifestEntry, Status
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import ManifestFile, write_manifest
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+
+from .many_files import SCHEMA, SNAPSHOT_ID, SPEC, TYPES, data_files
+from .measure import once
+from .report import Row, Table, ratio
+from .workshop import Workshop, say
+
+HELP = "the encoder of data manifests, beside fastavro and PyIceberg"
+
+FILES = 100_000
+OURS = "polynya, columns"
+TIMES = 5
+"""Of ours, which takes half a second; once of the others, which take up to half a minute."""
+CODECS = {"null": "null", "deflate": "gzip"}
+"""And PyIceberg's words for them."""
+
+Encode = Callable[[str], int]
+"""From a codec to the size of the manifest."""
+
+
+def columns(_: Path) -> Encode:
+    files = data_files(FILES)
+    return lambda codec: len(columnar.manifest_bytes(files, SCHEMA, SPEC, SNAPSHOT_ID, codec))
+
+
+def records(manifest: Path) -> Encode:
+    with manifest.open("rb") as file:
+        entries = [_entry(**record) for record in fastavro.reader(file)]
+    data = ManifestContent.DATA
+    return lambda codec: len(avro.manifest_bytes(entries, data, SCHEMA, SPEC, SNAPSHOT_ID, codec))
+
+
+def dicts(manifest: Path) -> Encode:
+    with manifest.open("rb") as file:
+        entries = list(fastavro.reader(file))
+    schema = fastavro.parse_schema(avro.manifest_entry_schema(SPEC))
+
+    def encode(codec: str) -> int:
+        out = io.BytesIO()
+        fastavro.writer(out, schema, entries, codec)
+        return out.tell()
+
+    return encode
+
+
+def pyiceberg(manifest: Path) -> Encode:
+    io = PyArrowFileIO()
+    listed = ManifestFile.from_args(
+        manifest_path=str(manifest),
+        manifest_length=manifest.stat().st_size,
+        partition_spec_id=SPEC.spec_id,
+        content=ManifestContent.DATA,
+        sequence_number=SNAPSHOT_ID,
+        added_snapshot_id=SNAPSHOT_ID,
+    )
+    entries = listed.fetch_manifest_entry(io, discard_deleted=False)
+    spec, schema = PartitionSpec(**SPEC.json()), Schema.model_validate(SCHEMA.json())
+
+    def encode(codec: str) -> int:
+        output = io.new_output(f"{manifest}.{codec}")
+        with write_manifest(2, spec, schema, output, SNAPSHOT_ID, CODECS[codec]) as writer:
+            for entry in entries:
+                writer.add_entry(entry)
+        return len(output)
+
+    return encode
+
+
+ENCODERS = {
+    OURS: columns,
+    "polynya, records": records,
+    "fastavro, dicts": dicts,
+    "PyIceberg": pyiceberg,
+}
+
+
+def run(shop: Workshop) -> list[Table]:
+    manifest = shop.folder / "encoder.avro"
+    files = data_files(FILES)
+    manifest.write_bytes(columnar.manifest_bytes(files, SCHEMA, SPEC, SNAPSHOT_ID, "null"))
+    return [_table(manifest, codec) for codec in CODECS]
+
+
+def _table(manifest: Path, codec: str) -> Table:
+    rows = []
+    for name in ENCODERS:
+        say(f"encoder: {FILES:,} files, {name}, {codec} ...")
+        times = TIMES if name == OURS else 1
+        rows.append(_row(name, [_process(name, codec, manifest) for _ in range(times)]))
+    for row in rows:
+        row["CPU ratio"] = ratio(row["CPU s"], rows[0]["CPU s"])
+        row["peak ratio"] = ratio(row["peak MB"], rows[0]["peak MB"])
+    notes = (
+        f"{len(TYPES)} columns, each with size, counts and bounds; one partition field",
+        f"CPU: from entries in memory, one thread; {OURS}: median of {TIMES} processes",
+        "entries MB, peak MB: of the process, above what it has when all is imported",
+        "deflate: level 1 in columns, 6 elsewhere",
+    )
+    return Table(f"Encoding {FILES:,} entries of a data manifest, codec {codec}", rows, notes)
+
+
+def _row(name: str, runs: list[dict[str, float]]) -> Row:
+    found = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+    return {
+        "encoder": name,
+        "CPU s": round(found["cpu"], 3),
+        "files/s": round(FILES / found["cpu"]),
+        "MB": round(found["size"] / 1e6, 1),
+        "entries MB": round(found["entries"]),
+        "peak MB": round(found["peak"]),
+    }
+
+
+def _process(name: str, codec: str, manifest: Path) -> dict[str, float]:
+    command = [sys.executable, "-m", __name__, name, codec, str(manifest)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"bench: {name} failed: {done.stderr[-2000:]}")
+    return json.loads(done.stdout)
+
+
+def _measured(name: str, codec: str, manifest: str) -> dict[str, float]:
+    """One run, in this process."""
+    sizes: list[int] = []
+    imported = _peak()
+    encode = ENCODERS[name](Path(manifest))
+    entries = _peak()
+    cost = once(lambda: sizes.append(encode(codec)))
+    return {
+        "cpu": cost.cpu,
+        "size": sizes[0],
+        "entries": entries - imported,
+        "peak": _peak() - imported,
+    }
+
+
+def _peak() -> float:
+    """The most memory that this process has had, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+
+
+def _entry(status: int, data_file: dict[str, Any], **of_entry: int) -> ManifestEntry:
+    """An entry from what fastavro reads."""
+    file = {
+        name: {pair["key"]: pair["value"] for pair in value} if isinstance(value, list) else value
+        for name, value in data_file.items()
+        if name != "file_format"
+    }
+    partition = tuple(file.pop("partition").values())
+    content = FileContent(file.pop("content"))
+    return ManifestEntry(
+        Status(status), data_file=DataFile(content, partition=partition, **file), **of_entry
+    )
+
+
+if __name__ == "__main__":
+    print(json.dumps(_measured(*sys.argv[1:])))
