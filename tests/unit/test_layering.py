@@ -113,7 +113,11 @@ def test_translate_asks_history_no_question():
 
 
 # They stand on numpy, and nothing else may load them with itself.
-COLUMNAR = ("columns", "parts", "columnar")
+COLUMNAR = {
+    "data_manifests.py",
+    *(f"iceberg/{name}.py" for name in ("columns", "parts", "columnar")),
+    *(f"translate/{n}.py" for n in ("bounds", "data_files", "file_metrics", "text_columns")),
+}
 
 # A dependency and the modules that may import it; True: lazily only.
 THIRD_PARTY = [
@@ -121,7 +125,7 @@ THIRD_PARTY = [
     ("fastavro", {"iceberg/": False}),
     ("duckdb", {"iceberg/": True}),
     ("pyroaring", {"iceberg/": True}),
-    ("numpy", {f"iceberg/{module}.py": False for module in COLUMNAR}),
+    ("numpy", dict.fromkeys(COLUMNAR, False)),
     ("boto3", {"real_objects.py": True}),
     ("botocore", {"real_objects.py": True}),
     ("aws_lambda_powertools", {"store.py": False}),
@@ -132,15 +136,15 @@ THIRD_PARTY = [
 
 
 def test_what_stands_on_numpy_is_loaded_only_when_it_is_needed():
-    inside = {f"iceberg/{module}.py" for module in COLUMNAR}
-    columnar = [f"polynya.iceberg.{module}" for module in COLUMNAR]
-    loaded = {one for one in IMPORTS if within(one.of, *columnar) and not one.lazy}
-    assert {one.by for one in loaded} <= inside
+    names = ["polynya." + path.removesuffix(".py").replace("/", ".") for path in COLUMNAR]
+    loaded = {one for one in IMPORTS if within(one.of, *names) and not one.lazy}
+    assert {one.by for one in loaded} <= COLUMNAR
 
 
 # They hand a connection on and name its type; who asks the database is `ducklake/` alone.
 ANNOTATED = {
     "catalog.py",
+    "data_manifests.py",
     "virtual_files.py",
     "table_files.py",
     "table_manifests.py",
@@ -203,6 +207,7 @@ def test_a_function_knows_no_rows_no_sql_and_no_avro():
 
 SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|JOIN|COPY|CAST|CREATE|UNION|BEGIN)\b")
 SQL_HERE = {
+    "ducklake/file_columns.py",
     "ducklake/lives.py",
     "ducklake/queries.py",
     "ducklake/connection.py",

@@ -1,6 +1,7 @@
 """The manifests of one table: their entries, from the catalog, as Avro."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from pg8000.native import Connection
 from .added_files import check_columns
 from .ducklake import queries
 from .ducklake.history import State, state_at
-from .ducklake.rows import ColumnStats, DataFile
+from .ducklake.rows import DataFile, FileGroup
 from .iceberg.avro import manifest_bytes
 from .iceberg.manifest import ManifestContent, ManifestEntry
 from .iceberg.partition import PartitionSpec
@@ -18,12 +19,13 @@ from .summarized_files import Summary
 from .table_deletes import Deletes, RealFiles, deletes_at
 from .table_names import Manifest
 from .table_view import TableView
-from .translate.manifests import by_file, data_entries, delete_entry, rows_entry
+from .translate.manifests import delete_entry, rows_entry
+from .translate.partitions import Constant
 from .translate.rows_files import rows_files
 from .virtual_names import Name
 
-Tuples = list[tuple[DataFile, tuple[PartitionSpec, tuple[Any, ...]]]]
-"""Each file with its partition spec and values."""
+Tuples = dict[DataFile, tuple[PartitionSpec, tuple[Any, ...]]]
+"""The partition spec and values of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,15 @@ class TableManifests:
 
     def bodies(self, manifests: Iterable[Manifest]) -> Iterator[tuple[Name, bytes]]:
         """Each manifest with its bytes."""
-        for manifest in manifests:
+        wanted = list(manifests)
+        data = [manifest for manifest in wanted if manifest.kind == "data"]
+        if data:
+            from .data_manifests import data_manifests
+
+            yield from data_manifests(self.con, self.view, data, self._check)
+        for manifest in wanted:
+            if manifest.kind == "data":
+                continue
             entries = ENTRIES[manifest.kind](self, manifest)
             is_delete = manifest.kind == "delete"
             content = ManifestContent.DELETES if is_delete else ManifestContent.DATA
@@ -49,25 +59,8 @@ class TableManifests:
 
     # The entries of each kind of manifest
 
-    def _data_entries(self, manifest: Manifest) -> list[ManifestEntry]:
-        _, *span, at = manifest.name.numbers
-        history = self.view.history
-        lake, table_id = history.lake, history.table.table_id
-        stats = queries.column_stats(self.con, lake, table_id, *span)
-        found = queries.data_files_at(self.con, lake, table_id, at, *span)
-        tuples = self._tuples(found, stats, span)
-        files = [file for file, (spec, _) in tuples if spec == manifest.spec]
-        for file in files:
-            check_columns(file, self.view, self.kept, self.real_files)
-        values = {file.data_file_id: values for file, (_, values) in tuples}
-        return data_entries(
-            files,
-            stats,
-            self.view.schemas,
-            self.view.location_of,
-            lambda file: values[file.data_file_id],
-            at,
-        )
+    def _check(self, file: DataFile) -> None:
+        check_columns(file, self.view, self.kept, self.real_files)
 
     def _rows_entries(self, manifest: Manifest) -> list[ManifestEntry]:
         at = manifest.name.snapshot_id
@@ -118,9 +111,7 @@ class TableManifests:
     ) -> list[ManifestEntry]:
         """The delete files whose data files have the spec of the manifest."""
         _, *span, at = manifest.name.numbers
-        lake, table_id = self.view.history.lake, self.view.history.table.table_id
-        stats = queries.column_stats(self.con, lake, table_id, *span) if found else []
-        tuples = dict(self._tuples([d.data_file for d in found.values()], stats, span))
+        tuples = self._tuples([d.data_file for d in found.values()], span)
         names = [name for name, d in found.items() if tuples[d.data_file][0] == manifest.spec]
         return [
             delete_entry(
@@ -136,23 +127,31 @@ class TableManifests:
             for name, summary in zip(names, self.summaries(names), strict=True)
         ]
 
-    def _tuples(self, files: Iterable[DataFile], stats: list[ColumnStats], span: Any) -> Tuples:
-        """The partition of each file."""
-        texts = queries.partition_values(self.con, self.view.history.table.table_id, *span)
-        stats_of = by_file(stats)
-        return [
-            (
-                file,
-                self.view.partitions.spec_and_values(
-                    file, texts.get(file.data_file_id, {}), stats_of.get(file.data_file_id, [])
-                ),
+    def _tuples(self, files: Sequence[DataFile], span: Sequence[int]) -> Tuples:
+        """The partition spec and values of each file."""
+        if not files:
+            return {}
+        partitions, history = self.view.partitions, self.view.history
+        table_id = history.table.table_id
+        texts = queries.partition_values(self.con, table_id, *span)
+        constants: dict[int, dict[int, Constant]] = defaultdict(dict)
+        wanted = partitions.constant_ids
+        if wanted:
+            for row in queries.column_stats(self.con, history.lake, table_id, *span):
+                if row.column_id in wanted:
+                    constant = Constant(row.value_count, row.min_value, row.max_value)
+                    constants[row.data_file_id][row.column_id] = constant
+        return {
+            file: partitions.spec_and_values(
+                FileGroup(file.partition_id, file.mapping_id),
+                texts.get(file.data_file_id, {}),
+                constants[file.data_file_id],
             )
             for file in files
-        ]
+        }
 
 
 ENTRIES = {
-    "data": TableManifests._data_entries,
     "inlined": TableManifests._rows_entries,
     "delete": TableManifests._delete_entries,
 }

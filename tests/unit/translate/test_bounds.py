@@ -6,21 +6,25 @@ a value that pyarrow finds in the file.
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polynya.ducklake.rows import ColumnStats
-from polynya.translate.bounds import Leaf, Metrics, metrics
+from polynya.translate.bounds import Leaf
+from polynya.translate.file_metrics import column_metrics
 from polynya.translate.types import iceberg_type
 from pyiceberg.conversions import from_bytes
 from pyiceberg.types import NestedField
 
 from local.duckdb_connection import connect
+from tests.unit.translate.as_columns import BOUNDS, KINDS, stats_columns, values_of
 
 ROWS = 10
 ALL = {"value_count": 8, "null_count": 2}
@@ -38,20 +42,26 @@ def type_of(name: str):
     return NestedField.model_validate(field).field_type
 
 
-def shown(result: Metrics, type_name: str) -> dict[str, Any]:
-    """What a client sees of column 1: bounds decoded by PyIceberg; only what is there."""
-    decoded = {
-        name: from_bytes(type_of(type_name), getattr(result, f"{name}_bounds")[1])
-        for name in ("lower", "upper")
-        if 1 in getattr(result, f"{name}_bounds")
+def metrics(known: ColumnStats, records: int, leaf: Leaf | None) -> dict[str, Any]:
+    """The metrics of a column in one file, by kind; only what is there."""
+    [column] = stats_columns([known])
+    found = column_metrics(column, np.array([known.data_file_id]), np.array([records]), [leaf])
+    assert found.field_id == known.column_id
+    values = {kind: values_of(getattr(found, kind), 1)[0] for kind in (*KINDS, *BOUNDS)}
+    return {kind: value for kind, value in values.items() if value is not None}
+
+
+def shown(found: dict[str, Any], type_name: str) -> dict[str, Any]:
+    """What a client sees: bounds decoded by PyIceberg."""
+    return {
+        NAMES[kind]: from_bytes(type_of(type_name), value) if kind in BOUNDS else value
+        for kind, value in found.items()
     }
-    counts = {
-        "size": result.column_sizes,
-        "values": result.value_counts,
-        "nulls": result.null_value_counts,
-        "nans": result.nan_value_counts,
-    }
-    return decoded | {name: count[1] for name, count in counts.items() if 1 in count}
+
+
+NAMES = dict(
+    zip((*KINDS, *BOUNDS), ("size", "values", "nulls", "nans", "lower", "upper"), strict=True)
+)
 
 
 # facts/ducklake.md, 11: (rule, type shown, type written, statistics, what a client sees)
@@ -180,14 +190,14 @@ RULES = [
 
 @pytest.mark.parametrize(("rule", "type_name", "written", "known", "expected"), RULES)
 def test_metrics_follow_the_rule(rule, type_name, written, known, expected):
-    result = metrics([stats(**known)], ROWS, {1: Leaf(type_name, written)})
-    seen = shown(result, type_name)
+    seen = shown(metrics(stats(**known), ROWS, Leaf(type_name, written)), type_name)
     if type_name.startswith("decimal"):
         seen = {name: float(number) for name, number in seen.items()}
     assert seen == expected
 
 
-def test_rule_c_a_column_that_is_no_leaf_has_no_metrics():
+def test_column_that_is_not_in_the_file_has_no_metrics():
+    """Hive files have statistics of columns that stand in their path alone."""
     known = {
         **ALL,
         "column_size_bytes": 9,
@@ -195,8 +205,7 @@ def test_rule_c_a_column_that_is_no_leaf_has_no_metrics():
         "max_value": "2",
         "contains_nan": False,
     }
-    inside_a_list = stats(column_id=2, **known)
-    assert metrics([inside_a_list], ROWS, {1: Leaf("int", "int")}) == Metrics()
+    assert metrics(stats(**known), ROWS, None) == {}
 
 
 # d: (min, max) as DuckLake has it of {-0.0, 0.0} and others, and the signs of the bounds
@@ -213,33 +222,54 @@ ZEROS = [
 @pytest.mark.parametrize(("least", "most", "lower", "upper"), ZEROS)
 def test_rule_d_zero_as_a_bound_takes_in_both_zeros(name, least, most, lower, upper):
     known = stats(min_value=least, max_value=most, contains_nan=False)
-    seen = shown(metrics([known], ROWS, {1: Leaf(name, name)}), name)
+    seen = shown(metrics(known, ROWS, Leaf(name, name)), name)
     assert (seen["lower"], seen["upper"]) == (0.0, 0.0)
     assert (math.copysign(1, seen["lower"]), math.copysign(1, seen["upper"])) == (lower, upper)
 
 
 def test_integer_zero_is_not_made_a_float():
-    seen = shown(
-        metrics([stats(min_value="0", max_value="0")], ROWS, {1: Leaf("long", "int")}), "long"
-    )
+    seen = shown(metrics(stats(min_value="0", max_value="0"), ROWS, Leaf("long", "int")), "long")
     assert seen == {"lower": 0, "upper": 0}
 
 
-def test_each_column_has_its_own_metrics():
-    columns = [
-        stats(column_id=1, min_value="1", max_value="2", **ALL),
-        stats(column_id=3, min_value="a", max_value="b", column_size_bytes=5),
-        stats(column_id=4, min_value="9"),
+# Texts of one column, each of which the fast way of numpy cannot take, among others that it can.
+ODD = [
+    ("int", ["1", "-2", "99999999999", "x", "3"]),
+    ("long", ["1", "9223372036854775808", "-9223372036854775808", ""]),
+    ("double", ["1.5", "inf", "nan", "-0.0", "1e400", "5e-324", "x"]),
+    ("float", ["1.5", "1e39", "0.1", "-inf", "nan", "1e-50"]),
+    ("string", ["", "a\0", "é", "z"]),
+    ("date", ["2024-01-01", "infinity", "0044-03-15 (BC)", "9999-12-31"]),
+]
+
+
+@pytest.mark.parametrize(("name", "least"), ODD, ids=[name for name, _ in ODD])
+def test_many_files_have_the_bounds_that_each_has_alone(name, least):
+    leaf = Leaf(name, name)
+    known = [
+        replace(stats(min_value=text, max_value=text, contains_nan=n % 3 == 0), data_file_id=n)
+        for n, text in enumerate([*least, None, *least])
     ]
-    leaves = {1: Leaf("int", "int"), 3: Leaf("string", "string")}
-    result = metrics(columns, ROWS, leaves)
-    assert result == Metrics(
-        column_sizes={3: 5},
-        value_counts={1: 10},
-        null_value_counts={1: 2},
-        lower_bounds={1: b"\x01\0\0\0", 3: b"a"},
-        upper_bounds={1: b"\x02\0\0\0", 3: b"b"},
-    )
+    [column] = stats_columns(known)
+    ids, records = np.arange(len(known)), np.full(len(known), ROWS)
+    for leaves in ([leaf] * len(known), [None, *[leaf] * (len(known) - 1)]):
+        found = column_metrics(column, ids, records, leaves)
+        for kind in BOUNDS:
+            alone = [
+                metrics(one, ROWS, of).get(kind) for one, of in zip(known, leaves, strict=True)
+            ]
+            assert values_of(getattr(found, kind), len(known)) == alone
+
+
+def test_files_without_statistics_and_statistics_without_a_file_are_told_apart():
+    known = [
+        replace(stats(min_value=str(n), column_size_bytes=n), data_file_id=n) for n in (1, 2, 4, 9)
+    ]
+    [column] = stats_columns(known)
+    leaf = Leaf("int", "int")
+    found = column_metrics(column, np.array([2, 3, 4]), np.full(3, ROWS), [leaf] * 3)
+    assert values_of(found.column_sizes, 3) == [2, None, 4]
+    assert values_of(found.lower_bounds, 3) == [b"\2\0\0\0", None, b"\4\0\0\0"]
 
 
 # ---------------------------------------------------------------- no bound excludes a value
@@ -350,9 +380,8 @@ def in_icebergs_order(value: Any) -> Any:
 
 def assert_sound(known: ColumnStats, column_type: str, in_file: list) -> None:
     name = iceberg_type(column_type) or ""
-    result = metrics([known], len(in_file), {known.column_id: Leaf(name, name)})
-    lower = result.lower_bounds.get(known.column_id)
-    upper = result.upper_bounds.get(known.column_id)
+    result = metrics(known, len(in_file), Leaf(name, name))
+    lower, upper = result.get("lower_bounds"), result.get("upper_bounds")
     nans = [value for value in in_file if isinstance(value, float) and math.isnan(value)]
     nulls = in_file.count(None)
     keys = [in_icebergs_order(one) for one in in_file if one is not None and one == one]
@@ -368,7 +397,7 @@ def assert_sound(known: ColumnStats, column_type: str, in_file: list) -> None:
         "nan_value_counts": len(nans),
     }
     for kind, count in truth.items():
-        assert getattr(result, kind).get(known.column_id, count) == count
+        assert result.get(kind, count) == count
 
 
 @given(data=st.data())
@@ -423,8 +452,6 @@ def test_ordinary_values_have_exact_bounds_and_all_counts(written):
     """Else nothing would be pruned, and the tests above would hold of nothing."""
     for known, column_type, in_file in written(USEFUL).values():
         name = iceberg_type(column_type) or ""
-        result = metrics([known], len(in_file), {known.column_id: Leaf(name, name)})
-        counts = [result.value_counts, result.null_value_counts, result.column_sizes]
-        assert all(known.column_id in found for found in counts)
-        bounds = [found[known.column_id] for found in (result.lower_bounds, result.upper_bounds)]
-        assert [from_bytes(type_of(name), bound) for bound in bounds] == in_file
+        result = metrics(known, len(in_file), Leaf(name, name))
+        assert {"value_counts", "null_value_counts", "column_sizes"} <= result.keys()
+        assert [from_bytes(type_of(name), result[kind]) for kind in BOUNDS] == in_file

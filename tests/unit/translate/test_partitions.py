@@ -4,7 +4,7 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
-from polynya.ducklake.rows import Column, DataFile, FileGroup, PartitionColumn, Partitioning
+from polynya.ducklake.rows import Column, FileGroup, PartitionColumn, Partitioning
 from polynya.translate.partitions import partitions
 from polynya.translate.schemas import schemas
 from pyiceberg.partitioning import PartitionSpec as IcebergSpec
@@ -22,8 +22,7 @@ def partitioned(column_type: str, *transforms: str):
     return partitions(partitioning, shown, 9), Schema.model_validate(shown.at(9).json())
 
 
-def data_file() -> DataFile:
-    return DataFile(1, 2, None, "f.parquet", True, 1, 1, None, None, 7, None)
+GROUP = FileGroup(7, None)
 
 
 MOMENT = dt.datetime(2024, 2, 29, 23, 59, 59)
@@ -63,7 +62,7 @@ def test_partition_value_is_what_pyiceberg_makes_of_the_columns_value(
     column_type, transforms, texts, value
 ):
     found, schema = partitioned(column_type, *transforms)
-    spec, values = found.spec_and_values(data_file(), dict(enumerate(texts)), [])
+    spec, values = found.spec_and_values(GROUP, dict(enumerate(texts)), {})
     [field] = IcebergSpec(**spec.json()).fields
     type_ = schema.find_field("c").field_type
     if isinstance(value, dt.datetime):
@@ -76,7 +75,7 @@ def test_partition_value_is_what_pyiceberg_makes_of_the_columns_value(
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_null_has_a_null_partition(count):
     found, _ = partitioned("timestamp", *YMDH[:count])
-    spec, values = found.spec_and_values(data_file(), dict.fromkeys(range(count)), [])
+    spec, values = found.spec_and_values(GROUP, dict.fromkeys(range(count)), {})
     assert values == (None,) and spec.spec_id == 1
 
 
@@ -95,7 +94,7 @@ NO_TWIN = [
 @pytest.mark.parametrize(("column_type", "transforms"), NO_TWIN)
 def test_partitioning_without_a_twin_is_left_out(column_type, transforms):
     found, _ = partitioned(column_type, *transforms)
-    spec, values = found.spec_and_values(data_file(), {0: "1", 1: "1"}, [])
+    spec, values = found.spec_and_values(GROUP, {0: "1", 1: "1"}, {})
     assert (spec.spec_id, values) == (0, ())
     assert found.default_spec_id == 0
 
@@ -103,5 +102,5 @@ def test_partitioning_without_a_twin_is_left_out(column_type, transforms):
 @pytest.mark.parametrize("text", ["x", "", "infinity", "0044-03-15 (BC)"])
 def test_file_with_a_value_that_is_not_certain_is_unpartitioned(text):
     found, _ = partitioned("date", "identity")
-    assert found.spec_and_values(data_file(), {0: text}, []) == (found.specs[0], ())
-    assert found.spec_and_values(data_file(), {}, []) == (found.specs[0], ())
+    assert found.spec_and_values(GROUP, {0: text}, {}) == (found.specs[0], ())
+    assert found.spec_and_values(GROUP, {}, {}) == (found.specs[0], ())

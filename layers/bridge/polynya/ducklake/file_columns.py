@@ -99,9 +99,9 @@ def file_columns(
         _aligned(files, places), _aligned(keys, places), _aligned(stats, places), strict=True
     ):
         yield ChunkColumns(
-            FileColumns(*found[:8], Texts(*found[8:])),
-            [PartitionKeyColumn(*row[:2], Texts(*row[2:])) for row in of_keys],
-            [StatsColumn(*row[:6], Texts(*row[6:8]), Texts(*row[8:])) for row in of_stats],
+            FileColumns(*[*found[:8], Texts(*found[8:])]),
+            [PartitionKeyColumn(*[*row[:2], Texts(*row[2:])]) for row in of_keys],
+            [StatsColumn(*[*row[:6], Texts(*row[6:8]), Texts(*row[8:])]) for row in of_stats],
         )
 
 

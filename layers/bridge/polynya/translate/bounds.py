@@ -111,7 +111,7 @@ def _fixed(texts: list[str], leaf: Leaf, zero: float) -> NDArray[np.uint8] | Non
         if (written != read).any():
             return None
     elif np.isfinite(written).all():
-        written[written == 0] = zero
+        written[read == 0] = zero
     else:
         return None
     return written.view(np.uint8).reshape(len(texts), -1)

@@ -4,8 +4,7 @@ The sequence number of everything is the DuckLake snapshot it began at, so that 
 exactly the data files that were there before it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -24,6 +23,9 @@ from .schemas import Schemas
 from .text_columns import UNKNOWN, Numbers, Order, numbers, texts
 
 Mask = NDArray[np.bool_]
+
+NOTHING = np.empty(0, np.int64)
+NO_FILES = DataFiles(NOTHING, NOTHING, NOTHING, joined([]), NOTHING, NOTHING, (), ())
 
 MOST_COLUMNS = 100
 """As many as Iceberg's writers keep metrics of, by default (write.metadata.metrics)."""
@@ -114,8 +116,12 @@ def _partitions(
         )
     ]
     names = [key.partition_key_index for key in keys]
+    # A value that is NULL is one; a value that is not there is none.
     of_keys = [
-        Order(numbers(key.data_file_id), ids).texts(texts(key.partition_value)) for key in keys
+        Order(numbers(key.data_file_id), ids).items(
+            [(text,) for text in texts(key.partition_value)], ()
+        )
+        for key in keys
     ]
     constants = [column for column in stats if column.column_id in partitions.constant_ids]
     of_constants = [_constants(column, ids) for column in constants]
@@ -124,10 +130,12 @@ def _partitions(
     for group, *values in zip(groups, *of_keys, *of_constants, strict=True):
         key = (group, *values)
         if key not in kept:
-            known = dict(zip(names, values, strict=False))
-            of = zip((c.column_id for c in constants), values[len(names) :], strict=True)
+            known = zip(names, values[: len(names)], strict=True)
+            of_file = zip(constants, values[len(names) :], strict=True)
             kept[key] = partitions.spec_and_values(
-                group, known, {column_id: one for column_id, one in of if one is not None}
+                group,
+                {name: text for name, one in known for text in one},
+                {column.column_id: one for column, one in of_file if one is not None},
             )
         found.append(kept[key])
     return [spec for spec, _ in found], [values for _, values in found]
@@ -136,8 +144,10 @@ def _partitions(
 def _constants(column: StatsColumn, ids: Numbers) -> Sequence[Constant | None]:
     counts = numbers(column.value_count).tolist()
     lowest, highest = texts(column.min_value), texts(column.max_value)
-    found = [Constant(*of) for of in zip(counts, lowest, highest, strict=True)]
-    return Order(numbers(column.data_file_id), ids).texts(found)
+    found: list[Constant | None] = [
+        Constant(*of) for of in zip(counts, lowest, highest, strict=True)
+    ]
+    return Order(numbers(column.data_file_id), ids).items(found, None)
 
 
 def _those(files: DataFiles, mask: Mask, partition: Sequence[Sequence[Any]]) -> DataFiles:

@@ -39,8 +39,8 @@ def column_metrics(
     # DuckDB and Spark order NaN above every number and prune by the bound: without certainty
     # that there is none, `x >= 1` would lose the NaN rows.
     is_float = any(leaf and leaf.type_name in {"float", "double"} for leaf in set(leaves))
-    lower = order.texts(texts(stats.min_value))
-    upper = order.texts(texts(stats.max_value))
+    lower = order.items(texts(stats.min_value), None)
+    upper = order.items(texts(stats.max_value), None)
     return ColumnMetrics(
         field_id=stats.column_id,
         column_sizes=_integers(sizes, is_in & (sizes >= 0)),

@@ -1,65 +1,17 @@
-"""Data files, inlined rows and deletes of a table as entries of Iceberg manifests.
+"""Inlined rows and deletes of a table as entries of Iceberg manifests; `data_files` has the rest.
 
 The sequence number of everything is the DuckLake snapshot it began at, so that a delete applies to
 exactly the data files that were there before it.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..ducklake.rows import ColumnStats, DataFile
 from ..iceberg import manifest
 from ..iceberg.manifest import FileContent, ManifestEntry, Status
-from ..iceberg.types import primitives
-from .bounds import Leaf, metrics
 from .rows_files import RowsFile
-from .schemas import Schemas
 
 FILE_PATH_ID = 2147483546
 """Reserved field id of `file_path` in position delete files."""
-
-
-def data_entries(
-    files: Iterable[DataFile],
-    stats: Iterable[ColumnStats],
-    schemas: Schemas,
-    location: Callable[[DataFile], str],
-    partition: Callable[[DataFile], tuple[Any, ...]],
-    snapshot_id: int,
-) -> list[ManifestEntry]:
-    """Entries of the data files that are visible at `snapshot_id` or ended at it."""
-    stats_of = by_file(stats)
-    shown = primitives(schemas.at(snapshot_id).fields)
-    entries = []
-    for file in files:
-        written = primitives(schemas.at(file.begin_snapshot).fields)
-        leaves = {i: Leaf(shown[i], written[i]) for i in shown.keys() & written.keys()}
-        found = metrics(stats_of.get(file.data_file_id, []), file.record_count, leaves)
-        data_file = manifest.DataFile(
-            content=FileContent.DATA,
-            file_path=location(file),
-            record_count=file.record_count,
-            file_size_in_bytes=file.file_size_bytes,
-            partition=partition(file),
-            column_sizes=found.column_sizes,
-            value_counts=found.value_counts,
-            null_value_counts=found.null_value_counts,
-            nan_value_counts=found.nan_value_counts,
-            lower_bounds=found.lower_bounds,
-            upper_bounds=found.upper_bounds,
-        )
-        ended = file.end_snapshot == snapshot_id
-        entries.append(_entry(data_file, file.begin_snapshot, snapshot_id, ended))
-    return entries
-
-
-def by_file(stats: Iterable[ColumnStats]) -> dict[int, list[ColumnStats]]:
-    """Statistics by data_file_id."""
-    stats_of: dict[int, list[ColumnStats]] = defaultdict(list)
-    for column in stats:
-        stats_of[column.data_file_id].append(column)
-    return stats_of
 
 
 def rows_entry(

@@ -50,11 +50,11 @@ class Order:
         found[self._at] = values[self._is_one]
         return found
 
-    def texts(self, values: Sequence[Item | None]) -> Sequence[Item | None]:
-        """None for files of which nothing is known."""
+    def items(self, values: Sequence[Item], unknown: Item) -> Sequence[Item]:
+        """`unknown` for files of which nothing is known."""
         if self._is_same:
             return values
-        found: list[Item | None] = [None] * self._files
+        found = [unknown] * self._files
         for at, index in zip(self._at.tolist(), np.flatnonzero(self._is_one).tolist(), strict=True):
             found[at] = values[index]
         return found
