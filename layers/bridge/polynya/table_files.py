@@ -8,33 +8,33 @@ made from the bottom, for a name needs the length of what it names.
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 from pg8000.native import Connection
 
+from .added_files import AddedFiles
 from .config import Config
 from .ducklake import queries
 from .ducklake.history import TableHistory, Totals, state_at, unservable
 from .ducklake.paths import file_location
 from .ducklake.rows import ColumnStats, DataFile
-from .errors import NoSuchKey, Refused
+from .errors import NoSuchKey
 from .iceberg.avro import manifest_bytes, manifest_file, manifest_list_bytes
 from .iceberg.manifest import ManifestContent, ManifestEntry
-from .iceberg.parquet import columns_of, positions, rows_bytes
+from .iceberg.parquet import positions, rows_bytes
 from .iceberg.partition import PartitionSpec
 from .iceberg.table_metadata import TableMetadata
 from .table_deletes import Deletes, RealFiles, deletes_at, deletes_bytes
 from .table_names import MAX_ID, Manifest, TableNames
-from .translate.fingerprints import fingerprint
 from .translate.inlined import inlined_columns, inlined_rows
 from .translate.manifests import by_file, data_entries, delete_entry, rows_entry
 from .translate.mappings import mappings
 from .translate.partitions import partitions
 from .translate.schemas import schemas
 from .translate.tables import check_table, metadata
-from .virtual_names import GENERATOR, Name
+from .virtual_names import Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,18 @@ class TableFiles:
         self._partitions = partitions(history.partitioning, self._schemas, history.snapshot_id)
         lists = {column.column_id for column in history.columns if column.column_type == "list"}
         self._mappings = mappings(history.mapped_names, lists)
+        self._added_files = AddedFiles(
+            history, self._mappings, self._prefix, around.make, around.real_files
+        )
         self._names = TableNames(history, self._schemas, self._partitions, self._location)
+
+    @cached_property
+    def history(self) -> TableHistory:
+        """The table's history, with all its gaps."""
+        gaps = [*self._history.gaps, *self._partitions.gaps, *self._added_files.gaps(self._con)]
+        if self._around.config.inexact_columns == "refuse":
+            gaps += self._schemas.gaps
+        return replace(self._history, gaps=gaps)
 
     def metadata(self) -> TableMetadata:
         """The table metadata.
@@ -77,9 +88,9 @@ class TableFiles:
         Raises:
             Refused: the table cannot be served exactly.
         """
-        check_table(self._history, self._schemas, self._mappings)
+        check_table(self.history, self._schemas, self._mappings)
         return metadata(
-            self._history,
+            self.history,
             self._schemas,
             self._partitions,
             self._mappings,
@@ -125,7 +136,7 @@ class TableFiles:
         state = state_at(self._history.events, snapshot_id)
         if (
             snapshot_id not in listed
-            or unservable(self._history.odd_files, snapshot_id)
+            or unservable(self.history.gaps, snapshot_id)
             or name != self._names.manifest_list(snapshot_id, state)
         ):
             return None
@@ -183,7 +194,7 @@ class TableFiles:
         )
         files = [file for file, (spec, _) in tuples if spec == manifest.spec]
         for file in files:
-            self._check_columns(file)
+            self._added_files.check(file)
         values = {file.data_file_id: values for file, (_, values) in tuples}
         return data_entries(
             files,
@@ -254,26 +265,6 @@ class TableFiles:
             )
             for file in files
         ]
-
-    def _check_columns(self, file: DataFile) -> None:
-        """See that readers take the columns from an added file that DuckLake takes.
-
-        Raises:
-            Refused: they would not.
-        """
-        if file.mapping_id is None:
-            return
-        location = self._data_location(file)
-        read = partial(self._around.real_files.read_range, location)
-        # Kept by its location: a footer is read once.
-        key = f"{self._prefix}/{GENERATOR}/columns-{fingerprint(location)}.json"
-        kept = self._around.make(
-            key, lambda: json.dumps(columns_of(read, file.file_size_bytes)).encode()
-        )
-        columns = [(tuple(path), field_id) for path, field_id in json.loads(kept)]
-        if reason := self._mappings.contradiction(file.mapping_id, columns):
-            name = f"{self._history.schema.schema_name}.{self._history.table.table_name}"
-            raise Refused(f"the table {name} is not served: {reason}")
 
     def _deletes_at(self, snapshot_id: int, data_file_ids: tuple[int, int]) -> list[Deletes]:
         return deletes_at(self._con, self._history, snapshot_id, data_file_ids)

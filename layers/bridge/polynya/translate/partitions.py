@@ -7,12 +7,13 @@ need an identity field, because it gives the constant to the readers.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from ..ducklake.rows import ColumnStats, DataFile, FileGroup, Partitioning
+from ..ducklake.rows import ColumnStats, DataFile, FileGroup, Gap, Life, Partitioning
+from ..errors import Refused
 from ..iceberg.partition import PartitionField, PartitionSpec
 from ..iceberg.types import primitives
 from .schemas import Schemas
@@ -74,6 +75,9 @@ class Partitions:
     begins: Mapping[int, int]
     """By spec id, the snapshot of the first file of that spec."""
     default_spec_id: int
+    gaps: tuple[Gap, ...]
+    """When a column is shown which stands in the path of files, and which no field of theirs
+    gives."""
 
     def specs_at(self, snapshot_id: int) -> list[PartitionSpec]:
         """The specs that files of this snapshot can have; any file can be unpartitioned."""
@@ -89,6 +93,9 @@ class Partitions:
         """The spec of a file and its partition tuple.
 
         A file with a value that cannot be told with certainty is an unpartitioned one.
+
+        Raises:
+            Refused: no reader would get the value of a column that stands in the file's path.
         """
         plan = self.plans.get(FileGroup(file.partition_id, file.mapping_id))
         if plan is None or not plan.spec.fields:
@@ -100,6 +107,10 @@ class Partitions:
                 _value(field, source, texts, constants) for field, source in fields
             )
         except (ValueError, KeyError):
+            if any(source.constant is not None for source in plan.sources):
+                raise Refused(
+                    "an added file has a column in its path whose value is not certain"
+                ) from None
             return self.specs[0], ()
 
 
@@ -113,12 +124,32 @@ def partitions(partitioning: Partitioning, schemas: Schemas, snapshot_id: int) -
     builder = _Builder(partitioning, {i: shown[i] for i in shown.keys() & top_level}, top_level)
     plans = {group: builder.plan(group) for group in partitioning.groups}
     begins: dict[int, int] = {}
-    for group, begin in partitioning.groups.items():
+    for group, life in partitioning.groups.items():
         spec_id = plans[group].spec.spec_id
-        begins[spec_id] = min(begin, begins.get(spec_id, begin))
+        begins[spec_id] = min(life.begin_snapshot, begins.get(spec_id, life.begin_snapshot))
     # Files to come may be partitioned as none is yet.
     current = builder.plan(FileGroup(partitioning.current, None)).spec
-    return Partitions(tuple(builder.specs), plans, begins, current.spec_id)
+    gaps = tuple(_gaps(partitioning, plans, schemas))
+    return Partitions(tuple(builder.specs), plans, begins, current.spec_id, gaps)
+
+
+def _gaps(
+    partitioning: Partitioning, plans: Mapping[FileGroup, Plan], schemas: Schemas
+) -> Iterator[Gap]:
+    for group, life in partitioning.groups.items():
+        fields = plans[group].spec.fields
+        given = {field.source_id for field in fields if field.transform == "identity"}
+        for column_id in set(partitioning.constants.get(group.mapping_id, ())) - given:
+            for shown in schemas.lives(column_id):
+                if both := _intersection(life, shown):
+                    reason = "added files have a column in their path that has changed since"
+                    yield Gap(*both, reason)
+
+
+def _intersection(one: Life, other: Life) -> Life | None:
+    begin = max(one.begin_snapshot, other.begin_snapshot)
+    ends = [end for end in (one.end_snapshot, other.end_snapshot) if end is not None]
+    return None if ends and min(ends) <= begin else Life(begin, min(ends, default=None))
 
 
 class _Builder:
