@@ -157,6 +157,12 @@ def test_value_in_a_path_that_is_not_certain_is_refused(of_column):
         hive([OK, PART], Life(2, None)).spec_and_values(hive_file(), {}, of_column)
 
 
+@pytest.mark.parametrize("type_", ["float64", "timestamptz", "uuid", "time"])
+def test_gap_where_no_identity_field_can_give_a_column_in_the_path(type_):
+    found = hive([OK, Column(2, 1, None, "p", type_, None, None)], Life(2, None))
+    assert [(gap.begin_snapshot, gap.end_snapshot) for gap in found.gaps] == [(2, None)]
+
+
 # (the end of the column, the life of the files, when both are visible)
 GONE = [
     (6, Life(3, None), (3, 6)),

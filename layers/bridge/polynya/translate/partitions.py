@@ -142,7 +142,7 @@ def _gaps(
         for column_id in set(partitioning.constants.get(group.mapping_id, ())) - given:
             for shown in schemas.lives(column_id):
                 if both := _intersection(life, shown):
-                    reason = "added files have a column in their path that has changed since"
+                    reason = "added files have a column in their path that no partition can give"
                     yield Gap(*both, reason)
 
 
@@ -211,8 +211,9 @@ class _Builder:
                 )
         identities = {field.source_id for field, _ in found if field.transform == "identity"}
         for column_id in self._partitioning.constants.get(group.mapping_id, ()):
-            if column_id in self._types and column_id not in identities:
-                field = self._field(column_id, "identity", self._types[column_id])
+            type_name = self._types.get(column_id, "")
+            if IDENTITY.fullmatch(type_name) and column_id not in identities:
+                field = self._field(column_id, "identity", type_name)
                 found.append((field, Source(constant=column_id)))
         return found
 
