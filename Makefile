@@ -46,6 +46,15 @@ lint: setup ## ruff and mypy
 bench: setup ## what things cost, as ratios in one run
 	@$(BIN)/python -m bench
 
+matrix: setup .venv-matrix/.ready ## what each of seven clients reads, written into docs/clients.md (an hour)
+	@$(BIN)/python -m tests.matrix.run .venv-matrix/bin/python --write $(ARGS)
+
+# Those clients want other versions of pyarrow: they have an environment of their own.
+.venv-matrix/.ready: tests/matrix/requirements.txt
+	@$(PYTHON) -m venv .venv-matrix
+	@.venv-matrix/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
 build: .venv-sam/.ready ## the layers and functions for AWS, with SAM, and a check of the template
 	@$(SAM) validate --lint
 	@PYENV_VERSION=$(PYENV_RUNTIME) $(SAM) build \
@@ -59,6 +68,6 @@ build: .venv-sam/.ready ## the layers and functions for AWS, with SAM, and a che
 	@touch $@
 
 clean: ## remove what the targets above made
-	@rm -rf .venv .venv-sam .aws-sam .cache
+	@rm -rf .venv .venv-matrix .venv-sam .aws-sam .cache
 
-.PHONY: help setup demo serve test lint bench build clean
+.PHONY: help setup demo serve test lint bench matrix build clean

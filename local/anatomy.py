@@ -104,7 +104,7 @@ def left_out_of(table: OpenedTable) -> dict[int, str]:
     listed = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
     older = f"older than the newest {len(listed)} (SNAPSHOT_LIMIT)"
     return {
-        s.snapshot_id: unservable(table.history.odd_files, s.snapshot_id) or older
+        s.snapshot_id: unservable(table.history.gaps, s.snapshot_id) or older
         for s in table.history.snapshots
         if s.snapshot_id not in listed
     }

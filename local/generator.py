@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pg8000.native import Connection
 from polynya import real_objects
 from polynya.config import SETTINGS, Config
-from polynya.ducklake import history, queries
+from polynya.ducklake import queries
 from polynya.ducklake.connection import Database
 from polynya.ducklake.history import TableHistory
 from polynya.ducklake.rows import Lake, Schema, Table
@@ -83,7 +83,7 @@ class Generator:
         """
         at = (con, lake, schema, table, lake.snapshot_id)
         files = self._virtual_files.of_table(*at)
-        return OpenedTable(con, history.read(*at), files.metadata(), files, self)
+        return OpenedTable(con, files.history, files.metadata(), files, self)
 
 
 def tables_of(con: Connection, lake: Lake) -> list[tuple[Schema, Table]]:

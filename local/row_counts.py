@@ -119,7 +119,8 @@ WHERE f.table_id = :table_id AND :snapshot_id >= f.begin_snapshot
 STORED_DELETES = """
 SELECT d.data_file_id, d.delete_count AS rows,
   coalesce(({partial_max})::bigint > :snapshot_id, false) AS partial
-FROM ducklake_delete_file AS d WHERE d.table_id = :table_id
+FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE d.table_id = :table_id
   AND :snapshot_id >= d.begin_snapshot
   AND (:snapshot_id < d.end_snapshot OR d.end_snapshot IS NULL)"""
 

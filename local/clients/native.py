@@ -64,15 +64,6 @@ class Native:
         source = self._source(namespace, table, snapshot_id)
         return canonical(self._con, source, columns_of(self._con, source), hidden)
 
-    def is_partial(self, table_id: int, snapshot_id: int) -> bool:
-        """Whether stored files mix rows of `snapshot_id` with those of later snapshots."""
-        files = " UNION ALL ".join(
-            f"SELECT 1 FROM {self._catalog}.{name} AS f WHERE f.table_id = {int(table_id)} "
-            f"AND {_visible_at('f', snapshot_id)} AND f.partial_max > {int(snapshot_id)}"
-            for name in ("ducklake_data_file", "ducklake_delete_file")
-        )
-        return bool(self._con.execute(files).fetchall())
-
     def columns(self, namespace: str, table: str, snapshot_id: int | None = None):
         return columns_of(self._con, self._source(namespace, table, snapshot_id))
 

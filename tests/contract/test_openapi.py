@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 import requests
 
+from functions.rest_catalog import app as rest_catalog
 from local.serving import serving
 from tests.in_process import standing_in
 from tests.openapi import ENVELOPE, PATHS, resolved, validator
@@ -265,6 +266,22 @@ def test_a_pinned_warehouse_shows_no_later_snapshot(client):
         assert seen
     finally:
         client.prefix = "lake"
+
+
+def test_a_fault_of_ours_is_an_answer_of_the_document_too(lake, moto, monkeypatch):
+    """A stand-in, for none is known: what is raised nobody expected, and it may hold a secret."""
+
+    def fail():
+        raise ZeroDivisionError("postgresql://reader:secret@db/lake")
+
+    with standing_in(lake("09"), moto) as served, Client(served.api_uri) as client:
+        monkeypatch.setattr(rest_catalog, "open_catalog", fail)
+        response = requests.get(f"{served.api_uri}/v1/config", timeout=10)
+        monkeypatch.undo()
+        assert response.status_code == 500
+        validator(ENVELOPE).validate(response.json())
+        assert "secret" not in response.text
+        client.send("GET", "/v1/config", 200)
 
 
 def test_without_a_database_every_route_answers_503(lake, moto):

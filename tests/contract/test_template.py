@@ -209,7 +209,8 @@ def test_a_new_layer_or_another_setting_publishes_a_new_version() -> None:
     described = list(references({"Fn::Sub": function["VersionDescription"]["Fn::Sub"]}))
     assert set(described) == used - {"Delivery"}
     longest = [
-        parameter.get("MaxLength") or len(str(parameter["MaxValue"]))
+        parameter.get("MaxLength")
+        or max(map(len, parameter.get("AllowedValues", [str(parameter.get("MaxValue"))])))
         for parameter in (TEMPLATE["Parameters"][name] for name in described)
     ]
     assert sum(longest) + len(longest) - 1 <= 256

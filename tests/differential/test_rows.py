@@ -26,6 +26,12 @@ NATIVE_DEFECTS: dict[tuple[str, str, int | None], str] = {
     ("71_expire_middle", "em", 11): TWO_DELETE_FILES,
     ("71_expire_middle", "em", 12): TWO_DELETE_FILES,
 }
+# (lake, table, snapshot) -> why it cannot be shown exactly
+DROPPED_FROM_PATH = "added files have a column in their path that was dropped since"
+LEFT_OUT: dict[tuple[str, str, int], str] = {
+    ("77_hive_deletes_rename", "hs", 15): DROPPED_FROM_PATH,
+    ("77_hive_deletes_rename", "hs", 16): DROPPED_FROM_PATH,
+}
 # A type in DuckDB's words -> its name for --hide-type, where Spark refuses the whole table:
 # "Spark does not support time fields", "Cannot convert unsupported type to Spark: timestamp_ns",
 # "Unsupported logical type: UINT_32"
@@ -252,8 +258,10 @@ def test_no_change_is_left_out(case, bridge, left_out):
             continue
         for snapshot_id in sorted(changes_of(case, table) - set(listed(metadata))):
             where = f"{case.name} {table.namespace}.{table.name} at {snapshot_id}"
-            assert case.native.is_partial(table.table_id, snapshot_id), f"{where} is not listed"
-            left_out.append(f"{where} is not listed: files hold rows of later snapshots")
+            assert (case.name, table.name, snapshot_id) in LEFT_OUT, f"{where} is not listed"
+            left_out.append(
+                f"{where} is not listed: {LEFT_OUT[case.name, table.name, snapshot_id]}"
+            )
 
 
 def changes_of(case, table) -> set[int]:

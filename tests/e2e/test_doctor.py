@@ -108,7 +108,7 @@ def test_a_lake_that_is_well_has_the_counts_of_ducklake(number, lake, report, mo
             assert newest["iceberg"] == rows
 
 
-@pytest.mark.parametrize("name", [name for name in WRITTEN if name != "0.4"])  # see the note
+@pytest.mark.parametrize("name", WRITTEN)
 def test_an_old_catalog_is_compared_with_its_own_counts(name, report, postgres_server, moto):
     given = restored(name, " for the doctor", postgres_server, moto)
     document = report(given)

@@ -278,6 +278,19 @@ def test_a_plan_whose_list_is_kept_is_read_to_its_end(kept, mutation):
         assert scanned(now) == rows(kept.con, mutation)
 
 
+def test_a_commit_makes_its_own_files_and_no_others(make_lake, moto):
+    """The document, a list, and the manifests of what changed: not the history once more."""
+    lake = make_lake("files", ["t"])
+    with standing_in(lake, moto) as stand_in, writing(lake, moto) as con:
+        for number in range(12):
+            con.execute(f"INSERT INTO t VALUES ({2000 + number}, 'one more')")
+        before = files(stand_in.s3_uri, load(stand_in.api_uri))
+        assert len(before) > 12
+        con.execute("INSERT INTO t VALUES (3000, 'the last')")
+        made = files(stand_in.s3_uri, load(stand_in.api_uri)).keys() - before.keys()
+    assert 3 <= len(made) <= 4, made
+
+
 @pytest.mark.parametrize("delivery", ["object-lambda", "materialize"])
 def test_a_fresh_client_sees_each_change_at_once(make_lake, moto, delivery):
     lake = make_lake("inlined", ["t"])

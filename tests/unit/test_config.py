@@ -27,6 +27,7 @@ def test_what_is_not_set_has_its_default():
         snapshot_limit=1000,
         chunk_files=2048,
         hidden_types=frozenset(),
+        inexact_columns="hide",
         object_lambda_endpoint="",
     )
 
@@ -46,6 +47,7 @@ VALUES = [
     ("CHUNK_FILES", "0", 1),
     ("HIDDEN_TYPES", "time", frozenset({"time"})),
     ("HIDDEN_TYPES", " time , timetz,, uuid ", frozenset({"time", "timetz", "uuid"})),
+    ("INEXACT_COLUMNS", "refuse", "refuse"),
     ("OBJECT_LAMBDA_ENDPOINT", "http://127.0.0.1:1", "http://127.0.0.1:1"),
     ("WAREHOUSE", "", "lake"),  # a parameter of the template that was left empty
     ("CACHE_TTL_DAYS", "", 7),
@@ -81,6 +83,7 @@ UNUSABLE = [
     ("CACHE_TTL_DAYS", "-1"),
     ("CACHE_TTL_DAYS", "1.5"),
     ("CACHE_TTL_DAYS", "a week"),
+    ("INEXACT_COLUMNS", "show"),
     ("SNAPSHOT_LIMIT", "-1"),
     ("SNAPSHOT_LIMIT", "²"),
 ]

@@ -143,12 +143,13 @@ def test_what_stands_on_numpy_is_loaded_only_when_it_is_needed():
 
 # They hand a connection on and name its type; who asks the database is `ducklake/` alone.
 ANNOTATED = {
+    "added_files.py",
     "catalog.py",
     "data_manifests.py",
-    "virtual_files.py",
+    "table_deletes.py",
     "table_files.py",
     "table_manifests.py",
-    "table_deletes.py",
+    "virtual_files.py",
 }
 
 

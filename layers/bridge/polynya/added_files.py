@@ -1,11 +1,20 @@
-"""Files that were added to a table: whether readers take the columns that DuckLake takes."""
+"""Files that ducklake_add_data_files added: DuckLake takes their columns by name.
+
+An Iceberg reader takes them by field id where the file has some, and nanoseconds for what the table
+says they are. Whether that comes to the same stands in the file's footer; what it says is kept.
+"""
 
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 
-from .ducklake.rows import DataFile
-from .errors import Refused
-from .iceberg.parquet import columns_of
+from pg8000.native import Connection
+
+from .ducklake import queries
+from .ducklake.rows import DataFile, Gap
+from .errors import NoSuchKey, Refused
+from .iceberg.parquet import Column, columns_of
 from .store import Kept
 from .table_deletes import RealFiles
 from .table_view import TableView
@@ -13,22 +22,54 @@ from .translate.fingerprints import fingerprint
 from .virtual_names import GENERATOR
 
 
-def check_columns(file: DataFile, view: TableView, kept: Kept, files: RealFiles) -> None:
-    """See that readers take the columns from an added file that DuckLake takes.
+@dataclass(frozen=True, slots=True)
+class AddedFiles:
+    """The added files of one table."""
 
-    Raises:
-        Refused: they would not.
-    """
-    if file.mapping_id is None:
-        return
-    location = view.location_of(file)
-    # Kept by its location: a footer is read once.
-    key = f"{view.prefix}/{GENERATOR}/columns-{fingerprint(location)}.json"
-    body = kept.get(key)
-    if body is None:
-        found = columns_of(partial(files.read_range, location), file.file_size_bytes)
-        body = kept.put(key, json.dumps(found).encode())
-    columns = [(tuple(path), field_id) for path, field_id in json.loads(body)]
-    if reason := view.mappings.contradiction(file.mapping_id, columns):
-        name = f"{view.history.schema.schema_name}.{view.history.table.table_name}"
-        raise Refused(f"the table {name} is not served: {reason}")
+    view: TableView
+    kept: Kept
+    real_files: RealFiles
+
+    def check(self, file: DataFile) -> None:
+        """See that readers take the columns from a file that DuckLake takes.
+
+        Raises:
+            Refused: they would not.
+        """
+        if reason := self._contradiction(file):
+            history = self.view.history
+            name = f"{history.schema.schema_name}.{history.table.table_name}"
+            raise Refused(f"the table {name} is not served: {reason}")
+
+    def gaps(self, con: Connection) -> Iterator[Gap]:
+        """When files that contradict are visible, as far as one file of each mapping tells.
+
+        Files that were added alike are alike. One that is not is found when its manifest is made:
+        to read every footer of a table would be too long for who loads it.
+        """
+        if not self.view.mappings.paths:
+            return
+        history = self.view.history
+        at = (history.table.table_id, history.snapshot_id)
+        for file in queries.first_added_files(con, history.lake, *at):
+            try:
+                reason = self._contradiction(file)
+            except NoSuchKey as error:
+                reason = str(error)
+            if reason:
+                yield Gap(file.begin_snapshot, file.end_snapshot, reason)
+
+    def _contradiction(self, file: DataFile) -> str | None:
+        if file.mapping_id is None:
+            return None
+        view = self.view
+        location = view.location_of(file)
+        key = f"{view.prefix}/{GENERATOR}/footer-{fingerprint(location)}.json"
+        body = self.kept.get(key)
+        if body is None:
+            found = columns_of(partial(self.real_files.read_range, location), file.file_size_bytes)
+            body = self.kept.put(key, json.dumps(found).encode())
+        columns = [Column(tuple(path), *more) for path, *more in json.loads(body)]
+        every = view.history.columns
+        nanoseconds = {c.column_id for c in every if c.column_type == "timestamp_ns"}
+        return view.mappings.contradiction(file.mapping_id, columns, nanoseconds)

@@ -178,14 +178,13 @@ class Catalog:
         """
 
         def question(con: Connection, lake: Lake, snapshot_id: int) -> dict[str, Any]:
-            for schema in queries.schemas_at(con, snapshot_id):
-                if schema.schema_name != namespace:
-                    continue
-                for found in queries.views_at(con, snapshot_id, schema.schema_id):
-                    if found.view_name == view:
-                        tags = queries.tags_at(con, snapshot_id, found.view_id)
-                        return view_metadata(schema, found, tags, self._virtual_files.location)
-            raise NoSuchView(f"View does not exist: {namespace}.{view}")
+            schema = _named(queries.schemas_at(con, snapshot_id), _schema_name, namespace)
+            views = queries.views_at(con, snapshot_id, schema.schema_id) if schema else []
+            found = _named(views, _view_name, view)
+            if schema is None or found is None:
+                raise NoSuchView(f"View does not exist: {namespace}.{view}")
+            tags = queries.tags_at(con, snapshot_id, found.view_id)
+            return view_metadata(schema, found, tags, self._virtual_files.location)
 
         metadata = self._read(question)
         location = f"{metadata['location']}/{metadata['current-version-id']}.metadata.json"
@@ -211,17 +210,38 @@ class Catalog:
 
 
 def _schema_at(con: Connection, snapshot_id: int, namespace: str) -> Schema:
-    for schema in queries.schemas_at(con, snapshot_id):
-        if schema.schema_name == namespace:
-            return schema
-    raise NoSuchNamespace(f"Namespace does not exist: {namespace}")
+    schema = _named(queries.schemas_at(con, snapshot_id), _schema_name, namespace)
+    if schema is None:
+        raise NoSuchNamespace(f"Namespace does not exist: {namespace}")
+    return schema
 
 
 def _table_at(con: Connection, snapshot_id: int, namespace: str, name: str) -> tuple[Schema, Table]:
-    found = queries.table_at(con, snapshot_id, namespace, name)
+    if "+" not in namespace + name:
+        found = queries.table_at(con, snapshot_id, namespace, name)
+    else:
+        schema = _named(queries.schemas_at(con, snapshot_id), _schema_name, namespace)
+        tables = queries.tables_at(con, snapshot_id, schema.schema_id) if schema else []
+        table = _named(tables, _table_name, name)
+        found = (schema, table) if schema and table else None
     if found is None:
         raise NoSuchTable(f"Table does not exist: {namespace}.{name}")
     return found
+
+
+def _named(items: Sequence[Item], name_of: Callable[[Item], str], name: str) -> Item | None:
+    """The item of this name, or that Java means by it: in a path it writes a space as `+`.
+
+    API Gateway has decoded the path, so that this cannot be told from a `+` any more.
+
+    Raises:
+        BadRequest: it could be two; the wrong one would have the wrong rows.
+    """
+    found = [one for one in items if name in {name_of(one), name_of(one).replace(" ", "+")}]
+    if len(found) > 1:
+        names = " and ".join(repr(name_of(one)) for one in found)
+        raise BadRequest(f"{name!r} may be {names}: Java writes a space as +; rename one of them")
+    return found[0] if found else None
 
 
 def _schema_name(schema: Schema) -> str:

@@ -6,7 +6,7 @@ holds the three together.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from .errors import Misconfigured
@@ -59,6 +59,12 @@ SETTINGS = (
         "which has them, such as Spark with `time`",
     ),
     Setting(
+        "INEXACT_COLUMNS",
+        "hide",
+        "what becomes of columns that have no exact Iceberg form: `hide` them, or `refuse` the "
+        "table, and leave out its older snapshots that had some",
+    ),
+    Setting(
         "OBJECT_LAMBDA_ENDPOINT",
         "",
         "where WriteGetObjectResponse goes; only for stand-ins on one machine",
@@ -68,6 +74,8 @@ SETTINGS = (
 DELIVERIES = {"object-lambda": 1000, "materialize": 20}
 """Each delivery and how many snapshots it lists: a listed snapshot costs `materialize` its files,
 `object-lambda` about 0.5 KB of the 6 MB that Lambda may answer."""
+
+INEXACT_COLUMNS = ("hide", "refuse")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +94,7 @@ class Config:
     snapshot_limit: int
     chunk_files: int
     hidden_types: frozenset[str]
+    inexact_columns: str
     object_lambda_endpoint: str
 
     @classmethod
@@ -96,7 +105,7 @@ class Config:
             Misconfigured: a required setting is missing or a value is not usable.
         """
         texts = {setting.name: _text(setting, environ) for setting in SETTINGS}
-        delivery = _delivery(texts["DELIVERY"])
+        delivery = _one_of(DELIVERIES, texts, "DELIVERY")
         return cls(
             database_url=texts["DATABASE_URL"],
             metadata_schema=texts["METADATA_SCHEMA"],
@@ -110,6 +119,7 @@ class Config:
             snapshot_limit=_number(texts, "SNAPSHOT_LIMIT") or DELIVERIES[delivery],
             chunk_files=max(1, _number(texts, "CHUNK_FILES")),
             hidden_types=_names(texts["HIDDEN_TYPES"]),
+            inexact_columns=_one_of(INEXACT_COLUMNS, texts, "INEXACT_COLUMNS"),
             object_lambda_endpoint=texts["OBJECT_LAMBDA_ENDPOINT"],
         )
 
@@ -128,10 +138,10 @@ def _warehouse(text: str) -> str:
     return text
 
 
-def _delivery(text: str) -> str:
-    if text not in DELIVERIES:
-        raise Misconfigured(f"DELIVERY must be one of {', '.join(DELIVERIES)}, not {text!r}")
-    return text
+def _one_of(values: Collection[str], texts: Mapping[str, str], name: str) -> str:
+    if texts[name] not in values:
+        raise Misconfigured(f"{name} must be one of {', '.join(values)}, not {texts[name]!r}")
+    return texts[name]
 
 
 def _number(texts: Mapping[str, str], name: str) -> int:

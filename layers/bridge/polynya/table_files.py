@@ -8,10 +8,12 @@ made from the bottom, for a name needs the length of what it names.
 import json
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pg8000.native import Connection
 
+from .added_files import AddedFiles
 from .config import Config
 from .ducklake import lives, queries
 from .ducklake.history import TableHistory, state_at, states, unservable
@@ -55,14 +57,23 @@ class TableFiles:
         self._view = table_view(history, around.config, around.location)
         self._names = self._view.names
         self._files = SummarizedFiles(around.kept, self._key, self.build)
+        self._added_files = AddedFiles(self._view, around.kept, around.real_files)
         self._manifests = TableManifests(
             con=con,
             view=self._view,
             location=self._location_of,
             summaries=self._files.summaries,
-            kept=around.kept,
-            real_files=around.real_files,
+            check_added_file=self._added_files.check,
         )
+
+    @cached_property
+    def history(self) -> TableHistory:
+        """The table's history, with all its gaps."""
+        view = self._view
+        gaps = [*self._history.gaps, *view.partitions.gaps, *self._added_files.gaps(self._con)]
+        if self._around.config.inexact_columns == "refuse":
+            gaps += view.schemas.gaps
+        return replace(self._history, gaps=gaps)
 
     def metadata(self) -> TableMetadata:
         """The table metadata.
@@ -70,9 +81,9 @@ class TableFiles:
         Raises:
             Refused: the table cannot be served exactly.
         """
-        check_table(self._history, self._view.schemas, self._view.mappings)
+        check_table(self.history, self._view.schemas, self._view.mappings)
         return metadata(
-            self._history,
+            self.history,
             self._view.schemas,
             self._view.partitions,
             self._view.mappings,
@@ -118,7 +129,7 @@ class TableFiles:
         state = state_at(self._history.events, snapshot_id)
         if (
             snapshot_id not in listed
-            or unservable(self._history.odd_files, snapshot_id)
+            or unservable(self.history.gaps, snapshot_id)
             or name != self._names.manifest_list(snapshot_id, state)
         ):
             return None

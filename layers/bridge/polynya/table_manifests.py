@@ -7,16 +7,14 @@ from typing import Any
 
 from pg8000.native import Connection
 
-from .added_files import check_columns
 from .ducklake import queries
 from .ducklake.history import State, state_at
 from .ducklake.rows import DataFile, FileGroup
 from .iceberg.avro import manifest_bytes
 from .iceberg.manifest import ManifestContent, ManifestEntry
 from .iceberg.partition import PartitionSpec
-from .store import Kept
 from .summarized_files import Summary
-from .table_deletes import Deletes, RealFiles, deletes_at
+from .table_deletes import Deletes, deletes_at
 from .table_names import Manifest
 from .table_view import TableView
 from .translate.manifests import delete_entry, rows_entry
@@ -36,8 +34,7 @@ class TableManifests:
     """Where clients find a virtual file."""
     summaries: Callable[[Iterable[Name]], list[Summary]]
     """Of files to which manifests lead."""
-    kept: Kept
-    real_files: RealFiles
+    check_added_file: Callable[[DataFile], None]
 
     def bodies(self, manifests: Iterable[Manifest]) -> Iterator[tuple[Name, bytes]]:
         """Each manifest with its bytes."""
@@ -46,7 +43,7 @@ class TableManifests:
         if data:
             from .data_manifests import data_manifests
 
-            yield from data_manifests(self.con, self.view, data, self._check)
+            yield from data_manifests(self.con, self.view, data, self.check_added_file)
         for manifest in wanted:
             if manifest.kind == "data":
                 continue
@@ -58,9 +55,6 @@ class TableManifests:
             yield manifest.name, manifest_bytes(entries, content, schema, manifest.spec, at)
 
     # The entries of each kind of manifest
-
-    def _check(self, file: DataFile) -> None:
-        check_columns(file, self.view, self.kept, self.real_files)
 
     def _rows_entries(self, manifest: Manifest) -> list[ManifestEntry]:
         at = manifest.name.snapshot_id

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from polynya.ducklake.history import Totals, state_at, states, unservable
 from polynya.ducklake.lives import KINDS
-from polynya.ducklake.rows import Event, OddFile
+from polynya.ducklake.rows import Event, Gap
 
 
 def begins(snapshot_id: int, kind: str = "data", files=1, rows=10, size=100, hash=7) -> Event:
@@ -98,7 +98,7 @@ def test_table_without_events_is_empty_everywhere():
     assert state_at([], 7) == {kind: Totals() for kind in KINDS}
 
 
-FILES = [OddFile(3, 5, "merged"), OddFile(5, None, "a mapping"), OddFile(4, 9, "a vector")]
+FILES = [Gap(3, 5, "merged"), Gap(5, None, "a mapping"), Gap(4, 9, "a vector")]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_snapshot_is_unservable_as_long_as_an_odd_file_is_visible(snapshot_id, r
 
 
 def test_snapshot_is_servable_again_after_the_odd_files_end():
-    ended = [OddFile(3, 5, "merged"), OddFile(4, 9, "a vector")]
+    ended = [Gap(3, 5, "merged"), Gap(4, 9, "a vector")]
     assert [unservable(ended, n) for n in (2, 4, 5, 8, 9)] == [
         None,
         "merged",

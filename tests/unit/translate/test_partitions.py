@@ -4,8 +4,15 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
-from polynya.ducklake.rows import Column, FileGroup, PartitionColumn, Partitioning
-from polynya.translate.partitions import partitions
+from polynya.ducklake.rows import (
+    Column,
+    FileGroup,
+    Life,
+    PartitionColumn,
+    Partitioning,
+)
+from polynya.errors import Refused
+from polynya.translate.partitions import Constant, partitions
 from polynya.translate.schemas import schemas
 from pyiceberg.partitioning import PartitionSpec as IcebergSpec
 from pyiceberg.schema import Schema
@@ -18,7 +25,9 @@ def partitioned(column_type: str, *transforms: str):
     columns = [Column(1, 1, None, "c", column_type, None, None)]
     shown = schemas(columns, 1, 9)
     keys = [PartitionColumn(index, 1, transform) for index, transform in enumerate(transforms)]
-    partitioning = Partitioning({7: keys}, {1: frozenset({column_type})}, {}, {GROUP: 2}, 7)
+    partitioning = Partitioning(
+        {7: keys}, {1: frozenset({column_type})}, {}, {GROUP: Life(2, None)}, 7
+    )
     return partitions(partitioning, shown, 9), Schema.model_validate(shown.at(9).json())
 
 
@@ -104,3 +113,60 @@ def test_file_with_a_value_that_is_not_certain_is_unpartitioned(text):
     found, _ = partitioned("date", "identity")
     assert found.spec_and_values(GROUP, {0: text}, {}) == (found.specs[0], ())
     assert found.spec_and_values(GROUP, {}, {}) == (found.specs[0], ())
+
+
+HIVE = FileGroup(None, 3)
+
+
+def hive(columns: list[Column], life: Life):
+    """A table with added files that have the column 2 in their path."""
+    shown = schemas(columns, 1, 9)
+    types = {column.column_id: frozenset({column.column_type}) for column in columns}
+    return partitions(Partitioning({}, types, {3: [2]}, {HIVE: life}, None), shown, 9)
+
+
+OK, PART = (
+    Column(1, 1, None, "ok", "int32", None, None),
+    Column(2, 1, None, "p", "int32", None, None),
+)
+
+
+def test_column_in_the_path_of_added_files_is_an_identity_field():
+    found = hive([OK, PART], Life(2, None))
+    spec, values = found.spec_and_values(HIVE, {}, {2: Constant(1, "7", "7")})
+    assert [(field.source_id, field.transform) for field in spec.fields] == [(2, "identity")]
+    assert (values, found.gaps) == ((7,), ())
+    assert found.spec_and_values(HIVE, {}, {2: Constant(0, None, None)})[1] == (None,)
+
+
+@pytest.mark.parametrize(
+    "constants", [{}, {2: Constant(1, "1", "2")}, {2: Constant(1, None, None)}]
+)
+def test_value_in_a_path_that_is_not_certain_is_refused(constants):
+    """The file would be an unpartitioned one, and its readers would get NULL."""
+    with pytest.raises(Refused, match="in its path"):
+        hive([OK, PART], Life(2, None)).spec_and_values(HIVE, {}, constants)
+
+
+@pytest.mark.parametrize("type_", ["float64", "timestamptz", "uuid", "time"])
+def test_gap_where_no_identity_field_can_give_a_column_in_the_path(type_):
+    found = hive([OK, Column(2, 1, None, "p", type_, None, None)], Life(2, None))
+    assert [(gap.begin_snapshot, gap.end_snapshot) for gap in found.gaps] == [(2, None)]
+
+
+# (the end of the column, the life of the files, when both are visible)
+GONE = [
+    (6, Life(3, None), (3, 6)),
+    (6, Life(3, 5), (3, 5)),
+    (6, Life(7, None), None),
+    (3, Life(3, 5), None),
+]
+
+
+@pytest.mark.parametrize(("end", "life", "expected"), GONE)
+def test_gap_where_files_have_a_column_in_their_path_that_is_gone_now(end, life, expected):
+    dropped = Column(2, 1, end, "p", "int32", None, None)
+    gaps = hive([OK, dropped], life).gaps
+    assert [(gap.begin_snapshot, gap.end_snapshot) for gap in gaps] == (
+        [expected] if expected else []
+    )

@@ -230,6 +230,22 @@ def test_setting_hides_a_type_within_others():
     assert at(found) == "9 ok int" and found.hidden.keys() == {"n"}
 
 
+def test_gap_lasts_as_long_as_a_column_is_hidden_that_nobody_asked_to_hide():
+    columns = [
+        column(1, "u", "uint64", begin=3, end=5),
+        column(2, "t", "time"),
+        column(3, "s", "struct", begin=7, end=8),
+        column(4, "t", "time", parent=3, begin=7, end=8),
+        column(5, "i", "interval", begin=8),
+        column(9, "ok"),
+    ]
+    asked = schemas(columns, 1, NOW, frozenset({"time"}))
+    assert asked.hidden.keys() == {"u", "t", "s", "s.t", "i"}
+    assert [(gap.begin_snapshot, gap.end_snapshot) for gap in asked.gaps] == [(3, 5), (8, None)]
+    assert "u: values from" in asked.gaps[0].reason and "i: " in asked.gaps[1].reason
+    assert len(schemas(columns, 1, 7, frozenset({"time"})).gaps) == 1
+
+
 def test_hidden_columns_of_the_past_are_named_too():
     found = schemas([column(1, "u", "uint64", end=5), column(9, "ok")], 1, NOW)
     assert found.hidden.keys() == {"u"}

@@ -9,10 +9,10 @@ from polynya.ducklake.history import TableHistory
 from polynya.ducklake.rows import (
     Column,
     Event,
+    Gap,
     Inlined,
     Lake,
     MappedName,
-    OddFile,
     Partitioning,
     Schema,
     Snapshot,
@@ -49,7 +49,7 @@ HISTORY = TableHistory(
     columns=[Column(1, 1, None, "a", "int32", None, None)],
     snapshots=[snapshot(1, 'created_table:"main"."t"'), snapshot(3), snapshot(4), snapshot(9)],
     events=[event(3), event(4), event(9)],
-    odd_files=[],
+    gaps=[],
     inlined=Inlined((), ()),
     partitioning=Partitioning({}, {}, {}, {}, None),
     mapped_names=[],
@@ -196,8 +196,8 @@ def test_inlined_rows_of_before_and_of_now_are_two_files():
     assert both.summary["added-records"] == "5" and after.summary["added-records"] == "0"
 
 
-def odd(begin: int, end: int | None, reason: str = "a merged file") -> OddFile:
-    return OddFile(begin, end, reason)
+def odd(begin: int, end: int | None, reason: str = "a merged file") -> Gap:
+    return Gap(begin, end, reason)
 
 
 # (files that cannot be shown, snapshots that are listed, their parents)
@@ -209,9 +209,9 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize(("odd_files", "ids", "parents"), ODD)
-def test_snapshot_that_cannot_be_exact_is_left_out(odd_files, ids, parents):
-    history = replace(HISTORY, odd_files=odd_files)
+@pytest.mark.parametrize(("gaps", "ids", "parents"), ODD)
+def test_snapshot_that_cannot_be_exact_is_left_out(gaps, ids, parents):
+    history = replace(HISTORY, gaps=gaps)
     assert [one.snapshot_id for one in listed_snapshots(history)] == ids
     found = document(history).snapshots
     assert [one.snapshot_id for one in found] == ids
@@ -226,8 +226,8 @@ def check(history: TableHistory) -> None:
 
 def test_table_whose_newest_state_cannot_be_exact_is_refused():
     with pytest.raises(Refused, match=r"main\.t is not served: deletion vectors"):
-        check(replace(HISTORY, odd_files=[odd(9, None, "deletion vectors")]))
-    check(replace(HISTORY, odd_files=[odd(3, 9)]))
+        check(replace(HISTORY, gaps=[odd(9, None, "deletion vectors")]))
+    check(replace(HISTORY, gaps=[odd(3, 9)]))
 
 
 def test_table_whose_added_files_contradict_each_other_is_refused():

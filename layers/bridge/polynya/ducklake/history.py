@@ -15,10 +15,10 @@ from . import lives, queries
 from .rows import (
     Column,
     Event,
+    Gap,
     Inlined,
     Lake,
     MappedName,
-    OddFile,
     Partitioning,
     Schema,
     Snapshot,
@@ -40,7 +40,7 @@ class TableHistory:
     snapshots: list[Snapshot]
     """Those that touched the table, oldest first."""
     events: list[Event]
-    odd_files: list[OddFile]
+    gaps: list[Gap]
     inlined: Inlined
     partitioning: Partitioning
     mapped_names: list[MappedName]
@@ -94,7 +94,7 @@ def read(
         columns=columns,
         snapshots=[known[key] for key in sorted(known)],
         events=events,
-        odd_files=queries.odd_files(con, table.table_id),
+        gaps=queries.gaps(con, table.table_id),
         inlined=inlined,
         partitioning=_partitioning(con, lake, table.table_id, snapshot_id, columns, names),
         mapped_names=names,
@@ -165,10 +165,10 @@ def _mixed(past: int, event: Event) -> int:
     return (past * 1_000_003 + event.snapshot_id * 31 + event.hash) % 2**127
 
 
-def unservable(odd_files: Iterable[OddFile], snapshot_id: int) -> str | None:
+def unservable(gaps: Iterable[Gap], snapshot_id: int) -> str | None:
     """Why the table cannot be shown as it was at this snapshot; None where it can."""
-    for odd in odd_files:
-        ended = odd.end_snapshot is not None and odd.end_snapshot <= snapshot_id
-        if odd.begin_snapshot <= snapshot_id and not ended:
-            return odd.reason
+    for gap in gaps:
+        ended = gap.end_snapshot is not None and gap.end_snapshot <= snapshot_id
+        if gap.begin_snapshot <= snapshot_id and not ended:
+            return gap.reason
     return None

@@ -20,12 +20,13 @@ from .rows import (
     DataFile,
     DeleteFile,
     FileGroup,
+    Gap,
     Inlined,
     InlinedDelete,
     InlinedTable,
     Lake,
+    Life,
     MappedName,
-    OddFile,
     PartitionColumn,
     Schema,
     Snapshot,
@@ -320,7 +321,7 @@ def inlined(con: Connection, lake: Lake, table: Table) -> Inlined:
     return Inlined(tables, deletes[0] if deletes else ())
 
 
-ODD_FILES = """
+GAPS = """
 SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot), 'delete files of the format '
   || d.format
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
@@ -334,16 +335,24 @@ FROM ducklake_data_file AS f WHERE f.table_id = :table_id AND f.encryption_key I
 ORDER BY 1, 2, 3"""
 
 
-def odd_files(con: Connection, table_id: int) -> list[OddFile]:
+def gaps(con: Connection, table_id: int) -> list[Gap]:
     """The lives of files that make a snapshot impossible to serve as it was, and why."""
-    return [OddFile(*row) for row in con.run(ODD_FILES, table_id=table_id)]
+    return [Gap(*row) for row in con.run(GAPS, table_id=table_id)]
+
+
+DATA_FILE_COLUMNS = """f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path,
+  f.path_is_relative, f.record_count, f.file_size_bytes, {data_partial_max}, {partial_file_info},
+  f.partition_id, {mapping_id}"""
+
+
+def _data_file_columns(lake: Lake) -> str:
+    names = ("data_partial_max", "partial_file_info", "mapping_id")
+    return DATA_FILE_COLUMNS.format(**{name: fragment(lake, name) for name in names})
 
 
 # Also the files that ended at this very snapshot: a manifest lists them as DELETED.
 DATA_FILES_AT = """
-SELECT f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path, f.path_is_relative,
-  f.record_count, f.file_size_bytes, {data_partial_max}, {partial_file_info}, f.partition_id,
-  {mapping_id}
+SELECT {columns}
 FROM ducklake_data_file AS f
 WHERE f.table_id = :table_id AND f.data_file_id BETWEEN :first_id AND :last_id
   AND f.begin_snapshot <= :snapshot_id
@@ -355,14 +364,29 @@ def data_files_at(
     con: Connection, lake: Lake, table_id: int, snapshot_id: int, first_id: int, last_id: int
 ) -> list[DataFile]:
     """Data files with an id in [first_id, last_id]: visible, or ended at `snapshot_id`."""
-    names = ("data_partial_max", "partial_file_info", "mapping_id")
     rows = con.run(
-        DATA_FILES_AT.format(**{name: fragment(lake, name) for name in names}),
+        DATA_FILES_AT.format(columns=_data_file_columns(lake)),
         table_id=table_id,
         snapshot_id=snapshot_id,
         first_id=first_id,
         last_id=last_id,
     )
+    return [DataFile(*row) for row in rows]
+
+
+FIRST_ADDED_FILES = """
+SELECT DISTINCT ON (f.mapping_id) {columns}
+FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND f.mapping_id IS NOT NULL AND f.begin_snapshot <= :snapshot_id
+ORDER BY f.mapping_id, f.end_snapshot DESC NULLS FIRST, f.data_file_id"""
+
+
+def first_added_files(
+    con: Connection, lake: Lake, table_id: int, snapshot_id: int
+) -> list[DataFile]:
+    """Of each mapping one of the files that live the longest."""
+    sql = FIRST_ADDED_FILES.format(columns=_data_file_columns(lake))
+    rows = con.run(sql, table_id=table_id, snapshot_id=snapshot_id)
     return [DataFile(*row) for row in rows]
 
 
@@ -392,17 +416,19 @@ def partition_at(con: Connection, table_id: int, snapshot_id: int) -> int | None
 
 
 FILE_GROUPS = """
-SELECT f.partition_id, {mapping_id}, min(f.begin_snapshot) FROM ducklake_data_file AS f
+SELECT f.partition_id, {mapping_id}, min(f.begin_snapshot),
+  CASE WHEN bool_and(f.end_snapshot IS NOT NULL) THEN max(f.end_snapshot) END
+FROM ducklake_data_file AS f
 WHERE f.table_id = :table_id GROUP BY 1, 2 ORDER BY min(f.data_file_id)"""
 
 
-def file_groups(con: Connection, lake: Lake, table_id: int) -> dict[FileGroup, int]:
-    """The groups of data files that are partitioned, and were added, alike, and their begin.
+def file_groups(con: Connection, lake: Lake, table_id: int) -> dict[FileGroup, Life]:
+    """The groups of data files that are partitioned, and were added, alike, and their life.
 
     In the order of their oldest files.
     """
     sql = FILE_GROUPS.format(mapping_id=fragment(lake, "mapping_id"))
-    return {FileGroup(*row): begin for *row, begin in con.run(sql, table_id=table_id)}
+    return {FileGroup(*row[:2]): Life(*row[2:]) for row in con.run(sql, table_id=table_id)}
 
 
 MAPPED_NAMES = """

@@ -7,6 +7,7 @@ mapping. DuckLake specification, "Tables": https://ducklake.select/docs/stable/s
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +109,8 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class OddFile:
-    """Files that a snapshot in [begin_snapshot, end_snapshot) cannot show as they are."""
+class Gap:
+    """A table cannot be shown exactly as it was at a snapshot in [begin_snapshot, end_snapshot)."""
 
     begin_snapshot: int
     end_snapshot: int | None
@@ -140,6 +141,13 @@ class FileGroup:
 
     partition_id: int | None
     mapping_id: int | None
+
+
+class Life(NamedTuple):
+    """The snapshots at which something is visible: [begin_snapshot, end_snapshot)."""
+
+    begin_snapshot: int
+    end_snapshot: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +200,9 @@ class Partitioning:
     """Every type that a column ever had, by column_id."""
     constants: Mapping[int | None, Sequence[int]]
     """Columns that stand in the path of the files, by mapping_id."""
-    groups: Mapping[FileGroup, int]
-    """The snapshot at which each began, in the order of their oldest files."""
+    groups: Mapping[FileGroup, Life]
+    """From the begin of each group's first file to the end of its last, in the order of their
+    oldest files."""
     current: int | None
     """The partition_id of files to come."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from .types import Field, List, Map, Struct, Type
 
@@ -119,41 +119,46 @@ def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -
         return [row[0] for row in rows]
 
 
-def columns_of(read: Callable[[int, int], bytes], size: int) -> list[tuple[list[str], int | None]]:
-    """Path and field id, if it has one, of every column in a Parquet file, from its footer.
+class Column(NamedTuple):
+    """A column in a Parquet file, at whatever level."""
 
-    The repeated groups inside lists and maps are left out of the paths; a list's child is
-    `element`.
-    """
+    path: tuple[str, ...]
+    """Without the repeated groups inside lists and maps; a list's child is `element`."""
+    field_id: int | None
+    in_nanoseconds: bool
+
+
+def columns_of(read: Callable[[int, int], bytes], size: int) -> list[Column]:
+    """Every column of a Parquet file, from its footer."""
     with _duckdb() as con, _scratch() as path:
         with path.open("wb") as file:
             file.truncate(size)
             footer = int.from_bytes(read(size - 8, size)[:4], "little") + 8
             _put(file, read, size - footer, size)
         rows = con.execute(
-            "SELECT name, coalesce(num_children, 0), field_id, repetition_type, converted_type "
-            "FROM parquet_schema(?)",
+            "SELECT name, coalesce(num_children, 0), field_id, repetition_type, converted_type, "
+            "coalesce(logical_type LIKE '%NanoSeconds%', false) FROM parquet_schema(?)",
             [str(path)],
         ).fetchall()
-    columns: list[tuple[list[str], int | None]] = []
+    columns: list[Column] = []
     coming = iter(rows)
 
-    def walk(above: list[str], parent: str | None) -> None:
-        name, children, field_id, repetition, converted = next(coming)
+    def walk(above: tuple[str, ...], parent: str | None) -> None:
+        name, children, field_id, repetition, converted, in_nanoseconds = next(coming)
         # list -> repeated group -> element; map -> repeated group -> key, value
         if parent in {"LIST", "MAP", "MAP_KEY_VALUE"} and repetition == "REPEATED" and children:
             inner = "ENTRY" if parent == "LIST" else "PAIR"
             for _ in range(children):
                 walk(above, inner)
             return
-        here = [*above, "element" if parent == "ENTRY" else name]
-        columns.append((here, field_id))
+        here = (*above, "element" if parent == "ENTRY" else name)
+        columns.append(Column(here, field_id, in_nanoseconds))
         for _ in range(children):
             walk(here, converted)
 
     _, children, *_ = next(coming)
     for _ in range(children):
-        walk([], None)
+        walk((), None)
     return columns
 
 

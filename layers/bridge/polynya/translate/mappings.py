@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..ducklake.rows import MappedName
+from ..iceberg.parquet import Column as FileColumn
 
 Path = tuple[str, ...]
 """The names from the top of a file down to a column."""
@@ -38,15 +39,17 @@ class Mappings:
                     return f"added files have different columns under the same name {name!r}"
         return None
 
-    def contradiction(self, mapping_id: int, file: Sequence[tuple[Path, int | None]]) -> str | None:
-        """Why a reader of Iceberg would take other columns from an added file than DuckLake does.
+    def contradiction(
+        self, mapping_id: int, file: Sequence[FileColumn], nanoseconds: Collection[int]
+    ) -> str | None:
+        """Why a reader of Iceberg would take other values from an added file than DuckLake does.
 
         Args:
-            file: path and field id, if it has one, of every column in the file's own schema.
+            nanoseconds: the ids of the columns that are in nanoseconds for DuckLake too.
         """
         own, table = self.paths.get(mapping_id, {}), self.of_table
-        has_ids = any(field_id is not None for _, field_id in file)
-        for path, field_id in file:
+        has_ids = any(column.field_id is not None for column in file)
+        for path, field_id, in_nanoseconds in file:
             name = ".".join(path)
             if field_id is not None and field_id != own.get(path):
                 return f"the field id {field_id} of {name!r} in an added file is not DuckLake's"
@@ -55,6 +58,9 @@ class Mappings:
                 return f"{name!r} in an added file has no field id, while other columns have"
             if field_id is None and path not in own and path in table:
                 return f"an added file has a column {name!r} that DuckLake ignores in it"
+            if in_nanoseconds and path in own and own[path] not in nanoseconds:
+                # Java takes the nanoseconds for microseconds.
+                return f"{name!r} in an added file is in nanoseconds, the column is not"
         return None
 
     def json(self) -> str:

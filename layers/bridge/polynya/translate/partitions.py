@@ -7,12 +7,13 @@ need an identity field, because it gives the constant to the readers.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
-from ..ducklake.rows import FileGroup, Partitioning
+from ..ducklake.rows import FileGroup, Gap, Life, Partitioning
+from ..errors import Refused
 from ..iceberg.partition import UNPARTITIONED, PartitionField, PartitionSpec
 from ..iceberg.types import primitives
 from .schemas import Schemas
@@ -80,6 +81,9 @@ class Partitions:
     """By id; the first is the unpartitioned one."""
     plans: Mapping[FileGroup, Plan]
     default_spec_id: int
+    gaps: tuple[Gap, ...]
+    """When a column is shown which stands in the path of files, and which no field of theirs
+    gives."""
 
     def specs_of(self, groups: Iterable[FileGroup]) -> list[PartitionSpec]:
         """The specs that files of these groups can have; any file can be unpartitioned."""
@@ -105,6 +109,9 @@ class Partitions:
         Args:
             texts: its partition values by partition_key_index.
             constants: by column_id, of the columns that stand in its path.
+
+        Raises:
+            Refused: no reader would get the value of a column that stands in the file's path.
         """
         plan = self.plans.get(group)
         if plan is None or not plan.spec.fields:
@@ -115,6 +122,10 @@ class Partitions:
                 _value(field, source, texts, constants) for field, source in fields
             )
         except (ValueError, KeyError):
+            if any(source.constant is not None for source in plan.sources):
+                raise Refused(
+                    "an added file has a column in its path whose value is not certain"
+                ) from None
             return self.specs[0], ()
 
 
@@ -129,7 +140,27 @@ def partitions(partitioning: Partitioning, schemas: Schemas, snapshot_id: int) -
     plans = {group: builder.plan(group) for group in partitioning.groups}
     # Files to come may be partitioned as none is yet.
     current = builder.plan(FileGroup(partitioning.current, None)).spec
-    return Partitions(tuple(builder.specs), plans, current.spec_id)
+    gaps = tuple(_gaps(partitioning, plans, schemas))
+    return Partitions(tuple(builder.specs), plans, current.spec_id, gaps)
+
+
+def _gaps(
+    partitioning: Partitioning, plans: Mapping[FileGroup, Plan], schemas: Schemas
+) -> Iterator[Gap]:
+    for group, life in partitioning.groups.items():
+        fields = plans[group].spec.fields
+        given = {field.source_id for field in fields if field.transform == "identity"}
+        for column_id in set(partitioning.constants.get(group.mapping_id, ())) - given:
+            for shown in schemas.lives(column_id):
+                if both := _intersection(life, shown):
+                    reason = "added files have a column in their path that no partition can give"
+                    yield Gap(*both, reason)
+
+
+def _intersection(one: Life, other: Life) -> Life | None:
+    begin = max(one.begin_snapshot, other.begin_snapshot)
+    ends = [end for end in (one.end_snapshot, other.end_snapshot) if end is not None]
+    return None if ends and min(ends) <= begin else Life(begin, min(ends, default=None))
 
 
 class _Builder:
@@ -191,8 +222,9 @@ class _Builder:
                 )
         identities = {field.source_id for field, _ in found if field.transform == "identity"}
         for column_id in self._partitioning.constants.get(group.mapping_id, ()):
-            if column_id in self._types and column_id not in identities:
-                field = self._field(column_id, "identity", self._types[column_id])
+            type_name = self._types.get(column_id, "")
+            if IDENTITY.fullmatch(type_name) and column_id not in identities:
+                field = self._field(column_id, "identity", type_name)
                 found.append((field, Source(constant=column_id)))
         return found
 

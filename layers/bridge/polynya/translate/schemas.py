@@ -5,12 +5,12 @@ schemas are the distinct sets of columns that were visible together, in order of
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..ducklake.rows import Column
+from ..ducklake.rows import Column, Gap, Life
 from ..iceberg.types import (
     Field,
     List,
@@ -27,6 +27,14 @@ from .types import iceberg_type, may_become, no_twin
 NESTED = {"struct", "list", "map"}
 
 
+class Hidden(NamedTuple):
+    """A column that is not shown."""
+
+    reason: str
+    is_asked: bool = False
+    """It could be, but the setting HIDDEN_TYPES names its type."""
+
+
 @dataclass(frozen=True, slots=True)
 class Schemas:
     """All schemas of a table and the snapshot each of them began at."""
@@ -35,6 +43,8 @@ class Schemas:
     """(first snapshot, schema), ascending; a schema that came back appears again, under its id."""
     hidden: Mapping[str, str]
     """Dotted names of hidden columns, in whichever schema, and why they are."""
+    gaps: tuple[Gap, ...]
+    """When columns are hidden that nobody asked to hide."""
     last_column_id: int
 
     def at(self, snapshot_id: int) -> TableSchema:
@@ -57,6 +67,13 @@ class Schemas:
             if boundary <= snapshot_id and any(old[i] != new[i] for i in old.keys() & new.keys()):
                 begin = boundary
         return begin
+
+    def lives(self, column_id: int) -> Iterator[Life]:
+        """When a column is shown at the top level."""
+        ends = [begin for begin, _ in self.by_snapshot[1:]]
+        for (begin, schema), end in zip(self.by_snapshot, [*ends, None], strict=True):
+            if any(field.field_id == column_id for field in schema.fields):
+                yield Life(begin, end)
 
     def distinct(self) -> list[TableSchema]:
         return list({schema.schema_id: schema for _, schema in self.by_snapshot}.values())
@@ -105,7 +122,9 @@ def schemas(
     ids: dict[tuple[Field, ...], int] = {}
     by_snapshot: list[tuple[int, TableSchema]] = []
     hidden: dict[str, str] = {}
-    for boundary in sorted(b for b in boundaries if table_begin <= b <= snapshot_id):
+    gaps: list[Gap] = []
+    begins = sorted(b for b in boundaries if table_begin <= b <= snapshot_id)
+    for boundary, end in zip(begins, [*begins[1:], None], strict=True):
         # A snapshot's schema hangs on what came before it only, so that it never changes.
         known = [column for column in columns if column.begin_snapshot <= boundary]
         visible = [column for column in known if column.visible_at(boundary)]
@@ -114,31 +133,35 @@ def schemas(
         schema_id = ids.setdefault(fields, len(ids))
         if not by_snapshot or by_snapshot[-1][1].schema_id != schema_id:
             by_snapshot.append((boundary, TableSchema(schema_id, fields)))
-        hidden |= tree.hidden
+        hidden |= {name: one.reason for name, one in tree.hidden.items()}
+        inexact = [f"{name}: {h.reason}" for name, h in tree.hidden.items() if not h.is_asked]
+        if inexact:
+            gaps.append(Gap(boundary, end, f"columns cannot be shown ({'; '.join(inexact)})"))
     return Schemas(
         by_snapshot=tuple(by_snapshot),
         hidden=hidden,
+        gaps=tuple(gaps),
         last_column_id=max((column.column_id for column in columns), default=0),
     )
 
 
-def _refusals(columns: Iterable[Column], hidden_types: frozenset[str]) -> dict[int, str]:
-    """Why a column cannot be shown, by id: once is enough, the files of that time are there."""
+def _refusals(columns: Iterable[Column], hidden_types: frozenset[str]) -> dict[int, Hidden]:
+    """Why a column is not shown, by id: once is enough, the files of that time are there."""
     versions: dict[int, list[Column]] = defaultdict(list)
     for column in sorted(columns, key=lambda column: column.begin_snapshot):
         versions[column.column_id].append(column)
-    reasons: dict[int, str] = {}
+    reasons: dict[int, Hidden] = {}
     for column_id, history in versions.items():
         names = [column.column_type for column in history if column.column_type not in NESTED]
         for name in names:
             if name in hidden_types:
-                reasons[column_id] = f"the setting HIDDEN_TYPES names {name}"
+                reasons[column_id] = Hidden(f"the setting HIDDEN_TYPES names {name}", is_asked=True)
             elif iceberg_type(name) is None:
-                reasons[column_id] = no_twin(name)
+                reasons[column_id] = Hidden(no_twin(name))
         for before, after in pairwise(names):
             old, new = iceberg_type(before), iceberg_type(after)
             if old and new and not may_become(old, new):
-                reasons[column_id] = f"Iceberg cannot read {before} files as {after}"
+                reasons[column_id] = Hidden(f"Iceberg cannot read {before} files as {after}")
     return reasons
 
 
@@ -148,7 +171,7 @@ class _Tree:
     def __init__(
         self,
         columns: Iterable[Column],
-        refusals: Mapping[int, str],
+        refusals: Mapping[int, Hidden],
         born: Mapping[int, int],
         table_begin: int,
     ) -> None:
@@ -158,39 +181,42 @@ class _Tree:
         self._refusals = refusals
         self._born = born
         self._table_begin = table_begin
-        self.hidden: dict[str, str] = {}
+        self.hidden: dict[str, Hidden] = {}
 
     def fields(self, parent: int | None = None, prefix: str = "") -> tuple[Field, ...]:
         fields = []
         for column in self._children[parent]:
             name = prefix + column.column_name
             type_ = self._type(column, name)
-            if isinstance(type_, str):
+            if isinstance(type_, Hidden):
                 self.hidden[name] = type_
                 continue
             try:
                 default = self._default(column, type_)
             except ValueError as error:
-                self.hidden[name] = f"its default {column.initial_default!r}: {error}"
+                self.hidden[name] = Hidden(f"its default {column.initial_default!r}: {error}")
                 continue
             fields.append(Field(column.column_id, column.column_name, type_, default))
         return tuple(fields)
 
-    def _type(self, column: Column, name: str) -> Type | str:
-        """The Iceberg type, or the reason why there is none."""
+    def _type(self, column: Column, name: str) -> Type | Hidden:
+        """The Iceberg type, or why there is none."""
         if reason := self._refusals.get(column.column_id):
             return reason
         if column.column_type not in NESTED:
             return Primitive(iceberg_type(column.column_type) or "")
+        children = self._children[column.column_id]
         if column.column_type == "struct":
             fields = self.fields(column.column_id, name + ".")
-            return Struct(fields) if fields else "none of its fields can be shown"
-        children = self._children[column.column_id]
+            if fields:
+                return Struct(fields)
+            are_asked = all(self.hidden[f"{name}.{c.column_name}"].is_asked for c in children)
+            return Hidden("none of its fields can be shown", are_asked)
         types = [self._type(child, f"{name}.{child.column_name}") for child in children]
         for child, type_ in zip(children, types, strict=True):
-            if isinstance(type_, str):
-                return f"{child.column_name}: {type_}"
-        shown = [type_ for type_ in types if not isinstance(type_, str)]
+            if isinstance(type_, Hidden):
+                return Hidden(f"{child.column_name}: {type_.reason}", type_.is_asked)
+        shown = [type_ for type_ in types if not isinstance(type_, Hidden)]
         ids = [child.column_id for child in children]
         if column.column_type == "list":
             return List(ids[0], shown[0])

@@ -61,7 +61,7 @@ def check_table(history: TableHistory, schemas: Schemas, mappings: Mappings) -> 
         Refused: with the reason.
     """
     name = f"{history.schema.schema_name}.{history.table.table_name}"
-    if reason := unservable(history.odd_files, history.snapshot_id) or mappings.conflict():
+    if reason := unservable(history.gaps, history.snapshot_id) or mappings.conflict():
         raise Refused(f"the table {name} is not served: {reason}")
     if not schemas.at(history.snapshot_id).fields:
         reasons = "; ".join(f"{column}: {reason}" for column, reason in schemas.hidden.items())
@@ -73,7 +73,7 @@ def listed_snapshots(history: TableHistory) -> list[Snapshot]:
     return [
         snapshot
         for snapshot in history.snapshots
-        if unservable(history.odd_files, snapshot.snapshot_id) is None
+        if unservable(history.gaps, snapshot.snapshot_id) is None
     ]
 
 
