@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from polynya import table_files
+from polynya import data_manifests, table_files
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from local.lakes import Lake
@@ -18,8 +18,8 @@ HELP = "a manifest list with its manifest, made and kept, beside PyIceberg's wri
 TIMES = 3
 PARTS = {
     "SQL": SQL,
-    "translate": ((table_files, "data_entries"),),
-    "encode": ((table_files, "manifest_bytes"), (table_files, "manifest_list_bytes")),
+    "translate": ((data_manifests, "data_files"),),
+    "encode": ((data_manifests, "manifest_bytes"), (table_files, "manifest_list_bytes")),
 }
 
 
