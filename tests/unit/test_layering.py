@@ -208,6 +208,7 @@ def test_a_function_knows_no_rows_no_sql_and_no_avro():
 
 SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|JOIN|COPY|CAST|CREATE|UNION|BEGIN)\b")
 SQL_HERE = {
+    "ducklake/together.py",
     "ducklake/file_columns.py",
     "ducklake/lives.py",
     "ducklake/queries.py",

@@ -26,6 +26,7 @@ from .rows import (
     Table,
     Tag,
 )
+from .together import together
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +75,35 @@ def read(
     con: Connection, lake: Lake, schema: Schema, table: Table, snapshot_id: int
 ) -> TableHistory:
     """Read the history of `table` as a reader at `snapshot_id` sees it."""
-    inlined = queries.inlined(con, lake, table)
-    columns = queries.columns(con, table.table_id, snapshot_id)
-    names = queries.mapped_names(con, lake, table.table_id)
-    events = lives.events(con, lake, table.table_id, inlined, snapshot_id)
-    known = {s.snapshot_id: s for s in queries.snapshots(con, table.table_id, snapshot_id)}
+    table_id = table.table_id
+    (
+        inlined,
+        columns,
+        names,
+        touched,
+        gaps,
+        partition_columns,
+        groups,
+        current_partition,
+        sort_keys,
+        tags,
+        column_tags,
+    ) = together(
+        con,
+        lambda con: queries.inlined(con, lake, table),
+        lambda con: queries.columns(con, table_id, snapshot_id),
+        lambda con: queries.mapped_names(con, lake, table_id),
+        lambda con: queries.snapshots(con, table_id, snapshot_id),
+        lambda con: queries.gaps(con, table_id),
+        lambda con: queries.partition_columns(con, table_id),
+        lambda con: queries.file_groups(con, lake, table_id),
+        lambda con: queries.partition_at(con, table_id, snapshot_id),
+        lambda con: queries.sort_keys_at(con, lake, snapshot_id, table_id),
+        lambda con: queries.tags_at(con, snapshot_id, table_id),
+        lambda con: queries.column_tags_at(con, snapshot_id, table_id),
+    )
+    events = lives.events(con, lake, table_id, inlined, snapshot_id)
+    known = {snapshot.snapshot_id: snapshot for snapshot in touched}
     # A change whose own snapshot has expired shows first in the next one that is still there.
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
     changes |= {edge for c in columns for edge in (c.begin_snapshot, c.end_snapshot) if edge}
@@ -94,38 +119,37 @@ def read(
         columns=columns,
         snapshots=[known[key] for key in sorted(known)],
         events=events,
-        gaps=queries.gaps(con, table.table_id),
+        gaps=gaps,
         inlined=inlined,
-        partitioning=_partitioning(con, lake, table.table_id, snapshot_id, columns, names),
+        partitioning=Partitioning(
+            columns=partition_columns,
+            column_types=_types(columns),
+            constants=_constants(names),
+            groups=groups,
+            current=current_partition,
+        ),
         mapped_names=names,
-        sort_keys=queries.sort_keys_at(con, lake, snapshot_id, table.table_id),
-        tags=queries.tags_at(con, snapshot_id, table.table_id),
-        column_tags=queries.column_tags_at(con, snapshot_id, table.table_id),
+        sort_keys=sort_keys,
+        tags=tags,
+        column_tags=column_tags,
     )
 
 
-def _partitioning(
-    con: Connection,
-    lake: Lake,
-    table_id: int,
-    snapshot_id: int,
-    columns: list[Column],
-    names: list[MappedName],
-) -> Partitioning:
+def _types(columns: Iterable[Column]) -> dict[int, frozenset[str]]:
+    """Every type that a column ever had."""
     types: dict[int, set[str]] = defaultdict(set)
     for column in columns:
         types[column.column_id].add(column.column_type)
+    return {column_id: frozenset(found) for column_id, found in types.items()}
+
+
+def _constants(names: Iterable[MappedName]) -> dict[int | None, list[int]]:
+    """The columns that stand in the path of the files of a mapping."""
     constants: dict[int | None, list[int]] = defaultdict(list)
     for name in names:
         if name.is_partition:
             constants[name.mapping_id].append(name.target_field_id)
-    return Partitioning(
-        columns=queries.partition_columns(con, table_id),
-        column_types={column_id: frozenset(found) for column_id, found in types.items()},
-        constants=constants,
-        groups=queries.file_groups(con, lake, table_id),
-        current=queries.partition_at(con, table_id, snapshot_id),
-    )
+    return constants
 
 
 def states(events: Iterable[Event], snapshot_ids: Iterable[int]) -> Iterator[tuple[int, State]]:
