@@ -4,6 +4,7 @@ The record encoder is itself tested against the specification and PyIceberg, in 
 """
 
 import io
+from dataclasses import replace
 from decimal import Decimal
 from unittest.mock import patch
 
@@ -212,6 +213,12 @@ def test_partition_values_are_encoded_as_fastavro_does(transform, type_, values)
     spec = PartitionSpec(3, (PartitionField(1, 1005, "c", transform, type_),))
     entries = [entry(partition=(value,)) for value in values * 3]
     assert_same(*both(entries, spec, schema))
+
+
+def test_no_files_need_no_partition_values():
+    nothing = replace(data_files([], SPEC), partition=())
+    ours = columnar.manifest_bytes(nothing, SCHEMA, SPEC, 7)
+    assert_same(ours, avro.manifest_bytes([], ManifestContent.DATA, SCHEMA, SPEC, 7))
 
 
 def varied(count: int) -> list[ManifestEntry]:

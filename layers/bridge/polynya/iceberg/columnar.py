@@ -47,8 +47,8 @@ def manifest_bytes(
     """A data manifest of one partition spec that the snapshot `snapshot_id` added."""
     live = files.sequence_number[files.status != Status.DELETED].tolist()
     rows = {status: files.record_count[files.status == status].tolist() for status in Status}
-    content = ManifestContent.DATA
-    summary = manifest_summary(content, spec, snapshot_id, live, rows, files.partition)
+    content, partition = ManifestContent.DATA, files.partition or [()] * len(spec.fields)
+    summary = manifest_summary(content, spec, snapshot_id, live, rows, partition)
     metadata = manifest_metadata(content, schema, spec, summary)
     out = io.BytesIO()
     out.write(container(manifest_entry_schema(spec), (), metadata, codec))
