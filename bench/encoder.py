@@ -6,7 +6,7 @@ the same entries, which the other three have read from a manifest.
 
 import io
 import json
-import resource
+import re
 import statistics
 import subprocess
 import sys
@@ -24,7 +24,7 @@ from pyiceberg.schema import Schema
 
 from .many_files import SCHEMA, SNAPSHOT_ID, SPEC, TYPES, data_files
 from .measure import once
-from .report import Row, Table, ratio
+from .report import Row, Table, ms, ratio
 from .workshop import Workshop, say
 
 HELP = "the encoder of data manifests, beside fastavro and PyIceberg"
@@ -110,7 +110,7 @@ def _table(manifest: Path, codec: str) -> Table:
         times = TIMES if name == OURS else 1
         rows.append(_row(name, [_process(name, codec, manifest) for _ in range(times)]))
     for row in rows:
-        row["CPU ratio"] = ratio(row["CPU s"], rows[0]["CPU s"])
+        row["CPU ratio"] = ratio(row["CPU ms"], rows[0]["CPU ms"])
         row["peak ratio"] = ratio(row["peak MB"], rows[0]["peak MB"])
     notes = (
         f"{len(TYPES)} columns, each with size, counts and bounds; one partition field",
@@ -125,7 +125,7 @@ def _row(name: str, runs: list[dict[str, float]]) -> Row:
     found = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
     return {
         "encoder": name,
-        "CPU s": round(found["cpu"], 3),
+        "CPU ms": ms(found["cpu"]),
         "files/s": round(FILES / found["cpu"]),
         "MB": round(found["size"] / 1e6, 1),
         "entries MB": round(found["entries"]),
@@ -157,8 +157,13 @@ def _measured(name: str, codec: str, manifest: str) -> dict[str, float]:
 
 
 def _peak() -> float:
-    """The most memory that this process has had, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    """The most memory that this process has had, in MB.
+
+    Not getrusage, whose maximum is at first that of the process that started this one.
+    """
+    status = Path("/proc/self/status").read_text()
+    [kilobytes] = re.findall(r"VmHWM:\s+(\d+) kB", status)
+    return int(kilobytes) / 1000
 
 
 def _entry(status: int, data_file: dict[str, Any], **of_entry: int) -> ManifestEntry:

@@ -4,13 +4,14 @@ The record encoder is itself tested against the specification and PyIceberg, in 
 """
 
 import io
+from dataclasses import replace
 from decimal import Decimal
 from unittest.mock import patch
 
 import fastavro
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from polynya.iceberg import avro, columnar
 from polynya.iceberg.columns import ColumnMetrics, DataFiles, Integers, Texts
@@ -132,11 +133,12 @@ ENTRIES = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(
     entries=st.lists(ENTRIES, max_size=9),
     codec=st.sampled_from(sorted(columnar.CODECS)),
     block_entries=st.sampled_from([1, 2, 5, 4000]),
-    block_bytes=st.sampled_from([1, 2000, 16_000_000]),
+    block_bytes=st.sampled_from([1, 2000, 32_000_000]),
 )
 def test_any_entries_are_encoded_as_fastavro_does(entries, codec, block_entries, block_bytes):
     with (
@@ -213,6 +215,12 @@ def test_partition_values_are_encoded_as_fastavro_does(transform, type_, values)
     assert_same(*both(entries, spec, schema))
 
 
+def test_no_files_need_no_partition_values():
+    nothing = replace(data_files([], SPEC), partition=())
+    ours = columnar.manifest_bytes(nothing, SCHEMA, SPEC, 7)
+    assert_same(ours, avro.manifest_bytes([], ManifestContent.DATA, SCHEMA, SPEC, 7))
+
+
 def varied(count: int) -> list[ManifestEntry]:
     """Entries with as much as can be different from one to the next."""
     return [
@@ -251,7 +259,7 @@ def test_one_very_long_path_does_not_make_the_rows_beside_it_long():
     entries[1234] = entry(file_path="s3://b/" + "x" * 5_000_000, partition=(1, "a"))
     ours, theirs = both(entries, SPEC)
     sizes = block_sizes(ours)
-    assert max(sizes) == 2000 and min(sizes) <= 3 and sum(sizes) == 4000
+    assert max(sizes) == 2000 and min(sizes) * 5_000_000 <= columnar.BLOCK_BYTES
     assert_same(ours, theirs)
 
 
@@ -279,6 +287,7 @@ def test_duckdb_reads_the_same_entries(codec, tmp_path):
     assert read[0] == read[1]
 
 
+@settings(deadline=None)
 @given(st.lists(LONGS, min_size=1))
 def test_numbers_are_encoded_as_fastavro_does(values):
     expected = io.BytesIO()

@@ -59,6 +59,6 @@ class DataFiles:
     record_count: NDArray[np.int64]
     file_size_in_bytes: NDArray[np.int64]
     partition: Sequence[Sequence[Any]]
-    """The values of n files, for each field of the spec; None is null."""
+    """The values of n files, for each field of the spec; None is null. Without files also ()."""
     metrics: Sequence[ColumnMetrics]
     """Ascending by field_id."""

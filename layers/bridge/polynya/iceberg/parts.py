@@ -64,11 +64,9 @@ class Varints:
         return 10
 
     def filled(self, rows: slice) -> Filled:
-        values, real = self.values[rows], _real(self.present, rows)
-        if real is not EVERYWHERE:
-            octets, used = varints(np.where(real[:, 0], values, 0))
-            return Filled(octets, used & real)
-        return Filled(*varints(values))
+        octets, used = varints(self.values[rows])
+        real = _real(self.present, rows)
+        return Filled(octets, used if real is EVERYWHERE else used & real)
 
 
 @dataclass(frozen=True, slots=True)
