@@ -11,7 +11,7 @@ import typer
 
 from local.serving import environment
 
-from . import cold_start, encoder, load_table, manifests, plan
+from . import cold_start, commit, encoder, load_table, manifests, plan
 from .report import load, machine, text
 from .workshop import say, workshop
 
@@ -19,6 +19,7 @@ MEASUREMENTS = {
     "load-table": load_table,
     "manifests": manifests,
     "encoder": encoder,
+    "commit": commit,
     "plan": plan,
     "cold-start": cold_start,
 }

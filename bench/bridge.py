@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.ducklake.connection import Database
-from polynya.real_objects import kept_files, real_files
+from polynya.real_objects import real_files
+from polynya.store import Kept, Recent
 from polynya.virtual_files import VirtualFiles
 
 from local.lakes import Lake
@@ -15,16 +16,33 @@ from local.lakes import Lake
 from .lakes import NAMESPACE, TABLE
 
 VIRTUAL_BUCKET = "virtual"
+RECENT_BYTES = 1_000_000_000
+
+
+class Counting(Kept):
+    """Keeps in the process, and counts what it is given."""
+
+    bytes_made = 0
+
+    def put(self, key: str, body: bytes) -> bytes:
+        self.bytes_made += len(body)
+        return super().put(key, body)
 
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
     catalog: Catalog
     virtual_files: VirtualFiles
+    kept: Counting
 
     def document(self) -> dict:
         """The table metadata document."""
         return self.catalog.load_table(NAMESPACE, TABLE).body["metadata"]
+
+    def newest_list(self) -> str:
+        """The location of the newest snapshot's manifest list, as a reader finds it."""
+        answer = self.catalog.load_table(NAMESPACE, TABLE, "refs").body["metadata"]
+        return answer["snapshots"][-1]["manifest-list"]
 
     def read(self, location: str) -> bytes:
         return self.virtual_files.read(location.removeprefix(f"s3://{VIRTUAL_BUCKET}/"))
@@ -39,8 +57,9 @@ def settings(lake: Lake) -> dict[str, str]:
 def opened(lake: Lake) -> Iterator[Bridge]:
     config = Config.from_env(settings(lake))
     database = Database(config.database_url, config.metadata_schema)
-    virtual_files = VirtualFiles(config, database, kept_files(config), real_files())
+    kept = Counting(None, Recent(RECENT_BYTES))
+    virtual_files = VirtualFiles(config, database, kept, real_files())
     try:
-        yield Bridge(Catalog(config, database, virtual_files), virtual_files)
+        yield Bridge(Catalog(config, database, virtual_files), virtual_files, kept)
     finally:
         database.close()

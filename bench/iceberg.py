@@ -32,8 +32,8 @@ class Original:
 
     metadata: TableMetadata
     entries: list[ManifestEntry]
-    locations: tuple[str, str]
-    """Where Polynya serves the newest snapshot's manifest list and its manifest."""
+    locations: list[str]
+    """Where Polynya serves the newest snapshot's manifest list and its manifests."""
 
 
 def served_metadata(bridge: Bridge) -> TableMetadata:
@@ -46,19 +46,21 @@ def original(bridge: Bridge, io: FileIO, folder: Path) -> Original:
     manifest_list = folder / "list.avro"
     location = metadata.current_snapshot().manifest_list
     manifest_list.write_bytes(bridge.read(location))
-    [served] = read_manifest_list(io.new_input(str(manifest_list)))
-    manifest = folder / "manifest.avro"
-    manifest.write_bytes(bridge.read(served.manifest_path))
-    copy = ManifestFile.from_args(
-        manifest_path=str(manifest),
-        manifest_length=served.manifest_length,
-        partition_spec_id=served.partition_spec_id,
-        content=served.content,
-        sequence_number=served.sequence_number,
-        added_snapshot_id=served.added_snapshot_id,
-    )
-    entries = copy.fetch_manifest_entry(io, discard_deleted=False)
-    return Original(metadata, entries, (location, served.manifest_path))
+    manifests = list(read_manifest_list(io.new_input(str(manifest_list))))
+    entries = []
+    for number, served in enumerate(manifests):
+        manifest = folder / f"manifest-{number}.avro"
+        manifest.write_bytes(bridge.read(served.manifest_path))
+        copy = ManifestFile.from_args(
+            manifest_path=str(manifest),
+            manifest_length=served.manifest_length,
+            partition_spec_id=served.partition_spec_id,
+            content=served.content,
+            sequence_number=served.sequence_number,
+            added_snapshot_id=served.added_snapshot_id,
+        )
+        entries += copy.fetch_manifest_entry(io, discard_deleted=False)
+    return Original(metadata, entries, [location, *(m.manifest_path for m in manifests)])
 
 
 def write_manifests(of: Original, io: FileIO, folder: str) -> tuple[str, str]:

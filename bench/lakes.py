@@ -62,6 +62,65 @@ GROW = (
     "ANALYZE",
 )
 
+# What one more commit of a file leaves in the catalog.
+COMMIT = (
+    """
+    INSERT INTO ducklake_snapshot
+      (snapshot_id, snapshot_time, schema_version, next_catalog_id, next_file_id)
+    SELECT snapshot_id + 1, snapshot_time + interval '1 ms', schema_version, next_catalog_id,
+      next_file_id + 1
+    FROM ducklake_snapshot ORDER BY snapshot_id DESC LIMIT 1""",
+    """
+    INSERT INTO ducklake_snapshot_changes (snapshot_id, changes_made)
+    SELECT max(s.snapshot_id), 'inserted_into_table:' || (SELECT min(table_id) FROM ducklake_table)
+    FROM ducklake_snapshot AS s""",
+    """
+    INSERT INTO ducklake_data_file (data_file_id, table_id, begin_snapshot, path, path_is_relative,
+      file_format, record_count, file_size_bytes, footer_size, row_id_start)
+    SELECT f.data_file_id + 1, f.table_id, (SELECT max(snapshot_id) FROM ducklake_snapshot),
+      'ducklake-' || md5((f.data_file_id + 1)::text)::uuid || '.parquet', true, f.file_format,
+      f.record_count, f.file_size_bytes, f.footer_size, f.row_id_start + f.record_count
+    FROM ducklake_data_file AS f ORDER BY f.data_file_id DESC LIMIT 1""",
+    """
+    INSERT INTO ducklake_file_column_stats (data_file_id, table_id, column_id, column_size_bytes,
+      value_count, null_count, min_value, max_value, contains_nan)
+    SELECT s.data_file_id + 1, s.table_id, s.column_id, s.column_size_bytes, s.value_count,
+      s.null_count, s.min_value, s.max_value, s.contains_nan
+    FROM ducklake_file_column_stats AS s
+    WHERE s.data_file_id = (SELECT max(data_file_id) - 1 FROM ducklake_data_file)""",
+)
+# And of a merge of the table's newest files into one, as merge_adjacent_files does it.
+MERGE = (
+    *COMMIT[:1],
+    """
+    INSERT INTO ducklake_snapshot_changes (snapshot_id, changes_made)
+    SELECT max(s.snapshot_id), 'merge_adjacent:' || (SELECT min(table_id) FROM ducklake_table)
+    FROM ducklake_snapshot AS s""",
+    """
+    INSERT INTO ducklake_data_file (data_file_id, table_id, begin_snapshot, path, path_is_relative,
+      file_format, record_count, file_size_bytes, footer_size, row_id_start, partial_max)
+    SELECT max(f.data_file_id) + 1, f.table_id, min(f.begin_snapshot),
+      'ducklake-' || md5('merged' || max(f.data_file_id))::uuid || '.parquet', true, f.file_format,
+      sum(f.record_count), sum(f.file_size_bytes), 0, min(f.row_id_start), max(f.begin_snapshot)
+    FROM (SELECT * FROM ducklake_data_file ORDER BY data_file_id DESC LIMIT 10) AS f
+    GROUP BY f.table_id, f.file_format""",
+    """
+    DELETE FROM ducklake_data_file WHERE data_file_id IN
+      (SELECT data_file_id FROM ducklake_data_file ORDER BY data_file_id DESC OFFSET 1 LIMIT 10)""",
+)
+
+
+def change(lake: Lake, statements: tuple[str, ...]) -> None:
+    """Change the catalog as one commit does."""
+    con = lake.database.connect()
+    try:
+        con.run("BEGIN")
+        for sql in statements:
+            con.run(sql)
+        con.run("COMMIT")
+    finally:
+        con.close()
+
 
 def grown_lake(server: Server, s3_endpoint: str, files: int, snapshots: int) -> Lake:
     """A lake whose table `main.events` has so many data files, added by so many snapshots."""

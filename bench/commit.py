@@ -1,0 +1,74 @@
+"""What one commit costs to be seen: the files that are made anew, whatever the table's history."""
+
+from .bridge import Bridge, opened
+from .lakes import COMMIT, MERGE, change
+from .measure import SQL, Cost, once, watching
+from .report import Row, Table, kb, ms
+from .workshop import FEW, MANY, Workshop, say
+
+HELP = "a commit of one file, and a merge, until they are seen, beside the first build"
+
+SNAPSHOTS = (FEW, MANY, 10_000)
+COMMITS = 5
+
+
+def run(shop: Workshop) -> list[Table]:
+    rows = []
+    for files in shop.files:
+        for snapshots in SNAPSHOTS:
+            lake = shop.lake(files, snapshots)
+            say(f"commit: {files:,} files, {snapshots:,} snapshots ...")
+            with opened(lake) as bridge:
+                rows += _rows(bridge, lake, {"files": files, "snapshots": snapshots})
+    return [
+        Table(
+            "A commit until it is seen (milliseconds)",
+            rows,
+            (
+                "loadTable with snapshots=refs, the manifest list, and every file that it made",
+                f"first: nothing kept; commit: one more data file, median of {COMMITS}; merge: the",
+                "  newest ten files are one from then on; kB: what was made and kept",
+            ),
+        )
+    ]
+
+
+def _rows(bridge: Bridge, lake, case: Row) -> list[Row]:
+    first, first_bytes, statements = _seen(bridge)
+    rows = [_row(case, "first", first, first_bytes, first_bytes, first, statements)]
+    costs, sizes = [], []
+    for _ in range(COMMITS):
+        change(lake, COMMIT)
+        cost, size, statements = _seen(bridge)
+        costs.append(cost)
+        sizes.append(size)
+    middle = sorted(costs, key=lambda cost: cost.wall)[COMMITS // 2]
+    size = sorted(sizes)[COMMITS // 2]
+    rows.append(_row(case, "commit", middle, size, first_bytes, first, statements))
+    change(lake, MERGE)
+    merge, size, statements = _seen(bridge)
+    rows.append(_row(case, "merge", merge, size, first_bytes, first, statements))
+    return rows
+
+
+def _row(
+    case: Row, what: str, cost: Cost, size: int, first: int, first_cost: Cost, statements: int
+) -> Row:
+    return {
+        **case,
+        "what": what,
+        "CPU": ms(cost.cpu),
+        "wall": ms(cost.wall),
+        "statements": statements,
+        "made kB": kb(size),
+        "of the first": f"{size / first:.1%}",
+        "wall of the first": f"{cost.wall / first_cost.wall:.1%}",
+    }
+
+
+def _seen(bridge: Bridge) -> tuple[Cost, int, int]:
+    """Until the newest state is seen: what it cost, the bytes that were made, the statements."""
+    before = bridge.kept.bytes_made
+    with watching(sql=SQL) as seen:
+        cost = once(lambda: bridge.read(bridge.newest_list()))
+    return cost, bridge.kept.bytes_made - before, seen.calls["sql"]
