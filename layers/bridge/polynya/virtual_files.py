@@ -53,10 +53,22 @@ class VirtualFiles:
         return body
 
     def of_table(
-        self, con: Connection, lake: Lake, schema: Schema, table: Table, snapshot_id: int
+        self,
+        con: Connection,
+        lake: Lake,
+        schema: Schema,
+        table: Table,
+        snapshot_id: int,
+        since: int = 0,
     ) -> TableFiles:
-        """The files of one table as of a snapshot."""
-        return TableFiles(con, history.read(con, lake, schema, table, snapshot_id), self._around)
+        """The files of one table as of a snapshot.
+
+        Args:
+            since: the first snapshot that is asked about; 0: as many as are listed.
+        """
+        limit = None if since else self._around.config.snapshot_limit
+        found = history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit)
+        return TableFiles(con, found, self._around)
 
     def _build(self, con: Connection, name: Name) -> bytes:
         lake = queries.lake(con)
@@ -69,11 +81,13 @@ class VirtualFiles:
         # partition specs hang on the columns that its newest schema shows.
         # For a reader that is pinned to an older snapshot that one decides.
         newest = lake.snapshot_id if table.end_snapshot is None else table.end_snapshot - 1
-        tried = (name.snapshot_id,) if name.kind == "table" else (newest, name.snapshot_id)
+        is_document = name.kind == "table"
+        tried = (name.snapshot_id,) if is_document else (newest, name.snapshot_id)
+        since = 0 if is_document else name.snapshot_id
         failure = NoSuchKey("the catalog holds no such file")
         for snapshot_id in dict.fromkeys(tried):
             try:
-                return self.of_table(con, lake, schema, table, snapshot_id).build(name)
+                return self.of_table(con, lake, schema, table, snapshot_id, since).build(name)
             except NoSuchKey as error:
                 failure = error
         raise failure

@@ -13,7 +13,7 @@ def begins(snapshot_id: int, kind: str = "data", files=1, rows=10, size=100, has
 
 
 def ends(snapshot_id: int, kind: str = "data", files=1, rows=10, size=100, hash=7) -> Event:
-    return Event(snapshot_id, kind, -1, files, rows, size, hash)
+    return Event(snapshot_id, kind, -1, files, rows, size, hash, past=hash * 1000 + snapshot_id)
 
 
 def totals(files=0, rows=0, size=0, hash=0, changed_at=0, added=None, removed=None) -> Totals:

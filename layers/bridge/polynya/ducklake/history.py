@@ -72,15 +72,27 @@ State = Mapping[str, Totals]
 
 
 def read(
-    con: Connection, lake: Lake, schema: Schema, table: Table, snapshot_id: int
+    con: Connection,
+    lake: Lake,
+    schema: Schema,
+    table: Table,
+    snapshot_id: int,
+    *,
+    since: int = 0,
+    limit: int | None = None,
 ) -> TableHistory:
-    """Read the history of `table` as a reader at `snapshot_id` sees it."""
+    """Read the history of `table` as a reader at `snapshot_id` sees it.
+
+    Args:
+        since: the first snapshot that is asked about.
+        limit: how many snapshots are asked about at most, newest first.
+    """
     table_id = table.table_id
     (
         inlined,
         columns,
         names,
-        touched,
+        (touched, first_id),
         gaps,
         partition_columns,
         groups,
@@ -93,7 +105,7 @@ def read(
         lambda con: queries.inlined(con, lake, table),
         lambda con: queries.columns(con, table_id, snapshot_id),
         lambda con: queries.mapped_names(con, lake, table_id),
-        lambda con: queries.snapshots(con, table_id, snapshot_id),
+        lambda con: queries.snapshots(con, table_id, snapshot_id, since, limit),
         lambda con: queries.gaps(con, table_id),
         lambda con: queries.partition_columns(con, table_id),
         lambda con: queries.file_groups(con, lake, table_id),
@@ -102,7 +114,8 @@ def read(
         lambda con: queries.tags_at(con, snapshot_id, table_id),
         lambda con: queries.column_tags_at(con, snapshot_id, table_id),
     )
-    events = lives.events(con, lake, table_id, inlined, snapshot_id)
+    since = max(since, first_id)
+    events = lives.events(con, lake, table_id, inlined, snapshot_id, since)
     known = {snapshot.snapshot_id: snapshot for snapshot in touched}
     # A change whose own snapshot has expired shows first in the next one that is still there.
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
@@ -110,7 +123,8 @@ def read(
     expired = sorted(change for change in changes - known.keys() if 0 < change <= snapshot_id)
     if expired:
         for snapshot in queries.next_snapshots(con, expired, snapshot_id):
-            known.setdefault(snapshot.snapshot_id, snapshot)
+            if snapshot.snapshot_id >= since:
+                known.setdefault(snapshot.snapshot_id, snapshot)
     return TableHistory(
         lake=lake,
         schema=schema,
@@ -181,12 +195,8 @@ def _after(totals: Totals, event: Event) -> Totals:
         hash=totals.hash + event.sign * event.hash,
         added=event if event.sign > 0 else totals.added,
         removed=event if event.sign < 0 else totals.removed,
-        past=totals.past if event.sign > 0 else _mixed(totals.past, event),
+        past=totals.past + event.past,
     )
-
-
-def _mixed(past: int, event: Event) -> int:
-    return (past * 1_000_003 + event.snapshot_id * 31 + event.hash) % 2**127
 
 
 def unservable(gaps: Iterable[Gap], snapshot_id: int) -> str | None:

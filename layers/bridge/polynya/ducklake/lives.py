@@ -70,26 +70,39 @@ SELECT r.{begin}, r.{end}, 'inlined', 1, 0, hashtextextended(ROW({name}, {values
 FROM {table} AS r"""
 
 EVENTS = """
-WITH life AS ({lives})
-SELECT snapshot_id, kind, sign, count(*), sum(rows)::bigint, sum(bytes)::bigint, sum(hash::numeric)
-FROM (SELECT begin_snapshot AS snapshot_id, 1 AS sign, * FROM life
-      UNION ALL SELECT end_snapshot, -1, * FROM life WHERE end_snapshot IS NOT NULL) AS event
-WHERE snapshot_id <= :snapshot_id
-GROUP BY snapshot_id, kind, sign ORDER BY snapshot_id, kind, sign"""
+WITH life AS ({lives}),
+event AS (
+  SELECT begin_snapshot AS snapshot_id, 1 AS sign, kind, rows, bytes, hash, 0 AS past
+  FROM life WHERE begin_snapshot <= :snapshot_id
+  UNION ALL
+  SELECT end_snapshot, -1, kind, rows, bytes, hash,
+    hashtextextended(ROW(hash, end_snapshot)::text, 0)
+  FROM life WHERE end_snapshot <= :snapshot_id),
+last AS (
+  SELECT kind, max(snapshot_id) AS last_id FROM event WHERE snapshot_id < :since GROUP BY kind)
+SELECT CASE WHEN snapshot_id < last_id AND kind <> 'inlined' THEN 0 ELSE snapshot_id END,
+  kind, sign, count(*), sum(rows)::bigint, sum(bytes)::bigint, sum(hash::numeric),
+  sum(past::numeric)
+FROM event LEFT JOIN last USING (kind)
+GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
 
 
 def events(
-    con: Connection, lake: Lake, table_id: int, inlined: Inlined, snapshot_id: int
+    con: Connection, lake: Lake, table_id: int, inlined: Inlined, snapshot_id: int, since: int
 ) -> list[Event]:
-    """The table's whole history up to `snapshot_id` as sums, in one aggregate query."""
+    """The table's history up to `snapshot_id` as sums, in one aggregate query.
+
+    What was before `since`, but for each kind's last event there, is one event at snapshot 0.
+    Inlined rows have all of theirs: their files are made of what was before, too.
+    """
     lives = [
         *_of_files(lake, table_id, inlined),
         _of_hidden_rows(table_id, inlined),
         *_of_inlined_rows(inlined),
     ]
     sql = EVENTS.format(lives="\nUNION ALL".join(lives))
-    rows = con.run(sql, table_id=table_id, snapshot_id=snapshot_id)
-    return [Event(*(*row[:6], int(row[6]))) for row in rows]
+    rows = con.run(sql, table_id=table_id, snapshot_id=snapshot_id, since=since)
+    return [Event(*row[:6], *map(int, row[6:])) for row in rows]
 
 
 # A cut is at an id whose number, spread by Knuth's multiplicative hash, is divisible: that hangs on

@@ -259,24 +259,34 @@ def columns(con: Connection, table_id: int, snapshot_id: int) -> list[Column]:
 # A number is read ten times as fast as a timestamp.
 MICROS = "(extract(epoch FROM s.snapshot_time) * 1000000)::bigint"
 
-# LIKE only narrows down: a name may hold the same characters. `changes.changes_of` decides.
-# A creation or a renaming names the table, not its id.
+# LIKE and the pattern only narrow down: a name may hold the same characters. `changes.changes_of`
+# decides. A creation or a renaming names the table, not its id.
 SNAPSHOTS = f"""
 SELECT s.snapshot_id, {MICROS}, coalesce(c.changes_made, ''), t.table_id IS NOT NULL
 FROM ducklake_snapshot AS s LEFT JOIN ducklake_snapshot_changes AS c USING (snapshot_id)
 LEFT JOIN ducklake_table AS t ON t.begin_snapshot = s.snapshot_id AND t.table_id = :table_id
-WHERE s.snapshot_id > 0 AND s.snapshot_id <= :snapshot_id
-  AND (c.changes_made LIKE '%:' || CAST(:table_id AS text) || '%' OR t.table_id IS NOT NULL)
-ORDER BY s.snapshot_id"""
+WHERE s.snapshot_id >= greatest(:since, 1) AND s.snapshot_id <= :snapshot_id
+  AND (c.changes_made LIKE '%:' || CAST(:table_id AS text) || '%'
+    AND c.changes_made ~ (':' || CAST(:table_id AS text) || '(,|$)') OR t.table_id IS NOT NULL)
+ORDER BY s.snapshot_id DESC LIMIT :most"""
 
 
-def snapshots(con: Connection, table_id: int, snapshot_id: int) -> list[Snapshot]:
-    """Snapshots up to `snapshot_id` that touched the table, oldest first.
+def snapshots(
+    con: Connection, table_id: int, snapshot_id: int, since: int, limit: int | None
+) -> tuple[list[Snapshot], int]:
+    """Snapshots from `since` up to `snapshot_id` that touched the table, oldest first.
 
     Never snapshot 0: it only makes the schema `main`, and PyIceberg takes id 0 for "the newest".
+
+    With a `limit` the newest so many, and one more, which is their parent; beside them the id of
+    the oldest, or 0 where all are there.
     """
-    rows = con.run(SNAPSHOTS, table_id=table_id, snapshot_id=snapshot_id)
-    return [_snapshot(*row[:3]) for row in rows if row[3] or changes_of(row[2], table_id)]
+    most = None if limit is None else limit + 1
+    parameters = {"table_id": table_id, "snapshot_id": snapshot_id, "since": since, "most": most}
+    rows = con.run(SNAPSHOTS, **parameters)
+    is_cut = most is not None and len(rows) == most
+    found = [_snapshot(*row[:3]) for row in rows if row[3] or changes_of(row[2], table_id)]
+    return found[::-1], rows[-1][0] if is_cut else 0
 
 
 def _snapshot(snapshot_id: int, micros: int, changes_made: str) -> Snapshot:

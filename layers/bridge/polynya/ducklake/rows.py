@@ -106,6 +106,8 @@ class Event:
     bytes: int
     hash: int
     """Sum of 64-bit hashes: the same for the same set of rows, in whatever order."""
+    past: int = 0
+    """The same of what ended, and when."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,49 @@
+"""How many snapshots a table lists changes nothing about those that it lists.
+
+With a limit only the newest part of the history is read: what was before is one sum.
+"""
+
+from contextlib import closing
+
+import pytest
+from polynya.catalog import Catalog
+from polynya.config import Config
+from polynya.ducklake import queries
+from polynya.ducklake.connection import Database
+from polynya.real_objects import real_files
+from polynya.store import Kept, Recent
+from polynya.virtual_files import VirtualFiles
+
+LAKES = ("09", "13", "14", "19", "22", "36", "38", "53", "71", "72")
+LIMITS = (1, 2, 3, 5)
+
+
+@pytest.mark.parametrize("number", LAKES)
+def test_newest_snapshots_are_the_same_under_any_limit(number, lake):
+    one = lake(number)
+    with closing(Database(one.database.url, one.metadata_schema)) as database:
+        names = database.read(table_names)
+        whole = {name: loaded(database, one, 1_000_000, name) for name in names}
+        assert any(len(document["snapshots"]) > 1 for document in whole.values())
+        for limit in LIMITS:
+            for name in names:
+                document = loaded(database, one, limit, name)
+                assert document["snapshots"] == whole[name]["snapshots"][-limit:], (name, limit)
+                for key in document.keys() - {"snapshots", "snapshot-log", "refs"}:
+                    assert document[key] == whole[name][key], (name, limit, key)
+
+
+def table_names(con) -> list[tuple[str, str]]:
+    at = queries.lake(con).snapshot_id
+    return [
+        (schema.schema_name, table.table_name)
+        for schema in queries.schemas_at(con, at)
+        for table in queries.tables_at(con, at, schema.schema_id)
+    ]
+
+
+def loaded(database: Database, lake, limit: int, name: tuple[str, str]) -> dict:
+    settings = {"DATABASE_URL": lake.database.url, "VIRTUAL_BUCKET": "virtual"}
+    config = Config.from_env(settings | {"SNAPSHOT_LIMIT": str(limit)})
+    virtual_files = VirtualFiles(config, database, Kept(None, Recent()), real_files())
+    return Catalog(config, database, virtual_files).load_table(*name).body["metadata"]
