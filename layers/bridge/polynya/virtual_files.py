@@ -6,6 +6,7 @@ from .config import Config
 from .ducklake import history, queries
 from .ducklake.connection import Database
 from .ducklake.rows import Lake, Schema, Table
+from .ducklake.together import together
 from .errors import NoSuchKey
 from .store import Kept
 from .table_deletes import RealFiles
@@ -71,12 +72,15 @@ class VirtualFiles:
         return TableFiles(con, found, self._around)
 
     def _build(self, con: Connection, name: Name) -> bytes:
-        lake = queries.lake(con)
+        lake, found = together(
+            con, queries.lake, lambda con: queries.table_of_uuid(con, name.table_uuid)
+        )
         check_lake(lake.version, lake.encrypted)
-        table = queries.table_of_uuid(con, name.table_uuid)
-        if table is None or not table.begin_snapshot <= name.snapshot_id <= lake.snapshot_id:
-            raise NoSuchKey("the catalog holds no such table or snapshot")
-        schema = queries.schema(con, table.schema_id)
+        if found is None:
+            raise NoSuchKey("the catalog holds no such table")
+        schema, table = found
+        if not table.begin_snapshot <= name.snapshot_id <= lake.snapshot_id:
+            raise NoSuchKey("the catalog holds no such snapshot of the table")
         # The metadata document as of its own snapshot; what it leads to as of now, for a table's
         # partition specs hang on the columns that its newest schema shows.
         # For a reader that is pinned to an older snapshot that one decides.

@@ -13,7 +13,7 @@ from typing import Any
 
 from pg8000.native import Connection, identifier
 
-from ..errors import Misconfigured, NoSuchTable
+from ..errors import Misconfigured
 from .changes import changes_of
 from .rows import (
     Column,
@@ -219,28 +219,16 @@ def table_at(
 
 
 TABLE_OF_UUID = f"""
-SELECT {TABLE_COLUMNS}
-FROM ducklake_table AS t
+SELECT s.schema_id, s.schema_name, s.path, s.path_is_relative, {TABLE_COLUMNS}
+FROM ducklake_table AS t JOIN ducklake_schema AS s ON s.schema_id = t.schema_id
 WHERE t.table_uuid = CAST(:table_uuid AS uuid)
-ORDER BY t.begin_snapshot DESC LIMIT 1"""
+ORDER BY t.begin_snapshot DESC, s.begin_snapshot DESC LIMIT 1"""
 
 
-def table_of_uuid(con: Connection, table_uuid: str) -> Table | None:
+def table_of_uuid(con: Connection, table_uuid: str) -> tuple[Schema, Table] | None:
     """The table with this identity under its newest name, also when it was dropped since."""
     rows = con.run(TABLE_OF_UUID, table_uuid=table_uuid)
-    return Table(*rows[0]) if rows else None
-
-
-SCHEMA = """
-SELECT s.schema_id, s.schema_name, s.path, s.path_is_relative
-FROM ducklake_schema AS s WHERE s.schema_id = :schema_id LIMIT 1"""
-
-
-def schema(con: Connection, schema_id: int) -> Schema:
-    rows = con.run(SCHEMA, schema_id=schema_id)
-    if not rows:
-        raise NoSuchTable("the schema of this table is gone")
-    return Schema(*rows[0])
+    return (Schema(*rows[0][:4]), Table(*rows[0][4:])) if rows else None
 
 
 COLUMNS = """
