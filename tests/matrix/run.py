@@ -1,7 +1,7 @@
 """Which client reads which type and which lake: writes the tables of docs/clients.md.
 
-`make matrix` does it; it is not part of CI, for it takes an hour. `make matrix ARGS="--lakes 01,13"`
-reads only those again, and what was seen of the others is taken from the last run (`--kept`);
+`make matrix` does it; it is not part of CI, for it takes an hour. With `ARGS="--lakes 01,13"` only
+those are read again, and what was seen of the others is taken from the last run (`--kept`);
 `--clients polars,daft` reads with these only; without `--write` it only prints.
 Every table is read as it is now and at one snapshot before, and counted; the judge is DuckLake.
 """
