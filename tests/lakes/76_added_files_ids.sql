@@ -60,3 +60,8 @@ ALTER TABLE a_st ADD COLUMN t.a INTEGER;
 CREATE TABLE a_dflt(i INTEGER, v VARCHAR DEFAULT 'x');
 COPY (SELECT 1 AS i) TO '{{DATA_PATH}}_ext/dflt.parquet';
 CALL ducklake_add_data_files('lake', 'a_dflt', '{{DATA_PATH}}_ext/dflt.parquet', allow_missing => true);
+CREATE TABLE a_finer(t TIMESTAMP_MS);
+COPY (SELECT TIMESTAMP '2024-01-01 00:00:00.123456' AS t) TO '{{DATA_PATH}}_ext/us.parquet';
+CALL ducklake_add_data_files('lake', 'a_finer', '{{DATA_PATH}}_ext/us.parquet');
+CREATE TABLE a_coarser(t TIMESTAMP);
+CALL ducklake_add_data_files('lake', 'a_coarser', '{{DATA_PATH}}_ext/ms.parquet');

@@ -1,7 +1,7 @@
 """Files that ducklake_add_data_files added: DuckLake takes their columns by name.
 
-An Iceberg reader takes them by field id where the file has some, and nanoseconds for what the table
-says they are. Whether that comes to the same stands in the file's footer; what it says is kept.
+An Iceberg reader takes them by field id where the file has some, and does not round times. Whether
+that comes to the same stands in the file's footer; what it says is kept.
 """
 
 import json
@@ -70,6 +70,5 @@ class AddedFiles:
             found = columns_of(partial(self.real_files.read_range, location), file.file_size_bytes)
             body = self.kept.put(key, json.dumps(found).encode())
         columns = [Column(tuple(path), *more) for path, *more in json.loads(body)]
-        every = view.history.columns
-        nanoseconds = {c.column_id for c in every if c.column_type == "timestamp_ns"}
-        return view.mappings.contradiction(file.mapping_id, columns, nanoseconds)
+        column_types = {column.column_id: column.column_type for column in view.history.columns}
+        return view.mappings.contradiction(file.mapping_id, columns, column_types)

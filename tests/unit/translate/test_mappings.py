@@ -23,9 +23,10 @@ def found() -> Mappings:
 
 
 def columns(*given: tuple[str, int | None]) -> list[Column]:
-    return [Column(tuple(name.split(".")), field_id, False) for name, field_id in given]
+    return [Column(tuple(name.split(".")), field_id, None) for name, field_id in given]
 
 
+TYPES = {1: "timestamp", 2: "timestamp_ms", 3: "timestamp_ns"}
 # (mapping, columns of the file, a word of the reason)
 FILES = [
     (1, columns(("a", None), ("s", None), ("s.x", None)), None),
@@ -37,16 +38,18 @@ FILES = [
     (1, columns(("a", 1), ("more", 9)), "field id 9"),
     (2, columns(("A", None), ("more", None)), None),
     (2, columns(("A", None), ("s", None)), "'s' that DuckLake ignores"),
-    (1, [Column(("a",), None, True)], "nanoseconds"),
-    (1, [Column(("a",), 1, True)], "nanoseconds"),
-    (1, [Column(("more",), None, True)], None),
-    (1, [Column(("s", "x"), None, True)], None),
+    (1, [Column(("a",), None, 6)], None),
+    (1, [Column(("a",), 1, 9)], "finer than a timestamp"),
+    (1, [Column(("more",), None, 9)], None),
+    (1, [Column(("s",), None, 3)], None),
+    (1, [Column(("s",), None, 6)], "finer than a timestamp_ms"),
+    (1, [Column(("s", "x"), None, 9)], None),
 ]
 
 
 @pytest.mark.parametrize(("mapping_id", "file", "reason"), FILES)
 def test_file_contradicts_where_a_reader_takes_other_values_than_ducklake(mapping_id, file, reason):
-    said = found().contradiction(mapping_id, file, nanoseconds={3})
+    said = found().contradiction(mapping_id, file, TYPES)
     assert said is None if reason is None else reason in said
 
 

@@ -28,6 +28,11 @@ _UNHEX = "unhex(nullif(unnest(string_split(?, ',')), '-'))"
 UNNEST = {"BLOB": _UNHEX, "VARCHAR": f"decode({_UNHEX})"}
 """What makes values again of the text that `_hex` makes of them, by their DuckDB type."""
 
+DECIMALS = """CASE WHEN logical_type LIKE '%NanoSeconds%' THEN 9
+  WHEN logical_type LIKE '%MicroSeconds%' OR converted_type LIKE '%_MICROS' OR type = 'INT96' THEN 6
+  WHEN logical_type LIKE '%MilliSeconds%' OR converted_type LIKE '%_MILLIS' THEN 3 END"""
+"""Of a row of parquet_schema. DuckDB takes an INT96 for microseconds, whatever it holds."""
+
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,
     "autoinstall_known_extensions": False,
@@ -125,7 +130,8 @@ class Column(NamedTuple):
     path: tuple[str, ...]
     """Without the repeated groups inside lists and maps; a list's child is `element`."""
     field_id: int | None
-    in_nanoseconds: bool
+    decimals: int | None
+    """Of the seconds of a time: 3, 6 or 9."""
 
 
 def columns_of(read: Callable[[int, int], bytes], size: int) -> list[Column]:
@@ -136,15 +142,15 @@ def columns_of(read: Callable[[int, int], bytes], size: int) -> list[Column]:
             footer = int.from_bytes(read(size - 8, size)[:4], "little") + 8
             _put(file, read, size - footer, size)
         rows = con.execute(
-            "SELECT name, coalesce(num_children, 0), field_id, repetition_type, converted_type, "
-            "coalesce(logical_type LIKE '%NanoSeconds%', false) FROM parquet_schema(?)",
+            f"SELECT name, coalesce(num_children, 0), field_id, repetition_type, converted_type, "
+            f"{DECIMALS} FROM parquet_schema(?)",
             [str(path)],
         ).fetchall()
     columns: list[Column] = []
     coming = iter(rows)
 
     def walk(above: tuple[str, ...], parent: str | None) -> None:
-        name, children, field_id, repetition, converted, in_nanoseconds = next(coming)
+        name, children, field_id, repetition, converted, decimals = next(coming)
         # list -> repeated group -> element; map -> repeated group -> key, value
         if parent in {"LIST", "MAP", "MAP_KEY_VALUE"} and repetition == "REPEATED" and children:
             inner = "ENTRY" if parent == "LIST" else "PAIR"
@@ -152,7 +158,7 @@ def columns_of(read: Callable[[int, int], bytes], size: int) -> list[Column]:
                 walk(above, inner)
             return
         here = (*above, "element" if parent == "ENTRY" else name)
-        columns.append(Column(here, field_id, in_nanoseconds))
+        columns.append(Column(here, field_id, decimals))
         for _ in range(children):
             walk(here, converted)
 

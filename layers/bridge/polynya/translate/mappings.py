@@ -14,6 +14,10 @@ from typing import Any
 from ..ducklake.rows import MappedName
 from ..iceberg.parquet import Column as FileColumn
 
+DECIMALS = {"timestamp_s": 0, "timestamp_ms": 3, "timestamp_ns": 9}
+"""Of the seconds in a DuckLake type; of others 6. What is finer in an added file DuckLake rounds;
+readers of Iceberg do not, and Java takes nanoseconds for microseconds."""
+
 Path = tuple[str, ...]
 """The names from the top of a file down to a column."""
 
@@ -40,16 +44,16 @@ class Mappings:
         return None
 
     def contradiction(
-        self, mapping_id: int, file: Sequence[FileColumn], nanoseconds: Collection[int]
+        self, mapping_id: int, file: Sequence[FileColumn], column_types: Mapping[int, str]
     ) -> str | None:
         """Why a reader of Iceberg would take other values from an added file than DuckLake does.
 
         Args:
-            nanoseconds: the ids of the columns that are in nanoseconds for DuckLake too.
+            column_types: DuckLake's, by column id.
         """
         own, table = self.paths.get(mapping_id, {}), self.of_table
         has_ids = any(column.field_id is not None for column in file)
-        for path, field_id, in_nanoseconds in file:
+        for path, field_id, decimals in file:
             name = ".".join(path)
             if field_id is not None and field_id != own.get(path):
                 return f"the field id {field_id} of {name!r} in an added file is not DuckLake's"
@@ -58,9 +62,9 @@ class Mappings:
                 return f"{name!r} in an added file has no field id, while other columns have"
             if field_id is None and path not in own and path in table:
                 return f"an added file has a column {name!r} that DuckLake ignores in it"
-            if in_nanoseconds and path in own and own[path] not in nanoseconds:
-                # Java takes the nanoseconds for microseconds.
-                return f"{name!r} in an added file is in nanoseconds, the column is not"
+            column_type = column_types.get(own.get(path, 0), "")
+            if decimals is not None and path in own and decimals > DECIMALS.get(column_type, 6):
+                return f"{name!r} in an added file is finer than a {column_type}, and rounded"
         return None
 
     def json(self) -> str:
