@@ -17,7 +17,7 @@ import urllib3
 from aws_lambda_powertools import Logger
 from polynya.byte_range import byte_range
 from polynya.config import Config
-from polynya.ducklake.connection import Database
+from polynya.database import open_database
 from polynya.errors import NotModified, PolynyaError, PreconditionFailed, ServiceUnavailable
 from polynya.real_objects import client, kept_files, object_lambda_client, real_files
 from polynya.virtual_files import VirtualFiles
@@ -68,7 +68,7 @@ def config() -> Config:
 
 @cache
 def virtual_files() -> VirtualFiles:
-    database = Database(config().database_url, config().metadata_schema, PATIENCE_SECONDS)
+    database = open_database(config(), PATIENCE_SECONDS)
     return VirtualFiles(config(), database, kept_files(config()), real_files())
 
 

@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, Response
 from mangum import Mangum
 from polynya.catalog import Catalog
 from polynya.config import Config
-from polynya.ducklake.connection import Database
+from polynya.database import open_database
 from polynya.errors import BadRequest, Forbidden, NoSuchRoute, PolynyaError
 from polynya.real_objects import kept_files, real_files
 from polynya.virtual_files import VirtualFiles
@@ -28,7 +28,7 @@ app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
 @cache
 def open_catalog() -> Catalog:
     config = Config.from_env()
-    database = Database(config.database_url, config.metadata_schema)
+    database = open_database(config)
     virtual_files = VirtualFiles(config, database, kept_files(config), real_files())
     return Catalog(config, database, virtual_files)
 

@@ -16,6 +16,7 @@ def config(**settings: str) -> Config:
 def test_what_is_not_set_has_its_default():
     assert config() == Config(
         database_url="postgresql://u:secret@h/d",
+        database_credentials="",
         metadata_schema="public",
         warehouse="lake",
         delivery="object-lambda",
@@ -32,6 +33,8 @@ def test_what_is_not_set_has_its_default():
 
 # (setting, text, what it becomes)
 VALUES = [
+    ("DATABASE_CREDENTIALS", "iam", "iam"),
+    ("DATABASE_CREDENTIALS", "secret:lake/reader", "secret:lake/reader"),
     ("METADATA_SCHEMA", "my lake", "my lake"),
     ("WAREHOUSE", "Lake_1-x", "Lake_1-x"),
     ("DELIVERY", "materialize", "materialize"),
@@ -69,6 +72,9 @@ def test_snapshot_limit_of_0_is_that_of_the_delivery(delivery, limit):
 
 
 UNUSABLE = [
+    ("DATABASE_CREDENTIALS", "IAM"),
+    ("DATABASE_CREDENTIALS", "secret:"),
+    ("DATABASE_CREDENTIALS", "lake/reader"),
     ("WAREHOUSE", "a/b"),
     ("WAREHOUSE", "a b"),
     ("WAREHOUSE", "lake@3"),

@@ -27,7 +27,13 @@ SETTINGS = (
         None,
         "the PostgreSQL database of the DuckLake: postgresql://user:password@host:port/database, "
         "with ?sslmode=disable|require|verify-full&sslrootcert=FILE (verify-full unless the host "
-        "is this machine)",
+        "is this machine; the file `rds` is Amazon RDS's own)",
+    ),
+    Setting(
+        "DATABASE_CREDENTIALS",
+        "",
+        "where role and password come from at run time: `secret:` and the name or ARN of a secret "
+        "in Secrets Manager, or `iam` for RDS's IAM authentication; empty: from DATABASE_URL",
     ),
     Setting("METADATA_SCHEMA", "public", "the PostgreSQL schema that holds DuckLake's tables"),
     Setting("WAREHOUSE", "lake", "the name of the lake: clients give it as `warehouse`"),
@@ -70,6 +76,7 @@ class Config:
     """The settings as values."""
 
     database_url: str
+    database_credentials: str
     metadata_schema: str
     warehouse: str
     delivery: str
@@ -93,6 +100,7 @@ class Config:
         delivery = _delivery(texts["DELIVERY"])
         return cls(
             database_url=texts["DATABASE_URL"],
+            database_credentials=_credentials(texts["DATABASE_CREDENTIALS"]),
             metadata_schema=texts["METADATA_SCHEMA"],
             warehouse=_warehouse(texts["WAREHOUSE"]),
             delivery=delivery,
@@ -111,6 +119,13 @@ def _text(setting: Setting, environ: Mapping[str, str]) -> str:
     text = environ.get(setting.name) or setting.default
     if text is None:
         raise Misconfigured(f"the setting {setting.name} is missing: {setting.help}")
+    return text
+
+
+def _credentials(text: str) -> str:
+    if text not in {"", "iam"} and not re.fullmatch("secret:.+", text):
+        # Not the text: whoever puts the secret itself here should not find it in a log.
+        raise Misconfigured("DATABASE_CREDENTIALS must be `iam`, or `secret:` and a name or ARN")
     return text
 
 
