@@ -19,6 +19,7 @@ from polynya.byte_range import byte_range
 from polynya.config import Config
 from polynya.database import open_database
 from polynya.errors import NotModified, PolynyaError, PreconditionFailed, ServiceUnavailable
+from polynya.guarded_files import GuardedFiles
 from polynya.real_objects import client, kept_files, object_lambda_client, real_files
 from polynya.virtual_files import VirtualFiles
 from polynya.virtual_names import is_virtual
@@ -67,9 +68,10 @@ def config() -> Config:
 
 
 @cache
-def virtual_files() -> VirtualFiles:
+def virtual_files() -> GuardedFiles:
     database = open_database(config(), PATIENCE_SECONDS)
-    return VirtualFiles(config(), database, kept_files(config()), real_files())
+    files = VirtualFiles(config(), database, kept_files(config()), real_files())
+    return GuardedFiles(config(), database, files)
 
 
 @logger.inject_lambda_context
@@ -89,7 +91,7 @@ def handler(event: Event, context: Any) -> Answer:
 def get_object(event: Event, input_s3_url: str) -> Answer:
     if not is_virtual(_key(event), config().virtual_prefix):
         return _write(event, _real_object(event, input_s3_url))
-    body = _conditions_hold(event, virtual_files().read(_key(event)))
+    body = _conditions_hold(event, _virtual_file(event))
     cut = byte_range(_range(event), len(body))
     first, last = cut or (0, len(body) - 1)
     part = {"ContentRange": f"bytes {first}-{last}/{len(body)}", "StatusCode": 206} if cut else {}
@@ -110,7 +112,7 @@ def get_object(event: Event, input_s3_url: str) -> Answer:
 def head_object(event: Event, input_s3_url: str) -> Answer:
     if not is_virtual(_key(event), config().virtual_prefix):
         return _real_head(event, input_s3_url)
-    body = _conditions_hold(event, virtual_files().read(_key(event)))
+    body = _conditions_hold(event, _virtual_file(event))
     return {
         "statusCode": 200,
         "headers": {
@@ -126,6 +128,10 @@ def list_objects(event: Event, input_s3_url: str) -> Answer:
     """Real objects only: virtual files are made when they are asked for by name."""
     response = _request("GET", event, input_s3_url)
     return {"statusCode": response.status, "listResultXml": response.read().decode()}
+
+
+def _virtual_file(event: Event) -> bytes:
+    return virtual_files().read(_key(event), event["userIdentity"])
 
 
 def _write(event: Event, response: Mapping[str, Any]) -> Answer:

@@ -18,11 +18,17 @@ from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.database import open_database
 from polynya.errors import BadRequest, Forbidden, NoSuchRoute, PolynyaError
+from polynya.readers import Readers
 from polynya.real_objects import kept_files, real_files
 from polynya.virtual_files import VirtualFiles
 
 logger = Logger(service="rest-catalog")
 app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
+
+
+@cache
+def readers() -> Readers:
+    return Readers(Config.from_env())
 
 
 @cache
@@ -35,8 +41,9 @@ def open_catalog() -> Catalog:
 
 # `async def` although nothing awaits: under Mangum a `def` route or dependency is given a new
 # thread on every invocation, and the one PostgreSQL connection must not change threads.
-async def catalog_at(prefix: str) -> Catalog:
-    return open_catalog().at_prefix(prefix)
+async def catalog_at(request: Request, prefix: str) -> Catalog:
+    caller = request.scope["aws.event"]["requestContext"]
+    return open_catalog().at_prefix(prefix, readers().of_api(caller))
 
 
 async def namespace_name(namespace: str) -> str:

@@ -27,6 +27,7 @@ def test_what_is_not_set_has_its_default():
         cache_ttl_days=7,
         snapshot_limit=1000,
         hidden_types=frozenset(),
+        authorization="",
         object_lambda_endpoint="",
     )
 
@@ -46,6 +47,9 @@ VALUES = [
     ("SNAPSHOT_LIMIT", "5", 5),
     ("HIDDEN_TYPES", "time", frozenset({"time"})),
     ("HIDDEN_TYPES", " time , timetz,, uuid ", frozenset({"time", "timetz", "uuid"})),
+    ("AUTHORIZATION", "ssm:/lake/policy", "ssm:/lake/policy"),
+    ("AUTHORIZATION", "s3://b/policy.json", "s3://b/policy.json"),
+    ("AUTHORIZATION", ' {"rules": []}', ' {"rules": []}'),
     ("OBJECT_LAMBDA_ENDPOINT", "http://127.0.0.1:1", "http://127.0.0.1:1"),
     ("WAREHOUSE", "", "lake"),  # a parameter of the template that was left empty
     ("CACHE_TTL_DAYS", "", 7),
@@ -72,6 +76,9 @@ def test_snapshot_limit_of_0_is_that_of_the_delivery(delivery, limit):
 
 
 UNUSABLE = [
+    ("AUTHORIZATION", "/lake/policy"),
+    ("AUTHORIZATION", "s3://b"),
+    ("AUTHORIZATION", "[]"),
     ("DATABASE_CREDENTIALS", "IAM"),
     ("DATABASE_CREDENTIALS", "secret:"),
     ("DATABASE_CREDENTIALS", "lake/reader"),

@@ -91,6 +91,8 @@ OURS = [
     ),
     ("store.py", {"polynya.errors"}),
     ("byte_range.py", {"polynya.errors"}),
+    ("authorization.py", {"polynya.errors"}),
+    ("callers.py", set()),
     ("config.py", {"polynya.errors"}),
     ("errors.py", set()),
 ]
@@ -126,7 +128,13 @@ THIRD_PARTY = [
     *((name, {}) for name in ("local", "functions", "pipeline", "tests")),
 ]
 # They hand a connection on and name its type; who asks the database is `ducklake/` alone.
-ANNOTATED = {"catalog.py", "virtual_files.py", "table_files.py", "table_deletes.py"}
+ANNOTATED = {
+    "catalog.py",
+    "guarded_files.py",
+    "virtual_files.py",
+    "table_files.py",
+    "table_deletes.py",
+}
 
 
 @pytest.mark.parametrize(("name", "where"), THIRD_PARTY, ids=[name for name, _ in THIRD_PARTY])

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from pg8000.native import Connection
 
+from .authorization import EVERYTHING, Rights
 from .config import Config
 from .ducklake import queries
 from .ducklake.connection import Database
@@ -57,6 +58,7 @@ class Catalog:
         self._database = database
         self._virtual_files = virtual_files
         self._snapshot_id: int | None = None
+        self._rights = EVERYTHING
 
     # Which lake
 
@@ -74,8 +76,8 @@ class Catalog:
         self.at_prefix(prefix)._read(lambda con, lake, snapshot_id: None)
         return {"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": ENDPOINTS}
 
-    def at_prefix(self, prefix: str) -> Catalog:
-        """The catalog that the path prefix of a route names.
+    def at_prefix(self, prefix: str, rights: Rights = EVERYTHING) -> Catalog:
+        """The catalog that the path prefix of a route names, as one caller may see it.
 
         Raises:
             NoSuchWarehouse: it names another lake.
@@ -89,6 +91,7 @@ class Catalog:
             )
         catalog = Catalog(self._config, self._database, self._virtual_files)
         catalog._snapshot_id = int(match["snapshot_id"]) if match else None
+        catalog._rights = rights
         return catalog
 
     # Namespaces: a DuckLake schema is a namespace of one level
@@ -98,15 +101,16 @@ class Catalog:
     ) -> dict[str, Any]:
         def question(con: Connection, lake: Lake, snapshot_id: int) -> list[Schema]:
             if parent:
-                _schema_at(con, snapshot_id, parent)
+                self._schema_at(con, snapshot_id, parent)
                 return []
-            return queries.schemas_at(con, snapshot_id)
+            schemas = queries.schemas_at(con, snapshot_id)
+            return [s for s in schemas if self._rights.namespace(s.schema_name)]
 
         page, more = _page(self._read(question), _schema_name, page_token, page_size)
         return {"namespaces": [[schema.schema_name] for schema in page], **more}
 
     def load_namespace_metadata(self, namespace: str) -> dict[str, Any]:
-        schema = self._read(lambda con, lake, at: _schema_at(con, at, namespace))
+        schema = self._read(lambda con, lake, at: self._schema_at(con, at, namespace))
         return {"namespace": [schema.schema_name], "properties": {}}
 
     # Tables
@@ -115,8 +119,9 @@ class Catalog:
         self, namespace: str, page_token: str | None, page_size: int | None
     ) -> dict[str, Any]:
         def question(con: Connection, lake: Lake, snapshot_id: int) -> tuple[Schema, list[Table]]:
-            schema = _schema_at(con, snapshot_id, namespace)
-            return schema, queries.tables_at(con, snapshot_id, schema.schema_id)
+            schema = self._schema_at(con, snapshot_id, namespace)
+            tables = queries.tables_at(con, snapshot_id, schema.schema_id)
+            return schema, [table for table in tables if self._may_read(con, schema, table)]
 
         schema, tables = self._read(question)
         page, more = _page(tables, _table_name, page_token, page_size)
@@ -134,7 +139,7 @@ class Catalog:
             raise BadRequest("snapshots must be one of: all, refs")
 
         def question(con: Connection, lake: Lake, snapshot_id: int) -> LoadedTable:
-            schema, found = _table_at(con, snapshot_id, namespace, table)
+            schema, found = self._table_at(con, snapshot_id, namespace, table)
             files = self._virtual_files.of_table(con, lake, schema, found, snapshot_id)
             document = files.metadata()
             if self._config.delivery == "materialize":
@@ -154,7 +159,7 @@ class Catalog:
         Raises:
             NoSuchTable: it does not.
         """
-        self._read(lambda con, lake, at: _table_at(con, at, namespace, table))
+        self._read(lambda con, lake, at: self._table_at(con, at, namespace, table))
 
     # Views
 
@@ -162,8 +167,9 @@ class Catalog:
         self, namespace: str, page_token: str | None, page_size: int | None
     ) -> dict[str, Any]:
         def question(con: Connection, lake: Lake, snapshot_id: int) -> tuple[Schema, list[View]]:
-            schema = _schema_at(con, snapshot_id, namespace)
-            return schema, queries.views_at(con, snapshot_id, schema.schema_id)
+            schema = self._schema_at(con, snapshot_id, namespace)
+            views = queries.views_at(con, snapshot_id, schema.schema_id)
+            return schema, [v for v in views if self._rights.table(namespace, v.view_name)]
 
         schema, views = self._read(question)
         page, more = _page(views, _view_name, page_token, page_size)
@@ -182,7 +188,7 @@ class Catalog:
                 if schema.schema_name != namespace:
                     continue
                 for found in queries.views_at(con, snapshot_id, schema.schema_id):
-                    if found.view_name == view:
+                    if found.view_name == view and self._rights.table(namespace, view):
                         tags = queries.tags_at(con, snapshot_id, found.view_id)
                         return view_metadata(schema, found, tags, self._virtual_files.location)
             raise NoSuchView(f"View does not exist: {namespace}.{view}")
@@ -209,19 +215,28 @@ class Catalog:
 
         return self._database.read(asked)
 
+    # What the caller may not read is as if it were not there
 
-def _schema_at(con: Connection, snapshot_id: int, namespace: str) -> Schema:
-    for schema in queries.schemas_at(con, snapshot_id):
-        if schema.schema_name == namespace:
-            return schema
-    raise NoSuchNamespace(f"Namespace does not exist: {namespace}")
+    def _schema_at(self, con: Connection, snapshot_id: int, namespace: str) -> Schema:
+        for schema in queries.schemas_at(con, snapshot_id):
+            if schema.schema_name == namespace and self._rights.namespace(namespace):
+                return schema
+        raise NoSuchNamespace(f"Namespace does not exist: {namespace}")
 
+    def _table_at(
+        self, con: Connection, snapshot_id: int, namespace: str, name: str
+    ) -> tuple[Schema, Table]:
+        found = queries.table_at(con, snapshot_id, namespace, name)
+        if found is None or not self._may_read(con, *found):
+            raise NoSuchTable(f"Table does not exist: {namespace}.{name}")
+        return found
 
-def _table_at(con: Connection, snapshot_id: int, namespace: str, name: str) -> tuple[Schema, Table]:
-    found = queries.table_at(con, snapshot_id, namespace, name)
-    if found is None:
-        raise NoSuchTable(f"Table does not exist: {namespace}.{name}")
-    return found
+    def _may_read(self, con: Connection, schema: Schema, table: Table) -> bool:
+        """By the name that the table has now, whatever it was called at a pinned snapshot: so that
+        rights do not change with the snapshot, and are the same for the table's files."""
+        if self._snapshot_id is not None:
+            table = queries.table_of_uuid(con, table.table_uuid) or table
+        return self._rights.table(schema.schema_name, table.table_name)
 
 
 def _schema_name(schema: Schema) -> str:

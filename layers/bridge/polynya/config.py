@@ -60,6 +60,12 @@ SETTINGS = (
         "which has them, such as Spark with `time`",
     ),
     Setting(
+        "AUTHORIZATION",
+        "",
+        "who may read which tables: `ssm:NAME` or `s3://bucket/key` of the policy, or its JSON; "
+        "empty: whoever may call may read all",
+    ),
+    Setting(
         "OBJECT_LAMBDA_ENDPOINT",
         "",
         "where WriteGetObjectResponse goes; only for stand-ins on one machine",
@@ -87,6 +93,7 @@ class Config:
     cache_ttl_days: int
     snapshot_limit: int
     hidden_types: frozenset[str]
+    authorization: str
     object_lambda_endpoint: str
 
     @classmethod
@@ -111,6 +118,7 @@ class Config:
             cache_ttl_days=_number(texts, "CACHE_TTL_DAYS"),
             snapshot_limit=_number(texts, "SNAPSHOT_LIMIT") or DELIVERIES[delivery],
             hidden_types=_names(texts["HIDDEN_TYPES"]),
+            authorization=_authorization(texts["AUTHORIZATION"]),
             object_lambda_endpoint=texts["OBJECT_LAMBDA_ENDPOINT"],
         )
 
@@ -126,6 +134,12 @@ def _credentials(text: str) -> str:
     if text not in {"", "iam"} and not re.fullmatch("secret:.+", text):
         # Not the text: whoever puts the secret itself here should not find it in a log.
         raise Misconfigured("DATABASE_CREDENTIALS must be `iam`, or `secret:` and a name or ARN")
+    return text
+
+
+def _authorization(text: str) -> str:
+    if text and not re.match(r"ssm:.|s3://[^/]+/.|\s*\{", text):
+        raise Misconfigured("AUTHORIZATION must be ssm:NAME, s3://bucket/key or a JSON object")
     return text
 
 
