@@ -100,11 +100,20 @@ async def load_table(
     table: str,
     snapshots: str | None = None,
 ) -> Response:
-    loaded = catalog.load_table(namespace, table, snapshots)
+    asked = request.headers.get("x-iceberg-access-delegation", "").split(",")
+    delegates = "vended-credentials" in map(str.strip, asked)
+    loaded = catalog.load_table(namespace, table, snapshots, with_credentials=delegates)
+    if loaded.etag is None:
+        return JSONResponse(loaded.body, headers={"Cache-Control": "no-store"})
     headers = {"ETag": loaded.etag}
     if loaded.etag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     return JSONResponse(loaded.body, headers=headers)
+
+
+async def load_credentials(catalog: AtPrefix, namespace: Namespace, table: str) -> JSONResponse:
+    answer = catalog.load_credentials(namespace, table)
+    return JSONResponse(answer, headers={"Cache-Control": "no-store"})
 
 
 async def table_exists(catalog: AtPrefix, namespace: Namespace, table: str) -> Response:
@@ -151,6 +160,7 @@ ROUTES: tuple[tuple[str, str, Callable[..., Awaitable[Response]]], ...] = (
     ("GET", "/v1/config", get_config),
     ("GET", NAMESPACES, list_namespaces),
     ("POST", TABLE + "/metrics", report_metrics),
+    ("GET", TABLE + "/credentials", load_credentials),
     ("GET", TABLE, load_table),
     ("HEAD", TABLE, table_exists),
     ("GET", NAMESPACE + "/tables", list_tables),

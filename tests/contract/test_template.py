@@ -12,6 +12,7 @@ import pytest
 import yaml
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 from polynya.config import SETTINGS
+from polynya.vending import session_policy
 
 ROOT = Path(__file__).parents[2]
 LOCAL_ONLY = {"OBJECT_LAMBDA_ENDPOINT"}
@@ -252,10 +253,35 @@ def test_a_new_layer_or_another_setting_publishes_a_new_version() -> None:
     # With another delivery there is no such function.
     assert set(described) == used - {"Delivery"}
     longest = [
-        parameter.get("MaxLength") or len(str(parameter["MaxValue"]))
+        parameter.get("MaxLength")
+        or max(map(len, map(str, parameter.get("AllowedValues") or [parameter["MaxValue"]])))
         for parameter in (TEMPLATE["Parameters"][name] for name in described)
     ]
     assert sum(longest) + len(longest) - 1 <= 1000
+
+
+def test_only_the_catalog_can_assume_the_vended_role() -> None:
+    """The Object Lambda function believes the name of a session, which whoever assumes chooses."""
+    role = RESOURCES["VendedRole"]["Properties"]
+    [statement] = role["AssumeRolePolicyDocument"]["Statement"]
+    assert statement["Principal"] == {"AWS": {"Fn::GetAtt": "RestCatalogFunctionRole.Arn"}}
+    assert not {"Policies", "ManagedPolicyArns"} & role.keys()
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_the_vended_role_may_what_session_policies_repeat(delivery: str) -> None:
+    """And nothing else: a session has what both say."""
+    document = deployed(RESOURCES["FilesPolicy"]["Properties"]["PolicyDocument"], delivery)
+    allowed = {action for statement in document["Statement"] for action in actions(statement)}
+    policy = json.loads(session_policy(["s3://b/t/"], "aws", delivery == "object-lambda"))
+    assert allowed == {action for one in policy["Statement"] for action in actions(one)}
+
+
+def test_requests_are_authorized_by_iam_unless_there_is_an_issuer() -> None:
+    route = RESOURCES["ApiRoute"]["Properties"]
+    assert route["RouteKey"] == "ANY /{proxy+}"
+    assert route["AuthorizationType"] == {"Fn::If": ["IsJwt", "JWT", "AWS_IAM"]}
+    assert not [name for name in RESOURCES if name.startswith("ApiRoute") and name != "ApiRoute"]
 
 
 def test_a_managed_policy_with_another_description_is_another_policy() -> None:

@@ -28,6 +28,8 @@ def test_what_is_not_set_has_its_default():
         snapshot_limit=1000,
         hidden_types=frozenset(),
         authorization="",
+        vending_role="",
+        vending_seconds=3600,
         object_lambda_endpoint="",
     )
 
@@ -50,6 +52,8 @@ VALUES = [
     ("AUTHORIZATION", "ssm:/lake/policy", "ssm:/lake/policy"),
     ("AUTHORIZATION", "s3://b/policy.json", "s3://b/policy.json"),
     ("AUTHORIZATION", ' {"rules": []}', ' {"rules": []}'),
+    ("VENDING_ROLE", "arn:aws:iam::1:role/r", "arn:aws:iam::1:role/r"),
+    ("VENDING_SECONDS", "900", 900),
     ("OBJECT_LAMBDA_ENDPOINT", "http://127.0.0.1:1", "http://127.0.0.1:1"),
     ("WAREHOUSE", "", "lake"),  # a parameter of the template that was left empty
     ("CACHE_TTL_DAYS", "", 7),
@@ -76,6 +80,8 @@ def test_snapshot_limit_of_0_is_that_of_the_delivery(delivery, limit):
 
 
 UNUSABLE = [
+    ("VENDING_SECONDS", "899"),
+    ("VENDING_SECONDS", "3601"),
     ("AUTHORIZATION", "/lake/policy"),
     ("AUTHORIZATION", "s3://b"),
     ("AUTHORIZATION", "[]"),

@@ -122,7 +122,7 @@ THIRD_PARTY = [
     ("pyroaring", {"iceberg/": True}),
     ("boto3", {"real_objects.py": True}),
     ("botocore", {"real_objects.py": True}),
-    ("aws_lambda_powertools", {"store.py": False}),
+    ("aws_lambda_powertools", {"store.py": False, "vending.py": False}),
     *((name, {}) for name in ("fastapi", "mangum", "starlette", "pydantic", "urllib3", "requests")),
     *((name, {}) for name in ("numpy", "pyarrow", "pyiceberg", "pandas", "uvicorn", "moto")),
     *((name, {}) for name in ("local", "functions", "pipeline", "tests")),
@@ -134,6 +134,7 @@ ANNOTATED = {
     "virtual_files.py",
     "table_files.py",
     "table_deletes.py",
+    "vending.py",
 }
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from pg8000.native import Connection
 
@@ -15,10 +16,18 @@ from .config import Config
 from .ducklake import queries
 from .ducklake.connection import Database
 from .ducklake.rows import Lake, Schema, Table, View
-from .errors import BadRequest, NoSuchNamespace, NoSuchTable, NoSuchView, NoSuchWarehouse
+from .errors import (
+    BadRequest,
+    NoSuchNamespace,
+    NoSuchRoute,
+    NoSuchTable,
+    NoSuchView,
+    NoSuchWarehouse,
+)
 from .translate.fingerprints import fingerprint
 from .translate.tables import check_lake
 from .translate.views import view_metadata
+from .vending import Grant, Vending, grant
 from .virtual_files import VirtualFiles
 
 Item = TypeVar("Item")
@@ -37,6 +46,8 @@ ENDPOINTS = [
 ]
 """What is served. Without the writes, PyIceberg and Java refuse them before they upload a thing."""
 
+VENDING_ENDPOINTS = ["GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"]
+
 PINNED = re.compile(r"(?P<warehouse>[A-Za-z0-9_-]+)@(?P<snapshot_id>0|[1-9][0-9]{0,17})")
 PINNED_PREFIX = re.compile(r"(?P<warehouse>[A-Za-z0-9_-]+)--at-(?P<snapshot_id>0|[1-9][0-9]{0,17})")
 """`warehouse=lake@12` and the prefix that carries it: clients leave `@` unescaped or not."""
@@ -47,7 +58,8 @@ class LoadedTable:
     """The answer to loadTable."""
 
     body: dict[str, Any]
-    etag: str
+    etag: str | None
+    """None with credentials, which are others each time."""
 
 
 class Catalog:
@@ -59,6 +71,8 @@ class Catalog:
         self._virtual_files = virtual_files
         self._snapshot_id: int | None = None
         self._rights = EVERYTHING
+        self._prefix = config.warehouse
+        self._vending = Vending(config) if config.vending_role else None
 
     # Which lake
 
@@ -74,7 +88,8 @@ class Catalog:
         elif warehouse:
             prefix = warehouse
         self.at_prefix(prefix)._read(lambda con, lake, snapshot_id: None)
-        return {"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": ENDPOINTS}
+        endpoints = [*ENDPOINTS, *(VENDING_ENDPOINTS if self._vending else [])]
+        return {"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": endpoints}
 
     def at_prefix(self, prefix: str, rights: Rights = EVERYTHING) -> Catalog:
         """The catalog that the path prefix of a route names, as one caller may see it.
@@ -92,6 +107,7 @@ class Catalog:
         catalog = Catalog(self._config, self._database, self._virtual_files)
         catalog._snapshot_id = int(match["snapshot_id"]) if match else None
         catalog._rights = rights
+        catalog._prefix = prefix
         return catalog
 
     # Namespaces: a DuckLake schema is a namespace of one level
@@ -128,8 +144,16 @@ class Catalog:
         names = [{"namespace": [schema.schema_name], "name": table.table_name} for table in page]
         return {"identifiers": names, **more}
 
-    def load_table(self, namespace: str, table: str, snapshots: str | None = None) -> LoadedTable:
+    def load_table(
+        self,
+        namespace: str,
+        table: str,
+        snapshots: str | None = None,
+        with_credentials: bool = False,
+    ) -> LoadedTable:
         """The table metadata; with `snapshots="refs"` of the current snapshot alone.
+
+        `with_credentials`: for the files of this table, if any are vended here.
 
         Raises:
             NoSuchTable: also when the namespace is missing.
@@ -138,7 +162,9 @@ class Catalog:
         if snapshots not in {None, "all", "refs"}:
             raise BadRequest("snapshots must be one of: all, refs")
 
-        def question(con: Connection, lake: Lake, snapshot_id: int) -> LoadedTable:
+        def question(
+            con: Connection, lake: Lake, snapshot_id: int
+        ) -> tuple[dict[str, Any], Grant | None]:
             schema, found = self._table_at(con, snapshot_id, namespace, table)
             files = self._virtual_files.of_table(con, lake, schema, found, snapshot_id)
             document = files.metadata()
@@ -149,9 +175,29 @@ class Catalog:
                 "metadata": document.json(refs_only=snapshots == "refs"),
                 "config": {},
             }
-            return LoadedTable(body, etag=f'"{fingerprint(body)}"')
+            vends = with_credentials and self._vending is not None
+            return body, self._grant(con, lake, schema, found) if vends else None
 
-        return self._read(question)
+        body, granted = self._read(question)
+        if granted is None or self._vending is None:
+            return LoadedTable(body, etag=f'"{fingerprint(body)}"')
+        at = f"v1/{self._prefix}/namespaces/{_escaped(namespace)}/tables/{_escaped(table)}"
+        return LoadedTable(body | self._vending.for_table(granted, f"{at}/credentials"), etag=None)
+
+    def load_credentials(self, namespace: str, table: str) -> dict[str, Any]:
+        """New credentials for the files of a table.
+
+        Raises:
+            NoSuchTable: also when the namespace is missing.
+            NoSuchRoute: no credentials are vended here.
+        """
+        if self._vending is None:
+            raise NoSuchRoute("this catalog vends no credentials")
+
+        def question(con: Connection, lake: Lake, snapshot_id: int) -> Grant:
+            return self._grant(con, lake, *self._table_at(con, snapshot_id, namespace, table))
+
+        return self._vending.again(self._read(question))
 
     def table_exists(self, namespace: str, table: str) -> None:
         """Nothing where the table exists.
@@ -231,12 +277,19 @@ class Catalog:
             raise NoSuchTable(f"Table does not exist: {namespace}.{name}")
         return found
 
+    def _grant(self, con: Connection, lake: Lake, schema: Schema, table: Table) -> Grant:
+        return grant(con, lake, schema, table, f"{self._virtual_files.location}/{table.table_uuid}")
+
     def _may_read(self, con: Connection, schema: Schema, table: Table) -> bool:
         """By the name that the table has now, whatever it was called at a pinned snapshot: so that
         rights do not change with the snapshot, and are the same for the table's files."""
         if self._snapshot_id is not None:
             table = queries.table_of_uuid(con, table.table_uuid) or table
         return self._rights.table(schema.schema_name, table.table_name)
+
+
+def _escaped(name: str) -> str:
+    return quote(name, safe="")
 
 
 def _schema_name(schema: Schema) -> str:

@@ -66,6 +66,12 @@ SETTINGS = (
         "empty: whoever may call may read all",
     ),
     Setting(
+        "VENDING_ROLE",
+        "",
+        "the ARN of the role whose credentials are vended, limited to one table; empty: none are",
+    ),
+    Setting("VENDING_SECONDS", "3600", "how long vended credentials are good, 900 to 3600 s"),
+    Setting(
         "OBJECT_LAMBDA_ENDPOINT",
         "",
         "where WriteGetObjectResponse goes; only for stand-ins on one machine",
@@ -94,6 +100,8 @@ class Config:
     snapshot_limit: int
     hidden_types: frozenset[str]
     authorization: str
+    vending_role: str
+    vending_seconds: int
     object_lambda_endpoint: str
 
     @classmethod
@@ -119,6 +127,8 @@ class Config:
             snapshot_limit=_number(texts, "SNAPSHOT_LIMIT") or DELIVERIES[delivery],
             hidden_types=_names(texts["HIDDEN_TYPES"]),
             authorization=_authorization(texts["AUTHORIZATION"]),
+            vending_role=texts["VENDING_ROLE"],
+            vending_seconds=_vending_seconds(texts),
             object_lambda_endpoint=texts["OBJECT_LAMBDA_ENDPOINT"],
         )
 
@@ -160,6 +170,13 @@ def _number(texts: Mapping[str, str], name: str) -> int:
     if not texts[name].isdecimal():
         raise Misconfigured(f"{name} must be a whole number, not {texts[name]!r}")
     return int(texts[name])
+
+
+def _vending_seconds(texts: Mapping[str, str]) -> int:
+    seconds = _number(texts, "VENDING_SECONDS")
+    if not 900 <= seconds <= 3600:  # AssumeRole by a role: "role chaining"
+        raise Misconfigured("VENDING_SECONDS must be from 900 to 3600")
+    return seconds
 
 
 def _names(text: str) -> frozenset[str]:

@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from . import callers
 from .authorization import EVERYTHING, Policy, Rights
 from .config import Config
 from .real_objects import answer_of, client
+from .vending import table_of_session
 
 KEPT_SECONDS = 60
 """A permission that is taken away is gone a minute later."""
@@ -16,6 +18,7 @@ KEPT_SECONDS = 60
 class Readers:
     def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
         self._source = config.authorization
+        self._vending_role = config.vending_role
         self._clock = clock
         self._policy: Policy | None = None
         self._read_at = 0.0
@@ -31,6 +34,10 @@ class Readers:
 
     def of_s3(self, user_identity: Mapping[str, Any]) -> Rights:
         """What somebody may read who asks S3 Object Lambda. Raises: as `of_api`."""
+        if self._vending_role:
+            session = callers.session_of(user_identity.get("arn", ""), self._vending_role)
+            if session is not None:
+                return _vended(session)
         return self._rights(callers.names_of_s3_caller(user_identity))
 
     def _rights(self, names: list[str]) -> Rights:
@@ -41,6 +48,12 @@ class Readers:
             self._policy = Policy.parse(_text(self._source))
             self._read_at = self._clock()
         return self._policy.rights_of(names)
+
+
+def _vended(session: str) -> Rights:
+    """The catalog has looked at the policy before it vended; this is for one table only."""
+    table_uuid = table_of_session(session)
+    return replace(EVERYTHING, table_uuid=table_uuid) if table_uuid else Rights(())
 
 
 def _text(source: str) -> str:
