@@ -20,6 +20,7 @@ from polynya.config import Config
 from polynya.database import open_database
 from polynya.errors import NotModified, PolynyaError, PreconditionFailed, ServiceUnavailable
 from polynya.guarded_files import GuardedFiles
+from polynya.metrics import count, count_refusal, published
 from polynya.real_objects import client, kept_files, object_lambda_client, real_files
 from polynya.virtual_files import VirtualFiles
 from polynya.virtual_names import is_virtual
@@ -74,7 +75,8 @@ def virtual_files() -> GuardedFiles:
     return GuardedFiles(config(), database, files)
 
 
-@logger.inject_lambda_context
+@published
+@logger.inject_lambda_context(correlation_id_path="xAmzRequestId")
 def handler(event: Event, context: Any) -> Answer:
     """Answer one event; to GetObject by WriteGetObjectResponse, not by what is returned."""
     kind = next(kind for kind in ANSWERS if kind in event)
@@ -85,6 +87,10 @@ def handler(event: Event, context: Any) -> Answer:
     except Exception:
         logger.exception("unexpected error", key=_key(event))
         failure = PolynyaError("an unexpected error; see the log")
+    if failure.status >= 400:
+        count_refusal(failure.code)
+    if failure.status >= 500:
+        logger.error("refused", reason=str(failure), key=_key(event))
     return FAILURES[kind](event, failure)
 
 
@@ -94,6 +100,7 @@ def get_object(event: Event, input_s3_url: str) -> Answer:
     body = _conditions_hold(event, _virtual_file(event))
     cut = byte_range(_range(event), len(body))
     first, last = cut or (0, len(body) - 1)
+    count("BytesServed", last + 1 - first)
     part = {"ContentRange": f"bytes {first}-{last}/{len(body)}", "StatusCode": 206} if cut else {}
     return _write(
         event,

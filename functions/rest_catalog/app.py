@@ -18,6 +18,7 @@ from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.database import open_database
 from polynya.errors import BadRequest, Forbidden, NoSuchRoute, PolynyaError
+from polynya.metrics import count_refusal, published, timed
 from polynya.readers import Readers
 from polynya.real_objects import kept_files, real_files
 from polynya.virtual_files import VirtualFiles
@@ -65,6 +66,10 @@ async def get_config(warehouse: str | None = None) -> JSONResponse:
     return JSONResponse(open_catalog().config(warehouse))
 
 
+async def health() -> JSONResponse:
+    return JSONResponse(open_catalog().health(), headers={"Cache-Control": "no-store"})
+
+
 async def list_namespaces(
     catalog: AtPrefix,
     parent: str | None = None,
@@ -102,7 +107,8 @@ async def load_table(
 ) -> Response:
     asked = request.headers.get("x-iceberg-access-delegation", "").split(",")
     delegates = "vended-credentials" in map(str.strip, asked)
-    loaded = catalog.load_table(namespace, table, snapshots, with_credentials=delegates)
+    with timed("LoadTable"):
+        loaded = catalog.load_table(namespace, table, snapshots, with_credentials=delegates)
     if loaded.etag is None:
         return JSONResponse(loaded.body, headers={"Cache-Control": "no-store"})
     headers = {"ETag": loaded.etag}
@@ -157,6 +163,7 @@ TABLE = NAMESPACE + "/tables/{table}"
 VIEW = NAMESPACE + "/views/{view}"
 
 ROUTES: tuple[tuple[str, str, Callable[..., Awaitable[Response]]], ...] = (
+    ("GET", "/health", health),
     ("GET", "/v1/config", get_config),
     ("GET", NAMESPACES, list_namespaces),
     ("POST", TABLE + "/metrics", report_metrics),
@@ -184,6 +191,7 @@ app.add_api_route("/{path:path}", refuse_path, methods=["GET", "HEAD"])
 
 @app.exception_handler(PolynyaError)
 async def error_response(request: Request, error: PolynyaError) -> JSONResponse:
+    count_refusal(error.type)
     if error.status >= 500:
         logger.error("refused", reason=str(error), path=request.url.path)
     body = {"message": str(error), "type": error.type, "code": error.status}
@@ -206,7 +214,8 @@ async def unexpected(request: Request, error: Exception) -> JSONResponse:
 asgi = Mangum(app, lifespan="off")
 
 
-@logger.inject_lambda_context
+@published
+@logger.inject_lambda_context(correlation_id_path="requestContext.requestId")
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer one event of API Gateway's payload 2.0."""
     http = event["requestContext"]["http"]

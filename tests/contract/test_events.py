@@ -95,12 +95,14 @@ def test_every_sample_is_tried():
 
 REST = {
     "rest_config": (200, lambda body: body["overrides"] == {"prefix": "lake"}),
+    "rest_health": (200, lambda body: body == {"status": "ok", "snapshot-id": 3}),
     "rest_list_namespaces": (200, lambda body: body == {"namespaces": [["main"]]}),
     "rest_list_tables": (
         200,
         lambda body: body == {"identifiers": [{"namespace": ["main"], "name": "orders"}]},
     ),
     "rest_load_table": (200, lambda body: body["metadata"]["current-snapshot-id"] == 3),
+    "rest_load_table_jwt": (200, lambda body: body["config"] == {}),
     "rest_missing_table": (404, lambda body: body["error"]["type"] == "NoSuchTableException"),
     "rest_write": (
         403,

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 import yaml
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
+from polynya import errors
 from polynya.config import SETTINGS
+from polynya.metrics import METRICS
 from polynya.vending import session_policy
 
 ROOT = Path(__file__).parents[2]
@@ -137,7 +139,8 @@ def actions(statement: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_each_function_is_given_every_setting(function: str) -> None:
-    assert set(environment(function)) == {setting.name for setting in SETTINGS} - LOCAL_ONLY
+    given = {name for name in environment(function) if not name.startswith("POWERTOOLS_")}
+    assert given == {setting.name for setting in SETTINGS} - LOCAL_ONLY
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
@@ -284,6 +287,30 @@ def test_requests_are_authorized_by_iam_unless_there_is_an_issuer() -> None:
     assert not [name for name in RESOURCES if name.startswith("ApiRoute") and name != "ApiRoute"]
 
 
+def test_alarms_and_dashboard_watch_metrics_that_are_counted() -> None:
+    """With the dimensions that they are counted with: an alarm on another one never rings."""
+    services = {
+        environment(function)["POWERTOOLS_SERVICE_NAME"]: function for function in FUNCTIONS
+    }
+    for name, resource in RESOURCES.items():
+        if resource["Type"] != "AWS::CloudWatch::Alarm" or isinstance(
+            resource["Properties"]["Namespace"], str
+        ):
+            continue
+        alarm = resource["Properties"]
+        assert alarm["Namespace"] == environment(FUNCTIONS[0])["POWERTOOLS_METRICS_NAMESPACE"]
+        assert alarm["MetricName"] in METRICS, name
+        dimensions = {one["Name"]: one["Value"] for one in alarm["Dimensions"]}
+        assert dimensions.keys() == {"service", "reason"} & dimensions.keys() | {"service"}
+        assert ("reason" in dimensions) == (alarm["MetricName"] == "Refusals")
+        assert dimensions["service"] in services
+        reasons = {error.type for error in vars(errors).values() if isinstance(error, type)}
+        assert dimensions.get("reason", "SlowDownException") in reasons
+    body = RESOURCES["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"]
+    json.loads(body)
+    assert set(re.findall(r'"(\w+)", "service"', body)) <= METRICS.keys()
+
+
 def test_a_managed_policy_with_another_description_is_another_policy() -> None:
     """On which the one above hangs: as the schema of CloudFormation's own registry has it."""
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", "AWS::IAM::ManagedPolicy")
@@ -305,9 +332,11 @@ REST = {
 OBJECT = {"xAmzRequestId", "configuration", "userRequest", "userIdentity", "protocolVersion"}
 KINDS = {  # required keys, and those that some requests have besides
     "rest_config": (REST, {"queryStringParameters", "pathParameters"}),
+    "rest_health": (REST, {"pathParameters"}),
     "rest_list_namespaces": (REST, {"pathParameters"}),
     "rest_list_tables": (REST, {"queryStringParameters", "pathParameters"}),
     "rest_load_table": (REST, {"queryStringParameters", "pathParameters"}),
+    "rest_load_table_jwt": (REST, {"queryStringParameters", "pathParameters"}),
     "rest_missing_table": (REST, {"queryStringParameters", "pathParameters"}),
     "rest_write": (REST, {"body", "pathParameters"}),
     "object_get_whole": (OBJECT, {"getObjectContext"}),

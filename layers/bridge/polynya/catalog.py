@@ -110,6 +110,10 @@ class Catalog:
         catalog._prefix = prefix
         return catalog
 
+    def health(self) -> dict[str, Any]:
+        """That the catalog database answers, and its newest snapshot."""
+        return {"status": "ok", "snapshot-id": self._read(lambda con, lake, at: at)}
+
     # Namespaces: a DuckLake schema is a namespace of one level
 
     def list_namespaces(

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from aws_lambda_powertools import Logger
 
 from .errors import ServiceUnavailable
+from .metrics import count
 
 logger = Logger(child=True)
 
@@ -89,6 +90,7 @@ class CacheStore:
         )
         if body is not None and _digest(body) != item["sha256"]["S"]:
             logger.warning("a kept file does not match its checksum; it is made anew", key=key)
+            count("BrokenItems")
             self._drop(key, item["sha256"]["S"])
             return None
         return body
@@ -171,13 +173,19 @@ class Kept:
                 body = self._store.get(key)
             except Exception:
                 logger.exception("the store cannot be read; the file is made anew", key=key)
-        return None if body is None else self._recent.put(key, body)
+                count("StoreFailures")
+        if body is None:
+            return None
+        count("Hits")
+        return self._recent.put(key, body)
 
     def put(self, key: str, body: bytes) -> bytes:
+        count("Builds")
         if self._store is not None:
             try:
                 body = self._store.put(key, body)
             except Exception:
+                count("StoreFailures")
                 if self._must_keep:
                     logger.exception("a file cannot be put into the bucket", key=key)
                     raise ServiceUnavailable("the bucket of the virtual files fails") from None

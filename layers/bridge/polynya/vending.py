@@ -20,6 +20,7 @@ from .ducklake import queries
 from .ducklake.paths import table_location
 from .ducklake.rows import Lake, Schema, Table
 from .errors import Refused
+from .metrics import count
 from .real_objects import answer_of, client
 
 logger = Logger(child=True)
@@ -122,6 +123,7 @@ class Vending:
                 Policy=policy,
             ),
         )
+        count("CredentialsVended")
         given = answer["Credentials"]
         config = {
             "s3.access-key-id": given["AccessKeyId"],
