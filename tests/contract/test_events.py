@@ -20,6 +20,7 @@ from local.stand_in.lambda_function import LambdaFunction
 from local.stand_in.object_lambda import returned_response, written_response
 from local.stand_in.s3_address import S3Address
 from tests.in_process import ALIAS, settings
+from tests.runtime_interface import EMULATOR, RuntimeInterface
 
 EVENTS = Path(__file__).parents[2] / "events"
 DATA = "lakes"
@@ -33,13 +34,34 @@ DELETE FROM orders WHERE id < 10;
 S3_ERROR = re.compile(r"<Error><Code>(\w+)</Code><Message>(.*?)</Message>")
 
 
-@pytest.fixture(scope="module")
-def aws(postgres_server, moto, tmp_path_factory):
+def in_process() -> tuple[LambdaFunction, LambdaFunction]:
+    return (
+        LambdaFunction("rest", rest_catalog.handler, region="us-east-1", timeout_s=29),
+        LambdaFunction("virtual", object_lambda.handler, region="us-east-1", timeout_s=60),
+    )
+
+
+def behind_the_runtime_interface() -> tuple[RuntimeInterface, RuntimeInterface]:
+    return RuntimeInterface("rest_catalog", 29), RuntimeInterface("object_lambda", 60)
+
+
+WAYS = [
+    in_process,
+    pytest.param(
+        behind_the_runtime_interface,
+        marks=pytest.mark.skipif(not EMULATOR.exists(), reason="`make setup` gets the emulator"),
+    ),
+]
+
+
+@pytest.fixture(scope="module", params=WAYS)
+def aws(request, postgres_server, moto, tmp_path_factory):
     """Both functions over a lake with a table `main.orders`; what the second one writes is kept."""
     script = tmp_path_factory.mktemp("lake") / "events.sql"
     script.write_text(LAKE)
-    database = postgres_server.create_database("events")
-    write_lake(script, database, f"s3://{DATA}/events", moto)
+    database = postgres_server.create_database(f"events_{request.param.__name__}")
+    prefix = f"events/{request.param.__name__}"
+    write_lake(script, database, f"s3://{DATA}/{prefix}", moto)
     written = []
 
     def record(request):
@@ -49,8 +71,6 @@ def aws(postgres_server, moto, tmp_path_factory):
 
     recorder = HttpServer(0)
     recorder.start(record)
-    rest = LambdaFunction("rest", rest_catalog.handler, region="us-east-1", timeout_s=29)
-    virtual = LambdaFunction("virtual", object_lambda.handler, region="us-east-1", timeout_s=60)
     values = {
         "DATABASE_URL": database.url,
         "VIRTUAL_BUCKET": ALIAS,
@@ -58,10 +78,11 @@ def aws(postgres_server, moto, tmp_path_factory):
         "OBJECT_LAMBDA_ENDPOINT": recorder.uri,
     }
     with settings(**values):
+        rest, virtual = request.param()
         table = json.loads(rest.invoke(event("rest_load_table"))["body"])
         yield SimpleNamespace(rest=rest, virtual=virtual, written=written, table=table, s3=moto)
-    for function in (rest, virtual):
-        function.stop()
+        for function in (rest, virtual):
+            function.stop()
     recorder.stop()
 
 
