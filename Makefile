@@ -57,12 +57,24 @@ build: .venv-sam/.ready ## the layers and functions for AWS, with SAM, and a che
 	  --invalidation-mode unchecked-hash .aws-sam/build
 	@$(PYTHON) -m tests.built .aws-sam/build
 
+deployed: setup .venv-sam/.ready .venv-ministack/.ready ## sam deploy to an emulator of AWS, and read through it (two minutes)
+	@PYENV_VERSION=$(PYENV_RUNTIME) PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(SAM) build --cached \
+	  --build-dir .aws-sam/local --parameter-overrides PythonRuntime=python3.13 Architecture=x86_64 >/dev/null
+	@$(BIN)/python -m tests.deployed
+
+# Its functions run in its own Python: the runtime's.
+.venv-ministack/.ready:
+	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m venv .venv-ministack
+	@.venv-ministack/bin/pip install --quiet --disable-pip-version-check \
+	  ministack==1.5.33 aws-sam-translator cryptography boto3
+	@touch $@
+
 .venv-sam/.ready:
 	@$(PYTHON) -m venv .venv-sam
 	@.venv-sam/bin/pip install --quiet --disable-pip-version-check aws-sam-cli==$(SAM_VERSION)
 	@touch $@
 
 clean: ## remove what the targets above made
-	@rm -rf .venv .venv-sam .aws-sam .cache
+	@rm -rf .venv .venv-sam .venv-ministack .aws-sam .cache
 
-.PHONY: help setup demo serve test lint bench build clean
+.PHONY: help setup demo serve test lint bench build deployed sam-local clean

@@ -85,12 +85,12 @@ def handler(event: Event, context: Any) -> Answer:
     except PolynyaError as error:
         failure = error
     except Exception:
-        logger.exception("unexpected error", key=_key(event))
+        logger.exception("unexpected error", path=_path(event))
         failure = PolynyaError("an unexpected error; see the log")
     if failure.status >= 400:
         count_refusal(failure.code)
     if failure.status >= 500:
-        logger.error("refused", reason=str(failure), key=_key(event))
+        logger.error("refused", reason=str(failure), path=_path(event))
     return FAILURES[kind](event, failure)
 
 
@@ -225,11 +225,18 @@ def _matches(header: str, etag: str) -> bool:
 
 
 def _key(event: Event) -> str:
-    """The object's key: the path of the URL, which S3 gives decoded already."""
+    """The object's key. Who asks in path style (Spark, DuckDB with an endpoint) has the bucket's
+    name before it, and AWS does not say that it takes that away."""
+    return _path(event).removeprefix(f"{config().virtual_bucket}/")
+
+
+def _path(event: Event) -> str:
+    """The path of the URL, which S3 gives decoded already."""
     # Not urlsplit, which drops tabs, newlines and what follows a '#': they can stand in a key.
     url, _, _ = event["userRequest"]["url"].partition("?")
-    key: str = url.partition("://")[2].partition("/")[2]
-    return key
+    # MiniStack gives the path alone.
+    path: str = url if url.startswith("/") else url.partition("://")[2]
+    return path.partition("/")[2]
 
 
 def _range(event: Event) -> str | None:

@@ -203,6 +203,14 @@ def test_head_object(aws):
     assert json.loads(response.body) == aws.table["metadata"]
 
 
+def test_the_bucket_may_stand_in_the_path(aws):
+    """As in path style, which AWS does not say that it turns into the other."""
+    key = keys(aws)["list"]
+    _, plain = get(aws, "object_get_whole", key)
+    _, in_path = get(aws, "object_get_whole", f"{ALIAS}/{key}")
+    assert in_path.status == 200 and in_path.body == plain.body
+
+
 def test_get_object_that_is_missing(aws):
     key = event("object_missing")["userRequest"]["url"].partition(".com/")[2]
     uuid = aws.table["metadata"]["table-uuid"]

@@ -64,10 +64,6 @@ def _true(expression: dict[str, Any], delivery: str) -> bool:
 def _value(operand: Any, delivery: str) -> Any:
     if not isinstance(operand, dict):
         return operand
-    if "Fn::Select" in operand:
-        index, split = operand["Fn::Select"]
-        separator, text = split["Fn::Split"]
-        return str(_value(text, delivery)).split(separator)[index]
     name = operand["Ref"]
     return delivery if name == "Delivery" else TEMPLATE["Parameters"][name]["Default"]
 
