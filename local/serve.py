@@ -115,6 +115,7 @@ def serve(
             OBJECT_LAMBDA_ENDPOINT=stand_in.s3_uri,
             AWS_ENDPOINT_URL_DYNAMODB=dynamodb_endpoint,
             POWERTOOLS_LOG_LEVEL="WARNING",
+            POWERTOOLS_METRICS_DISABLED="true",
             **({"AWS_ENDPOINT_URL_S3": s3_endpoint} if s3_endpoint else {}),
         )
         # They read their settings when they are first called.

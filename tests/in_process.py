@@ -21,6 +21,7 @@ from local.stand_in import StandIn
 ALIAS = "virtual"
 READ_ONCE = (
     rest_catalog.open_catalog,
+    rest_catalog.readers,
     object_lambda.config,
     object_lambda.virtual_files,
     real_objects.client,

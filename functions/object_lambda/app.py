@@ -17,8 +17,10 @@ import urllib3
 from aws_lambda_powertools import Logger
 from polynya.byte_range import byte_range
 from polynya.config import Config
-from polynya.ducklake.connection import Database
+from polynya.database import open_database
 from polynya.errors import NotModified, PolynyaError, PreconditionFailed, ServiceUnavailable
+from polynya.guarded_files import GuardedFiles
+from polynya.metrics import count, count_refusal, published
 from polynya.real_objects import client, kept_files, object_lambda_client, real_files
 from polynya.virtual_files import VirtualFiles
 from polynya.virtual_names import is_virtual
@@ -67,12 +69,14 @@ def config() -> Config:
 
 
 @cache
-def virtual_files() -> VirtualFiles:
-    database = Database(config().database_url, config().metadata_schema, PATIENCE_SECONDS)
-    return VirtualFiles(config(), database, kept_files(config()), real_files())
+def virtual_files() -> GuardedFiles:
+    database = open_database(config(), PATIENCE_SECONDS)
+    files = VirtualFiles(config(), database, kept_files(config()), real_files())
+    return GuardedFiles(config(), database, files)
 
 
-@logger.inject_lambda_context
+@published
+@logger.inject_lambda_context(correlation_id_path="xAmzRequestId")
 def handler(event: Event, context: Any) -> Answer:
     """Answer one event; to GetObject by WriteGetObjectResponse, not by what is returned."""
     kind = next(kind for kind in ANSWERS if kind in event)
@@ -81,17 +85,22 @@ def handler(event: Event, context: Any) -> Answer:
     except PolynyaError as error:
         failure = error
     except Exception:
-        logger.exception("unexpected error", key=_key(event))
+        logger.exception("unexpected error", path=_path(event))
         failure = PolynyaError("an unexpected error; see the log")
+    if failure.status >= 400:
+        count_refusal(failure.code)
+    if failure.status >= 500:
+        logger.error("refused", reason=str(failure), path=_path(event))
     return FAILURES[kind](event, failure)
 
 
 def get_object(event: Event, input_s3_url: str) -> Answer:
     if not is_virtual(_key(event), config().virtual_prefix):
         return _write(event, _real_object(event, input_s3_url))
-    body = _conditions_hold(event, virtual_files().read(_key(event)))
+    body = _conditions_hold(event, _virtual_file(event))
     cut = byte_range(_range(event), len(body))
     first, last = cut or (0, len(body) - 1)
+    count("BytesServed", last + 1 - first)
     part = {"ContentRange": f"bytes {first}-{last}/{len(body)}", "StatusCode": 206} if cut else {}
     return _write(
         event,
@@ -110,7 +119,7 @@ def get_object(event: Event, input_s3_url: str) -> Answer:
 def head_object(event: Event, input_s3_url: str) -> Answer:
     if not is_virtual(_key(event), config().virtual_prefix):
         return _real_head(event, input_s3_url)
-    body = _conditions_hold(event, virtual_files().read(_key(event)))
+    body = _conditions_hold(event, _virtual_file(event))
     return {
         "statusCode": 200,
         "headers": {
@@ -126,6 +135,10 @@ def list_objects(event: Event, input_s3_url: str) -> Answer:
     """Real objects only: virtual files are made when they are asked for by name."""
     response = _request("GET", event, input_s3_url)
     return {"statusCode": response.status, "listResultXml": response.read().decode()}
+
+
+def _virtual_file(event: Event) -> bytes:
+    return virtual_files().read(_key(event), event["userIdentity"])
 
 
 def _write(event: Event, response: Mapping[str, Any]) -> Answer:
@@ -212,11 +225,18 @@ def _matches(header: str, etag: str) -> bool:
 
 
 def _key(event: Event) -> str:
-    """The object's key: the path of the URL, which S3 gives decoded already."""
+    """The object's key. Who asks in path style (Spark, DuckDB with an endpoint) has the bucket's
+    name before it, and AWS does not say that it takes that away."""
+    return _path(event).removeprefix(f"{config().virtual_bucket}/")
+
+
+def _path(event: Event) -> str:
+    """The path of the URL, which S3 gives decoded already."""
     # Not urlsplit, which drops tabs, newlines and what follows a '#': they can stand in a key.
     url, _, _ = event["userRequest"]["url"].partition("?")
-    key: str = url.partition("://")[2].partition("/")[2]
-    return key
+    # MiniStack gives the path alone.
+    path: str = url if url.startswith("/") else url.partition("://")[2]
+    return path.partition("/")[2]
 
 
 def _range(event: Event) -> str | None:

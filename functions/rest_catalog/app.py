@@ -16,8 +16,10 @@ from fastapi.responses import JSONResponse, Response
 from mangum import Mangum
 from polynya.catalog import Catalog
 from polynya.config import Config
-from polynya.ducklake.connection import Database
+from polynya.database import open_database
 from polynya.errors import BadRequest, Forbidden, NoSuchRoute, PolynyaError
+from polynya.metrics import count_refusal, published, timed
+from polynya.readers import Readers
 from polynya.real_objects import kept_files, real_files
 from polynya.virtual_files import VirtualFiles
 
@@ -26,17 +28,23 @@ app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
 
 
 @cache
+def readers() -> Readers:
+    return Readers(Config.from_env())
+
+
+@cache
 def open_catalog() -> Catalog:
     config = Config.from_env()
-    database = Database(config.database_url, config.metadata_schema)
+    database = open_database(config)
     virtual_files = VirtualFiles(config, database, kept_files(config), real_files())
     return Catalog(config, database, virtual_files)
 
 
 # `async def` although nothing awaits: under Mangum a `def` route or dependency is given a new
 # thread on every invocation, and the one PostgreSQL connection must not change threads.
-async def catalog_at(prefix: str) -> Catalog:
-    return open_catalog().at_prefix(prefix)
+async def catalog_at(request: Request, prefix: str) -> Catalog:
+    caller = request.scope["aws.event"]["requestContext"]
+    return open_catalog().at_prefix(prefix, readers().of_api(caller))
 
 
 async def namespace_name(namespace: str) -> str:
@@ -56,6 +64,10 @@ PageSize = Annotated[int | None, Query(alias="pageSize", ge=1)]
 
 async def get_config(warehouse: str | None = None) -> JSONResponse:
     return JSONResponse(open_catalog().config(warehouse))
+
+
+async def health() -> JSONResponse:
+    return JSONResponse(open_catalog().health(), headers={"Cache-Control": "no-store"})
 
 
 async def list_namespaces(
@@ -93,11 +105,21 @@ async def load_table(
     table: str,
     snapshots: str | None = None,
 ) -> Response:
-    loaded = catalog.load_table(namespace, table, snapshots)
+    asked = request.headers.get("x-iceberg-access-delegation", "").split(",")
+    delegates = "vended-credentials" in map(str.strip, asked)
+    with timed("LoadTable"):
+        loaded = catalog.load_table(namespace, table, snapshots, with_credentials=delegates)
+    if loaded.etag is None:
+        return JSONResponse(loaded.body, headers={"Cache-Control": "no-store"})
     headers = {"ETag": loaded.etag}
     if loaded.etag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     return JSONResponse(loaded.body, headers=headers)
+
+
+async def load_credentials(catalog: AtPrefix, namespace: Namespace, table: str) -> JSONResponse:
+    answer = catalog.load_credentials(namespace, table)
+    return JSONResponse(answer, headers={"Cache-Control": "no-store"})
 
 
 async def table_exists(catalog: AtPrefix, namespace: Namespace, table: str) -> Response:
@@ -141,9 +163,11 @@ TABLE = NAMESPACE + "/tables/{table}"
 VIEW = NAMESPACE + "/views/{view}"
 
 ROUTES: tuple[tuple[str, str, Callable[..., Awaitable[Response]]], ...] = (
+    ("GET", "/health", health),
     ("GET", "/v1/config", get_config),
     ("GET", NAMESPACES, list_namespaces),
     ("POST", TABLE + "/metrics", report_metrics),
+    ("GET", TABLE + "/credentials", load_credentials),
     ("GET", TABLE, load_table),
     ("HEAD", TABLE, table_exists),
     ("GET", NAMESPACE + "/tables", list_tables),
@@ -167,6 +191,7 @@ app.add_api_route("/{path:path}", refuse_path, methods=["GET", "HEAD"])
 
 @app.exception_handler(PolynyaError)
 async def error_response(request: Request, error: PolynyaError) -> JSONResponse:
+    count_refusal(error.type)
     if error.status >= 500:
         logger.error("refused", reason=str(error), path=request.url.path)
     body = {"message": str(error), "type": error.type, "code": error.status}
@@ -189,7 +214,8 @@ async def unexpected(request: Request, error: Exception) -> JSONResponse:
 asgi = Mangum(app, lifespan="off")
 
 
-@logger.inject_lambda_context
+@published
+@logger.inject_lambda_context(correlation_id_path="requestContext.requestId")
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer one event of API Gateway's payload 2.0."""
     http = event["requestContext"]["http"]

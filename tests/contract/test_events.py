@@ -21,6 +21,7 @@ from local.stand_in.lambda_function import LambdaFunction
 from local.stand_in.object_lambda import returned_response, written_response
 from local.stand_in.s3_address import S3Address
 from tests.in_process import ALIAS, settings
+from tests.runtime_interface import EMULATOR, RuntimeInterface
 
 EVENTS = Path(__file__).parents[2] / "events"
 DATA = "lakes"
@@ -35,13 +36,35 @@ NUMBERS = count(1)
 S3_ERROR = re.compile(r"<Error><Code>(\w+)</Code><Message>(.*?)</Message>")
 
 
-@pytest.fixture(scope="module")
-def aws(postgres_server, moto, tmp_path_factory):
+def in_process() -> tuple[LambdaFunction, LambdaFunction]:
+    return (
+        LambdaFunction("rest", rest_catalog.handler, region="us-east-1", timeout_s=29),
+        LambdaFunction("virtual", object_lambda.handler, region="us-east-1", timeout_s=60),
+    )
+
+
+def behind_the_runtime_interface() -> tuple[RuntimeInterface, RuntimeInterface]:
+    return RuntimeInterface("rest_catalog", 29), RuntimeInterface("object_lambda", 60)
+
+
+WAYS = [
+    in_process,
+    pytest.param(
+        behind_the_runtime_interface,
+        marks=pytest.mark.skipif(not EMULATOR.exists(), reason="`make setup` gets the emulator"),
+    ),
+]
+
+
+@pytest.fixture(scope="module", params=WAYS)
+def aws(request, postgres_server, moto, tmp_path_factory):
     """Both functions over a lake with a table `main.orders`; what the second one writes is kept."""
     script = tmp_path_factory.mktemp("lake") / "events.sql"
     script.write_text(LAKE)
-    database = postgres_server.create_database(f"events_{next(NUMBERS)}")
-    write_lake(script, database, f"s3://{DATA}/events", moto)
+    name = f"{request.param.__name__}_{next(NUMBERS)}"
+    database = postgres_server.create_database(f"events_{name}")
+    prefix = f"events/{name}"
+    write_lake(script, database, f"s3://{DATA}/{prefix}", moto)
     written = []
 
     def record(request):
@@ -51,8 +74,6 @@ def aws(postgres_server, moto, tmp_path_factory):
 
     recorder = HttpServer(0)
     recorder.start(record)
-    rest = LambdaFunction("rest", rest_catalog.handler, region="us-east-1", timeout_s=29)
-    virtual = LambdaFunction("virtual", object_lambda.handler, region="us-east-1", timeout_s=60)
     values = {
         "DATABASE_URL": database.url,
         "VIRTUAL_BUCKET": ALIAS,
@@ -60,10 +81,11 @@ def aws(postgres_server, moto, tmp_path_factory):
         "OBJECT_LAMBDA_ENDPOINT": recorder.uri,
     }
     with settings(**values):
+        rest, virtual = request.param()
         table = json.loads(rest.invoke(event("rest_load_table"))["body"])
         yield SimpleNamespace(rest=rest, virtual=virtual, written=written, table=table, s3=moto)
-    for function in (rest, virtual):
-        function.stop()
+        for function in (rest, virtual):
+            function.stop()
     recorder.stop()
 
 
@@ -97,12 +119,14 @@ def test_every_sample_is_tried():
 
 REST = {
     "rest_config": (200, lambda body: body["overrides"] == {"prefix": "lake"}),
+    "rest_health": (200, lambda body: body == {"status": "ok", "snapshot-id": 3}),
     "rest_list_namespaces": (200, lambda body: body == {"namespaces": [["main"]]}),
     "rest_list_tables": (
         200,
         lambda body: body == {"identifiers": [{"namespace": ["main"], "name": "orders"}]},
     ),
     "rest_load_table": (200, lambda body: body["metadata"]["current-snapshot-id"] == 3),
+    "rest_load_table_jwt": (200, lambda body: body["config"] == {}),
     "rest_missing_table": (404, lambda body: body["error"]["type"] == "NoSuchTableException"),
     "rest_write": (
         403,
@@ -180,6 +204,14 @@ def test_head_object(aws):
     assert answer["headers"]["ETag"] == headers["x-amz-fwd-header-etag"]
     assert returned_response("HeadObject", answer, S3Address(ALIAS, key, "")).status == 200
     assert json.loads(response.body) == aws.table["metadata"]
+
+
+def test_the_bucket_may_stand_in_the_path(aws):
+    """As in path style, which AWS does not say that it turns into the other."""
+    key = keys(aws)["list"]
+    _, plain = get(aws, "object_get_whole", key)
+    _, in_path = get(aws, "object_get_whole", f"{ALIAS}/{key}")
+    assert in_path.status == 200 and in_path.body == plain.body
 
 
 def test_get_object_that_is_missing(aws):

@@ -10,7 +10,11 @@ from typing import Any
 
 import pytest
 import yaml
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
+from polynya import errors
 from polynya.config import SETTINGS
+from polynya.metrics import METRICS
+from polynya.vending import session_policy
 
 ROOT = Path(__file__).parents[2]
 LOCAL_ONLY = {"OBJECT_LAMBDA_ENDPOINT"}
@@ -39,17 +43,42 @@ TEMPLATE = yaml.load((ROOT / "template.yaml").read_text(), Loader=TemplateLoader
 RESOURCES = TEMPLATE["Resources"]
 
 
+def holds(condition: str, delivery: str) -> bool:
+    """Whether a condition holds under this delivery, all else as its default says."""
+    return _true(TEMPLATE["Conditions"][condition], delivery)
+
+
+def _true(expression: dict[str, Any], delivery: str) -> bool:
+    [(function, operands)] = expression.items()
+    if function == "Fn::Not":
+        return not _true(operands[0], delivery)
+    if function in {"Fn::And", "Fn::Or"}:
+        return (all if function == "Fn::And" else any)(_true(one, delivery) for one in operands)
+    if function == "Condition":
+        return holds(operands, delivery)
+    assert function == "Fn::Equals"
+    left, right = (_value(operand, delivery) for operand in operands)
+    return left == right
+
+
+def _value(operand: Any, delivery: str) -> Any:
+    if not isinstance(operand, dict):
+        return operand
+    name = operand["Ref"]
+    return delivery if name == "Delivery" else TEMPLATE["Parameters"][name]["Default"]
+
+
 def deployed(node: Any, delivery: str) -> Any:
     """The node as CloudFormation sees it under this delivery: each `Fn::If` decided."""
     if isinstance(node, dict) and "Fn::If" in node:
         condition, then, otherwise = node["Fn::If"]
-        wanted = TEMPLATE["Conditions"][condition]["Fn::Equals"][1]
-        return deployed(then if wanted == delivery else otherwise, delivery)
+        return deployed(then if holds(condition, delivery) else otherwise, delivery)
     if isinstance(node, dict):
-        return {key: deployed(value, delivery) for key, value in node.items()}
+        items = {key: deployed(value, delivery) for key, value in node.items()}
+        return {key: value for key, value in items.items() if value != NO_VALUE}
     if isinstance(node, list):
-        items = [deployed(item, delivery) for item in node]
-        return [item for item in items if item != NO_VALUE]
+        values = [deployed(item, delivery) for item in node]
+        return [value for value in values if value != NO_VALUE]
     return node
 
 
@@ -62,7 +91,12 @@ def references(node: Any) -> Iterator[str]:
             elif key == "Fn::GetAtt":
                 yield (value if isinstance(value, str) else value[0]).split(".")[0]
             elif key == "Fn::Sub":
-                yield from re.findall(r"\$\{([^.}]+)", value)
+                text, given = (value, {}) if isinstance(value, str) else value
+                yield from set(re.findall(r"\$\{([^.}]+)", text)) - given.keys()
+                yield from references(given)
+            elif key == "Fn::If":
+                yield from references(TEMPLATE["Conditions"][value[0]])
+                yield from references(value[1:])
             else:
                 yield from references(value)
     elif isinstance(node, list):
@@ -83,7 +117,12 @@ def environment(function: str) -> dict[str, Any]:
 
 def statements(function: str, delivery: str) -> list[dict[str, Any]]:
     policies = deployed(RESOURCES[function]["Properties"]["Policies"], delivery)
-    return [statement for policy in policies for statement in policy["Statement"]]
+    documents = [
+        RESOURCES[policy["Ref"]]["Properties"]["PolicyDocument"] if "Ref" in policy else policy
+        for policy in policies
+    ]
+    found = [statement for document in documents for statement in document["Statement"]]
+    return deployed(found, delivery)
 
 
 def actions(statement: dict[str, Any]) -> list[str]:
@@ -96,7 +135,8 @@ def actions(statement: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_each_function_is_given_every_setting(function: str) -> None:
-    assert set(environment(function)) == {setting.name for setting in SETTINGS} - LOCAL_ONLY
+    given = {name for name in environment(function) if not name.startswith("POWERTOOLS_")}
+    assert given == {setting.name for setting in SETTINGS} - LOCAL_ONLY
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
@@ -137,12 +177,10 @@ def test_no_resource_waits_for_itself() -> None:
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
 def test_what_is_deployed_refers_only_to_what_is_deployed(delivery: str) -> None:
-    conditions = TEMPLATE["Conditions"]
     present = {
         name: resource
         for name, resource in (RESOURCES | TEMPLATE["Outputs"]).items()
-        if "Condition" not in resource
-        or conditions[resource["Condition"]]["Fn::Equals"][1] == delivery
+        if "Condition" not in resource or holds(resource["Condition"], delivery)
     }
     for name, resource in present.items():
         needs = set(references(deployed(with_globals(resource), delivery)))
@@ -204,16 +242,76 @@ def test_a_new_layer_or_another_setting_publishes_a_new_version() -> None:
     for layer in references(function["Layers"]):
         assert RESOURCES[layer]["Properties"]["PublishLambdaVersion"]
 
-    # Delivery is not in it: with the other one there is no such function.
-    used = set(references(environment("ObjectLambdaFunction"))) & TEMPLATE["Parameters"].keys()
-    described = list(references({"Fn::Sub": function["VersionDescription"]["Fn::Sub"]}))
+    # The version's description is the ARN of a policy whose own description cannot be changed.
+    assert function["VersionDescription"] == {"Ref": "ObjectLambdaSettings"}
+    assert function["Policies"][0] == {"Ref": "ObjectLambdaSettings"}
+    description = RESOURCES["ObjectLambdaSettings"]["Properties"]["Description"]
+    described = list(references(description))
+    frozen = [environment("ObjectLambdaFunction"), TEMPLATE["Globals"]["Function"]["VpcConfig"]]
+    used = set(references(frozen)) & TEMPLATE["Parameters"].keys()
+    # With another delivery there is no such function.
     assert set(described) == used - {"Delivery"}
     longest = [
         parameter.get("MaxLength")
-        or max(map(len, parameter.get("AllowedValues", [str(parameter.get("MaxValue"))])))
+        or max(map(len, map(str, parameter.get("AllowedValues") or [parameter["MaxValue"]])))
         for parameter in (TEMPLATE["Parameters"][name] for name in described)
     ]
-    assert sum(longest) + len(longest) - 1 <= 256
+    assert sum(longest) + len(longest) - 1 <= 1000
+
+
+def test_only_the_catalog_can_assume_the_vended_role() -> None:
+    """The Object Lambda function believes the name of a session, which whoever assumes chooses."""
+    role = RESOURCES["VendedRole"]["Properties"]
+    [statement] = role["AssumeRolePolicyDocument"]["Statement"]
+    assert statement["Principal"] == {"AWS": {"Fn::GetAtt": "RestCatalogFunctionRole.Arn"}}
+    assert not {"Policies", "ManagedPolicyArns"} & role.keys()
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_the_vended_role_may_what_session_policies_repeat(delivery: str) -> None:
+    """And nothing else: a session has what both say."""
+    document = deployed(RESOURCES["FilesPolicy"]["Properties"]["PolicyDocument"], delivery)
+    allowed = {action for statement in document["Statement"] for action in actions(statement)}
+    policy = json.loads(session_policy(["s3://b/t/"], "aws", delivery == "object-lambda"))
+    assert allowed == {action for one in policy["Statement"] for action in actions(one)}
+
+
+def test_requests_are_authorized_by_iam_unless_there_is_an_issuer() -> None:
+    route = RESOURCES["ApiRoute"]["Properties"]
+    assert route["RouteKey"] == "ANY /{proxy+}"
+    assert route["AuthorizationType"] == {"Fn::If": ["IsJwt", "JWT", "AWS_IAM"]}
+    assert not [name for name in RESOURCES if name.startswith("ApiRoute") and name != "ApiRoute"]
+
+
+def test_alarms_and_dashboard_watch_metrics_that_are_counted() -> None:
+    """With the dimensions that they are counted with: an alarm on another one never rings."""
+    services = {
+        environment(function)["POWERTOOLS_SERVICE_NAME"]: function for function in FUNCTIONS
+    }
+    for name, resource in RESOURCES.items():
+        if resource["Type"] != "AWS::CloudWatch::Alarm" or isinstance(
+            resource["Properties"]["Namespace"], str
+        ):
+            continue
+        alarm = resource["Properties"]
+        assert alarm["Namespace"] == environment(FUNCTIONS[0])["POWERTOOLS_METRICS_NAMESPACE"]
+        assert alarm["MetricName"] in METRICS, name
+        dimensions = {one["Name"]: one["Value"] for one in alarm["Dimensions"]}
+        assert dimensions.keys() == {"service", "reason"} & dimensions.keys() | {"service"}
+        assert ("reason" in dimensions) == (alarm["MetricName"] == "Refusals")
+        assert dimensions["service"] in services
+        reasons = {error.type for error in vars(errors).values() if isinstance(error, type)}
+        assert dimensions.get("reason", "SlowDownException") in reasons
+    body = RESOURCES["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"]
+    json.loads(body)
+    assert set(re.findall(r'"(\w+)", "service"', body)) <= METRICS.keys()
+
+
+def test_a_managed_policy_with_another_description_is_another_policy() -> None:
+    """On which the one above hangs: as the schema of CloudFormation's own registry has it."""
+    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", "AWS::IAM::ManagedPolicy")
+    assert "/properties/Description" in schema.schema["createOnlyProperties"]
+    assert schema.schema["properties"]["Description"]["maxLength"] == 1000
 
 
 # ---------------------------------------------------------------- sample events
@@ -230,9 +328,11 @@ REST = {
 OBJECT = {"xAmzRequestId", "configuration", "userRequest", "userIdentity", "protocolVersion"}
 KINDS = {  # required keys, and those that some requests have besides
     "rest_config": (REST, {"queryStringParameters", "pathParameters"}),
+    "rest_health": (REST, {"pathParameters"}),
     "rest_list_namespaces": (REST, {"pathParameters"}),
     "rest_list_tables": (REST, {"queryStringParameters", "pathParameters"}),
     "rest_load_table": (REST, {"queryStringParameters", "pathParameters"}),
+    "rest_load_table_jwt": (REST, {"queryStringParameters", "pathParameters"}),
     "rest_missing_table": (REST, {"queryStringParameters", "pathParameters"}),
     "rest_write": (REST, {"body", "pathParameters"}),
     "object_get_whole": (OBJECT, {"getObjectContext"}),

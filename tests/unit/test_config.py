@@ -16,6 +16,7 @@ def config(**settings: str) -> Config:
 def test_what_is_not_set_has_its_default():
     assert config() == Config(
         database_url="postgresql://u:secret@h/d",
+        database_credentials="",
         metadata_schema="public",
         warehouse="lake",
         delivery="object-lambda",
@@ -28,12 +29,17 @@ def test_what_is_not_set_has_its_default():
         chunk_files=2048,
         hidden_types=frozenset(),
         inexact_columns="hide",
+        authorization="",
+        vending_role="",
+        vending_seconds=3600,
         object_lambda_endpoint="",
     )
 
 
 # (setting, text, what it becomes)
 VALUES = [
+    ("DATABASE_CREDENTIALS", "iam", "iam"),
+    ("DATABASE_CREDENTIALS", "secret:lake/reader", "secret:lake/reader"),
     ("METADATA_SCHEMA", "my lake", "my lake"),
     ("WAREHOUSE", "Lake_1-x", "Lake_1-x"),
     ("DELIVERY", "materialize", "materialize"),
@@ -48,6 +54,11 @@ VALUES = [
     ("HIDDEN_TYPES", "time", frozenset({"time"})),
     ("HIDDEN_TYPES", " time , timetz,, uuid ", frozenset({"time", "timetz", "uuid"})),
     ("INEXACT_COLUMNS", "refuse", "refuse"),
+    ("AUTHORIZATION", "ssm:/lake/policy", "ssm:/lake/policy"),
+    ("AUTHORIZATION", "s3://b/policy.json", "s3://b/policy.json"),
+    ("AUTHORIZATION", ' {"rules": []}', ' {"rules": []}'),
+    ("VENDING_ROLE", "arn:aws:iam::1:role/r", "arn:aws:iam::1:role/r"),
+    ("VENDING_SECONDS", "900", 900),
     ("OBJECT_LAMBDA_ENDPOINT", "http://127.0.0.1:1", "http://127.0.0.1:1"),
     ("WAREHOUSE", "", "lake"),  # a parameter of the template that was left empty
     ("CACHE_TTL_DAYS", "", 7),
@@ -74,6 +85,14 @@ def test_snapshot_limit_of_0_is_that_of_the_delivery(delivery, limit):
 
 
 UNUSABLE = [
+    ("VENDING_SECONDS", "899"),
+    ("VENDING_SECONDS", "3601"),
+    ("AUTHORIZATION", "/lake/policy"),
+    ("AUTHORIZATION", "s3://b"),
+    ("AUTHORIZATION", "[]"),
+    ("DATABASE_CREDENTIALS", "IAM"),
+    ("DATABASE_CREDENTIALS", "secret:"),
+    ("DATABASE_CREDENTIALS", "lake/reader"),
     ("WAREHOUSE", "a/b"),
     ("WAREHOUSE", "a b"),
     ("WAREHOUSE", "lake@3"),

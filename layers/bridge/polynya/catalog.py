@@ -7,17 +7,27 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from pg8000.native import Connection
 
+from .authorization import EVERYTHING, Rights
 from .config import Config
 from .ducklake import queries
 from .ducklake.connection import Database
 from .ducklake.rows import Lake, Schema, Table, View
-from .errors import BadRequest, NoSuchNamespace, NoSuchTable, NoSuchView, NoSuchWarehouse
+from .errors import (
+    BadRequest,
+    NoSuchNamespace,
+    NoSuchRoute,
+    NoSuchTable,
+    NoSuchView,
+    NoSuchWarehouse,
+)
 from .translate.fingerprints import fingerprint
 from .translate.tables import check_lake
 from .translate.views import view_metadata
+from .vending import Grant, Vending, grant
 from .virtual_files import VirtualFiles
 
 Item = TypeVar("Item")
@@ -36,6 +46,8 @@ ENDPOINTS = [
 ]
 """What is served. Without the writes, PyIceberg and Java refuse them before they upload a thing."""
 
+VENDING_ENDPOINTS = ["GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"]
+
 PINNED = re.compile(r"(?P<warehouse>[A-Za-z0-9_-]+)@(?P<snapshot_id>0|[1-9][0-9]{0,17})")
 PINNED_PREFIX = re.compile(r"(?P<warehouse>[A-Za-z0-9_-]+)--at-(?P<snapshot_id>0|[1-9][0-9]{0,17})")
 """`warehouse=lake@12` and the prefix that carries it: clients leave `@` unescaped or not."""
@@ -46,7 +58,8 @@ class LoadedTable:
     """The answer to loadTable."""
 
     body: dict[str, Any]
-    etag: str
+    etag: str | None
+    """None with credentials, which are others each time."""
 
 
 class Catalog:
@@ -57,6 +70,9 @@ class Catalog:
         self._database = database
         self._virtual_files = virtual_files
         self._snapshot_id: int | None = None
+        self._rights = EVERYTHING
+        self._prefix = config.warehouse
+        self._vending = Vending(config) if config.vending_role else None
 
     # Which lake
 
@@ -72,10 +88,11 @@ class Catalog:
         elif warehouse:
             prefix = warehouse
         self.at_prefix(prefix)._read(lambda con, lake, snapshot_id: None)
-        return {"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": ENDPOINTS}
+        endpoints = [*ENDPOINTS, *(VENDING_ENDPOINTS if self._vending else [])]
+        return {"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": endpoints}
 
-    def at_prefix(self, prefix: str) -> Catalog:
-        """The catalog that the path prefix of a route names.
+    def at_prefix(self, prefix: str, rights: Rights = EVERYTHING) -> Catalog:
+        """The catalog that the path prefix of a route names, as one caller may see it.
 
         Raises:
             NoSuchWarehouse: it names another lake.
@@ -89,7 +106,13 @@ class Catalog:
             )
         catalog = Catalog(self._config, self._database, self._virtual_files)
         catalog._snapshot_id = int(match["snapshot_id"]) if match else None
+        catalog._rights = rights
+        catalog._prefix = prefix
         return catalog
+
+    def health(self) -> dict[str, Any]:
+        """That the catalog database answers, and its newest snapshot."""
+        return {"status": "ok", "snapshot-id": self._read(lambda con, lake, at: at)}
 
     # Namespaces: a DuckLake schema is a namespace of one level
 
@@ -98,15 +121,15 @@ class Catalog:
     ) -> dict[str, Any]:
         def question(con: Connection, lake: Lake, snapshot_id: int) -> list[Schema]:
             if parent:
-                _schema_at(con, snapshot_id, parent)
+                self._schema_at(con, snapshot_id, parent)
                 return []
-            return queries.schemas_at(con, snapshot_id)
+            return self._schemas_at(con, snapshot_id)
 
         page, more = _page(self._read(question), _schema_name, page_token, page_size)
         return {"namespaces": [[schema.schema_name] for schema in page], **more}
 
     def load_namespace_metadata(self, namespace: str) -> dict[str, Any]:
-        schema = self._read(lambda con, lake, at: _schema_at(con, at, namespace))
+        schema = self._read(lambda con, lake, at: self._schema_at(con, at, namespace))
         return {"namespace": [schema.schema_name], "properties": {}}
 
     # Tables
@@ -115,16 +138,24 @@ class Catalog:
         self, namespace: str, page_token: str | None, page_size: int | None
     ) -> dict[str, Any]:
         def question(con: Connection, lake: Lake, snapshot_id: int) -> tuple[Schema, list[Table]]:
-            schema = _schema_at(con, snapshot_id, namespace)
-            return schema, queries.tables_at(con, snapshot_id, schema.schema_id)
+            schema = self._schema_at(con, snapshot_id, namespace)
+            return schema, self._tables_at(con, snapshot_id, schema)
 
         schema, tables = self._read(question)
         page, more = _page(tables, _table_name, page_token, page_size)
         names = [{"namespace": [schema.schema_name], "name": table.table_name} for table in page]
         return {"identifiers": names, **more}
 
-    def load_table(self, namespace: str, table: str, snapshots: str | None = None) -> LoadedTable:
+    def load_table(
+        self,
+        namespace: str,
+        table: str,
+        snapshots: str | None = None,
+        with_credentials: bool = False,
+    ) -> LoadedTable:
         """The table metadata; with `snapshots="refs"` of the current snapshot alone.
+
+        `with_credentials`: for the files of this table, if any are vended here.
 
         Raises:
             NoSuchTable: also when the namespace is missing.
@@ -133,8 +164,10 @@ class Catalog:
         if snapshots not in {None, "all", "refs"}:
             raise BadRequest("snapshots must be one of: all, refs")
 
-        def question(con: Connection, lake: Lake, snapshot_id: int) -> LoadedTable:
-            schema, found = _table_at(con, snapshot_id, namespace, table)
+        def question(
+            con: Connection, lake: Lake, snapshot_id: int
+        ) -> tuple[dict[str, Any], Grant | None]:
+            schema, found = self._table_at(con, snapshot_id, namespace, table)
             files = self._virtual_files.of_table(con, lake, schema, found, snapshot_id)
             document = files.metadata()
             if self._config.delivery == "materialize":
@@ -144,9 +177,29 @@ class Catalog:
                 "metadata": document.json(refs_only=snapshots == "refs"),
                 "config": {},
             }
-            return LoadedTable(body, etag=f'"{fingerprint(body)}"')
+            vends = with_credentials and self._vending is not None
+            return body, self._grant(con, lake, schema, found) if vends else None
 
-        return self._read(question)
+        body, granted = self._read(question)
+        if granted is None or self._vending is None:
+            return LoadedTable(body, etag=f'"{fingerprint(body)}"')
+        at = f"v1/{self._prefix}/namespaces/{_escaped(namespace)}/tables/{_escaped(table)}"
+        return LoadedTable(body | self._vending.for_table(granted, f"{at}/credentials"), etag=None)
+
+    def load_credentials(self, namespace: str, table: str) -> dict[str, Any]:
+        """New credentials for the files of a table.
+
+        Raises:
+            NoSuchTable: also when the namespace is missing.
+            NoSuchRoute: no credentials are vended here.
+        """
+        if self._vending is None:
+            raise NoSuchRoute("this catalog vends no credentials")
+
+        def question(con: Connection, lake: Lake, snapshot_id: int) -> Grant:
+            return self._grant(con, lake, *self._table_at(con, snapshot_id, namespace, table))
+
+        return self._vending.again(self._read(question))
 
     def table_exists(self, namespace: str, table: str) -> None:
         """Nothing where the table exists.
@@ -154,7 +207,7 @@ class Catalog:
         Raises:
             NoSuchTable: it does not.
         """
-        self._read(lambda con, lake, at: _table_at(con, at, namespace, table))
+        self._read(lambda con, lake, at: self._table_at(con, at, namespace, table))
 
     # Views
 
@@ -162,8 +215,8 @@ class Catalog:
         self, namespace: str, page_token: str | None, page_size: int | None
     ) -> dict[str, Any]:
         def question(con: Connection, lake: Lake, snapshot_id: int) -> tuple[Schema, list[View]]:
-            schema = _schema_at(con, snapshot_id, namespace)
-            return schema, queries.views_at(con, snapshot_id, schema.schema_id)
+            schema = self._schema_at(con, snapshot_id, namespace)
+            return schema, self._views_at(con, snapshot_id, schema)
 
         schema, views = self._read(question)
         page, more = _page(views, _view_name, page_token, page_size)
@@ -178,8 +231,8 @@ class Catalog:
         """
 
         def question(con: Connection, lake: Lake, snapshot_id: int) -> dict[str, Any]:
-            schema = _named(queries.schemas_at(con, snapshot_id), _schema_name, namespace)
-            views = queries.views_at(con, snapshot_id, schema.schema_id) if schema else []
+            schema = _named(self._schemas_at(con, snapshot_id), _schema_name, namespace)
+            views = self._views_at(con, snapshot_id, schema) if schema else []
             found = _named(views, _view_name, view)
             if schema is None or found is None:
                 raise NoSuchView(f"View does not exist: {namespace}.{view}")
@@ -208,25 +261,53 @@ class Catalog:
 
         return self._database.read(asked)
 
+    # What the caller may not read is as if it were not there
 
-def _schema_at(con: Connection, snapshot_id: int, namespace: str) -> Schema:
-    schema = _named(queries.schemas_at(con, snapshot_id), _schema_name, namespace)
-    if schema is None:
-        raise NoSuchNamespace(f"Namespace does not exist: {namespace}")
-    return schema
+    def _schemas_at(self, con: Connection, snapshot_id: int) -> list[Schema]:
+        schemas = queries.schemas_at(con, snapshot_id)
+        return [schema for schema in schemas if self._rights.namespace(schema.schema_name)]
+
+    def _tables_at(self, con: Connection, snapshot_id: int, schema: Schema) -> list[Table]:
+        tables = queries.tables_at(con, snapshot_id, schema.schema_id)
+        return [table for table in tables if self._may_read(con, schema, table)]
+
+    def _views_at(self, con: Connection, snapshot_id: int, schema: Schema) -> list[View]:
+        views = queries.views_at(con, snapshot_id, schema.schema_id)
+        return [view for view in views if self._rights.table(schema.schema_name, view.view_name)]
+
+    def _schema_at(self, con: Connection, snapshot_id: int, namespace: str) -> Schema:
+        schema = _named(self._schemas_at(con, snapshot_id), _schema_name, namespace)
+        if schema is None:
+            raise NoSuchNamespace(f"Namespace does not exist: {namespace}")
+        return schema
+
+    def _table_at(
+        self, con: Connection, snapshot_id: int, namespace: str, name: str
+    ) -> tuple[Schema, Table]:
+        if "+" not in namespace + name:
+            found = queries.table_at(con, snapshot_id, namespace, name)
+        else:
+            schema = _named(self._schemas_at(con, snapshot_id), _schema_name, namespace)
+            tables = self._tables_at(con, snapshot_id, schema) if schema else []
+            table = _named(tables, _table_name, name)
+            found = (schema, table) if schema and table else None
+        if found is None or not self._may_read(con, *found):
+            raise NoSuchTable(f"Table does not exist: {namespace}.{name}")
+        return found
+
+    def _grant(self, con: Connection, lake: Lake, schema: Schema, table: Table) -> Grant:
+        return grant(con, lake, schema, table, f"{self._virtual_files.location}/{table.table_uuid}")
+
+    def _may_read(self, con: Connection, schema: Schema, table: Table) -> bool:
+        """By the name that the table has now, whatever it was called at a pinned snapshot: so that
+        rights do not change with the snapshot, and are the same for the table's files."""
+        if self._snapshot_id is not None:
+            schema, table = queries.table_of_uuid(con, table.table_uuid) or (schema, table)
+        return self._rights.table(schema.schema_name, table.table_name)
 
 
-def _table_at(con: Connection, snapshot_id: int, namespace: str, name: str) -> tuple[Schema, Table]:
-    if "+" not in namespace + name:
-        found = queries.table_at(con, snapshot_id, namespace, name)
-    else:
-        schema = _named(queries.schemas_at(con, snapshot_id), _schema_name, namespace)
-        tables = queries.tables_at(con, snapshot_id, schema.schema_id) if schema else []
-        table = _named(tables, _table_name, name)
-        found = (schema, table) if schema and table else None
-    if found is None:
-        raise NoSuchTable(f"Table does not exist: {namespace}.{name}")
-    return found
+def _escaped(name: str) -> str:
+    return quote(name, safe="")
 
 
 def _named(items: Sequence[Item], name_of: Callable[[Item], str], name: str) -> Item | None:

@@ -27,7 +27,13 @@ SETTINGS = (
         None,
         "the PostgreSQL database of the DuckLake: postgresql://user:password@host:port/database, "
         "with ?sslmode=disable|require|verify-full&sslrootcert=FILE (verify-full unless the host "
-        "is this machine)",
+        "is this machine; the file `rds` is Amazon RDS's own)",
+    ),
+    Setting(
+        "DATABASE_CREDENTIALS",
+        "",
+        "where role and password come from at run time: `secret:` and the name or ARN of a secret "
+        "in Secrets Manager, or `iam` for RDS's IAM authentication; empty: from DATABASE_URL",
     ),
     Setting("METADATA_SCHEMA", "public", "the PostgreSQL schema that holds DuckLake's tables"),
     Setting("WAREHOUSE", "lake", "the name of the lake: clients give it as `warehouse`"),
@@ -65,6 +71,18 @@ SETTINGS = (
         "table, and leave out its older snapshots that had some",
     ),
     Setting(
+        "AUTHORIZATION",
+        "",
+        "who may read which tables: `ssm:NAME` or `s3://bucket/key` of the policy, or its JSON; "
+        "empty: whoever may call may read all",
+    ),
+    Setting(
+        "VENDING_ROLE",
+        "",
+        "the ARN of the role whose credentials are vended, limited to one table; empty: none are",
+    ),
+    Setting("VENDING_SECONDS", "3600", "how long vended credentials are good, 900 to 3600 s"),
+    Setting(
         "OBJECT_LAMBDA_ENDPOINT",
         "",
         "where WriteGetObjectResponse goes; only for stand-ins on one machine",
@@ -83,6 +101,7 @@ class Config:
     """The settings as values."""
 
     database_url: str
+    database_credentials: str
     metadata_schema: str
     warehouse: str
     delivery: str
@@ -95,6 +114,9 @@ class Config:
     chunk_files: int
     hidden_types: frozenset[str]
     inexact_columns: str
+    authorization: str
+    vending_role: str
+    vending_seconds: int
     object_lambda_endpoint: str
 
     @classmethod
@@ -108,6 +130,7 @@ class Config:
         delivery = _one_of(DELIVERIES, texts, "DELIVERY")
         return cls(
             database_url=texts["DATABASE_URL"],
+            database_credentials=_credentials(texts["DATABASE_CREDENTIALS"]),
             metadata_schema=texts["METADATA_SCHEMA"],
             warehouse=_warehouse(texts["WAREHOUSE"]),
             delivery=delivery,
@@ -120,6 +143,9 @@ class Config:
             chunk_files=max(1, _number(texts, "CHUNK_FILES")),
             hidden_types=_names(texts["HIDDEN_TYPES"]),
             inexact_columns=_one_of(INEXACT_COLUMNS, texts, "INEXACT_COLUMNS"),
+            authorization=_authorization(texts["AUTHORIZATION"]),
+            vending_role=texts["VENDING_ROLE"],
+            vending_seconds=_vending_seconds(texts),
             object_lambda_endpoint=texts["OBJECT_LAMBDA_ENDPOINT"],
         )
 
@@ -128,6 +154,19 @@ def _text(setting: Setting, environ: Mapping[str, str]) -> str:
     text = environ.get(setting.name) or setting.default
     if text is None:
         raise Misconfigured(f"the setting {setting.name} is missing: {setting.help}")
+    return text
+
+
+def _credentials(text: str) -> str:
+    if text not in {"", "iam"} and not re.fullmatch("secret:.+", text):
+        # Not the text: whoever puts the secret itself here should not find it in a log.
+        raise Misconfigured("DATABASE_CREDENTIALS must be `iam`, or `secret:` and a name or ARN")
+    return text
+
+
+def _authorization(text: str) -> str:
+    if text and not re.match(r"ssm:.|s3://[^/]+/.|\s*\{", text):
+        raise Misconfigured("AUTHORIZATION must be ssm:NAME, s3://bucket/key or a JSON object")
     return text
 
 
@@ -148,6 +187,13 @@ def _number(texts: Mapping[str, str], name: str) -> int:
     if not texts[name].isdecimal():
         raise Misconfigured(f"{name} must be a whole number, not {texts[name]!r}")
     return int(texts[name])
+
+
+def _vending_seconds(texts: Mapping[str, str]) -> int:
+    seconds = _number(texts, "VENDING_SECONDS")
+    if not 900 <= seconds <= 3600:  # AssumeRole by a role: "role chaining"
+        raise Misconfigured("VENDING_SECONDS must be from 900 to 3600")
+    return seconds
 
 
 def _names(text: str) -> frozenset[str]:

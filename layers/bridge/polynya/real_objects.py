@@ -1,10 +1,12 @@
 """Real objects in S3, and the AWS clients: made when first needed, for boto3 is slow to import."""
 
+import re
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from .config import Config
-from .errors import NoSuchKey, ServiceUnavailable
+from .errors import Misconfigured, NoSuchKey, ServiceUnavailable
 from .store import BucketStore, CacheStore, Kept, Recent
 from .table_deletes import RealFiles
 
@@ -21,6 +23,29 @@ def client(service: str) -> Any:
     retries = {"total_max_attempts": 2, "mode": "standard"}
     config = ClientConfig(connect_timeout=2, read_timeout=10, retries=retries)
     return boto3.client(service, config=config)
+
+
+NOT_THERE = re.compile("AccessDenied|NotFound|NoSuch|UnrecognizedClient")
+
+
+def answer_of(what: str, question: Callable[[], Any]) -> Any:
+    """The answer of AWS to a question that is asked to get at `what`.
+
+    Raises:
+        Misconfigured: it is not there, or may not be had.
+        ServiceUnavailable: not now.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        return question()
+    except ClientError as error:
+        code = error.response["Error"]["Code"]
+        if NOT_THERE.search(code):
+            raise Misconfigured(f"{what} cannot be had: {code}") from None
+        raise ServiceUnavailable(f"{what} cannot be had now: {code}") from None
+    except BotoCoreError as error:
+        raise ServiceUnavailable(f"{what} cannot be had now: {type(error).__name__}") from None
 
 
 @cache

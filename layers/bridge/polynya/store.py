@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from aws_lambda_powertools import Logger
 
 from .errors import ServiceUnavailable
+from .metrics import count
 
 logger = Logger(child=True)
 
@@ -93,6 +94,7 @@ class CacheStore:
         )
         if body is not None and _digest(body) != item["sha256"]["S"]:
             logger.warning("a kept file does not match its checksum; it is made anew", key=key)
+            count("BrokenItems")
             self._drop(key, item["sha256"]["S"])
             return None
         return body
@@ -179,7 +181,9 @@ class Kept:
             with ThreadPoolExecutor(min(AT_A_TIME, len(asked))) as pool:
                 for key, body in zip(asked, pool.map(self._stored, asked), strict=True):
                     bodies[key] = None if body is None else self._recent.put(key, body)
-        return [bodies[key] for key in keys]
+        found = [bodies[key] for key in keys]
+        count("Hits", sum(body is not None for body in found))
+        return found
 
     def _stored(self, key: str) -> bytes | None:
         if self._store is None:
@@ -188,13 +192,16 @@ class Kept:
             return self._store.get(key)
         except Exception:
             logger.exception("the store cannot be read; the file is made anew", key=key)
+            count("StoreFailures")
             return None
 
     def put(self, key: str, body: bytes) -> bytes:
+        count("Builds")
         if self._store is not None:
             try:
                 body = self._store.put(key, body)
             except Exception:
+                count("StoreFailures")
                 if self._must_keep:
                     logger.exception("a file cannot be put into the bucket", key=key)
                     raise ServiceUnavailable("the bucket of the virtual files fails") from None

@@ -2,7 +2,8 @@
 
 import ssl
 from collections.abc import Callable
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from pg8000.exceptions import DatabaseError, InterfaceError
@@ -25,12 +26,28 @@ PASSING = {"57P01", "57P02", "57P03", "53300", "40001", GONE_TABLE}
 AWAY = (PASSING - {GONE_TABLE}) | {"57014"}
 """The database cannot answer now; the last one is a statement that took too long."""
 
+REFUSED = {"28P01", "28000"}
+"""A password that is none (any more), and a role that may not sign in (a bad IAM token)."""
+
 NO_GRANT = "42501"
 
 NO_SUCH_CHARACTER = "22021"
 """A NUL in a text."""
 
 LOCAL = {"", "localhost", "127.0.0.1", "::1"}
+
+RDS_CERTIFICATES = Path(__file__).with_name("rds-certificates.pem")
+"""What `sslrootcert=rds` stands for, besides the system's, which RDS Proxy's come from."""
+
+
+class SignIn(Protocol):
+    """Who we are to the database, where its URL does not say it."""
+
+    def __call__(self, host: str, port: int, user: str) -> tuple[str, str]:
+        """The role and its password."""
+
+    def forget(self) -> None:
+        """The database refused what was given last."""
 
 
 class Database:
@@ -39,11 +56,18 @@ class Database:
     Not safe for several threads: a Lambda instance serves one request at a time.
     """
 
-    def __init__(self, url: str, metadata_schema: str, timeout_seconds: int = 12) -> None:
+    def __init__(
+        self,
+        url: str,
+        metadata_schema: str,
+        timeout_seconds: int = 12,
+        sign_in: SignIn | None = None,
+    ) -> None:
         """Remember where the database is.
 
         Args:
             timeout_seconds: how long one try may take; there are two, and API Gateway waits 29 s.
+            sign_in: asked for the role and the password each time a connection is opened.
 
         Raises:
             Misconfigured: `url` is no PostgreSQL URL. The message never holds the URL.
@@ -65,6 +89,7 @@ class Database:
             },
         }
         self._metadata_schema = metadata_schema
+        self._sign_in = sign_in
         self._connection: Connection | None = None
 
     def read(self, question: Callable[[Connection], Answer]) -> Answer:
@@ -93,7 +118,9 @@ class Database:
             except DatabaseError as error:
                 self._rollback()
                 failure = self._said(error)
-                if _sqlstate(error) not in PASSING:
+                if _sqlstate(error) in REFUSED and self._sign_in is not None:
+                    self._sign_in.forget()
+                elif _sqlstate(error) not in PASSING:
                     break
             except PolynyaError:
                 self._rollback()
@@ -115,11 +142,18 @@ class Database:
 
     def _ask(self, question: Callable[[Connection], Answer]) -> Answer:
         if self._connection is None:
-            self._connection = Connection(**self._arguments)
+            self._connection = Connection(**self._arguments | self._signed_in())
         self._connection.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         answer = question(self._connection)
         self._connection.run("COMMIT")
         return answer
+
+    def _signed_in(self) -> dict[str, Any]:
+        if self._sign_in is None:
+            return {}
+        at = self._arguments
+        user, password = self._sign_in(at.get("host", ""), at.get("port", 0), at["user"])
+        return {"user": user, "password": password}
 
     def _rollback(self) -> None:
         try:
@@ -147,6 +181,11 @@ class Database:
                 "TABLES IN SCHEMA …, and for inlined tables to come ALTER DEFAULT PRIVILEGES FOR "
                 "ROLE <writer> IN SCHEMA … GRANT SELECT ON TABLES TO <this role>"
             )
+        if state in REFUSED and self._sign_in is not None:
+            return ServiceUnavailable(
+                "the catalog database refuses the role or its password, also the newest that is "
+                "kept for it; when it is being rotated, try again"
+            )
         if state.startswith("28") or state == "3D000":
             return Misconfigured("the catalog database refuses this role, password or database")
         return Misconfigured(f"the catalog database answered with SQLSTATE {state}")
@@ -167,7 +206,7 @@ def _sqlstate(error: DatabaseError) -> str:
     return details.get("C", "") if isinstance(details, dict) else ""
 
 
-def connection_arguments(url: str) -> dict[str, object]:
+def connection_arguments(url: str) -> dict[str, Any]:
     """Arguments of pg8000 for a URL in libpq's form (PostgreSQL manual, 34.1.1.2)."""
     try:
         parts = urlsplit(url)
@@ -178,7 +217,7 @@ def connection_arguments(url: str) -> dict[str, object]:
         raise Misconfigured("DATABASE_URL must read postgresql://user:password@host:port/database")
     query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     host = query.get("host") or parts.hostname or ""
-    arguments: dict[str, object] = {
+    arguments: dict[str, Any] = {
         "user": unquote(parts.username or "postgres"),
         "password": unquote(parts.password) if parts.password else None,
         "database": unquote(parts.path.strip("/")),
@@ -192,8 +231,11 @@ def _tls(host: str, query: dict[str, str]) -> ssl.SSLContext | bool:
     mode = query.get("sslmode") or ("disable" if host in LOCAL else "verify-full")
     if mode == "disable":
         return False  # None would be: if the server has it, with whatever certificate
+    root = query.get("sslrootcert")
     try:
-        context = ssl.create_default_context(cafile=query.get("sslrootcert"))
+        context = ssl.create_default_context(cafile=None if root == "rds" else root)
+        if root == "rds":
+            context.load_verify_locations(RDS_CERTIFICATES)
     except OSError:
         raise Misconfigured(
             "sslrootcert in DATABASE_URL does not name a file with certificates"

@@ -1,0 +1,73 @@
+"""The database of the settings, and who we are to it: asked for when a connection is opened."""
+
+import json
+
+from .config import Config
+from .ducklake.connection import Database, SignIn
+from .errors import Misconfigured
+from .real_objects import answer_of, client
+
+IAM = "iam"
+
+
+def open_database(config: Config, timeout_seconds: int = 12) -> Database:
+    """The catalog database; no connection is made yet."""
+    return Database(
+        config.database_url,
+        config.metadata_schema,
+        timeout_seconds,
+        _sign_in(config.database_credentials),
+    )
+
+
+def _sign_in(credentials: str) -> SignIn | None:
+    if not credentials:
+        return None
+    return IamToken() if credentials == IAM else Secret(credentials.removeprefix("secret:"))
+
+
+class Secret:
+    """The role and password that Secrets Manager holds, in the form that RDS's rotation keeps:
+    `{"username": …, "password": …}`. They are asked for anew when the database refuses them."""
+
+    def __init__(self, secret_id: str) -> None:
+        self._secret_id = secret_id
+        self._kept: tuple[str, str] | None = None
+
+    def __call__(self, host: str, port: int, user: str) -> tuple[str, str]:
+        if self._kept is None:
+            self._kept = self._current()
+        return self._kept
+
+    def forget(self) -> None:
+        self._kept = None
+
+    def _current(self) -> tuple[str, str]:
+        answer = answer_of(
+            "the database secret",
+            lambda: client("secretsmanager").get_secret_value(SecretId=self._secret_id),
+        )
+        try:
+            secret = json.loads(answer["SecretString"])
+            return str(secret["username"]), str(secret["password"])
+        except (KeyError, TypeError, ValueError):
+            # Not what is in it, nor the parser's error, which quotes it.
+            raise Misconfigured(
+                'the database secret must be JSON: {"username": …, "password": …}'
+            ) from None
+
+
+class IamToken:
+    """A token of RDS's IAM authentication: signed here, good for opening one connection."""
+
+    def __call__(self, host: str, port: int, user: str) -> tuple[str, str]:
+        token: str = answer_of(
+            "the database token",
+            lambda: client("rds").generate_db_auth_token(
+                DBHostname=host, Port=port, DBUsername=user
+            ),
+        )
+        return user, token
+
+    def forget(self) -> None:
+        pass  # each is new

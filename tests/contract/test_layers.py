@@ -1,0 +1,60 @@
+"""What goes into the layers: their size with the packages that are installed here, and the lock.
+
+`make build` measures the real layers, by the same limits (tests/built.py).
+"""
+
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.built import LIMITS, locked, megabytes, normal
+
+ROOT = Path(__file__).parents[2]
+SOURCES = {
+    "BridgeLayer": "layers/bridge",
+    "ColumnarLayer": "layers/columnar",
+    "RestCatalogFunction": "functions/rest_catalog",
+}
+
+
+def packages(requirements: list[str]) -> set[str]:
+    """The packages that a list of requirements leads to, without optional ones."""
+    found: set[str] = set()
+    waiting = [line for line in requirements if line and not line.startswith("#")]
+    while waiting:
+        requirement = Requirement(waiting.pop())
+        name = normal(requirement.name)
+        if name not in found and (not requirement.marker or requirement.marker.evaluate()):
+            found.add(name)
+            waiting += distribution(name).requires or []
+    return found
+
+
+def installed(folder: str) -> set[str]:
+    return packages((ROOT / SOURCES[folder] / "requirements.txt").read_text().splitlines())
+
+
+def size(package: str) -> float:
+    files = distribution(package).files or []
+    paths = [Path(file.locate()) for file in files if ".." not in file.parts]
+    return sum(path.stat().st_size for path in paths if path.exists()) / 1e6
+
+
+@pytest.mark.parametrize("folders", LIMITS, ids=" + ".join)
+def test_layers_are_small_enough(folders):
+    total = sum(megabytes(ROOT / SOURCES[folder]) for folder in folders)
+    total += sum(size(package) for folder in folders for package in installed(folder))
+    assert 1 < total < LIMITS[folders], f"{total:.0f} MB"
+
+
+@pytest.mark.parametrize("folder", SOURCES)
+def test_layers_hold_locked_versions(folder):
+    for package in installed(folder):
+        assert distribution(package).version == locked()[package]
+
+
+def test_no_layer_brings_what_the_runtime_has():
+    everything = {package for folder in SOURCES for package in installed(folder)}
+    assert not everything & {"boto3", "botocore", "pyarrow", "s3transfer"}

@@ -1,0 +1,269 @@
+"""`make deployed`: `sam deploy` of the template to an emulator of AWS; clients read through it.
+
+MiniStack (its own environment, loopback only) plays CloudFormation with SAM's transform, Lambda,
+API Gateway, S3 with Object Lambda, DynamoDB, Secrets Manager, SSM and STS. PostgreSQL, SAM, the
+built functions and layers, PyIceberg and DuckDB are real. What the emulator does not do: check
+signatures and permissions.
+
+Three variables of the functions' environment are others than on AWS: where AWS is, where
+WriteGetObjectResponse goes, and a database without TLS on this machine.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import boto3
+import requests
+import yaml
+from pyiceberg.catalog import load_catalog
+
+from local.canonical import difference, from_arrow
+from local.clients import native
+from local.duckdb_connection import ICEBERG, connect, identifier, s3_secret
+from local.lakes import Lake, write_lake
+from local.postgres import postgres
+from local.serving import environment
+from local.stand_in.http_message import PER_CONNECTION, Request, Response
+from local.stand_in.http_server import HttpServer
+from tests.contract.test_template import TemplateLoader
+
+ROOT = Path(__file__).parents[1]
+BUILD = ROOT / ".aws-sam/local"
+MINISTACK = ROOT / ".venv-ministack/bin/ministack"
+SAM = ROOT / ".venv-sam/bin/sam"
+ACCOUNT, REGION = "111122223333", "us-east-1"
+SCRIPT = ROOT / "tests/lakes/14_inlined_flush.sql"
+# The emulator wants a signature and does not check it.
+SIGNED = f"AWS4-HMAC-SHA256 Credential=test/20261121/{REGION}/execute-api/aws4_request"
+PARAMETERS = {
+    "PythonRuntime": "python3.13",
+    "Architecture": "x86_64",
+    "DataBucket": "lakes",
+    "DataPrefix": "deployed/",
+    "Vending": "yes",
+}
+
+
+def main() -> None:
+    with ExitStack() as running:
+        aws = running.enter_context(ministack())
+        server = running.enter_context(postgres())
+        boto3.client("s3", endpoint_url=aws).create_bucket(Bucket="lakes")
+        boto3.client("s3", endpoint_url=aws).create_bucket(Bucket="packages")
+        lake = write_lake(SCRIPT, server.create_database("deployed"), "s3://lakes/deployed", aws)
+        secret = boto3.client("secretsmanager", endpoint_url=aws).create_secret(
+            Name="lake/reader",
+            SecretString=json.dumps({"username": lake.database.user, "password": "unused"}),
+        )
+        for delivery in ("object-lambda", "materialize"):
+            given = {
+                "Delivery": delivery,
+                "DatabaseHost": lake.database.host,
+                "DatabaseSecretArn": secret["ARN"],
+            }
+            started = time.monotonic()
+            outputs = deployed(aws, lake, given)
+            print(f"sam deploy, {delivery}: {time.monotonic() - started:.0f} s", flush=True)
+            for name in ("CatalogUrl", "VirtualBucket"):
+                print(f"  {name}: {outputs[name]}")
+            with catalog(aws, outputs["CatalogUrl"]) as uri:
+                read(uri, aws, lake)
+
+
+def read(uri: str, aws: str, lake: Lake) -> None:
+    """Every table at every listed snapshot, by both clients; what they get is what DuckLake has."""
+    unsigned = requests.get(f"{uri}/v1/config", timeout=60).status_code
+    signed = requests.get(f"{uri}/v1/config", headers={"Authorization": SIGNED}, timeout=60)
+    print(f"  GET /v1/config: {signed.status_code}; without a signature: {unsigned}")
+    truth = native.open(lake, aws)
+    for client in (Vended(uri, aws), Own(uri, aws)):
+        reads = 0
+        started = time.monotonic()
+        with closing(truth), closing(client):
+            for table in truth.tables():
+                for snapshot_id in [None, *client.snapshots(table.namespace, table.name)]:
+                    at = (table.namespace, table.name, snapshot_id)
+                    rows = from_arrow(client.rows(*at), truth.columns(*at))
+                    wrong = difference(truth.canonical(*at), rows)
+                    assert not wrong, (client.name, at, wrong)
+                    reads += 1
+        print(
+            f"  {client.name}: {reads} reads equal DuckLake's, {time.monotonic() - started:.1f} s"
+        )
+        truth = native.open(lake, aws)
+    truth.close()
+
+
+class Vended:
+    """PyIceberg, with what the catalog vends and no credentials of its own."""
+
+    name = "PyIceberg, vended credentials"
+
+    def __init__(self, uri: str, aws: str) -> None:
+        given = {"type": "rest", "uri": uri, "warehouse": "lake", "s3.endpoint": aws}
+        signing = {"rest.sigv4-enabled": "true", "rest.signing-name": "execute-api"}
+        region = {"rest.signing-region": REGION}
+        self._catalog = load_catalog("deployed", **given, **signing, **region)
+
+    def snapshots(self, namespace: str, table: str) -> list[int]:
+        return [s.snapshot_id for s in self._catalog.load_table((namespace, table)).snapshots()]
+
+    def rows(self, namespace: str, table: str, snapshot_id: int | None):
+        loaded = self._catalog.load_table((namespace, table))
+        assert loaded.io.properties["s3.session-token"]
+        return loaded.scan(snapshot_id=snapshot_id).to_arrow()
+
+    def close(self) -> None:
+        self._catalog.close()
+
+
+class Own:
+    """DuckDB, with credentials of its own."""
+
+    name = "DuckDB, own credentials"
+
+    def __init__(self, uri: str, aws: str) -> None:
+        self._listing = Vended(uri, aws)
+        self._con = connect(ICEBERG)
+        self._con.execute(s3_secret(aws).replace("SECRET (", "SECRET own (", 1))
+        self._con.execute("SET arrow_lossless_conversion = true")
+        self._con.execute(
+            f"ATTACH 'lake' AS ice (TYPE iceberg, ENDPOINT '{uri}', AUTHORIZATION_TYPE 'sigv4', "
+            f"SECRET own, SIGV4_REGION '{REGION}', SIGV4_SERVICE 'execute-api', "
+            "DEFAULT_SCHEMA 'main')"
+        )
+
+    def snapshots(self, namespace: str, table: str) -> list[int]:
+        return self._listing.snapshots(namespace, table)
+
+    def rows(self, namespace: str, table: str, snapshot_id: int | None):
+        at = "" if snapshot_id is None else f" AT (VERSION => {snapshot_id})"
+        source = f"ice.{identifier(namespace)}.{identifier(table)}{at}"
+        return self._con.execute(f"SELECT * FROM {source}").to_arrow_table()
+
+    def close(self) -> None:
+        self._con.close()
+        self._listing.close()
+
+
+# The emulator
+
+
+@contextmanager
+def ministack() -> Iterator[str]:
+    port = free_port()
+    uri = f"http://127.0.0.1:{port}"
+    os.environ |= environment({"AWS_ENDPOINT_URL": uri}) | {"AWS_DEFAULT_REGION": REGION}
+    settings = {
+        "BIND_HOST": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "IOT_MTLS_ENABLED": "0",
+        "SFTP_ENABLED": "0",
+        "LAMBDA_EXECUTOR": "local",
+        "MINISTACK_ACCOUNT_ID": ACCOUNT,
+    }
+    log = (BUILD.parent / "ministack.log").open("w")
+    process = subprocess.Popen(
+        [MINISTACK], env=os.environ | settings, stdout=log, stderr=log, start_new_session=True
+    )
+    try:
+        wait_for(uri)
+        yield uri
+    finally:
+        os.killpg(process.pid, 15)
+        process.wait(20)
+
+
+def deployed(aws: str, lake: Lake, given: dict[str, str]) -> dict[str, str]:
+    """Deploy a stack of this delivery; its outputs."""
+    template = in_json(yaml.load((BUILD / "template.yaml").read_text(), Loader=TemplateLoader))
+    variables = template["Globals"]["Function"]["Environment"]["Variables"]
+    variables |= {
+        "AWS_ENDPOINT_URL": aws,
+        "OBJECT_LAMBDA_ENDPOINT": aws,
+        "DATABASE_URL": f"{lake.database.url}?sslmode=disable",
+    }
+    path = BUILD / f"{given['Delivery']}.json"
+    path.write_text(json.dumps(template))
+    stack = f"polynya-{given['Delivery']}"
+    pairs = PARAMETERS | given | {"DatabaseName": lake.database.dbname}
+    command = [SAM, "deploy", "--template-file", path, "--stack-name", stack]
+    command += ["--s3-bucket", "packages", "--capabilities", "CAPABILITY_IAM"]
+    command += ["--no-confirm-changeset", "--region", REGION, "--config-env", "none"]
+    command += ["--parameter-overrides", *(f"{name}={value}" for name, value in pairs.items())]
+    run = subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
+    if run.returncode:
+        sys.exit(f"{run.stdout}\n{run.stderr}")
+    client = boto3.client("cloudformation", endpoint_url=aws)
+    [described] = client.describe_stacks(StackName=stack)["Stacks"]
+    return {one["OutputKey"]: one["OutputValue"] for one in described["Outputs"]}
+
+
+def in_json(node):
+    """As JSON has it: `Fn::GetAtt` with a list."""
+    if isinstance(node, dict):
+        return {
+            key: value.split(".", 1)
+            if key == "Fn::GetAtt" and isinstance(value, str)
+            else in_json(value)
+            for key, value in node.items()
+        }
+    return [in_json(one) for one in node] if isinstance(node, list) else node
+
+
+@contextmanager
+def catalog(aws: str, url: str) -> Iterator[str]:
+    """The API under an address that this machine can resolve: the emulator goes by the host."""
+    api = url.removeprefix("https://").partition(".")[0]
+    host = f"{api}.execute-api.localhost:{aws.rpartition(':')[2]}"
+
+    def answer(request: Request) -> Response:
+        headers = {k: v for k, v in request.headers if k.lower() not in PER_CONNECTION | {"host"}}
+        query = f"?{request.query}" if request.query else ""
+        found = requests.request(
+            request.method,
+            f"{aws}{request.path}{query}",
+            headers=headers | {"Host": host},
+            data=request.body.read(),
+            timeout=120,
+        )
+        kept = tuple(
+            (k, v)
+            for k, v in found.headers.items()
+            if k.lower() not in PER_CONNECTION | {"content-encoding"}
+        )
+        return Response(found.status_code, kept, found.content)
+
+    server = HttpServer(0)
+    server.start(answer)
+    try:
+        yield server.uri
+    finally:
+        server.stop()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(uri: str) -> None:
+    for _ in range(300):
+        try:
+            requests.get(f"{uri}/_ministack/health", timeout=2)
+            return
+        except requests.RequestException:
+            time.sleep(0.2)
+    raise TimeoutError("MiniStack does not answer")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+"""Table-level authorization, on every route and behind the access point, with the real handlers."""
+
+import json
+import re
+from io import BytesIO
+from pathlib import Path
+from types import SimpleNamespace
+
+import boto3
+import fastavro
+import pytest
+
+from functions.object_lambda import app as object_lambda
+from functions.rest_catalog import app as rest_catalog
+from local.lakes import write_lake
+from local.stand_in.http_message import Response
+from local.stand_in.http_server import HttpServer
+from local.stand_in.lambda_function import LambdaFunction
+from local.stand_in.object_lambda import written_response
+from tests.in_process import ALIAS, forget, settings
+
+EVENTS = Path(__file__).parents[2] / "events"
+ACCOUNT = "111122223333"
+POLICY = {
+    "rules": [
+        {
+            "principals": [f"arn:aws:iam::{ACCOUNT}:role/Analyst", "cognito:groups=analysts"],
+            "tables": {"main": ["orders", "shown"], "sales_*": ["*"]},
+        },
+        {"principals": [f"arn:aws:iam::{ACCOUNT}:role/Admin"], "tables": {"*": ["*"]}},
+    ]
+}
+LAKE = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
+USE lake;
+CREATE TABLE orders(i INTEGER);
+INSERT INTO orders FROM range(10);
+CREATE TABLE salaries(i INTEGER);
+INSERT INTO salaries FROM range(10);
+CREATE TABLE later_secret(i INTEGER);
+CREATE TABLE shown_later(i INTEGER);
+CREATE VIEW shown AS FROM orders;
+CREATE VIEW hidden AS FROM salaries;
+CREATE SCHEMA sales_eu;
+CREATE TABLE sales_eu.t(i INTEGER);
+CREATE SCHEMA hr;
+CREATE TABLE hr.t(i INTEGER);
+ALTER TABLE later_secret RENAME TO secret;
+ALTER TABLE shown_later RENAME TO orders2;
+BEGIN;
+ALTER TABLE orders RENAME TO orders_old;
+ALTER TABLE orders2 RENAME TO orders;
+COMMIT;
+"""
+
+
+def role(name: str) -> dict:
+    """An authorizer's and an access point's words for somebody who has assumed a role."""
+    return {"iam": {"userArn": f"arn:aws:sts::{ACCOUNT}:assumed-role/{name}/me"}}
+
+
+def token(*groups: str) -> dict:
+    return {"jwt": {"claims": {"sub": "me", "cognito:groups": f"[{' '.join(groups)}]"}}}
+
+
+@pytest.fixture(scope="module")
+def aws(postgres_server, moto, tmp_path_factory):
+    script = tmp_path_factory.mktemp("lake") / "authorization.sql"
+    script.write_text(LAKE)
+    database = postgres_server.create_database("authorization")
+    write_lake(script, database, "s3://lakes/authorization", moto)
+    boto3.client("ssm", endpoint_url=moto).put_parameter(
+        Name="/lake/policy", Value=json.dumps(POLICY), Type="String"
+    )
+    written = []
+
+    def record(request):
+        written.append(written_response(request))
+        return Response(200)
+
+    recorder = HttpServer(0)
+    recorder.start(record)
+    rest = LambdaFunction("rest", rest_catalog.handler, region="us-east-1", timeout_s=29)
+    virtual = LambdaFunction("virtual", object_lambda.handler, region="us-east-1", timeout_s=60)
+    values = {
+        "DATABASE_URL": database.url,
+        "VIRTUAL_BUCKET": ALIAS,
+        "AUTHORIZATION": "ssm:/lake/policy",
+        "AWS_ENDPOINT_URL": moto,
+        "OBJECT_LAMBDA_ENDPOINT": recorder.uri,
+    }
+    with settings(**values):
+        yield SimpleNamespace(rest=rest, virtual=virtual, written=written, moto=moto)
+    for function in (rest, virtual):
+        function.stop()
+    recorder.stop()
+
+
+def ask(aws, caller: dict | None, path: str, method: str = "GET") -> tuple[int, dict]:
+    event = json.loads((EVENTS / "rest_load_table.json").read_text())
+    event["rawPath"] = event["requestContext"]["http"]["path"] = f"/v1/{path}"
+    event["requestContext"]["http"]["method"] = method
+    event["requestContext"]["authorizer"] = caller
+    event["rawQueryString"] = ""
+    answer = aws.rest.invoke(event)
+    return answer["statusCode"], json.loads(answer["body"] or "{}")
+
+
+def head(aws, caller: dict | None, key: str) -> tuple[int, str | None]:
+    event = json.loads((EVENTS / "object_head.json").read_text())
+    event["userRequest"]["url"] = f"https://x.example/{key}"
+    event["userIdentity"] = {"arn": caller["iam"]["userArn"]} if caller else {}
+    answer = aws.virtual.invoke(event)
+    return answer["statusCode"], answer.get("errorCode")
+
+
+def get(aws, caller: dict, key: str) -> Response:
+    event = json.loads((EVENTS / "object_get_whole.json").read_text())
+    event["userRequest"]["url"] = f"https://x.example/{key}"
+    event["userIdentity"] = {"arn": caller["iam"]["userArn"]}
+    aws.written.clear()
+    aws.virtual.invoke(event)
+    return aws.written.pop()
+
+
+ANALYSTS = [pytest.param(role("Analyst"), id="iam"), pytest.param(token("x", "analysts"), id="jwt")]
+
+
+@pytest.mark.parametrize("caller", ANALYSTS)
+def test_lists_show_what_may_be_read(aws, caller):
+    assert ask(aws, caller, "lake/namespaces")[1] == {"namespaces": [["main"], ["sales_eu"]]}
+    tables = ask(aws, caller, "lake/namespaces/main/tables")[1]["identifiers"]
+    assert [table["name"] for table in tables] == ["orders"]
+    views = ask(aws, caller, "lake/namespaces/main/views")[1]["identifiers"]
+    assert [view["name"] for view in views] == ["shown"]
+
+
+# (method, path where the analyst may go, path where not)
+ROUTES = [
+    ("GET", "namespaces/sales_eu", "namespaces/hr"),
+    ("HEAD", "namespaces/sales_eu", "namespaces/hr"),
+    ("GET", "namespaces/sales_eu/tables", "namespaces/hr/tables"),
+    ("GET", "namespaces/main/tables/orders", "namespaces/main/tables/salaries"),
+    ("HEAD", "namespaces/main/tables/orders", "namespaces/main/tables/salaries"),
+    ("GET", "namespaces/sales_eu/tables/t", "namespaces/hr/tables/t"),
+    ("GET", "namespaces/sales_eu/views", "namespaces/hr/views"),
+    ("GET", "namespaces/main/views/shown", "namespaces/main/views/hidden"),
+    ("HEAD", "namespaces/main/views/shown", "namespaces/main/views/hidden"),
+]
+
+
+@pytest.mark.parametrize("caller", ANALYSTS)
+@pytest.mark.parametrize(("method", "shown", "hidden"), ROUTES)
+def test_what_may_not_be_read_is_as_if_it_were_not_there(aws, caller, method, shown, hidden):
+    assert ask(aws, caller, f"lake/{shown}", method)[0] in {200, 204}
+    refused = ask(aws, caller, f"lake/{hidden}", method)
+    place, _, name = hidden.rpartition("/")
+    missing = ask(aws, caller, f"lake/{place}/no_such_{name}", method)
+    if name in {"tables", "views"}:  # of a namespace
+        missing = ask(aws, caller, f"lake/namespaces/no_such/{name}", method)
+    assert refused[0] == missing[0] == 404
+    blank = re.sub("no_such_|no_such", "", json.dumps(missing[1]))
+    assert json.dumps(refused[1]).replace("hr", "") == blank.replace("hr", "")
+    assert ask(aws, role("Admin"), f"lake/{hidden}", method)[0] in {200, 204}
+
+
+@pytest.mark.parametrize(
+    "nobody", [None, {}, role("Other"), token("others"), {"jwt": {"claims": {}}}]
+)
+def test_who_is_not_named_sees_nothing(aws, nobody):
+    assert ask(aws, nobody, "lake/namespaces")[1] == {"namespaces": []}
+    assert ask(aws, nobody, "lake/namespaces/main/tables/orders")[0] == 404
+
+
+def test_rights_hang_on_what_a_table_is_called_now(aws):
+    """Whatever it was called at a pinned snapshot: time travel is no way in, nor a way out."""
+    analyst, admin = role("Analyst"), role("Admin")
+    at = "lake--at-6/namespaces/main/tables"
+    names = [t["name"] for t in ask(aws, admin, at)[1]["identifiers"]]
+    assert names == ["later_secret", "orders", "salaries", "shown_later"]
+    assert [t["name"] for t in ask(aws, analyst, at)[1]["identifiers"]] == ["shown_later"]
+    assert ask(aws, analyst, f"{at}/orders")[0] == 404  # now orders_old
+    assert ask(aws, analyst, f"{at}/shown_later")[0] == 200  # now orders
+    assert ask(aws, admin, f"{at}/orders")[0] == 200
+
+
+def keys(aws, table: str) -> list[str]:
+    """Every virtual file of a table, as somebody who may read it finds them."""
+    body = ask(aws, role("Admin"), f"lake/namespaces/main/tables/{table}")[1]
+    listed = [s["manifest-list"] for s in body["metadata"]["snapshots"]]
+    found = [body["metadata-location"], *listed]
+    for place in listed:
+        avro = get(aws, role("Admin"), place.removeprefix(f"s3://{ALIAS}/")).body
+        found += [record["manifest_path"] for record in fastavro.reader(BytesIO(avro))]
+    return [place.removeprefix(f"s3://{ALIAS}/") for place in found]
+
+
+def test_a_guess_at_another_tables_key_finds_nothing(aws):
+    analyst = role("Analyst")
+    secret, open_ = keys(aws, "salaries"), keys(aws, "orders")
+    assert len(secret) >= 3
+    for key in secret:
+        assert head(aws, role("Admin"), key) == (200, None)
+        for nobody in (analyst, role("Other"), None):
+            assert head(aws, nobody, key) == (404, "NoSuchKey"), key
+        response = get(aws, analyst, key)
+        assert response.status == 404 and b"<Code>NoSuchKey</Code>" in response.body
+    for key in open_:
+        assert head(aws, analyst, key) == (200, None)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["ssm:/no/such/policy", "s3://lakes/no/such/policy", '{"rules": [{}]}', '{"rules": []} '],
+)
+def test_without_a_policy_that_holds_nothing_is_served(aws, source):
+    """The last one holds, and permits nothing."""
+    key = keys(aws, "orders")[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AUTHORIZATION", source)
+        forget()
+        for caller in (role("Admin"), role("Analyst"), None):
+            status, body = ask(aws, caller, "lake/namespaces/main/tables/orders")
+            assert status == (404 if source.endswith(" ") else 500), body
+            assert head(aws, caller, key)[0] == status
+    forget()
+
+
+def test_the_policy_can_be_an_object_in_s3(aws):
+    s3 = boto3.client("s3", endpoint_url=aws.moto)
+    s3.put_object(Bucket="lakes", Key="policy.json", Body=json.dumps(POLICY).encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AUTHORIZATION", "s3://lakes/policy.json")
+        forget()
+        assert ask(aws, role("Analyst"), "lake/namespaces/main/tables/orders")[0] == 200
+        assert ask(aws, role("Analyst"), "lake/namespaces/main/tables/salaries")[0] == 404
+    forget()

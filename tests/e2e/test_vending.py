@@ -1,0 +1,180 @@
+"""Clients that have no credentials for S3 are given some, each time for one table."""
+
+import json
+import time
+from types import SimpleNamespace
+
+import pytest
+import requests
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.sts.models import sts_backends
+from pyiceberg.catalog import load_catalog
+
+from functions.object_lambda import app as object_lambda
+from local.duckdb_connection import ICEBERG, connect
+from local.lakes import write_lake
+from local.stand_in import StandIn
+from local.stand_in.lambda_function import LambdaFunction
+from tests.e2e.test_authorization import head
+from tests.in_process import ALIAS, standing_in
+from tests.openapi import validator
+
+ROLE = f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/Vended"
+LAKE = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
+USE lake;
+CREATE TABLE t(i INTEGER);
+CALL lake.set_option('data_inlining_row_limit', 0, table_name => 't');
+INSERT INTO t FROM range(1000);
+DELETE FROM t WHERE i < 10;
+CREATE TABLE other(i INTEGER);
+INSERT INTO other VALUES (1);
+COPY (SELECT 7 AS i) TO '{{DATA_PATH}}-elsewhere/y=1/f.parquet';
+CREATE TABLE added(i INTEGER);
+CALL ducklake_add_data_files('lake', 'added', '{{DATA_PATH}}-elsewhere/y=1/f.parquet');
+COPY (SELECT 8 AS i) TO 's3://lakes/at-the-root.parquet';
+CREATE TABLE rooted(i INTEGER);
+CALL ducklake_add_data_files('lake', 'rooted', 's3://lakes/at-the-root.parquet');
+"""
+HEADER = {"X-Iceberg-Access-Delegation": "vended-credentials"}
+
+
+@pytest.fixture(scope="module", params=["object-lambda", "materialize"])
+def bridge(request, postgres_server, moto, tmp_path_factory):
+    name = f"vending_{request.param.replace('-', '_')}"
+    script = tmp_path_factory.mktemp("lake") / f"{name}.sql"
+    script.write_text(LAKE)
+    lake = write_lake(script, postgres_server.create_database(name), f"s3://lakes/{name}", moto)
+    keys = set()
+    answer = StandIn._s3_answer
+
+    def listening(self, asked):
+        if asked.method != "POST":  # WriteGetObjectResponse, by the function
+            keys.add(asked.header("authorization").partition("Credential=")[2].partition("/")[0])
+        return answer(self, asked)
+
+    values = {"VENDING_ROLE": ROLE, "AWS_ENDPOINT_URL_STS": moto, "VENDING_SECONDS": "900"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StandIn, "_s3_answer", listening)
+        with standing_in(lake, moto, delivery=request.param, **values) as stand_in:
+            virtual = LambdaFunction(
+                "virtual", object_lambda.handler, region="us-east-1", timeout_s=60
+            )
+            yield SimpleNamespace(
+                uri=stand_in.api_uri, keys=keys, delivery=request.param, name=name, virtual=virtual
+            )
+            virtual.stop()
+
+
+@pytest.fixture
+def assumed():
+    """The sessions that STS has begun during the test."""
+    sessions = sts_backends[DEFAULT_ACCOUNT_ID]["aws"].assumed_roles
+    sessions.clear()
+    return sessions
+
+
+def asked(bridge, path: str, **headers: str) -> requests.Response:
+    url = f"{bridge.uri}/v1/lake/namespaces/main/tables/{path}"
+    return requests.get(url, headers=headers, timeout=60)
+
+
+def resources(session) -> list[str]:
+    statements = json.loads(session.policy)["Statement"]
+    return [one for s in statements if s["Action"] == "s3:GetObject" for one in s["Resource"]]
+
+
+def test_nothing_is_vended_unasked(bridge, assumed):
+    for headers in ({}, {"X-Iceberg-Access-Delegation": "remote-signing"}):
+        answer = asked(bridge, "t", **headers)
+        assert answer.json()["config"] == {} and "storage-credentials" not in answer.json()
+        assert answer.headers["ETag"] and not assumed
+
+
+def test_credentials_are_for_one_table_and_fifteen_minutes(bridge, assumed):
+    answer = asked(
+        bridge, "t", **{"X-Iceberg-Access-Delegation": "remote-signing, vended-credentials"}
+    )
+    body = answer.json()
+    [session] = assumed
+    uuid = body["metadata"]["table-uuid"]
+    assert (session.role_arn, session.session_name) == (ROLE, f"polynya-{uuid}")
+    own = [f"arn:aws:s3:::lakes/{bridge.name}/main/t/*"]
+    virtual = [f"arn:aws:s3:::lakes/polynya/{uuid}/*"] if bridge.delivery == "materialize" else []
+    assert resources(session) == [*virtual, *own]
+    left = int(body["config"]["s3.session-token-expires-at-ms"]) / 1000 - time.time()
+    assert 840 < left <= 900
+    assert answer.headers["Cache-Control"] == "no-store" and "ETag" not in answer.headers
+    assert answer.status_code == asked(bridge, "t", **HEADER, **{"If-None-Match": "*"}).status_code
+    prefixes = [entry["prefix"] for entry in body["storage-credentials"]]
+    assert prefixes == [f"{body['metadata']['location']}/", f"s3://lakes/{bridge.name}/main/t/"]
+    assert all(entry["config"] == body["config"] for entry in body["storage-credentials"])
+    validator("#/components/schemas/LoadTableResult").validate(body)
+
+
+def test_files_that_were_added_are_within(bridge, assumed):
+    body = asked(bridge, "added", **HEADER).json()
+    added = f"lakes/{bridge.name}-elsewhere/y=1/"
+    assert f"arn:aws:s3:::{added}*" in resources(assumed[-1])
+    assert f"s3://{added}" in [entry["prefix"] for entry in body["storage-credentials"]]
+
+
+def test_for_a_table_that_no_policy_fits_there_are_none(bridge, assumed):
+    answer = asked(bridge, "rooted", **HEADER)
+    assert answer.status_code == 200 and answer.json()["config"] == {} and not assumed
+    refused = asked(bridge, "rooted/credentials").json()["error"]
+    assert refused["type"] == "BadRequestException" and "no credentials" in refused["message"]
+
+
+def test_credentials_can_be_had_again(bridge, assumed):
+    """Java wants a single entry here: VendedCredentialsProvider."""
+    body = asked(bridge, "t", **HEADER).json()
+    again = asked(bridge, "t/credentials").json()
+    validator("#/components/schemas/LoadCredentialsResponse").validate(again)
+    [entry] = again["storage-credentials"]
+    assert entry["prefix"] == "s3"
+    assert entry["config"]["s3.access-key-id"] != body["config"]["s3.access-key-id"]
+    where = body["config"]["client.refresh-credentials-endpoint"]
+    assert requests.get(f"{bridge.uri}/{where}", timeout=60).status_code == 200
+    assert asked(bridge, "no-such/credentials").json()["error"]["type"] == "NoSuchTableException"
+    endpoints = requests.get(f"{bridge.uri}/v1/config", timeout=60).json()["endpoints"]
+    assert "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials" in endpoints
+
+
+@pytest.mark.parametrize(("table", "rows"), [("t", 990), ("other", 1), ("added", 1)])
+def test_pyiceberg_reads_with_them_alone(bridge, assumed, table, rows):
+    bridge.keys.clear()
+    catalog = load_catalog("polynya", type="rest", uri=bridge.uri, warehouse="lake")
+    assert len(catalog.load_table(("main", table)).scan().to_arrow()) == rows
+    assert bridge.keys == {assumed[-1].access_key_id}
+
+
+@pytest.mark.parametrize(("table", "rows"), [("t", 990), ("other", 1), ("added", 1)])
+def test_duckdb_reads_with_them_alone(bridge, assumed, table, rows):
+    bridge.keys.clear()
+    with connect(ICEBERG) as con:
+        con.execute(
+            f"ATTACH 'lake' AS ice (TYPE iceberg, ENDPOINT '{bridge.uri}', "
+            "AUTHORIZATION_TYPE 'none', DEFAULT_SCHEMA 'main')"
+        )
+        assert con.execute(f"SELECT count(*) FROM ice.main.{table}").fetchone() == (rows,)
+    assert bridge.keys == {session.access_key_id for session in assumed}
+
+
+def test_a_stolen_credential_finds_no_other_tables_files(bridge):
+    """Behind the access point, where a session policy cannot name a key."""
+    if bridge.delivery == "materialize":
+        pytest.skip("there the session policy names the keys: see the second test")
+    places = {t: asked(bridge, t).json()["metadata-location"] for t in ("t", "other")}
+    keys = {table: place.removeprefix(f"s3://{ALIAS}/") for table, place in places.items()}
+    uuid = asked(bridge, "t").json()["metadata"]["table-uuid"]
+    account, name = DEFAULT_ACCOUNT_ID, "Vended"
+
+    def read(session: str, table: str, role: str = name) -> int:
+        arn = f"arn:aws:sts::{account}:assumed-role/{role}/{session}"
+        return head(bridge, {"iam": {"userArn": arn}}, keys[table])[0]
+
+    assert read(f"polynya-{uuid}", "t") == 200
+    assert read(f"polynya-{uuid}", "other") == 404
+    assert read("of-another-form", "t") == 404
+    assert read("anybody", "other", role="NotVended") == 200  # there is no policy here
