@@ -37,8 +37,8 @@ from local.clients import duckdb, pyiceberg, rest
 from local.duckdb_connection import identifier
 from local.serving import serving
 
-# Scalars with their limits, floats, texts, inlined rows, evolution with defaults, promotions
-LAKES = ["01", "03", "04", "13", "16", "22", "23"]
+# Scalars with their limits, floats, texts, inlined rows, buckets, evolution with defaults, promotions
+LAKES = ["01", "03", "04", "13", "16", "19", "22", "23"]
 MOST_VALUES = 6
 
 # (client, lake, column) -> what the client does wrong, whatever stands in the metadata. Native
