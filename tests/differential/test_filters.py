@@ -37,7 +37,7 @@ from local.clients import duckdb, pyiceberg, rest
 from local.duckdb_connection import identifier
 from local.serving import serving
 
-# Scalars with their limits, floats, texts, inlined rows, buckets, evolution with defaults, promotions
+# Scalars with their limits, floats, texts, inlined rows, buckets, evolution, promotions
 LAKES = ["01", "03", "04", "13", "16", "19", "22", "23"]
 MOST_VALUES = 6
 
