@@ -13,11 +13,12 @@ SAM := .venv-sam/bin/sam
 # What to build for, as in samconfig.toml: make build RUNTIME=3.12 ARCHITECTURE=x86_64
 RUNTIME ?= 3.13
 ARCHITECTURE ?= arm64
+DOCKER_DIR ?= /tmp/polynya-docker
 # sam build asks for python3.13 on PATH; where that is a shim of pyenv, pyenv has to be told.
 PYENV_RUNTIME = $(shell pyenv versions --bare 2>/dev/null | grep '^$(RUNTIME)\.' | tail -1)
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready ## a virtual environment with everything, and the jars for Spark
 	@$(BIN)/python -m local.spark_jars
@@ -71,6 +72,19 @@ deployed: setup .venv-sam/.ready .venv-ministack/.ready ## sam deploy to an emul
 	  --build-dir .aws-sam/local --parameter-overrides PythonRuntime=python3.13 Architecture=x86_64 >/dev/null
 	@$(BIN)/python -m tests.deployed
 
+sam-local: setup .venv-sam/.ready ## sam local invoke with every sample event, in containers (as root on Debian; ten minutes)
+	@PYENV_VERSION=$(PYENV_RUNTIME) PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(SAM) build --cached \
+	  --build-dir .aws-sam/local --parameter-overrides PythonRuntime=python3.13 Architecture=x86_64 >/dev/null
+	@SUITE=trixie PYVER=3.13 tests/sam-local-docker.sh start -d $(DOCKER_DIR) -v $(CURDIR)/.venv-sam
+	@trap 'tests/sam-local-docker.sh stop -d $(DOCKER_DIR); rm -rf $(DOCKER_DIR)' EXIT; \
+	  eval "$$(tests/sam-local-docker.sh env -d $(DOCKER_DIR))"; \
+	  $(BIN)/python -m pytest tests/contract/test_events.py -k in_containers -v
+
+check-template: ## checkov over the template; .checkov.yaml says what is left out and why
+	@$(PYTHON) -m venv .venv-checkov
+	@.venv-checkov/bin/pip install --quiet --disable-pip-version-check checkov==3.3.30
+	@.venv-checkov/bin/checkov --config-file .checkov.yaml
+
 # Its functions run in its own Python: the runtime's.
 .venv-ministack/.ready:
 	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m venv .venv-ministack
@@ -84,6 +98,6 @@ deployed: setup .venv-sam/.ready .venv-ministack/.ready ## sam deploy to an emul
 	@touch $@
 
 clean: ## remove what the targets above made
-	@rm -rf .venv .venv-matrix .venv-sam .venv-ministack .aws-sam .cache
+	@rm -rf .venv .venv-matrix .venv-sam .venv-ministack .venv-checkov .aws-sam .cache
 
-.PHONY: help setup demo serve test lint bench matrix build deployed sam-local clean
+.PHONY: help setup demo serve test lint bench matrix build deployed sam-local check-template clean

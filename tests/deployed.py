@@ -2,8 +2,7 @@
 
 MiniStack (its own environment, loopback only) plays CloudFormation with SAM's transform, Lambda,
 API Gateway, S3 with Object Lambda, DynamoDB, Secrets Manager, SSM and STS. PostgreSQL, SAM, the
-built functions and layers, PyIceberg and DuckDB are real. What the emulator does not do: check
-signatures and permissions.
+built functions and layers, PyIceberg and DuckDB are real.
 
 Three variables of the functions' environment are others than on AWS: where AWS is, where
 WriteGetObjectResponse goes, and a database without TLS on this machine.
@@ -16,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import boto3
@@ -39,7 +38,7 @@ BUILD = ROOT / ".aws-sam/local"
 MINISTACK = ROOT / ".venv-ministack/bin/ministack"
 SAM = ROOT / ".venv-sam/bin/sam"
 ACCOUNT, REGION = "111122223333", "us-east-1"
-SCRIPT = ROOT / "tests/lakes/14_inlined_flush.sql"
+SCRIPT = ROOT / "tests/lakes/08_multi_table_tx.sql"
 # The emulator wants a signature and does not check it.
 SIGNED = f"AWS4-HMAC-SHA256 Credential=test/20261121/{REGION}/execute-api/aws4_request"
 PARAMETERS = {
@@ -51,30 +50,56 @@ PARAMETERS = {
 }
 
 
+# Under AUTH the emulator checks signatures and permissions, except on an Object Lambda alias, which
+# it takes for a bucket.
+RUNS = {"object-lambda": "AUTH=false", "materialize": "AUTH=true"}
+
+
 def main() -> None:
-    with ExitStack() as running:
-        aws = running.enter_context(ministack())
-        server = running.enter_context(postgres())
-        boto3.client("s3", endpoint_url=aws).create_bucket(Bucket="lakes")
-        boto3.client("s3", endpoint_url=aws).create_bucket(Bucket="packages")
-        lake = write_lake(SCRIPT, server.create_database("deployed"), "s3://lakes/deployed", aws)
-        secret = boto3.client("secretsmanager", endpoint_url=aws).create_secret(
-            Name="lake/reader",
-            SecretString=json.dumps({"username": lake.database.user, "password": "unused"}),
-        )
-        for delivery in ("object-lambda", "materialize"):
-            given = {
-                "Delivery": delivery,
-                "DatabaseHost": lake.database.host,
-                "DatabaseSecretArn": secret["ARN"],
-            }
+    for delivery, auth in RUNS.items():
+        with ministack(auth) as aws, postgres() as server:
+            for bucket in ("lakes", "packages"):
+                boto3.client("s3", endpoint_url=aws).create_bucket(Bucket=bucket)
+            database = server.create_database("deployed")
+            lake = write_lake(SCRIPT, database, "s3://lakes/deployed", aws)
+            secret = boto3.client("secretsmanager", endpoint_url=aws).create_secret(
+                Name="lake/reader",
+                SecretString=json.dumps({"username": database.user, "password": "unused"}),
+            )
             started = time.monotonic()
-            outputs = deployed(aws, lake, given)
-            print(f"sam deploy, {delivery}: {time.monotonic() - started:.0f} s", flush=True)
+            outputs = deployed(aws, lake, delivery, secret["ARN"])
+            print(f"sam deploy, {delivery}, {auth}: {time.monotonic() - started:.0f} s")
             for name in ("CatalogUrl", "VirtualBucket"):
                 print(f"  {name}: {outputs[name]}")
             with catalog(aws, outputs["CatalogUrl"]) as uri:
                 read(uri, aws, lake)
+                if auth == "AUTH=true":
+                    steal(uri, aws)
+
+
+def steal(uri: str, aws: str) -> None:
+    """With the credentials of one table, ask for files of each."""
+    with closing(Vended(uri, aws)) as vended:
+        tables = [vended.table(name) for name in vended.tables()]
+    given = tables[0].io.properties
+    s3 = boto3.client(
+        "s3",
+        endpoint_url=aws,
+        aws_access_key_id=given["s3.access-key-id"],
+        aws_secret_access_key=given["s3.secret-access-key"],
+        aws_session_token=given["s3.session-token"],
+    )
+    for table in tables:
+        places = [table.metadata_location, *(t.file.file_path for t in table.scan().plan_files())]
+        for place in dict.fromkeys((places[0], places[-1])):
+            bucket, _, key = place.removeprefix("s3://").partition("/")
+            try:
+                answer = s3.get_object(Bucket=bucket, Key=key)["ResponseMetadata"]["HTTPStatusCode"]
+            except s3.exceptions.ClientError as error:
+                answer = error.response["Error"]["Code"]
+            what = f"a file of {table.name()[-1]}, {place.rpartition('.')[2]}"
+            print(f"  credentials of {tables[0].name()[-1]} for {what}: {answer}")
+            assert (answer == 200) == (table is tables[0]), answer
 
 
 def read(uri: str, aws: str, lake: Lake) -> None:
@@ -108,9 +133,16 @@ class Vended:
 
     def __init__(self, uri: str, aws: str) -> None:
         given = {"type": "rest", "uri": uri, "warehouse": "lake", "s3.endpoint": aws}
+        given["s3.request-timeout"] = "60"  # a cold start on a busy machine
         signing = {"rest.sigv4-enabled": "true", "rest.signing-name": "execute-api"}
         region = {"rest.signing-region": REGION}
         self._catalog = load_catalog("deployed", **given, **signing, **region)
+
+    def tables(self) -> list[tuple[str, ...]]:
+        return self._catalog.list_tables("main")
+
+    def table(self, name: tuple[str, ...]):
+        return self._catalog.load_table(name)
 
     def snapshots(self, namespace: str, table: str) -> list[int]:
         return [s.snapshot_id for s in self._catalog.load_table((namespace, table)).snapshots()]
@@ -157,7 +189,7 @@ class Own:
 
 
 @contextmanager
-def ministack() -> Iterator[str]:
+def ministack(auth: str) -> Iterator[str]:
     port = free_port()
     uri = f"http://127.0.0.1:{port}"
     os.environ |= environment({"AWS_ENDPOINT_URL": uri}) | {"AWS_DEFAULT_REGION": REGION}
@@ -168,6 +200,7 @@ def ministack() -> Iterator[str]:
         "SFTP_ENABLED": "0",
         "LAMBDA_EXECUTOR": "local",
         "MINISTACK_ACCOUNT_ID": ACCOUNT,
+        "AUTH": auth.removeprefix("AUTH="),
     }
     log = (BUILD.parent / "ministack.log").open("w")
     process = subprocess.Popen(
@@ -181,7 +214,7 @@ def ministack() -> Iterator[str]:
         process.wait(20)
 
 
-def deployed(aws: str, lake: Lake, given: dict[str, str]) -> dict[str, str]:
+def deployed(aws: str, lake: Lake, delivery: str, secret_arn: str) -> dict[str, str]:
     """Deploy a stack of this delivery; its outputs."""
     template = in_json(yaml.load((BUILD / "template.yaml").read_text(), Loader=TemplateLoader))
     variables = template["Globals"]["Function"]["Environment"]["Variables"]
@@ -190,10 +223,15 @@ def deployed(aws: str, lake: Lake, given: dict[str, str]) -> dict[str, str]:
         "OBJECT_LAMBDA_ENDPOINT": aws,
         "DATABASE_URL": f"{lake.database.url}?sslmode=disable",
     }
-    path = BUILD / f"{given['Delivery']}.json"
+    path = BUILD / f"{delivery}.json"
     path.write_text(json.dumps(template))
-    stack = f"polynya-{given['Delivery']}"
-    pairs = PARAMETERS | given | {"DatabaseName": lake.database.dbname}
+    stack = f"polynya-{delivery}"
+    pairs = PARAMETERS | {
+        "Delivery": delivery,
+        "DatabaseHost": lake.database.host,
+        "DatabaseName": lake.database.dbname,
+        "DatabaseSecretArn": secret_arn,
+    }
     command = [SAM, "deploy", "--template-file", path, "--stack-name", stack]
     command += ["--s3-bucket", "packages", "--capabilities", "CAPABILITY_IAM"]
     command += ["--no-confirm-changeset", "--region", REGION, "--config-env", "none"]

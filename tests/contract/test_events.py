@@ -1,11 +1,13 @@
 """The sample events of events/, given to the real handlers, get the documented answers."""
 
 import json
+import os
 import re
 from io import BytesIO
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import boto3
 import fastavro
@@ -47,8 +49,18 @@ def behind_the_runtime_interface() -> tuple[RuntimeInterface, RuntimeInterface]:
     return RuntimeInterface("rest_catalog", 29), RuntimeInterface("object_lambda", 60)
 
 
+def in_containers() -> tuple[Any, Any]:
+    from tests.in_containers import Containers
+
+    return Containers("rest_catalog", 29), Containers("object_lambda", 60)
+
+
 WAYS = [
     in_process,
+    pytest.param(
+        in_containers,
+        marks=pytest.mark.skipif("DOCKER_HOST" not in os.environ, reason="see `make sam-local`"),
+    ),
     pytest.param(
         behind_the_runtime_interface,
         marks=pytest.mark.skipif(not EMULATOR.exists(), reason="`make setup` gets the emulator"),

@@ -19,7 +19,6 @@ from .ducklake.rows import Lake, Schema, Table, View
 from .errors import (
     BadRequest,
     NoSuchNamespace,
-    NoSuchRoute,
     NoSuchTable,
     NoSuchView,
     NoSuchWarehouse,
@@ -190,11 +189,11 @@ class Catalog:
         """New credentials for the files of a table.
 
         Raises:
-            NoSuchTable: also when the namespace is missing.
-            NoSuchRoute: no credentials are vended here.
+            NoSuchTable: also when the namespace is missing, or where nothing is vended: then the
+                path can only mean a table of that name.
         """
         if self._vending is None:
-            raise NoSuchRoute("this catalog vends no credentials")
+            raise NoSuchTable(f"Table does not exist: {namespace}.{table}/credentials")
 
         def question(con: Connection, lake: Lake, snapshot_id: int) -> Grant:
             return self._grant(con, lake, *self._table_at(con, snapshot_id, namespace, table))

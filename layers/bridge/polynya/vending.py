@@ -155,9 +155,9 @@ def session_policy(prefixes: Iterable[str], partition: str, through_object_lambd
 
 
 def _literal(location: str) -> str:
-    """Bucket and key of a location, for a Resource: IAM reads `*`, `?` and `$` as wildcards."""
+    """Bucket and key of a location, for a Resource, where `*`, `?` and `${` mean something."""
     name = location.partition("://")[2]
-    return re.sub(r"[*?$]", lambda match: f"${{{match[0]}}}", name)
+    return re.sub(r"[*?]|\$(?=\{)", lambda match: f"${{{match[0]}}}", name)
 
 
 def without_covered(directories: Iterable[str]) -> set[str]:
