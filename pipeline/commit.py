@@ -19,6 +19,7 @@ from . import target, writes
 from .columns import Column, leaves
 from .database import LOST, sqlstate
 from .errors import BadInput, Conflict, Unavailable
+from .modes import APPEND, OVERWRITE_PARTITIONS
 from .parquet_files import WrittenFile
 from .partitions import PartitionKey
 from .statistics import widened
@@ -29,9 +30,6 @@ TRIES = 60
 LONGEST_PAUSE = 2.0
 AGAIN = {"23505", "40001", "40P01"}
 """unique_violation (another writer had the snapshot's id), serialization_failure, deadlock."""
-
-APPEND, OVERWRITE, OVERWRITE_PARTITIONS = "append", "overwrite", "overwrite-partitions"
-MODES = (APPEND, OVERWRITE, OVERWRITE_PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True)

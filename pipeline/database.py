@@ -1,5 +1,6 @@
 """The jobs' connection to the PostgreSQL of a DuckLake, with credentials of their own."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,11 +14,14 @@ from .errors import BadInput, JobError, Unavailable
 LOST = (InterfaceError, OSError, UnicodeError)
 
 
-def connect(url: str, metadata_schema: str) -> Connection:
-    """Raises:
-    BadInput: the URL is none.
-    Unavailable: the database does not answer, or refuses.
+def connect(database: str, metadata_schema: str) -> Connection:
+    """Connect to a URL, or to what a secret's ARN stands for: that each executor fetches itself.
+
+    Raises:
+        BadInput: this is neither.
+        Unavailable: the database does not answer, or refuses.
     """
+    url = _secret_url(database) if database.startswith("arn:") else database
     try:
         arguments = connection_arguments(url)
     except PolynyaError as error:
@@ -36,6 +40,17 @@ def connect(url: str, metadata_schema: str) -> Connection:
             application_name="polynya pipeline",
             startup_params=parameters,
         )
+
+
+def _secret_url(arn: str) -> str:
+    import boto3
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        secret = boto3.client("secretsmanager").get_secret_value(SecretId=arn)
+        return str(json.loads(secret["SecretString"])["url"])
+    except (BotoCoreError, ClientError, ValueError, KeyError, TypeError):
+        raise BadInput('the secret cannot be read, or has no JSON key "url"') from None
 
 
 @contextmanager

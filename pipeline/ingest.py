@@ -1,7 +1,7 @@
 """`ingest`: a DataFrame into a table of a DuckLake, as one snapshot, exactly once.
 
-    from pipeline.ingest import ingest
-    ingest(frame, "main.events", database="postgresql://…", token="events of 2026-11-20")
+from pipeline.ingest import ingest
+ingest(frame, "main.events", database="postgresql://…", token="events of 2026-11-20")
 """
 
 import re
@@ -19,9 +19,10 @@ from pg8000.native import Connection
 
 from . import database as databases
 from . import planning, storage, target
-from .commit import APPEND, MODES, OVERWRITE, Committed, Plan, commit
+from .commit import Committed, commit
 from .database import LOST, said
 from .errors import BadInput, Conflict, JobError, Unavailable
+from .modes import APPEND, MODES
 from .parquet_files import (
     PARTITION,
     SPARK_ROWS,
@@ -32,7 +33,6 @@ from .parquet_files import (
     written_file,
 )
 from .progress import Reporter
-from .target import Table
 
 # What a task has raised comes back as text.
 RAISED = re.compile(r"pipeline\.errors\.(BadInput|Unavailable): (.*)")
@@ -66,6 +66,33 @@ class Summary:
     @property
     def json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @property
+    def lines(self) -> list[str]:
+        """For a person."""
+        said = [f"{self.table}: {OUTCOMES[self.outcome].format(self=self)}"]
+        if self.created:
+            said.append(f"The table {'would be' if self.outcome == 'dry-run' else 'was'} created.")
+        if self.added_columns:
+            said.append(f"New columns: {', '.join(self.added_columns)}")
+        if self.ended_files or self.ended_inlined_rows:
+            said.append(
+                f"Overwritten: {self.ended_files:,} files, {self.ended_inlined_rows:,} inlined rows"
+            )
+        if self.orphans:
+            what = "removed" if self.orphans_removed else "not removed"
+            said.append(f"Left by earlier runs, {what}: {', '.join(self.orphans)}")
+        return [*said, f"Token: {self.token}. Files are named {self.file_prefix}*"]
+
+
+OUTCOMES = {
+    "committed": "{self.rows:,} rows in {self.files:,} files, {self.bytes:,} bytes: "
+    "snapshot {self.snapshot_id}",
+    "already-committed": "this job was done already, as snapshot {self.snapshot_id}; "
+    "nothing was changed",
+    "nothing-to-do": "there are no rows; nothing was changed",
+    "dry-run": "would {self.mode} at {self.location}; nothing was changed",
+}
 
 
 def ingest(
@@ -156,7 +183,7 @@ def ingest(
                     "the DataFrame has no rows, and would empty what it overwrites: --allow-empty "
                     "if that is meant"
                 )
-            if not rows and (mode != OVERWRITE) and found is not None and not plan.new_columns:
+            if not rows and mode == APPEND and found is not None and not plan.new_columns:
                 summary.outcome = "nothing-to-do"
                 return summary
             with reporter.stage(f"Committing {len(rows)} files"):
@@ -225,7 +252,9 @@ def _write(frame: Any, plan: FilePlan, files: int | None) -> list[WrittenFile]:
         if found := RAISED.search(str(error)):
             raise TASK_ERRORS[found[1]](found[2].strip()) from None
         words = str(error).strip().splitlines()
-        raise JobError(f"Spark has failed: {words[0] if words else type(error).__name__}") from error
+        raise JobError(
+            f"Spark has failed: {words[0] if words else type(error).__name__}"
+        ) from error
     # In the order of their names' partitions: the same input gives the same row ids.
     return sorted((written_file(tuple(row)) for row in rows), key=lambda file: file.path)
 

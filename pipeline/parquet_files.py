@@ -64,9 +64,7 @@ class WrittenFile:
     stats: tuple[ColumnStats, ...]
 
 
-def with_partition(
-    batches: Iterator[pa.RecordBatch], plan: FilePlan
-) -> Iterator[pa.RecordBatch]:
+def with_partition(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterator[pa.RecordBatch]:
     """For `mapInArrow`: the rows, and the partition values of each."""
     columns = partitions.sources(plan.partition_keys, plan.columns)
     for batch in batches:

@@ -4,7 +4,7 @@ Parts of a `timestamptz` are taken in UTC; DuckDB takes them in the time zone of
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -56,8 +56,7 @@ def check(keys: tuple[PartitionKey, ...], columns: tuple[Column, ...]) -> None:
     """
     for key, column in zip(keys, sources(keys, columns), strict=True):
         known = (
-            key.transform == "identity"
-            and not column.children
+            (key.transform == "identity" and not column.children)
             or column.column_type in PARTS_OF.get(key.transform, ())
             or (BUCKET.fullmatch(key.transform) and column.column_type in HASHED)
         )
@@ -97,7 +96,7 @@ def _text(key: PartitionKey, column: Column, value: object) -> str:
 
 
 def directory(
-    keys: tuple[PartitionKey, ...], columns: tuple[Column, ...], values: list[str | None]
+    keys: tuple[PartitionKey, ...], columns: tuple[Column, ...], values: Sequence[str | None]
 ) -> str:
     """`year=2024/b%20c=x/`: names escaped as DuckLake does it, all but letters, digits, `_.-~`."""
     transforms = [key.transform for key in keys]

@@ -9,8 +9,9 @@ from uuid import uuid4
 from . import partitions
 from .arrow_types import arrow_schema
 from .columns import Column
-from .commit import OVERWRITE_PARTITIONS, Plan
+from .commit import Plan
 from .errors import BadInput
+from .modes import OVERWRITE_PARTITIONS
 from .parquet_files import FilePlan
 from .partitions import PartitionKey
 from .spark_types import check_names, columns_of, mismatches

@@ -8,7 +8,6 @@ from .errors import BadInput
 from .spark_types import quoted, spark_type
 from .target import Table
 
-FORMATS = ("parquet", "csv", "json")
 # A record that cannot be read ends the job: a NULL in its place would be a wrong row.
 TEXT_OPTIONS = {
     "csv": {"header": "true", "mode": "FAILFAST", "enforceSchema": "false"},
@@ -48,7 +47,8 @@ def frame(spark: Any, paths: list[str], format: str, table: Table | None, ddl: s
 
 def _with_types_of(table: Table, found: Any) -> str:
     columns = {column.column_name.casefold(): column for column in table.columns}
-    fields, surplus = [], []
+    fields: list[str] = []
+    surplus: list[str] = []
     for field in found:
         column = columns.get(field.name.casefold())
         if column is not None:

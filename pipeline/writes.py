@@ -131,12 +131,16 @@ def columns(con: Connection, snapshot_id: int, table_id: int, added: Iterable[Co
 
     for column in added:
         visit(column, None)
-    names = (
-        *("column_id", "begin_snapshot", "table_id", "column_order", "column_name"),
-        *("column_type", "default_value", "nulls_allowed", "parent_column"),
-        *("default_value_type", "default_value_dialect"),
+    _copy(
+        con,
+        "ducklake_column",
+        (
+            *("column_id", "begin_snapshot", "table_id", "column_order", "column_name"),
+            *("column_type", "default_value", "nulls_allowed", "parent_column"),
+            *("default_value_type", "default_value_dialect"),
+        ),
+        rows,
     )
-    _copy(con, "ducklake_column", names, rows)
 
 
 PARTITION = """
@@ -156,23 +160,35 @@ def partitioning(
         (partition_id, table_id, key.partition_key_index, key.column_id, key.transform)
         for key in keys
     ]
-    names = ("partition_id", "table_id", "partition_key_index", "column_id", "transform")
-    _copy(con, "ducklake_partition_column", names, rows)
+    _copy(
+        con,
+        "ducklake_partition_column",
+        ("partition_id", "table_id", "partition_key_index", "column_id", "transform"),
+        rows,
+    )
 
 
 def comments(
     con: Connection, snapshot_id: int, table_id: int, comment: str | None, of: Iterable[Column]
 ) -> None:
     if comment is not None:
-        names = ("object_id", "begin_snapshot", "key", "value")
-        _copy(con, "ducklake_tag", names, [(table_id, snapshot_id, "comment", comment)])
+        _copy(
+            con,
+            "ducklake_tag",
+            ("object_id", "begin_snapshot", "key", "value"),
+            [(table_id, snapshot_id, "comment", comment)],
+        )
     rows = [
         (table_id, column.column_id, snapshot_id, "comment", column.comment)
         for column in of
         if column.comment is not None
     ]
-    names = ("table_id", "column_id", "begin_snapshot", "key", "value")
-    _copy(con, "ducklake_column_tag", names, rows)
+    _copy(
+        con,
+        "ducklake_column_tag",
+        ("table_id", "column_id", "begin_snapshot", "key", "value"),
+        rows,
+    )
 
 
 def data_files(
@@ -199,19 +215,31 @@ def data_files(
             stats_rows.append((file_id, table_id, s.column_id, *counts, *bounds))
         for key, value in enumerate(file.partition_values):
             value_rows.append((file_id, table_id, key, value))
-    names = (
-        *("data_file_id", "table_id", "begin_snapshot", "path", "path_is_relative"),
-        *("file_format", "record_count", "file_size_bytes", "footer_size", "row_id_start"),
-        "partition_id",
+    _copy(
+        con,
+        "ducklake_data_file",
+        (
+            *("data_file_id", "table_id", "begin_snapshot", "path", "path_is_relative"),
+            *("file_format", "record_count", "file_size_bytes", "footer_size", "row_id_start"),
+            "partition_id",
+        ),
+        file_rows,
     )
-    _copy(con, "ducklake_data_file", names, file_rows)
-    names = (
-        *("data_file_id", "table_id", "column_id", "column_size_bytes", "value_count"),
-        *("null_count", "min_value", "max_value", "contains_nan"),
+    _copy(
+        con,
+        "ducklake_file_column_stats",
+        (
+            *("data_file_id", "table_id", "column_id", "column_size_bytes", "value_count"),
+            *("null_count", "min_value", "max_value", "contains_nan"),
+        ),
+        stats_rows,
     )
-    _copy(con, "ducklake_file_column_stats", names, stats_rows)
-    names = ("data_file_id", "table_id", "partition_key_index", "partition_value")
-    _copy(con, "ducklake_file_partition_value", names, value_rows)
+    _copy(
+        con,
+        "ducklake_file_partition_value",
+        ("data_file_id", "table_id", "partition_key_index", "partition_value"),
+        value_rows,
+    )
 
 
 END_FILES = """
@@ -291,11 +319,15 @@ def set_table_column_stats(
         for s in stats
     ]
     con.run(FORGET_COLUMN_STATS, table_id=table_id, ids=[row[1] for row in rows])
-    names = (
-        *("table_id", "column_id", "contains_null", "contains_nan"),
-        *("min_value", "max_value"),
+    _copy(
+        con,
+        "ducklake_table_column_stats",
+        (
+            *("table_id", "column_id", "contains_null", "contains_nan"),
+            *("min_value", "max_value"),
+        ),
+        rows,
     )
-    _copy(con, "ducklake_table_column_stats", names, rows)
 
 
 ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
