@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from pg8000.native import Connection, identifier
+from polynya.ducklake.paths import location
 
 from . import target
 from .columns import Column, tree
@@ -81,18 +82,25 @@ def files(con: Connection, table: AuditedTable) -> list[AuditedFile]:
     ]
 
 
-# DuckLake forgets nothing at once: files of the past, and those that wait to be deleted.
-KNOWN_PATHS = """
-SELECT path, path_is_relative FROM ducklake_data_file WHERE table_id = :table_id
-UNION SELECT path, path_is_relative FROM ducklake_delete_file WHERE table_id = :table_id"""
+# DuckLake forgets nothing at once: files of the past, of tables that are dropped and share the
+# directory, and those that wait to be deleted.
+KNOWN = """
+SELECT s.path, s.path_is_relative, t.path, t.path_is_relative, f.path, f.path_is_relative
+FROM (SELECT table_id, path, path_is_relative FROM ducklake_data_file
+  UNION SELECT table_id, path, path_is_relative FROM ducklake_delete_file) AS f
+JOIN (SELECT DISTINCT table_id, schema_id, path, path_is_relative FROM ducklake_table) AS t
+  USING (table_id)
+JOIN (SELECT DISTINCT schema_id, path, path_is_relative FROM ducklake_schema) AS s
+  USING (schema_id)"""
 SCHEDULED = "SELECT path, path_is_relative FROM ducklake_files_scheduled_for_deletion"
 
 
-def known_locations(con: Connection, lake: Lake, table: AuditedTable) -> set[str]:
-    rows = con.run(KNOWN_PATHS, table_id=table.table_id)
-    known = {table.location + path if relative else path for path, relative in rows}
-    scheduled = con.run(SCHEDULED)
-    return known | {lake.data_path + path if relative else path for path, relative in scheduled}
+def known_locations(con: Connection, lake: Lake) -> set[str]:
+    """Every file that a snapshot shows, or showed, or that waits to be deleted."""
+    base = (lake.data_path, False)
+    files = con.run(KNOWN)
+    known = {location(base, (s, sr), (t, tr), (f, fr)) for s, sr, t, tr, f, fr in files}
+    return known | {location(base, (path, relative)) for path, relative in con.run(SCHEDULED)}
 
 
 @dataclass(frozen=True, slots=True)

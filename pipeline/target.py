@@ -63,7 +63,7 @@ NEWEST = "SELECT max(snapshot_id) FROM ducklake_snapshot"
 
 def lake(con: Connection) -> Lake:
     """Raises:
-    BadInput: a lake that must not be written to by this version.
+    BadInput: a lake that this job does not know.
     """
     options = dict(con.run(OPTIONS))
     [[snapshot_id]] = con.run(NEWEST)
@@ -72,11 +72,11 @@ def lake(con: Connection) -> Lake:
         raise BadInput("the PostgreSQL schema holds DuckLake's tables, but no snapshot")
     if version not in VERSIONS:
         raise BadInput(
-            f"the catalog is of DuckLake version {version}; this job writes version "
+            f"the catalog is of DuckLake version {version}; this job knows "
             f"{', '.join(sorted(VERSIONS))}"
         )
     if options.get("encrypted") == "true":
-        raise BadInput("this DuckLake is encrypted; only DuckDB can write to it")
+        raise BadInput("this DuckLake is encrypted: only DuckDB reads and writes it")
     return Lake(options.get("data_path", ""), snapshot_id, options)
 
 

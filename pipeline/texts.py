@@ -155,7 +155,6 @@ ICEBERG = {
     "int128": "decimal",
     "uint128": "decimal",
     "boolean": "boolean",
-    "float32": "double",
     "float64": "double",
     "date": "date",
     "time": "time",
@@ -184,9 +183,14 @@ def comparable(column_type: str, text: str) -> Any:
         return NAN
     if text in {"infinity", "-infinity"} and column_type.startswith(("date", "timestamp")):
         return math.inf if text == "infinity" else -math.inf
+    if column_type == "float32":
+        return float(np.float32(text))  # 0.1 stands for what Parquet holds, 0.10000000149
     if column_type not in ICEBERG:
         raise ValueError(f"no order is known for {column_type}")
-    return values.value(ICEBERG[column_type], text)
+    try:
+        return values.value(ICEBERG[column_type], text)
+    except OverflowError:
+        raise ValueError(f"beyond Python's dates: {text!r}") from None
 
 
 class _NaN(float):

@@ -104,7 +104,12 @@ class _Verification:
             for invariant in invariants.INVARIANTS:
                 for table_id, words in invariants.violations(con, invariant):
                     about = "the lake" if table_id is None else names.get(table_id, str(table_id))
-                    self._find("catalog", invariant.name, about, invariant.sentence.format(words))
+                    sentence = invariant.sentence.format(words)
+                    if invariant.is_note:
+                        note = Finding("catalog", invariant.name, about, sentence)
+                        self.report.notes.append(note)
+                    else:
+                        self._find("catalog", invariant.name, about, sentence)
                 self._count("invariants", 1)
         for table in self._tables:
             with self._reporter.stage(f"Level catalog: statistics of {table.name}"):
@@ -115,10 +120,10 @@ class _Verification:
                     self._find("catalog", check, table.name, words)
 
     def storage(self, con: Connection, footers: bool) -> None:
+        known = audited.known_locations(con, self._lake)
         for table in self._tables:
             files = audited.files(con, table)
             with self._reporter.stage(f"Level storage: {len(files):,} files of {table.name}"):
-                known = audited.known_locations(con, self._lake, table)
                 found, unknown = verify_storage.check_presence(table, files, known)
                 self._count("files in storage", len(files))
                 for check, words in found:

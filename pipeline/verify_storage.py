@@ -14,6 +14,7 @@ from .columns import leaves
 from .errors import JobError
 
 FIRST_RESERVED_ID = 2_147_483_448  # Iceberg's, and DuckLake's, for row ids and the like
+NO_FIELD_ID = -1
 COMPARED_BYTES = 64
 """Longer strings may be cut in footers."""
 
@@ -81,9 +82,10 @@ def _checked(chunk: Chunk, file: AuditedFile, footer: pq.FileMetaData) -> Iterat
     if file.is_added or file.kind != "data":
         return
     ids = _field_ids(footer)
-    strange = sorted(
-        i for i in ids.values() if i < FIRST_RESERVED_ID and i not in chunk.table.column_ids
-    )
+    allowed = set(chunk.table.column_ids)
+    if any(leaf.column_type == "variant" for leaf in leaves(chunk.table.columns)):
+        allowed.add(NO_FIELD_ID)  # its parts have none
+    strange = sorted({i for i in ids.values() if i < FIRST_RESERVED_ID} - allowed)
     if strange or not ids:
         yield "field-ids", f"{file.location} has field ids that are no columns: {strange}"
     bounds = chunk.bounds.get(file.file_id, {})
@@ -101,7 +103,7 @@ def _field_ids(footer: pq.FileMetaData) -> dict[int, int]:
         below = _children(field.type)
         if not below:
             text = (field.metadata or {}).get(b"PARQUET:field_id")
-            numbers[index] = int(text) if text else -1
+            numbers[index] = int(text) if text else NO_FIELD_ID
             return index + 1
         for child in below:
             index = visit(child, index)
@@ -133,10 +135,16 @@ def _narrow(
 ) -> Iterator[tuple[str, str]]:
     """Bounds of the catalog that do not cover those of the footer."""
     for group in range(footer.num_row_groups):
-        statistics = footer.row_group(group).column(index).statistics
+        chunk = footer.row_group(group).column(index)
+        statistics = chunk.statistics
         if statistics is None or not statistics.has_min_max:
             continue
-        low, high = (_plain(value) for value in (statistics.min, statistics.max))
+        if chunk.physical_type == "FLOAT":
+            column_type = "float32"  # also where the column has become a double since
+        try:
+            low, high = (_plain(value) for value in (statistics.min, statistics.max))
+        except (OverflowError, ValueError):  # a date that Python does not have
+            return
         least, most = (_parsed(column_type, text) for text in bounds)
         if low is None or high is None:
             return
