@@ -99,13 +99,13 @@ def directory(
     keys: tuple[PartitionKey, ...], columns: tuple[Column, ...], values: Sequence[str | None]
 ) -> str:
     """`year=2024/b%20c=x/`: names escaped as DuckLake does it, all but letters, digits, `_.-~`."""
-    transforms = [key.transform for key in keys]
-    parts = []
+    parts, used = [], set()
     for key, column, value in zip(keys, sources(keys, columns), values, strict=True):
         transform = key.transform.partition("(")[0]
         name = column.column_name if transform == "identity" else transform
-        if transform != "identity" and transforms.count(key.transform) > 1:
-            name = f"{column.column_name}_{transform}"
+        if name in used:
+            name = f"{name}_{column.column_name}"
+        used.add(name)
         text = NULL_DIRECTORY if value is None else quote(value, safe="")
         parts.append(f"{quote(name, safe='')}={text}/")
     return "".join(parts)
