@@ -131,6 +131,8 @@ def _within(con: Connection, plan: Plan, files: list[WrittenFile]) -> Committed:
     elif plan.new_columns:
         writes.columns(con, snapshot.snapshot_id, table_id, plan.new_columns)
         writes.schema_version(con, snapshot, table_id)
+        for newest in target.inlined_tables(con, table_id)[-1:]:
+            writes.inlined_table(con, snapshot, table_id, newest, plan.new_columns)
     ended_files, ended_rows = _end(con, snapshot, plan, table_id, files)
     if files:
         _register(con, before, snapshot, plan, table_id, partition_id, files)

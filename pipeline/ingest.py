@@ -163,7 +163,7 @@ def ingest(
             message=message,
         )
         options = target.options(con, lake, schema, found.table_id if found else -1)
-        file_plan = planning.file_plan(plan, options)
+        file_plan = planning.file_plan(plan, frame.columns, options)
         storage.check(file_plan.location)
         summary.created = found is None
         summary.added_columns = [column.column_name for column in plan.new_columns] if found else []
@@ -238,6 +238,8 @@ def _check_writable(plan: FilePlan) -> None:
 def _write(frame: Any, plan: FilePlan, files: int | None) -> list[WrittenFile]:
     from pyspark.sql.types import StringType, StructType
 
+    # mapInArrow looks columns up by name, and does not find those with a dot.
+    frame = frame.toDF(*map(str, range(len(frame.columns))))
     if plan.partition_keys:
         schema = StructType([*frame.schema.fields]).add(PARTITION, StringType())
         frame = frame.mapInArrow(partial(with_partition, plan=plan), schema)

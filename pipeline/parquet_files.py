@@ -42,6 +42,8 @@ class FilePlan:
     """All that a task has to know; it travels to the executors."""
 
     columns: tuple[Column, ...]
+    frame_columns: tuple[str, ...]
+    """Those of the DataFrame, in its order; tasks see them under other names."""
     partition_keys: tuple[PartitionKey, ...]
     location: str
     """The table's directory."""
@@ -69,7 +71,7 @@ def with_partition(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterato
     columns = partitions.sources(plan.partition_keys, plan.columns)
     for batch in batches:
         texts = [
-            partitions.partition_texts(key, column, conformed(_find(batch, column), column))
+            partitions.partition_texts(key, column, conformed(_find(batch, plan, column), column))
             for key, column in zip(plan.partition_keys, columns, strict=True)
         ]
         known: dict[tuple[str | None, ...], str] = {}
@@ -90,7 +92,7 @@ def written(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterator[pa.Re
                 yield _row(file.close())
                 file = None
             file = file or _OpenFile(plan, values)
-            file.add(_conformed(rows, plan.columns))
+            file.add(_conformed(rows, plan))
     if file is not None:
         yield _row(file.close())
 
@@ -109,21 +111,19 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[tuple[str | None, ...], pa.Re
         start = end
 
 
-def _conformed(batch: pa.RecordBatch, columns: tuple[Column, ...]) -> pa.RecordBatch:
+def _conformed(batch: pa.RecordBatch, plan: FilePlan) -> pa.RecordBatch:
     arrays = [
         nulls(column, batch.num_rows) if array is None else conformed(array, column)
-        for column in columns
-        for array in [_find(batch, column)]
+        for column in plan.columns
+        for array in [_find(batch, plan, column)]
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(columns))
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(plan.columns))
 
 
-def _find(batch: pa.RecordBatch, column: Column) -> pa.Array | None:
+def _find(batch: pa.RecordBatch, plan: FilePlan, column: Column) -> pa.Array | None:
+    names = [name.casefold() for name in plan.frame_columns]
     wanted = column.column_name.casefold()
-    for i, name in enumerate(batch.schema.names):
-        if name.casefold() == wanted:
-            return batch.column(i)
-    return None
+    return batch.column(names.index(wanted)) if wanted in names else None
 
 
 class _OpenFile:

@@ -120,11 +120,12 @@ def _partition_keys(
     return tuple(keys)
 
 
-def file_plan(plan: Plan, options: dict[str, str]) -> FilePlan:
+def file_plan(plan: Plan, frame_columns: list[str], options: dict[str, str]) -> FilePlan:
     """How the files are written; `options` are those that DuckLake keeps with the table."""
     compression = options.get("parquet_compression", "snappy").lower()
     return FilePlan(
         columns=plan.columns,
+        frame_columns=tuple(frame_columns),
         partition_keys=plan.partition_keys,
         location=plan.table.location if plan.table else plan.schema.location + plan.path,
         file_prefix=file_prefix(plan.token),

@@ -185,10 +185,12 @@ def committed(con: Connection, token: str) -> int | None:
 
 INLINED_TABLES = """
 SELECT i.table_name FROM ducklake_inlined_data_tables AS i
-WHERE i.table_id = :table_id AND to_regclass(quote_ident(i.table_name)) IS NOT NULL"""
+WHERE i.table_id = :table_id AND to_regclass(quote_ident(i.table_name)) IS NOT NULL
+ORDER BY i.schema_version"""
 
 
 def inlined_tables(con: Connection, table_id: int) -> list[str]:
+    """The tables of PostgreSQL that hold its inlined rows, one for each schema version."""
     return [name for (name,) in con.run(INLINED_TABLES, table_id=table_id)]
 
 

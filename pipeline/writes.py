@@ -242,6 +242,50 @@ def data_files(
     )
 
 
+INLINED_TYPES = {
+    "boolean": "boolean",
+    "int8": "smallint",
+    "int16": "smallint",
+    "int32": "integer",
+    "int64": "bigint",
+    "float32": "real",
+    "float64": "double precision",
+    "varchar": "bytea",
+    "blob": "bytea",
+    "time": "time",
+}
+"""What DuckLake inlines columns as, of the types that a new column may have; others as text."""
+
+INLINED_OWNER = """
+SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = to_regclass(quote_ident(:name))"""
+
+INLINED_TABLE = """
+INSERT INTO ducklake_inlined_data_tables (table_id, table_name, schema_version)
+VALUES (:table_id, :table_name, :schema_version)"""
+
+
+def inlined_table(
+    con: Connection, snapshot: Snapshot, table_id: int, before: str, added: Iterable[Column]
+) -> None:
+    """A table for the rows that DuckDB will inline from now on. It makes one at each ALTER, and
+    without it would go on with the one `before`, which lacks the new columns."""
+    name = f"ducklake_inlined_data_{table_id}_{snapshot.schema_version}"
+    con.run(f"CREATE TABLE {identifier(name)} (LIKE {identifier(before)})")
+    for column in added:
+        kind = INLINED_TYPES.get(column.column_type, "varchar")
+        if column.column_type.startswith("decimal"):
+            kind = column.column_type.replace("decimal", "numeric")
+        con.run(f"ALTER TABLE {identifier(name)} ADD {identifier(column.column_name)} {kind}")
+    [[owner]] = con.run(INLINED_OWNER, name=before)
+    con.run(f"GRANT ALL ON {identifier(name)} TO {identifier(owner)}")
+    con.run(
+        INLINED_TABLE,
+        table_id=table_id,
+        table_name=name,
+        schema_version=snapshot.schema_version,
+    )
+
+
 END_FILES = """
 UPDATE ducklake_data_file SET end_snapshot = :snapshot_id
 WHERE data_file_id = ANY(:data_file_ids)"""

@@ -98,6 +98,6 @@ def native():
 
 
 @pytest.fixture
-def lake(open_lake, tmp_path):
+def folder_lake(open_lake, tmp_path):
     """A lake in a folder, with DuckLake's defaults."""
     return open_lake(f"{tmp_path}/data/")

@@ -13,6 +13,12 @@ from tests.in_process import standing_in
 
 pytestmark = pytest.mark.spark
 
+
+@pytest.fixture
+def lake(folder_lake):
+    return folder_lake
+
+
 UTC = dt.UTC
 LONG = "a" * 300
 # Column: Spark's type, and values; a NULL is added to each.

@@ -5,6 +5,12 @@ from pyspark.sql.types import StructField, StructType
 
 pytestmark = pytest.mark.spark
 
+
+@pytest.fixture
+def lake(folder_lake):
+    return folder_lake
+
+
 FILE_STATS = """
 SELECT c.column_name, c.column_id, s.value_count, s.null_count, s.min_value, s.max_value,
   s.contains_nan
