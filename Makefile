@@ -17,7 +17,7 @@ ARCHITECTURE ?= arm64
 PYENV_RUNTIME = $(shell pyenv versions --bare 2>/dev/null | grep '^$(RUNTIME)\.' | tail -1)
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready ## a virtual environment with everything, and the jars for Spark
 	@$(BIN)/python -m local.spark_jars
@@ -34,11 +34,17 @@ $(VENV)/.ready: pyproject.toml constraints.txt $(wildcard */requirements.txt */*
 demo: setup ## make a lake, serve it, read it with Iceberg clients, compare
 	@$(BIN)/polynya demo
 
+pipeline-demo: setup ## an hour of device events through Spark into a DuckLake, verified, read by all
+	@$(BIN)/python -m local.pipeline_demo $(ARGS)
+
 serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://..."
 	@$(BIN)/polynya serve $(ARGS)
 
 test: setup lint ## all tests (about 15 minutes; with PostgreSQL, S3, PyIceberg, DuckDB and Spark)
 	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
+
+soak: setup ## eight ingest jobs and two DuckDBs on one lake, 4,000 files (some minutes)
+	@POLYNYA_SOAK=1 $(BIN)/python -m pytest tests/pipeline/test_exactly_once.py -k side_by_side --durations=1
 
 lint: setup ## ruff and mypy
 	@$(BIN)/ruff check --quiet .
@@ -86,4 +92,4 @@ deployed: setup .venv-sam/.ready .venv-ministack/.ready ## sam deploy to an emul
 clean: ## remove what the targets above made
 	@rm -rf .venv .venv-matrix .venv-sam .venv-ministack .aws-sam .cache
 
-.PHONY: help setup demo serve test lint bench matrix build deployed sam-local clean
+.PHONY: help setup demo pipeline-demo serve test soak lint bench matrix build deployed sam-local clean

@@ -116,7 +116,8 @@ def test_two_runs_of_a_job_at_once_are_one_too_many(lake, spark):
     assert lake.ingest(spark.range(3), token="job").rows == 3
 
 
-JOBS, COMMITS, DUCKDBS = 4, 2, 2
+# Jobs, commits of each, files of each commit, DuckDBs; `make soak` has more.
+JOBS, COMMITS, FILES, DUCKDBS = (8, 4, 125, 2) if os.environ.get("POLYNYA_SOAK") else (4, 2, 5, 2)
 
 
 def test_jobs_and_duckdb_commit_side_by_side(lake, spark, moto, native):
@@ -155,15 +156,15 @@ def test_jobs_and_duckdb_commit_side_by_side(lake, spark, moto, native):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(240)
+        thread.join(1200)
     assert failures == []
     con = native(lake, moto)
     counted = con.sql(
         "SELECT writer, count(*) FROM lake.t GROUP BY writer ORDER BY writer"
     ).fetchall()
     assert counted == [
-        *((f"duckdb {i}", 90) for i in range(DUCKDBS)),
-        *((f"job {i}", 75) for i in range(JOBS)),
+        *((f"duckdb {i}", 45 * COMMITS) for i in range(DUCKDBS)),
+        *((f"job {i}", 5 * FILES * COMMITS) for i in range(JOBS)),
     ]
     snapshots = [
         i for (i,) in con.sql("SELECT snapshot_id FROM ducklake_snapshots('lake')").fetchall()
@@ -175,7 +176,8 @@ def test_jobs_and_duckdb_commit_side_by_side(lake, spark, moto, native):
     ]
     assert counts == sorted(counts) and len(set(counts)) == len(counts)
     row_ids = con.sql("SELECT count(DISTINCT rowid), count(*) FROM lake.t").fetchall()
-    assert row_ids == [(480, 480)]
+    rows = JOBS * 5 * FILES * COMMITS + DUCKDBS * 45 * COMMITS
+    assert row_ids == [(rows, rows)]
     assert lake.verify().findings == []
 
 
