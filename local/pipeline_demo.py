@@ -29,10 +29,10 @@ SCHEMA = (
 )
 TABLE = "main.events"
 # An exact sum, so that every engine must give the same digits.
-QUESTION = (
-    "SELECT region, count(*) AS events, sum(celsius) AS celsius, min(seen_at) AS first, max(seen_at) AS last "
-    "FROM {} GROUP BY region ORDER BY region"
-)
+QUESTION = """
+SELECT region, count(*) AS events, sum(celsius) AS celsius, min(seen_at) AS first,
+  max(seen_at) AS last
+FROM {} GROUP BY region ORDER BY region"""
 
 
 def main() -> None:
@@ -83,14 +83,13 @@ def demonstrate(rows: int) -> int:
 def events(session, folder: Path, first: int, count: int, region: str | None = None) -> str:
     """Write `count` events as JSON lines; gives the folder."""
     names = ", ".join(f"'{name}'" for name in REGIONS)
+    place = f"'{region}'" if region else f"element_at(array({names}), 1 + CAST(id % 4 AS int))"
     lines = session.range(first, first + count, 1, 4).selectExpr(
         "id AS event_id",
         # An hour, in an order that is not quite that of the events.
         "timestamp_micros(1767225600000000 + (id * 7919) % 3600000000) AS seen_at",
         "concat('device-', id % 5000) AS device",
-        f"'{region}' AS region"
-        if region
-        else f"element_at(array({names}), 1 + CAST(id % 4 AS int)) AS region",
+        f"{place} AS region",
         "CAST(20 + (id * 31 % 1500) / 100 AS decimal(5,2)) AS celsius",
         "CASE WHEN id % 10 = 0 THEN array('reset', concat('v', id % 3)) ELSE array() END AS tags",
     )

@@ -30,7 +30,7 @@ def connect(database: str, metadata_schema: str) -> Connection:
         "search_path": identifier(metadata_schema),
         "TimeZone": "UTC",
         "DateStyle": "ISO",
-        "idle_session_timeout": "0",
+        "idle_in_transaction_session_timeout": "0",  # verify reads for as long as it takes
     }
     with said(metadata_schema):
         return Connection(

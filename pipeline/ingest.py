@@ -257,8 +257,9 @@ def _write(frame: Any, plan: FilePlan, files: int | None) -> list[WrittenFile]:
         raise JobError(
             f"Spark has failed: {words[0] if words else type(error).__name__}"
         ) from error
-    # In the order of their names' partitions: the same input gives the same row ids.
-    return sorted((written_file(tuple(row)) for row in rows), key=lambda file: file.path)
+    return [
+        written_file(tuple(row)) for row in rows
+    ]  # in the DataFrame's order, as row ids will be
 
 
 def _files_of_job(plan: FilePlan) -> Iterator[str]:

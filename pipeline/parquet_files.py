@@ -50,6 +50,7 @@ class FilePlan:
     file_prefix: str
     """What the names of all files of this job begin with."""
     compression: str
+    compression_level: int | None
     row_group_rows: int
     target_bytes: int
     hive_directories: bool = True
@@ -141,6 +142,7 @@ class _OpenFile:
             self._path,
             arrow_schema(plan.columns),
             compression=plan.compression,
+            compression_level=plan.compression_level,
             store_decimal_as_integer=True,
             store_schema=False,
         )

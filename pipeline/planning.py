@@ -130,6 +130,9 @@ def file_plan(plan: Plan, frame_columns: list[str], options: dict[str, str]) -> 
         location=plan.table.location if plan.table else plan.schema.location + plan.path,
         file_prefix=file_prefix(plan.token),
         compression=COMPRESSIONS.get(compression, compression),
+        compression_level=int(level)
+        if (level := options.get("parquet_compression_level"))
+        else None,
         row_group_rows=int(options.get("parquet_row_group_size") or ROW_GROUP_ROWS),
         target_bytes=_bytes(options.get("target_file_size")),
         hive_directories=options.get("hive_file_pattern", "true").lower() != "false",

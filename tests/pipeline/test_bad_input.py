@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import boto3
 import pytest
 from typer.testing import CliRunner
 
@@ -126,6 +127,17 @@ def test_databases_and_storage_that_refuse(open_lake, lake, spark, postgres_serv
     with pytest.raises(Unavailable, match="cannot be written"):
         homeless.ingest(spark.range(3))
     assert homeless.catalog("SELECT count(*) FROM ducklake_data_file") == [[0]]
+
+
+def test_the_url_may_be_in_a_secret(lake, spark, moto, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", moto)
+    lake.sql("CREATE TABLE t(id BIGINT)")
+    secrets = boto3.client("secretsmanager")
+    text = json.dumps({"url": lake.database.url})
+    arn = secrets.create_secret(Name=lake.database.dbname, SecretString=text)["ARN"]
+    assert ingest(spark.range(3), "t", database=arn).rows == 3
+    with pytest.raises(BadInput, match="secret cannot be read"):
+        ingest(spark.range(3), "t", database=arn + "x")
 
 
 @pytest.fixture

@@ -83,6 +83,29 @@ def test_evolve_adds_columns_and_fills_absent_ones(lake, spark):
     assert lake.verify().findings == []
 
 
+def test_the_options_of_the_table_are_followed(lake, spark):
+    lake.sql("CREATE TABLE t(id BIGINT, s VARCHAR)")
+    for name, value in {
+        "target_file_size": "'50KB'",
+        "parquet_row_group_size": "2000",
+        "parquet_compression": "'zstd'",
+        "parquet_compression_level": "5",
+    }.items():
+        lake.sql(f"CALL lake.set_option('{name}', {value}, table_name => 't')")
+    frame = spark.range(0, 60000, 1, 1).selectExpr("id", "sha2(CAST(id AS string), 256) AS s")
+    done = lake.ingest(frame)
+    assert done.files == 6  # Spark hands over ten thousand rows at a time
+    groups = lake.sql(
+        "SELECT DISTINCT compression, row_group_num_rows BETWEEN 1 AND 2000 "
+        f"FROM parquet_metadata('{lake.data_path}/main/t/*.parquet')"
+    )
+    assert groups == [("ZSTD", True)]
+    assert lake.sql("SELECT count(*), sum(id) FROM t") == [(60000, 1799970000)]
+    order = "SELECT id - rowid FROM t WHERE id <> rowid"
+    assert lake.sql(order) == []  # rows keep the DataFrame's order
+    assert lake.verify().findings == []
+
+
 def meanwhile(monkeypatch, act) -> None:
     """Do something between the writing of the files and the commit."""
     before = commit._transaction

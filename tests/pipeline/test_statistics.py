@@ -117,7 +117,7 @@ PARTITIONINGS = [
     ("day(tz)", "z"),
     ("bucket(4, i)", "n"),
     ("bucket(3, s)", "bucket(5, da)"),
-    ("bucket(7, ts)",),
+    ("bucket(7, ts)", "bucket(6, tz)"),
     ("bucket(7, b)", "tz"),
     ("ts", "da"),
 ]
