@@ -117,7 +117,7 @@ def test_two_runs_of_a_job_at_once_are_one_too_many(lake, spark):
 
 
 # Jobs, commits of each, files of each commit, DuckDBs; `make soak` has more.
-JOBS, COMMITS, FILES, DUCKDBS = (8, 4, 125, 2) if os.environ.get("POLYNYA_SOAK") else (4, 2, 5, 2)
+JOBS, COMMITS, FILES, DUCKDBS = (8, 2, 65, 2) if os.environ.get("POLYNYA_SOAK") else (4, 2, 5, 2)
 
 
 def test_jobs_and_duckdb_commit_side_by_side(lake, spark, moto, native):
@@ -136,7 +136,7 @@ def test_jobs_and_duckdb_commit_side_by_side(lake, spark, moto, native):
 
     def job(number: int) -> None:
         for turn in range(COMMITS):
-            frame = spark.range(0, 25 * (turn + 1), 1, 5).selectExpr(
+            frame = spark.range(0, 5 * FILES, 1, FILES).selectExpr(
                 f"'job {number}' AS writer", "id"
             )
             lake.ingest(frame, token=f"{number} {turn}")
