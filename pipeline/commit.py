@@ -94,12 +94,13 @@ def commit(
         except DatabaseError as error:
             if sqlstate(error) not in AGAIN:
                 raise
-        except LOST:
+        except (*LOST, Unavailable):
             # Perhaps after the COMMIT: the next try finds the token then.
             con = None
         time.sleep(random.uniform(0.5, 1) * min(LONGEST_PAUSE, 0.05 * 1.5**retries))
     raise Unavailable(
-        f"no turn within {TRIES} tries: other writers were quicker each time; run it again"
+        f"no commit within {TRIES} tries: other writers were quicker each time, or the database is "
+        "away; run the job again, with its token"
     )
 
 

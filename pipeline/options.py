@@ -29,8 +29,8 @@ Master = Annotated[
     str,
     typer.Option(
         metavar="MASTER",
-        help="local[2], local[*]; none: without Spark where that is possible. Under spark-submit "
-        "its own session is used.",
+        help="local[2], local[*]; for verify also none: without Spark. Under spark-submit its own "
+        "master counts.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Everything, as one JSON document.")]

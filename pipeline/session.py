@@ -5,6 +5,9 @@ import sys
 import tempfile
 from typing import Any
 
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""The environment variable by which a program knows that spark-submit has started it."""
+
 SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
@@ -15,18 +18,18 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
 }
 
 
-def session(master: str | None = None) -> Any:
+def session(master: str) -> Any:
     """The session that `spark-submit` or a notebook has made; without one, a new local one.
 
     Args:
-        master: None on a cluster, which has its own; `local[*]` on one machine.
+        master: `local[*]` on one machine; under spark-submit that one's own counts.
     """
     from pyspark.sql import SparkSession
 
     if active := SparkSession.getActiveSession():
         return active
     builder = SparkSession.builder.appName("polynya")
-    if master:
+    if SUBMITTED not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable  # else the first python3 on PATH
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         warehouse = os.path.join(tempfile.gettempdir(), "polynya-spark-warehouse")
