@@ -113,14 +113,16 @@ def test_databases_and_storage_that_refuse(open_lake, lake, spark, postgres_serv
     assert "secret" not in str(raised.value)
     with pytest.raises(Unavailable, match="does not answer"):
         ingest(spark.range(3), "t", database=replace(lake.database, port=1).url)
-    lake.catalog("CREATE ROLE reader LOGIN")
-    lake.catalog("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+    lake.catalog('CREATE ROLE "reader of ingest" LOGIN')
+    lake.catalog('GRANT SELECT ON ALL TABLES IN SCHEMA public TO "reader of ingest"')
     try:
         with pytest.raises(Unavailable, match="needs SELECT, INSERT, UPDATE"):
-            ingest(spark.range(3), "t", database=replace(lake.database, user="reader").url)
+            ingest(
+                spark.range(3), "t", database=replace(lake.database, user="reader of ingest").url
+            )
     finally:
-        lake.catalog("DROP OWNED BY reader")
-        lake.catalog("DROP ROLE reader")
+        lake.catalog('DROP OWNED BY "reader of ingest"')
+        lake.catalog('DROP ROLE "reader of ingest"')
     assert lake.sql("FROM t") == []
     homeless = open_lake("s3://no-such-bucket/x")
     homeless.sql("CREATE TABLE t(id BIGINT)")
