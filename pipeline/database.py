@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import quote
 
 from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection, identifier
@@ -11,6 +12,7 @@ from polynya.errors import PolynyaError
 
 from .errors import BadInput, JobError, Unavailable
 
+RDS_KEYS = ("username", "password", "dbname")
 LOST = (InterfaceError, OSError, UnicodeError)
 
 
@@ -47,10 +49,17 @@ def _secret_url(arn: str) -> str:
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
-        secret = boto3.client("secretsmanager").get_secret_value(SecretId=arn)
-        return str(json.loads(secret["SecretString"])["url"])
+        text = boto3.client("secretsmanager").get_secret_value(SecretId=arn)["SecretString"]
+        secret = json.loads(text)
+        if "url" in secret:
+            return str(secret["url"])
+        user, password, name = (quote(secret[key], safe="") for key in RDS_KEYS)
+        return f"postgresql://{user}:{password}@{secret['host']}:{secret.get('port', 5432)}/{name}"
     except (BotoCoreError, ClientError, ValueError, KeyError, TypeError):
-        raise BadInput('the secret cannot be read, or has no JSON key "url"') from None
+        raise BadInput(
+            'the secret cannot be read, or has neither the JSON key "url" nor those of RDS: '
+            "username, password, host, dbname"
+        ) from None
 
 
 @contextmanager

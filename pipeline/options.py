@@ -11,7 +11,7 @@ Database = Annotated[
         metavar="URL",
         envvar="DATABASE_URL",
         help="The lake's PostgreSQL: postgresql://user:password@host:port/database, or the ARN of "
-        'a secret whose JSON key "url" is that.',
+        'a secret: its JSON has the key "url", or those of RDS.',
     ),
 ]
 MetadataSchema = Annotated[

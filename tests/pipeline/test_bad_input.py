@@ -135,9 +135,12 @@ def test_the_url_may_be_in_a_secret(lake, spark, moto, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", moto)
     lake.sql("CREATE TABLE t(id BIGINT)")
     secrets = boto3.client("secretsmanager")
-    text = json.dumps({"url": lake.database.url})
-    arn = secrets.create_secret(Name=lake.database.dbname, SecretString=text)["ARN"]
-    assert ingest(spark.range(3), "t", database=arn).rows == 3
+    at = lake.database
+    rds = {"username": at.user, "password": "-", "host": at.host, "port": at.port}
+    for number, secret in enumerate([{"url": at.url}, rds | {"dbname": at.dbname}]):
+        text, name = json.dumps(secret), f"{at.dbname} {number}"
+        arn = secrets.create_secret(Name=name, SecretString=text)["ARN"]
+        assert ingest(spark.range(3), "t", database=arn).rows == 3
     with pytest.raises(BadInput, match="secret cannot be read"):
         ingest(spark.range(3), "t", database=arn + "x")
 
