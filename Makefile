@@ -35,11 +35,17 @@ $(VENV)/.ready: pyproject.toml constraints.txt $(wildcard */requirements.txt */*
 demo: setup ## make a lake, serve it, read it with Iceberg clients, compare
 	@$(BIN)/polynya demo
 
+pipeline-demo: setup ## an hour of device events through Spark into a DuckLake, verified, read by all
+	@$(BIN)/python -m local.pipeline_demo $(ARGS)
+
 serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://..."
 	@$(BIN)/polynya serve $(ARGS)
 
 test: setup lint ## all tests (about 15 minutes; with PostgreSQL, S3, PyIceberg, DuckDB and Spark)
 	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
+
+soak: setup ## eight ingest jobs and two DuckDBs on one lake, a thousand files (minutes)
+	@POLYNYA_SOAK=1 $(BIN)/python -m pytest tests/pipeline/test_exactly_once.py -k side_by_side --durations=1
 
 lint: setup ## ruff and mypy
 	@$(BIN)/ruff check --quiet .
@@ -100,4 +106,4 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .venv-matrix .venv-sam .venv-ministack .venv-checkov .aws-sam .cache
 
-.PHONY: help setup demo serve test lint bench matrix build deployed sam-local check-template clean
+.PHONY: help setup demo pipeline-demo serve test soak lint bench matrix build deployed sam-local check-template clean

@@ -2,6 +2,8 @@
 
 import typer
 
+from pipeline.commands import ingest, verify
+
 from .demo import demo
 from .doctor import doctor
 from .inspect import inspect
@@ -19,6 +21,8 @@ app.command()(serve)
 app.command()(demo)
 app.command()(inspect)
 app.command()(doctor)
+app.command()(ingest)
+app.command()(verify)
 
 
 def main() -> None:

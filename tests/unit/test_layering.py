@@ -240,6 +240,27 @@ def test_sql_is_written_only_where_it_is_run(path):
     assert bool(found) == (str(path.relative_to(PACKAGE)) in SQL_HERE), found
 
 
+PIPELINE = sorted(ROOT.glob("pipeline/*.py"))
+
+
+def test_the_pipeline_knows_neither_the_functions_nor_this_machine():
+    taken = [one for path in PIPELINE for one in imports(path)]
+    assert taken
+    assert [one for one in taken if within(one.of, "functions", "local", "tests")] == []
+    ours = {one.of for one in taken if within(one.of, "polynya")}
+    allowed = ("ducklake.connection", "ducklake.paths", "translate.values", "errors")
+    assert {of for of in ours if not within(of, *(f"polynya.{name}" for name in allowed))} == set()
+
+
+WRITES = re.compile(r"^\s*(INSERT INTO|UPDATE|DELETE FROM|CREATE|ALTER|DROP|GRANT|COPY) ", re.M)
+
+
+@pytest.mark.parametrize("path", PIPELINE, ids=lambda path: path.stem)
+def test_the_pipeline_writes_to_the_catalog_in_one_place(path):
+    found = [text for text in texts(path) if WRITES.search(text)]
+    assert bool(found) == (path.name == "writes.py"), found
+
+
 COLD_STARTS = [
     ("functions.rest_catalog.app", {"duckdb", "numpy", "pyarrow", "pyroaring", "boto3"}),
     (

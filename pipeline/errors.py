@@ -1,0 +1,25 @@
+"""What a job can tell its user went wrong: one sentence, and an exit code."""
+
+
+class JobError(Exception):
+    """Base of every error that a job raises on purpose."""
+
+    exit_code = 1
+
+
+class BadInput(JobError):
+    """The job cannot be done as it was asked for; the message says what to change."""
+
+    exit_code = 2
+
+
+class Conflict(JobError):
+    """Somebody else has changed what the job relied on; it has written nothing."""
+
+    exit_code = 3
+
+
+class Unavailable(JobError):
+    """PostgreSQL or the storage does not answer, or refuses this role."""
+
+    exit_code = 4

@@ -1,0 +1,42 @@
+"""Options that both jobs have."""
+
+import os
+from typing import Annotated
+
+import typer
+
+Database = Annotated[
+    str,
+    typer.Option(
+        metavar="URL",
+        envvar="DATABASE_URL",
+        help="The lake's PostgreSQL: postgresql://user:password@host:port/database, or the ARN of "
+        'a secret: its JSON has the key "url", or those of RDS.',
+    ),
+]
+MetadataSchema = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        envvar="METADATA_SCHEMA",
+        help="The PostgreSQL schema of DuckLake's tables.",
+    ),
+]
+S3Endpoint = Annotated[
+    str | None, typer.Option(metavar="URL", help="The S3 that holds the data. Default: AWS.")
+]
+Master = Annotated[
+    str,
+    typer.Option(
+        metavar="MASTER",
+        help="local[2], local[*]; for verify also none: without Spark. Under spark-submit its own "
+        "master counts.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Everything, as one JSON document.")]
+
+
+def use_s3(endpoint: str | None) -> None:
+    """Before any client is made; tasks on this machine inherit it."""
+    if endpoint:
+        os.environ["AWS_ENDPOINT_URL_S3"] = endpoint

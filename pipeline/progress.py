@@ -1,0 +1,73 @@
+"""What a job is doing: a bar on a terminal, else a line for each stage; always on stderr."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+SECONDS = 0.5
+
+
+class Reporter:
+    def __init__(self, quiet: bool = False) -> None:
+        plain = not sys.stderr.isatty() or bool(os.environ.get("NO_COLOR"))
+        self._console = Console(
+            file=sys.stderr,
+            quiet=quiet,
+            markup=False,
+            highlight=False,
+            emoji=False,
+            color_system=None if plain else "auto",
+        )
+
+    def say(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True)
+
+    @contextmanager
+    def stage(self, doing: str) -> Iterator[None]:
+        start = time.monotonic()
+        yield
+        self.say(f"{doing} ({time.monotonic() - start:.1f} s)")
+
+    @contextmanager
+    def spark_stage(self, doing: str, spark: Any) -> Iterator[None]:
+        """A stage that is a Spark job: its tasks make the bar."""
+        if not self._console.is_terminal:
+            with self.stage(doing):
+                yield
+            return
+        over = threading.Event()
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[n]}"))
+        with Progress(*columns, TimeElapsedColumn(), console=self._console) as bar:
+            task = bar.add_task(doing, total=None, n="")
+
+            def watch() -> None:
+                while not over.wait(SECONDS):
+                    done, all = tasks(spark)
+                    if all:
+                        bar.update(task, completed=done, total=all, n=f"{done} of {all} tasks")
+
+            watcher = threading.Thread(target=watch, daemon=True)
+            watcher.start()
+            try:
+                yield
+            finally:
+                over.set()
+                watcher.join()
+
+
+def tasks(spark: Any) -> tuple[int, int]:
+    """How many tasks of the active stages are done, and how many there are."""
+    try:
+        tracker = spark.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+    except Exception:  # Spark Connect has no context
+        return 0, 0
+    known = [stage for stage in stages if stage]
+    return sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known)

@@ -1,0 +1,103 @@
+"""A lake that DuckDB has open while the jobs work on it, and the one SparkSession of the run."""
+
+import itertools
+from contextlib import closing
+from dataclasses import dataclass
+
+import pytest
+
+from local.duckdb_connection import LAKE, connect
+from local.lakes import Lake, attach
+from local.postgres import Database
+from local.spark_jars import why_not
+from pipeline.ingest import Summary, ingest
+from pipeline.verify import verify
+
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def spark(moto):
+    """With Iceberg's jars: the same session reads through the bridge."""
+    if reason := why_not():
+        pytest.skip(reason)
+    from local.clients import spark
+    from local.serving import environment
+
+    session = spark.session()
+    # What tasks find in their environment, whoever has started the session.
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_DEFAULT_REGION")
+    found = environment({"AWS_ENDPOINT_URL_S3": moto})
+    session.sparkContext.environment.update(
+        {name: found[name] for name in (*names, "AWS_ENDPOINT_URL_S3")}
+    )
+    return session
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLake:
+    database: Database
+    data_path: str
+    duckdb: object
+
+    def sql(self, statement: str) -> list:
+        return self.duckdb.execute(statement).fetchall()
+
+    def catalog(self, statement: str, **parameters: object) -> list:
+        with closing(self.database.connect()) as con:
+            return con.run(statement, **parameters)
+
+    def ingest(self, frame, table: str = "t", **options) -> Summary:
+        return ingest(frame, table, database=self.database.url, **options)
+
+    def verify(self, **options):
+        return verify(database=self.database.url, footers=True, **options)
+
+    @property
+    def as_lake(self) -> Lake:
+        return Lake(self.database.dbname, self.database, self.data_path)
+
+
+@pytest.fixture
+def open_lake(postgres_server, moto, monkeypatch):
+    """Makes lakes in S3; those that a client reads through the bridge need that."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
+    opened = []
+
+    def make(data_path: str = "", **options: object) -> OpenLake:
+        name = f"pipeline_{next(NUMBERS)}"
+        database = postgres_server.create_database(name)
+        data_path = data_path or f"s3://lakes/{name}"
+        con = connect(LAKE, moto)
+        words = "".join(f", {key} {value}" for key, value in options.items())
+        source = f"ducklake:postgres:{database.libpq}".replace("'", "''")
+        con.execute(f"ATTACH '{source}' AS lake (DATA_PATH '{data_path}'{words})")
+        con.execute("USE lake")
+        opened.append(con)
+        return OpenLake(database, data_path, con)
+
+    yield make
+    for con in opened:
+        con.close()
+
+
+@pytest.fixture
+def native():
+    """Another DuckDB, which has seen nothing before: `native(lake)` reads what is there now."""
+    opened = []
+
+    def read(lake: OpenLake, moto: str):
+        con = connect(LAKE, moto)
+        attach(con, lake.as_lake)
+        opened.append(con)
+        return con
+
+    yield read
+    for con in opened:
+        con.close()
+
+
+@pytest.fixture
+def folder_lake(open_lake, tmp_path):
+    """A lake in a folder, with DuckLake's defaults."""
+    return open_lake(f"{tmp_path}/data/")

@@ -1,0 +1,191 @@
+"""What cannot be done is said in one sentence, and nothing is half-written."""
+
+import json
+from dataclasses import replace
+
+import boto3
+import pytest
+from typer.testing import CliRunner
+
+from local.cli import app
+from pipeline.errors import BadInput, Unavailable
+from pipeline.ingest import ingest
+from pipeline.target import TableName, table_name
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def lake(folder_lake):
+    return folder_lake
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("t", ("main", "t")),
+        ("s.t", ("s", "t")),
+        ('"a.b"."c""d"', ("a.b", 'c"d')),
+        ('s."x y"', ("s", "x y")),
+    ],
+)
+def test_a_table_name_is_read_with_its_quotes(text, name):
+    assert table_name(text) == TableName(*name)
+
+
+@pytest.mark.parametrize("text", ["", ".", "a.", ".b", "a.b.c", '"a', '"a"b', "a\0b"])
+def test_what_is_no_table_name_is_refused(text):
+    with pytest.raises(BadInput):
+        table_name(text)
+
+
+def test_names_with_quotes_and_dots_and_spaces(lake, spark):
+    lake.sql('CREATE SCHEMA "my.schema"')
+    frame = spark.range(3).selectExpr('id AS `a"b.c`', "CAST(id AS string) AS `x y`")
+    made = lake.ingest(frame, '"my.schema"."t ""1"".x"', create=True, partition_by=("x y",))
+    assert made.table == 'my.schema.t "1".x'
+    assert lake.sql('SELECT "a""b.c" FROM "my.schema"."t ""1"".x" ORDER BY 1') == [(0,), (1,), (2,)]
+    lake.sql('INSERT INTO "my.schema"."t ""1"".x" VALUES (9, \'q\')')
+    assert lake.verify().findings == []
+
+
+# Options of a job on an existing table t(id BIGINT), and what is said.
+REFUSED = [
+    ({"table": "nothing"}, "no table main.nothing: --create makes it"),
+    ({"table": "nowhere.t"}, "no schema nowhere"),
+    ({"table": "v"}, "main.v is a view"),
+    ({"mode": "upsert"}, "the mode must be one of append, overwrite, overwrite-partitions"),
+    ({"mode": "overwrite-partitions"}, "main.t is not partitioned"),
+    ({"partition_by": ("id",)}, "is there already"),
+    ({"token": ""}, "the token must be"),
+    ({"table": "n", "create": True, "partition_by": ("day(x)",)}, "there is no column x"),
+    ({"table": "n", "create": True, "partition_by": ("day(id)",)}, "partitioning by day of id"),
+    ({"columns": ["CAST(id AS string) AS id"]}, "id is int64 in the table, string in the DataFr"),
+    ({"columns": ["id", "1 AS x"]}, "x is not in the table"),
+    ({"columns": ["1 AS x"]}, "id is not in the DataFrame; x is not in the table"),
+    ({"columns": ["array(id) AS id"]}, "id is int64 in the table, array<bigint>"),
+    ({"columns": ["id", "id AS ID"], "evolve": True}, "two columns that DuckLake takes for one"),
+    ({"table": "n", "create": True, "columns": ["INTERVAL 1 DAY AS i"]}, "interval day"),
+    ({"table": "n", "create": True, "columns": ["NULL AS x"]}, "void"),
+    ({"table": "odd"}, "interval, which Spark cannot hold"),
+]
+
+
+def test_what_cannot_be_done_is_said(lake, spark):
+    lake.sql("CREATE TABLE t(id BIGINT)")
+    lake.sql("CREATE VIEW v AS SELECT 1")
+    lake.sql("CREATE TABLE odd(id BIGINT, i INTERVAL)")
+    before = lake.catalog("SELECT max(snapshot_id) FROM ducklake_snapshot")
+    for options, words in REFUSED:
+        options = {"table": "t", **options}
+        frame = spark.range(3).selectExpr(*options.pop("columns", ["id"]))
+        if options["table"] == "odd":
+            options["evolve"] = True
+        with pytest.raises(BadInput) as raised:
+            lake.ingest(frame, **options)
+        assert words in str(raised.value), raised.value
+    assert lake.catalog("SELECT max(snapshot_id) FROM ducklake_snapshot") == before
+    assert lake.sql(f"FROM glob('{lake.data_path}/**')") == []
+
+
+def test_lakes_that_are_not_written_to(open_lake, spark, tmp_path, postgres_server):
+    encrypted = open_lake(f"{tmp_path}/e/", ENCRYPTED=1)
+    encrypted.sql("CREATE TABLE t(id BIGINT)")
+    with pytest.raises(BadInput, match="encrypted"):
+        encrypted.ingest(spark.range(3))
+    newer = open_lake(f"{tmp_path}/n/")
+    newer.sql("CREATE TABLE t(id BIGINT)")
+    newer.catalog("UPDATE ducklake_metadata SET value = '2.7' WHERE key = 'version'")
+    with pytest.raises(BadInput, match=r"version 2.7; this job knows 1.0"):
+        newer.ingest(spark.range(3))
+    empty = postgres_server.create_database("no lake")
+    with pytest.raises(BadInput, match="no DuckLake catalog"):
+        ingest(spark.range(3), "t", database=empty.url)
+    with pytest.raises(BadInput, match="must read postgresql://"):
+        ingest(spark.range(3), "t", database="mysql://x/y")
+
+
+def test_databases_and_storage_that_refuse(open_lake, lake, spark, postgres_server):
+    lake.sql("CREATE TABLE t(id BIGINT)")
+    nobody = replace(lake.database, user="nobody we know", password="secret word")
+    with pytest.raises(Unavailable, match="refuses this role") as raised:
+        ingest(spark.range(3), "t", database=nobody.url)
+    assert "secret" not in str(raised.value)
+    with pytest.raises(Unavailable, match="does not answer"):
+        ingest(spark.range(3), "t", database=replace(lake.database, port=1).url)
+    lake.catalog('CREATE ROLE "reader of ingest" LOGIN')
+    lake.catalog('GRANT SELECT ON ALL TABLES IN SCHEMA public TO "reader of ingest"')
+    try:
+        with pytest.raises(Unavailable, match="needs SELECT, INSERT, UPDATE"):
+            ingest(
+                spark.range(3), "t", database=replace(lake.database, user="reader of ingest").url
+            )
+    finally:
+        lake.catalog('DROP OWNED BY "reader of ingest"')
+        lake.catalog('DROP ROLE "reader of ingest"')
+    assert lake.sql("FROM t") == []
+    homeless = open_lake("s3://no-such-bucket/x")
+    homeless.sql("CREATE TABLE t(id BIGINT)")
+    with pytest.raises(Unavailable, match="cannot be written"):
+        homeless.ingest(spark.range(3))
+    assert homeless.catalog("SELECT count(*) FROM ducklake_data_file") == [[0]]
+
+
+def test_the_url_may_be_in_a_secret(lake, spark, moto, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", moto)
+    lake.sql("CREATE TABLE t(id BIGINT)")
+    secrets = boto3.client("secretsmanager")
+    at = lake.database
+    rds = {"username": at.user, "password": "-", "host": at.host, "port": at.port}
+    for number, secret in enumerate([{"url": at.url}, rds | {"dbname": at.dbname}]):
+        text, name = json.dumps(secret), f"{at.dbname} {number}"
+        arn = secrets.create_secret(Name=name, SecretString=text)["ARN"]
+        assert ingest(spark.range(3), "t", database=arn).rows == 3
+    with pytest.raises(BadInput, match="secret cannot be read"):
+        ingest(spark.range(3), "t", database=arn + "x")
+
+
+@pytest.fixture
+def run(lake, spark):
+    def run(*words: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, [*words, "--database", lake.database.url])
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done.exit_code, done.stdout
+
+    return run
+
+
+def test_the_command_reads_files(lake, run, tmp_path):
+    file = tmp_path / "events.json"
+    lines = ['{"id": 1, "seen": "2024-01-01 10:00:00", "tags": ["a"]}', '{"id": 2, "tags": []}']
+    file.write_text("\n".join(lines))
+    lake.sql("CREATE TABLE t(id UINTEGER, seen TIMESTAMP, tags VARCHAR[], u UUID)")
+    command = ["ingest", "t", str(file), "--format", "json", "--json"]
+    code, output = run(*command)
+    assert code == 2 and "u is not in the DataFrame" in json.loads(output)["message"]
+    code, output = run(*command, "--evolve", "--dry-run")
+    assert code == 0 and json.loads(output)["outcome"] == "dry-run" and lake.sql("FROM t") == []
+    code, output = run(*command, "--evolve", "--token", "j1")
+    assert code == 0 and json.loads(output)["rows"] == 2
+    assert lake.sql("SELECT id, seen::VARCHAR, tags FROM t ORDER BY id") == [
+        (1, "2024-01-01 10:00:00", ["a"]),
+        (2, None, []),
+    ]
+    code, output = run(*command[:-1], "--evolve", "--token", "j1")
+    assert code == 0 and "done already, as snapshot 2" in output
+    file.write_text('{"id": 3, "seen": "no time", "tags": []}')
+    code, output = run(*command, "--evolve")
+    assert code in {1, 2} and len(json.loads(output)["message"]) < 1000
+    file.write_text('{"id": 3, "seen": null, "tags": [], "more": {"x": 1}}')
+    code, output = run(*command)
+    assert code == 2 and "more is not in the table" in json.loads(output)["message"]
+    table = tmp_path / "rows.csv"
+    table.write_text("id,name\n1,a\n2,\n")
+    code, output = run(
+        "ingest", "c", str(table), "--format", "csv", "--create", "--schema", "id int, name string"
+    )
+    assert code == 0 and "The table was created." in output
+    assert lake.sql("FROM c ORDER BY id") == [(1, "a"), (2, None)]
+    code, output = run("ingest", "c", str(tmp_path / "none.parquet"))
+    assert code == 2
+    assert run("verify", "--footers")[0] == 0

@@ -1,0 +1,201 @@
+"""Killed at each step and run again with the same token: the rows are there once."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from local.duckdb_connection import LAKE, connect
+from local.lakes import attach
+from pipeline import commit, database, ingest, writes
+from pipeline.errors import Conflict
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def lake(folder_lake):
+    return folder_lake
+
+
+ROOT = Path(__file__).parents[2]
+
+# The job, in a process of its own, that kills itself where it is told to.
+VICTIM = """
+import os, signal, sys
+from pipeline import commit, ingest, writes
+from pipeline.session import session
+
+url, step = sys.argv[1:]
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def after(function):
+    def called(*words, **options):
+        function(*words, **options)
+        die()
+    return called
+
+if step == "before the files":
+    ingest._write = die
+elif step == "after the files":
+    ingest.commit = die
+elif step == "within the transaction":
+    writes.set_table_stats = after(writes.set_table_stats)
+elif step == "after the commit":
+    ingest.commit = after(commit.commit)
+frame = session("local[1]").range(0, 100, 1, 2)
+ingest.ingest(frame, "t", database=url, token="the job")
+print("survived")
+"""
+STEPS = ("before the files", "after the files", "within the transaction", "after the commit")
+
+
+def test_a_job_that_is_killed_and_run_again_is_done_once(open_lake, spark, tmp_path):
+    lakes, victims = [], []
+    for number, step in enumerate(STEPS):
+        lake = open_lake(f"{tmp_path}/{number}/")
+        lake.sql("CREATE TABLE t(id BIGINT)")
+        command = [sys.executable, "-c", VICTIM, lake.database.url, step]
+        victims.append(
+            subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        )
+        lakes.append(lake)
+    for victim in victims:
+        output, _ = victim.communicate(timeout=180)
+        assert victim.returncode == -signal.SIGKILL, output.decode()
+    for step, lake in zip(STEPS, lakes, strict=True):
+        frame = spark.range(0, 100, 1, 2)
+        again = lake.ingest(frame, token="the job", remove_orphans=True)
+        was_done = step == "after the commit"
+        assert again.outcome == ("already-committed" if was_done else "committed")
+        left = step in {"after the files", "within the transaction"}
+        assert len(again.orphans) == again.orphans_removed == (2 if left else 0), step
+        assert lake.ingest(frame, token="the job").outcome == "already-committed"
+        assert lake.sql("SELECT count(*), count(DISTINCT id), sum(id) FROM t") == [(100, 100, 4950)]
+        report = lake.verify()
+        assert report.findings == [] and report.notes == [], step
+
+
+def test_the_connection_that_dies_at_the_commit_is_no_second_commit(lake, spark, monkeypatch):
+    lake.sql("CREATE TABLE t(id BIGINT)")
+    before = commit._transaction
+
+    def committed_unheard(con, plan, files):
+        monkeypatch.setattr(commit, "_transaction", before)
+        before(con, plan, files)
+        con._usock.close()
+        raise OSError("connection reset")
+
+    monkeypatch.setattr(commit, "_transaction", committed_unheard)
+    done = lake.ingest(spark.range(0, 10, 1, 1), token="job")
+    assert done.outcome == "already-committed"
+    assert lake.sql("SELECT count(*) FROM t") == [(10,)]
+    assert lake.verify().findings == []
+
+
+def test_two_runs_of_a_job_at_once_are_one_too_many(lake, spark):
+    lake.sql("CREATE TABLE t(id BIGINT)")
+    with closing(database.connect(lake.database.url, "public")) as con:
+        ingest._lock(con, "job")
+        with pytest.raises(Conflict, match="running just now"):
+            lake.ingest(spark.range(3), token="job")
+    assert lake.ingest(spark.range(3), token="job").rows == 3
+
+
+# Jobs, commits of each, files of each commit, DuckDBs; `make soak` has more.
+JOBS, COMMITS, FILES, DUCKDBS = (8, 2, 65, 2) if os.environ.get("POLYNYA_SOAK") else (4, 2, 5, 2)
+
+
+def test_jobs_and_duckdb_commit_side_by_side(lake, spark, moto, native):
+    """Nothing lost, nothing doubled, no id given twice, every snapshot readable."""
+    lake.sql("CREATE TABLE t(writer VARCHAR, id BIGINT)")
+    failures = []
+
+    def attempt(work):
+        def run(number: int) -> None:
+            try:
+                work(number)
+            except Exception as error:
+                failures.append(error)
+
+        return run
+
+    def job(number: int) -> None:
+        for turn in range(COMMITS):
+            frame = spark.range(0, 5 * FILES, 1, FILES).selectExpr(
+                f"'job {number}' AS writer", "id"
+            )
+            lake.ingest(frame, token=f"{number} {turn}")
+
+    def duckdb(number: int) -> None:
+        with connect(LAKE, moto) as con:
+            con.execute("SET ducklake_max_retry_count = 100")
+            attach(con, lake.as_lake, read_only=False)
+            for turn in range(COMMITS * 2):
+                rows = 5 if turn % 2 else 40  # inlined, and in a file
+                con.execute(
+                    f"INSERT INTO lake.t SELECT 'duckdb {number}', i FROM range({rows}) r(i)"
+                )
+
+    threads = [threading.Thread(target=attempt(job), args=(i,)) for i in range(JOBS)]
+    threads += [threading.Thread(target=attempt(duckdb), args=(i,)) for i in range(DUCKDBS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(1200)
+    assert failures == []
+    con = native(lake, moto)
+    counted = con.sql(
+        "SELECT writer, count(*) FROM lake.t GROUP BY writer ORDER BY writer"
+    ).fetchall()
+    assert counted == [
+        *((f"duckdb {i}", 45 * COMMITS) for i in range(DUCKDBS)),
+        *((f"job {i}", 5 * FILES * COMMITS) for i in range(JOBS)),
+    ]
+    snapshots = [
+        i for (i,) in con.sql("SELECT snapshot_id FROM ducklake_snapshots('lake')").fetchall()
+    ]
+    assert snapshots == list(range(2 + JOBS * COMMITS + DUCKDBS * COMMITS * 2))
+    counts = [
+        con.sql(f"SELECT count(*) FROM lake.t AT (VERSION => {i})").fetchall()[0][0]
+        for i in snapshots[1:]
+    ]
+    assert counts == sorted(counts) and len(set(counts)) == len(counts)
+    row_ids = con.sql("SELECT count(DISTINCT rowid), count(*) FROM lake.t").fetchall()
+    rows = JOBS * 5 * FILES * COMMITS + DUCKDBS * 45 * COMMITS
+    assert row_ids == [(rows, rows)]
+    assert lake.verify().findings == []
+
+
+def test_a_commit_claims_its_snapshot_before_it_asks_anything():
+    """Else two runs of one job could both ask, and both find that it has not been done."""
+    calls = []
+
+    class Recorder:
+        def run(self, sql: str, **_: object) -> list:
+            calls.append(" ".join(sql.split()))
+            if "next_file_id FROM ducklake_snapshot" in calls[-1]:
+                return [[7, 3, 10, 20]]
+            return [[8]] if "commit_extra_info" in calls[-1] else []
+
+    plan = commit.Plan(
+        name=None, mode="append", token="t", base_snapshot=7, schema=None, table=None,
+        columns=(), partition_keys=(), table_uuid="", path="",
+    )  # fmt: skip
+    assert commit._within(Recorder(), plan, []).already
+    assert [call.split()[0] for call in calls] == ["SELECT", "INSERT", "SELECT"]
+    assert calls[1].startswith(" ".join(writes.CLAIM.split())[:40])

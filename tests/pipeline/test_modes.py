@@ -1,0 +1,185 @@
+"""Append, overwrite and overwrite-partitions beside what DuckDB does to the same table."""
+
+import pytest
+
+from local.duckdb_connection import connect
+from pipeline import commit
+from pipeline.errors import BadInput, Conflict
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def lake(folder_lake):
+    return folder_lake
+
+
+def rows(spark, low: int, high: int):
+    return spark.range(low, high, 1, 1).selectExpr("CAST(id % 3 AS int) AS p", "id")
+
+
+def test_append_and_overwrite_with_rows_inlined_by_duckdb(lake, spark):
+    made = lake.ingest(rows(spark, 0, 9), create=True, comment="of numbers", token="one")
+    assert (made.outcome, made.created, made.rows) == ("committed", True, 9)
+    lake.sql("INSERT INTO t VALUES (7, 100)")  # DuckLake keeps so few rows in PostgreSQL
+    lake.sql("DELETE FROM t WHERE id = 4")
+    lake.ingest(rows(spark, 20, 23))
+    assert lake.sql("SELECT count(*), sum(id) FROM t") == [(12, 36 - 4 + 100 + 63)]
+    done = lake.ingest(rows(spark, 50, 53), mode="overwrite")
+    assert (done.ended_files, done.ended_inlined_rows) == (2, 1)
+    assert lake.sql("FROM t ORDER BY id") == [(2, 50), (0, 51), (1, 52)]
+    before = made.snapshot_id + 2
+    assert lake.sql(f"SELECT count(*) FROM t AT (VERSION => {before})") == [(9,)]
+    lake.sql("INSERT INTO t VALUES (1, 53)")
+    lake.sql("UPDATE t SET id = 0 WHERE id = 50")
+    lake.sql("CALL ducklake_flush_inlined_data('lake')")
+    assert lake.sql("SELECT id FROM t ORDER BY id") == [(0,), (51,), (52,), (53,)]
+    assert lake.verify().findings == []
+    [[comment]] = lake.catalog("SELECT value FROM ducklake_tag WHERE key = 'comment'")
+    assert comment == "of numbers"
+
+
+def test_overwrite_partitions_leaves_the_others(lake, spark):
+    lake.ingest(rows(spark, 0, 9), create=True, partition_by=("p",))
+    done = lake.ingest(rows(spark, 30, 40).where("p = 1"), mode="overwrite-partitions")
+    assert done.ended_files == 1
+    kept = [(0,), (2,), (3,), (5,), (6,), (8,)]
+    assert lake.sql("SELECT id FROM t ORDER BY id") == [*kept, (31,), (34,), (37,)]
+    lake.sql("INSERT INTO t VALUES (1, 99)")
+    with pytest.raises(BadInput, match="inlined rows"):
+        lake.ingest(rows(spark, 1, 2), mode="overwrite-partitions")
+    lake.sql("CALL ducklake_flush_inlined_data('lake')")
+    lake.ingest(rows(spark, 1, 2), mode="overwrite-partitions")
+    assert lake.sql("SELECT id FROM t ORDER BY id") == sorted([*kept, (1,)])
+    assert lake.verify().findings == []
+
+
+def test_an_empty_frame_changes_nothing_unless_that_is_meant(lake, spark):
+    lake.ingest(rows(spark, 0, 3), create=True)
+    assert lake.ingest(rows(spark, 0, 0)).outcome == "nothing-to-do"
+    with pytest.raises(BadInput, match="allow-empty"):
+        lake.ingest(rows(spark, 0, 0), mode="overwrite")
+    assert lake.sql("SELECT count(*) FROM t") == [(3,)]
+    lake.ingest(rows(spark, 0, 0), mode="overwrite", allow_empty=True)
+    assert lake.sql("SELECT count(*) FROM t") == [(0,)]
+    lake.ingest(rows(spark, 0, 0), "fresh", create=True)
+    assert lake.sql("FROM fresh") == []
+
+
+def test_evolve_adds_columns_and_fills_absent_ones(lake, spark):
+    lake.sql("CREATE TABLE t(id BIGINT, gone VARCHAR)")
+    lake.sql("INSERT INTO t FROM range(20) AS r(i), (VALUES ('x'))")
+    frame = spark.sql("SELECT 50L AS id, named_struct('a', 1, 'b', array(2L)) AS s, 1.5D AS d")
+    with pytest.raises(BadInput) as raised:
+        lake.ingest(frame)
+    for words in ("gone is not in the DataFrame", "s is not in the table", "--evolve"):
+        assert words in str(raised.value)
+    assert lake.ingest(frame, evolve=True).added_columns == ["s", "d"]
+    new = (50, None, {"a": 1, "b": [2]}, 1.5)
+    assert lake.sql("FROM t WHERE d = 1.5") == [new] == lake.sql("FROM t WHERE id > 30")
+    assert lake.sql("SELECT count(*) FROM t WHERE s IS NULL AND d IS NULL") == [(20,)]
+    lake.sql("INSERT INTO t BY NAME SELECT 60 AS id, 2.5 AS d")
+    assert lake.sql("SELECT id FROM t WHERE d > 1 ORDER BY id") == [(50,), (60,)]
+    assert lake.verify().findings == []
+
+
+def test_the_options_of_the_table_are_followed(lake, spark):
+    lake.sql("CREATE TABLE t(id BIGINT, s VARCHAR)")
+    for name, value in {
+        "target_file_size": "'50KB'",
+        "parquet_row_group_size": "2000",
+        "parquet_compression": "'zstd'",
+        "parquet_compression_level": "5",
+    }.items():
+        lake.sql(f"CALL lake.set_option('{name}', {value}, table_name => 't')")
+    frame = spark.range(0, 60000, 1, 1).selectExpr("id", "sha2(CAST(id AS string), 256) AS s")
+    done = lake.ingest(frame)
+    assert done.files == 6  # Spark hands over ten thousand rows at a time
+    groups = lake.sql(
+        "SELECT DISTINCT compression, row_group_num_rows BETWEEN 1 AND 2000 "
+        f"FROM parquet_metadata('{lake.data_path}/main/t/*.parquet')"
+    )
+    assert groups == [("ZSTD", True)]
+    assert lake.sql("SELECT count(*), sum(id) FROM t") == [(60000, 1799970000)]
+    order = "SELECT id - rowid FROM t WHERE id <> rowid"
+    assert lake.sql(order) == []  # rows keep the DataFrame's order
+    assert lake.verify().findings == []
+
+
+def meanwhile(monkeypatch, act) -> None:
+    """Do something between the writing of the files and the commit."""
+    before = commit._transaction
+
+    def transaction(con, plan, files):
+        monkeypatch.setattr(commit, "_transaction", before)
+        act()
+        return before(con, plan, files)
+
+    monkeypatch.setattr(commit, "_transaction", transaction)
+
+
+def files_of(lake) -> set[str]:
+    return {path for (path,) in lake.sql(f"FROM glob('{lake.data_path}/**/*.parquet')")}
+
+
+# What somebody does to the table meanwhile, the job's mode, and what the job says of it.
+MEANWHILE = [
+    ("INSERT INTO t SELECT 0, i FROM range(20) r(i)", "append", None),
+    ("DELETE FROM t WHERE id = 1", "append", None),
+    ("COMMENT ON TABLE t IS 'harmless'", "append", None),
+    ("ALTER TABLE t ADD COLUMN c INTEGER", "append", "t was altered"),
+    ("ALTER TABLE t SET PARTITIONED BY (id)", "append", "t was altered"),
+    ("DROP TABLE t", "append", "t was dropped or renamed"),
+    ("ALTER TABLE t RENAME TO u", "append", "t was dropped or renamed"),
+    ("INSERT INTO t VALUES (0, 99)", "overwrite", "were changed while"),
+    ("INSERT INTO t SELECT 0, i FROM range(20) r(i)", "overwrite", "were changed while"),
+    ("DELETE FROM t WHERE id = 1", "overwrite", "were changed while"),
+    ("CREATE TABLE other(i INTEGER)", "overwrite", None),
+    ("INSERT INTO t SELECT 2, i FROM range(20) r(i)", "overwrite-partitions", None),
+    ("INSERT INTO t SELECT 1, i FROM range(20) r(i)", "overwrite-partitions", "were changed"),
+]
+
+
+def test_what_others_do_meanwhile(lake, spark, monkeypatch):
+    frame = rows(spark, 4, 5).cache()  # of the partition 1
+    for statement, mode, words in MEANWHILE:
+        lake.sql("DROP TABLE IF EXISTS t")
+        lake.sql("DROP TABLE IF EXISTS u")
+        keys = ("p",) if mode == "overwrite-partitions" else ()
+        lake.ingest(rows(spark, 0, 3), create=True, partition_by=keys)
+        before = files_of(lake)
+        meanwhile(monkeypatch, lambda statement=statement: lake.sql(statement))
+        if words is None:
+            lake.ingest(frame, mode=mode)
+            assert (1, 4) in lake.sql("FROM t"), statement
+        else:
+            with pytest.raises(Conflict, match=words):
+                lake.ingest(frame, mode=mode)
+            named = {
+                path for (path,) in map(tuple, lake.catalog("SELECT path FROM ducklake_data_file"))
+            }
+            added = {path.rpartition("/")[2] for path in files_of(lake) - before}
+            assert added <= {path.rpartition("/")[2] for path in named}, statement
+    assert lake.verify().findings == []
+
+
+def test_the_table_that_somebody_else_creates_meanwhile(lake, spark, monkeypatch):
+    meanwhile(monkeypatch, lambda: lake.sql("CREATE TABLE T(a INTEGER)"))
+    with pytest.raises(Conflict, match="created by somebody else"):
+        lake.ingest(rows(spark, 0, 3), create=True)
+    assert files_of(lake) == set() and lake.sql("FROM t") == []
+
+
+def test_duckdb_is_told_of_an_overwrite_that_it_conflicts_with(lake, spark, moto, native):
+    lake.ingest(rows(spark, 0, 30), create=True)
+    con = connect(("ducklake", "postgres_scanner", "httpfs"), moto)
+    from local.lakes import attach
+
+    attach(con, lake.as_lake, read_only=False)
+    con.execute("BEGIN")
+    con.execute("DELETE FROM lake.t WHERE id = 3")
+    lake.ingest(rows(spark, 50, 53), mode="overwrite")
+    with pytest.raises(Exception, match="conflict"):
+        con.execute("COMMIT")
+    con.close()
+    assert lake.sql("SELECT count(*) FROM t") == [(3,)]

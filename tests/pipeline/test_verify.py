@@ -1,0 +1,255 @@
+"""verify finds what is planted, and nothing where nothing is."""
+
+import json
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from local.cli import app
+from local.duckdb_connection import LAKE, connect
+from pipeline.verify import verify
+from tests.in_process import standing_in
+
+HEALTHY = (
+    "01",
+    "03",
+    "04",
+    "07",
+    "13",
+    "14",
+    "17",
+    "19",
+    "22",
+    "23",
+    "27",
+    "28",
+    "36",
+    "40",
+    "65",
+    "70",
+)
+
+# DuckDB 1.5.5 itself loses rows there: after ALTER … SET TYPE and a flush of inlined rows the
+# table's statistics are those of the old type, and `WHERE i = 7` finds none of the rows with 7.
+UNHEALTHY = {"55": {"table-min", "table-max"}, "58": {"table-min", "table-max"}}
+
+
+@pytest.fixture(autouse=True)
+def s3(moto, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
+
+
+def checked(lake, **options):
+    return verify(
+        database=lake.database.url, metadata_schema=lake.metadata_schema, footers=True, **options
+    )
+
+
+@pytest.mark.parametrize("number", HEALTHY)
+def test_a_healthy_lake_has_no_finding(number, lake):
+    report = checked(lake(number))
+    assert report.findings == [] and report.tables > 0
+    assert report.checked["invariants"] > 20
+
+
+@pytest.mark.parametrize("number", UNHEALTHY)
+def test_statistics_by_which_duckdb_loses_rows_are_found(number, lake):
+    assert {finding.check for finding in checked(lake(number)).findings} == UNHEALTHY[number]
+
+
+# A statement that plants a fault, and the check that finds it. In the lake: the table main.t with
+# data files 0 (id 0-99, s), 1 (id 100-199), 2 (id 200-299, 10 rows deleted by delete file 3), and
+# main.p, partitioned by k, with files 4 and 5.
+F1, S11 = "WHERE data_file_id = 1", "WHERE data_file_id = 1 AND column_id = 1"
+FILE, STATS = "UPDATE ducklake_data_file SET", "UPDATE ducklake_file_column_stats SET"
+OF_TABLE = "UPDATE ducklake_table_column_stats SET"
+FAULTS = [
+    (f"{FILE} file_size_bytes = file_size_bytes + 1 {F1}", "file-size"),
+    (f"{FILE} path = 'gone.parquet' {F1}", "missing-file"),
+    ("UPDATE ducklake_delete_file SET path = 'gone.parquet'", "missing-file"),
+    (
+        f"{FILE} path = (SELECT path FROM ducklake_data_file WHERE data_file_id = 0) {F1}",
+        "duplicate-path",
+    ),
+    (f"{FILE} record_count = 90 {F1}", "row-count"),
+    (f"{FILE} record_count = 90 {F1}", "counts"),
+    (f"{FILE} footer_size = footer_size - 1 {F1}", "footer"),
+    ("UPDATE ducklake_column SET column_id = 77 WHERE column_name = 's'", "field-ids"),
+    (f"{OF_TABLE} min_value = '50' WHERE column_id = 1", "table-min"),
+    # As text 99 is more than 299: compared as numbers it is not.
+    (f"{OF_TABLE} max_value = '99' WHERE column_id = 1", "table-max"),
+    (f"{OF_TABLE} contains_null = false WHERE column_id = 2", "table-contains-null"),
+    (f"{OF_TABLE} contains_nan = false WHERE column_id = 3", "table-contains-nan"),
+    (f"{STATS} min_value = '120' {S11}", "file-min"),
+    (f"{STATS} max_value = '150' {S11}", "file-max"),
+    (f"{STATS} max_value = '19' {S11}", "min-max"),
+    (f"{STATS} min_value = 'x' {S11}", "stats-text"),
+    (f"{STATS} null_count = 7 {S11}", "counts"),
+    (f"DELETE FROM ducklake_file_column_stats {S11}", "missing-stats"),
+    (
+        "INSERT INTO ducklake_file_column_stats SELECT * FROM ducklake_file_column_stats "
+        "WHERE data_file_id = 1",
+        "duplicate-stats",
+    ),
+    (f"{STATS} data_file_id = 999 {F1}", "stats-of-nothing"),
+    ("UPDATE ducklake_snapshot SET next_file_id = 2", "next-file-id"),
+    ("UPDATE ducklake_snapshot SET next_catalog_id = 2", "next-catalog-id"),
+    ("DELETE FROM ducklake_snapshot_changes WHERE snapshot_id = 2", "snapshot-changes"),
+    ("UPDATE ducklake_snapshot SET schema_version = 0 WHERE snapshot_id = 4", "schema-version"),
+    (f"{FILE} begin_snapshot = 99 {F1}", "future"),
+    ("UPDATE ducklake_table SET table_name = 'T' WHERE table_name = 'p'", "table-name"),
+    ("UPDATE ducklake_table SET schema_id = 50 WHERE table_name = 'p'", "table-schema"),
+    ("UPDATE ducklake_column SET column_name = 'ID' WHERE column_name = 's'", "column-name"),
+    ("UPDATE ducklake_column SET parent_column = 50 WHERE column_name = 's'", "column-parent"),
+    (f"{FILE} table_id = 50 {F1}", "file-of-nothing"),
+    ("UPDATE ducklake_delete_file SET delete_file_id = 1", "duplicate-id"),
+    (f"{FILE} record_count = -1 {F1}", "sizes"),
+    (f"{FILE} row_id_start = 50 {F1}", "row-ids"),
+    ("UPDATE ducklake_table_stats SET next_row_id = 5", "table-row-ids"),
+    ("DELETE FROM ducklake_file_partition_value WHERE data_file_id = 4", "partition-values"),
+    (
+        "UPDATE ducklake_file_partition_value SET partition_value = 'z' WHERE data_file_id = 4",
+        "partition",
+    ),
+    ("UPDATE ducklake_delete_file SET delete_count = 500", "delete-count"),
+    ("UPDATE ducklake_delete_file SET data_file_id = 500", "delete-of-nothing"),
+    (
+        "INSERT INTO ducklake_delete_file (delete_file_id, table_id, begin_snapshot, data_file_id, "
+        "path, path_is_relative, format, delete_count, file_size_bytes) SELECT 1000, table_id, "
+        "begin_snapshot, data_file_id, path, path_is_relative, format, delete_count, "
+        "file_size_bytes FROM ducklake_delete_file",
+        "delete-files",
+    ),
+]
+
+STORY = """
+CREATE TABLE t(id BIGINT, s VARCHAR, f FLOAT);
+INSERT INTO t SELECT i, 'v' || i, i FROM range(100) r(i);
+INSERT INTO t SELECT i, NULL, if(i = 150, 'nan'::FLOAT, i) FROM range(100, 200) r(i);
+INSERT INTO t SELECT i, 'v' || i, i FROM range(200, 300) r(i);
+DELETE FROM t WHERE id BETWEEN 210 AND 219;
+CREATE TABLE p(k VARCHAR, i INTEGER);
+ALTER TABLE p SET PARTITIONED BY (k);
+INSERT INTO p VALUES ('a', 1), ('a', 2), ('b', 3);
+"""
+
+
+@pytest.fixture(scope="module")
+def faulty(postgres_server, moto):
+    from local.lakes import Lake
+
+    database = postgres_server.create_database("planted faults")
+    lake = Lake("planted faults", database, "s3://lakes/planted faults")
+    with connect(LAKE, moto) as con:
+        source = f"ducklake:postgres:{database.libpq}".replace("'", "''")
+        con.execute(
+            f"ATTACH '{source}' AS lake (DATA_PATH '{lake.data_path}', DATA_INLINING_ROW_LIMIT 0)"
+        )
+        con.execute("USE lake")
+        con.execute(STORY)
+    return lake
+
+
+TABLES = ("ducklake_data_file", "ducklake_delete_file", "ducklake_file_column_stats",
+          "ducklake_table_column_stats", "ducklake_table_stats", "ducklake_snapshot",
+          "ducklake_snapshot_changes", "ducklake_table", "ducklake_column",
+          "ducklake_file_partition_value")  # fmt: skip
+
+
+@contextmanager
+def planted(lake, statement: str):
+    """The fault is there within the block, and mended after it."""
+    with closing(lake.database.connect()) as con:
+        for name in TABLES:
+            con.run(f"CREATE TABLE kept_{name} AS TABLE {name}")
+        try:
+            con.run(statement)
+            assert con.row_count > 0, "the statement has planted nothing"
+            yield
+        finally:
+            for name in TABLES:
+                con.run(f"TRUNCATE {name}")
+                con.run(f"INSERT INTO {name} TABLE kept_{name}")
+                con.run(f"DROP TABLE kept_{name}")
+
+
+def test_every_planted_fault_is_found(faulty):
+    assert len(FAULTS) >= 20
+    assert checked(faulty).findings == []
+    for statement, check in FAULTS:
+        with planted(faulty, statement):
+            found = {finding.check for finding in checked(faulty).findings}
+        assert check in found, statement
+    assert checked(faulty).findings == []
+
+
+@pytest.fixture
+def bridge(faulty, moto):
+    with standing_in(faulty, moto) as stand_in:
+        yield {
+            "catalog_uri": stand_in.api_uri,
+            "bridge_s3_endpoint": stand_in.s3_uri,
+            "levels": ("metadata",),
+        }
+
+
+def test_served_documents_are_compared_with_the_catalog(faulty, bridge):
+    assert checked(faulty, **bridge).findings == []
+    # What was served is kept; the catalog says otherwise now, as when a chunk is stale.
+    statement = "UPDATE ducklake_data_file SET path = 'other.parquet' WHERE data_file_id = 1"
+    from pipeline import audited
+
+    before = audited.files
+    with pytest.MonkeyPatch.context() as patch:
+
+        def files(con, table):
+            return [f for f in before(con, table) if f.file_id != 1] + [
+                replace_location(f) for f in before(con, table) if f.file_id == 1
+            ]
+
+        patch.setattr(audited, "files", files)
+        found = {finding.check for finding in checked(faulty, **bridge).findings}
+    assert {"metadata-missing", "metadata-surplus"} <= found, statement
+
+
+def replace_location(file):
+    from dataclasses import replace
+
+    return replace(file, location=file.location + ".other")
+
+
+@pytest.mark.spark
+def test_what_spark_reads_is_counted(faulty, bridge, spark):
+    options = bridge | {"levels": ("client",), "spark": spark}
+    report = checked(faulty, **options)
+    assert report.findings == [] and report.checked["tables read by Spark"] == 2
+    wrong = "UPDATE ducklake_data_file SET record_count = 95 WHERE data_file_id = 4"
+    with planted(faulty, wrong):
+        found = {finding.check for finding in checked(faulty, **options).findings}
+    assert "client-rows" in found
+
+
+@pytest.mark.spark
+def test_executors_find_what_one_process_finds(faulty, spark):
+    wrong = "UPDATE ducklake_table_column_stats SET min_value = '50' WHERE column_id = 1"
+    with planted(faulty, wrong):
+        assert checked(faulty, spark=spark).findings == checked(faulty).findings != []
+
+
+def test_the_command_writes_a_report_and_a_page(faulty, tmp_path, moto):
+    report, page = tmp_path / "report.json", tmp_path / "page.html"
+    command = ["verify", "--database", faulty.database.url, "--s3-endpoint", moto]
+    command += ["--report", str(report), "--page", str(page)]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0 and "All is well: 2 tables" in done.stdout
+    with planted(faulty, "UPDATE ducklake_table SET table_name = '<T>' WHERE table_name = 'p'"):
+        done = CliRunner().invoke(app, [*command, "main.<T>"])
+        assert done.exit_code == 0
+    with planted(faulty, FAULTS[0][0]):
+        done = CliRunner().invoke(app, command)
+    assert done.exit_code == 1 and "file-size" in done.stdout
+    document = json.loads(report.read_text())
+    assert not document["well"] and document["findings"][0]["check"] == "file-size"
+    assert "file-size" in Path(page).read_text()
