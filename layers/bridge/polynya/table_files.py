@@ -32,6 +32,9 @@ from .translate.rows_files import NEW, OLDER
 from .translate.tables import check_table, metadata
 from .virtual_names import Name
 
+NO_SNAPSHOT = 0
+"""DuckLake's first snapshot, which no table has."""
+
 TAIL = 16
 """Where files come, chunks are this many times smaller."""
 
@@ -146,7 +149,16 @@ class TableFiles:
             manifest_file(self._location_of(name), summary)
             for name, summary in zip(names, self._files.summaries(names), strict=True)
         ]
-        return manifest_list_bytes([file for file in files if file.has_entries], snapshot_id)
+        # Only the list of the snapshot itself says that it added a manifest: later ones may have
+        # its files in manifests with other cuts, and who reads what was added would get them twice.
+        files = [
+            file
+            if file.added_snapshot_id == snapshot_id
+            else replace(file, added_snapshot_id=NO_SNAPSHOT)
+            for file in files
+            if file.has_entries
+        ]
+        return manifest_list_bytes(files, snapshot_id)
 
     def _chunk_manifest(self, name: Name) -> bytes | None:
         _, first, last, at = name.numbers
