@@ -9,7 +9,8 @@ from local.interruption import SIGNALS, Interruption, Running
 
 @pytest.fixture
 def interruption():
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    # A shell lets what it runs in the background ignore SIGINT, which `install` respects.
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in SIGNALS}
     interruption = Interruption()
     interruption.install()
     yield interruption
