@@ -42,7 +42,7 @@ serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://
 	@$(BIN)/polynya serve $(ARGS)
 
 test: setup lint ## all tests (about 15 minutes; with PostgreSQL, S3, PyIceberg, DuckDB and Spark)
-	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(ARGS)
 
 soak: setup ## eight ingest jobs and two DuckDBs on one lake, a thousand files (minutes)
 	@POLYNYA_SOAK=1 $(BIN)/python -m pytest tests/pipeline/test_exactly_once.py -k side_by_side --durations=1

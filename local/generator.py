@@ -18,6 +18,9 @@ from polynya.virtual_names import Name, is_virtual, parse
 
 from .serve import ALIAS
 
+FIRST_SNAPSHOT = 1
+"""The whole history, also what is older than the listed snapshots."""
+
 KEPT_BYTES = 512 * 1024 * 1024
 TIMEOUT_SECONDS = 300  # a person waits longer than API Gateway
 
@@ -60,6 +63,7 @@ class Generator:
         Raises:
             Misconfigured: a setting of the environment, or the URL, is not usable.
         """
+        os.environ["POWERTOOLS_METRICS_DISABLED"] = "true"  # they would go to stdout
         os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
         if s3_endpoint:
             os.environ["AWS_ENDPOINT_URL_S3"] = s3_endpoint
@@ -82,7 +86,7 @@ class Generator:
             Refused: it cannot be served exactly.
         """
         at = (con, lake, schema, table, lake.snapshot_id)
-        files = self._virtual_files.of_table(*at)
+        files = self._virtual_files.of_table(*at, since=FIRST_SNAPSHOT)
         return OpenedTable(con, files.history, files.metadata(), files, self)
 
 

@@ -53,7 +53,7 @@ CLIENT_FAULTS = {
     ("PyIceberg", "27"): "Could not find field with name: st.c",
     ("PyIceberg", "07"): "Parquet file does not have field-ids",
     # The row reader, which promoted ints need, cannot read unsigned ones.
-    ("Spark", "23"): "Unsupported logical type: UINT_8",
+    ("Spark", "23"): "Unsupported logical type: UINT_",
 }
 QUOTED_NAME = re.compile(r'"(?:[^"]|"")*"')
 MOST_SNAPSHOTS = 40  # up to here all of them are read

@@ -16,6 +16,7 @@ from .config import Config
 from .ducklake import queries
 from .ducklake.connection import Database
 from .ducklake.rows import Lake, Schema, Table, View
+from .ducklake.together import together
 from .errors import (
     BadRequest,
     NoSuchNamespace,
@@ -68,6 +69,7 @@ class Catalog:
         self._config = config
         self._database = database
         self._virtual_files = virtual_files
+        self._versions: set[str] = set()  # of the lake, as seen since we are here
         self._snapshot_id: int | None = None
         self._rights = EVERYTHING
         self._prefix = config.warehouse
@@ -105,6 +107,7 @@ class Catalog:
             )
         catalog = Catalog(self._config, self._database, self._virtual_files)
         catalog._snapshot_id = int(match["snapshot_id"]) if match else None
+        catalog._versions = self._versions
         catalog._rights = rights
         catalog._prefix = prefix
         return catalog
@@ -164,9 +167,8 @@ class Catalog:
             raise BadRequest("snapshots must be one of: all, refs")
 
         def question(
-            con: Connection, lake: Lake, snapshot_id: int
+            con: Connection, lake: Lake, snapshot_id: int, schema: Schema, found: Table
         ) -> tuple[dict[str, Any], Grant | None]:
-            schema, found = self._table_at(con, snapshot_id, namespace, table)
             files = self._virtual_files.of_table(con, lake, schema, found, snapshot_id)
             document = files.metadata()
             if self._config.delivery == "materialize":
@@ -179,7 +181,7 @@ class Catalog:
             vends = with_credentials and self._vending is not None
             return body, self._grant(con, lake, schema, found) if vends else None
 
-        body, granted = self._read(question)
+        body, granted = self._read_table(namespace, table, question)
         if granted is None or self._vending is None:
             return LoadedTable(body, etag=f'"{fingerprint(body)}"')
         at = f"v1/{self._prefix}/namespaces/{_escaped(namespace)}/tables/{_escaped(table)}"
@@ -195,10 +197,12 @@ class Catalog:
         if self._vending is None:
             raise NoSuchTable(f"Table does not exist: {namespace}.{table}/credentials")
 
-        def question(con: Connection, lake: Lake, snapshot_id: int) -> Grant:
-            return self._grant(con, lake, *self._table_at(con, snapshot_id, namespace, table))
+        def question(
+            con: Connection, lake: Lake, snapshot_id: int, schema: Schema, found: Table
+        ) -> Grant:
+            return self._grant(con, lake, schema, found)
 
-        return self._vending.again(self._read(question))
+        return self._vending.again(self._read_table(namespace, table, question))
 
     def table_exists(self, namespace: str, table: str) -> None:
         """Nothing where the table exists.
@@ -206,7 +210,7 @@ class Catalog:
         Raises:
             NoSuchTable: it does not.
         """
-        self._read(lambda con, lake, at: self._table_at(con, at, namespace, table))
+        self._read_table(namespace, table, lambda *_: None)
 
     # Views
 
@@ -246,19 +250,52 @@ class Catalog:
         """Ask within one transaction, as of the pinned or the newest snapshot."""
 
         def asked(con: Connection) -> Item:
-            lake = queries.lake(con)
-            check_lake(lake.version, lake.encrypted)
-            pinned = self._snapshot_id
-            if pinned is None:
-                return question(con, lake, lake.snapshot_id)
-            if not queries.snapshot_exists(con, pinned):
-                raise NoSuchWarehouse(
-                    f"Warehouse does not exist: {self._config.warehouse}@{pinned}; the lake has "
-                    f"no snapshot {pinned}, or it has expired"
-                )
-            return question(con, lake, pinned)
+            lake, snapshot_id = self._opened(con)
+            return question(con, lake, snapshot_id)
 
         return self._database.read(asked)
+
+    def _read_table(
+        self,
+        namespace: str,
+        name: str,
+        question: Callable[[Connection, Lake, int, Schema, Table], Item],
+    ) -> Item:
+        """The same of one table.
+
+        Raises:
+            NoSuchTable: it is not there, or not to be read.
+        """
+
+        def asked(con: Connection) -> Item:
+            lake, snapshot_id, found = self._opened(
+                con, lambda con: queries.table_at(con, self._snapshot_id, namespace, name)
+            )
+            schema, table = self._table(con, snapshot_id, namespace, name, found)
+            return question(con, lake, snapshot_id, schema, table)
+
+        return self._database.read(asked)
+
+    def _opened(self, con: Connection, *questions: Callable[[Connection], Any]) -> list[Any]:
+        """The lake, the snapshot as of which it is read, and the answers, in one statement."""
+        pinned = self._snapshot_id
+        if not self._versions:
+            # Other versions have other tables, of which nothing must be asked before this check.
+            lake = queries.lake(con)
+            check_lake(lake.version, lake.encrypted)
+            self._versions.add(lake.version)
+
+        def is_there(con: Connection) -> bool:
+            return pinned is None or queries.snapshot_exists(con, pinned)
+
+        lake, exists, *answers = together(con, queries.lake, is_there, *questions)
+        check_lake(lake.version, lake.encrypted)
+        if not exists:
+            raise NoSuchWarehouse(
+                f"Warehouse does not exist: {self._config.warehouse}@{pinned}; the lake has "
+                f"no snapshot {pinned}, or it has expired"
+            )
+        return [lake, lake.snapshot_id if pinned is None else pinned, *answers]
 
     # What the caller may not read is as if it were not there
 
@@ -280,12 +317,16 @@ class Catalog:
             raise NoSuchNamespace(f"Namespace does not exist: {namespace}")
         return schema
 
-    def _table_at(
-        self, con: Connection, snapshot_id: int, namespace: str, name: str
+    def _table(
+        self,
+        con: Connection,
+        snapshot_id: int,
+        namespace: str,
+        name: str,
+        found: tuple[Schema, Table] | None,
     ) -> tuple[Schema, Table]:
-        if "+" not in namespace + name:
-            found = queries.table_at(con, snapshot_id, namespace, name)
-        else:
+        """The table of this very name, if it may be read; or the one that Java means by it."""
+        if "+" in namespace + name:
             schema = _named(self._schemas_at(con, snapshot_id), _schema_name, namespace)
             tables = self._tables_at(con, snapshot_id, schema) if schema else []
             table = _named(tables, _table_name, name)

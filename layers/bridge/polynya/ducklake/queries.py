@@ -208,13 +208,18 @@ FROM ducklake_table AS t JOIN ducklake_schema AS s ON s.schema_id = t.schema_id
 WHERE s.schema_name = :schema_name AND t.table_name = :table_name
   AND {VISIBLE.format("s")} AND {VISIBLE.format("t")}"""
 
+NEWEST = "(SELECT max(snapshot_id) FROM ducklake_snapshot)"
+
 
 def table_at(
-    con: Connection, snapshot_id: int, schema_name: str, table_name: str
+    con: Connection, snapshot_id: int | None, schema_name: str, table_name: str
 ) -> tuple[Schema, Table] | None:
-    rows = con.run(
-        TABLE_AT, snapshot_id=snapshot_id, schema_name=schema_name, table_name=table_name
-    )
+    """`snapshot_id` None: the newest."""
+    names = {"schema_name": schema_name, "table_name": table_name}
+    if snapshot_id is None:
+        rows = con.run(TABLE_AT.replace(":snapshot_id", NEWEST), **names)
+    else:
+        rows = con.run(TABLE_AT, snapshot_id=snapshot_id, **names)
     return (Schema(*rows[0][:4]), Table(*rows[0][4:])) if rows else None
 
 
