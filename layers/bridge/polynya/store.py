@@ -182,7 +182,8 @@ class Kept:
                 for key, body in zip(asked, pool.map(self._stored, asked), strict=True):
                     bodies[key] = None if body is None else self._recent.put(key, body)
         found = [bodies[key] for key in keys]
-        count("Hits", sum(body is not None for body in found))
+        if hits := sum(body is not None for body in found):
+            count("Hits", hits)
         return found
 
     def _stored(self, key: str) -> bytes | None:
