@@ -5,9 +5,16 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from polynya.metrics import METRICS, count, count_refusal, published
+import pytest
+from polynya.metrics import METRICS, count, count_refusal, metrics, published
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def nothing_counted_yet():
+    """Other tests of this process have counted too."""
+    metrics.clear_metrics()
 
 
 def lines(capsys) -> list[dict]:
