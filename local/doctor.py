@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from polynya.errors import PolynyaError
 
+from pipeline.options import MetadataSchema, S3Endpoint
+
 from .generator import Generator
-from .options import AsJson, DatabaseUrl, MetadataSchema, S3Endpoint
+from .options import AsJson, DatabaseUrl
 from .progress import console
 
 if TYPE_CHECKING:

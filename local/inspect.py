@@ -12,8 +12,10 @@ from polynya.ducklake.rows import Lake, Schema, Table
 from polynya.errors import BadRequest, NoSuchTable, PolynyaError
 from polynya.translate.tables import check_lake
 
+from pipeline.options import MetadataSchema, S3Endpoint
+
 from .generator import Generator, full_name, tables_of
-from .options import AsJson, DatabaseUrl, MetadataSchema, S3Endpoint
+from .options import AsJson, DatabaseUrl
 from .progress import console
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands have; `pipeline.options` has those of Spark's jobs as well."""
 
 from typing import Annotated
 
@@ -13,16 +13,5 @@ DatabaseUrl = Annotated[
         help="The lake's PostgreSQL: postgresql://user:password@host:port/database. SELECT is "
         "enough.",
     ),
-]
-MetadataSchema = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        envvar="METADATA_SCHEMA",
-        help="The PostgreSQL schema of DuckLake's tables.",
-    ),
-]
-S3Endpoint = Annotated[
-    str | None, typer.Option(metavar="URL", help="The S3 that holds the data. Default: AWS.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Everything, as one JSON document.")]

@@ -177,16 +177,20 @@ class Kept:
         """Many at once: the store is asked for several at a time."""
         bodies = {key: self._recent.get(key) for key in keys}
         asked = [key for key, body in bodies.items() if body is None]
-        if self._store is not None and asked:
-            with ThreadPoolExecutor(min(AT_A_TIME, len(asked))) as pool:
-                for key, body in zip(asked, pool.map(self._stored, asked), strict=True):
-                    bodies[key] = None if body is None else self._recent.put(key, body)
+        for key, body in zip(asked, self._stored(asked), strict=True):
+            bodies[key] = None if body is None else self._recent.put(key, body)
         found = [bodies[key] for key in keys]
         if hits := sum(body is not None for body in found):
             count("Hits", hits)
         return found
 
-    def _stored(self, key: str) -> bytes | None:
+    def _stored(self, keys: Sequence[str]) -> list[bytes | None]:
+        if len(keys) < 2:  # nearly always: no thread for one
+            return [self._stored_one(key) for key in keys]
+        with ThreadPoolExecutor(min(AT_A_TIME, len(keys))) as pool:
+            return list(pool.map(self._stored_one, keys))
+
+    def _stored_one(self, key: str) -> bytes | None:
         if self._store is None:
             return None
         try:
