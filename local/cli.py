@@ -2,10 +2,11 @@
 
 import typer
 
-from pipeline.commands import ingest, verify
+from pipeline.commands import ingest, publish, verify
 
 from .demo import demo
 from .doctor import doctor
+from .indexes import indexes
 from .inspect import inspect
 from .serve import serve
 
@@ -21,7 +22,9 @@ app.command()(serve)
 app.command()(demo)
 app.command()(inspect)
 app.command()(doctor)
+app.command()(indexes)
 app.command()(ingest)
+app.command()(publish)
 app.command()(verify)
 
 

@@ -11,7 +11,7 @@ from polynya.ducklake.connection import Database
 from polynya.ducklake.history import TableHistory
 from polynya.ducklake.rows import Lake, Schema, Table
 from polynya.iceberg.table_metadata import TableMetadata
-from polynya.store import Kept, Recent
+from polynya.kept import Kept, Recent
 from polynya.table_files import TableFiles
 from polynya.virtual_files import VirtualFiles
 from polynya.virtual_names import Name, is_virtual, parse
@@ -23,6 +23,7 @@ FIRST_SNAPSHOT = 1
 
 KEPT_BYTES = 512 * 1024 * 1024
 TIMEOUT_SECONDS = 300  # a person waits longer than API Gateway
+DEFAULTS = {"VIRTUAL_BUCKET": ALIAS, "BUILD_SECONDS": "3600"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Generator:
             os.environ["AWS_ENDPOINT_URL_S3"] = s3_endpoint
         settings = {s.name: os.environ[s.name] for s in SETTINGS if s.name in os.environ}
         given = {"DATABASE_URL": database, "METADATA_SCHEMA": metadata_schema}
-        self.config = Config.from_env({"VIRTUAL_BUCKET": ALIAS} | settings | given)
+        self.config = Config.from_env(DEFAULTS | settings | given)
         self.database = Database(database, metadata_schema, TIMEOUT_SECONDS)
         self.kept = Kept(None, Recent(KEPT_BYTES))
         self._virtual_files = VirtualFiles(

@@ -129,7 +129,7 @@ def _own_server() -> Iterator[Database]:
         data, log = folder / "data", folder / "log"
         initdb = [binaries / "initdb", "-D", data, "-U", USER, "-A", "trust", "-E", "UTF8"]
         _run_as(owner, [*initdb, "--no-locale", "--no-sync"], folder)
-        port = _free_port()
+        port = free_port()
         settings = [w for name, value in SETTINGS.items() for w in ("-c", f"{name}={value}")]
         with log.open("wb") as out:
             server = subprocess.Popen(
@@ -212,7 +212,7 @@ def _run_as(owner: str | None, command: list, folder: Path) -> None:
         raise RuntimeError(f"{command[0]} failed: {result.stderr or result.stdout}")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return probe.getsockname()[1]

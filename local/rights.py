@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 from pg8000.native import Connection, identifier
 
-STATS_TABLES = {"ducklake_file_column_stats", "ducklake_file_column_statistics"}
+READ_BY_RANGE = {
+    "ducklake_file_column_stats",
+    "ducklake_file_column_statistics",
+    "ducklake_file_partition_value",
+}
 FOR_RANGES = {"table_id", "data_file_id"}
 
 ROLE = """
@@ -55,7 +59,7 @@ class Rights:
     writers: list[str]
     """Roles whose tables to come this role will not be able to read."""
     unindexed: dict[str, int]
-    """Statistics tables without an index for ranges of files, and their sizes in bytes."""
+    """Tables without an index for ranges of files, and their sizes in bytes."""
 
 
 def rights(con: Connection, schema: str) -> Rights | None:
@@ -76,7 +80,7 @@ def rights(con: Connection, schema: str) -> Rights | None:
         unindexed={
             name: size
             for name, _, _, size in tables
-            if name in STATS_TABLES and name not in indexed
+            if name in READ_BY_RANGE and name not in indexed
         },
     )
 

@@ -111,6 +111,8 @@ def serve(
             DELIVERY=delivery,
             VIRTUAL_BUCKET=ALIAS if object_lambda else bucket,
             CACHE_TABLE=TABLE,
+            # Nobody but the client waits for us here.
+            BUILD_SECONDS=os.environ.get("BUILD_SECONDS") or "3600",
             HIDDEN_TYPES=",".join(hide_type or []),
             OBJECT_LAMBDA_ENDPOINT=stand_in.s3_uri,
             AWS_ENDPOINT_URL_DYNAMODB=dynamodb_endpoint,

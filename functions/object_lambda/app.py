@@ -22,6 +22,7 @@ from polynya.errors import NotModified, PolynyaError, PreconditionFailed, Servic
 from polynya.guarded_files import GuardedFiles
 from polynya.metrics import count, count_refusal, published
 from polynya.real_objects import client, kept_files, object_lambda_client, real_files
+from polynya.tracing import traced
 from polynya.virtual_files import VirtualFiles
 from polynya.virtual_names import is_virtual
 
@@ -75,6 +76,7 @@ def virtual_files() -> GuardedFiles:
     return GuardedFiles(config(), database, files)
 
 
+@traced
 @published
 @logger.inject_lambda_context(correlation_id_path="xAmzRequestId")
 def handler(event: Event, context: Any) -> Answer:

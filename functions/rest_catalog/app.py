@@ -12,6 +12,7 @@ from urllib.parse import quote
 from aws_lambda_powertools import Logger
 from fastapi import Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import JSONResponse, Response
 from mangum import Mangum
 from polynya.catalog import Catalog
@@ -21,10 +22,19 @@ from polynya.errors import BadRequest, Forbidden, NoSuchRoute, PolynyaError
 from polynya.metrics import count_refusal, published, timed
 from polynya.readers import Readers
 from polynya.real_objects import kept_files, real_files
+from polynya.tracing import traced
 from polynya.virtual_files import VirtualFiles
+
+COMPRESSED_FROM = 2000
+"""Bytes of an answer."""
+
+GZIP_LEVEL = 4
+"""At which a thousand snapshots take a few milliseconds, and 5 % more bytes than at 9."""
 
 logger = Logger(service="rest-catalog")
 app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
+# An HTTP API does not compress, and Lambda may answer 6 MB.
+app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM, compresslevel=GZIP_LEVEL)
 
 
 @cache
@@ -214,6 +224,7 @@ async def unexpected(request: Request, error: Exception) -> JSONResponse:
 asgi = Mangum(app, lifespan="off")
 
 
+@traced
 @published
 @logger.inject_lambda_context(correlation_id_path="requestContext.requestId")
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.ducklake import queries
 from polynya.ducklake.connection import Database
+from polynya.kept import Kept, Recent
 from polynya.real_objects import real_files
-from polynya.store import Kept, Recent
 from polynya.virtual_files import VirtualFiles
 
 LAKES = ("09", "13", "14", "19", "22", "36", "38", "53", "71", "72")

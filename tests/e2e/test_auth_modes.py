@@ -22,9 +22,10 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 
 from functions.rest_catalog import app as rest_catalog
-from local.clients import rest
+from local.clients import rest, spark
 from local.duckdb_connection import ICEBERG, connect
 from local.lakes import write_lake
+from local.spark_jars import why_not
 from local.stand_in.api_gateway import payload, response
 from local.stand_in.http_message import Request, Response
 from local.stand_in.http_server import HttpServer
@@ -206,6 +207,49 @@ def test_duckdb_signs(signed, bridge):
         f"ATTACH 'lake' AS ice (TYPE iceberg, ENDPOINT '{signed}', AUTHORIZATION_TYPE 'sigv4', "
         f"SECRET polynya, SIGV4_REGION '{REGION}', SIGV4_SERVICE 'execute-api', "
         "DEFAULT_SCHEMA 'main')",
+    )
+
+
+def spark_sees_orders_only(bridge, name: str, uri: str, **settings: str) -> None:
+    """It is told to ask for vended credentials, and its settings hold no others for S3."""
+    if reason := why_not():
+        pytest.skip(reason)
+    from pyspark.errors import AnalysisException
+
+    given = spark.catalog_settings(uri, "lake", bridge.s3) | settings
+    del given["s3.access-key-id"], given["s3.secret-access-key"]
+    given["header.X-Iceberg-Access-Delegation"] = "vended-credentials"
+    session = spark.session()
+    session.conf.set(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
+    for setting, value in given.items():
+        session.conf.set(f"spark.sql.catalog.{name}.{setting}", value)
+    assert session.table(f"{name}.main.orders").count() == 3
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        session.table(f"{name}.main.salaries")
+
+
+@pytest.mark.spark
+def test_spark_signs(signed, bridge):
+    spark_sees_orders_only(
+        bridge,
+        "signing",
+        signed,
+        **{
+            "rest.auth.type": "sigv4",
+            "rest.signing-name": "execute-api",
+            "rest.signing-region": REGION,
+            "rest.access-key-id": KEY,
+            "rest.secret-access-key": SECRET,
+        },
+    )
+
+
+@pytest.mark.spark
+def test_spark_comes_with_a_token(with_token, bridge):
+    uri, token_uri = with_token
+    credential = {"credential": f"{CLIENT}:{CLIENT_SECRET}", "scope": SCOPE}
+    spark_sees_orders_only(
+        bridge, "with_token", uri, **credential, **{"oauth2-server-uri": token_uri}
     )
 
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import boto3
 import fastavro
 import pytest
+from moto.core import DEFAULT_ACCOUNT_ID
 
 from functions.object_lambda import app as object_lambda
 from functions.rest_catalog import app as rest_catalog
@@ -17,6 +18,7 @@ from local.stand_in.http_message import Response
 from local.stand_in.http_server import HttpServer
 from local.stand_in.lambda_function import LambdaFunction
 from local.stand_in.object_lambda import written_response
+from tests.answers import json_of
 from tests.in_process import ALIAS, forget, settings
 
 EVENTS = Path(__file__).parents[2] / "events"
@@ -86,6 +88,7 @@ def aws(postgres_server, moto, tmp_path_factory):
         "DATABASE_URL": database.url,
         "VIRTUAL_BUCKET": ALIAS,
         "AUTHORIZATION": "ssm:/lake/policy",
+        "VENDING_ROLE": f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/Vended",
         "AWS_ENDPOINT_URL": moto,
         "OBJECT_LAMBDA_ENDPOINT": recorder.uri,
     }
@@ -103,7 +106,7 @@ def ask(aws, caller: dict | None, path: str, method: str = "GET") -> tuple[int, 
     event["requestContext"]["authorizer"] = caller
     event["rawQueryString"] = ""
     answer = aws.rest.invoke(event)
-    return answer["statusCode"], json.loads(answer["body"] or "{}")
+    return answer["statusCode"], json_of(answer)
 
 
 def head(aws, caller: dict | None, key: str) -> tuple[int, str | None]:
@@ -135,33 +138,59 @@ def test_lists_show_what_may_be_read(aws, caller):
     assert [view["name"] for view in views] == ["shown"]
 
 
-# (method, path where the analyst may go, path where not)
+# (method, path where the analyst may go, path where not, path of what is not there)
 ROUTES = [
-    ("GET", "namespaces/sales_eu", "namespaces/hr"),
-    ("HEAD", "namespaces/sales_eu", "namespaces/hr"),
-    ("GET", "namespaces/sales_eu/tables", "namespaces/hr/tables"),
-    ("GET", "namespaces/main/tables/orders", "namespaces/main/tables/salaries"),
-    ("HEAD", "namespaces/main/tables/orders", "namespaces/main/tables/salaries"),
-    ("GET", "namespaces/sales_eu/tables/t", "namespaces/hr/tables/t"),
-    ("GET", "namespaces/sales_eu/views", "namespaces/hr/views"),
-    ("GET", "namespaces/main/views/shown", "namespaces/main/views/hidden"),
-    ("HEAD", "namespaces/main/views/shown", "namespaces/main/views/hidden"),
+    ("GET", "namespaces/sales_eu", "namespaces/hr", "namespaces/no"),
+    ("HEAD", "namespaces/sales_eu", "namespaces/hr", "namespaces/no"),
+    ("GET", "namespaces/sales_eu/tables", "namespaces/hr/tables", "namespaces/no/tables"),
+    ("GET", "namespaces/sales_eu/views", "namespaces/hr/views", "namespaces/no/views"),
+    ("GET", "namespaces/sales_eu/tables/t", "namespaces/hr/tables/t", "namespaces/no/tables/t"),
+    *(
+        (method, *(f"namespaces/main/{kind}/{name}{more}" for name in names))
+        for method, kind, more, names in [
+            ("GET", "tables", "", ("orders", "salaries", "no")),
+            ("HEAD", "tables", "", ("orders", "salaries", "no")),
+            ("GET", "tables", "/credentials", ("orders", "salaries", "no")),
+            ("GET", "views", "", ("shown", "hidden", "no")),
+            ("HEAD", "views", "", ("shown", "hidden", "no")),
+        ]
+    ),
 ]
 
 
+def test_every_route_of_a_namespace_is_in_the_table():
+    """But the one that clients report metrics to, which says the same to everybody."""
+    routes = {(method, path) for method, path, _ in rest_catalog.ROUTES if "{namespace}" in path}
+    metrics = ("POST", rest_catalog.TABLE + "/metrics")
+    tried = {
+        (method, path)
+        for method, path in routes
+        for asked, shown, *_ in ROUTES
+        if asked == method and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), f"/v1/lake/{shown}")
+    }
+    assert len(routes) >= 9 and tried == routes - {metrics}
+
+
 @pytest.mark.parametrize("caller", ANALYSTS)
-@pytest.mark.parametrize(("method", "shown", "hidden"), ROUTES)
-def test_what_may_not_be_read_is_as_if_it_were_not_there(aws, caller, method, shown, hidden):
+@pytest.mark.parametrize(("method", "shown", "hidden", "missing"), ROUTES)
+def test_what_may_not_be_read_is_as_if_it_were_not_there(
+    aws, caller, method, shown, hidden, missing
+):
+    def blank(path: str) -> tuple[int, str]:
+        """The answer without the names that were asked for."""
+        status, body = ask(aws, caller, f"lake/{path}", method)
+        return status, re.sub(r"\b(salaries|hidden|hr|no)\b", "…", json.dumps(body))
+
     assert ask(aws, caller, f"lake/{shown}", method)[0] in {200, 204}
-    refused = ask(aws, caller, f"lake/{hidden}", method)
-    place, _, name = hidden.rpartition("/")
-    missing = ask(aws, caller, f"lake/{place}/no_such_{name}", method)
-    if name in {"tables", "views"}:  # of a namespace
-        missing = ask(aws, caller, f"lake/namespaces/no_such/{name}", method)
-    assert refused[0] == missing[0] == 404
-    blank = re.sub("no_such_|no_such", "", json.dumps(missing[1]))
-    assert json.dumps(refused[1]).replace("hr", "") == blank.replace("hr", "")
+    assert blank(hidden) == blank(missing)
+    assert blank(hidden)[0] == 404
     assert ask(aws, role("Admin"), f"lake/{hidden}", method)[0] in {200, 204}
+
+
+def test_whoever_reports_metrics_learns_nothing(aws):
+    for name in ("orders", "salaries", "no"):
+        path = f"lake/namespaces/main/tables/{name}/metrics"
+        assert ask(aws, role("Analyst"), path, "POST") == (204, {})
 
 
 @pytest.mark.parametrize(

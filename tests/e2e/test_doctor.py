@@ -25,6 +25,11 @@ LAKES = ("09", "13", "14", "16", "17", "22", "25", "27", "29", "31", "36", "38")
 
 READER, PASSWORD = "doctor's reader", "p@ss/w:rd"
 
+INDEXES = [
+    f'CREATE INDEX CONCURRENTLY ON "My Lake"."{table}" (table_id, data_file_id);'
+    for table in ("ducklake_file_column_stats", "ducklake_file_partition_value")
+]
+
 
 @pytest.fixture
 def doctor(moto):
@@ -123,7 +128,7 @@ def test_the_last_line_says_it_all(lake, doctor):
     code, output = doctor(lake("08"))
     assert code == 0 and "\x1b" not in output
     assert output.splitlines()[-1] == (
-        "All is well: 3 of 3 tables served, 7 of 7 row counts the same, 1 warning, 1 note."
+        "All is well: 3 of 3 tables served, 7 of 7 row counts the same, 1 warning, 2 notes."
     )
     assert "main.a          3     1,090    1,090  same  2 of 2 same" in output
 
@@ -290,17 +295,48 @@ def test_a_catalog_that_cannot_be_read_at_all_is_found(statement, words, lake, r
 def test_the_index_is_asked_for_until_it_is_there(lake, report):
     given = lake.fresh("40")
     document = report(given)
-    [note] = findings(document, "note", "index")
-    assert "no index for ranges of files" in note
-    [statement] = remedies(document, "index")
-    assert statement == (
-        'CREATE INDEX CONCURRENTLY ON "My Lake"."ducklake_file_column_stats" '
-        "(table_id, data_file_id);"
-    )
+    notes = findings(document, "note", "index")
+    assert len(notes) == 2 and all("no index for ranges of files" in note for note in notes)
+    statements = remedies(document, "index")
+    assert statements == INDEXES
     run(given, 'CREATE INDEX ON "My Lake".ducklake_file_column_stats(table_id, column_id)')
-    assert findings(report(given), "note", "index")  # of no use here
-    run(given, statement)
+    assert len(findings(report(given), "note", "index")) == 2  # of no use here
+    for statement in statements:
+        run(given, statement)
     assert findings(report(given), "note", "index") == []
+
+
+def indexes(lake, *options: str, **role: str) -> tuple[int, str]:
+    """The command's exit code, and all it printed."""
+    url = replace(lake.database, **role).url
+    where = ["--database", url, "--metadata-schema", lake.metadata_schema]
+    done = CliRunner().invoke(app, ["indexes", *where, *options])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    assert PASSWORD not in done.output
+    return done.exit_code, done.output
+
+
+def test_indexes_prints_and_makes_what_doctor_asks_for(lake, report, reader):
+    given = lake.fresh("40")
+    role = reader(given)
+    assert indexes(given, **role) == (0, "".join(f"{statement}\n" for statement in INDEXES))
+    code, output = indexes(given, "--create-as", given.database.url, **role)
+    assert code == 0 and output.count("CREATE INDEX") == 2
+    assert findings(report(given), "note", "index") == []
+    assert indexes(given, **role) == (0, "polynya: nothing is missing\n")
+
+
+def test_indexes_are_made_by_the_owner_alone(lake, reader):
+    given = lake.fresh("40")
+    role = reader(given)
+    code, output = indexes(given, "--create-as", replace(given.database, **role).url)
+    assert code == 1 and "only the role that owns DuckLake's tables" in output
+    assert indexes(given)[1].count("CREATE INDEX") == 2
+
+
+def test_indexes_says_where_there_is_no_lake(lake):
+    given = replace(lake("40"), metadata_schema="nowhere")
+    assert indexes(given) == (1, "polynya: there is no DuckLake in the schema 'nowhere'\n")
 
 
 def test_a_role_that_may_write_is_warned(lake, report):

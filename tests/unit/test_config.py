@@ -26,6 +26,7 @@ def test_what_is_not_set_has_its_default():
         cache_bucket="",
         cache_ttl_days=7,
         snapshot_limit=1000,
+        build_seconds=45,
         chunk_files=2048,
         hidden_types=frozenset(),
         inexact_columns="hide",
@@ -49,6 +50,7 @@ VALUES = [
     ("CACHE_BUCKET", "c", "c"),
     ("CACHE_TTL_DAYS", "30", 30),
     ("SNAPSHOT_LIMIT", "5", 5),
+    ("BUILD_SECONDS", "7", 7),
     ("CHUNK_FILES", "3", 3),
     ("CHUNK_FILES", "0", 1),
     ("HIDDEN_TYPES", "time", frozenset({"time"})),
@@ -77,11 +79,19 @@ def test_every_setting_is_a_field_and_is_read_above():
     }
 
 
-@pytest.mark.parametrize(("delivery", "limit"), [("object-lambda", 1000), ("materialize", 20)])
-def test_snapshot_limit_of_0_is_that_of_the_delivery(delivery, limit):
-    assert config(DELIVERY=delivery).snapshot_limit == limit
-    assert config(DELIVERY=delivery, SNAPSHOT_LIMIT="0").snapshot_limit == limit
-    assert config(DELIVERY=delivery, SNAPSHOT_LIMIT="3").snapshot_limit == 3
+@pytest.mark.parametrize(
+    ("delivery", "name", "number"),
+    [
+        ("object-lambda", "SNAPSHOT_LIMIT", 1000),
+        ("materialize", "SNAPSHOT_LIMIT", 20),
+        ("object-lambda", "BUILD_SECONDS", 45),
+        ("materialize", "BUILD_SECONDS", 20),
+    ],
+)
+def test_0_is_the_number_of_the_delivery(delivery, name, number):
+    assert getattr(config(DELIVERY=delivery), name.lower()) == number
+    assert getattr(config(DELIVERY=delivery, **{name: "0"}), name.lower()) == number
+    assert getattr(config(DELIVERY=delivery, **{name: "3"}), name.lower()) == 3
 
 
 UNUSABLE = [
@@ -105,6 +115,7 @@ UNUSABLE = [
     ("INEXACT_COLUMNS", "show"),
     ("SNAPSHOT_LIMIT", "-1"),
     ("SNAPSHOT_LIMIT", "²"),
+    ("BUILD_SECONDS", "1.5"),
 ]
 
 

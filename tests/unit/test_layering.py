@@ -91,6 +91,7 @@ OURS = [
     ),
     ("store.py", {"polynya.errors", "polynya.metrics"}),
     ("metrics.py", set()),
+    ("tracing.py", set()),
     ("byte_range.py", {"polynya.errors"}),
     ("authorization.py", {"polynya.errors"}),
     ("callers.py", set()),
@@ -131,7 +132,16 @@ THIRD_PARTY = [
     ("numpy", dict.fromkeys(COLUMNAR, False)),
     ("boto3", {"real_objects.py": True}),
     ("botocore", {"real_objects.py": True}),
-    ("aws_lambda_powertools", {"store.py": False, "vending.py": False, "metrics.py": False}),
+    (
+        "aws_lambda_powertools",
+        {
+            "kept.py": False,
+            "store.py": False,
+            "vending.py": False,
+            "metrics.py": False,
+            "tracing.py": True,
+        },
+    ),
     *((name, {}) for name in ("fastapi", "mangum", "starlette", "pydantic", "urllib3", "requests")),
     *((name, {}) for name in ("pyarrow", "pyiceberg", "pandas", "uvicorn", "moto")),
     *((name, {}) for name in ("local", "functions", "pipeline", "tests")),
@@ -243,12 +253,20 @@ def test_sql_is_written_only_where_it_is_run(path):
 PIPELINE = sorted(ROOT.glob("pipeline/*.py"))
 
 
+PUBLISH = {
+    f"pipeline/{name}.py"
+    for name in ("kept_files", "places", "publication", "publish", "publish_tasks", "publishing")
+}
+
+
 def test_the_pipeline_knows_neither_the_functions_nor_this_machine():
     taken = [one for path in PIPELINE for one in imports(path)]
     assert taken
     assert [one for one in taken if within(one.of, "functions", "local", "tests")] == []
-    ours = {one.of for one in taken if within(one.of, "polynya")}
-    allowed = ("ducklake.connection", "ducklake.paths", "translate.values", "errors")
+    # What publish makes are the functions' own files; the other jobs are writers, and auditors.
+    ours = {one.of for one in taken if within(one.of, "polynya") and one.by not in PUBLISH}
+    allowed = ("database", "ducklake.connection", "ducklake.paths", "translate.values", "errors")
+    allowed += ("kept.AT_A_TIME",)
     assert {of for of in ours if not within(of, *(f"polynya.{name}" for name in allowed))} == set()
 
 
@@ -262,10 +280,13 @@ def test_the_pipeline_writes_to_the_catalog_in_one_place(path):
 
 
 COLD_STARTS = [
-    ("functions.rest_catalog.app", {"duckdb", "numpy", "pyarrow", "pyroaring", "boto3"}),
+    (
+        "functions.rest_catalog.app",
+        {"duckdb", "numpy", "pyarrow", "pyroaring", "boto3", "aws_xray_sdk"},
+    ),
     (
         "functions.object_lambda.app",
-        {"duckdb", "numpy", "pyarrow", "pyroaring", "boto3", "fastapi"},
+        {"duckdb", "numpy", "pyarrow", "pyroaring", "boto3", "fastapi", "aws_xray_sdk"},
     ),
 ]
 

@@ -12,8 +12,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
-def nothing_counted_yet():
-    """Other tests of this process have counted too."""
+def nothing_counted_yet(monkeypatch):
+    """Other tests of this process have counted too, or run a command that counts nothing."""
+    monkeypatch.delenv("POWERTOOLS_METRICS_DISABLED", raising=False)
     metrics.clear_metrics()
 
 

@@ -1,6 +1,9 @@
 """Where generated files are kept, against moto's DynamoDB and S3 over HTTP."""
 
 import hashlib
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import boto3
@@ -8,7 +11,8 @@ import botocore.config
 import botocore.exceptions
 import pytest
 from polynya.errors import ServiceUnavailable
-from polynya.store import ITEM_LIMIT, BucketStore, CacheStore, Kept, Recent
+from polynya.kept import Kept, Recent
+from polynya.store import ITEM_LIMIT, LEASE_SECONDS, BucketStore, CacheStore
 
 TABLE, BUCKET = "cache", "store-tests"
 TTL = 1000
@@ -269,12 +273,20 @@ class Broken:
         self.calls += 1
         raise OSError("away")
 
+    def lease(self, key: str) -> bool:
+        self.calls += 1
+        raise OSError("away")
+
+    def release(self, key: str) -> None:
+        self.calls += 1
+        raise OSError("away")
+
 
 @pytest.fixture
 def logged(monkeypatch):
     """The keys of the failures that the log tells of."""
     keys = []
-    monkeypatch.setattr("polynya.store.logger.exception", lambda text, key: keys.append(key))
+    monkeypatch.setattr("polynya.kept.logger.exception", lambda text, key: keys.append(key))
     return keys
 
 
@@ -335,3 +347,80 @@ def test_without_a_store_only_this_process_remembers():
     recent = Recent()
     kept = Kept(None, recent)
     assert kept.get("k") is None and kept.put("k", b"x") == b"x" and kept.get("k") == b"x"
+
+
+# ---------------------------------------------------------------- who makes it
+
+
+def instance(aws) -> Kept:
+    """As another Lambda instance has it."""
+    store = cache(aws, clock=time.time)
+    return Kept(store, Recent(), leases=store)
+
+
+def not_called() -> bytes:
+    raise AssertionError("it is there, or another one makes it")
+
+
+def test_what_is_there_is_not_made(aws):
+    cache(aws, clock=time.time).put("k", b"x")
+    assert instance(aws).once("k", not_called) == b"x"
+    assert item(aws, "k#lease") is None
+
+
+def test_one_makes_it_and_the_others_wait(aws):
+    begun, may_end = threading.Event(), threading.Event()
+
+    def make() -> bytes:
+        begun.set()
+        assert may_end.wait(10)
+        return b"made"
+
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(instance(aws).once, "k", make)
+        assert begun.wait(10)
+        others = [pool.submit(instance(aws).once, "k", not_called) for _ in range(4)]
+        time.sleep(0.5)
+        assert not any(other.done() for other in others)
+        may_end.set()
+        assert [future.result(10) for future in (first, *others)] == [b"made"] * 5
+
+
+def test_writer_that_died_costs_the_rest_of_its_lease(aws, monkeypatch):
+    monkeypatch.setattr("polynya.store.LEASE_SECONDS", 0.5)
+    began = time.monotonic()
+    assert cache(aws, clock=time.time).lease("k")  # and never again a word of it
+    assert instance(aws).once("k", lambda: b"made") == b"made"
+    assert time.monotonic() - began >= 0.5
+
+
+def test_nobody_waits_for_ever(aws, monkeypatch):
+    monkeypatch.setattr("polynya.kept.PATIENCE_SECONDS", 0.5)
+    assert cache(aws, clock=time.time).lease("k")
+    assert instance(aws).once("k", lambda: b"made") == b"made"
+
+
+def test_file_that_cannot_be_made_is_given_back_to_others(aws):
+    def fails() -> bytes:
+        raise ServiceUnavailable("away")
+
+    with pytest.raises(ServiceUnavailable):
+        instance(aws).once("k", fails)
+    assert item(aws, "k#lease") is None
+    assert cache(aws).get("k") is None
+
+
+def test_lease_ends_and_its_item_with_it(aws):
+    clock = Clock()
+    store = cache(aws, clock=clock)
+    assert store.lease("k")
+    assert not store.lease("k")
+    assert store.lease("other")
+    assert int(item(aws, "k#lease")["ttl"]["N"]) >= clock.now + LEASE_SECONDS
+    clock.now += LEASE_SECONDS
+    assert store.lease("k")
+
+
+@pytest.mark.parametrize("store", [None, Broken()], ids=["none", "broken"])
+def test_without_leases_everybody_makes_it(store, logged):
+    assert Kept(store, Recent(), leases=store).once("k", lambda: b"made") == b"made"

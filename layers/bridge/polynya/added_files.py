@@ -15,7 +15,7 @@ from .ducklake import queries
 from .ducklake.rows import DataFile, Gap
 from .errors import NoSuchKey, Refused
 from .iceberg.parquet import Column, columns_of
-from .store import Kept
+from .kept import Kept
 from .table_deletes import RealFiles
 from .table_view import TableView
 from .translate.fingerprints import fingerprint

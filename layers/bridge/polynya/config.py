@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .errors import Misconfigured
 
@@ -54,6 +55,12 @@ SETTINGS = (
         "how many snapshots a table lists, newest first; 0: 1000, with `materialize` 20",
     ),
     Setting(
+        "BUILD_SECONDS",
+        "0",
+        "how long one request may make files; what is left is made by the next, which 503 asks "
+        "for; 0: 45, for S3 waits 60 s; with `materialize` 20, for API Gateway waits 29 s",
+    ),
+    Setting(
         "CHUNK_FILES",
         "2048",
         "how many data files a manifest lists, on average; where files come it is a sixteenth",
@@ -89,9 +96,17 @@ SETTINGS = (
     ),
 )
 
-DELIVERIES = {"object-lambda": 1000, "materialize": 20}
-"""Each delivery and how many snapshots it lists: a listed snapshot costs `materialize` its files,
-`object-lambda` about 0.5 KB of the 6 MB that Lambda may answer."""
+
+class Delivery(NamedTuple):
+    """What a delivery sets where the settings say nothing."""
+
+    snapshot_limit: int
+    """A listed snapshot costs `materialize` its files, `object-lambda` about 0.5 KB of the 6 MB
+    that Lambda may answer."""
+    build_seconds: int
+
+
+DELIVERIES = {"object-lambda": Delivery(1000, 45), "materialize": Delivery(20, 20)}
 
 INEXACT_COLUMNS = ("hide", "refuse")
 
@@ -111,6 +126,7 @@ class Config:
     cache_bucket: str
     cache_ttl_days: int
     snapshot_limit: int
+    build_seconds: int
     chunk_files: int
     hidden_types: frozenset[str]
     inexact_columns: str
@@ -139,7 +155,8 @@ class Config:
             cache_table=texts["CACHE_TABLE"],
             cache_bucket=texts["CACHE_BUCKET"],
             cache_ttl_days=_number(texts, "CACHE_TTL_DAYS"),
-            snapshot_limit=_number(texts, "SNAPSHOT_LIMIT") or DELIVERIES[delivery],
+            snapshot_limit=_number(texts, "SNAPSHOT_LIMIT") or DELIVERIES[delivery].snapshot_limit,
+            build_seconds=_number(texts, "BUILD_SECONDS") or DELIVERIES[delivery].build_seconds,
             chunk_files=max(1, _number(texts, "CHUNK_FILES")),
             hidden_types=_names(texts["HIDDEN_TYPES"]),
             inexact_columns=_one_of(INEXACT_COLUMNS, texts, "INEXACT_COLUMNS"),

@@ -12,8 +12,13 @@ from .ducklake.rows import DataFile
 from .iceberg.columnar import manifest_bytes
 from .table_names import Manifest
 from .table_view import TableView
-from .translate.data_files import NO_FILES, columns_with_metrics, data_files
+from .translate.data_files import NO_FILES, data_files
+from .translate.measured_columns import columns_with_metrics
 from .virtual_names import Name
+
+CHUNKS_OF_A_PASS = 64
+"""A pass sorts their statistics: those of a million files would take longer than a statement may.
+Without an index each pass scans all statistics of the lake."""
 
 
 def data_manifests(
@@ -22,7 +27,7 @@ def data_manifests(
     manifests: Iterable[Manifest],
     check: Callable[[DataFile], None],
 ) -> Iterator[tuple[Name, bytes]]:
-    """Each manifest with its bytes; chunks that are next to each other are read in one pass.
+    """Each manifest with its bytes; chunks that are next to each other are read together.
 
     Args:
         check: what is called with each file that was added to the table.
@@ -34,9 +39,15 @@ def data_manifests(
     lake, table_id = history.lake, history.table.table_id
     directory = table_location(lake, history.schema, history.table)
     for run in _runs(sorted(of_chunk)):
-        newest = max(chunk.version for chunk in run)
-        wanted = columns_with_metrics(view.schemas, view.partitions, newest)
-        for chunk, columns in zip(run, file_columns(con, lake, table_id, run, wanted), strict=True):
+        wanted = {
+            version: columns_with_metrics(view.schemas, view.partitions, version)
+            for version in {chunk.version for chunk in run}
+        }
+        every = set().union(*wanted.values())
+        for chunk, found in zip(run, file_columns(con, lake, table_id, run, every), strict=True):
+            # Only its own: with whom a chunk is read must not be seen in its bytes.
+            stats = [column for column in found.stats if column.column_id in wanted[chunk.version]]
+            columns = found._replace(stats=stats)
             if view.mappings.paths:
                 for file in queries.data_files_at(con, lake, table_id, chunk.version, *chunk[:2]):
                     check(file)
@@ -54,10 +65,10 @@ def data_manifests(
 
 
 def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
-    """Chunks that are next to each other."""
+    """Chunks that are next to each other, as many as are read in one pass."""
     run: list[Chunk] = []
     for chunk in chunks:
-        if run and chunk.first_id != run[-1].last_id + 1:
+        if run and (chunk.first_id != run[-1].last_id + 1 or len(run) == CHUNKS_OF_A_PASS):
             yield run
             run = []
         run.append(chunk)

@@ -16,11 +16,12 @@ def open_database(config: Config, timeout_seconds: int = 12) -> Database:
         config.database_url,
         config.metadata_schema,
         timeout_seconds,
-        _sign_in(config.database_credentials),
+        sign_in(config.database_credentials),
     )
 
 
-def _sign_in(credentials: str) -> SignIn | None:
+def sign_in(credentials: str) -> SignIn | None:
+    """Who gives role and password, by what DATABASE_CREDENTIALS says; None: the URL does."""
     if not credentials:
         return None
     return IamToken() if credentials == IAM else Secret(credentials.removeprefix("secret:"))

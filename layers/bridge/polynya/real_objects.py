@@ -7,7 +7,8 @@ from typing import Any
 
 from .config import Config
 from .errors import Misconfigured, NoSuchKey, ServiceUnavailable
-from .store import BucketStore, CacheStore, Kept, Recent
+from .kept import AT_A_TIME, Kept, Recent
+from .store import BucketStore, CacheStore
 from .table_deletes import RealFiles
 
 SECONDS_PER_DAY = 86_400
@@ -21,7 +22,9 @@ def client(service: str) -> Any:
 
     # A store that hangs must cost less than who waits for us will wait.
     retries = {"total_max_attempts": 2, "mode": "standard"}
-    config = ClientConfig(connect_timeout=2, read_timeout=10, retries=retries)
+    config = ClientConfig(
+        connect_timeout=2, read_timeout=10, retries=retries, max_pool_connections=AT_A_TIME
+    )
     return boto3.client(service, config=config)
 
 
@@ -84,7 +87,8 @@ def kept_files(config: Config) -> Kept:
     """Where generated files are kept, by the delivery."""
     if config.delivery == "materialize":
         return Kept(bucket_store(config.virtual_bucket), Recent(), must_keep=True)
-    return Kept(cache_store(config), Recent())
+    store = cache_store(config)
+    return Kept(store, Recent(), leases=store)
 
 
 def real_files() -> RealFiles:

@@ -2,20 +2,16 @@
 
 `CacheStore` keeps them where AWS has room for them: DynamoDB for small ones, S3 for large ones.
 `BucketStore` keeps them as real objects in the bucket that clients read (delivery `materialize`).
-In both the first copy stays: a name never changes its bytes. A store that is broken or throttled
-costs speed, never an answer.
+In both the first copy stays: a name never changes its bytes.
 """
 
 import hashlib
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from aws_lambda_powertools import Logger
 
-from .errors import ServiceUnavailable
 from .metrics import count
 
 logger = Logger(child=True)
@@ -23,10 +19,8 @@ logger = Logger(child=True)
 ITEM_LIMIT = 350_000
 """Bytes of a body in DynamoDB, whose items end at 400 KB with all names."""
 
-AT_A_TIME = 16
-"""How many files are asked for at the same time."""
-
-RECENT_BYTES = 64 * 1024 * 1024
+LEASE_SECONDS = 3
+"""For which one instance alone makes a file: longer than nearly all take."""
 
 
 class Store(Protocol):
@@ -36,29 +30,12 @@ class Store(Protocol):
         """Keep `body` unless the key is taken; what is kept under the key comes back."""
 
 
-class Recent:
-    """The bodies used last, in this process, up to 64 MiB."""
+class Leases(Protocol):
+    def lease(self, key: str) -> bool:
+        """Whether the caller shall make the file: nobody else does."""
 
-    def __init__(self, limit: int = RECENT_BYTES) -> None:
-        self._bodies: OrderedDict[str, bytes] = OrderedDict()
-        self._limit = limit
-        self._size = 0
-
-    def get(self, key: str) -> bytes | None:
-        body = self._bodies.get(key)
-        if body is not None:
-            self._bodies.move_to_end(key)
-        return body
-
-    def put(self, key: str, body: bytes) -> bytes:
-        kept = self.get(key)
-        if kept is not None or len(body) > self._limit:
-            return kept or body
-        self._bodies[key] = body
-        self._size += len(body)
-        while self._size > self._limit:
-            self._size -= len(self._bodies.popitem(last=False)[1])
-        return body
+    def release(self, key: str) -> None:
+        """Whoever has the lease cannot make the file."""
 
 
 class CacheStore:
@@ -121,6 +98,28 @@ class CacheStore:
             return self.get(key) or body
         return body
 
+    def lease(self, key: str) -> bool:
+        now = self._clock()
+        until = now + LEASE_SECONDS
+        try:
+            self._dynamodb().put_item(
+                TableName=self._table,
+                Item={
+                    "pk": {"S": _lease(key)},
+                    "until": {"N": str(until)},
+                    "ttl": {"N": str(int(until) + 1)},
+                },
+                ConditionExpression="attribute_not_exists(pk) OR #until <= :now",
+                ExpressionAttributeNames={"#until": "until"},
+                ExpressionAttributeValues={":now": {"N": str(now)}},
+            )
+        except self._dynamodb().exceptions.ConditionalCheckFailedException:
+            return False
+        return True
+
+    def release(self, key: str) -> None:
+        self._dynamodb().delete_item(TableName=self._table, Key={"pk": {"S": _lease(key)}})
+
     def _drop(self, key: str, sha256: str) -> None:
         # Only the item that was found broken: another instance may have mended it meanwhile.
         try:
@@ -163,57 +162,6 @@ class BucketStore:
         return body
 
 
-class Kept:
-    """A store behind the bodies used last. Its failures are logged, and are no failures here."""
-
-    def __init__(self, store: Store | None, recent: Recent, must_keep: bool = False) -> None:
-        """`must_keep`: a put that fails is an error, for clients read the store itself."""
-        self._store, self._recent, self._must_keep = store, recent, must_keep
-
-    def get(self, key: str) -> bytes | None:
-        return self.get_many([key])[0]
-
-    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        """Many at once: the store is asked for several at a time."""
-        bodies = {key: self._recent.get(key) for key in keys}
-        asked = [key for key, body in bodies.items() if body is None]
-        for key, body in zip(asked, self._stored(asked), strict=True):
-            bodies[key] = None if body is None else self._recent.put(key, body)
-        found = [bodies[key] for key in keys]
-        if hits := sum(body is not None for body in found):
-            count("Hits", hits)
-        return found
-
-    def _stored(self, keys: Sequence[str]) -> list[bytes | None]:
-        if len(keys) < 2:  # nearly always: no thread for one
-            return [self._stored_one(key) for key in keys]
-        with ThreadPoolExecutor(min(AT_A_TIME, len(keys))) as pool:
-            return list(pool.map(self._stored_one, keys))
-
-    def _stored_one(self, key: str) -> bytes | None:
-        if self._store is None:
-            return None
-        try:
-            return self._store.get(key)
-        except Exception:
-            logger.exception("the store cannot be read; the file is made anew", key=key)
-            count("StoreFailures")
-            return None
-
-    def put(self, key: str, body: bytes) -> bytes:
-        count("Builds")
-        if self._store is not None:
-            try:
-                body = self._store.put(key, body)
-            except Exception:
-                count("StoreFailures")
-                if self._must_keep:
-                    logger.exception("a file cannot be put into the bucket", key=key)
-                    raise ServiceUnavailable("the bucket of the virtual files fails") from None
-                logger.exception("the store cannot be written; the file is not kept", key=key)
-        return self._recent.put(key, body)
-
-
 def _object(s3: Any, bucket: str, key: str) -> bytes | None:
     try:
         body: bytes = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
@@ -223,6 +171,10 @@ def _object(s3: Any, bucket: str, key: str) -> bytes | None:
             return None
         raise
     return body
+
+
+def _lease(key: str) -> str:
+    return f"{key}#lease"
 
 
 def _digest(body: bytes) -> str:

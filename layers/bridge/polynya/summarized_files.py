@@ -11,7 +11,7 @@ from typing import Any
 
 from .iceberg.avro import summary_of
 from .iceberg.parquet import positions
-from .store import Kept
+from .kept import Kept
 from .virtual_names import Name
 
 Summary = Mapping[str, Any]
@@ -57,7 +57,8 @@ class SummarizedFiles:
     def missing(self, names: Iterable[Name]) -> list[Name]:
         """Those of which nothing is kept."""
         names = list(names)
-        kept = self._kept.get_many([self._summary_key(name) for name in names])
+        keys = [self._summary_key(n) if n.kind in SUMMARIES else self._key(n) for n in names]
+        kept = self._kept.get_many(keys)
         return [name for name, body in zip(names, kept, strict=True) if body is None]
 
     def summaries(self, names: Iterable[Name]) -> list[Summary]:
@@ -65,9 +66,16 @@ class SummarizedFiles:
         names = list(names)
         kept = self._kept.get_many([self._summary_key(name) for name in names])
         return [
-            self._put_summary(name, self.body(name)) if body is None else json.loads(body)
+            self._summary(name) if body is None else json.loads(body)
             for name, body in zip(names, kept, strict=True)
         ]
+
+    def _summary(self, name: Name) -> Summary:
+        """Of a file that has none: most likely it is not there either."""
+        body = self._kept.get(self._key(name))
+        if body is None:
+            return SUMMARIES[name.kind](self.put(name, self._build(name)))
+        return self._put_summary(name, body)
 
     def _put_summary(self, name: Name, body: bytes) -> Summary:
         summary = SUMMARIES[name.kind](body)

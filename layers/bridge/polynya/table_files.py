@@ -7,7 +7,7 @@ made from the bottom, for a name needs the length of what it names.
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,11 +17,11 @@ from .added_files import AddedFiles
 from .config import Config
 from .ducklake import lives, queries
 from .ducklake.history import TableHistory, state_at, states, unservable
-from .errors import NoSuchKey
+from .errors import NoSuchKey, ServiceUnavailable
 from .iceberg.avro import manifest_file, manifest_list_bytes
 from .iceberg.parquet import rows_bytes
 from .iceberg.table_metadata import TableMetadata
-from .store import Kept
+from .kept import Kept
 from .summarized_files import SummarizedFiles
 from .table_deletes import RealFiles, deletes_at, deletes_bytes
 from .table_manifests import TableManifests
@@ -55,6 +55,7 @@ class TableFiles:
 
     def __init__(self, con: Connection, history: TableHistory, around: Surroundings) -> None:
         self._con = con
+        self._must_end_at = time.monotonic() + around.config.build_seconds
         self._history = history
         self._around = around
         self._view = table_view(history, around.config, around.location)
@@ -101,10 +102,57 @@ class TableFiles:
         return self._location_of(self._names.document(document))
 
     def keep(self, document: TableMetadata) -> None:
-        """See to it that all files the document leads to are kept, itself the last."""
-        ids = [snapshot.snapshot_id for snapshot in document.snapshots]
-        for snapshot_id, state in states(self._history.events, ids):
-            self._files.body(self._names.manifest_list(snapshot_id, state))
+        """See to it that all files the document leads to are kept, itself the last.
+
+        Raises:
+            ServiceUnavailable: that takes longer than one request may.
+        """
+        lists = self.lists(snapshot.snapshot_id for snapshot in document.snapshots)
+        missing = self._files.missing(lists.values())
+        for number, name in enumerate(missing, 1):
+            self._files.put(name, self.build(name))
+            self._check_time("manifest lists", number, len(missing))
+        self.keep_document(document)
+
+    # What `keep` does, step by step: for many tables, many processes
+
+    def lists(self, snapshot_ids: Iterable[int]) -> dict[int, Name]:
+        """The manifest lists of snapshots, which come in ascending order."""
+        found = states(self._history.events, snapshot_ids)
+        return {at: self._names.manifest_list(at, state) for at, state in found}
+
+    def manifests(self, snapshot_id: int) -> list[Manifest]:
+        """The manifests that the list of a snapshot shows; some may prove to be empty."""
+        size, table_id = self._around.config.chunk_files, self._history.table.table_id
+        cuts = lives.cuts(self._con, table_id, snapshot_id, size, max(1, size // TAIL))
+        manifests = self._chunk_manifests(snapshot_id, [0, *cuts], MAX_ID)
+        state = state_at(self._history.events, snapshot_id)
+        if rows := self._names.rows_manifest(snapshot_id, state):
+            manifests.append(rows)
+        return manifests
+
+    def manifest(self, name: Name) -> Manifest:
+        """One of those that `manifests` gave, by its name."""
+        return self._names.manifest(name)
+
+    def missing(self, names: Iterable[Name]) -> list[Name]:
+        """Those manifests of which nothing is kept."""
+        return self._files.missing(names)
+
+    def keep_manifests(self, manifests: Iterable[Manifest]) -> None:
+        """See to it that these are kept; those that are not are read together."""
+        manifests = list(manifests)
+        missing = set(self._files.missing(manifest.name for manifest in manifests))
+        made = self._manifests.bodies(m for m in manifests if m.name in missing)
+        for number, (name, body) in enumerate(made, 1):
+            self._files.put(name, body)
+            self._check_time("manifests", number, len(missing))
+
+    def keep_list(self, name: Name, manifests: Sequence[Manifest]) -> None:
+        """Keep the manifest list that shows these."""
+        self._files.put(name, self._list_of(name.snapshot_id, manifests))
+
+    def keep_document(self, document: TableMetadata) -> None:
         self._files.body(self._names.document(document))
 
     def build(self, name: Name) -> bytes:
@@ -112,6 +160,7 @@ class TableFiles:
 
         Raises:
             NoSuchKey: today's rows give no file of this name: history was rewritten since.
+            ServiceUnavailable: making what it leads to takes longer than one request may.
         """
         body = BUILDERS[name.kind](self, name)
         if body is None:
@@ -124,7 +173,7 @@ class TableFiles:
         document = self.metadata()
         if name != self._names.document(document):
             return None
-        return json.dumps(document.json(), ensure_ascii=False, separators=(",", ":")).encode()
+        return document_bytes(document)
 
     def _list(self, name: Name) -> bytes | None:
         snapshot_id = name.snapshot_id
@@ -136,15 +185,12 @@ class TableFiles:
             or name != self._names.manifest_list(snapshot_id, state)
         ):
             return None
-        size, table_id = self._around.config.chunk_files, self._history.table.table_id
-        cuts = lives.cuts(self._con, table_id, snapshot_id, size, max(1, size // TAIL))
-        manifests = self._chunk_manifests(snapshot_id, [0, *cuts], MAX_ID)
-        if rows := self._names.rows_manifest(snapshot_id, state):
-            manifests.append(rows)
+        return self._list_of(snapshot_id, self.manifests(snapshot_id))
+
+    def _list_of(self, snapshot_id: int, manifests: Sequence[Manifest]) -> bytes:
+        """The manifest list of a snapshot that shows these; those that are not kept are made."""
         names = [manifest.name for manifest in manifests]
-        missing = set(self._files.missing(names))
-        for made, body in self._manifests.bodies(m for m in manifests if m.name in missing):
-            self._files.put(made, body)
+        self.keep_manifests(manifests)
         files = [
             manifest_file(self._location_of(name), summary)
             for name, summary in zip(names, self._files.summaries(names), strict=True)
@@ -207,11 +253,23 @@ class TableFiles:
         wanted = [manifest for manifest in manifests if manifest.name == name]
         return next((body for _, body in self._manifests.bodies(wanted)), None)
 
+    def _check_time(self, what: str, made: int, of: int) -> None:
+        """What is made is kept, so that whoever asks again comes further."""
+        if made < of and time.monotonic() > self._must_end_at:
+            raise ServiceUnavailable(
+                f"the first build of this table takes longer than one request may: {made} of {of} "
+                f"{what} are made now; ask again to go on, or make them all by `polynya publish`"
+            )
+
     def _key(self, name: Name) -> str:
         return name.key(self._around.config.virtual_prefix)
 
     def _location_of(self, name: Name) -> str:
         return self._around.location(self._key(name))
+
+
+def document_bytes(document: TableMetadata) -> bytes:
+    return json.dumps(document.json(), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 SINCE: dict[int, Callable[[int], tuple[int, int]]] = {

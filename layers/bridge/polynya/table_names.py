@@ -10,6 +10,7 @@ from .ducklake.rows import ChunkSum, DataFile, DeleteFile, InlinedDelete
 from .iceberg.partition import UNPARTITIONED, PartitionSpec
 from .iceberg.table_metadata import TableMetadata
 from .translate.fingerprints import fingerprint
+from .translate.measured_columns import late_columns
 from .translate.partitions import Partitions
 from .translate.schemas import Schemas
 from .virtual_names import GENERATOR, Name
@@ -88,13 +89,23 @@ class TableNames:
             if at < snapshot_id and not any(part.files for part in parts):
                 continue
             # What ended at the chunk's version is in it as well.
-            rows = [(p.kind, p.hash, p.ended if p.version == at else 0) for p in parts]
+            rows: list[tuple[Any, ...]] = [
+                (p.kind, p.hash, p.ended if p.version == at else 0) for p in parts
+            ]
             schema = self._schema_prints[self._schemas.at(at).schema_id]
+            if kind == "data" and (late := late_columns(self._schemas, self._partitions, at)):
+                rows.append((kind, late))
             for spec in self._partitions.specs_of(part.group for part in parts):
                 digest = fingerprint(*self._origin, kind, rows, schema, spec.json())
                 name = self._name(FILE_KINDS[kind], (spec.spec_id, *span, at), digest)
                 manifests.append(Manifest(kind, spec, name))
         return manifests
+
+    def manifest(self, name: Name) -> Manifest:
+        """What a name that one of these methods gave is the name of."""
+        kind = next(kind for kind, word in FILE_KINDS.items() if word == name.kind)
+        spec = UNPARTITIONED if kind == "inlined" else self._partitions.specs[name.numbers[0]]
+        return Manifest(kind, spec, name)
 
     def rows_manifest(self, snapshot_id: int, state: State) -> Manifest | None:
         """The manifest of the inlined rows; None: there are none, and none ended just now."""

@@ -8,7 +8,7 @@ from .ducklake.connection import Database
 from .ducklake.rows import Lake, Schema, Table
 from .ducklake.together import together
 from .errors import NoSuchKey
-from .store import Kept
+from .kept import Kept
 from .table_deletes import RealFiles
 from .table_files import Surroundings, TableFiles
 from .translate.tables import check_lake
@@ -48,10 +48,7 @@ class VirtualFiles:
             ServiceUnavailable: the database or S3 does not answer.
         """
         name = parse(key, self._prefix)
-        body = self._kept.get(key)
-        if body is None:
-            body = self._kept.put(key, self._database.read(lambda con: self._build(con, name)))
-        return body
+        return self._kept.once(key, lambda: self._database.read(lambda con: self._build(con, name)))
 
     def of_table(
         self,

@@ -13,7 +13,8 @@ from polynya.ducklake.rows import (
     Partitioning,
 )
 from polynya.iceberg.manifest import Status
-from polynya.translate.data_files import MOST_COLUMNS, columns_with_metrics, data_files
+from polynya.translate.data_files import data_files
+from polynya.translate.measured_columns import MOST_COLUMNS, columns_with_metrics, late_columns
 from polynya.translate.partitions import partitions
 from polynya.translate.schemas import schemas
 
@@ -187,3 +188,4 @@ def test_of_a_wide_table_the_first_columns_have_metrics_and_those_of_the_partiti
     shown = schemas(wide, 1, 9)
     wanted = columns_with_metrics(shown, partitions(partitioning, shown, 9), 9)
     assert wanted == {*range(1, MOST_COLUMNS + 1), 150}
+    assert late_columns(shown, partitions(partitioning, shown, 9), 9) == [150]

@@ -200,11 +200,12 @@ def odd(begin: int, end: int | None, reason: str = "a merged file") -> Gap:
     return Gap(begin, end, reason)
 
 
-# (files that cannot be shown, snapshots that are listed, their parents)
+# (files that cannot be shown, snapshots that are listed, their parents: those that came before,
+# listed or not, so that nobody reads from one side of a gap to the other what was added)
 ODD = [
-    ([odd(3, 4)], [1, 4, 9], [None, 1, 4]),
-    ([odd(1, 9)], [9], [None]),
-    ([odd(3, 4), odd(4, 9)], [1, 9], [None, 1]),
+    ([odd(3, 4)], [1, 4, 9], [None, 3, 4]),
+    ([odd(1, 9)], [9], [4]),
+    ([odd(3, 4), odd(4, 9)], [1, 9], [None, 4]),
     ([odd(2, 3)], [1, 3, 4, 9], [None, 1, 3, 4]),
 ]
 

@@ -34,6 +34,19 @@ NO_GRANT = "42501"
 NO_SUCH_CHARACTER = "22021"
 """A NUL in a text."""
 
+BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+"""One view of the catalog, whatever is committed meanwhile."""
+
+TEXT_FORMS = {
+    "TimeZone": "UTC",
+    "DateStyle": "ISO",
+    "IntervalStyle": "postgres",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+}
+"""They make PostgreSQL's text forms the ones that DuckLake writes and pg8000 reads. Fingerprints
+are of text forms: whoever makes virtual files needs the same."""
+
 LOCAL = {"", "localhost", "127.0.0.1", "::1"}
 
 RDS_CERTIFICATES = Path(__file__).with_name("rds-certificates.pem")
@@ -76,16 +89,11 @@ class Database:
             "timeout": timeout_seconds,
             "application_name": "polynya",
             # Startup parameters instead of SET: SET pins the connection behind RDS Proxy.
-            # The last five make PostgreSQL's text forms the ones DuckLake writes and pg8000 reads.
             "startup_params": {
                 "search_path": identifier(metadata_schema),
                 "default_transaction_read_only": "on",
                 "statement_timeout": str(timeout_seconds * 1000),
-                "TimeZone": "UTC",
-                "DateStyle": "ISO",
-                "IntervalStyle": "postgres",
-                "bytea_output": "hex",
-                "extra_float_digits": "1",
+                **TEXT_FORMS,
             },
         }
         self._metadata_schema = metadata_schema
@@ -143,7 +151,7 @@ class Database:
     def _ask(self, question: Callable[[Connection], Answer]) -> Answer:
         if self._connection is None:
             self._connection = Connection(**self._arguments | self._signed_in())
-        self._connection.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        self._connection.run(BEGIN)
         answer = question(self._connection)
         self._connection.run("COMMIT")
         return answer

@@ -46,6 +46,11 @@ def _texts(expression: str) -> str:
 PLACE = "width_bucket({0}.data_file_id, CAST(:starts AS bigint[])) AS place"
 SPAN = "{0}.table_id = :table_id AND {0}.data_file_id BETWEEN :first_id AND :last_id"
 
+# Ids to come belong to the last chunk; what came after its version may be most of a table.
+SEEN = f"""{SPAN}
+  AND {{0}}.data_file_id <= (SELECT max(every.data_file_id) FROM ducklake_data_file AS every
+    WHERE every.table_id = :table_id AND every.begin_snapshot <= :newest)"""
+
 FILES = f"""
 SELECT place, {_numbers("data_file_id")}, {_numbers("begin_snapshot")},
   {_numbers("end_snapshot")}, {_numbers("record_count")}, {_numbers("file_size_bytes")},
@@ -60,7 +65,7 @@ GROUP BY place ORDER BY place"""
 PARTITION_KEYS = f"""
 SELECT place, partition_key_index, {_numbers("data_file_id")}, {_texts("partition_value")}
 FROM (SELECT {PLACE.format("v")}, v.* FROM ducklake_file_partition_value AS v
-      WHERE {SPAN.format("v")} ORDER BY place, v.partition_key_index, v.data_file_id) AS v
+      WHERE {SEEN.format("v")} ORDER BY place, v.partition_key_index, v.data_file_id) AS v
 GROUP BY place, partition_key_index ORDER BY place, partition_key_index"""
 
 STATS = f"""
@@ -68,7 +73,7 @@ SELECT place, column_id, {_numbers("data_file_id")}, {_numbers("column_size_byte
   {_numbers("value_count")}, {_numbers("null_count")}, {_numbers("contains_nan::int")},
   {_texts("min_value")}, {_texts("max_value")}
 FROM (SELECT {PLACE.format("s")}, s.* FROM {{stats_table}} AS s
-      WHERE {SPAN.format("s")} AND s.column_id = ANY(CAST(:column_ids AS bigint[]))
+      WHERE {SEEN.format("s")} AND s.column_id = ANY(CAST(:column_ids AS bigint[]))
       ORDER BY place, s.column_id, s.data_file_id) AS s
 GROUP BY place, column_id ORDER BY place, column_id"""
 
@@ -92,6 +97,7 @@ def file_columns(
     files_sql = FILES.format(mapping_id=fragment(lake, "mapping_id"))
     stats_sql = STATS.format(stats_table=fragment(lake, "stats_table"))
     files = _places(con, "files", files_sql, span | {"versions": versions})
+    span["newest"] = max(versions)
     keys = _places(con, "partition_keys", PARTITION_KEYS, span)
     stats = _places(con, "stats", stats_sql, span | {"column_ids": sorted(column_ids)})
     places = range(1, len(chunks) + 1)

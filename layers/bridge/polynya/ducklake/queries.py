@@ -254,13 +254,20 @@ MICROS = "(extract(epoch FROM s.snapshot_time) * 1000000)::bigint"
 
 # LIKE and the pattern only narrow down: a name may hold the same characters. `changes.changes_of`
 # decides. A creation or a renaming names the table, not its id.
+# Changes are looked through before anything is joined: a lake has a million, the table a thousand.
 SNAPSHOTS = f"""
-SELECT s.snapshot_id, {MICROS}, coalesce(c.changes_made, ''), t.table_id IS NOT NULL
-FROM ducklake_snapshot AS s LEFT JOIN ducklake_snapshot_changes AS c USING (snapshot_id)
-LEFT JOIN ducklake_table AS t ON t.begin_snapshot = s.snapshot_id AND t.table_id = :table_id
+WITH touched AS (
+  SELECT begin_snapshot AS snapshot_id FROM ducklake_table WHERE table_id = :table_id
+  UNION
+  SELECT snapshot_id FROM ducklake_snapshot_changes
+  WHERE snapshot_id >= :since AND changes_made LIKE '%:' || CAST(:table_id AS text) || '%'
+    AND changes_made ~ (':' || CAST(:table_id AS text) || '(,|$)'))
+SELECT s.snapshot_id, {MICROS}, coalesce(c.changes_made, ''),
+  EXISTS (SELECT FROM ducklake_table AS t
+    WHERE t.table_id = :table_id AND t.begin_snapshot = s.snapshot_id)
+FROM touched JOIN ducklake_snapshot AS s USING (snapshot_id)
+LEFT JOIN ducklake_snapshot_changes AS c USING (snapshot_id)
 WHERE s.snapshot_id >= greatest(:since, 1) AND s.snapshot_id <= :snapshot_id
-  AND (c.changes_made LIKE '%:' || CAST(:table_id AS text) || '%'
-    AND c.changes_made ~ (':' || CAST(:table_id AS text) || '(,|$)') OR t.table_id IS NOT NULL)
 ORDER BY s.snapshot_id DESC LIMIT :most"""
 
 
@@ -340,11 +347,11 @@ SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot), 'delete files of
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
 WHERE d.table_id = :table_id AND lower(d.format) NOT IN ('parquet', 'puffin')
 UNION
-SELECT f.begin_snapshot, f.end_snapshot, 'data files of the format ' || f.file_format
-FROM ducklake_data_file AS f WHERE f.table_id = :table_id AND lower(f.file_format) <> 'parquet'
-UNION
-SELECT f.begin_snapshot, f.end_snapshot, 'encrypted data files'
-FROM ducklake_data_file AS f WHERE f.table_id = :table_id AND f.encryption_key IS NOT NULL
+SELECT f.begin_snapshot, f.end_snapshot, CASE WHEN f.encryption_key IS NOT NULL
+  THEN 'encrypted data files' ELSE 'data files of the format ' || f.file_format END
+FROM ducklake_data_file AS f WHERE f.table_id = :table_id
+  AND (f.file_format <> 'parquet' AND lower(f.file_format) <> 'parquet'
+    OR f.encryption_key IS NOT NULL)
 ORDER BY 1, 2, 3"""
 
 

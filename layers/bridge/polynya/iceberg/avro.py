@@ -197,6 +197,12 @@ def manifest_file(manifest_path: str, summary: Mapping[str, Any]) -> ManifestFil
     return ManifestFile(manifest_path=manifest_path, **{**summary, "partitions": partitions})
 
 
+def manifest_paths(manifest_list: bytes) -> list[str]:
+    """Where the manifests of a manifest list are."""
+    records: Any = fastavro.reader(io.BytesIO(manifest_list))
+    return [record["manifest_path"] for record in records]
+
+
 def _decoded(value: Any) -> Any:
     return base64.b64decode(value) if isinstance(value, str) else value
 

@@ -5,7 +5,6 @@ exactly the data files that were there before it.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,16 +25,6 @@ Mask = NDArray[np.bool_]
 
 NOTHING = np.empty(0, np.int64)
 NO_FILES = DataFiles(NOTHING, NOTHING, NOTHING, joined([]), NOTHING, NOTHING, (), ())
-
-MOST_COLUMNS = 100
-"""As many as Iceberg's writers keep metrics of, by default (write.metadata.metrics)."""
-
-
-def columns_with_metrics(schemas: Schemas, partitions: Partitions, snapshot_id: int) -> set[int]:
-    """The columns of which statistics are needed, by column_id."""
-    first = islice(primitives(schemas.at(snapshot_id).fields), MOST_COLUMNS)
-    sources = {field.source_id for spec in partitions.specs for field in spec.fields}
-    return {*first, *sources}
 
 
 def data_files(

@@ -97,7 +97,10 @@ def metadata(
     servable = listed_snapshots(history)
     times = _times(servable, now_ms)
     ids = [snapshot.snapshot_id for snapshot in servable]
-    parents = dict(zip(ids[1:], ids, strict=False))
+    # Also where the one before is left out: who reads what was added since an older one is told
+    # that there is a gap, and does not miss what was added in it.
+    touched = [snapshot.snapshot_id for snapshot in history.snapshots]
+    parents = dict(zip(touched[1:], touched, strict=False))
     wanted = {near for id_ in ids[-snapshot_limit:] for near in (id_ - 1, id_)}
     state_of = dict(states(history.events, sorted(wanted)))
     snapshots = []
@@ -117,7 +120,7 @@ def metadata(
                     state,
                     state_of[snapshot_id - 1],
                     schemas,
-                    is_first=snapshot_id not in parents,
+                    is_first=snapshot_id == ids[0],
                 ),
             )
         )

@@ -1,0 +1,78 @@
+"""A first build that takes longer than one request may is made by several."""
+
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from polynya import real_objects
+from polynya.catalog import Catalog
+from polynya.config import Config
+from polynya.ducklake.connection import Database
+from polynya.errors import ServiceUnavailable
+from polynya.kept import Kept, Recent
+from polynya.virtual_files import VirtualFiles
+
+TABLE = ("main", "pe")
+LAKE = "62"
+
+
+class Server:
+    """Both functions in this process, with small manifests."""
+
+    def __init__(self, lake, database: Database, **changes) -> None:
+        settings = {"DATABASE_URL": lake.database.url, "VIRTUAL_BUCKET": "virtual"}
+        config = replace(Config.from_env(settings | {"CHUNK_FILES": "1"}), **changes)
+        self.kept = Kept(None, Recent())
+        self.files = VirtualFiles(config, database, self.kept, real_objects.real_files())
+        self.catalog = Catalog(config, database, self.files)
+
+    def list_key(self) -> str:
+        document = self.catalog.load_table(*TABLE).body["metadata"]
+        return document["snapshots"][-1]["manifest-list"].removeprefix("s3://virtual/")
+
+
+@pytest.fixture
+def servers(lake, moto, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
+    real_objects.client.cache_clear()
+    monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
+    one = lake(LAKE)
+    with closing(Database(one.database.url, one.metadata_schema)) as database:
+        yield lambda **changes: Server(one, database, **changes)
+    real_objects.client.cache_clear()
+
+
+def test_each_request_comes_further_until_the_list_is_whole(servers):
+    whole = servers()
+    key = whole.list_key()
+    hurried = servers(build_seconds=0)
+    said = []
+    while True:
+        try:
+            assert hurried.files.read(key) == whole.files.read(key)
+            break
+        except ServiceUnavailable as error:
+            said.append(str(error))
+            assert len(said) < 200
+    assert len(said) > 2
+    # Each had one manifest less to make than the one before.
+    left = [int(text.partition(" of ")[2].partition(" of ")[2].split()[0]) for text in said]
+    assert left == list(range(left[0], left[0] - len(left), -1))
+    assert "polynya publish" in said[0]
+
+
+def test_materialize_comes_further_with_each_loadtable(servers):
+    whole, hurried = (
+        servers(delivery="materialize", snapshot_limit=3, build_seconds=seconds)
+        for seconds in (1000, 0)
+    )
+    refused = 0
+    while True:
+        try:
+            found = hurried.catalog.load_table(*TABLE)
+            break
+        except ServiceUnavailable:
+            refused += 1
+            assert refused < 200
+    assert refused > 2
+    assert found == whole.catalog.load_table(*TABLE)

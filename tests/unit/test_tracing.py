@@ -1,0 +1,68 @@
+"""X-Ray: not there unless asked for; then what it is told holds no answer and no secret."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TRACE = "1-67891233-abcdef012345678912345678"
+SECRET = "open sesame"
+SCRIPT = f"""
+import sys
+from polynya.tracing import traced
+
+@traced
+def handler(event, context):
+    return {{"body": "{SECRET}"}}
+
+assert handler({{}}, None) == {{"body": "{SECRET}"}}
+print("aws_xray_sdk" in sys.modules)
+"""
+
+
+def traces(tmp_path: Path, **variables: str) -> tuple[str, list[dict]]:
+    """What the script prints, and what X-Ray's daemon (UDP) hears of its invocations."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as daemon:
+        daemon.bind(("127.0.0.1", 0))
+        daemon.settimeout(0.2)
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT / "layers/bridge"),
+            # As in Lambda, by which the SDK knows where it is.
+            "LAMBDA_TASK_ROOT": str(tmp_path),
+            "_X_AMZN_TRACE_ID": f"Root={TRACE};Parent=53995c3f42cd8ad8;Sampled=1",
+            "AWS_XRAY_DAEMON_ADDRESS": f"127.0.0.1:{daemon.getsockname()[1]}",
+            "POWERTOOLS_SERVICE_NAME": "rest-catalog",
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            cwd=tmp_path,
+            env=environment | variables,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        heard = []
+        try:
+            while True:
+                heard.append(json.loads(daemon.recv(65536).partition(b"\n")[2]))
+        except TimeoutError:
+            return done.stdout.strip(), heard
+
+
+def test_nothing_of_it_is_loaded_unless_it_is_asked_for(tmp_path):
+    for variables in ({}, {"POWERTOOLS_TRACE_DISABLED": "true"}):
+        assert traces(tmp_path, **variables) == ("False", [])
+
+
+def test_each_invocation_is_told_without_what_it_answered(tmp_path):
+    loaded, heard = traces(tmp_path, POWERTOOLS_TRACE_DISABLED="false")
+    assert loaded == "True"
+    [told] = heard
+    assert told["name"] == "## handler" and told["trace_id"] == TRACE
+    assert told["annotations"]["Service"] == "rest-catalog"
+    assert told["end_time"] >= told["start_time"]
+    assert SECRET not in json.dumps(heard)
