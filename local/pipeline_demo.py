@@ -9,8 +9,10 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pyarrow as pa
+from pyiceberg.table import StaticTable
 
 from pipeline.ingest import ingest
+from pipeline.publish import publish
 from pipeline.sources import frame
 from pipeline.verify import verify
 
@@ -66,11 +68,12 @@ def demonstrate(rows: int) -> int:
         source = f"ducklake:postgres:{database.libpq}"
         native.execute(f"ATTACH '{source}' AS lake (DATA_PATH 's3://{BUCKET}/events')")
         write(session, database, folder, rows, progress)
+        alone = published(session, database, folder, progress)
         with progress.stage("Starting `polynya serve`") as stage:
             bridge = stack.enter_context(serving(database.url, endpoint))
             stage.result = f"polynya serve at {bridge.catalog_uri}"
         well = verified(session, database, bridge, progress)
-        same = compared(native, bridge, progress, out)
+        same = compared(native, bridge, alone, progress, out)
     out.print(
         "The same answer everywhere, and nothing found."
         if well and same
@@ -118,6 +121,20 @@ def write(session, database: Database, folder: Path, rows: int, progress: Progre
             stage.result = f"ingest, token {token!r}: {done.lines[0]}"
 
 
+def published(session, database: Database, folder: Path, progress: Progress) -> str:
+    """Make what `polynya serve` will be asked for, and an Iceberg table that stands alone; gives
+    where its metadata is."""
+    ways = {
+        "into the bucket": {"environ": {"DELIVERY": "materialize", "VIRTUAL_BUCKET": BUCKET}},
+        "as a table that stands alone": {"environ": {}, "export": str(folder / "exported")},
+    }
+    for words, options in ways.items():
+        with progress.stage(f"publish {words}") as stage:
+            done = publish(database=database.url, tables=[TABLE], spark=session, **options)
+            stage.result = f"publish {words}: {done.summary}"
+    return done.tables[0].metadata_location
+
+
 def verified(session, database: Database, bridge: Bridge, progress: Progress) -> bool:
     with progress.stage("verify") as stage:
         report = verify(
@@ -134,13 +151,14 @@ def verified(session, database: Database, bridge: Bridge, progress: Progress) ->
     return not report.findings
 
 
-def compared(native, bridge: Bridge, progress: Progress, out) -> bool:
+def compared(native, bridge: Bridge, alone: str, progress: Progress, out) -> bool:
     answers: dict[str, list[tuple]] = {}
     for name, ask in {
         "DuckLake (DuckDB)": lambda: native.sql(QUESTION.format("lake.main.events")).fetchall(),
         "Spark (Iceberg)": lambda: of_spark(bridge),
         "DuckDB (Iceberg)": lambda: of_duckdb(bridge),
         "PyIceberg": lambda: of_pyiceberg(bridge),
+        "exported, alone": lambda: of_exported(alone),
     }.items():
         with progress.stage(f"Asking {name}") as stage:
             answers[name] = [tuple(map(str, row)) for row in ask()]
@@ -178,6 +196,15 @@ def of_pyiceberg(bridge: Bridge) -> list[tuple]:
     """It has no SQL: DuckDB, in this process, groups the rows that it has read."""
     with opened(pyiceberg, bridge) as reader, connect() as con:
         con.register("events", reader.rows("main", "events"))
+        return in_rows(con.execute(QUESTION.format("events")).to_arrow_table())
+
+
+def of_exported(metadata_location: str) -> list[tuple]:
+    """Without the bridge: PyIceberg reads files."""
+    s3 = pyiceberg.s3_properties(os.environ["AWS_ENDPOINT_URL_S3"])
+    rows = StaticTable.from_metadata(metadata_location, s3).scan().to_arrow()
+    with connect() as con:
+        con.register("events", rows)
         return in_rows(con.execute(QUESTION.format("events")).to_arrow_table())
 
 

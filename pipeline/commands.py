@@ -5,7 +5,6 @@ Exit codes: 0 done; 1 failed, or findings; 2 asked for wrongly; 3 a conflict wit
 """
 
 import json
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +12,7 @@ from typing import Annotated
 import typer
 
 from .errors import JobError
+from .exits import fail
 from .modes import APPEND, FORMATS, LEVELS, MODES
 from .options import (
     AsJson,
@@ -22,6 +22,7 @@ from .options import (
     S3Endpoint,
     use_s3,
 )
+from .publish_command import publish
 
 Mode = StrEnum("Mode", {name.upper().replace("-", "_"): name for name in MODES})  # type: ignore[misc]
 Format = StrEnum("Format", {name.upper(): name for name in FORMATS})  # type: ignore[misc]
@@ -141,7 +142,7 @@ def ingest(
     try:
         summary = work()
     except JobError as error:
-        raise typer.Exit(_fail(error, as_json)) from None
+        raise typer.Exit(fail(error, as_json)) from None
     if as_json:
         print(json.dumps(summary.json, ensure_ascii=False, indent=2))
         return
@@ -211,7 +212,7 @@ def verify(
             reporter=Reporter(),
         )
     except JobError as error:
-        raise typer.Exit(_fail(error, as_json)) from None
+        raise typer.Exit(fail(error, as_json)) from None
     document = json.dumps(found.json, ensure_ascii=False, indent=2)
     if report:
         report.write_text(document + "\n")
@@ -224,14 +225,6 @@ def verify(
     raise typer.Exit(1 if found.findings else 0)
 
 
-def _fail(error: JobError, as_json: bool) -> int:
-    if as_json:
-        document = {"error": type(error).__name__, "message": str(error)}
-        print(json.dumps(document, ensure_ascii=False))
-    print(f"polynya: {error}", file=sys.stderr)
-    return error.exit_code
-
-
 app = typer.Typer(
     name="pipeline",
     no_args_is_help=True,
@@ -241,3 +234,4 @@ app = typer.Typer(
 )
 app.command()(ingest)
 app.command()(verify)
+app.command()(publish)

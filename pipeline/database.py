@@ -1,38 +1,54 @@
-"""The jobs' connection to the PostgreSQL of a DuckLake, with credentials of their own."""
+"""The jobs' connection to the PostgreSQL of a DuckLake, with credentials of their own.
+
+What travels to the executors names a secret, or says `iam`; each of them asks for the password
+itself.
+"""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from urllib.parse import quote
+from typing import Any
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection, identifier
-from polynya.ducklake.connection import connection_arguments
-from polynya.errors import PolynyaError
+from polynya.database import sign_in
+from polynya.ducklake.connection import TEXT_FORMS, connection_arguments
+from polynya.errors import PolynyaError, ServiceUnavailable
 
 from .errors import BadInput, JobError, Unavailable
 
 RDS_KEYS = ("username", "password", "dbname")
 LOST = (InterfaceError, OSError, UnicodeError)
+CREDENTIALS = re.compile("iam|secret:.+")
+"""The forms of DATABASE_CREDENTIALS, and of the parameter `credentials` of a URL."""
+
+
+def with_credentials(database: str, credentials: str) -> str:
+    """The URL, and where role and password come from: `iam`, `secret:ARN`, or "" for itself."""
+    if not credentials or database.startswith("arn:") or "credentials=" in database:
+        return database
+    joint = "&" if "?" in database else "?"
+    return f"{database}{joint}{urlencode({'credentials': credentials}, safe=':/')}"
 
 
 def connect(database: str, metadata_schema: str) -> Connection:
-    """Connect to a URL, or to what a secret's ARN stands for: that each executor fetches itself.
+    """Connect to a URL, or to what a secret's ARN stands for.
+
+    Args:
+        database: the ARN of a secret, or `postgresql://…`; with `?credentials=secret:ARN`, or
+            `credentials=iam`, role and password come from there.
 
     Raises:
         BadInput: this is neither.
-        Unavailable: the database does not answer, or refuses.
+        Unavailable: the database or the secret cannot be had, or the database refuses.
     """
-    url = _secret_url(database) if database.startswith("arn:") else database
-    try:
-        arguments = connection_arguments(url)
-    except PolynyaError as error:
-        raise BadInput(str(error)) from None
+    arguments = _arguments(_secret_url(database) if database.startswith("arn:") else database)
     parameters = {
         "search_path": identifier(metadata_schema),
-        "TimeZone": "UTC",
-        "DateStyle": "ISO",
-        "idle_in_transaction_session_timeout": "0",  # verify reads for as long as it takes
+        **TEXT_FORMS,
+        "idle_in_transaction_session_timeout": "0",  # one view for as long as a job takes
     }
     with said(metadata_schema):
         return Connection(
@@ -42,6 +58,23 @@ def connect(database: str, metadata_schema: str) -> Connection:
             application_name="polynya pipeline",
             startup_params=parameters,
         )
+
+
+def _arguments(url: str) -> dict[str, Any]:
+    try:
+        arguments = connection_arguments(url)
+        credentials = parse_qs(urlsplit(url).query).get("credentials", [""])[-1]
+        if credentials and not CREDENTIALS.fullmatch(credentials):
+            # Not the text: it may be the secret itself.
+            raise BadInput("credentials must be iam, or secret: and a name or ARN")
+        if who := sign_in(credentials):
+            at = arguments.get("host", ""), arguments.get("port", 0), arguments["user"]
+            arguments["user"], arguments["password"] = who(*at)
+    except ServiceUnavailable as error:
+        raise Unavailable(str(error)) from None
+    except PolynyaError as error:
+        raise BadInput(str(error)) from None
+    return arguments
 
 
 def _secret_url(arn: str) -> str:
@@ -54,7 +87,8 @@ def _secret_url(arn: str) -> str:
         if "url" in secret:
             return str(secret["url"])
         user, password, name = (quote(secret[key], safe="") for key in RDS_KEYS)
-        return f"postgresql://{user}:{password}@{secret['host']}:{secret.get('port', 5432)}/{name}"
+        place = f"{secret['host']}:{secret.get('port', 5432)}/{name}"
+        return f"postgresql://{user}:{password}@{place}?sslrootcert=rds"
     except (BotoCoreError, ClientError, ValueError, KeyError, TypeError):
         raise BadInput(
             'the secret cannot be read, or has neither the JSON key "url" nor those of RDS: '
@@ -84,7 +118,7 @@ def _sentence(state: str, metadata_schema: str) -> JobError:
     if state == "42501":
         return Unavailable(
             "the database role may not do this: ingest needs SELECT, INSERT, UPDATE on DuckLake's "
-            "tables, verify needs SELECT"
+            "tables, verify and publish need SELECT"
         )
     if state in {"42P01", "3F000"}:
         return BadInput(

@@ -19,6 +19,10 @@ class Conflict(JobError):
     exit_code = 3
 
 
+class Overtaken(Conflict):
+    """A table of inlined rows is gone, which no transaction protects: the whole is done anew."""
+
+
 class Unavailable(JobError):
     """PostgreSQL or the storage does not answer, or refuses this role."""
 

@@ -1,17 +1,26 @@
-"""Options that both jobs have."""
+"""Options that the jobs have in common."""
 
 import os
 from typing import Annotated
 
 import typer
 
+
+def _signed_in(database: str) -> str:
+    from .database import with_credentials
+
+    return with_credentials(database, os.environ.get("DATABASE_CREDENTIALS", ""))
+
+
 Database = Annotated[
     str,
     typer.Option(
         metavar="URL",
         envvar="DATABASE_URL",
+        callback=_signed_in,
         help="The lake's PostgreSQL: postgresql://user:password@host:port/database, or the ARN of "
-        'a secret: its JSON has the key "url", or those of RDS.',
+        'a secret: its JSON has the key "url", or those of RDS. The variable DATABASE_CREDENTIALS '
+        "(secret:ARN, or iam) says where role and password of a URL come from.",
     ),
 ]
 MetadataSchema = Annotated[
@@ -29,8 +38,8 @@ Master = Annotated[
     str,
     typer.Option(
         metavar="MASTER",
-        help="local[2], local[*]; for verify also none: without Spark. Under spark-submit its own "
-        "master counts.",
+        help="local[2], local[*]; for publish and verify also none: without Spark. Under "
+        "spark-submit its own master counts.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Everything, as one JSON document.")]

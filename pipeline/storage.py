@@ -2,10 +2,13 @@
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
+
+from polynya.kept import AT_A_TIME
 
 from .errors import BadInput, Unavailable
 
@@ -20,7 +23,10 @@ def client() -> Any:
 
     retries = {"total_max_attempts": 6, "mode": "standard"}
     os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
-    return boto3.client("s3", config=Config(connect_timeout=5, read_timeout=60, retries=retries))
+    config = Config(
+        connect_timeout=5, read_timeout=60, retries=retries, max_pool_connections=AT_A_TIME
+    )
+    return boto3.client("s3", config=config)
 
 
 def bucket_and_key(location: str) -> tuple[str, str]:
@@ -140,3 +146,90 @@ def read(location: str, first: int, length: int) -> bytes:
     wanted = f"bytes={first}-{first + length - 1}"
     body: bytes = client().get_object(Bucket=bucket, Key=key, Range=wanted)["Body"].read()
     return body
+
+
+def whole(location: str) -> bytes | None:
+    """All of a file; None: it is not there.
+
+    Raises:
+        Unavailable: it cannot be read.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        if not is_s3(location):
+            path = Path(location)
+            return path.read_bytes() if path.is_file() else None
+        bucket, key = bucket_and_key(location)
+        body: bytes = client().get_object(Bucket=bucket, Key=key)["Body"].read()
+        return body
+    except ClientError as error:
+        # Who may not list a bucket is told 403 where there is no such object.
+        if _code(error) in ABSENT:
+            return None
+        raise Unavailable(f"{location} cannot be read: {_code(error)}") from None
+    except (OSError, BotoCoreError) as error:
+        raise Unavailable(f"{location} cannot be read: {error}") from None
+
+
+def create(location: str, body: bytes) -> bool:
+    """Write a file unless there is one of this name; whether it was written.
+
+    Raises:
+        Unavailable: it cannot be written.
+    """
+    if not is_s3(location):
+        return _write(location, body, os.link)
+    return _put(location, body, IfNoneMatch="*")
+
+
+def replace(location: str, body: bytes) -> None:
+    """Write a file, whether or not there is one.
+
+    Raises:
+        Unavailable: it cannot be written.
+    """
+    if is_s3(location):
+        _put(location, body)
+    else:
+        _write(location, body, os.replace)
+
+
+def _write(location: str, body: bytes, rename: Callable[[Path, Path], None]) -> bool:
+    target = Path(location)
+    part = target.with_name(f".{target.name}.{uuid4().hex}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(body)
+        try:
+            rename(part, target)
+        except FileExistsError:
+            return False
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise Unavailable(f"{location} cannot be written: {error.strerror}") from None
+    return True
+
+
+def _put(location: str, body: bytes, **condition: str) -> bool:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    bucket, key = bucket_and_key(location)
+    try:
+        client().put_object(Bucket=bucket, Key=key, Body=body, **condition)
+    except ClientError as error:
+        if condition and _code(error) in TAKEN:
+            return False
+        raise Unavailable(f"{location} cannot be written: {_code(error)}") from None
+    except BotoCoreError as error:
+        raise Unavailable(f"{location} cannot be written: {error}") from None
+    return True
+
+
+ABSENT = {"NoSuchKey", "404", "AccessDenied", "403"}
+TAKEN = {"PreconditionFailed", "ConditionalRequestConflict", "409", "412"}
+
+
+def _code(error: Any) -> str:
+    return str(error.response.get("Error", {}).get("Code", "an error"))

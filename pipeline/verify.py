@@ -5,6 +5,7 @@ from contextlib import closing
 from typing import Any
 
 from pg8000.native import Connection
+from polynya.ducklake.connection import BEGIN
 
 from . import audited, invariants, target, verify_stats, verify_storage
 from .audited import AuditedFile, AuditedTable
@@ -58,8 +59,7 @@ def verify(
     if "client" in job.levels and spark is None:
         raise BadInput("the level client needs Spark, with Iceberg's runtime on its class path")
     with closing(connect(database, metadata_schema)) as con, said(metadata_schema):
-        # One view of the catalog, whatever is committed meanwhile.
-        con.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        con.run(BEGIN)
         job.open(con, table)
         if "catalog" in job.levels:
             job.catalog(con)

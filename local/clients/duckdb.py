@@ -1,31 +1,26 @@
 """DuckDB's iceberg extension, always in a process of its own: it can abort, and we must not."""
 
 import multiprocessing
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 import pyarrow as pa
 
-from ..duckdb_connection import ICEBERG, connect, identifier, literal
+from ..duckdb_connection import ICEBERG, connect, identifier, literal, s3_secret
 
 NAME = "DuckDB"
 SECONDS = 120  # longer than any query here
 
 
-class DuckDB:
-    name = NAME
+class Process:
+    """A DuckDB in a process of its own, which `opened(*where)` gives a connection."""
 
-    def __init__(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
-        self._where = (catalog_uri, warehouse, s3_endpoint)
+    def __init__(self, opened: Callable, *where: str) -> None:
+        self._opened, self._where = opened, where
         self._start()
 
-    def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
-        source = f"ice.{identifier(namespace)}.{identifier(table)}"
-        if snapshot_id is not None:
-            source += f" AT (VERSION => {int(snapshot_id)})"
-        return self.query(f"SELECT * FROM {source}")
-
     def query(self, sql: str) -> pa.Table:
-        """Run any SQL; the catalog is attached as `ice`."""
+        """Run any SQL; the Iceberg catalog is attached as `ice`."""
         try:
             self._pipe.send(sql)
             if not self._pipe.poll(SECONDS):
@@ -56,7 +51,9 @@ class DuckDB:
         # `spawn`: a child that shares nothing with us, above all no DuckDB and no threads.
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=answer, args=(theirs, *self._where), daemon=True)
+        self._process = context.Process(
+            target=answer, args=(theirs, self._opened, *self._where), daemon=True
+        )
         self._process.start()
         theirs.close()  # else the end of the child would not be seen
 
@@ -65,7 +62,26 @@ class DuckDB:
         return f"DuckDB's process ended with {self._process.exitcode} during"
 
 
-def answer(pipe: Connection, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
+class DuckDB(Process):
+    name = NAME
+
+    def __init__(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
+        super().__init__(attached, catalog_uri, warehouse, s3_endpoint)
+
+    def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+        source = f"ice.{identifier(namespace)}.{identifier(table)}"
+        if snapshot_id is not None:
+            source += f" AT (VERSION => {int(snapshot_id)})"
+        return self.query(f"SELECT * FROM {source}")
+
+    def move(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
+        """Read through another bridge from now on, in the same process."""
+        self._where = (catalog_uri, warehouse, s3_endpoint)
+        for sql in ("DETACH ice", s3_secret(s3_endpoint), attaching(catalog_uri, warehouse)):
+            self.query(sql)
+
+
+def answer(pipe: Connection, opened: Callable, *where: str) -> None:
     """The child: SQL comes in; an Arrow stream or an error goes out."""
     con = None
     while True:
@@ -74,7 +90,7 @@ def answer(pipe: Connection, catalog_uri: str, warehouse: str, s3_endpoint: str)
         except (EOFError, KeyboardInterrupt):
             return
         try:
-            con = con or attached(catalog_uri, warehouse, s3_endpoint)
+            con = con or opened(*where)
             said = ("rows", stream(con.execute(sql).to_arrow_table()))
         except Exception as error:
             said = ("error", f"{type(error).__name__}: {error}")
@@ -87,12 +103,16 @@ def answer(pipe: Connection, catalog_uri: str, warehouse: str, s3_endpoint: str)
 def attached(catalog_uri: str, warehouse: str, s3_endpoint: str):
     con = connect(ICEBERG, s3_endpoint)
     con.execute("SET arrow_lossless_conversion = true")
+    con.execute(attaching(catalog_uri, warehouse))
+    return con
+
+
+def attaching(catalog_uri: str, warehouse: str) -> str:
     # Without DEFAULT_SCHEMA DuckDB does not see a namespace of this name, DuckLake's default.
-    con.execute(
+    return (
         f"ATTACH {literal(warehouse)} AS ice (TYPE iceberg, ENDPOINT {literal(catalog_uri)}, "
         "AUTHORIZATION_TYPE 'none', ACCESS_DELEGATION_MODE 'none', DEFAULT_SCHEMA 'main')"
     )
-    return con
 
 
 def stream(table: pa.Table) -> bytes:

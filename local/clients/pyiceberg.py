@@ -18,10 +18,7 @@ class PyIceberg:
                 "type": "rest",
                 "uri": catalog_uri,
                 "warehouse": warehouse,
-                "s3.endpoint": s3_endpoint,
-                "s3.access-key-id": KEY_ID,
-                "s3.secret-access-key": SECRET,
-                "s3.region": REGION,
+                **s3_properties(s3_endpoint),
             },
         )
 
@@ -30,6 +27,16 @@ class PyIceberg:
 
     def close(self) -> None:
         self._catalog.close()
+
+
+def s3_properties(endpoint: str) -> dict[str, str]:
+    """For a local S3, which takes any key."""
+    return {
+        "s3.endpoint": endpoint,
+        "s3.access-key-id": KEY_ID,
+        "s3.secret-access-key": SECRET,
+        "s3.region": REGION,
+    }
 
 
 def open(catalog_uri: str, warehouse: str, s3_endpoint: str) -> PyIceberg:

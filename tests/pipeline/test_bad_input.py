@@ -5,12 +5,15 @@ from dataclasses import replace
 
 import boto3
 import pytest
+from polynya.ducklake.connection import connection_arguments
 from typer.testing import CliRunner
 
 from local.cli import app
+from pipeline.database import _secret_url, with_credentials
 from pipeline.errors import BadInput, Unavailable
 from pipeline.ingest import ingest
 from pipeline.target import TableName, table_name
+from pipeline.verify import verify
 
 pytestmark = pytest.mark.spark
 
@@ -143,6 +146,49 @@ def test_the_url_may_be_in_a_secret(lake, spark, moto, monkeypatch):
         assert ingest(spark.range(3), "t", database=arn).rows == 3
     with pytest.raises(BadInput, match="secret cannot be read"):
         ingest(spark.range(3), "t", database=arn + "x")
+
+
+def test_role_and_password_are_asked_for_where_the_connection_is_made(
+    lake, spark, moto, monkeypatch, capfd
+):
+    """The URL that travels to the executors names a role that PostgreSQL does not know."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", moto)
+    spark.sparkContext.environment["AWS_ENDPOINT_URL_SECRETS_MANAGER"] = moto
+    lake.sql("CREATE TABLE t(id BIGINT)")
+    lake.ingest(spark.range(3))
+    secret = json.dumps({"username": lake.database.user, "password": "open sesame"})
+    arn = boto3.client("secretsmanager").create_secret(
+        Name=f"{lake.database.dbname} reader", SecretString=secret
+    )["ARN"]
+    bare = replace(lake.database, user="nobody", password="")
+    url = with_credentials(bare.url, f"secret:{arn}")
+    assert verify(database=url, spark=spark, footers=True).findings == []
+    assert ingest(spark.range(3), "t", database=url).rows == 3
+    with pytest.raises(Unavailable, match="refuses this role"):
+        verify(database=bare.url)
+    monkeypatch.setenv("DATABASE_CREDENTIALS", f"secret:{arn}")
+    done = CliRunner().invoke(app, ["verify", "--json", "--database", bare.url])
+    assert done.exit_code == 0 and json.loads(done.stdout)["findings"] == []
+    for wrong, words in (("hunter2", "must be iam"), ("secret:hunter2", "cannot be had")):
+        with pytest.raises(BadInput, match=words) as raised:
+            ingest(spark.range(3), "t", database=with_credentials(bare.url, wrong))
+        assert "hunter2" not in str(raised.value)
+    assert "sesame" not in "".join(capfd.readouterr())
+
+
+def test_a_secret_in_the_form_of_rds_trusts_its_certificates(moto, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", moto)
+    secret = {"username": "u", "password": "p@ss", "host": "db.example.com", "dbname": "lake"}
+    arn = boto3.client("secretsmanager").create_secret(
+        Name="in the form of RDS", SecretString=json.dumps(secret)
+    )["ARN"]
+    arguments = connection_arguments(_secret_url(arn))
+    names = {
+        dict(part[0] for part in one["subject"]).get("commonName")
+        for one in arguments["ssl_context"].get_ca_certs()
+    }
+    assert "Amazon RDS eu-west-1 Root CA RSA2048 G1" in names
+    assert (arguments["user"], arguments["password"]) == ("u", "p@ss")
 
 
 @pytest.fixture

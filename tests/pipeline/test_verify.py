@@ -1,16 +1,22 @@
 """verify finds what is planted, and nothing where nothing is."""
 
+import io
 import json
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import boto3
+import fastavro
 import pytest
+from polynya.store import CacheStore
 from typer.testing import CliRunner
 
 from local.cli import app
+from local.clients import rest
 from local.duckdb_connection import LAKE, connect
+from local.dynamodb import TABLE
 from pipeline.verify import verify
-from tests.in_process import standing_in
+from tests.in_process import ALIAS, cache_settings, forget, standing_in
 
 HEALTHY = (
     "01",
@@ -197,27 +203,37 @@ def bridge(faulty, moto):
 
 def test_served_documents_are_compared_with_the_catalog(faulty, bridge):
     assert checked(faulty, **bridge).findings == []
-    # What was served is kept; the catalog says otherwise now, as when a chunk is stale.
-    statement = "UPDATE ducklake_data_file SET path = 'other.parquet' WHERE data_file_id = 1"
-    from pipeline import audited
-
-    before = audited.files
-    with pytest.MonkeyPatch.context() as patch:
-
-        def files(con, table):
-            return [f for f in before(con, table) if f.file_id != 1] + [
-                replace_location(f) for f in before(con, table) if f.file_id == 1
-            ]
-
-        patch.setattr(audited, "files", files)
-        found = {finding.check for finding in checked(faulty, **bridge).findings}
-    assert {"metadata-missing", "metadata-surplus"} <= found, statement
 
 
-def replace_location(file):
-    from dataclasses import replace
+def test_a_stale_chunk_is_found(faulty, moto):
+    """One whose kept bytes are those of an older one, under the newer one's name."""
+    with standing_in(faulty, moto, **cache_settings(moto)) as stand_in:
+        where = {"catalog_uri": stand_in.api_uri, "bridge_s3_endpoint": stand_in.s3_uri}
+        where |= {"levels": ("metadata",), "table": "main.t"}
+        assert checked(faulty, **where).findings == []
+        s3 = boto3.client("s3", endpoint_url=stand_in.s3_uri)
 
-    return replace(file, location=file.location + ".other")
+        def read(location: str) -> bytes:
+            bucket, _, key = location.removeprefix("s3://").partition("/")
+            return s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+
+        def chunk(snapshot: dict) -> str:
+            manifests = list(fastavro.reader(io.BytesIO(read(snapshot["manifest-list"]))))
+            return next(one["manifest_path"] for one in manifests if one["content"] == 0)
+
+        snapshots = rest.Rest(stand_in.api_uri, "lake").load_table("main", "t")["snapshots"]
+        older, newer = read(chunk(snapshots[2])), chunk(snapshots[-1])
+        assert read(newer) != older
+        dynamodb = boto3.client("dynamodb", endpoint_url=moto)
+        store = CacheStore(
+            table=TABLE, bucket="lakes", ttl_seconds=9999, dynamodb=lambda: dynamodb, s3=lambda: s3
+        )
+        key = newer.removeprefix(f"s3://{ALIAS}/")
+        dynamodb.delete_item(TableName=TABLE, Key={"pk": {"S": key}})
+        store.put(key, older)
+        forget()
+        found = {finding.check for finding in checked(faulty, **where).findings}
+    assert {"metadata-missing", "manifest-length", "metadata-rows"} <= found
 
 
 @pytest.mark.spark

@@ -1,0 +1,218 @@
+"""An exported table stands alone: every client reads DuckLake's rows, at every snapshot."""
+
+import json
+import subprocess
+import sys
+from contextlib import closing
+
+import boto3
+import pyarrow.parquet as pq
+import pytest
+from polynya import real_objects
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import StaticTable
+
+from local.canonical import difference, from_arrow
+from local.clients import native as natives
+from local.clients.pyiceberg import s3_properties
+from pipeline import places
+from pipeline.errors import BadInput, Conflict, Unavailable
+from pipeline.publish import publish
+
+LAKES = ("09", "14", "17", "22", "36")
+
+
+@pytest.fixture(autouse=True)
+def aws(moto, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
+    real_objects.client.cache_clear()
+    yield
+    real_objects.client.cache_clear()
+
+
+def exported(lake, place, **options):
+    schema = getattr(lake, "metadata_schema", "public")
+    options = {"environ": {}, **options}
+    return publish(database=lake.database.url, metadata_schema=schema, export=str(place), **options)
+
+
+def hidden(table) -> list[str]:
+    return json.loads(table.properties.get("polynya.hidden-columns", "[]"))
+
+
+DUCKDB = """
+import sys
+from local.duckdb_connection import ICEBERG, connect
+con = connect(ICEBERG, sys.argv[1])
+con.execute("SET arrow_lossless_conversion = true")
+con.execute(f"COPY (FROM iceberg_scan('{sys.argv[2]}')) TO '{sys.argv[3]}' (FORMAT parquet)")
+"""
+
+
+def of_duckdb(moto: str, location: str, tmp_path):
+    """In a process of its own: it can abort."""
+    target = str(tmp_path / "duckdb.parquet")
+    command = [sys.executable, "-c", DUCKDB, moto, location, target]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return pq.read_table(target)
+
+
+@pytest.mark.parametrize("number", LAKES)
+def test_clients_read_an_exported_table_without_us(number, lake, moto, tmp_path):
+    lake = lake(number)
+    done = exported(lake, tmp_path / "out")
+    with closing(natives.open(lake, moto)) as native:
+        for table in native.tables():
+            name = f"{table.namespace}.{table.name}"
+            [location] = [one.metadata_location for one in done.tables if one.name == name]
+            columns = native.columns(table.namespace, table.name)
+            alone = StaticTable.from_metadata(location, s3_properties(moto))
+            truth = native.canonical(table.namespace, table.name, hidden=hidden(alone))
+            readers = {
+                "PyIceberg": alone.scan().to_arrow(),
+                "DuckDB": of_duckdb(moto, location, tmp_path),
+            }
+            for reader, rows in readers.items():
+                found = difference(truth, from_arrow(rows, columns, hidden(alone)))
+                assert found == [], (reader, name)
+            for snapshot in alone.metadata.snapshots:
+                at = snapshot.snapshot_id
+                truth = native.canonical(table.namespace, table.name, at, hidden(alone))
+                rows = alone.scan(snapshot_id=at).to_arrow()
+                then = native.columns(table.namespace, table.name, at)
+                assert difference(truth, from_arrow(rows, then, hidden(alone))) == [], (name, at)
+
+
+@pytest.fixture
+def rows_lake(folder_lake):
+    """Files, inlined rows, inlined deletes."""
+    folder_lake.sql("CREATE TABLE t(i INTEGER, s VARCHAR)")
+    folder_lake.sql("INSERT INTO t SELECT i, 'v' || i FROM range(1000) r(i)")
+    folder_lake.sql("INSERT INTO t VALUES (-1, 'inlined')")
+    folder_lake.sql("DELETE FROM t WHERE i % 100 = 7")
+    return folder_lake
+
+
+def alone(place) -> list[tuple]:
+    """As PyIceberg finds it by the hint."""
+    scan = StaticTable.from_metadata(str(place)).scan()
+    return sorted(zip(*scan.to_arrow().to_pydict().values(), strict=True))
+
+
+@pytest.mark.spark
+def test_spark_reads_it_by_its_folder(rows_lake, spark, tmp_path):
+    exported(rows_lake, tmp_path / "out", spark=spark)
+    rows = spark.read.format("iceberg").load(str(tmp_path / "out" / "main" / "t")).collect()
+    assert sorted(map(tuple, rows)) == sorted(rows_lake.sql("FROM t")) and len(rows) == 991
+
+
+def test_a_catalog_registers_it(rows_lake, tmp_path):
+    [table] = exported(rows_lake, tmp_path / "out").tables
+    with closing(SqlCatalog("registered", uri="sqlite:///:memory:")) as catalog:
+        catalog.create_namespace("x")
+        registered = catalog.register_table("x.t", table.metadata_location)
+        assert registered.scan().to_arrow().num_rows == 991
+        # It is a table like any other: what is written to it DuckLake does not know.
+        registered.append(registered.scan(limit=3).to_arrow())
+        assert catalog.load_table("x.t").scan().to_arrow().num_rows == 994
+    assert len(rows_lake.sql("FROM t")) == 991
+
+
+def test_it_can_be_in_s3(rows_lake, moto, tmp_path):
+    boto3.client("s3").create_bucket(Bucket="exports")
+    done = exported(rows_lake, "s3://exports/some where/")
+    [table] = done.tables
+    assert table.metadata_location == "s3://exports/some where/main/t/metadata/v1.metadata.json"
+    read = StaticTable.from_metadata(table.metadata_location, s3_properties(moto))
+    assert read.location() == "s3://exports/some where/main/t"
+    assert read.scan().to_arrow().num_rows == 991
+    assert of_duckdb(moto, table.metadata_location, tmp_path).num_rows == 991
+    assert exported(rows_lake, "s3://exports/some where").tables[0].files == 0
+
+
+def test_each_run_adds_a_version_when_something_has_changed(rows_lake, tmp_path):
+    place = tmp_path / "out" / "main" / "t"
+    assert exported(rows_lake, tmp_path / "out", snapshots=1).tables[0].is_new
+    assert len(StaticTable.from_metadata(str(place)).metadata.snapshots) == 1
+    [again] = exported(rows_lake, tmp_path / "out", snapshots=1).tables
+    assert not again.is_new and again.metadata_location.endswith("v1.metadata.json")
+    before = alone(place)
+    rows_lake.sql("INSERT INTO t VALUES (5000, 'new')")
+    [more] = exported(rows_lake, tmp_path / "out", snapshots=1).tables
+    assert more.is_new and more.metadata_location.endswith("v2.metadata.json")
+    assert alone(place) == sorted([*before, (5000, "new")])
+    # What somebody has registered stays as it was.
+    old = StaticTable.from_metadata(str(place / "metadata" / "v1.metadata.json"))
+    assert old.scan().to_arrow().num_rows == len(before)
+
+
+def test_a_run_that_is_cut_off_anywhere_leaves_what_was_there(rows_lake, tmp_path, monkeypatch):
+    place = tmp_path / "out" / "main" / "t"
+    exported(rows_lake, tmp_path / "out")
+    before = alone(place)
+    rows_lake.sql("INSERT INTO t SELECT i, 'more' FROM range(2000, 2100) r(i)")
+    rows_lake.sql("DELETE FROM t WHERE i = 2050")
+    after = sorted(rows_lake.sql("FROM t"))
+    put, create = places.Folder.put, places.storage.create
+    steps = 0
+    while True:
+        left = [steps]
+
+        def cut(inner, left=left):
+            def write(*of):
+                if not left[0]:
+                    raise Unavailable("the plug is pulled")
+                left[0] -= 1
+                return inner(*of)
+
+            return write
+
+        with monkeypatch.context() as patch:
+            patch.setattr(places.Folder, "put", cut(put))
+            patch.setattr(places.storage, "create", cut(create))
+            try:
+                exported(rows_lake, tmp_path / "out")
+                break
+            except Unavailable:
+                assert alone(place) == before
+        steps += 1
+        assert steps < 100
+    assert steps > 5 and alone(place) == after
+
+
+def test_a_slower_run_does_not_set_the_pointer_back(rows_lake, tmp_path, monkeypatch):
+    place = tmp_path / "out" / "main" / "t"
+    exported(rows_lake, tmp_path / "out")
+    from pipeline import publication
+
+    move = publication.Pointer.move
+
+    def overtaken(self, document):
+        monkeypatch.setattr(publication.Pointer, "move", move)
+        rows_lake.sql("INSERT INTO t VALUES (7000, 'newest')")
+        exported(rows_lake, tmp_path / "out")
+        return move(self, document)
+
+    rows_lake.sql("INSERT INTO t VALUES (6000, 'newer')")
+    monkeypatch.setattr(publication.Pointer, "move", overtaken)
+    [table] = exported(rows_lake, tmp_path / "out").tables
+    assert not table.is_new
+    assert alone(place) == sorted(rows_lake.sql("FROM t"))
+
+
+def test_where_it_may_not_go(rows_lake, open_lake, tmp_path):
+    with pytest.raises(BadInput, match="DuckLake deletes files there"):
+        exported(rows_lake, f"{rows_lake.data_path}/export")
+    with pytest.raises(BadInput, match="a folder or s3://bucket/prefix"):
+        exported(rows_lake, "gs://bucket/x")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Unavailable, match="cannot be written"):
+        exported(rows_lake, tmp_path / "file")
+    with pytest.raises(Unavailable, match="NoSuchBucket"):
+        exported(rows_lake, "s3://no-such-bucket-at-all/x")
+    exported(rows_lake, tmp_path / "out")
+    other = open_lake(f"{tmp_path}/other/")
+    other.sql("CREATE TABLE t(i INTEGER)")
+    with pytest.raises((BadInput, Conflict), match="holds another table"):
+        exported(other, tmp_path / "out")

@@ -1,0 +1,129 @@
+"""The package for EMR Serverless is complete: jobs run from it with nothing else but PySpark.
+
+`make package` makes the real one, and tests.packaged looks at it.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from dataclasses import replace
+from importlib.metadata import distribution
+from io import BytesIO
+from pathlib import Path
+
+import boto3
+import pytest
+
+from local import package
+from local.serving import environment as settings
+from tests.contract.test_layers import packages
+from tests.packaged import machines, only_pyspark, submit
+
+pytestmark = pytest.mark.spark
+
+IMPORT_ALL = """
+import importlib, pkgutil, pipeline, polynya
+for root in (pipeline, polynya):
+    for module in pkgutil.walk_packages(root.__path__, root.__name__ + "."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+print(pipeline.__file__)
+"""
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory) -> Path:
+    """As `make package` lays it out; instead of what pip would fetch, what is installed here."""
+    folder = tmp_path_factory.mktemp("package") / "environment"
+    site = package.lay_out(folder, sys.executable)
+    for name in packages(package.requirements()):
+        found = distribution(name)
+        tops = {file.parts[0] for file in found.files if len(file.parts) > 1 or file.suffix}
+        for top in tops - {"..", "__pycache__"}:
+            if not (site / top).exists():
+                (site / top).symlink_to(Path(found.locate_file(top)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("job") / "job.py"
+    path.write_text(package.JOB)
+    return path
+
+
+def test_every_module_finds_what_it_imports(environment, tmp_path):
+    with only_pyspark() as pyspark:
+        done = subprocess.run(
+            [environment / "bin/python", "-c", IMPORT_ALL],
+            cwd=tmp_path,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(pyspark)},
+            capture_output=True,
+            text=True,
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().startswith(str(environment))
+
+
+def test_spark_submit_verifies_a_lake_from_it(environment, job, open_lake, moto, tmp_path):
+    """As the template's schedule has it: settings are variables, the password is in a secret.
+
+    A file is missing, and nothing else is wrong; spark-submit hands the job's exit code on, by
+    which EMR Serverless knows that a run has failed.
+    """
+    lake = open_lake(DATA_INLINING_ROW_LIMIT=0)
+    for _ in ("one file", "another"):
+        lake.sql("CREATE TABLE IF NOT EXISTS t(i BIGINT)")
+        lake.sql("INSERT INTO t FROM range(1000)")
+    [[file]] = lake.catalog("SELECT path FROM ducklake_data_file ORDER BY data_file_id LIMIT 1")
+    key = f"{lake.data_path.removeprefix('s3://lakes/')}/main/t/{file}"
+    boto3.client("s3", endpoint_url=moto).delete_object(Bucket="lakes", Key=key)
+    secret = {"username": lake.database.user, "password": "open sesame"}
+    made = boto3.client("secretsmanager", endpoint_url=moto).create_secret(
+        Name=f"{lake.database.dbname} packaged", SecretString=json.dumps(secret)
+    )
+    variables = settings({"AWS_ENDPOINT_URL": moto}) | {
+        "DATABASE_URL": replace(lake.database, user="nobody", password="").url,
+        "DATABASE_CREDENTIALS": f"secret:{made['ARN']}",
+    }
+    report = tmp_path / "report.json"
+    words = ("verify", "--master", "cluster", "--footers", "--report", str(report))
+    done = submit(environment, job, *words, **variables)
+    assert done.returncode == 1, done.stderr + done.stdout
+    assert "sesame" not in done.stdout + done.stderr
+    found = json.loads(report.read_text())
+    assert [one["check"] for one in found["findings"]] == ["missing-file"]
+    assert found["checked"]["files with statistics"] == 2 and found["checked"]["footers"] == 1
+
+
+def test_what_is_packed_can_be_unpacked_anywhere(tmp_path):
+    folder = tmp_path / "environment"
+    package.lay_out(folder, sys.executable)
+    package.pack(folder, tmp_path / "one.tar.gz")
+    (folder / package.SITE / "polynya/__pycache__").mkdir()
+    (folder / package.SITE / "polynya/__init__.py").touch()
+    package.pack(folder, tmp_path / "two.tar.gz")
+    assert (tmp_path / "one.tar.gz").read_bytes() == (tmp_path / "two.tar.gz").read_bytes()
+    shutil.rmtree(folder)
+    elsewhere = tmp_path / "else where"
+    with tarfile.open(tmp_path / "one.tar.gz") as tar:
+        tar.extractall(elsewhere, filter="tar")
+    prefix = subprocess.check_output(
+        [elsewhere / "bin/python", "-c", "import sys; print(sys.prefix)"], text=True
+    )
+    assert prefix.strip() == str(elsewhere)
+    with zipfile.ZipFile(BytesIO(package.our_zip())) as ours:
+        names = set(ours.namelist())
+    there = {str(path.relative_to(elsewhere / package.SITE)) for path in elsewhere.rglob("*.pem")}
+    assert there and there | {"pipeline/commands.py", "polynya/py.typed"} <= names
+
+
+def test_a_library_for_another_machine_is_seen(tmp_path):
+    head = bytearray(20)
+    head[:4], head[18] = b"\x7fELF", 183
+    (tmp_path / "x.so").write_bytes(head)
+    assert machines(tmp_path) == {"aarch64"}

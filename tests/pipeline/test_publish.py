@@ -1,0 +1,335 @@
+"""What is published is what the functions make, key by key; nothing is made twice, or half."""
+
+import itertools
+import json
+from contextlib import closing
+from dataclasses import replace
+
+import boto3
+import pytest
+from polynya import real_objects
+from polynya.catalog import Catalog
+from polynya.config import Config
+from polynya.database import open_database
+from polynya.errors import Refused
+from polynya.kept import Kept
+from polynya.virtual_files import VirtualFiles
+from typer.testing import CliRunner
+
+from local.cli import app
+from local.clients import pyiceberg, rest
+from pipeline import one_view, publishing
+from pipeline.errors import BadInput, Unavailable
+from pipeline.publish import publish
+from tests.in_process import ALIAS, cache_settings, standing_in
+
+NUMBERS = itertools.count(1)
+
+# Inlined rows and deletes, a flush; partitions; evolution; partial files.
+LAKES = ("14", "17", "22", "36")
+
+
+@pytest.fixture(autouse=True)
+def aws(moto, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", moto)
+    monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
+    real_objects.client.cache_clear()
+    yield
+    real_objects.client.cache_clear()
+
+
+@pytest.fixture
+def bucket(moto):
+    """Settings of the delivery `materialize`, with small chunks."""
+    name = f"published-{next(NUMBERS)}"
+    boto3.client("s3", endpoint_url=moto).create_bucket(Bucket=name)
+    return {
+        "DELIVERY": "materialize",
+        "VIRTUAL_BUCKET": name,
+        "CHUNK_FILES": "3",
+        "SNAPSHOT_LIMIT": "100",
+    }
+
+
+def objects(environ: dict[str, str]) -> dict[str, bytes]:
+    s3 = boto3.client("s3")
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=environ["VIRTUAL_BUCKET"])
+    return {
+        item["Key"]: s3.get_object(Bucket=environ["VIRTUAL_BUCKET"], Key=item["Key"])["Body"].read()
+        for page in pages
+        for item in page.get("Contents", ())
+    }
+
+
+def taken_out(environ: dict[str, str]) -> dict[str, bytes]:
+    found = objects(environ)
+    for key in found:
+        boto3.client("s3").delete_object(Bucket=environ["VIRTUAL_BUCKET"], Key=key)
+    return found
+
+
+def functions(lake, environ: dict[str, str]) -> dict[str, bytes]:
+    """What the functions put into the bucket when every table is loaded; it is empty after it."""
+    at = {"DATABASE_URL": lake.database.url, "METADATA_SCHEMA": lake.metadata_schema}
+    config = Config.from_env(environ | at)
+    with closing(open_database(config)) as database:
+        kept = real_objects.kept_files(config)
+        files = VirtualFiles(config, database, kept, real_objects.real_files())
+        catalog = Catalog(config, database, files)
+        for [namespace] in catalog.list_namespaces(None, None, None)["namespaces"]:
+            for table in catalog.list_tables(namespace, None, None)["identifiers"]:
+                try:
+                    catalog.load_table(namespace, table["name"])
+                except Refused:
+                    continue
+    return taken_out(environ)
+
+
+def published(lake, environ: dict[str, str], **options):
+    schema = getattr(lake, "metadata_schema", "public")
+    return publish(database=lake.database.url, metadata_schema=schema, environ=environ, **options)
+
+
+@pytest.mark.parametrize("number", LAKES)
+def test_every_key_has_the_bytes_that_the_functions_give_it(number, lake, bucket):
+    lake = lake(number)
+    expected = functions(lake, bucket)
+    done = published(lake, bucket)
+    found = objects(bucket)
+    assert len(expected) > 5 and found.keys() == expected.keys()
+    assert [key for key in expected if found[key] != expected[key]] == []
+    assert sum(table.files for table in done.tables) == len(found)
+    assert sum(table.bytes for table in done.tables) == sum(map(len, found.values()))
+    again = published(lake, bucket)
+    for table in again.tables:
+        assert (table.files, table.manifests_made, table.lists_made) == (0, 0, 0)
+        assert table.lists_kept == table.snapshots and table.metadata_location
+
+
+@pytest.mark.spark
+def test_executors_make_the_same(lake, bucket, spark):
+    lake = lake("17")
+    expected = functions(lake, bucket)
+    assert published(lake, bucket, spark=spark).is_one_view
+    assert objects(bucket) == expected
+
+
+@pytest.fixture
+def growing(open_lake):
+    """Thirty files in ten snapshots."""
+    lake = open_lake(DATA_INLINING_ROW_LIMIT=0)
+    lake.sql("CREATE TABLE t(i INTEGER)")
+    for number in range(10):
+        lake.sql("BEGIN")
+        for _ in range(3):
+            lake.sql(f"INSERT INTO t VALUES ({number})")
+        lake.sql("COMMIT")
+    return lake
+
+
+def test_a_commit_makes_its_chunk_and_its_list(growing, bucket):
+    [first] = published(growing, bucket).tables
+    assert first.manifests_made > 5 and first.lists_made == 11
+    before = objects(bucket)
+    growing.sql("INSERT INTO t VALUES (11)")
+    [second] = published(growing, bucket).tables
+    # Where files come a chunk ends with each of them here, so that the last two are others.
+    assert second.manifests_made <= 2 and (second.lists_made, second.lists_kept) == (1, 11)
+    after = objects(bucket)
+    assert {key: after[key] for key in before} == before
+    # Each manifest has a summary; the list; the document.
+    assert second.files == len(after) - len(before) == 2 * second.manifests_made + 2
+
+
+def test_what_was_lost_is_made_again(growing, bucket):
+    published(growing, bucket)
+    before = objects(bucket)
+    lost = next(key for key in before if "/data-" in key and key.endswith(".avro"))
+    for key in (lost, f"{lost}.summary"):
+        boto3.client("s3").delete_object(Bucket=bucket["VIRTUAL_BUCKET"], Key=key)
+    [table] = published(growing, bucket).tables
+    assert table.manifests_made == 1 and objects(bucket) == before
+
+
+def test_only_the_newest_snapshots_and_then_no_document_that_names_others(growing, bucket):
+    [table] = published(growing, bucket, snapshots=1).tables
+    assert (table.snapshots, table.lists_made, table.metadata_location) == (1, 1, None)
+    assert [key for key in objects(bucket) if "-table-" in key] == []
+    expected = functions(growing.as_lake, bucket)
+    published(growing, bucket, snapshots=1)
+    assert objects(bucket).items() < expected.items()
+
+
+def test_a_dry_run_writes_nothing(growing, bucket):
+    [table] = published(growing, bucket, dry_run=True).tables
+    assert table.manifests_made > 5 and table.lists_made == 11 and table.bytes == 0
+    assert objects(bucket) == {}
+
+
+def test_bytes_do_not_change_when_a_late_column_becomes_a_partition(open_lake, bucket):
+    """Of the first hundred columns there are metrics, and of those that files are parted by."""
+    lake = open_lake(DATA_INLINING_ROW_LIMIT=0)
+    lake.sql(f"CREATE TABLE t({', '.join(f'c{n} INTEGER' for n in range(120))})")
+    lake.sql(f"INSERT INTO t SELECT {', '.join('i' for _ in range(120))} FROM range(5) r(i)")
+    before = functions(lake.as_lake, bucket)
+    lake.sql("ALTER TABLE t SET PARTITIONED BY (c110)")
+    lake.sql(f"INSERT INTO t VALUES ({', '.join('7' for _ in range(120))})")
+    after = functions(lake.as_lake, bucket)
+    assert [key for key in before.keys() & after.keys() if before[key] != after[key]] == []
+
+
+REWRITTEN = {
+    "merge": "CALL ducklake_merge_adjacent_files('lake', 't')",
+    "delete": "DELETE FROM t WHERE i = 3",
+    "append": "INSERT INTO t VALUES (100)",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "is_exported"),
+    [("merge", True), ("merge", False), ("delete", False), ("append", False)],
+)
+def test_all_is_of_one_moment_whatever_is_committed(
+    growing, bucket, change, is_exported, monkeypatch
+):
+    expected = functions(growing.as_lake, bucket)
+    before = publishing.spread
+
+    def spread(spark, work, parts):
+        if work is publishing.make:
+            growing.sql(REWRITTEN[change])
+        yield from before(spark, work, parts)
+
+    monkeypatch.setattr(publishing, "spread", spread)
+    if not is_exported:
+        # As behind a name that leads to several servers: there it is nobody's snapshot.
+        joined = one_view.literal
+        monkeypatch.setattr(one_view, "literal", lambda name: joined("00000003-0000001B-1"))
+    [table] = published(growing, bucket).tables
+    assert objects(bucket) == expected
+    assert table.snapshots == 11
+
+
+def test_a_role_that_may_not_export_its_snapshot_publishes_too(growing, bucket):
+    expected = functions(growing.as_lake, bucket)
+    role = "publisher without export"
+    growing.catalog(f'CREATE ROLE "{role}" LOGIN')
+    try:
+        growing.catalog(f'GRANT SELECT ON ALL TABLES IN SCHEMA public TO "{role}"')
+        growing.catalog("REVOKE EXECUTE ON FUNCTION pg_export_snapshot() FROM PUBLIC")
+        url = replace(growing.database, user=role).url
+        done = publish(database=url, environ=bucket)
+        assert not done.is_one_view and objects(bucket) == expected
+    finally:
+        growing.catalog(f'DROP OWNED BY "{role}"')
+        growing.catalog(f'DROP ROLE "{role}"')
+
+
+def test_a_reader_of_a_warm_store_makes_nothing(growing, moto, monkeypatch):
+    cache = cache_settings(moto)
+    made = []
+    put = Kept.put
+    monkeypatch.setattr(Kept, "put", lambda *of: made.append(of[1]) or put(*of))
+
+    def read(lake) -> int:
+        with standing_in(lake, moto, **cache) as stand_in:
+            for snapshot in rest.Rest(stand_in.api_uri, "lake").load_table("main", "t")[
+                "snapshots"
+            ]:
+                client = pyiceberg.open(stand_in.api_uri, "lake", stand_in.s3_uri)
+                with closing(client):
+                    client.rows("main", "t", snapshot["snapshot-id"])
+            with closing(pyiceberg.open(stand_in.api_uri, "lake", stand_in.s3_uri)) as client:
+                return client.rows("main", "t").num_rows
+
+    done = published(growing, {"VIRTUAL_BUCKET": ALIAS, **cache})
+    assert done.tables[0].metadata_location.startswith(f"s3://{ALIAS}/polynya/")
+    assert read(growing.as_lake) == 30 and made == []
+    growing.sql("INSERT INTO t VALUES (100)")
+    assert read(growing.as_lake) == 31 and made != []
+
+
+def test_what_cannot_be_published_is_said(open_lake, growing, bucket, postgres_server):
+    for options, words in (
+        ({"tables": ["main.nothing"]}, "no table main.nothing"),
+        ({"tables": ["a.b.c"]}, "no table name"),
+        ({"namespaces": ["nowhere"]}, "no namespace nowhere"),
+        ({"environ": {}}, "VIRTUAL_BUCKET is missing"),
+        ({"environ": {"VIRTUAL_BUCKET": "x"}}, "set CACHE_TABLE and CACHE_BUCKET"),
+        ({"environ": bucket | {"CHUNK_FILES": "x"}}, "CHUNK_FILES must be a whole number"),
+    ):
+        with pytest.raises(BadInput, match=words):
+            publish(database=growing.database.url, **{"environ": bucket, **options})
+    for environ, words in (
+        (bucket | {"VIRTUAL_BUCKET": "no-such-bucket-of-ours"}, "cannot be written: NoSuchBucket"),
+        ({"VIRTUAL_BUCKET": "x", "CACHE_TABLE": "none", "CACHE_BUCKET": "none"}, "cannot be read"),
+    ):
+        with pytest.raises(Unavailable, match=words):
+            published(growing, environ)
+    nobody = replace(growing.database, user="nobody we know", password="secret word")
+    with pytest.raises(Unavailable, match="refuses this role") as raised:
+        publish(database=nobody.url, environ=bucket)
+    assert "secret" not in str(raised.value)
+    growing.catalog("UPDATE ducklake_metadata SET value = '2.7' WHERE key = 'version'")
+    with pytest.raises(BadInput, match=r"version '2\.7' is not served"):
+        published(growing, bucket)
+    encrypted = open_lake(ENCRYPTED=1)
+    encrypted.sql("CREATE TABLE t AS SELECT 1 AS i")
+    with pytest.raises(BadInput, match="encrypted"):
+        published(encrypted, bucket)
+    empty = postgres_server.create_database("nothing to publish")
+    with pytest.raises(BadInput, match="no DuckLake catalog"):
+        publish(database=empty.url, environ=bucket)
+    assert objects(bucket) == {}
+
+
+def test_a_bucket_that_may_be_read_and_not_written(growing, bucket, monkeypatch):
+    from botocore.exceptions import ClientError
+
+    s3 = real_objects.client("s3")
+
+    def put_object(**_):
+        status = {"HTTPStatusCode": 403}
+        raise ClientError(
+            {"Error": {"Code": "AccessDenied"}, "ResponseMetadata": status}, "PutObject"
+        )
+
+    monkeypatch.setattr(s3, "put_object", put_object)
+    with pytest.raises(Unavailable, match="cannot be written: AccessDenied at PutObject"):
+        published(growing, bucket)
+    assert objects(bucket) == {}
+
+
+def test_tables_that_cannot_be_served_are_left_out_and_named(growing, bucket):
+    growing.sql("CREATE SCHEMA s")
+    growing.sql("CREATE TABLE s.bad(i INTERVAL)")
+    growing.sql("CREATE TABLE s.good(i INTEGER)")
+    done = published(growing, bucket, namespaces=["s"])
+    assert {table.name: bool(table.refused) for table in done.tables} == {
+        "s.bad": True,
+        "s.good": False,
+    }
+    with pytest.raises(BadInput, match=r"s\.bad is not served"):
+        published(growing, bucket, tables=["s.bad"])
+
+
+def test_the_command(growing, bucket, moto, tmp_path, monkeypatch):
+    for name, value in bucket.items():
+        monkeypatch.setenv(name, value)
+
+    def run(*words: str):
+        at = ["--database", growing.database.url, "--s3-endpoint", moto]
+        return CliRunner().invoke(app, ["publish", *at, *words])
+
+    done = run("--dry-run")
+    assert done.exit_code == 0 and "to make" in done.stdout
+    done = run("--json")
+    document = json.loads(done.stdout)
+    assert done.exit_code == 0 and document["tables"][0]["manifests_made"] > 5
+    done = run("--table", "main.t")
+    assert done.exit_code == 0 and "0 manifests and 0 lists made" in done.stdout
+    done = run("--export", str(tmp_path / "out"), "--namespace", "main")
+    assert done.exit_code == 0 and "v1.metadata.json" in "".join(done.stdout.split())
+    done = run("--table", "nothing", "--json")
+    assert done.exit_code == 2 and json.loads(done.stdout)["message"] == "no table main.nothing"
