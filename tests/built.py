@@ -9,6 +9,7 @@ LIMITS = {  # megabytes, unzipped; Lambda takes 250 for a function with its laye
     ("BridgeLayer",): 40,
     ("BridgeLayer", "ColumnarLayer"): 180,
     ("BridgeLayer", "ColumnarLayer", "RestCatalogFunction"): 220,
+    ("BridgeLayer", "ColumnarLayer", "TracingLayer", "RestCatalogFunction"): 240,
 }
 # What Lambda's runtime brings, or what no test could run: the versions are those that pip chose.
 DIST_INFO = re.compile(r"(?P<name>.+)-(?P<version>[^-]+)\.dist-info")

@@ -51,12 +51,15 @@ PARAMETERS = {
 
 
 # Under AUTH the emulator checks signatures and permissions, except on an Object Lambda alias, which
-# it takes for a bucket.
-RUNS = {"object-lambda": "AUTH=false", "materialize": "AUTH=true"}
+# it takes for a bucket. With Tracing=Active X-Ray's layer is there, and loaded.
+RUNS = {
+    "object-lambda": ("AUTH=false", "Disabled"),
+    "materialize": ("AUTH=true", "Active"),
+}
 
 
 def main() -> None:
-    for delivery, auth in RUNS.items():
+    for delivery, (auth, tracing) in RUNS.items():
         with ministack(auth) as aws, postgres() as server:
             for bucket in ("lakes", "packages"):
                 boto3.client("s3", endpoint_url=aws).create_bucket(Bucket=bucket)
@@ -67,8 +70,9 @@ def main() -> None:
                 SecretString=json.dumps({"username": database.user, "password": "unused"}),
             )
             started = time.monotonic()
-            outputs = deployed(aws, lake, delivery, secret["ARN"])
-            print(f"sam deploy, {delivery}, {auth}: {time.monotonic() - started:.0f} s")
+            outputs = deployed(aws, lake, delivery, secret["ARN"], tracing)
+            seconds = time.monotonic() - started
+            print(f"sam deploy, {delivery}, {auth}, Tracing={tracing}: {seconds:.0f} s")
             for name in ("CatalogUrl", "VirtualBucket"):
                 print(f"  {name}: {outputs[name]}")
             with catalog(aws, outputs["CatalogUrl"]) as uri:
@@ -214,7 +218,7 @@ def ministack(auth: str) -> Iterator[str]:
         process.wait(20)
 
 
-def deployed(aws: str, lake: Lake, delivery: str, secret_arn: str) -> dict[str, str]:
+def deployed(aws: str, lake: Lake, delivery: str, secret_arn: str, tracing: str) -> dict[str, str]:
     """Deploy a stack of this delivery; its outputs."""
     template = in_json(yaml.load((BUILD / "template.yaml").read_text(), Loader=TemplateLoader))
     variables = template["Globals"]["Function"]["Environment"]["Variables"]
@@ -228,6 +232,7 @@ def deployed(aws: str, lake: Lake, delivery: str, secret_arn: str) -> dict[str, 
     stack = f"polynya-{delivery}"
     pairs = PARAMETERS | {
         "Delivery": delivery,
+        "Tracing": tracing,
         "DatabaseHost": lake.database.host,
         "DatabaseName": lake.database.dbname,
         "DatabaseSecretArn": secret_arn,

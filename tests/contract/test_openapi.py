@@ -190,6 +190,21 @@ def test_tables(client):
         client.send("POST", TABLE + "/metrics", 204, json=METRICS, **name)
 
 
+def test_answers_are_compressed_for_those_who_take_it(client):
+    for namespace, table in names(client):
+        name = {"namespace": namespace, "table": table}
+        plain, packed = (
+            client.send("GET", TABLE, 200, headers={"Accept-Encoding": encoding}, **name)
+            for encoding in ("identity", "gzip")
+        )
+        assert plain.json() == packed.json()
+        assert plain.headers["ETag"] == packed.headers["ETag"]
+        assert "Content-Encoding" not in plain.headers
+        if len(plain.content) >= rest_catalog.COMPRESSED_FROM:
+            assert packed.headers.get("Content-Encoding") == "gzip"
+            assert int(packed.headers["Content-Length"]) < len(plain.content)
+
+
 def consistent(loaded: dict) -> None:
     """What the specification's prose demands and clients check (facts/iceberg.md, 2.1, 2.2)."""
     metadata = loaded["metadata"]
