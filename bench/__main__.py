@@ -5,15 +5,16 @@ import os
 import time
 from dataclasses import asdict
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from local.serving import environment
 
-from . import cold_start, commit, encoder, load_table, manifests, plan
+from . import cold_start, commit, encoder, load_table, manifests, plan, publish
 from .report import load, machine, text
-from .workshop import say, workshop
+from .workshop import Built, say, workshop
 
 MEASUREMENTS = {
     "load-table": load_table,
@@ -21,6 +22,7 @@ MEASUREMENTS = {
     "encoder": encoder,
     "commit": commit,
     "plan": plan,
+    "publish": publish,
     "cold-start": cold_start,
 }
 Name = StrEnum("Name", [(name.upper().replace("-", "_"), name) for name in MEASUREMENTS])
@@ -38,6 +40,15 @@ def main(
     files: Annotated[
         str, typer.Option(metavar="N,N", help="Numbers of data files in the tables.")
     ] = "1000,10000",
+    built: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="For cold-start: what `make build ARCHITECTURE=…` made, too."
+        ),
+    ] = None,
+    python: Annotated[
+        str, typer.Option(metavar="FILE", help="The Python that it was built for.")
+    ] = "python3.13",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """What things cost, beside the same table as real Iceberg, as ratios in one run.
@@ -51,7 +62,8 @@ def main(
     report = {**machine(), "tables": []}
     if not as_json:
         print("\n".join(f"{key}: {_words(report[key])}" for key in report if key != "tables"))
-    with workshop(numbers) as shop:
+    artefact = Built(built.resolve(), python) if built else None
+    with workshop(numbers, artefact) as shop:
         for name in names or Name:
             for table in MEASUREMENTS[name].run(shop):
                 report["tables"].append(asdict(table))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.ducklake.connection import Database
+from polynya.kept import Kept, Recent
 from polynya.real_objects import real_files
-from polynya.store import Kept, Recent
 from polynya.virtual_files import VirtualFiles
 
 from local.lakes import Lake

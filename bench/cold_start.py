@@ -1,6 +1,10 @@
-"""Cold start of both functions: import and first answer, each in a new process."""
+"""Cold start of both functions: import and first answer, each in a new process.
+
+Of what `make build` made, where that is given: with its own Python, and nothing else to import.
+"""
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -10,12 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import boto3
+
 from local.serving import environment
 
 from .bridge import VIRTUAL_BUCKET, opened, settings
+from .handler import load_table_event
 from .lakes import NAMESPACE, TABLE
 from .report import Row, Table, ms
-from .workshop import Workshop, say
+from .workshop import Built, Workshop, say
 
 HELP = "import and first answer of both functions, and modules that must not be there"
 
@@ -24,17 +31,18 @@ EVENTS = ROOT / "events"
 TIMES = 5
 TIMES_WITHOUT_PYC = 2
 PACKAGES = 8
+OF_THE_RUNTIME = ("boto3", "botocore", "s3transfer", "urllib3", "jmespath", "dateutil", "six.py")
 
 AT_IMPORT = ("numpy", "pandas", "pyarrow", "duckdb", "pyiceberg", "boto3", "botocore.client")
 """What no function may import before it is needed."""
 
 PROGRAM = """
 import importlib, json, sys, time, types
-function, event = sys.argv[1:]
+module, function, event = sys.argv[1:]
 context = types.SimpleNamespace(function_name=function, memory_limit_in_mb=1769,
     invoked_function_arn="arn:aws:lambda:eu-north-1:0:function:f", aws_request_id="0")
 times = [(time.process_time(), time.perf_counter())]
-app = importlib.import_module(f"functions.{function}.app")
+app = importlib.import_module(module)
 times.append((time.process_time(), time.perf_counter()))
 imported = sorted(sys.modules)
 answer = app.handler(json.loads(event), context)
@@ -53,8 +61,28 @@ print(json.dumps([times, imported, answered]))
 class Function:
     name: str
     event: dict
+    artefact: str
+    """Its folder in what `make build` makes."""
     not_needed: tuple[str, ...]
     """What its import path may not hold, besides AT_IMPORT."""
+
+    def command(self, built: Built | None, *options: str) -> list[str]:
+        """Python, up to its program."""
+        if built is None:
+            return [sys.executable, *options]
+        return [built.python, "-S", *options]  # no packages but those of PYTHONPATH
+
+    def place(self, built: Built | None, runtime: Path) -> tuple[str, dict[str, str]]:
+        """The module, and the environment that finds it.
+
+        Args:
+            runtime: a folder with what Lambda's runtime brings.
+        """
+        if built is None:
+            return f"functions.{self.name}.app", {}
+        folders = [built.folder / self.artefact, built.folder / "BridgeLayer/python", runtime]
+        path = os.pathsep.join(map(str, folders))
+        return "app", {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def run(shop: Workshop) -> list[Table]:
@@ -62,15 +90,24 @@ def run(shop: Workshop) -> list[Table]:
     with opened(lake) as bridge:
         location = bridge.catalog.load_table(NAMESPACE, TABLE).body["metadata-location"]
     functions = [
-        Function("rest_catalog", _load_table_event(), ()),
-        Function("object_lambda", _head_event(location), ("fastapi", "starlette", "pydantic")),
+        Function("rest_catalog", load_table_event(), "RestCatalogFunction", ()),
+        Function(
+            "object_lambda",
+            _head_event(location),
+            "ObjectLambdaFunction",
+            ("fastapi", "starlette", "pydantic"),
+        ),
     ]
     env = environment({**settings(lake), "POWERTOOLS_LOG_LEVEL": "WARNING"})
+    runtime = _runtime(shop.folder / "runtime")
     rows, packages = [], []
     for function in functions:
         for pyc in (True, False):
             say(f"cold start: {function.name}, {'with' if pyc else 'without'} .pyc ...")
-            rows.append(_row(function, env, pyc=pyc))
+            rows.append(_row(function, env, None, runtime, pyc=pyc))
+        if shop.built:
+            say(f"cold start: {function.name}, as built ...")
+            rows.append(_row(function, env, shop.built, runtime, pyc=True))
         packages += _packages(function, env)
     return [
         Table(
@@ -90,18 +127,21 @@ def run(shop: Workshop) -> list[Table]:
     ]
 
 
-def _row(function: Function, env: dict[str, str], *, pyc: bool) -> Row:
+def _row(
+    function: Function, env: dict[str, str], built: Built | None, runtime: Path, *, pyc: bool
+) -> Row:
     runs = []
     for _ in range((TIMES + 1) if pyc else TIMES_WITHOUT_PYC):
         with tempfile.TemporaryDirectory() as empty:
             extra = {} if pyc else {"PYTHONPYCACHEPREFIX": empty}
-            runs.append(_process(function, env | extra))
+            runs.append(_process(function, env | extra, built, runtime))
     if pyc:
         runs.pop(0)  # it wrote the .pyc that were missing
     _, imported, answered = runs[0]
     unwanted = {*AT_IMPORT, *function.not_needed}
     return {
         "function": function.name,
+        "of": f"the build, {Path(built.python).name}" if built else "the source",
         ".pyc": "yes" if pyc else "no",
         "import CPU": _median(runs, 0, 0),
         "import wall": _median(runs, 0, 1),
@@ -115,13 +155,27 @@ def _row(function: Function, env: dict[str, str], *, pyc: bool) -> Row:
     }
 
 
+def _runtime(folder: Path) -> Path:
+    """What Lambda's runtime brings, and the artefact therefore has not."""
+    folder.mkdir()
+    packages = Path(boto3.__file__).parents[1]
+    for name in OF_THE_RUNTIME:
+        (folder / name).symlink_to(packages / name)
+    return folder
+
+
 def _median(runs: list, step: int, clock: int) -> float:
     return ms(statistics.median(t[step + 1][clock] - t[step][clock] for t, *_ in runs))
 
 
-def _process(function: Function, env: dict[str, str], *options: str) -> list:
-    command = [sys.executable, *options, "-c", PROGRAM, function.name, json.dumps(function.event)]
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+def _process(function: Function, env: dict[str, str], built: Built | None, runtime: Path) -> list:
+    module, place = function.place(built, runtime)
+    command = [*function.command(built), "-c", PROGRAM, module, function.name]
+    command.append(json.dumps(function.event))
+    cwd = built.folder if built else ROOT
+    done = subprocess.run(
+        command, cwd=cwd, env=env | place, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         sys.exit(f"bench: {function.name} failed: {done.stderr[-2000:]}")
     return json.loads(done.stdout)
@@ -154,13 +208,6 @@ def _own_times(function: Function, env: dict[str, str]) -> Counter[str]:
 def _package(module: str) -> str:
     name = module.partition(".")[0]
     return "(standard library)" if name in sys.stdlib_module_names else name
-
-
-def _load_table_event() -> dict:
-    event = json.loads((EVENTS / "rest_load_table.json").read_text())
-    path = f"/v1/lake/namespaces/{NAMESPACE}/tables/{TABLE}"
-    event["rawPath"] = event["requestContext"]["http"]["path"] = path
-    return event
 
 
 def _head_event(location: str) -> dict:

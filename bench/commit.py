@@ -1,12 +1,15 @@
 """What one commit costs to be seen: the files that are made anew, whatever the table's history."""
 
+from local.duckdb_connection import LAKE, connect
+from local.lakes import Lake, attach
+
 from .bridge import Bridge, opened
-from .lakes import COMMIT, MERGE, change
+from .lakes import COMMIT, MERGE, NAMESPACE, TABLE, change, put_day_one
 from .measure import SQL, Cost, once, watching
 from .report import Row, Table, kb, ms
 from .workshop import FEW, MANY, Workshop, say
 
-HELP = "a commit of one file, and a merge, until they are seen, beside the first build"
+HELP = "a commit of one file, a delete and a merge until they are seen, beside the first build"
 
 SNAPSHOTS = (FEW, MANY, 10_000)
 COMMITS = 5
@@ -17,23 +20,25 @@ def run(shop: Workshop) -> list[Table]:
     for files in shop.files:
         for snapshots in SNAPSHOTS:
             lake = shop.lake(files, snapshots)
+            put_day_one(lake, shop.s3_endpoint)
             say(f"commit: {files:,} files, {snapshots:,} snapshots ...")
             with opened(lake) as bridge:
-                rows += _rows(bridge, lake, {"files": files, "snapshots": snapshots})
+                rows += _rows(bridge, lake, shop, {"files": files, "snapshots": snapshots})
     return [
         Table(
             "A commit until it is seen (milliseconds)",
             rows,
             (
                 "loadTable with snapshots=refs, the manifest list, and every file that it made",
-                f"first: nothing kept; commit: one more data file, median of {COMMITS}; merge: the",
-                "  newest ten files are one from then on; kB: what was made and kept",
+                f"first: nothing kept; commit: one more data file, median of {COMMITS};",
+                "  delete: of a row of the oldest file, by DuckDB; merge: of the newest ten files",
+                "made kB: what was made and kept",
             ),
         )
     ]
 
 
-def _rows(bridge: Bridge, lake, case: Row) -> list[Row]:
+def _rows(bridge: Bridge, lake: Lake, shop: Workshop, case: Row) -> list[Row]:
     first, first_bytes, statements = _seen(bridge)
     rows = [_row(case, "first", first, first_bytes, first_bytes, first, statements)]
     costs, sizes = [], []
@@ -45,10 +50,19 @@ def _rows(bridge: Bridge, lake, case: Row) -> list[Row]:
     middle = sorted(costs, key=lambda cost: cost.wall)[COMMITS // 2]
     size = sorted(sizes)[COMMITS // 2]
     rows.append(_row(case, "commit", middle, size, first_bytes, first, statements))
+    _delete(lake, shop.s3_endpoint)
+    delete, size, statements = _seen(bridge)
+    rows.append(_row(case, "delete", delete, size, first_bytes, first, statements))
     change(lake, MERGE)
     merge, size, statements = _seen(bridge)
     rows.append(_row(case, "merge", merge, size, first_bytes, first, statements))
     return rows
+
+
+def _delete(lake: Lake, s3_endpoint: str) -> None:
+    with connect(LAKE, s3_endpoint) as con:
+        attach(con, lake, read_only=False)
+        con.execute(f"DELETE FROM lake.{NAMESPACE}.{TABLE} WHERE id = 5")
 
 
 def _row(

@@ -1,7 +1,7 @@
 """The same table as real Iceberg: what PyIceberg writes for the entries that Polynya serves.
 
-One manifest with all entries, as after a merge of manifests, for that is what Polynya writes now.
-Only the newest snapshot's manifest list is there: nothing reads another one.
+With the same entries in each manifest, so that clients can leave out as many of them. Only the
+newest snapshot's manifest list is there: nothing reads another one.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,6 @@ from pyiceberg.manifest import (
     write_manifest,
     write_manifest_list,
 )
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
 from pyiceberg.serializers import ToOutputFile
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, TableMetadataV2
@@ -31,7 +30,8 @@ class Original:
     """A table as Polynya serves it, in PyIceberg's records."""
 
     metadata: TableMetadata
-    entries: list[ManifestEntry]
+    manifests: list[tuple[int, list[ManifestEntry]]]
+    """The partition spec and the entries of each."""
     locations: list[str]
     """Where Polynya serves the newest snapshot's manifest list and its manifests."""
 
@@ -47,7 +47,7 @@ def original(bridge: Bridge, io: FileIO, folder: Path) -> Original:
     location = metadata.current_snapshot().manifest_list
     manifest_list.write_bytes(bridge.read(location))
     manifests = list(read_manifest_list(io.new_input(str(manifest_list))))
-    entries = []
+    copies = []
     for number, served in enumerate(manifests):
         manifest = folder / f"manifest-{number}.avro"
         manifest.write_bytes(bridge.read(served.manifest_path))
@@ -59,15 +59,19 @@ def original(bridge: Bridge, io: FileIO, folder: Path) -> Original:
             sequence_number=served.sequence_number,
             added_snapshot_id=served.added_snapshot_id,
         )
-        entries += copy.fetch_manifest_entry(io, discard_deleted=False)
-    return Original(metadata, entries, [location, *(m.manifest_path for m in manifests)])
+        entries = copy.fetch_manifest_entry(io, discard_deleted=False)
+        copies.append((served.partition_spec_id, entries))
+    return Original(metadata, copies, [location, *(m.manifest_path for m in manifests)])
 
 
-def write_manifests(of: Original, io: FileIO, folder: str) -> tuple[str, str]:
-    """Write the newest snapshot's manifest list and its manifest; gives their locations."""
-    manifest_list, manifest = f"{folder}/list.avro", f"{folder}/manifest.avro"
+def write_manifests(of: Original, io: FileIO, folder: str) -> list[str]:
+    """Write the newest snapshot's manifest list and its manifests; gives their locations."""
+    manifest_list = f"{folder}/list.avro"
     snapshot = of.metadata.current_snapshot()
-    written = _write_manifest(of, io, manifest, snapshot.snapshot_id)
+    written = [
+        _write_manifest(of, io, f"{folder}/manifest-{number}-copy.avro", spec_id, entries)
+        for number, (spec_id, entries) in enumerate(of.manifests)
+    ]
     with write_manifest_list(
         2,
         io.new_output(manifest_list),
@@ -76,16 +80,18 @@ def write_manifests(of: Original, io: FileIO, folder: str) -> tuple[str, str]:
         snapshot.sequence_number,
         CODEC,
     ) as writer:
-        writer.add_manifests([written])
-    return manifest_list, manifest
+        writer.add_manifests(written)
+    return [manifest_list, *(manifest.manifest_path for manifest in written)]
 
 
-def _write_manifest(of: Original, io: FileIO, location: str, snapshot_id: int) -> ManifestFile:
+def _write_manifest(
+    of: Original, io: FileIO, location: str, spec_id: int, entries: list[ManifestEntry]
+) -> ManifestFile:
     schema: Schema = of.metadata.schema()
-    output = io.new_output(location)
-    spec = UNPARTITIONED_PARTITION_SPEC
-    with write_manifest(2, spec, schema, output, snapshot_id, CODEC) as writer:
-        for entry in of.entries:
+    snapshot_id = of.metadata.current_snapshot_id
+    spec = of.metadata.specs()[spec_id]
+    with write_manifest(2, spec, schema, io.new_output(location), snapshot_id, CODEC) as writer:
+        for entry in entries:
             writer.add_entry(entry)
     return writer.to_manifest_file()
 

@@ -1,12 +1,14 @@
 """DuckLake catalogs of any size within seconds: one real lake, its rows multiplied in PostgreSQL.
 
 DuckDB writes `lake.sql`; then its eight data files and their statistics, in DuckDB's own words, are
-repeated under new ids and names. The Parquet files of the repetitions do not exist: nothing that is
-measured here reads one. `id`, `moment` and `day` grow from file to file, as in a table that is
-appended to; the other columns repeat.
+repeated under new ids and names. The Parquet files of the repetitions do not exist, but for those
+of the first day where `put_day_one` has put them. `id`, `moment` and `day` grow from file to file,
+as in a table that is appended to; the other columns repeat.
 """
 
 from pathlib import Path
+
+import boto3
 
 from local.lakes import Lake, write_lake
 from local.postgres import Server
@@ -14,8 +16,15 @@ from local.postgres import Server
 SCRIPT = Path(__file__).with_name("lake.sql")
 NAMESPACE, TABLE = "main", "events"
 BUCKET = "bench"
+DAY_ONE = "2026-01-01"
 
-# Snapshot 1 makes the table; each of the others adds its share of the files.
+# The table is made and partitioned by the first two snapshots; each of the others adds its share of
+# the files. Of {every} snapshots of the lake one touches the table.
+FIRST = 2
+DAY = "(timestamp '2026-01-01' + i * interval '1000 s')::date"
+BEGIN = "{first} + (1 + i::bigint * ({snapshots} - {first}) / {files}) * {every}"
+NAME = "'day=' || {day} || '/ducklake-' || md5({text})::uuid || '.parquet'"
+
 GROW = (
     "CREATE TEMP TABLE f AS"
     " SELECT row_number() OVER (ORDER BY data_file_id) - 1 AS n, * FROM ducklake_data_file",
@@ -23,41 +32,50 @@ GROW = (
     " JOIN f USING (data_file_id) JOIN ducklake_column AS c USING (column_id)",
     "DELETE FROM ducklake_data_file",
     "DELETE FROM ducklake_file_column_stats",
-    "DELETE FROM ducklake_snapshot WHERE snapshot_id > 1",
-    "DELETE FROM ducklake_snapshot_changes WHERE snapshot_id > 1",
+    "DELETE FROM ducklake_file_partition_value",
+    "DELETE FROM ducklake_snapshot WHERE snapshot_id > {first}",
+    "DELETE FROM ducklake_snapshot_changes WHERE snapshot_id > {first}",
+    # None of those to come is in the future.
+    "UPDATE ducklake_snapshot SET snapshot_time = snapshot_time - interval '1 day'",
     """
     INSERT INTO ducklake_snapshot
       (snapshot_id, snapshot_time, schema_version, next_catalog_id, next_file_id)
     SELECT i, first.snapshot_time + i * interval '1 ms', first.schema_version,
       first.next_catalog_id, {files}
-    FROM generate_series(2, {snapshots}) AS i, ducklake_snapshot AS first
-    WHERE first.snapshot_id = 1""",
+    FROM generate_series({first} + 1, {first} + ({snapshots} - {first}) * {every}) AS i,
+      ducklake_snapshot AS first
+    WHERE first.snapshot_id = {first}""",
     """
     INSERT INTO ducklake_snapshot_changes (snapshot_id, changes_made)
-    SELECT i, 'inserted_into_table:' || (SELECT min(table_id) FROM ducklake_table)
-    FROM generate_series(2, {snapshots}) AS i""",
-    """
+    SELECT i, 'inserted_into_table:' || table_id + CASE WHEN (i - {first}) % {every} = 0
+      THEN 0 ELSE 1 END
+    FROM generate_series({first} + 1, {first} + ({snapshots} - {first}) * {every}) AS i,
+      ducklake_table""",
+    f"""
     INSERT INTO ducklake_data_file (data_file_id, table_id, begin_snapshot, path, path_is_relative,
-      file_format, record_count, file_size_bytes, footer_size, row_id_start)
-    SELECT i, f.table_id, 2 + i * ({snapshots} - 1) / {files},
-      'ducklake-' || md5(i::text)::uuid || '.parquet', true, f.file_format, f.record_count,
-      f.file_size_bytes + i % 1000, f.footer_size, i * f.record_count
-    FROM generate_series(0, {files} - 1) AS i JOIN f ON f.n = i % (SELECT count(*) FROM f)""",
-    """
+      file_format, record_count, file_size_bytes, footer_size, row_id_start, partition_id)
+    SELECT i, f.table_id, {BEGIN}, {NAME.format(day=DAY, text="i::text")}, true, f.file_format,
+      f.record_count, f.file_size_bytes, f.footer_size, i * f.record_count, f.partition_id
+    FROM generate_series(0, {{files}} - 1) AS i JOIN f ON f.n = i % (SELECT count(*) FROM f)""",
+    f"""
+    INSERT INTO ducklake_file_partition_value
+      (data_file_id, table_id, partition_key_index, partition_value)
+    SELECT i, (SELECT min(table_id) FROM ducklake_table), 0, {DAY}::text
+    FROM generate_series(0, {{files}} - 1) AS i""",
+    f"""
     INSERT INTO ducklake_file_column_stats (data_file_id, table_id, column_id, column_size_bytes,
       value_count, null_count, min_value, max_value, contains_nan)
     SELECT i, s.table_id, s.column_id, s.column_size_bytes, s.value_count, s.null_count,
       CASE s.column_name WHEN 'id' THEN (i * 1000)::text
         WHEN 'moment' THEN (timestamp '2026-01-01' + i * interval '1000 s')::text
-        WHEN 'day' THEN (timestamp '2026-01-01' + i * interval '1000 s')::date::text
+        WHEN 'day' THEN {DAY}::text
         ELSE s.min_value END,
       CASE s.column_name WHEN 'id' THEN (i * 1000 + 999)::text
         WHEN 'moment' THEN (timestamp '2026-01-01' + i * interval '1000 s' + interval '999 s')::text
-        WHEN 'day' THEN (timestamp '2026-01-01' + i * interval '1000 s' + interval '999 s')
-          ::date::text
+        WHEN 'day' THEN {DAY}::text
         ELSE s.max_value END,
       s.contains_nan
-    FROM generate_series(0, {files} - 1) AS i
+    FROM generate_series(0, {{files}} - 1) AS i
     JOIN s ON s.n = i % (SELECT count(*) FROM f)""",
     "ANALYZE",
 )
@@ -76,11 +94,18 @@ COMMIT = (
     FROM ducklake_snapshot AS s""",
     """
     INSERT INTO ducklake_data_file (data_file_id, table_id, begin_snapshot, path, path_is_relative,
-      file_format, record_count, file_size_bytes, footer_size, row_id_start)
+      file_format, record_count, file_size_bytes, footer_size, row_id_start, partition_id)
     SELECT f.data_file_id + 1, f.table_id, (SELECT max(snapshot_id) FROM ducklake_snapshot),
-      'ducklake-' || md5((f.data_file_id + 1)::text)::uuid || '.parquet', true, f.file_format,
-      f.record_count, f.file_size_bytes, f.footer_size, f.row_id_start + f.record_count
+      regexp_replace(f.path, '[^/]+$', '') || 'ducklake-' || md5((f.data_file_id + 1)::text)::uuid
+        || '.parquet', true, f.file_format,
+      f.record_count, f.file_size_bytes, f.footer_size, f.row_id_start + f.record_count,
+      f.partition_id
     FROM ducklake_data_file AS f ORDER BY f.data_file_id DESC LIMIT 1""",
+    """
+    INSERT INTO ducklake_file_partition_value
+      (data_file_id, table_id, partition_key_index, partition_value)
+    SELECT v.data_file_id + 1, v.table_id, v.partition_key_index, v.partition_value
+    FROM ducklake_file_partition_value AS v ORDER BY v.data_file_id DESC LIMIT 1""",
     """
     INSERT INTO ducklake_file_column_stats (data_file_id, table_id, column_id, column_size_bytes,
       value_count, null_count, min_value, max_value, contains_nan)
@@ -98,12 +123,20 @@ MERGE = (
     FROM ducklake_snapshot AS s""",
     """
     INSERT INTO ducklake_data_file (data_file_id, table_id, begin_snapshot, path, path_is_relative,
-      file_format, record_count, file_size_bytes, footer_size, row_id_start, partial_max)
+      file_format, record_count, file_size_bytes, footer_size, row_id_start, partial_max,
+      partition_id)
     SELECT max(f.data_file_id) + 1, f.table_id, min(f.begin_snapshot),
-      'ducklake-' || md5('merged' || max(f.data_file_id))::uuid || '.parquet', true, f.file_format,
-      sum(f.record_count), sum(f.file_size_bytes), 0, min(f.row_id_start), max(f.begin_snapshot)
+      max(regexp_replace(f.path, '[^/]+$', '')) || 'ducklake-'
+        || md5('merged' || max(f.data_file_id))::uuid || '.parquet', true, f.file_format,
+      sum(f.record_count), sum(f.file_size_bytes), 0, min(f.row_id_start), max(f.begin_snapshot),
+      f.partition_id
     FROM (SELECT * FROM ducklake_data_file ORDER BY data_file_id DESC LIMIT 10) AS f
-    GROUP BY f.table_id, f.file_format""",
+    GROUP BY f.table_id, f.file_format, f.partition_id""",
+    """
+    INSERT INTO ducklake_file_partition_value
+      (data_file_id, table_id, partition_key_index, partition_value)
+    SELECT v.data_file_id + 1, v.table_id, v.partition_key_index, v.partition_value
+    FROM ducklake_file_partition_value AS v ORDER BY v.data_file_id DESC LIMIT 1""",
     """
     DELETE FROM ducklake_data_file WHERE data_file_id IN
       (SELECT data_file_id FROM ducklake_data_file ORDER BY data_file_id DESC OFFSET 1 LIMIT 10)""",
@@ -122,16 +155,40 @@ def change(lake: Lake, statements: tuple[str, ...]) -> None:
         con.close()
 
 
-def grown_lake(server: Server, s3_endpoint: str, files: int, snapshots: int) -> Lake:
-    """A lake whose table `main.events` has so many data files, added by so many snapshots."""
-    name = f"f{files}_s{snapshots}"
+def put_day_one(lake: Lake, s3_endpoint: str) -> None:
+    """Put the files of the first day where the catalog says that they are."""
+    client = boto3.client("s3", endpoint_url=s3_endpoint)
+    table = f"{lake.data_path}/{NAMESPACE}/{TABLE}/".removeprefix(f"s3://{BUCKET}/")
+    there = client.list_objects_v2(Bucket=BUCKET, Prefix=table)["Contents"]
+    real = {found["Size"]: found["Key"] for found in there}
+    con = lake.database.connect()
+    try:
+        named = con.run(
+            "SELECT path, file_size_bytes FROM ducklake_data_file WHERE path LIKE :day",
+            day=f"day={DAY_ONE}/%",
+        )
+    finally:
+        con.close()
+    for path, size in named:
+        source = {"Bucket": BUCKET, "Key": real[size]}
+        client.copy_object(Bucket=BUCKET, Key=table + path, CopySource=source)
+
+
+def grown_lake(server: Server, s3_endpoint: str, files: int, snapshots: int, every: int) -> Lake:
+    """A lake whose table `main.events` has so many data files, added by so many snapshots.
+
+    Args:
+        every: of so many snapshots of the lake one touches the table.
+    """
+    name = f"f{files}_s{snapshots}_e{every}"
     database = server.create_database(name)
     lake = write_lake(SCRIPT, database, f"s3://{BUCKET}/{name}", s3_endpoint)
+    numbers = {"files": files, "snapshots": snapshots, "every": every, "first": FIRST}
     con = database.connect()
     try:
         con.run("BEGIN")
         for sql in GROW[:-1]:
-            con.run(sql.format(files=files, snapshots=snapshots))
+            con.run(sql.format(**numbers))
         con.run("COMMIT")
         con.run(GROW[-1])
     finally:

@@ -1,37 +1,48 @@
-"""One loadTable: Polynya makes the answer, real Iceberg reads the document that a writer left."""
+"""One loadTable at the handler: warm, whole and `snapshots=refs`, and when nothing has changed."""
 
-import json
+import base64
+import statistics
 from functools import partial
 
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import StaticTable
 
-from .bridge import Bridge, opened
+from .bridge import opened
+from .handler import Ask, handling
 from .iceberg import served_metadata, write_metadata
 from .lakes import NAMESPACE, TABLE
-from .measure import SQL, WAITS, Runs, cost
+from .measure import SQL, WAITS, Cost, cost, once, watching
 from .report import Row, Table, kb, ms, ratio
 from .workshop import FEW, MANY, Workshop, say
 
-HELP = "one loadTable in process, beside PyIceberg reading the same table's metadata.json"
+HELP = "one loadTable at the handler, beside PyIceberg reading the same table's metadata.json"
 
-TIMES = 5
+TIMES = 100
+SNAPSHOTS = (FEW, MANY, 10_000)
+OTHERS = 1000
+"""Of the snapshots of one lake, one of so many touches the table."""
+
+GZIP = {"accept-encoding": "gzip"}
 
 
 def run(shop: Workshop) -> list[Table]:
+    cases = [(files, snapshots, 1) for files in shop.files for snapshots in SNAPSHOTS]
+    cases.append((shop.files[0], MANY, OTHERS))
     rows = []
-    for files in shop.files:
-        for snapshots in (FEW, MANY):
-            lake = shop.lake(files, snapshots)
-            say(f"loadTable: {files:,} files, {snapshots:,} snapshots ...")
-            with opened(lake) as bridge:
-                rows += _rows(shop, bridge, {"files": files, "snapshots": snapshots})
+    for files, snapshots, every in cases:
+        lake = shop.lake(files, snapshots, every)
+        in_lake = snapshots * every
+        say(f"loadTable: {files:,} files, {snapshots:,} of {in_lake:,} snapshots ...")
+        theirs = _real(shop, lake)
+        with handling(lake) as ask:
+            case = {"files": files, "snapshots": snapshots, "of the lake's": in_lake}
+            rows += _rows(ask, case, theirs)
     return [
         Table(
-            f"loadTable (milliseconds; medians of {TIMES})",
+            f"loadTable (milliseconds; {TIMES} times)",
             rows,
             (
-                "polynya: Catalog.load_table and the body as JSON, in process, connection open",
+                "polynya: the handler of the REST function in process, warm; body: gzip, as sent",
                 "iceberg: StaticTable.from_metadata of the real metadata.json in a local folder;",
                 "  not the same work: it reads what a writer has put together before",
                 "statements: BEGIN and COMMIT included; waits: times it waits for PostgreSQL",
@@ -40,39 +51,45 @@ def run(shop: Workshop) -> list[Table]:
     ]
 
 
-def _rows(shop: Workshop, bridge: Bridge, case: Row) -> list[Row]:
-    io = PyArrowFileIO()
-    folder = shop.folder / f"load-{case['files']}-{case['snapshots']}"
+def _real(shop: Workshop, lake) -> Cost:
+    folder = shop.folder / f"load-{lake.data_path.rpartition('/')[2]}"
     folder.mkdir()
-    document = write_metadata(served_metadata(bridge), io, str(folder))
-    theirs = cost(lambda: StaticTable.from_metadata(document), TIMES)
-    rows = []
-    for answer in ("all", "refs"):
-        size = len(_body(bridge, answer))
-        ours = Runs(sql=SQL, waits=WAITS)
-        for _ in range(TIMES):
-            ours.add(partial(_body, bridge, answer))
-        rows.append(
-            {
-                **case,
-                "answer": answer,
-                "statements": ours.calls("sql"),
-                "waits": ours.calls("waits"),
-                "body kB": kb(size),
-                "polynya CPU": ms(ours.cost.cpu),
-                "SQL CPU": ms(ours.cpu("sql")),
-                "polynya wall": ms(ours.cost.wall),
-                "SQL wall": ms(ours.wall("sql")),
-                "iceberg kB": kb(len(io.new_input(document))),
-                "iceberg CPU": ms(theirs.cpu),
-                "iceberg wall": ms(theirs.wall),
-                "CPU ratio": ratio(ours.cost.cpu, theirs.cpu),
-                "wall ratio": ratio(ours.cost.wall, theirs.wall),
-            }
-        )
-    return rows
+    with opened(lake) as bridge:
+        document = write_metadata(served_metadata(bridge), PyArrowFileIO(), str(folder))
+    return cost(lambda: StaticTable.from_metadata(document))
 
 
-def _body(bridge: Bridge, snapshots: str) -> bytes:
-    body = bridge.catalog.load_table(NAMESPACE, TABLE, snapshots).body
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+def _rows(ask: Ask, case: Row, theirs: Cost) -> list[Row]:
+    whole = ask("", **GZIP)
+    questions = {
+        "all": partial(ask, "", **GZIP),
+        "refs": partial(ask, "snapshots=refs", **GZIP),
+        "304": partial(ask, "", **GZIP, **{"if-none-match": whole["headers"]["etag"]}),
+    }
+    return [_row(case, answer, question, theirs) for answer, question in questions.items()]
+
+
+def _row(case: Row, answer: str, question: partial, theirs: Cost) -> Row:
+    with watching(sql=SQL, waits=WAITS) as seen:
+        body = _body(question(), 304 if answer == "304" else 200)
+    costs = [once(question) for _ in range(TIMES)]
+    walls = sorted(cost.wall for cost in costs)
+    return {
+        **case,
+        "answer": answer,
+        "statements": seen.calls["sql"],
+        "waits": seen.calls["waits"],
+        "body kB": kb(len(body)),
+        "CPU": ms(statistics.median(cost.cpu for cost in costs)),
+        "p50": ms(statistics.median(walls)),
+        "p99": ms(walls[TIMES * 99 // 100 - 1]),
+        "iceberg CPU": ms(theirs.cpu),
+        "CPU ratio": ratio(statistics.median(cost.cpu for cost in costs), theirs.cpu),
+    }
+
+
+def _body(answer: dict, status: int) -> bytes:
+    if answer["statusCode"] != status:
+        raise RuntimeError(f"{NAMESPACE}.{TABLE}: {answer['statusCode']}, not {status}")
+    body = answer.get("body") or ""
+    return base64.b64decode(body) if answer.get("isBase64Encoded") else body.encode()

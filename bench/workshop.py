@@ -1,5 +1,6 @@
 """What measurements share: PostgreSQL, an S3, and lakes that are made when first asked for."""
 
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +18,14 @@ FEW, MANY = 10, 1000
 """Snapshots of a table."""
 
 
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What `make build` made for this machine (ARCHITECTURE), and the Python that it is for."""
+
+    folder: Path
+    python: str
+
+
 @dataclass
 class Workshop:
     server: Server
@@ -24,21 +33,24 @@ class Workshop:
     folder: Path
     files: list[int]
     """Numbers of data files to measure with, ascending."""
-    _lakes: dict[tuple[int, int], Lake] = field(default_factory=dict)
+    built: Built | None = None
+    _lakes: dict[tuple[int, int, int], Lake] = field(default_factory=dict)
 
-    def lake(self, files: int, snapshots: int = FEW) -> Lake:
-        if (files, snapshots) not in self._lakes:
+    def lake(self, files: int, snapshots: int = FEW, every: int = 1) -> Lake:
+        """With one table, which one of `every` snapshots touches: see `grown_lake`."""
+        wanted = (files, snapshots, every)
+        if wanted not in self._lakes:
             say(f"making a lake of {files:,} files in {snapshots:,} snapshots ...")
-            lake = grown_lake(self.server, self.s3_endpoint, files, snapshots)
-            self._lakes[files, snapshots] = lake
-        return self._lakes[files, snapshots]
+            self._lakes[wanted] = grown_lake(self.server, self.s3_endpoint, *wanted)
+        return self._lakes[wanted]
 
 
 @contextmanager
-def workshop(files: list[int]) -> Iterator[Workshop]:
+def workshop(files: list[int], built: Built | None = None) -> Iterator[Workshop]:
     say("starting PostgreSQL and S3 ...")
     with postgres() as server, s3() as endpoint, tempfile.TemporaryDirectory() as folder:
-        yield Workshop(server, endpoint, Path(folder), files)
+        os.environ["AWS_ENDPOINT_URL_S3"] = endpoint  # where stored delete files are read
+        yield Workshop(server, endpoint, Path(folder), files, built)
 
 
 def say(text: str) -> None:

@@ -1,0 +1,51 @@
+"""The REST function's handler in this process, asked for one table as API Gateway asks."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
+
+from local.lakes import Lake
+
+from .bridge import settings
+from .lakes import NAMESPACE, TABLE
+
+EVENT = Path(__file__).parents[1] / "events" / "rest_load_table.json"
+CONTEXT = SimpleNamespace(
+    function_name="rest_catalog",
+    memory_limit_in_mb=1769,
+    invoked_function_arn="arn:aws:lambda:eu-north-1:0:function:f",
+    aws_request_id="0",
+)
+
+Ask = Callable[..., dict]
+"""From a query string and headers to the answer as API Gateway takes it."""
+
+
+def load_table_event(query: str = "", headers: dict[str, str] | None = None) -> dict:
+    event = json.loads(EVENT.read_text())
+    path = f"/v1/lake/namespaces/{NAMESPACE}/tables/{TABLE}"
+    event["rawPath"] = event["requestContext"]["http"]["path"] = path
+    event["rawQueryString"] = query
+    event["headers"] |= headers or {}
+    return event
+
+
+@contextmanager
+def handling(lake: Lake) -> Iterator[Ask]:
+    """With nothing kept from another lake."""
+    from functions.rest_catalog import app
+
+    def ask(query: str = "", **headers: str) -> dict:
+        return app.handler(load_table_event(query, headers), CONTEXT)
+
+    with patch.dict(os.environ, settings(lake)):
+        app.open_catalog.cache_clear()
+        app.readers.cache_clear()
+        yield ask
+        app.open_catalog()._database.close()
+        app.open_catalog.cache_clear()
+        app.readers.cache_clear()

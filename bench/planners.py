@@ -1,0 +1,118 @@
+"""Clients that plan the table behind a REST catalog."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyiceberg.catalog import load_catalog
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo
+from pyiceberg.manifest import clear_manifest_cache
+from pyiceberg.table import Table as IcebergTable
+
+from local.clients import spark
+from local.clients.duckdb import attached
+from local.clients.pyiceberg import s3_properties
+
+from .lakes import DAY_ONE, NAMESPACE, TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """A client; what it opens is new each time and has nothing kept."""
+
+    name: str
+    open: Callable[[str, str], Any]
+    """From the catalog's URI and the endpoint of its S3."""
+    steps: dict[str, Callable[[Any], int]]
+    """What is done with what was opened, and a number by which to see that it was done."""
+
+
+# PyIceberg
+
+
+def pyiceberg(catalog_uri: str, s3_endpoint: str) -> IcebergTable:
+    clear_manifest_cache()
+    properties = {
+        "type": "rest",
+        "uri": catalog_uri,
+        "warehouse": "lake",
+        **s3_properties(s3_endpoint),
+    }
+    return load_catalog("polynya", **properties).load_table((NAMESPACE, TABLE))
+
+
+def planned(row_filter: BooleanExpression) -> Callable[[IcebergTable], int]:
+    return lambda table: sum(1 for _ in table.scan(row_filter).plan_files())
+
+
+# DuckDB: a connection, and what stands behind FROM
+
+
+def duckdb(catalog_uri: str, s3_endpoint: str) -> tuple[Any, str]:
+    return attached(catalog_uri, "lake", s3_endpoint), f"ice.{NAMESPACE}.{TABLE}"
+
+
+def counted(where: str) -> Callable[[tuple[Any, str]], int]:
+    def rows(opened: tuple[Any, str]) -> int:
+        con, source = opened
+        with con:
+            return con.execute(f"SELECT count(*) FROM {source} WHERE {where}").fetchone()[0]
+
+    return rows
+
+
+# Spark: what stands behind FROM
+
+
+def spark_table(catalog_uri: str, s3_endpoint: str) -> str:
+    catalog = spark.open(catalog_uri, "lake", s3_endpoint).catalog
+    return f"{catalog}.{NAMESPACE}.{TABLE}"
+
+
+def partitions(where: str) -> Callable[[str], int]:
+    """Plan, and read nothing."""
+
+    def tasks(source: str) -> int:
+        found = spark.session().sql(f"SELECT * FROM {source} WHERE {where}")
+        return found._jdf.queryExecution().toRdd().getNumPartitions()
+
+    return tasks
+
+
+def sparks_count(where: str) -> Callable[[str], int]:
+    return lambda source: (
+        spark.session().sql(f"SELECT count(score) FROM {source} WHERE {where}").first()[0]
+    )
+
+
+ONE_DAY = f"day = DATE '{DAY_ONE}'"
+
+PLANNERS = (
+    Planner(
+        "PyIceberg",
+        pyiceberg,
+        {
+            "load the table": lambda table: len(table.metadata.schemas),
+            "plan one file": planned(EqualTo("id", 5)),
+            "plan one day": planned(EqualTo("day", DAY_ONE)),
+            "plan all files": planned(AlwaysTrue()),
+        },
+    ),
+    Planner(
+        "DuckDB",
+        duckdb,
+        {
+            "query one file": counted(f"id = 5 AND {ONE_DAY}"),
+            "query one day": counted(ONE_DAY),
+        },
+    ),
+    Planner(
+        "Spark",
+        spark_table,
+        {
+            "plan one day": partitions(ONE_DAY),
+            "plan all files": partitions("true"),
+            "query one day": sparks_count(ONE_DAY),
+        },
+    ),
+)
