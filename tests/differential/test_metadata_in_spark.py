@@ -1,0 +1,267 @@
+"""Iceberg's own eyes, Spark's: metadata tables, time travel, what was appended, what changed.
+
+Spark takes a second for each question, so CI asks on a few lakes, one of each kind. On all of them:
+`make metadata` (POLYNYA_SPARK_LAKES=all).
+"""
+
+import os
+import re
+from collections import Counter
+from contextlib import closing
+from itertools import groupby, pairwise, takewhile
+
+import pytest
+
+from local.canonical import canonical, columns_of, difference, from_arrow
+from local.clients import native, spark
+from local.duckdb_connection import literal
+from local.spark_jars import why_not
+from tests.conftest import LAKES
+from tests.differential.test_rows import MOST_SNAPSHOTS, SPARK_CANNOT, spread
+from tests.kept_reader import KeptReader
+from tests.metadata.findings import Faults, Findings
+from tests.metadata.shown import (
+    METADATA_TABLES,
+    assert_files,
+    assert_manifests,
+    assert_partitions,
+    moments,
+)
+from tests.metadata.told import Told, served
+
+IN_CI = ("09", "10", "13", "14", "17", "19", "22", "25", "31", "36", "77")
+FAULTS: Faults = {
+    # Its row reader refuses files with such columns, hidden or not.
+    ("test_spark_shows_what_changed", "01"): ("Unsupported logical type: TIME_MICROS",),
+    ("test_spark_shows_what_changed", "06"): (
+        "Unsupported logical type: UINT_",
+        "Unsupported logical type: INTERVAL",
+        "Unsupported logical type: TIME_MICROS",
+    ),
+    ("test_spark_reads_what_was_appended", "23"): ("Unsupported logical type: UINT_",),
+    ("test_spark_shows_what_changed", "23"): ("Unsupported logical type: UINT_",),
+    ("test_spark_shows_what_changed", "79"): ("Unsupported logical type: UINT_",),
+}
+SPARKS_TABLES = (*METADATA_TABLES, "position_deletes", "all_entries")
+ESCAPED = "\\'"
+MOST_FOR_SPARK = 4  # a second each
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(why_not() is not None, reason=why_not() or ""),
+]
+
+
+def pytest_generate_tests(metafunc):
+    everything = sorted(path.stem.split("_")[0] for path in LAKES.glob("*.sql"))
+    numbers = everything if os.environ.get("POLYNYA_SPARK_LAKES") == "all" else IN_CI
+    if only := metafunc.config.getoption("--lakes"):
+        numbers = [number for number in everything if number in only.split(",")]
+    metafunc.parametrize("number", numbers, scope="module")
+
+
+@pytest.fixture(scope="module")
+def case(number, lake, moto, request):
+    delivery = request.config.getoption("--delivery") or "object-lambda"
+    hidden = spark_refuses(lake(number), moto)
+    with served(lake(number), moto, KeptReader(), hidden, delivery=delivery) as case:
+        case.spark = spark.open(*case.where)
+        yield case
+
+
+def spark_refuses(lake, s3_endpoint: str) -> tuple[str, ...]:
+    """The types of columns for which Spark refuses a whole table."""
+    with closing(native.open(lake, s3_endpoint)) as reader:
+        types = [
+            str(type)
+            for table in reader.tables()
+            for type in reader.columns(table.namespace, table.name).values()
+        ]
+    return tuple(name for type, name in SPARK_CANNOT.items() if re.search(type, " ".join(types)))
+
+
+@pytest.fixture
+def found(case, request, left_out):
+    found = Findings(request.node.originalname, case.number, FAULTS)
+    yield found
+    left_out.extend(f"known: {line}" for line in found.judge())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def spark_session():
+    yield
+    spark.stop()
+
+
+def test_spark_shows_its_metadata_tables(case, found):
+    for told in case.tables:
+        shown = {}
+        for what in SPARKS_TABLES:
+            with found.at(f"{told.name}.{what}"):
+                sql = f"SELECT * FROM {source_in_spark(told)}.{what}"
+                shown[what] = spark.session().sql(sql).toArrow().to_pylist()
+        with found.at(told.name):
+            assert_snapshots(told, shown)
+            assert_files(told, shown)
+            assert_entries(told, shown)
+            assert_manifests(told, shown["manifests"], told.ids[-1])
+            assert_partitions(told, shown["partitions"], told.ids[-1])
+
+
+def assert_snapshots(told: Told, shown: dict) -> None:
+    now = told.ids[-1]
+    keys = ("snapshot_id", "parent_id", "committed_at", "operation", "manifest_list")
+    seen = [tuple(row[key] for key in keys) for row in shown["snapshots"]]
+    seen = [(id_, parent, time.replace(tzinfo=None), *row) for id_, parent, time, *row in seen]
+    assert seen == told.expected_snapshots()
+    assert [row["snapshot_id"] for row in shown["history"]] == told.ids
+    assert [row["is_current_ancestor"] for row in shown["history"]] == told.ancestors
+    assert [(row["name"], row["snapshot_id"]) for row in shown["refs"]] == [("main", now)]
+    assert [row["latest_snapshot_id"] for row in shown["metadata_log_entries"]] == [now]
+
+
+def assert_entries(told: Told, shown: dict) -> None:
+    now = told.ids[-1]
+    entries = [
+        (row["status"], row["snapshot_id"], row["data_file"]["file_path"].rpartition("/")[2])
+        for row in shown["entries"]
+    ]
+    assert sorted(entries) == sorted(
+        (int(e.status), e.snapshot_id, e.name) for e in told.entries(now)
+    )
+    if "position_deletes" in shown:
+        deleted = sum(e.records for e in told.deletes(now) if e.is_live)
+        assert len(shown["position_deletes"]) == deleted
+    some = {e.name for id_ in told.some for e in told.data(id_) if e.is_live}
+    listed = {row["file_path"].rpartition("/")[2] for row in shown["all_data_files"]}
+    assert some == listed if told.some == told.ids else some <= listed
+
+
+def test_spark_travels_in_time(case, found):
+    for told in case.tables:
+        times = moments(told)
+        for time, id_ in times[:: max(1, len(times) // MOST_FOR_SPARK)]:
+            source = source_in_spark(told)
+            for at in (f"TIMESTAMP AS OF '{time}'", f"VERSION AS OF {id_}"):
+                with found.at(f"{told.name} {at}, {id_}"):
+                    rows = spark.session().sql(f"SELECT count(*) AS n FROM {source} {at}").collect()
+                    assert rows[0]["n"] == told.row_count(id_)
+
+
+# What was added between two snapshots
+
+
+def appended(told: Told) -> list[tuple[int, int]]:
+    """(from, to): all that happened after `from` and up to `to` was appending."""
+    found = []
+    is_append = {id_: told.snapshots[id_]["summary"]["operation"] == "append" for id_ in told.ids}
+    steps = pairwise(told.ids)
+    for appends, run in groupby(steps, lambda step: is_append[step[1]] and not is_gap(told, *step)):
+        if appends:
+            steps_of_run = list(run)
+            found += [(steps_of_run[0][0], steps_of_run[-1][1]), steps_of_run[-1]]
+    return spread(sorted(set(found)), MOST_FOR_SPARK)
+
+
+def is_gap(told: Told, start: int, end: int) -> bool:
+    """Whether snapshots between two listed ones are left out."""
+    return told.parents[end] != start
+
+
+def appended_in_spark(told: Told, start: int, end: int):
+    reader = spark.session().read.format("iceberg")
+    reader = reader.option("start-snapshot-id", start).option("end-snapshot-id", end)
+    return reader.table(source_in_spark(told)).toArrow()
+
+
+def test_spark_reads_nothing_over_a_gap(case, found):
+    """What was added by snapshots that are left out would be missing."""
+    for told in case.tables:
+        for start, end in pairwise(told.ids):
+            if is_gap(told, start, end):
+                refusal = pytest.raises(Exception, match="is not a parent ancestor")
+                with found.at(f"{told.name} from {start} to {end}"), refusal:
+                    appended_in_spark(told, start, end)
+
+
+def test_spark_reads_what_was_appended(case, found):
+    for told in case.tables:
+        for start, end in appended(told):
+            with found.at(f"{told.name} from {start} to {end}"):
+                arrow = appended_in_spark(told, start, end)
+                columns, expected = insertions(told, start, end)
+                assert arrow.num_rows == expected.rows.total()
+                # Spark gives the columns of now, DuckLake those of then.
+                if told.snapshots[end]["schema-id"] == told.metadata["current-schema-id"]:
+                    assert not difference(expected, from_arrow(arrow, columns, told.hidden))
+
+
+def insertions(told: Told, start: int, end: int):
+    """The rows that DuckLake itself says were inserted after `start`, and their columns."""
+    source = f"ducklake_table_insertions({names_at(told, end)}, {start + 1}, {end})"
+    columns = columns_of(told.case.changes, source)
+    return columns, canonical(told.case.changes, source, columns, told.hidden)
+
+
+def test_spark_shows_what_changed(case, found):
+    """Its changelog view, where Iceberg allows one: up to the first delete file, without maps."""
+    for told in case.tables:
+        until = before_the_first_delete_file(told)
+        if len(until) < 2:
+            continue
+        start, end = until[0], until[-1]
+        if has_maps(told):
+            with pytest.raises(Exception, match="table contains unorderable columns"):
+                changes_in_spark(told, start, end)
+            continue
+        with found.at(f"{told.name} from {start} to {end}"):
+            assert changes_in_spark(told, start, end) == changes_in_ducklake(told, start, end)
+
+
+def has_maps(told: Told) -> bool:
+    """Spark sorts changes by all columns."""
+    return any("map<" in str(field.field_type) for field in told.iceberg.schema().fields)
+
+
+def before_the_first_delete_file(told: Told) -> list[int]:
+    first, *more = told.ids[:MOST_SNAPSHOTS]
+    if told.deletes(first):
+        return []
+    steps = takewhile(
+        lambda step: not told.deletes(step[1]) and not is_gap(told, *step), pairwise([first, *more])
+    )
+    return [first, *(id_ for _, id_ in steps)]
+
+
+def changes_in_spark(told: Told, start: int, end: int) -> Counter:
+    name = ".".join(map(spark.identifier, (told.table.namespace, told.table.name)))
+    words = name.replace("'", ESCAPED)
+    [[view]] = (
+        spark.session()
+        .sql(f"""
+        CALL {told.case.spark.catalog}.system.create_changelog_view(table => '{words}', options =>
+        map('start-snapshot-id', '{start}', 'end-snapshot-id', '{end}'))""")
+        .collect()
+    )
+    rows = spark.session().sql(f"SELECT _change_type FROM {view}").collect()
+    return Counter(row[0] for row in rows)
+
+
+def changes_in_ducklake(told: Told, start: int, end: int) -> Counter:
+    names = names_at(told, end)
+    found = Counter()
+    for kind, function in (("INSERT", "insertions"), ("DELETE", "deletions")):
+        sql = f"SELECT count(*) FROM ducklake_table_{function}({names}, {start + 1}, {end})"
+        [[found[kind]]] = told.case.changes.execute(sql).fetchall()
+    return +found
+
+
+def names_at(told: Told, snapshot_id: int) -> str:
+    """The lake, and the table as it was called then: that is what DuckLake looks for."""
+    then = told.case.native._name_at(told.table.namespace, told.table.name, snapshot_id)
+    return ", ".join(map(literal, ("lake", then.namespace, then.name)))
+
+
+def source_in_spark(told: Told) -> str:
+    names = (told.case.spark.catalog, told.table.namespace, told.table.name)
+    return ".".join(map(spark.identifier, names))

@@ -1,0 +1,85 @@
+"""A history: what happened to a real lake, and what the model says it holds since."""
+
+import copy
+from contextlib import closing
+
+import duckdb as engine
+
+from local.canonical import Canonical, difference
+from local.clients import native
+from local.duckdb_connection import literal
+from local.lakes import Lake
+
+from .events import SCHEMA, Event
+from .model import Model, Then
+from .writer import Writer
+
+
+class History:
+    def __init__(self, lake: Lake, s3_endpoint: str, writer: Writer, inlining: int) -> None:
+        self.lake, self.model = lake, Model()
+        self.script: list[str] = []
+        self.disobeyed: list[str] = []
+        """Where DuckDB did something else than it said: the model ends there."""
+        self.contents: dict[int, dict[int, Then]] = {0: {}}
+        """By snapshot and table."""
+        self._writer = writer
+        limit = f"DATA_INLINING_ROW_LIMIT {inlining}"
+        self._writer.attach(lake, f"(DATA_PATH {literal(lake.data_path)}, {limit})")
+        self._s3_endpoint = s3_endpoint
+        self._native = native.open(lake, s3_endpoint)
+        self._attach = (
+            "ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', " + limit + ")"
+        )
+
+    def close(self) -> None:
+        self._native.close()
+
+    def add(self, event: Event) -> bool:
+        """Let it happen; false where DuckDB does not let it."""
+        model = copy.deepcopy(self.model)
+        statements = event.apply(model)
+        try:
+            self._writer.execute(statements)
+        except RuntimeError as error:
+            if self._snapshots() != self.model.snapshots:
+                self.disobeyed.append(f"in part, {'; '.join(statements)}: {error}")
+            return False
+        self.script += statements
+        self.model = model
+        then = {table.id: table.then() for table in model.tables.values()}
+        model.snapshots = self._snapshots()
+        for name, table in model.tables.items():
+            after = f"{name} after {'; '.join(statements)}"
+            seen = self.native(name)
+            if seen is None:
+                self.disobeyed.append(f"{after}: DuckDB cannot read it any more")
+            elif report := difference(then[table.id].canonical(), seen):
+                self.disobeyed.append(f"{after}: {' | '.join(report)}")
+                then[table.id] = Then(then[table.id].columns, seen.rows)
+        # A statement that changed nothing makes no snapshot, CHECKPOINT makes several.
+        for snapshot_id in range(max(self.contents) + 1, model.snapshots[-1] + 1):
+            self.contents[snapshot_id] = then
+        return True
+
+    def native(self, table: str, snapshot_id: int | None = None) -> Canonical | None:
+        """What DuckLake itself says a table holds, or held; None where it fails."""
+        for _ in range(2):  # one that is attached for long has been seen to fail after a flush
+            try:
+                return self._native.canonical(SCHEMA, table, snapshot_id)
+            except engine.Error:
+                # After some of its errors a DuckDB does nothing any more.
+                self._native.close()
+                self._native = native.open(self.lake, self._s3_endpoint)
+        return None
+
+    def sql(self, note: str) -> str:
+        """As a script like those in tests/lakes."""
+        notes = "".join(f"-- {line}\n" for line in note.splitlines())
+        return notes + "".join(f"{sql};\n" for sql in (self._attach, "USE lake", *self.script))
+
+    def _snapshots(self) -> list[int]:
+        with closing(self.lake.database.connect()) as con:
+            return [
+                id_ for [id_] in con.run("SELECT snapshot_id FROM ducklake_snapshot ORDER BY 1")
+            ]
