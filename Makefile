@@ -41,11 +41,18 @@ pipeline-demo: setup ## an hour of device events through Spark into a DuckLake, 
 serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://..."
 	@$(BIN)/polynya serve $(ARGS)
 
-test: setup lint ## all tests (about 15 minutes; with PostgreSQL, S3, PyIceberg, DuckDB and Spark)
+test: setup lint ## all tests (20 minutes on 2 cores; with PostgreSQL, S3, PyIceberg, DuckDB and Spark)
 	@$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(ARGS)
 
 soak: setup ## eight ingest jobs and two DuckDBs on one lake, a thousand files (minutes)
 	@POLYNYA_SOAK=1 $(BIN)/python -m pytest tests/pipeline/test_exactly_once.py -k side_by_side --durations=1
+
+histories: setup ## random histories all night: make histories HISTORIES=100 FIRST=1000
+	@POLYNYA_HISTORIES=$(or $(HISTORIES),100) POLYNYA_FIRST_HISTORY=$(or $(FIRST),1) \
+	  $(BIN)/python -m pytest tests/differential/test_random_histories.py $(ARGS)
+
+metadata: setup ## what Spark shows of the metadata of all lakes; CI asks on eleven (ten minutes)
+	@POLYNYA_SPARK_LAKES=all $(BIN)/python -m pytest tests/differential/test_metadata_in_spark.py $(ARGS)
 
 lint: setup ## ruff and mypy
 	@$(BIN)/ruff check --quiet .
@@ -53,7 +60,8 @@ lint: setup ## ruff and mypy
 	@$(BIN)/mypy
 
 bench: setup ## what things cost, as ratios in one run
-	@$(BIN)/python -m bench
+	@$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/requirements.txt
+	@$(BIN)/python -m bench $(ARGS)
 
 matrix: setup .venv-matrix/.ready ## what each of seven clients reads, written into docs/clients.md (an hour)
 	@$(BIN)/python -m tests.matrix.run .venv-matrix/bin/python --write $(ARGS)
@@ -72,6 +80,11 @@ build: .venv-sam/.ready ## the layers and functions for AWS, with SAM, and a che
 	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m compileall -q \
 	  --invalidation-mode unchecked-hash .aws-sam/build
 	@$(PYTHON) -m tests.built .aws-sam/build
+
+package: setup ## what the pipeline's jobs need on EMR Serverless and Glue: .aws-sam/pipeline
+	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m local.package \
+	  --architecture $(ARCHITECTURE) --out .aws-sam/pipeline $(ARGS)
+	@$(BIN)/python -m tests.packaged .aws-sam/pipeline $(ARCHITECTURE)
 
 deployed: setup .venv-sam/.ready .venv-ministack/.ready ## sam deploy to an emulator of AWS, and read through it (two minutes)
 	@PYENV_VERSION=$(PYENV_RUNTIME) PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(SAM) build --cached \
@@ -106,4 +119,4 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .venv-matrix .venv-sam .venv-ministack .venv-checkov .aws-sam .cache
 
-.PHONY: help setup demo pipeline-demo serve test soak lint bench matrix build deployed sam-local check-template clean
+.PHONY: help setup demo pipeline-demo serve test soak histories metadata lint bench matrix build package deployed sam-local check-template clean
