@@ -1,33 +1,89 @@
 """Rows of bytes that are put together column by column, without a loop over the rows.
 
-n rows are a matrix of bytes, in which each part of a row has columns of its own, as many as its
-longest value among the n has bytes, and a mask that says which bytes are really there. Read row by
-row, the bytes under the mask are the rows, one after the other.
+A part is put where it belongs in n rows at once, in words of eight bytes. What of a word does not
+belong to the part is overwritten by the parts that follow.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from .columns import Texts
 
 Octets = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
+Places = NDArray[np.int64]
+"""In octets, of n rows."""
+Lengths = NDArray[np.int64]
+"""In bytes: (n,), or (1,) where all rows are alike."""
+Words = NDArray[np.uint64]
+"""Their first byte is the lowest."""
+
+WORD = 8
+FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(WORD + 1)], "<u8")
+"""By their number: the bytes of a word that count."""
+
+MANY = 512
+"""What has more bytes than that is copied by itself: a few rows shall not cost all the others."""
+
+
+def words_of(octets: Octets) -> Words:
+    """The eight bytes from each place on, but for the last seven places."""
+    return np.ndarray(len(octets) - WORD + 1, "<u8", octets, strides=(1,))
+
+
+class Rows:
+    """Where n rows are put."""
+
+    def __init__(self, lengths: Lengths) -> None:
+        self.ends: Places = np.cumsum(lengths)
+        self.starts: Places = self.ends - lengths
+        # A word may begin at the end of the last row.
+        self.octets: Octets = np.empty(int(self.ends[-1]) + WORD, np.uint8)
+        self.words = words_of(self.octets)
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
-    """One part of n rows, w bytes wide. Where all rows are alike, one stands for all."""
+class Short:
+    """Up to eight bytes of each row."""
 
-    octets: Octets
-    """(n or 1, w)."""
-    real: Mask
-    """(n or 1, w or 1)."""
+    words: Words
+    """(n,) or (1,); 0 in the bytes behind its length."""
+    lengths: Lengths
+    width: int
+    """The greatest of the lengths, or more."""
+
+    def put(self, rows: Rows, at: Places) -> None:
+        rows.words[at] = self.words
+
+
+@dataclass(frozen=True, slots=True)
+class Long:
+    """Any bytes of each row, which stand somewhere else already."""
+
+    source: Octets
+    """With MANY more behind them."""
+    starts: Places
+    lengths: Lengths
+    width: int
+
+    def put(self, rows: Rows, at: Places) -> None:
+        source = words_of(self.source)
+        for offset in range(0, min(self.width, MANY), WORD):
+            to, of = at + offset, self.starts + offset
+            if (to > rows.ends).any():
+                longer = self.lengths > offset
+                to, of = to[longer], of[longer]
+            rows.words[to] = source[of]
+        for row in np.flatnonzero(self.lengths > MANY).tolist():
+            to, of, length = at[row], self.starts[row], self.lengths[row]
+            rows.octets[to : to + length] = self.source[of : of + length]
+
+
+Piece = Short | Long
 
 
 class Part(Protocol):
@@ -36,7 +92,8 @@ class Part(Protocol):
     def width(self, rows: slice) -> int:
         """The most bytes that it can have in one of `rows`."""
 
-    def filled(self, rows: slice) -> Filled: ...
+    def pieces(self, rows: slice) -> Iterator[Piece]:
+        """What it is in these, one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +106,11 @@ class Constant:
     def width(self, rows: slice) -> int:
         return len(self.value)
 
-    def filled(self, rows: slice) -> Filled:
-        return Filled(np.frombuffer(self.value, np.uint8)[np.newaxis], _real(self.present, rows))
+    def pieces(self, rows: slice) -> Iterator[Piece]:
+        for start in range(0, len(self.value), WORD):
+            octets = self.value[start : start + WORD]
+            word = np.array([int.from_bytes(octets, "little")], "<u8")
+            yield _where(self.present, rows, word, np.array([len(octets)]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +123,9 @@ class Varints:
     def width(self, rows: slice) -> int:
         return 10
 
-    def filled(self, rows: slice) -> Filled:
-        octets, used = varints(self.values[rows])
-        real = _real(self.present, rows)
-        return Filled(octets, used if real is EVERYWHERE else used & real)
+    def pieces(self, rows: slice) -> Iterator[Piece]:
+        for words, lengths in varints(self.values[rows]):
+            yield _where(self.present, rows, words, lengths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,71 +138,124 @@ class Fixed:
     def width(self, rows: slice) -> int:
         return int(self.octets.shape[1])
 
-    def filled(self, rows: slice) -> Filled:
-        return Filled(self.octets[rows], EVERYWHERE)
+    def pieces(self, rows: slice) -> Iterator[Piece]:
+        for start in range(0, self.width(rows), WORD):
+            octets = self.octets[rows, start : start + WORD]
+            width = octets.shape[1]
+            if width < WORD:
+                octets = np.pad(octets, ((0, 0), (0, WORD - width)))
+            yield Short(octets.view("<u8")[:, 0], np.array([width]), width)
 
 
 class Bytes:
     """Byte strings, without their lengths."""
 
     def __init__(self, texts: Texts) -> None:
-        self._data = texts.data
-        self._lengths = texts.lengths
-        self._ends = np.concatenate([[0], np.cumsum(texts.lengths)])
+        self._data, self._lengths = texts.data, texts.lengths
+        self._ends = np.cumsum(texts.lengths)
 
     def width(self, rows: slice) -> int:
         return int(self._lengths[rows].max())
 
-    def filled(self, rows: slice) -> Filled:
+    def pieces(self, rows: slice) -> Iterator[Piece]:
         lengths, width = self._lengths[rows], self.width(rows)
-        start, end = self._ends[rows.start], self._ends[rows.stop]
-        data = self._data[start:end]
-        # A window on each string; what follows it is under no mask.
-        windows = sliding_window_view(np.concatenate([data, np.zeros(width, np.uint8)]), width)
-        octets = windows[self._ends[rows] - start]
-        return Filled(octets, np.arange(width) < lengths[:, np.newaxis])
+        starts = self._ends[rows] - lengths
+        first, last = int(starts[0]), int(starts[-1] + lengths[-1])
+        source = self._data[first : last + MANY + WORD]
+        if len(source) < last - first + MANY + WORD:
+            source = np.concatenate([source, np.zeros(MANY + WORD, np.uint8)])
+        starts -= first
+        if width > WORD:
+            yield Long(source, starts, lengths, width)
+        elif width:
+            yield Short(words_of(source)[starts] & FIRST_BYTES[lengths], lengths, width)
 
 
 def joined(parts: Sequence[Part], rows: slice) -> memoryview:
-    """The bytes of these rows."""
-    filled = [part.filled(rows) for part in parts]
-    ends = list(accumulate(part.octets.shape[1] for part in filled))
-    columns = list(map(slice, [0, *ends], ends))
-    shape = (rows.stop - rows.start, ends[-1])
-    octets, real = np.empty(shape, np.uint8), np.empty(shape, np.bool_)
-    _fill(octets, columns, [part.octets for part in filled])
-    _fill(real, columns, [part.real for part in filled])
-    return octets[real].data
+    """The bytes of these rows, each of which has eight or more."""
+    pieces = list(_together(piece for part in parts for piece in part.pieces(rows)))
+    lengths = np.zeros(rows.stop - rows.start, np.int64)
+    for piece in pieces:
+        lengths += piece.lengths
+    out = Rows(lengths)
+    at = out.starts.copy()
+    beginnings: Words | None = None
+    for piece in pieces:
+        piece.put(out, at)
+        at += piece.lengths
+        if beginnings is None and (at - out.starts).min() >= WORD:
+            beginnings = out.words[out.starts]
+    if beginnings is None:
+        raise ValueError("a row has less than eight bytes")
+    # The end of each row was put over the beginning of the next one.
+    out.words[out.starts] = beginnings
+    return out.octets[:-WORD].data
 
 
-def _fill(matrix: NDArray[Any], columns: list[slice], pieces: list[NDArray[Any]]) -> None:
-    for place, piece in zip(columns, pieces, strict=True):
-        matrix[0, place] = piece[0]
-    # All that is alike in all rows is written at once.
-    matrix[1:] = matrix[0]
-    for place, piece in zip(columns, pieces, strict=True):
-        if len(piece) > 1:
-            matrix[:, place] = piece
+def _together(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """The same bytes in fewer pieces: short ones that follow each other are one."""
+    last: Short | None = None
+    for piece in pieces:
+        if isinstance(piece, Long):
+            if last is not None:
+                yield last
+            last = None
+            yield piece
+        elif last is None:
+            last = piece
+        elif last.width + piece.width <= WORD:
+            words = last.words | piece.words << (last.lengths << 3).view(np.uint64)
+            last = Short(words, last.lengths + piece.lengths, last.width + piece.width)
+        else:
+            yield last
+            last = piece
+    if last is not None:
+        yield last
 
 
-EVERYWHERE = np.ones((1, 1), np.bool_)
+def _where(present: Mask | None, rows: slice, words: Words, lengths: Lengths) -> Short:
+    width = int(lengths.max())
+    if present is None or present[rows].all():
+        return Short(words, lengths, width)
+    there = present[rows]
+    return Short(words * there, lengths * there, width)
 
 
-def _real(present: Mask | None, rows: slice) -> Mask:
-    return EVERYWHERE if present is None or present[rows].all() else present[rows, np.newaxis]
+# To spread groups of 7 bits over bytes: from how many bits on, by how much, and which halves.
+SPREAD = [
+    tuple(map(np.uint64, step))
+    for step in (
+        (28, 4, 0x0000_0000_0FFF_FFFF, 0x00FF_FFFF_F000_0000),
+        (14, 2, 0x0000_3FFF_0000_3FFF, 0x0FFF_C000_0FFF_C000),
+        (7, 1, 0x007F_007F_007F_007F, 0x3F80_3F80_3F80_3F80),
+    )
+]
+LOW_BITS, HIGH_BIT = np.uint64(0x7F7F_7F7F_7F7F_7F7F), np.uint64(0x8080_8080_8080_8080)
+"""Of each byte of a word. The high one says that another byte follows."""
+MOST = np.uint64((1 << 56) - 1)
+"""The largest number whose bytes are one word."""
 
 
-def varints(values: NDArray[np.int64]) -> tuple[Octets, Mask]:
-    """The bytes (n, w) of n numbers and which of them are used: zigzag, then 7 bits to a byte.
+def varints(values: NDArray[np.int64]) -> Iterator[tuple[Words, Lengths]]:
+    """The bytes of n numbers: zigzag, then 7 bits to a byte; a ninth and tenth byte come apart.
 
     https://avro.apache.org/docs/1.12.0/specification/#primitive-types-1
     """
-    zigzag = ((values << 1) ^ (values >> 63)).view(np.uint64)
-    width = max(1, -(-int(zigzag.max()).bit_length() // 7))
-    # A row for each byte of all numbers: numpy is fast along what lies together.
-    rest = zigzag >> (7 * np.arange(width, dtype=np.uint64))[:, np.newaxis]
-    used = rest != 0
-    used[0] = True
-    octets = rest.astype(np.uint8) & np.uint8(127)
-    octets[:-1] |= used[1:].view(np.uint8) << 7
-    return octets.T, used.T
+    zigzag: Words = ((values << 1) ^ (values >> 63)).view(np.uint64)
+    largest = zigzag.max()
+    words = zigzag & MOST
+    for bits, shift, low, high in SPREAD:
+        if largest >> bits:
+            words = words & low | (words & high) << shift
+    # Not 0: the bytes behind which there is one that is not.
+    before = words >> np.uint64(8)
+    for shift in map(np.uint64, (8, 16, 32)):
+        before |= before >> shift
+    followed = before + LOW_BITS & HIGH_BIT
+    if largest > MOST:
+        followed[zigzag > MOST] = HIGH_BIT
+    yield words | followed, np.minimum(np.bitwise_count(followed) + np.int64(1), WORD)
+    if largest > MOST:
+        ninth, tenth = zigzag >> np.uint64(56) & np.uint64(127), zigzag >> np.uint64(63)
+        words = ninth | tenth << np.uint64(7) | tenth << np.uint64(8)
+        yield words, np.add(zigzag > MOST, tenth, dtype=np.int64)
