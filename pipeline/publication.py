@@ -11,7 +11,7 @@ from polynya.ducklake.history import TableHistory
 from polynya.ducklake.rows import Lake, Schema, Table
 from polynya.iceberg.avro import manifest_paths
 from polynya.iceberg.table_metadata import TableMetadata
-from polynya.table_files import TableFiles, document_bytes
+from polynya.table_files import TableFiles
 from polynya.table_names import Manifest
 from polynya.virtual_names import GENERATOR, Name
 
@@ -156,7 +156,7 @@ class Publication:
             self.files.keep_list(self.lists[snapshot_id], self.plans[snapshot_id])
         if self.place.is_export:
             pointer = Pointer(self.place.directory)
-            moved, location = pointer.move(document_bytes(self.document))
+            moved, location = pointer.move(self.document.body)
             self.result.is_new, self.result.metadata_location = moved, location
         elif len(self.lists) == len(self.document.snapshots):
             # Behind a plain bucket nothing is made when it is read: all that it names, or no name.

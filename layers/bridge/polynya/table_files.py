@@ -5,16 +5,16 @@ other from the top: table metadata -> manifest lists -> manifests -> rows and de
 made from the bottom, for a name needs the length of what it names.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pg8000.native import Connection
 
 from .added_files import AddedFiles
 from .config import Config
+from .documents import Documents
 from .ducklake import lives, queries
 from .ducklake.history import TableHistory, state_at, states, unservable
 from .errors import NoSuchKey, ServiceUnavailable
@@ -48,6 +48,7 @@ class Surroundings:
     """Where clients find a virtual file, by its key."""
     kept: Kept
     real_files: RealFiles
+    documents: Documents = field(default_factory=Documents)
 
 
 class TableFiles:
@@ -85,9 +86,13 @@ class TableFiles:
         Raises:
             Refused: the table cannot be served exactly.
         """
-        check_table(self.history, self._view.schemas, self._view.mappings)
+        history = self.history
+        check_table(history, self._view.schemas, self._view.mappings)
+        return self._around.documents.once(history, lambda: self._metadata(history))
+
+    def _metadata(self, history: TableHistory) -> TableMetadata:
         return metadata(
-            self.history,
+            history,
             self._view.schemas,
             self._view.partitions,
             self._view.mappings,
@@ -173,7 +178,7 @@ class TableFiles:
         document = self.metadata()
         if name != self._names.document(document):
             return None
-        return document_bytes(document)
+        return document.body
 
     def _list(self, name: Name) -> bytes | None:
         snapshot_id = name.snapshot_id
@@ -244,8 +249,16 @@ class TableFiles:
     def _chunk_manifests(self, snapshot_id: int, starts: list[int], last: int) -> list[Manifest]:
         """The manifests of chunks that begin at `starts`."""
         history = self._history
-        lake, table_id, inlined = history.lake, history.table.table_id, history.inlined
-        sums = lives.chunks(self._con, lake, table_id, inlined, snapshot_id, starts, last)
+        sums = lives.chunks(
+            self._con,
+            history.lake,
+            history.table.table_id,
+            history.inlined,
+            history.has_partial,
+            snapshot_id,
+            starts,
+            last,
+        )
         return self._names.chunk_manifests(snapshot_id, sums)
 
     def _manifest(self, name: Name, manifests: Iterable[Manifest]) -> bytes | None:
@@ -266,10 +279,6 @@ class TableFiles:
 
     def _location_of(self, name: Name) -> str:
         return self._around.location(self._key(name))
-
-
-def document_bytes(document: TableMetadata) -> bytes:
-    return json.dumps(document.json(), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 SINCE: dict[int, Callable[[int], tuple[int, int]]] = {

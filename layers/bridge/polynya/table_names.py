@@ -9,7 +9,7 @@ from .ducklake.paths import file_location, table_location
 from .ducklake.rows import ChunkSum, DataFile, DeleteFile, InlinedDelete
 from .iceberg.partition import UNPARTITIONED, PartitionSpec
 from .iceberg.table_metadata import TableMetadata
-from .translate.fingerprints import fingerprint
+from .translate.fingerprints import fingerprint, fingerprint_of_bytes
 from .translate.measured_columns import late_columns
 from .translate.partitions import Partitions
 from .translate.schemas import Schemas
@@ -61,7 +61,7 @@ class TableNames:
     def document(self, document: TableMetadata) -> Name:
         """As of the table's own last snapshot, whatever happened in the lake since."""
         changed_at = self._history.snapshots[-1].snapshot_id
-        return self._name("table", (changed_at,), fingerprint(document.json()))
+        return self._name("table", (changed_at,), fingerprint_of_bytes(document.body))
 
     def manifest_list(self, snapshot_id: int, state: State) -> Name:
         """The manifest list of a snapshot, whose fingerprint is that of all it comes from."""

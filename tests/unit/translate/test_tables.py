@@ -51,6 +51,7 @@ HISTORY = TableHistory(
     events=[event(3), event(4), event(9)],
     gaps=[],
     inlined=Inlined((), ()),
+    has_partial=False,
     partitioning=Partitioning({}, {}, {}, {}, None),
     mapped_names=[],
     sort_keys=[],

@@ -17,6 +17,10 @@ from .rows import FileColumns, Lake, PartitionKeyColumn, StatsColumn, Texts
 AT_ONCE = 64
 """Rows of a cursor that come in one answer: each is a column of a chunk."""
 
+FEW = 4
+"""Chunks that are read without a cursor: only so PostgreSQL uses several cores, and what a commit
+has changed is found among all statistics of the lake."""
+
 
 class Chunk(NamedTuple):
     """Data files with an id in [first_id, last_id], as of a snapshot."""
@@ -96,10 +100,11 @@ def file_columns(
     versions = [chunk.version for chunk in chunks]
     files_sql = FILES.format(mapping_id=fragment(lake, "mapping_id"))
     stats_sql = STATS.format(stats_table=fragment(lake, "stats_table"))
-    files = _places(con, "files", files_sql, span | {"versions": versions})
+    rows = _rows if len(chunks) <= FEW else _rows_by_cursor
+    files = _by_place(rows(con, "files", files_sql, span | {"versions": versions}))
     span["newest"] = max(versions)
-    keys = _places(con, "partition_keys", PARTITION_KEYS, span)
-    stats = _places(con, "stats", stats_sql, span | {"column_ids": sorted(column_ids)})
+    keys = _by_place(rows(con, "partition_keys", PARTITION_KEYS, span))
+    stats = _by_place(rows(con, "stats", stats_sql, span | {"column_ids": sorted(column_ids)}))
     places = range(1, len(chunks) + 1)
     for (found,), of_keys, of_stats in zip(
         _aligned(files, places), _aligned(keys, places), _aligned(stats, places), strict=True
@@ -111,24 +116,30 @@ def file_columns(
         )
 
 
-def _places(
+def _rows(con: Connection, _: str, sql: str, parameters: dict[str, Any]) -> Iterable[list[Any]]:
+    return con.run(sql, **parameters)  # type: ignore[no-any-return]
+
+
+def _rows_by_cursor(
     con: Connection, name: str, sql: str, parameters: dict[str, Any]
-) -> Iterator[tuple[int, list[list[Any]]]]:
-    """The rows of each place, without the place, read as they are needed."""
+) -> Iterator[list[Any]]:
+    """Read as they are needed."""
+    con.run(f"DECLARE {name} NO SCROLL CURSOR FOR {sql}", **parameters)
+    while page := con.run(f"FETCH FORWARD {AT_ONCE} FROM {name}"):
+        yield from page
+    con.run(f"CLOSE {name}")
 
-    def rows() -> Iterator[list[Any]]:
-        con.run(f"DECLARE {name} NO SCROLL CURSOR FOR {sql}", **parameters)
-        while page := con.run(f"FETCH FORWARD {AT_ONCE} FROM {name}"):
-            yield from page
-        con.run(f"CLOSE {name}")
 
-    for place, found in groupby(rows(), key=lambda row: row[0]):
+Places = Iterator[tuple[int, list[list[Any]]]]
+"""The rows of each place, without the place."""
+
+
+def _by_place(rows: Iterable[list[Any]]) -> Places:
+    for place, found in groupby(rows, key=lambda row: row[0]):
         yield place, [row[1:] for row in found]
 
 
-def _aligned(
-    found: Iterator[tuple[int, list[list[Any]]]], places: Iterable[int]
-) -> Iterator[list[list[Any]]]:
+def _aligned(found: Places, places: Iterable[int]) -> Iterator[list[list[Any]]]:
     """The rows of every place; none for those that have none."""
     coming = next(found, None)
     for place in places:

@@ -43,6 +43,8 @@ class TableHistory:
     events: list[Event]
     gaps: list[Gap]
     inlined: Inlined
+    has_partial: bool
+    """Some data files hold rows of snapshots later than their own."""
     partitioning: Partitioning
     mapped_names: list[MappedName]
     sort_keys: list[SortKey]
@@ -106,7 +108,7 @@ def read(
         lambda con: queries.columns(con, table_id, snapshot_id),
         lambda con: queries.mapped_names(con, lake, table_id),
         lambda con: queries.snapshots(con, table_id, snapshot_id, since, limit),
-        lambda con: queries.gaps(con, table_id),
+        lambda con: queries.delete_gaps(con, table_id),
         lambda con: queries.partition_columns(con, table_id),
         lambda con: queries.file_groups(con, lake, table_id),
         lambda con: queries.partition_at(con, table_id, snapshot_id),
@@ -115,7 +117,10 @@ def read(
         lambda con: queries.column_tags_at(con, snapshot_id, table_id),
     )
     since = max(since, first_id)
-    events = lives.events(con, lake, table_id, inlined, snapshot_id, since)
+    if groups.has_others:
+        gaps += queries.data_gaps(con, table_id)
+    has_partial = groups.has_partial
+    events = lives.events(con, lake, table_id, inlined, has_partial, snapshot_id, since)
     known = {snapshot.snapshot_id: snapshot for snapshot in touched}
     # A change whose own snapshot has expired shows first in the next one that is still there.
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
@@ -135,11 +140,12 @@ def read(
         events=events,
         gaps=gaps,
         inlined=inlined,
+        has_partial=has_partial,
         partitioning=Partitioning(
             columns=partition_columns,
             column_types=_types(columns),
             constants=_constants(names),
-            groups=groups,
+            groups=groups.lives,
             current=current_partition,
         ),
         mapped_names=names,

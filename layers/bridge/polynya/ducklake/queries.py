@@ -21,6 +21,7 @@ from .rows import (
     DataFile,
     DeleteFile,
     FileGroup,
+    FileGroups,
     Gap,
     Inlined,
     InlinedDelete,
@@ -93,8 +94,8 @@ def fragment(lake: Lake, name: str) -> str:
     return next((sql for column, sql in FRAGMENTS[name] if column in lake.layout), "NULL")
 
 
-# Not current_schema()::regnamespace: that wants names quoted which need it.
-CATALOG_SCHEMA = "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
+# Not current_schema(): it is PARALLEL UNSAFE, a statement that asks for it runs on one core.
+CATALOG_SCHEMA = "(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('ducklake_metadata'))"
 
 LAKE = f"""
 SELECT 'option', key, value FROM ducklake_metadata
@@ -341,23 +342,32 @@ def inlined(con: Connection, lake: Lake, table: Table) -> Inlined:
     return Inlined(tables, deletes[0] if deletes else ())
 
 
-GAPS = """
-SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot), 'delete files of the format '
-  || d.format
+DELETE_GAPS = """
+SELECT DISTINCT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot),
+  'delete files of the format ' || d.format
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
 WHERE d.table_id = :table_id AND lower(d.format) NOT IN ('parquet', 'puffin')
-UNION
-SELECT f.begin_snapshot, f.end_snapshot, CASE WHEN f.encryption_key IS NOT NULL
-  THEN 'encrypted data files' ELSE 'data files of the format ' || f.file_format END
-FROM ducklake_data_file AS f WHERE f.table_id = :table_id
-  AND (f.file_format <> 'parquet' AND lower(f.file_format) <> 'parquet'
-    OR f.encryption_key IS NOT NULL)
 ORDER BY 1, 2, 3"""
 
 
-def gaps(con: Connection, table_id: int) -> list[Gap]:
-    """The lives of files that make a snapshot impossible to serve as it was, and why."""
-    return [Gap(*row) for row in con.run(GAPS, table_id=table_id)]
+def delete_gaps(con: Connection, table_id: int) -> list[Gap]:
+    """The lives of delete files that make a snapshot impossible to serve as it was, and why."""
+    return [Gap(*row) for row in con.run(DELETE_GAPS, table_id=table_id)]
+
+
+IS_OTHER = """(f.encryption_key IS NOT NULL
+  OR f.file_format <> 'parquet' AND lower(f.file_format) <> 'parquet')"""
+
+DATA_GAPS = f"""
+SELECT DISTINCT f.begin_snapshot, f.end_snapshot, CASE WHEN f.encryption_key IS NOT NULL
+  THEN 'encrypted data files' ELSE 'data files of the format ' || f.file_format END
+FROM ducklake_data_file AS f WHERE f.table_id = :table_id AND {IS_OTHER}
+ORDER BY 1, 2, 3"""
+
+
+def data_gaps(con: Connection, table_id: int) -> list[Gap]:
+    """The same of data files."""
+    return [Gap(*row) for row in con.run(DATA_GAPS, table_id=table_id)]
 
 
 DATA_FILE_COLUMNS = """f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path,
@@ -445,20 +455,29 @@ def partition_at(con: Connection, table_id: int, snapshot_id: int) -> int | None
     return rows[0][0] if rows else None
 
 
-FILE_GROUPS = """
-SELECT f.partition_id, {mapping_id}, min(f.begin_snapshot),
-  CASE WHEN bool_and(f.end_snapshot IS NOT NULL) THEN max(f.end_snapshot) END
+# Whatever is to be known of all data files is asked at once: there may be a million.
+FILE_GROUPS = f"""
+SELECT f.partition_id, {{mapping_id}}, min(f.begin_snapshot),
+  CASE WHEN bool_and(f.end_snapshot IS NOT NULL) THEN max(f.end_snapshot) END,
+  coalesce(bool_or({{data_partial_max}} > f.begin_snapshot), false),
+  coalesce(bool_or({IS_OTHER}), false)
 FROM ducklake_data_file AS f
 WHERE f.table_id = :table_id GROUP BY 1, 2 ORDER BY min(f.data_file_id)"""
 
 
-def file_groups(con: Connection, lake: Lake, table_id: int) -> dict[FileGroup, Life]:
+def file_groups(con: Connection, lake: Lake, table_id: int) -> FileGroups:
     """The groups of data files that are partitioned, and were added, alike, and their life.
 
     In the order of their oldest files.
     """
-    sql = FILE_GROUPS.format(mapping_id=fragment(lake, "mapping_id"))
-    return {FileGroup(*row[:2]): Life(*row[2:]) for row in con.run(sql, table_id=table_id)}
+    names = ("mapping_id", "data_partial_max")
+    sql = FILE_GROUPS.format(**{name: fragment(lake, name) for name in names})
+    rows = con.run(sql, table_id=table_id)
+    return FileGroups(
+        lives={FileGroup(*row[:2]): Life(*row[2:4]) for row in rows},
+        has_partial=any(row[4] for row in rows),
+        has_others=any(row[5] for row in rows),
+    )
 
 
 MAPPED_NAMES = """

@@ -153,6 +153,17 @@ class Life(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class FileGroups:
+    """What the data files of a table are like."""
+
+    lives: dict[FileGroup, Life]
+    has_partial: bool
+    """Some hold rows of snapshots later than their own."""
+    has_others: bool
+    """Some are no plain Parquet: of another format, or encrypted."""
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkSum:
     """What is visible at a snapshot of one kind, chunk of data files and group of them."""
 

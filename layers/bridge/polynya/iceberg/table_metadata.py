@@ -1,7 +1,9 @@
 """The table metadata document (specification, "Table Metadata" and Appendix C)."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from .partition import PartitionSpec
@@ -37,7 +39,7 @@ class SortField:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableMetadata:
     format_version: int
     table_uuid: str
@@ -56,6 +58,11 @@ class TableMetadata:
     snapshots: list[Snapshot]
     """Ascending; the last one is current."""
     next_row_id: int
+
+    @cached_property
+    def body(self) -> bytes:
+        """The document as a file."""
+        return json.dumps(self.json(), ensure_ascii=False, separators=(",", ":")).encode()
 
     def json(self, refs_only: bool = False) -> dict[str, Any]:
         """The document; with `refs_only` it names the current snapshot alone."""

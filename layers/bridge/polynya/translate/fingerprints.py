@@ -15,4 +15,8 @@ LENGTH = 20
 def fingerprint(*parts: Any) -> str:
     """20 hexadecimal digits (80 bits) of what JSON makes of the parts."""
     text = json.dumps(parts, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
+    return fingerprint_of_bytes(text.encode())
+
+
+def fingerprint_of_bytes(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()[:LENGTH]
