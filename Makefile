@@ -44,7 +44,7 @@ serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://
 test: setup lint ## all tests (20 minutes on 2 cores; with PostgreSQL, S3, PyIceberg, DuckDB and Spark)
 	@$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(ARGS)
 
-soak: setup ## eight ingest jobs and two DuckDBs on one lake, a thousand files (minutes)
+soak: setup ## eight ingest jobs and two DuckDBs on one lake, 2,400 files (ten minutes)
 	@POLYNYA_SOAK=1 $(BIN)/python -m pytest tests/pipeline/test_exactly_once.py -k side_by_side --durations=1
 
 histories: setup ## random histories all night: make histories HISTORIES=100 FIRST=1000

@@ -117,7 +117,7 @@ def test_two_runs_of_a_job_at_once_are_one_too_many(lake, spark):
 
 
 # Jobs, commits of each, files of each commit, DuckDBs; `make soak` has more.
-JOBS, COMMITS, FILES, DUCKDBS = (8, 2, 65, 2) if os.environ.get("POLYNYA_SOAK") else (4, 2, 5, 2)
+JOBS, COMMITS, FILES, DUCKDBS = (8, 2, 150, 2) if os.environ.get("POLYNYA_SOAK") else (4, 2, 5, 2)
 
 
 def test_jobs_and_duckdb_commit_side_by_side(lake, spark, moto, native):

@@ -2,6 +2,9 @@
 
 import itertools
 import json
+import signal
+import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
 
@@ -18,6 +21,7 @@ from typer.testing import CliRunner
 
 from local.cli import app
 from local.clients import pyiceberg, rest
+from local.serving import environment
 from pipeline import one_view, publishing
 from pipeline.errors import BadInput, Unavailable
 from pipeline.publish import publish
@@ -150,6 +154,43 @@ def test_what_was_lost_is_made_again(growing, bucket):
         boto3.client("s3").delete_object(Bucket=bucket["VIRTUAL_BUCKET"], Key=key)
     [table] = published(growing, bucket).tables
     assert table.manifests_made == 1 and objects(bucket) == before
+
+
+# The job in a process of its own, that kills itself when it has put so many objects.
+KILLED = """
+import os, signal, sys
+from polynya import real_objects
+from pipeline.publish import publish
+
+s3 = real_objects.client("s3")
+put_object, database, left = s3.put_object, sys.argv[1], int(sys.argv[2])
+
+def counted(**of):
+    global left
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left -= 1
+    return put_object(**of)
+
+s3.put_object = counted
+publish(database=database)
+"""
+
+
+@pytest.mark.parametrize("share", [0, 0.5, 1])
+def test_a_job_that_is_killed_leaves_nothing_half_and_is_gone_on_with(growing, bucket, share):
+    expected = functions(growing.as_lake, bucket)
+    puts = round(share * (len(expected) - 1))  # the last is the document
+    words = [sys.executable, "-c", KILLED, growing.database.url, str(puts)]
+    done = subprocess.run(words, env=environment(bucket), capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    there = objects(bucket)
+    assert len(there) == puts and there.items() < expected.items()
+    assert [key for key in there if "-table-" in key] == []
+    [table] = published(growing, bucket).tables
+    assert objects(bucket) == expected
+    # The last manifest once more, if its summary was not there yet.
+    assert len(expected) - puts <= table.files <= len(expected) - puts + 1
 
 
 def test_only_the_newest_snapshots_and_then_no_document_that_names_others(growing, bucket):
