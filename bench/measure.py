@@ -42,6 +42,14 @@ def cost(work: Callable[[], object], times: int = 5) -> Cost:
     return median([once(work) for _ in range(times)])
 
 
+def in_turn(*works: Callable[[], object], times: int) -> list[Cost]:
+    """The same of each, one run after the other: a JVM gets faster from run to run."""
+    for work in works:
+        work()
+    runs = [[once(work) for work in works] for _ in range(times)]
+    return [median(list(of_one)) for of_one in zip(*runs, strict=True)]
+
+
 @dataclass
 class Watched:
     """What was seen while `watching`, by part."""
