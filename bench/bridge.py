@@ -49,8 +49,12 @@ class Bridge:
 
 
 def settings(lake: Lake) -> dict[str, str]:
-    """The environment of both Lambda functions."""
-    return {"DATABASE_URL": lake.database.url, "VIRTUAL_BUCKET": VIRTUAL_BUCKET}
+    """The environment of both Lambda functions, but that a first build may take its time."""
+    return {
+        "DATABASE_URL": lake.database.url,
+        "VIRTUAL_BUCKET": VIRTUAL_BUCKET,
+        "BUILD_SECONDS": "900",
+    }
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Files as they are kept in a store, and what a job adds to it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -9,15 +9,33 @@ from polynya.store import Store
 
 from .errors import Unavailable
 
+MANY = 32
+"""Keys that are rather looked for in a list than asked for one by one."""
+
+There = Callable[[Sequence[str]], set[str]]
+"""Which of some keys of one table are there."""
+
 
 class PublishedFiles(Kept):
     """Unlike the functions', a store that fails fails the job: it would only be slower with it."""
 
-    def __init__(self, store: Store, writes: bool = True) -> None:
+    def __init__(self, store: Store, there: There | None = None, writes: bool = True) -> None:
+        """`there`: where the store can be listed."""
         super().__init__(None, Recent())
-        self._target, self._writes, self._read = store, writes, Recent()
+        self._target, self._there, self._writes, self._read = store, there, writes, Recent()
         self.made = 0
         self.bytes_made = 0
+
+    def missing(self, keys: Sequence[str]) -> list[str]:
+        """One request for a thousand keys, instead of one for each."""
+        unknown = [key for key in keys if self._read.get(key) is None]
+        if self._there is None or len(unknown) < MANY:
+            return super().missing(keys)
+        try:
+            there = self._there(unknown)
+        except Unavailable:  # perhaps it may only be read
+            return super().missing(keys)
+        return [key for key in unknown if key not in there]
 
     def get(self, key: str) -> bytes | None:
         return self.get_many([key])[0]

@@ -3,7 +3,7 @@
 import os
 import posixpath
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from polynya import real_objects
@@ -47,7 +47,17 @@ class Place:
 
     def files(self, *, writes: bool = True) -> PublishedFiles:
         """What is kept there; `writes=False`: nothing is added."""
-        return PublishedFiles(self._store(), writes=writes)
+        listed = self.is_export or self.config.delivery == "materialize"
+        return PublishedFiles(self._store(), self._there if listed else None, writes)
+
+    def _there(self, keys: Sequence[str]) -> set[str]:
+        """Which of these, all of one table, are there: by a list of the table's files."""
+        at = f"{self.directory}/{METADATA}"
+        if not self.is_export:
+            at = posixpath.dirname(self.location(keys[0]))
+        locations = {self.location(key): key for key in keys}
+        found = (location for location, _ in storage.sizes(f"{at}/"))
+        return {locations[location] for location in found if location in locations}
 
     def surroundings(self, files: PublishedFiles) -> Surroundings:
         # The functions read real files in S3 only, and what they refuse is not published for them.

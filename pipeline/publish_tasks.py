@@ -47,13 +47,20 @@ class Task:
     parts: tuple[Part, ...]
 
 
+MANIFESTS = 16
+"""In a task, at least: that many are made in about the time that Spark takes to start it, and in
+one pass over the statistics."""
+
+
 def tasks(view: View, parts: Iterable[Part], most: int) -> list[Task]:
     """The parts in about equal tasks, at most so many."""
-    return [Task(view, tuple(some)) for some in _equal(list(parts), most)]
+    parts = list(parts)
+    least = MANIFESTS if any(part.keys for part in parts) else 1
+    size = max(least, -(-sum(part.weight for part in parts) // max(1, most)))
+    return [Task(view, tuple(some)) for some in _equal(parts, size)]
 
 
-def _equal(parts: list[Part], most: int) -> Iterator[list[Part]]:
-    size = -(-sum(part.weight for part in parts) // max(1, most))
+def _equal(parts: list[Part], size: int) -> Iterator[list[Part]]:
     some: list[Part] = []
     room = size
     for part in parts:

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from local.cli import app
 from local.clients import pyiceberg, rest
 from local.serving import environment
-from pipeline import one_view, publishing
+from pipeline import kept_files, one_view, places, publish_tasks, publishing
 from pipeline.errors import BadInput, Unavailable
 from pipeline.publish import publish
 from tests.in_process import ALIAS, cache_settings, standing_in
@@ -112,7 +112,8 @@ def test_every_key_has_the_bytes_that_the_functions_give_it(number, lake, bucket
 
 
 @pytest.mark.spark
-def test_executors_make_the_same(lake, bucket, spark):
+def test_executors_make_the_same(lake, bucket, spark, monkeypatch):
+    monkeypatch.setattr(publish_tasks, "MANIFESTS", 1)  # else it is too little for a task
     lake = lake("17")
     expected = functions(lake, bucket)
     assert published(lake, bucket, spark=spark).is_one_view
@@ -191,6 +192,34 @@ def test_a_job_that_is_killed_leaves_nothing_half_and_is_gone_on_with(growing, b
     assert objects(bucket) == expected
     # The last manifest once more, if its summary was not there yet.
     assert len(expected) - puts <= table.files <= len(expected) - puts + 1
+
+
+@pytest.mark.parametrize("may_list", [True, False])
+def test_what_is_there_is_looked_for_in_a_list(growing, bucket, may_list, monkeypatch, tmp_path):
+    """A thousand at a time; one by one where the bucket may not be listed, with the same result."""
+    monkeypatch.setattr(kept_files, "MANY", 1)
+    expected = functions(growing.as_lake, bucket)
+    listed, asked = [], []
+    sizes, get = places.storage.sizes, real_objects.BucketStore.get
+
+    def sizes_of(directory: str):
+        listed.append(directory)
+        if not may_list:
+            raise Unavailable("AccessDenied")
+        return sizes(directory)
+
+    monkeypatch.setattr(places.storage, "sizes", sizes_of)
+    published(growing, bucket)
+    assert objects(bucket) == expected and listed
+    monkeypatch.setattr(
+        real_objects.BucketStore, "get", lambda store, key: asked.append(key) or get(store, key)
+    )
+    [again] = published(growing, bucket).tables
+    assert (again.manifests_made, again.lists_made, again.files) == (0, 0, 0)
+    assert [key for key in asked if key.endswith(".summary")] == [] or not may_list
+    for _ in range(2):
+        [table] = published(growing, bucket, export=str(tmp_path)).tables
+    assert table.manifests_made == 0 and table.lists_kept == 11
 
 
 def test_only_the_newest_snapshots_and_then_no_document_that_names_others(growing, bucket):

@@ -111,6 +111,11 @@ class Kept:
     def get(self, key: str) -> bytes | None:
         return self.get_many([key])[0]
 
+    def missing(self, keys: Sequence[str]) -> list[str]:
+        """Those of which nothing is kept."""
+        kept = self.get_many(keys)
+        return [key for key, body in zip(keys, kept, strict=True) if body is None]
+
     def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
         """Many at once: the store is asked for several at a time."""
         bodies = {key: self._recent.get(key) for key in keys}

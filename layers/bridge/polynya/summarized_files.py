@@ -58,8 +58,8 @@ class SummarizedFiles:
         """Those of which nothing is kept."""
         names = list(names)
         keys = [self._summary_key(n) if n.kind in SUMMARIES else self._key(n) for n in names]
-        kept = self._kept.get_many(keys)
-        return [name for name, body in zip(names, kept, strict=True) if body is None]
+        missing = set(self._kept.missing(keys))
+        return [name for name, key in zip(names, keys, strict=True) if key in missing]
 
     def summaries(self, names: Iterable[Name]) -> list[Summary]:
         """The summary of each file; those that are not kept are made."""

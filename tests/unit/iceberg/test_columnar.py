@@ -254,7 +254,7 @@ def test_many_entries_are_several_blocks():
     assert_same(ours, theirs)
 
 
-def test_one_very_long_path_does_not_make_the_rows_beside_it_long():
+def test_a_very_long_path_is_in_a_small_block():
     entries = varied(4000)
     entries[1234] = entry(file_path="s3://b/" + "x" * 5_000_000, partition=(1, "a"))
     ours, theirs = both(entries, SPEC)

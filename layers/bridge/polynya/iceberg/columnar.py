@@ -28,7 +28,7 @@ from .types import TableSchema
 
 BLOCK_ENTRIES = 4000
 BLOCK_BYTES = 32_000_000
-"""Of a block's matrix, at most: one very long path makes every row beside it as long."""
+"""Of a block, if all its entries were as long as their longest parts: readers take blocks whole."""
 
 CODECS: dict[str, Callable[[memoryview], bytes | memoryview]] = {
     "null": lambda block: block,
