@@ -23,19 +23,20 @@ class PublishedFiles(Kept):
         """`there`: where the store can be listed."""
         super().__init__(None, Recent())
         self._target, self._there, self._writes, self._read = store, there, writes, Recent()
+        self._known: set[str] = set()
         self.made = 0
         self.bytes_made = 0
 
     def missing(self, keys: Sequence[str]) -> list[str]:
         """One request for a thousand keys, instead of one for each."""
-        unknown = [key for key in keys if self._read.get(key) is None]
+        unknown = [key for key in keys if key not in self._known]
         if self._there is None or len(unknown) < MANY:
-            return super().missing(keys)
+            return super().missing(unknown)
         try:
-            there = self._there(unknown)
+            self._known |= self._there(unknown)
         except Unavailable:  # perhaps it may only be read
-            return super().missing(keys)
-        return [key for key in unknown if key not in there]
+            return super().missing(unknown)
+        return [key for key in unknown if key not in self._known]
 
     def get(self, key: str) -> bytes | None:
         return self.get_many([key])[0]
@@ -56,6 +57,7 @@ class PublishedFiles(Kept):
         if self._writes:
             with _said("written"):
                 body = self._target.put(key, body)
+            self._known.add(key)
             self.made += 1
             self.bytes_made += len(body)
         return self._read.put(key, body)

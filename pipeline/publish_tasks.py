@@ -106,7 +106,9 @@ def _planned(con: Connection, is_same: bool, part: Part) -> list[Any]:
 
 def _made(con: Connection, is_same: bool, part: Part) -> list[int]:
     kept = part.place.files()
-    files = TableFiles(con, part.history, part.place.surroundings(kept))
+    # Where it is not the driver's view there may be partial files that the driver has not seen.
+    seen = part.history if is_same else replace(part.history, has_partial=True)
+    files = TableFiles(con, seen, part.place.surroundings(kept))
     manifests = [files.manifest(name_of(key, part.place)) for key in part.keys]
     if not is_same:
         # Of what there is now. What has changed since the driver looked it makes itself.

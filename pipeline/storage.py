@@ -98,9 +98,12 @@ def sizes(directory: str) -> Iterator[tuple[str, int]]:
 
     if not is_s3(directory):
         root = Path(directory)
-        for path in sorted(root.rglob("*")) if root.exists() else ():
-            if path.is_file():
-                yield directory + path.relative_to(root).as_posix(), path.stat().st_size
+        try:
+            for path in sorted(root.rglob("*")) if root.exists() else ():
+                if path.is_file():
+                    yield directory + path.relative_to(root).as_posix(), path.stat().st_size
+        except OSError as error:  # also of a file that is gone since
+            raise Unavailable(f"{directory} cannot be listed: {error}") from None
         return
     scheme = directory.partition("://")[0]
     bucket, prefix = bucket_and_key(directory)

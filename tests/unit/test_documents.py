@@ -15,7 +15,7 @@ class Counting:
         self.documents = Documents()
 
     def __call__(self, history) -> object:
-        return self.documents.once(history, object)
+        return self.documents.once(history, lambda now_ms: object())
 
 
 def history_of(number: int):

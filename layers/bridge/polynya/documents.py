@@ -1,11 +1,12 @@
 """The metadata documents made last: most loadTables find the table as the one before did."""
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from .ducklake.history import TableHistory
+from .ducklake.rows import Snapshot
 from .iceberg.table_metadata import TableMetadata
 
 MOST = 8
@@ -18,15 +19,21 @@ class Documents:
     def __init__(self) -> None:
         self._made: OrderedDict[str, tuple[TableHistory, TableMetadata]] = OrderedDict()
 
-    def once(self, history: TableHistory, make: Callable[[], TableMetadata]) -> TableMetadata:
-        """The document of this history, from before or as `make` makes it."""
+    def once(self, history: TableHistory, make: Callable[[int], TableMetadata]) -> TableMetadata:
+        """The document of this history, from before or as `make` makes it.
+
+        Args:
+            make: from now, in milliseconds since 1970.
+        """
+        now_ms = int(time.time() * 1000)
+        if any(_milliseconds(snapshot) > now_ms for snapshot in history.snapshots):
+            # Shown as of now, and so another document with each now.
+            return make(now_ms)
         of = _but_for_the_lake(history)
         uuid = history.table.table_uuid
         known, document = self._made.get(uuid, (None, None))
         if document is None or known != of:
-            document = make()
-        if _ahead_of_us(history):
-            return document
+            document = make(now_ms)
         self._made[uuid] = of, document
         self._made.move_to_end(uuid)
         if len(self._made) > MOST:
@@ -39,7 +46,5 @@ def _but_for_the_lake(history: TableHistory) -> TableHistory:
     return replace(history, lake=replace(history.lake, snapshot_id=0), snapshot_id=0)
 
 
-def _ahead_of_us(history: TableHistory) -> bool:
-    """Some snapshot is younger than now by our clock, and shown as of now: of each now."""
-    now = datetime.now(UTC)
-    return any(snapshot.snapshot_time > now for snapshot in history.snapshots)
+def _milliseconds(snapshot: Snapshot) -> float:
+    return snapshot.snapshot_time.timestamp() * 1000

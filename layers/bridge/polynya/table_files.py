@@ -8,7 +8,7 @@ made from the bottom, for a name needs the length of what it names.
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from pg8000.native import Connection
 
@@ -88,9 +88,9 @@ class TableFiles:
         """
         history = self.history
         check_table(history, self._view.schemas, self._view.mappings)
-        return self._around.documents.once(history, lambda: self._metadata(history))
+        return self._around.documents.once(history, partial(self._metadata, history))
 
-    def _metadata(self, history: TableHistory) -> TableMetadata:
+    def _metadata(self, history: TableHistory, now_ms: int) -> TableMetadata:
         return metadata(
             history,
             self._view.schemas,
@@ -99,7 +99,7 @@ class TableFiles:
             self._view.location,
             manifest_list=lambda *of: self._location_of(self._names.manifest_list(*of)),
             snapshot_limit=self._around.config.snapshot_limit,
-            now_ms=int(time.time() * 1000),
+            now_ms=now_ms,
         )
 
     def metadata_location(self, document: TableMetadata) -> str:

@@ -17,7 +17,7 @@ from .rows import FileColumns, Lake, PartitionKeyColumn, StatsColumn, Texts
 AT_ONCE = 64
 """Rows of a cursor that come in one answer: each is a column of a chunk."""
 
-FEW = 4
+FEW = 2
 """Chunks that are read without a cursor: only so PostgreSQL uses several cores, and what a commit
 has changed is found among all statistics of the lake."""
 
@@ -61,7 +61,7 @@ SELECT place, {_numbers("data_file_id")}, {_numbers("begin_snapshot")},
   {_numbers("partition_id")}, {_numbers("mapped")}, {_numbers("path_is_relative::int")},
   {_texts("path")}
 FROM (SELECT {PLACE.format("f")}, f.*, {{mapping_id}} AS mapped FROM ducklake_data_file AS f
-      WHERE {SPAN.format("f")} ORDER BY f.data_file_id) AS f
+      WHERE {SPAN.format("f")} ORDER BY place, f.data_file_id) AS f
 WHERE begin_snapshot <= (CAST(:versions AS bigint[]))[place]
   AND (end_snapshot >= (CAST(:versions AS bigint[]))[place] OR end_snapshot IS NULL)
 GROUP BY place ORDER BY place"""

@@ -172,7 +172,11 @@ class Bytes:
 
 
 def joined(parts: Sequence[Part], rows: slice) -> memoryview:
-    """The bytes of these rows, each of which has eight or more."""
+    """The bytes of these rows.
+
+    Each row has eight bytes before its last eight: what is put there runs over into the next row,
+    whose beginning is put right at the end.
+    """
     pieces = list(_together(piece for part in parts for piece in part.pieces(rows)))
     lengths = np.zeros(rows.stop - rows.start, np.int64)
     for piece in pieces:
@@ -186,7 +190,7 @@ def joined(parts: Sequence[Part], rows: slice) -> memoryview:
         if beginnings is None and (at - out.starts).min() >= WORD:
             beginnings = out.words[out.starts]
     if beginnings is None:
-        raise ValueError("a row has less than eight bytes")
+        raise ValueError("a row is too short")
     # The end of each row was put over the beginning of the next one.
     out.words[out.starts] = beginnings
     return out.octets[:-WORD].data
