@@ -32,6 +32,8 @@ class PyIceberg:
 def s3_properties(endpoint: str) -> dict[str, str]:
     """For a local S3, which takes any key."""
     return {
+        # A list of hundreds of manifests that nobody has made yet: 3 seconds are the default.
+        "s3.request-timeout": "60",
         "s3.endpoint": endpoint,
         "s3.access-key-id": KEY_ID,
         "s3.secret-access-key": SECRET,
