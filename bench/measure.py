@@ -38,8 +38,8 @@ def median(costs: list[Cost]) -> Cost:
 
 def cost(work: Callable[[], object], times: int = 5) -> Cost:
     """The median of several runs, after one that does not count."""
-    work()
-    return median([once(work) for _ in range(times)])
+    [found] = in_turn(work, times=times)
+    return found
 
 
 def in_turn(*works: Callable[[], object], times: int) -> list[Cost]:

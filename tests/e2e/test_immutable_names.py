@@ -16,7 +16,8 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 from local.clients import native
-from local.duckdb_connection import KEY_ID, LAKE, REGION, SECRET, connect
+from local.clients.pyiceberg import s3_properties
+from local.duckdb_connection import LAKE, connect
 from local.lakes import attach, write_lake
 from local.serving import serving
 from tests.in_process import ALIAS, cache_settings, forget, standing_in
@@ -142,10 +143,7 @@ def tables_of(uri: str, s3_uri: str, *names: str) -> dict:
             "type": "rest",
             "uri": uri,
             "warehouse": "lake",
-            "s3.endpoint": s3_uri,
-            "s3.access-key-id": KEY_ID,
-            "s3.secret-access-key": SECRET,
-            "s3.region": REGION,
+            **s3_properties(s3_uri),
         },
     )
     with closing(catalog):

@@ -248,17 +248,7 @@ class TableFiles:
 
     def _chunk_manifests(self, snapshot_id: int, starts: list[int], last: int) -> list[Manifest]:
         """The manifests of chunks that begin at `starts`."""
-        history = self._history
-        sums = lives.chunks(
-            self._con,
-            history.lake,
-            history.table.table_id,
-            history.inlined,
-            history.has_partial,
-            snapshot_id,
-            starts,
-            last,
-        )
+        sums = self._history.lives.chunks(self._con, snapshot_id, starts, last)
         return self._names.chunk_manifests(snapshot_id, sums)
 
     def _manifest(self, name: Name, manifests: Iterable[Manifest]) -> bytes | None:

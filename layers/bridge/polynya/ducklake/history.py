@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from pg8000.native import Connection
 
-from . import lives, queries
+from . import queries
+from .lives import KINDS, TableLives
 from .rows import (
     Column,
     Event,
@@ -50,6 +51,10 @@ class TableHistory:
     sort_keys: list[SortKey]
     tags: list[Tag]
     column_tags: list[Tag]
+
+    @property
+    def lives(self) -> TableLives:
+        return TableLives(self.lake, self.table.table_id, self.inlined, self.has_partial)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +124,8 @@ def read(
     since = max(since, first_id)
     if groups.has_others:
         gaps += queries.data_gaps(con, table_id)
-    has_partial = groups.has_partial
-    events = lives.events(con, lake, table_id, inlined, has_partial, snapshot_id, since)
+    lives = TableLives(lake, table_id, inlined, groups.has_partial)
+    events = lives.events(con, snapshot_id, since)
     known = {snapshot.snapshot_id: snapshot for snapshot in touched}
     # A change whose own snapshot has expired shows first in the next one that is still there.
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
@@ -140,7 +145,7 @@ def read(
         events=events,
         gaps=gaps,
         inlined=inlined,
-        has_partial=has_partial,
+        has_partial=groups.has_partial,
         partitioning=Partitioning(
             columns=partition_columns,
             column_types=_types(columns),
@@ -174,7 +179,7 @@ def _constants(names: Iterable[MappedName]) -> dict[int | None, list[int]]:
 
 def states(events: Iterable[Event], snapshot_ids: Iterable[int]) -> Iterator[tuple[int, State]]:
     """The state of a table at each of the snapshots, both in ascending order."""
-    state = {kind: Totals() for kind in lives.KINDS}
+    state = {kind: Totals() for kind in KINDS}
     coming = iter(events)
     event = next(coming, None)
     for snapshot_id in snapshot_ids:

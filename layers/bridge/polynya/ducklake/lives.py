@@ -4,6 +4,8 @@ A life is one thing that is visible from one snapshot up to another: a data file
 inlined row. Sums over them say in one query what changed when, without a row for each file.
 """
 
+from dataclasses import dataclass
+
 from pg8000.native import Connection, identifier, literal
 
 from .queries import fragment, inlined_delete_table
@@ -123,32 +125,6 @@ FROM event LEFT JOIN last USING (kind)
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
 
 
-def events(
-    con: Connection,
-    lake: Lake,
-    table_id: int,
-    inlined: Inlined,
-    has_partial: bool,
-    snapshot_id: int,
-    since: int,
-) -> list[Event]:
-    """The table's history up to `snapshot_id` as sums, in one aggregate query.
-
-    What was before `since`, but for each kind's last event there, is one event at snapshot 0.
-    Inlined rows have all of theirs: their files are made of what was before, too.
-    """
-    lives = [
-        *_of_files(lake, table_id, inlined, has_partial),
-        _of_hidden_rows(table_id, inlined),
-        *_of_inlined_rows(inlined),
-    ]
-    sql = EVENTS.format(lives=_each(SUMMED_UP, lives))
-    parameters = {"table_id": table_id, "snapshot_id": snapshot_id, "since": since}
-    # As JSON, which is read three times as fast as rows.
-    [rows] = together(con, lambda con: con.run(sql, **parameters))
-    return [Event(*row) for row in rows]
-
-
 # A cut is at an id whose number, spread by Knuth's multiplicative hash, is divisible: that hangs on
 # the id alone, so that cuts stay where they are when files come and go. Behind the last coarse cut,
 # where files come, the cuts are finer.
@@ -200,76 +176,87 @@ WHERE ended IS NULL OR ended = version
 GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 4, 5"""
 
 
-def chunks(
-    con: Connection,
-    lake: Lake,
-    table_id: int,
-    inlined: Inlined,
-    has_partial: bool,
-    snapshot_id: int,
-    starts: list[int],
-    last_id: int,
-) -> list[ChunkSum]:
-    """What is visible at a snapshot, by the chunk of its data file, in one aggregate query.
+@dataclass(frozen=True, slots=True)
+class TableLives:
+    """The lives of what one table consists of."""
 
-    Args:
-        starts: the data_file_ids at which the chunks begin, ascending.
-        last_id: where the last one ends.
-    """
-    lives = _of_files(lake, table_id, inlined, has_partial)
-    sql = CHUNKS.format(lives=_each(OF_CHUNKS, lives))
-    rows = con.run(
-        sql,
-        table_id=table_id,
-        snapshot_id=snapshot_id,
-        starts=starts,
-        first_id=starts[0],
-        last_id=last_id,
-    )
-    ends = [*(start - 1 for start in starts[1:]), last_id]
-    return [
-        ChunkSum(
-            kind=kind,
-            first_id=starts[place - 1],
-            last_id=ends[place - 1],
-            version=version,
-            group=FileGroup(partition_id, mapping_id),
-            files=files,
-            hash=int(visible),
-            ended=int(ended),
+    lake: Lake
+    table_id: int
+    inlined: Inlined
+    has_partial: bool
+    """Some data files hold rows of snapshots later than their own."""
+
+    def events(self, con: Connection, snapshot_id: int, since: int) -> list[Event]:
+        """The table's history up to `snapshot_id` as sums, in one aggregate query.
+
+        What was before `since`, but for each kind's last event there, is one event at snapshot 0.
+        Inlined rows have all of theirs: their files are made of what was before, too.
+        """
+        lives = [*self._of_files(), self._of_hidden_rows(), *_of_inlined_rows(self.inlined)]
+        sql = EVENTS.format(lives=_each(SUMMED_UP, lives))
+        parameters = {"table_id": self.table_id, "snapshot_id": snapshot_id, "since": since}
+        # As JSON, which is read three times as fast as rows.
+        [rows] = together(con, lambda con: con.run(sql, **parameters))
+        return [Event(*row) for row in rows]
+
+    def chunks(
+        self, con: Connection, snapshot_id: int, starts: list[int], last_id: int
+    ) -> list[ChunkSum]:
+        """What is visible at a snapshot, by the chunk of its data file, in one aggregate query.
+
+        Args:
+            starts: the data_file_ids at which the chunks begin, ascending.
+            last_id: where the last one ends.
+        """
+        rows = con.run(
+            CHUNKS.format(lives=_each(OF_CHUNKS, self._of_files())),
+            table_id=self.table_id,
+            snapshot_id=snapshot_id,
+            starts=starts,
+            first_id=starts[0],
+            last_id=last_id,
         )
-        for kind, place, version, partition_id, mapping_id, files, visible, ended in rows
-    ]
+        ends = [*(start - 1 for start in starts[1:]), last_id]
+        return [
+            ChunkSum(
+                kind=kind,
+                first_id=starts[place - 1],
+                last_id=ends[place - 1],
+                version=version,
+                group=FileGroup(partition_id, mapping_id),
+                files=files,
+                hash=int(visible),
+                ended=int(ended),
+            )
+            for kind, place, version, partition_id, mapping_id, files, visible, ended in rows
+        ]
+
+    def _of_files(self) -> list[str]:
+        """Of data files, and of what hides rows of them."""
+        names = ("data_partial_max", "delete_partial_max", "mapping_id")
+        fragments = {name: fragment(self.lake, name) for name in names}
+        kinds = [DATA, DELETE, PARTIAL_DELETE, *([PARTIAL] if self.has_partial else [])]
+        lives = [sql.format(**fragments) for sql in kinds]
+        if self.inlined.delete_columns:
+            lives.append(INLINED_DELETE.format(**self._delete_names(), **fragments))
+        return lives
+
+    def _of_hidden_rows(self) -> str:
+        deletes = [DELETED_FILES]
+        if self.inlined.delete_columns:
+            deletes.append(INLINED_DELETED_FILES.format(**self._delete_names()))
+        return HIDDEN.format(deletes="\nUNION ALL".join(deletes))
+
+    def _delete_names(self) -> dict[str, str]:
+        """The table of inlined deletes and its columns, as identifiers."""
+        file_id, position, begin = map(identifier, self.inlined.delete_columns)
+        table = inlined_delete_table(self.table_id)
+        return {"table": table, "file_id": file_id, "position": position, "begin": begin}
 
 
 def _each(sums: str, lives: list[str]) -> str:
     """The sums of several lives, which are not yet summed up over these."""
     return "\nUNION ALL".join(sums.format(life=life) for life in lives)
-
-
-def _of_files(lake: Lake, table_id: int, inlined: Inlined, has_partial: bool) -> list[str]:
-    """The lives of data files, and of what hides rows of them."""
-    names = ("data_partial_max", "delete_partial_max", "mapping_id")
-    fragments = {name: fragment(lake, name) for name in names}
-    kinds = [DATA, DELETE, PARTIAL_DELETE, *([PARTIAL] if has_partial else [])]
-    lives = [sql.format(**fragments) for sql in kinds]
-    if inlined.delete_columns:
-        lives.append(INLINED_DELETE.format(**_delete_names(table_id, inlined), **fragments))
-    return lives
-
-
-def _of_hidden_rows(table_id: int, inlined: Inlined) -> str:
-    deletes = [DELETED_FILES]
-    if inlined.delete_columns:
-        deletes.append(INLINED_DELETED_FILES.format(**_delete_names(table_id, inlined)))
-    return HIDDEN.format(deletes="\nUNION ALL".join(deletes))
-
-
-def _delete_names(table_id: int, inlined: Inlined) -> dict[str, str]:
-    """The table of inlined deletes and its columns, as identifiers."""
-    file_id, position, begin = map(identifier, inlined.delete_columns)
-    table = inlined_delete_table(table_id)
-    return {"table": table, "file_id": file_id, "position": position, "begin": begin}
 
 
 def _of_inlined_rows(inlined: Inlined) -> list[str]:
