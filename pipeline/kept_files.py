@@ -12,17 +12,19 @@ from .errors import Unavailable
 MANY = 32
 """Keys that are rather looked for in a list than asked for one by one."""
 
-There = Callable[[Sequence[str]], set[str]]
-"""Which of some keys of one table are there."""
+Listing = Callable[[str], Callable[[str], bool]]
+"""Lists the files beside that of a key; of what comes back, keys ask whether they are there."""
 
 
 class PublishedFiles(Kept):
-    """Unlike the functions', a store that fails fails the job: it would only be slower with it."""
+    """Files of one table. Unlike the functions', a store that fails fails the job: it would only be
+    slower with it."""
 
-    def __init__(self, store: Store, there: There | None = None, writes: bool = True) -> None:
-        """`there`: where the store can be listed."""
+    def __init__(self, store: Store, listing: Listing | None = None, writes: bool = True) -> None:
+        """`listing`: where the store can be listed."""
         super().__init__(None, Recent())
-        self._target, self._there, self._writes, self._read = store, there, writes, Recent()
+        self._target, self._listing, self._writes, self._read = store, listing, writes, Recent()
+        self._is_there: Callable[[str], bool] | None = None
         self._known: set[str] = set()
         self.made = 0
         self.bytes_made = 0
@@ -30,12 +32,14 @@ class PublishedFiles(Kept):
     def missing(self, keys: Sequence[str]) -> list[str]:
         """One request for a thousand keys, instead of one for each."""
         unknown = [key for key in keys if key not in self._known]
-        if self._there is None or len(unknown) < MANY:
+        if self._listing is None or len(unknown) < MANY:
             return super().missing(unknown)
         try:
-            self._known |= self._there(unknown)
+            self._is_there = self._is_there or self._listing(unknown[0])
         except Unavailable:  # perhaps it may only be read
+            self._listing = None
             return super().missing(unknown)
+        self._known.update(filter(self._is_there, unknown))
         return [key for key in unknown if key not in self._known]
 
     def get(self, key: str) -> bytes | None:

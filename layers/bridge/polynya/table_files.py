@@ -145,13 +145,10 @@ class TableFiles:
         return self._files.missing(names)
 
     def keep_manifests(self, manifests: Iterable[Manifest]) -> None:
-        """See to it that these are kept; those that are not are read together."""
+        """See to it that these are kept."""
         manifests = list(manifests)
         missing = set(self._files.missing(manifest.name for manifest in manifests))
-        made = self._manifests.bodies(m for m in manifests if m.name in missing)
-        for number, (name, body) in enumerate(made, 1):
-            self._files.put(name, body)
-            self._check_time("manifests", number, len(missing))
+        self._make([manifest for manifest in manifests if manifest.name in missing])
 
     def keep_list(self, name: Name, manifests: Sequence[Manifest]) -> None:
         """Keep the manifest list that shows these."""
@@ -193,9 +190,10 @@ class TableFiles:
         return self._list_of(snapshot_id, self.manifests(snapshot_id))
 
     def _list_of(self, snapshot_id: int, manifests: Sequence[Manifest]) -> bytes:
-        """The manifest list of a snapshot that shows these; those that are not kept are made."""
+        """The manifest list of a snapshot that shows these; those that are not known are made."""
         names = [manifest.name for manifest in manifests]
-        self.keep_manifests(manifests)
+        unknown = set(self._files.unknown(names))
+        self._make([manifest for manifest in manifests if manifest.name in unknown])
         files = [
             manifest_file(self._location_of(name), summary)
             for name, summary in zip(names, self._files.summaries(names), strict=True)
@@ -210,6 +208,12 @@ class TableFiles:
             if file.has_entries
         ]
         return manifest_list_bytes(files, snapshot_id)
+
+    def _make(self, manifests: Sequence[Manifest]) -> None:
+        """They are read together."""
+        for number, (name, body) in enumerate(self._manifests.bodies(manifests), 1):
+            self._files.put(name, body)
+            self._check_time("manifests", number, len(manifests))
 
     def _chunk_manifest(self, name: Name) -> bytes | None:
         _, first, last, at = name.numbers
