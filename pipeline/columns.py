@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 LIST, MAP, STRUCT = "list", "map", "struct"
 
@@ -54,6 +55,27 @@ def tree(rows: Iterable[tuple[Column, int | None]]) -> tuple[Column, ...]:
         )
 
     return below(None)
+
+
+class Added(NamedTuple):
+    """A column that a table does not have yet, with all that is in it."""
+
+    column: Column
+    parent_column: int | None
+    """The struct of the table that it becomes a field of."""
+    path: str
+
+
+def added(
+    columns: Iterable[Column], last_column_id: int, parent: int | None = None, above: str = ""
+) -> Iterator[Added]:
+    """The columns with ids after `last_column_id`, wherever in the tree they stand."""
+    for column in columns:
+        path = above + column.column_name
+        if column.column_id > last_column_id:
+            yield Added(column, parent, path)
+        else:
+            yield from added(column.children, last_column_id, column.column_id, f"{path}.")
 
 
 def leaves(columns: Iterable[Column]) -> list[Column]:

@@ -75,7 +75,9 @@ def ingest(
     evolve: Annotated[
         bool,
         typer.Option(
-            "--evolve", help="Add columns that the table lacks; NULL where the files lack one."
+            "--evolve",
+            help="Add columns, and fields of structs, that the table lacks; NULL where the files "
+            "lack one.",
         ),
     ] = False,
     files: Annotated[
@@ -112,12 +114,14 @@ def ingest(
     from .ingest import ingest as run
     from .progress import Reporter
     from .session import session
+    from .target import Table
 
     def work() -> Summary:
         use_s3(s3_endpoint)
 
-        def frame(table: object) -> object:
-            return sources.frame(session(master), paths, format.value, table, schema)  # type: ignore[arg-type]
+        def frame(table: Table | None) -> object:
+            spark = session(master)
+            return sources.frame(spark, paths, format.value, table, schema, evolve=evolve)
 
         return run(
             frame,

@@ -16,7 +16,7 @@ from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
 
 from . import target, writes
-from .columns import Column, leaves
+from .columns import Added, Column, added, leaves
 from .database import LOST, sqlstate
 from .errors import BadInput, Conflict, Unavailable
 from .modes import APPEND, OVERWRITE_PARTITIONS
@@ -56,10 +56,9 @@ class Plan:
     message: str | None = None
 
     @property
-    def new_columns(self) -> tuple[Column, ...]:
-        """Those that the table does not have yet, when it is there."""
-        last = self.table.last_column_id if self.table else 0
-        return tuple(column for column in self.columns if column.column_id > last)
+    def new_columns(self) -> list[Added]:
+        """Those that the table does not have yet: all when it is not there."""
+        return list(added(self.columns, self.table.last_column_id if self.table else 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +180,7 @@ def _create(
     at = snapshot.snapshot_id
     schema_id, name = plan.schema.schema_id, plan.name.table_name
     writes.table(con, at, schema_id, table_id, plan.table_uuid, name, plan.path)
-    writes.columns(con, at, table_id, plan.columns)
+    writes.columns(con, at, table_id, plan.new_columns)
     writes.comments(con, at, table_id, plan.comment, plan.columns)
     writes.schema_version(con, snapshot, table_id)
     if partition_id is not None:
@@ -256,13 +255,13 @@ def _register(
     known = writes.table_column_stats(con, table_id)
     of_files = list(zip(*(file.stats for file in files), strict=True))  # by leaf
     news = zip(leaves(plan.columns), of_files, strict=True)
-    new_ids = {leaf.column_id for leaf in leaves(plan.new_columns)}
+    new_ids = {leaf.column_id for leaf in leaves(new.column for new in plan.new_columns)}
     covering = []
     for leaf, found in news:
         # Rows that were there before a column was have a NULL in it, and no more is to be known.
-        added = leaf.column_id in new_ids and records > 0
-        row = widened(known.get(leaf.column_id), leaf, list(found), records > 0 and not added)
-        covering.append(replace(row, contains_null=True) if added else row)
+        is_late = leaf.column_id in new_ids and records > 0
+        row = widened(known.get(leaf.column_id), leaf, list(found), records > 0 and not is_late)
+        covering.append(replace(row, contains_null=True) if is_late else row)
     writes.set_table_column_stats(con, table_id, covering)
 
 

@@ -29,7 +29,7 @@ def conformed(array: pa.Array, column: Column) -> pa.Array:
 
 
 def nulls(column: Column, length: int) -> pa.Array:
-    """A column that the DataFrame does not have."""
+    """A column, or a field of a struct, that the DataFrame does not have."""
     return _typed(arrow_type(column), pa.nulls(length, _storage(arrow_type(column))))
 
 
@@ -40,8 +40,9 @@ def _conformed(array: pa.Array, column: Column) -> pa.Array:
     if column.column_type == STRUCT:
         fields = {array.type.field(i).name.casefold(): i for i in range(array.type.num_fields)}
         children = [
-            _conformed(array.field(fields[child.column_name.casefold()]), child)
+            nulls(child, len(array)) if place is None else _conformed(array.field(place), child)
             for child in column.children
+            for place in [fields.get(child.column_name.casefold())]
         ]
         return pa.Array.from_buffers(type, len(array), array.buffers()[:1], children=children)
     if column.column_type == LIST:

@@ -121,7 +121,8 @@ def ingest(
         frame: a DataFrame, or a function from the table as it is (None: not there) to one.
         token: names the job; a second run with the same token changes nothing. None: a new one.
         partition_by: for a table that is created: `day(at)`, `bucket(8, id)`, `region`.
-        evolve: add columns that the table lacks, write NULL for those that the DataFrame lacks.
+        evolve: add columns, and fields of structs, that the table lacks; write NULL for those that
+            the DataFrame lacks.
         files: write that many files; None: one for each partition of the DataFrame.
         remove_orphans: delete what earlier runs with the same token have left behind.
 
@@ -166,7 +167,7 @@ def ingest(
         file_plan = planning.file_plan(plan, frame.columns, options)
         storage.check(file_plan.location)
         summary.created = found is None
-        summary.added_columns = [column.column_name for column in plan.new_columns] if found else []
+        summary.added_columns = [new.path for new in plan.new_columns] if found else []
         summary.location = file_plan.location
         if remove_orphans or dry_run:
             summary.orphans = list(_files_of_job(file_plan))

@@ -1,6 +1,7 @@
 """From a DataFrame's schema and a table as it is to what a job will do; nothing is asked here."""
 
 import hashlib
+import itertools
 import re
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from .errors import BadInput
 from .modes import OVERWRITE_PARTITIONS
 from .parquet_files import FilePlan
 from .partitions import PartitionKey
-from .spark_types import check_names, columns_of, mismatches
+from .spark_types import check_names, columns_of, grown, mismatches
 from .target import Lake, Schema, Table, TableName
 
 PARTITION_BY = re.compile(r"(?:(year|month|day|hour)\((.+)\)|bucket\((\d+),\s*(.+)\)|(.+))")
@@ -79,26 +80,31 @@ def _columns(
 ) -> tuple[Column, ...]:
     """The table's columns as they will be."""
     if table is None:
-        return columns_of(frame_schema)
+        return columns_of(frame_schema, itertools.count(1))
     check_names([field.name for field in frame_schema], "the DataFrame")
     fields = {field.name.casefold(): field for field in frame_schema}
     there = {column.column_name.casefold() for column in table.columns}
     wrong: list[str] = []
+    ids = itertools.count(table.last_column_id + 1)
+    columns: list[Column] = []
     for column in table.columns:
         field = fields.get(column.column_name.casefold())
         if field is not None:
-            wrong += mismatches(field.dataType, column)
-        elif not evolve or not column.nulls_allowed or column.default_value is not None:
+            wrong += mismatches(field.dataType, column, evolve=evolve)
+            columns.append(grown(column, field.dataType, ids) if evolve else column)
+            continue
+        if not evolve or not column.nulls_allowed or column.default_value is not None:
             wrong.append(f"{column.column_name} is not in the DataFrame")
+        columns.append(column)
     surplus = [field for field in frame_schema if field.name.casefold() not in there]
     if not evolve:
         wrong += [f"{field.name} is not in the table" for field in surplus]
     if wrong:
         advice = "" if evolve else "; --evolve adds new columns, and writes NULL for absent ones"
         raise BadInput(f"the DataFrame does not fit {name}: {'; '.join(wrong)}{advice}")
-    added = columns_of(surplus, table.last_column_id + 1)
     # Rows that are there already have a NULL in them.
-    return table.columns + tuple(replace(column, nulls_allowed=True) for column in added)
+    columns += (replace(column, nulls_allowed=True) for column in columns_of(surplus, ids))
+    return tuple(columns)
 
 
 def _partition_keys(

@@ -1,11 +1,12 @@
 """Files as a DataFrame. Text is read as the types of the table, and nothing is dropped unseen."""
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
 from .columns import Column
 from .errors import BadInput
-from .spark_types import quoted, spark_type
+from .spark_types import grown, quoted, spark_type
 from .target import Table
 
 # A record that cannot be read ends the job: a NULL in its place would be a wrong row.
@@ -15,12 +16,21 @@ TEXT_OPTIONS = {
 }
 
 
-def frame(spark: Any, paths: list[str], format: str, table: Table | None, ddl: str | None) -> Any:
+def frame(
+    spark: Any,
+    paths: list[str],
+    format: str,
+    table: Table | None,
+    ddl: str | None = None,
+    *,
+    evolve: bool = False,
+) -> Any:
     """The rows of `paths`.
 
     Args:
         ddl: the schema in Spark's words, `id bigint, at timestamp`. None: that of the table where
             it has the column, else what Spark finds in the files.
+        evolve: what the table does not have within its columns is read, too.
 
     Raises:
         BadInput: the files cannot be read.
@@ -36,7 +46,7 @@ def frame(spark: Any, paths: list[str], format: str, table: Table | None, ddl: s
             found = getattr(inferring, format)(paths).schema
             if not len(found):
                 raise BadInput(f"no records in {', '.join(paths)}")
-            ddl = _with_types_of(table, found) if table else None
+            ddl = _with_types_of(table, found, evolve) if table else None
             if ddl is None:
                 return getattr(reader.schema(found), format)(paths)
         return getattr(reader.schema(ddl), format)(paths)
@@ -45,18 +55,24 @@ def frame(spark: Any, paths: list[str], format: str, table: Table | None, ddl: s
         raise BadInput(f"the files cannot be read: {words}") from None
 
 
-def _with_types_of(table: Table, found: Any) -> str:
+def _with_types_of(table: Table, found: Any, evolve: bool) -> str:
+    ids = itertools.count(table.last_column_id + 1)
     columns = {column.column_name.casefold(): column for column in table.columns}
     fields: list[str] = []
     surplus: list[str] = []
     for field in found:
         column = columns.get(field.name.casefold())
-        if column is not None:
+        if column is not None and evolve:
+            column = grown(column, field.dataType, ids)
+        elif column is not None:
             surplus += _surplus(field.dataType, column, field.name)
         kind = field.dataType.simpleString() if column is None else spark_type(column)
         fields.append(f"{quoted(field.name)} {kind}")
     if surplus:
-        raise BadInput(f"fields in the files that the table does not have: {', '.join(surplus)}")
+        raise BadInput(
+            f"fields in the files that the table does not have: {', '.join(surplus)}; "
+            "--evolve adds them"
+        )
     return ", ".join(fields)
 
 

@@ -1,7 +1,7 @@
 """Spark's types as DuckLake's, and what may be written into which column."""
 
-import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from .arrow_types import DECIMAL
@@ -45,6 +45,8 @@ TAKES = {
     "timestamp_ns": ("timestamp_ntz",),
 }
 
+NESTED = {"array": LIST, "map": MAP, "struct": STRUCT}
+
 # How files of text are read for a column: the type that takes whatever the column can hold.
 READ_AS = {
     **{twin: name for name, twin in DUCKLAKE.items() if name not in {"char", "varchar"}},
@@ -60,13 +62,12 @@ READ_AS = {
 }
 
 
-def columns_of(schema: Any, first_id: int = 1) -> tuple[Column, ...]:
-    """New columns for a DataFrame's schema.
+def columns_of(schema: Any, ids: Iterator[int]) -> tuple[Column, ...]:
+    """New columns for a DataFrame's schema, with the next of `ids`.
 
     Raises:
         BadInput: DuckLake has no such type.
     """
-    ids = itertools.count(first_id)
     columns = tuple(_column(f.name, f.dataType, ids, f.nullable, _comment(f)) for f in schema)
     check_names([column.column_name for column in columns], "the DataFrame")
     return columns
@@ -91,7 +92,7 @@ def _column(
         children = (_column("element", type.elementType, ids),)
     elif kind == "map":
         children = (_column("key", type.keyType, ids), _column("value", type.valueType, ids))
-    column_type = {"array": LIST, "map": MAP, "struct": STRUCT}.get(kind) or _primitive(name, type)
+    column_type = NESTED.get(kind) or _primitive(name, type)
     return Column(column_id, name, column_type, nullable, None, children, comment)
 
 
@@ -121,36 +122,61 @@ def check_names(names: list[str], where: str) -> None:
             raise BadInput(f"{where} has a column without a usable name")
 
 
-def mismatches(type: Any, column: Column, path: str = "") -> Iterator[str]:
-    """Why values of a Spark type cannot go into `column`, one sentence for each reason."""
+def grown(column: Column, type: Any, ids: Iterator[int]) -> Column:
+    """`column` with the fields that a Spark type has besides, at the ends of its structs."""
+    if NESTED.get(type.typeName()) != column.column_type:
+        return column
+    if column.column_type == LIST:
+        return replace(column, children=(grown(column.children[0], type.elementType, ids),))
+    if column.column_type == MAP:
+        key, value = column.children
+        return replace(column, children=(key, grown(value, type.valueType, ids)))
+    fields = {field.name.casefold(): field for field in type}
+    children = [
+        grown(child, field.dataType, ids) if (field := fields.pop(name, None)) else child
+        for child in column.children
+        for name in [child.column_name.casefold()]
+    ]
+    children += (_column(field.name, field.dataType, ids) for field in fields.values())
+    return replace(column, children=tuple(children))
+
+
+def mismatches(type: Any, column: Column, path: str = "", *, evolve: bool = False) -> Iterator[str]:
+    """Why values of a Spark type cannot go into `column`, one sentence for each reason.
+
+    Args:
+        evolve: structs may have other fields, but for those of a map's keys.
+    """
     path = path or column.column_name
     kind = type.typeName()
-    if {"array": LIST, "map": MAP, "struct": STRUCT}.get(kind, "") != (
-        column.column_type if column.children else ""
-    ):
+    if NESTED.get(kind) != (column.column_type if column.children else None):
         yield f"{path} is {column.column_type} in the table, {type.simpleString()} in the DataFrame"
     elif kind == "struct":
-        yield from _struct_mismatches(type, column, path)
+        yield from _struct_mismatches(type, column, path, evolve)
     elif kind == "array":
-        yield from mismatches(type.elementType, column.children[0], f"{path}.element")
+        element = column.children[0]
+        yield from mismatches(type.elementType, element, f"{path}.element", evolve=evolve)
     elif kind == "map":
         yield from mismatches(type.keyType, column.children[0], f"{path}.key")
-        yield from mismatches(type.valueType, column.children[1], f"{path}.value")
+        value = column.children[1]
+        yield from mismatches(type.valueType, value, f"{path}.value", evolve=evolve)
     elif not takes(column.column_type, type.simpleString()):
         yield f"{path} is {column.column_type} in the table, {type.simpleString()} in the DataFrame"
 
 
-def _struct_mismatches(type: Any, column: Column, path: str) -> Iterator[str]:
+def _struct_mismatches(type: Any, column: Column, path: str, evolve: bool) -> Iterator[str]:
     check_names([field.name for field in type], path)
     fields = {field.name.casefold(): field for field in type}
     children = {child.column_name.casefold(): child for child in column.children}
     for name in sorted(fields.keys() - children.keys()):
-        yield f"{path}.{fields[name].name} is not in the table"
+        if not evolve:
+            yield f"{path}.{fields[name].name} is not in the table"
     for name in sorted(children.keys() - fields.keys()):
-        yield f"{path}.{children[name].column_name} is not in the DataFrame"
+        if not evolve or children[name].default_value is not None:
+            yield f"{path}.{children[name].column_name} is not in the DataFrame"
     for name in sorted(children.keys() & fields.keys()):
         below = f"{path}.{children[name].column_name}"
-        yield from mismatches(fields[name].dataType, children[name], below)
+        yield from mismatches(fields[name].dataType, children[name], below, evolve=evolve)
 
 
 def takes(column_type: str, spark_type: str) -> bool:

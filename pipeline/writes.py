@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pg8000.native import Connection, identifier
 
-from .columns import Column
+from .columns import Added, Column
 from .parquet_files import WrittenFile
 from .partitions import PartitionKey
 from .statistics import TableColumnStats
@@ -118,7 +118,7 @@ def schema_version(con: Connection, snapshot: Snapshot, table_id: int) -> None:
     )
 
 
-def columns(con: Connection, snapshot_id: int, table_id: int, added: Iterable[Column]) -> None:
+def columns(con: Connection, snapshot_id: int, table_id: int, added: Iterable[Added]) -> None:
     rows: list[Sequence[object]] = []
 
     def visit(column: Column, parent: int | None) -> None:
@@ -129,8 +129,8 @@ def columns(con: Connection, snapshot_id: int, table_id: int, added: Iterable[Co
         for child in column.children:
             visit(child, column.column_id)
 
-    for column in added:
-        visit(column, None)
+    for new in added:
+        visit(new.column, new.parent_column)
     _copy(
         con,
         "ducklake_column",
@@ -265,13 +265,13 @@ VALUES (:table_id, :table_name, :schema_version)"""
 
 
 def inlined_table(
-    con: Connection, snapshot: Snapshot, table_id: int, before: str, added: Iterable[Column]
+    con: Connection, snapshot: Snapshot, table_id: int, before: str, added: Iterable[Added]
 ) -> None:
     """A table for the rows that DuckDB will inline from now on. It makes one at each ALTER, and
     without it would go on with the one `before`, which lacks the new columns."""
     name = f"ducklake_inlined_data_{table_id}_{snapshot.schema_version}"
     con.run(f"CREATE TABLE {identifier(name)} (LIKE {identifier(before)})")
-    for column in added:
+    for column in (new.column for new in added if new.parent_column is None):
         kind = INLINED_TYPES.get(column.column_type, "varchar")
         if column.column_type.startswith("decimal"):
             kind = column.column_type.replace("decimal", "numeric")

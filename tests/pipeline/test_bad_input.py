@@ -225,6 +225,14 @@ def test_the_command_reads_files(lake, run, tmp_path):
     file.write_text('{"id": 3, "seen": null, "tags": [], "more": {"x": 1}}')
     code, output = run(*command)
     assert code == 2 and "more is not in the table" in json.loads(output)["message"]
+    assert run(*command, "--evolve")[0] == 0
+    file.write_text('{"id": 4, "seen": null, "tags": [], "more": {"y": [{"z": "w"}]}}')
+    code, output = run(*command)
+    assert code == 2 and "does not have: more.y; --evolve" in json.loads(output)["message"]
+    code, output = run(*command, "--evolve")
+    assert code == 0 and json.loads(output)["added_columns"] == ["more.y"]
+    found = lake.sql("SELECT more FROM t WHERE id > 2 ORDER BY id")
+    assert found == [({"x": 1, "y": None},), ({"x": None, "y": [{"z": "w"}]},)]
     table = tmp_path / "rows.csv"
     table.write_text("id,name\n1,a\n2,\n")
     code, output = run(

@@ -83,6 +83,49 @@ def test_evolve_adds_columns_and_fills_absent_ones(lake, spark):
     assert lake.verify().findings == []
 
 
+NESTED = """
+CREATE TABLE {0}(id BIGINT, s STRUCT(a INTEGER, n STRUCT(p VARCHAR)), l STRUCT(x INTEGER)[],
+  m MAP(VARCHAR, STRUCT(v DOUBLE)));
+INSERT INTO {0} SELECT i, {{a: 1, n: {{p: 'old'}}}}, [{{x: 2}}], MAP {{'k': {{v: 3.5}}}}
+FROM range(20) AS r(i);
+INSERT INTO {0} VALUES (20, {{a: 7, n: NULL}}, [], NULL)"""
+
+EVOLVED = """
+ALTER TABLE {0} ADD COLUMN s.n.q VARCHAR;
+ALTER TABLE {0} ADD COLUMN s.c STRUCT(d BIGINT[]);
+ALTER TABLE {0} ADD COLUMN l.element.y DOUBLE;
+ALTER TABLE {0} ADD COLUMN m.value.w INTEGER;
+INSERT INTO {0} VALUES (50, {{a: NULL, n: {{p: 'new', q: 'q'}}, c: {{d: [4]}}}}, [{{x: 5, y: 1.5}}],
+  MAP {{'k': {{v: NULL, w: 6}}}})"""
+
+
+def test_evolve_adds_fields_within_columns_as_duckdb_does(lake, spark):
+    for table in ("t", "u"):
+        lake.sql(NESTED.format(table))
+    frame = spark.sql(
+        "SELECT 50L AS id, named_struct('n', named_struct('q', 'q', 'p', 'new'), "
+        "  'c', named_struct('d', array(4L))) AS s, "
+        "array(named_struct('x', 5, 'y', 1.5D)) AS l, map('k', named_struct('w', 6)) AS m"
+    )
+    with pytest.raises(BadInput) as raised:
+        lake.ingest(frame)
+    for words in ("s.a is not in the D", "s.c is not in the t", "l.element.y", "m.value.v"):
+        assert words in str(raised.value)
+    done = lake.ingest(frame, evolve=True)
+    assert done.added_columns == ["s.n.q", "s.c", "l.element.y", "m.value.w"]
+    lake.sql(EVOLVED.format("u"))
+    last = "INSERT INTO {} SELECT id + 10, s, l, m FROM u WHERE id >= 20"  # these are inlined
+    for table in ("t", "u"):
+        lake.sql(last.format(table))
+    for what in ("DESCRIBE {}", "FROM {} ORDER BY id", "FROM {} WHERE s.n.q = 'q' ORDER BY id"):
+        assert lake.sql(what.format("t")) == lake.sql(what.format("u"))
+    assert lake.sql("SELECT count(*) FROM t WHERE s.c IS NULL") == [(22,)]
+    assert lake.verify().findings == []
+    lake.sql("CALL ducklake_flush_inlined_data('lake')")
+    assert lake.sql("FROM t ORDER BY id") == lake.sql("FROM u ORDER BY id")
+    assert lake.verify().findings == []
+
+
 def test_the_options_of_the_table_are_followed(lake, spark):
     lake.sql("CREATE TABLE t(id BIGINT, s VARCHAR)")
     for name, value in {
