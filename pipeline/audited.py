@@ -1,13 +1,34 @@
 """What `verify` reads of the catalog besides the invariants: tables, files, statistics."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pg8000.native import Connection, identifier
+from polynya.ducklake import queries
 from polynya.ducklake.paths import location
+from polynya.ducklake.rows import Lake
+from polynya.errors import Misconfigured, Refused
+from polynya.translate.tables import check_lake
 
 from . import target
 from .columns import Column, tree
-from .target import Lake
+from .errors import BadInput
+
+Fragments = Mapping[str, str]
+"""The SQL for what differs between catalog versions, by the names of `queries.fragment`."""
+
+
+def lake(con: Connection) -> tuple[Lake, Fragments]:
+    """Raises:
+    BadInput: no lake, or one of a kind that is not served either.
+    """
+    try:
+        found = queries.lake(con)
+        check_lake(found.version, found.encrypted)
+    except (Misconfigured, Refused) as error:
+        raise BadInput(str(error)) from None
+    names = ("data_partial_max", "stats_table")
+    return found, {name: queries.fragment(found, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +141,18 @@ class AuditedStats:
 
 STATS = """
 SELECT f.data_file_id, f.begin_snapshot, f.record_count, f.mapping_id IS NOT NULL,
-  f.partial_max IS NOT NULL, s.column_id, s.value_count, s.null_count, s.min_value, s.max_value,
-  s.contains_nan
-FROM ducklake_data_file AS f JOIN ducklake_file_column_stats AS s USING (data_file_id)
+  {data_partial_max} IS NOT NULL, s.column_id, s.value_count, s.null_count, s.min_value,
+  s.max_value, s.contains_nan
+FROM ducklake_data_file AS f JOIN {stats_table} AS s USING (data_file_id)
 WHERE f.table_id = :table_id AND f.end_snapshot IS NULL
   AND f.data_file_id >= :first AND f.data_file_id < :end
   AND s.data_file_id >= :first AND s.data_file_id < :end"""
 
 
-def stats(con: Connection, table_id: int, first: int, end: int) -> list[AuditedStats]:
-    rows = con.run(STATS, table_id=table_id, first=first, end=end)
+def stats(
+    con: Connection, fragments: Fragments, table_id: int, first: int, end: int
+) -> list[AuditedStats]:
+    rows = con.run(STATS.format(**fragments), table_id=table_id, first=first, end=end)
     return [AuditedStats(*row) for row in rows]
 
 
@@ -169,23 +192,25 @@ def identities(
     return {(file_id, column_id): value for file_id, column_id, value in rows}
 
 
-INLINED_DELETES = "SELECT to_regclass(:name) IS NOT NULL"
-
-
-def row_count(con: Connection, table: AuditedTable) -> tuple[int, bool]:
+def row_count(con: Connection, lake: Lake, table: AuditedTable) -> tuple[int, bool]:
     """How many rows a table has, by the catalog; and whether all are in files, none deleted."""
     found = files(con, table)
     rows = sum(file.record_count for file in found if file.kind == "data")
     deleted = sum(file.record_count for file in found if file.kind != "data")
+    found_as = queries.table_at(con, lake.snapshot_id, table.schema_name, table.table_name)
+    assert found_as is not None
+    where = queries.inlined(con, lake, found_as[1])
     inlined = 0
-    for name in target.inlined_tables(con, table.table_id):
-        live = f"SELECT count(*) FROM {identifier(name)} WHERE end_snapshot IS NULL"
+    for one in where.tables:
+        end = identifier(one.system_columns[2])
+        live = f"SELECT count(*) FROM {identifier(one.table_name)} WHERE {end} IS NULL"
         inlined += con.run(live)[0][0]
-    name = f"ducklake_inlined_delete_{table.table_id}"
-    if con.run(INLINED_DELETES, name=name)[0][0]:
+    if where.delete_columns:
+        name = queries.inlined_delete_table(table.table_id)
         live = (
-            f"SELECT count(*) FROM {identifier(name)} AS d JOIN ducklake_data_file AS f "
-            "ON f.data_file_id = d.file_id WHERE f.end_snapshot IS NULL"
+            f"SELECT count(*) FROM {name} AS d JOIN ducklake_data_file AS f "
+            f"ON f.data_file_id = d.{identifier(where.delete_columns[0])} "
+            "WHERE f.end_snapshot IS NULL"
         )
         deleted += con.run(live)[0][0]
     return rows + inlined - deleted, not (deleted or inlined)

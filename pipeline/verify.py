@@ -6,16 +6,16 @@ from typing import Any
 
 from pg8000.native import Connection
 from polynya.ducklake.connection import BEGIN
+from polynya.ducklake.rows import Lake
 
 from . import audited, invariants, target, verify_stats, verify_storage
-from .audited import AuditedFile, AuditedTable
+from .audited import AuditedFile, AuditedTable, Fragments
 from .database import connect, said
 from .errors import BadInput
 from .findings import Finding, Report
 from .modes import LEVELS
 from .progress import Reporter
 from .spread import spread
-from .target import Lake
 from .verify_storage import Chunk
 
 FILES_PER_TASK = 500
@@ -85,10 +85,11 @@ class _Verification:
         self._reporter = reporter
         self.report = Report(levels=list(levels))
         self._lake: Lake
+        self._fragments: Fragments
         self._tables: list[AuditedTable] = []
 
     def open(self, con: Connection, table: str | None) -> None:
-        self._lake = target.lake(con)
+        self._lake, self._fragments = audited.lake(con)
         self._tables = audited.tables(con, self._lake)
         if table is not None:
             wanted = str(target.table_name(table)).casefold()
@@ -102,7 +103,7 @@ class _Verification:
         with self._reporter.stage(f"Level catalog: {len(invariants.INVARIANTS)} invariants"):
             names = {table.table_id: table.name for table in self._tables}
             for invariant in invariants.INVARIANTS:
-                for table_id, words in invariants.violations(con, invariant):
+                for table_id, words in invariants.violations(con, invariant, self._fragments):
                     about = "the lake" if table_id is None else names.get(table_id, str(table_id))
                     sentence = invariant.sentence.format(words)
                     if invariant.is_note:
@@ -114,10 +115,20 @@ class _Verification:
         for table in self._tables:
             with self._reporter.stage(f"Level catalog: statistics of {table.name}"):
                 ids = [f.file_id for f in audited.files(con, table) if f.kind == "data"]
-                ranges = _ranges(*self._where, table.table_id, ids)
+                ranges = self._ranges(table.table_id, ids)
                 self._count("files with statistics", len(ids))
                 for check, words in spread(self._spark, verify_stats.check_range, ranges):
                     self._find("catalog", check, table.name, words)
+
+    def _ranges(self, table_id: int, ids: list[int]) -> list[verify_stats.Range]:
+        """Without an index every range is a scan of all statistics: few large ones."""
+        ids = sorted(ids)
+        firsts = ids[::STATS_FILES_PER_TASK]
+        ends = [*firsts[1:], ids[-1] + 1] if ids else []
+        return [
+            verify_stats.Range(*self._where, table_id, first, end, dict(self._fragments))
+            for first, end in zip(firsts, ends, strict=True)
+        ]
 
     def storage(self, con: Connection, footers: bool) -> None:
         known = audited.known_locations(con, self._lake)
@@ -137,7 +148,7 @@ class _Verification:
         with self._reporter.stage(f"Level storage: footers of {table.name}"):
             bounds: dict[int, dict[int, tuple[str | None, str | None]]] = {}
             last = max((file.file_id for file in files), default=-1)
-            for row in audited.stats(con, table.table_id, 0, last + 1):
+            for row in audited.stats(con, self._fragments, table.table_id, 0, last + 1):
                 bounds.setdefault(row.data_file_id, {})[row.column_id] = (
                     row.min_value,
                     row.max_value,
@@ -162,7 +173,7 @@ class _Verification:
             verify_client.connect(self._spark, bridge)
         for table in self._tables:
             files = audited.files(con, table)
-            rows, all_in_files = audited.row_count(con, table)
+            rows, all_in_files = audited.row_count(con, self._lake, table)
             with self._reporter.stage(f"What is served of {table.name}"):
                 if "metadata" in self.levels:
                     self._count("documents' tables", 1)
@@ -182,7 +193,7 @@ class _Verification:
         last = max((file.file_id for file in files), default=-1)
         counts: dict[int, int] = {}
         told: dict[int, int] = {}
-        for row in audited.stats(con, table.table_id, 0, last + 1):
+        for row in audited.stats(con, self._fragments, table.table_id, 0, last + 1):
             counts[row.column_id] = counts.get(row.column_id, 0) + (row.value_count or 0)
             told[row.column_id] = told.get(row.column_id, 0) + (row.value_count is not None)
         return {column: n for column, n in counts.items() if told[column] == len(files)}
@@ -202,16 +213,3 @@ class _Verification:
 
     def _count(self, what: str, number: int) -> None:
         self.report.checked[what] = self.report.checked.get(what, 0) + number
-
-
-def _ranges(
-    database: str, metadata_schema: str, table_id: int, ids: list[int]
-) -> list[verify_stats.Range]:
-    """Without an index every range is a scan of all statistics: few large ones."""
-    ids = sorted(ids)
-    firsts = ids[::STATS_FILES_PER_TASK]
-    ends = [*firsts[1:], ids[-1] + 1] if ids else []
-    return [
-        verify_stats.Range(database, metadata_schema, table_id, first, end)
-        for first, end in zip(firsts, ends, strict=True)
-    ]

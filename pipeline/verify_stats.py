@@ -30,6 +30,7 @@ class Range:
     table_id: int
     first: int
     end: int
+    fragments: dict[str, str]
 
 
 def check_range(range: Range) -> list[tuple[str, str]]:
@@ -38,7 +39,7 @@ def check_range(range: Range) -> list[tuple[str, str]]:
         versions = audited.column_versions(con, range.table_id)
         covering = writes.table_column_stats(con, range.table_id)
         found = list(_missing(con, range))
-        rows = audited.stats(con, range.table_id, range.first, range.end)
+        rows = audited.stats(con, range.fragments, range.table_id, range.first, range.end)
         identities = audited.identities(con, range.table_id, range.first, range.end)
     types = _Types(versions)
     for row in rows:
@@ -57,18 +58,18 @@ MISSING = """
 SELECT f.data_file_id, c.column_id FROM ducklake_data_file AS f
 JOIN ducklake_column AS c ON c.table_id = f.table_id AND c.begin_snapshot <= f.begin_snapshot
   AND (c.end_snapshot IS NULL OR c.end_snapshot > f.begin_snapshot)
-LEFT JOIN ducklake_file_column_stats AS s
+LEFT JOIN {stats_table} AS s
   ON s.data_file_id = f.data_file_id AND s.column_id = c.column_id
 WHERE f.table_id = :table_id AND f.end_snapshot IS NULL AND f.mapping_id IS NULL
   AND f.data_file_id >= :first AND f.data_file_id < :end
   AND c.column_type NOT IN ('struct', 'list', 'map', 'variant', 'geometry')
-  AND f.partial_max IS NULL AND s.column_id IS NULL"""
+  AND {data_partial_max} IS NULL AND s.column_id IS NULL"""
 
 
 def _missing(con: Connection, range: Range) -> Iterator[tuple[str, str]]:
     """A column without statistics is taken for one that the file does not have."""
     where = {"table_id": range.table_id, "first": range.first, "end": range.end}
-    for data_file_id, column_id in con.run(MISSING, **where):
+    for data_file_id, column_id in con.run(MISSING.format(**range.fragments), **where):
         yield "missing-stats", f"data file {data_file_id} has none for column {column_id}"
 
 

@@ -4,19 +4,15 @@ The old catalogs are real ones (`tests/lakes/old`), and the judge is the DuckDB 
 where DuckDB 1.5.5 has migrated them, it is DuckDB 1.5.5. (It cannot migrate 0.2: "Postgres tables
 only support RENAME TABLE, RENAME COLUMN, ADD COLUMN and DROP COLUMN".)
 
-Version 1.1-dev1 is a stand-in, because nothing on PyPI writes it: a lake of 1.0 with the changes
-that DuckLake's own migration makes (`MigrateV10` in ducklake_metadata_manager.cpp at 2ed0a0b). It
-checks that inlined rows are found under their new system columns and that new columns do no harm.
-It does not check what DuckDB 2.0 writes of its own: other contents of old columns, Puffin
-containers, `epoch_*` partitions.
+Version 1.1-dev1 is a stand-in (`tests/old_lakes.py`). It checks that inlined rows are found under
+their new system columns and that new columns do no harm. It does not check what DuckDB 2.0 writes
+of its own: other contents of old columns, Puffin containers, `epoch_*` partitions.
 """
 
 import json
 from dataclasses import dataclass, replace
-from itertools import count, pairwise
-from pathlib import Path
+from itertools import pairwise
 
-import boto3
 import pyarrow as pa
 import pytest
 from pg8000.native import identifier
@@ -27,23 +23,12 @@ from local.clients import duckdb, native, pyiceberg, rest
 from local.duckdb_connection import LAKE, connect, literal
 from local.lakes import Lake
 from local.serving import serving
+from tests.old_lakes import OLD, WRITTEN, rename_to_1_1, restored
 
-OLD = Path(__file__).parent.parent / "lakes" / "old"
-BUCKET = "lakes"
-NUMBERS = count(1)
-WRITTEN = sorted(folder.name for folder in OLD.iterdir() if (folder / "catalog.sql").exists())
 MIGRATED = ["0.3-inlined migrated"]
 STAND_INS = ["1.1-dev1 of 13", "1.1-dev1 of 14"]
 # What each of them must say of itself, so that no case stands for another.
 VERSION = dict.fromkeys(MIGRATED, "1.0") | dict.fromkeys(STAND_INS, "1.1-dev1")
-TO_1_1 = """
-ALTER TABLE ducklake_data_file ADD COLUMN row_group_count BIGINT;
-ALTER TABLE ducklake_delete_file ADD COLUMN row_group_count BIGINT;
-CREATE TABLE ducklake_view_column_tag(view_id BIGINT, column_name VARCHAR, begin_snapshot BIGINT,
-  end_snapshot BIGINT, key VARCHAR, value VARCHAR);
-UPDATE ducklake_metadata SET value = '1.1-dev1' WHERE key = 'version'"""
-# Of inlined rows; the tables of inlined deletes keep their names.
-RENAMED = ("row_id", "begin_snapshot", "end_snapshot")
 NESTED = {"list", "struct", "map"}
 
 
@@ -89,21 +74,6 @@ class Case:
             con.close()
 
 
-def restored(name: str, suffix: str, server, s3_endpoint: str) -> Lake:
-    """An old catalog in an empty database; the files, which nobody changes, are put once more."""
-    s3 = boto3.client("s3", endpoint_url=s3_endpoint)
-    files = OLD / name / "files"
-    for file in filter(Path.is_file, files.rglob("*")):
-        s3.put_object(
-            Bucket=BUCKET, Key=f"old-{name}/{file.relative_to(files)}", Body=file.read_bytes()
-        )
-    database = server.create_database(f"old-{name}{suffix}-{next(NUMBERS)}")
-    con = database.connect()
-    con.run((OLD / name / "catalog.sql").read_text())
-    con.close()
-    return Lake(f"old-{name}{suffix}", database, f"s3://{BUCKET}/old-{name}")
-
-
 def told(name: str) -> Truth:
     """What the old DuckDB read: values as its text, which every DuckDB since reads the same."""
     truth: Truth = {}
@@ -147,15 +117,6 @@ def migrate(lake: Lake, s3_endpoint: str) -> None:
     source = literal(f"ducklake:postgres:{lake.database.libpq}")
     with connect(LAKE, s3_endpoint) as con:
         con.execute(f"ATTACH {source} AS lake (AUTOMATIC_MIGRATION TRUE)")
-
-
-def rename_to_1_1(lake: Lake) -> None:
-    con = lake.database.connect()
-    con.run(TO_1_1)
-    for (table,) in con.run("SELECT table_name FROM ducklake_inlined_data_tables"):
-        for name in RENAMED:
-            con.run(f"ALTER TABLE {identifier(table)} RENAME COLUMN {name} TO _ducklake_{name}")
-    con.close()
 
 
 def case_of(name: str, lakes, server, s3_endpoint: str) -> Case:

@@ -15,8 +15,10 @@ from local.cli import app
 from local.clients import rest
 from local.duckdb_connection import LAKE, connect
 from local.dynamodb import TABLE
+from local.serving import serving
 from pipeline.verify import verify
 from tests.in_process import ALIAS, cache_settings, forget, standing_in
+from tests.old_lakes import WRITTEN, rename_to_1_1, restored
 
 HEALTHY = (
     "01",
@@ -58,6 +60,40 @@ def test_a_healthy_lake_has_no_finding(number, lake):
     report = checked(lake(number))
     assert report.findings == [] and report.tables > 0
     assert report.checked["invariants"] > 20
+
+
+@pytest.fixture
+def old_lake(lake, postgres_server, moto):
+    def make(name: str):
+        if name in WRITTEN:
+            return restored(name, "-verified", postgres_server, moto)
+        made = lake.fresh(name.split()[-1])
+        rename_to_1_1(made)
+        return made
+
+    return make
+
+
+@pytest.mark.parametrize("name", [*WRITTEN, "1.1-dev1 of 13", "1.1-dev1 of 14"])
+def test_a_lake_of_another_version_is_checked_too(name, old_lake, moto):
+    lake = old_lake(name)
+    settings = {"CHUNK_FILES": "3"}
+    with serving(lake.database.url, moto, delivery="object-lambda", settings=settings) as bridge:
+        served = {
+            "levels": ("catalog", "storage", "metadata"),
+            "catalog_uri": bridge.catalog_uri,
+            "bridge_s3_endpoint": bridge.s3_endpoint,
+        }
+        assert checked(lake, **served).findings == []
+        with closing(lake.database.connect()) as con:
+            [[file_id]] = con.run(
+                "UPDATE ducklake_data_file SET record_count = record_count + 1 WHERE data_file_id ="
+                " (SELECT max(data_file_id) FROM ducklake_data_file WHERE end_snapshot IS NULL)"
+                " RETURNING data_file_id"
+            )
+        found = checked(lake).findings
+    assert {"counts", "row-count"} <= {finding.check for finding in found}
+    assert any(str(file_id) in finding.message for finding in found)
 
 
 @pytest.mark.parametrize("number", UNHEALTHY)
