@@ -24,7 +24,7 @@ from .parquet_files import WrittenFile
 from .partitions import PartitionKey
 from .statistics import widened
 from .target import LiveFile, Schema, Table, TableName
-from .writes import Snapshot
+from .writes.snapshots import Snapshot
 
 TRIES = 60
 LONGEST_PAUSE = 2.0
@@ -116,9 +116,9 @@ def _transaction(con: Connection, plan: Plan, files: list[WrittenFile]) -> Commi
 
 
 def _within(con: Connection, plan: Plan, files: list[WrittenFile]) -> Committed:
-    before = writes.newest_snapshot(con)
+    before = writes.snapshots.newest(con)
     snapshot = _next(before, plan, files)
-    writes.claim(con, snapshot)
+    writes.snapshots.claim(con, snapshot)
     if (done := target.committed(con, plan.token)) is not None:
         return Committed(done, already=True)
     _check_unchanged(con, plan)
@@ -129,15 +129,15 @@ def _within(con: Connection, plan: Plan, files: list[WrittenFile]) -> Committed:
     if plan.table is None:
         _create(con, snapshot, plan, table_id, partition_id)
     elif plan.new_columns:
-        writes.columns(con, snapshot.snapshot_id, table_id, plan.new_columns)
-        writes.schema_version(con, snapshot, table_id)
+        writes.tables.add_columns(con, snapshot.snapshot_id, table_id, plan.new_columns)
+        writes.tables.add_schema_version(con, snapshot, table_id)
         for newest in target.inlined_tables(con, table_id)[-1:]:
-            writes.inlined_table(con, snapshot, table_id, newest, plan.new_columns)
+            writes.inlined.add_table(con, snapshot, table_id, newest, plan.new_columns)
     ended_files, ended_rows = _end(con, snapshot, plan, table_id, files)
     if files:
         _register(con, before, snapshot, plan, table_id, partition_id, files)
     made = _changes(plan, table_id, files, ended_files, ended_rows)
-    writes.changes(con, snapshot.snapshot_id, made, plan.token, plan.author, plan.message)
+    writes.snapshots.changes(con, snapshot.snapshot_id, made, plan.token, plan.author, plan.message)
     return Committed(
         snapshot.snapshot_id,
         already=False,
@@ -179,12 +179,12 @@ def _create(
 ) -> None:
     at = snapshot.snapshot_id
     schema_id, name = plan.schema.schema_id, plan.name.table_name
-    writes.table(con, at, schema_id, table_id, plan.table_uuid, name, plan.path)
-    writes.columns(con, at, table_id, plan.new_columns)
-    writes.comments(con, at, table_id, plan.comment, plan.columns)
-    writes.schema_version(con, snapshot, table_id)
+    writes.tables.add(con, at, schema_id, table_id, plan.table_uuid, name, plan.path)
+    writes.tables.add_columns(con, at, table_id, plan.new_columns)
+    writes.tables.add_comments(con, at, table_id, plan.comment, plan.columns)
+    writes.tables.add_schema_version(con, snapshot, table_id)
     if partition_id is not None:
-        writes.partitioning(con, at, table_id, partition_id, plan.partition_keys)
+        writes.tables.add_partitioning(con, at, table_id, partition_id, plan.partition_keys)
 
 
 def _end(
@@ -207,11 +207,11 @@ def _end(
             f"rows of {plan.name} that were to be overwritten were changed while the job ran "
             f"(snapshot {newest}; the job began at {plan.base_snapshot}); run it again"
         )
-    writes.end_files(con, snapshot.snapshot_id, ids)
+    writes.files.end(con, snapshot.snapshot_id, ids)
     rows = 0
     if inlined:
         names = target.inlined_tables(con, table_id)
-        rows = writes.end_inlined_rows(con, snapshot.snapshot_id, names)
+        rows = writes.inlined.end_rows(con, snapshot.snapshot_id, names)
     return len(ids), rows
 
 
@@ -243,16 +243,16 @@ def _register(
     partition_id: int | None,
     files: list[WrittenFile],
 ) -> None:
-    stats = writes.table_stats(con, table_id)
+    stats = writes.stats.of_table(con, table_id)
     records, next_row_id, size = stats or (0, 0, 0)
-    writes.data_files(
+    writes.files.add(
         con, snapshot.snapshot_id, table_id, partition_id, before.next_file_id, next_row_id, files
     )
     rows = sum(file.record_count for file in files)
     size += sum(file.file_size_bytes for file in files)
     sums = (records + rows, next_row_id + rows, size)
-    writes.set_table_stats(con, table_id, sums, is_new=stats is None)
-    known = writes.table_column_stats(con, table_id)
+    writes.stats.set_of_table(con, table_id, sums, is_new=stats is None)
+    known = writes.stats.of_columns(con, table_id)
     of_files = list(zip(*(file.stats for file in files), strict=True))  # by leaf
     news = zip(leaves(plan.columns), of_files, strict=True)
     new_ids = {leaf.column_id for leaf in leaves(new.column for new in plan.new_columns)}
@@ -262,7 +262,7 @@ def _register(
         is_late = leaf.column_id in new_ids and records > 0
         row = widened(known.get(leaf.column_id), leaf, list(found), records > 0 and not is_late)
         covering.append(replace(row, contains_null=True) if is_late else row)
-    writes.set_table_column_stats(con, table_id, covering)
+    writes.stats.set_of_columns(con, table_id, covering)
 
 
 def _changes(

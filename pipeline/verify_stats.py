@@ -37,7 +37,7 @@ def check_range(range: Range) -> list[tuple[str, str]]:
     """The findings (check, words) in the statistics of some files of a table."""
     with closing(connect(range.database, range.metadata_schema)) as con:
         versions = audited.column_versions(con, range.table_id)
-        covering = writes.table_column_stats(con, range.table_id)
+        covering = writes.stats.of_columns(con, range.table_id)
         found = list(_missing(con, range))
         rows = audited.stats(con, range.fragments, range.table_id, range.first, range.end)
         identities = audited.identities(con, range.table_id, range.first, range.end)

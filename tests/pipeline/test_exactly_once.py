@@ -12,8 +12,9 @@ import pytest
 
 from local.duckdb_connection import LAKE, connect
 from local.lakes import attach
-from pipeline import commit, database, ingest, writes
+from pipeline import commit, database, ingest
 from pipeline.errors import Conflict
+from pipeline.writes import snapshots
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +29,8 @@ ROOT = Path(__file__).parents[2]
 # The job, in a process of its own, that kills itself where it is told to.
 VICTIM = """
 import os, signal, sys
-from pipeline import commit, ingest, writes
+from pipeline import commit, ingest
+from pipeline.writes import stats
 from pipeline.session import session
 
 url, step = sys.argv[1:]
@@ -47,7 +49,7 @@ if step == "before the files":
 elif step == "after the files":
     ingest.commit = die
 elif step == "within the transaction":
-    writes.set_table_stats = after(writes.set_table_stats)
+    stats.set_of_table = after(stats.set_of_table)
 elif step == "after the commit":
     ingest.commit = after(commit.commit)
 frame = session("local[1]").range(0, 100, 1, 2)
@@ -198,4 +200,4 @@ def test_a_commit_claims_its_snapshot_before_it_asks_anything():
     )  # fmt: skip
     assert commit._within(Recorder(), plan, []).already
     assert [call.split()[0] for call in calls] == ["SELECT", "INSERT", "SELECT"]
-    assert calls[1].startswith(" ".join(writes.CLAIM.split())[:40])
+    assert calls[1].startswith(" ".join(snapshots.CLAIM.split())[:40])

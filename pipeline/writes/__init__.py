@@ -1,0 +1,10 @@
+"""What a commit writes into DuckLake's tables. All SQL of the project that writes is here.
+
+Columns are always named: later catalog versions add some. Identifiers go through `identifier`,
+values are parameters or COPY rows. The tables are those of catalog version 1.0:
+https://ducklake.select/docs/stable/specification/tables/overview
+"""
+
+from . import files, inlined, snapshots, stats, tables
+
+__all__ = ["files", "inlined", "snapshots", "stats", "tables"]

