@@ -20,6 +20,7 @@ from .columns import Added, Column, added, leaves
 from .database import LOST, sqlstate
 from .errors import BadInput, Conflict, Unavailable
 from .modes import APPEND, OVERWRITE_PARTITIONS
+from .order import Order
 from .parquet_files import WrittenFile
 from .partitions import PartitionKey
 from .statistics import widened
@@ -36,10 +37,7 @@ AGAIN = {"23505", "40001", "40P01"}
 class Plan:
     """What a job is going to commit, but for the files."""
 
-    name: TableName
-    mode: str
-    token: str
-    """Exactly once: a snapshot with this in commit_extra_info is this job's."""
+    order: Order
     base_snapshot: int
     schema: Schema
     table: Table | None
@@ -51,9 +49,10 @@ class Plan:
     """Of a table that is to be created."""
     path: str
     """Likewise."""
-    comment: str | None = None
-    author: str | None = None
-    message: str | None = None
+
+    @property
+    def name(self) -> TableName:
+        return self.order.name
 
     @property
     def new_columns(self) -> list[Added]:
@@ -119,7 +118,7 @@ def _within(con: Connection, plan: Plan, files: list[WrittenFile]) -> Committed:
     before = writes.snapshots.newest(con)
     snapshot = _next(before, plan, files)
     writes.snapshots.claim(con, snapshot)
-    if (done := target.committed(con, plan.token)) is not None:
+    if (done := target.committed(con, plan.order.token)) is not None:
         return Committed(done, already=True)
     _check_unchanged(con, plan)
     table_id = plan.table.table_id if plan.table else before.next_catalog_id
@@ -137,7 +136,10 @@ def _within(con: Connection, plan: Plan, files: list[WrittenFile]) -> Committed:
     if files:
         _register(con, before, snapshot, plan, table_id, partition_id, files)
     made = _changes(plan, table_id, files, ended_files, ended_rows)
-    writes.snapshots.changes(con, snapshot.snapshot_id, made, plan.token, plan.author, plan.message)
+    order = plan.order
+    writes.snapshots.changes(
+        con, snapshot.snapshot_id, made, order.token, order.author, order.message
+    )
     return Committed(
         snapshot.snapshot_id,
         already=False,
@@ -181,7 +183,7 @@ def _create(
     schema_id, name = plan.schema.schema_id, plan.name.table_name
     writes.tables.add(con, at, schema_id, table_id, plan.table_uuid, name, plan.path)
     writes.tables.add_columns(con, at, table_id, plan.new_columns)
-    writes.tables.add_comments(con, at, table_id, plan.comment, plan.columns)
+    writes.tables.add_comments(con, at, table_id, plan.order.comment, plan.columns)
     writes.tables.add_schema_version(con, snapshot, table_id)
     if partition_id is not None:
         writes.tables.add_partitioning(con, at, table_id, partition_id, plan.partition_keys)
@@ -191,11 +193,11 @@ def _end(
     con: Connection, snapshot: Snapshot, plan: Plan, table_id: int, files: list[WrittenFile]
 ) -> tuple[int, int]:
     """End what is overwritten; gives the number of files and of inlined rows."""
-    if plan.mode == APPEND or plan.table is None:
+    if plan.order.mode == APPEND or plan.table is None:
         return 0, 0
     inlined = target.inlined_begins(con, table_id)
     live = target.live_files(con, table_id)
-    if plan.mode == OVERWRITE_PARTITIONS:
+    if plan.order.mode == OVERWRITE_PARTITIONS:
         live = _of_partitions(plan, live, inlined, files)
         inlined = []
     ids = [file.data_file_id for file in live]

@@ -19,10 +19,11 @@ from pg8000.native import Connection
 
 from . import database as databases
 from . import planning, storage, target
-from .commit import Committed, commit
+from .commit import Committed, Plan, commit
 from .database import LOST, said
 from .errors import BadInput, Conflict, JobError, Unavailable
-from .modes import APPEND, MODES
+from .modes import APPEND
+from .order import Order
 from .parquet_files import (
     PARTITION,
     SPARK_ROWS,
@@ -129,70 +130,102 @@ def ingest(
     Raises:
         BadInput, Conflict: nothing is written. Unavailable: the message says what is known.
     """
-    if mode not in MODES:
-        raise BadInput(f"the mode must be one of {', '.join(MODES)}, not {mode!r}")
-    if token is not None and (not token or "\0" in token):
-        raise BadInput("the token must be a text that is not empty")
-    name, job = target.table_name(table), token or uuid4().hex
-    reporter = reporter or Reporter(quiet=True)
-    connect = partial(databases.connect, database, metadata_schema)
-    summary = Summary(str(name), mode, job, "dry-run", file_prefix=planning.file_prefix(job))
-    with closing(_Session(connect)) as session, said(metadata_schema):
-        con = session.con
-        _lock(con, job)
-        lake = target.lake(con)
-        if (snapshot_id := target.committed(con, job)) is not None:
+    order = Order(
+        target.table_name(table),
+        uuid4().hex if token is None else token,
+        mode=mode,
+        create=create,
+        partition_by=partition_by,
+        comment=comment,
+        evolve=evolve,
+        author=author,
+        message=message,
+    )
+    job = _Job(
+        order=order,
+        connect=partial(databases.connect, database, metadata_schema),
+        files=files,
+        allow_empty=allow_empty,
+        remove_orphans=remove_orphans,
+        dry_run=dry_run,
+        reporter=reporter or Reporter(quiet=True),
+    )
+    with closing(_Session(job.connect)) as session, said(metadata_schema):
+        return job.run(session, frame)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """An order, and how it is carried out."""
+
+    order: Order
+    connect: Callable[[], Connection]
+    files: int | None
+    allow_empty: bool
+    remove_orphans: bool
+    dry_run: bool
+    reporter: Reporter
+
+    def run(self, session: "_Session", frame: Any) -> Summary:
+        order = self.order
+        summary = Summary(str(order.name), order.mode, order.token, "dry-run")
+        summary.file_prefix = planning.file_prefix(order.token)
+        _lock(session.con, order.token)
+        lake = target.lake(session.con)
+        if (snapshot_id := target.committed(session.con, order.token)) is not None:
             summary.outcome, summary.snapshot_id = "already-committed", snapshot_id
             return summary
-        schema = target.schema(con, lake, name.schema_name)
-        found = target.table(con, schema, name.table_name)
-        if callable(frame):
-            frame = frame(found)
-        plan = planning.plan(
-            frame.schema,
-            lake,
-            schema,
-            found,
-            name,
-            mode=mode,
-            token=job,
-            create=create,
-            evolve=evolve,
-            partition_by=partition_by,
-            comment=comment,
-            author=author,
-            message=message,
-        )
-        options = target.options(con, lake, schema, found.table_id if found else -1)
-        file_plan = planning.file_plan(plan, frame.columns, options)
-        storage.check(file_plan.location)
-        summary.created = found is None
-        summary.added_columns = [new.path for new in plan.new_columns] if found else []
+        frame, plan, file_plan = self._planned(session.con, lake, frame)
+        summary.created = plan.table is None
+        summary.added_columns = [new.path for new in plan.new_columns] if plan.table else []
         summary.location = file_plan.location
-        if remove_orphans or dry_run:
+        if self.remove_orphans or self.dry_run:
             summary.orphans = list(_files_of_job(file_plan))
-        if dry_run:
+        if self.dry_run:
             return summary
-        if remove_orphans:
+        if self.remove_orphans:
             summary.orphans_removed = storage.remove(summary.orphans)
         _check_writable(file_plan)
         with _swept_on_failure(session, file_plan):
-            with reporter.spark_stage(f"Writing Parquet for {name}", frame.sparkSession):
-                rows = _write(frame, file_plan, files)
-            if not rows and mode != APPEND and not allow_empty:
-                raise BadInput(
-                    "the DataFrame has no rows, and would empty what it overwrites: --allow-empty "
-                    "if that is meant"
-                )
-            if not rows and mode == APPEND and found is not None and not plan.new_columns:
+            with self.reporter.spark_stage(f"Writing Parquet for {order.name}", frame.sparkSession):
+                rows = _write(frame, file_plan, self.files)
+            if self._is_nothing(plan, rows):
                 summary.outcome = "nothing-to-do"
                 return summary
-            with reporter.stage(f"Committing {len(rows)} files"):
-                done = commit(connect, plan, rows, session.handed_over())
+            with self.reporter.stage(f"Committing {len(rows)} files"):
+                done = commit(self.connect, plan, rows, session.handed_over())
         _account(summary, rows, done)
-        if done.already and rows and not _is_registered(connect, rows[0]):
+        if done.already and rows and not _is_registered(self.connect, rows[0]):
             storage.remove(file_plan.location + file.path for file in rows)
         return summary
+
+    def _planned(
+        self, con: Connection, lake: target.Lake, frame: Any
+    ) -> tuple[Any, Plan, FilePlan]:
+        """The DataFrame, what is to be committed, and how its files are written."""
+        name = self.order.name
+        schema = target.schema(con, lake, name.schema_name)
+        table = target.table(con, schema, name.table_name)
+        if callable(frame):
+            frame = frame(table)
+        plan = planning.plan(frame.schema, lake, schema, table, self.order)
+        options = target.options(con, lake, schema, table.table_id if table else -1)
+        file_plan = planning.file_plan(plan, frame.columns, options)
+        storage.check(file_plan.location)
+        return frame, plan, file_plan
+
+    def _is_nothing(self, plan: Plan, rows: list[WrittenFile]) -> bool:
+        """Raises:
+        BadInput: it would empty what it overwrites, and nobody said that this is meant.
+        """
+        if rows:
+            return False
+        if plan.order.mode != APPEND and not self.allow_empty:
+            raise BadInput(
+                "the DataFrame has no rows, and would empty what it overwrites: --allow-empty "
+                "if that is meant"
+            )
+        return plan.order.mode == APPEND and plan.table is not None and not plan.new_columns
 
 
 class _Session:

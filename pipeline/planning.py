@@ -13,6 +13,7 @@ from .columns import Column
 from .commit import Plan
 from .errors import BadInput
 from .modes import OVERWRITE_PARTITIONS
+from .order import Order
 from .parquet_files import FilePlan
 from .partitions import PartitionKey
 from .spark_types import check_names, columns_of, grown, mismatches
@@ -32,36 +33,26 @@ def plan(
     lake: Lake,
     schema: Schema,
     table: Table | None,
-    name: TableName,
-    *,
-    mode: str,
-    token: str,
-    create: bool,
-    evolve: bool,
-    partition_by: tuple[str, ...],
-    comment: str | None,
-    author: str | None,
-    message: str | None,
+    order: Order,
 ) -> Plan:
     """Raises:
     BadInput: it cannot be done as asked for, with the reason.
     """
-    if table is None and not create:
+    name = order.name
+    if table is None and not order.create:
         raise BadInput(f"no table {name}: --create makes it")
-    if table is not None and partition_by:
+    if table is not None and order.partition_by:
         raise BadInput(f"{name} is there already: its partitioning is changed by ALTER TABLE")
-    columns = _columns(frame_schema, table, name, evolve)
-    keys = table.partition_keys if table else _partition_keys(partition_by, columns)
-    if mode == OVERWRITE_PARTITIONS and not keys:
+    columns = _columns(frame_schema, table, name, order.evolve)
+    keys = table.partition_keys if table else _partition_keys(order.partition_by, columns)
+    if order.mode == OVERWRITE_PARTITIONS and not keys:
         raise BadInput(f"{name} is not partitioned: use the mode overwrite")
     partitions.check(keys, columns)
     arrow_schema(columns)  # raises for what cannot be written
     table_uuid = str(uuid4())
     simple = SIMPLE_NAME.fullmatch(name.table_name)
     return Plan(
-        name=name,
-        mode=mode,
-        token=token,
+        order=order,
         base_snapshot=lake.snapshot_id,
         schema=schema,
         table=table,
@@ -69,9 +60,6 @@ def plan(
         partition_keys=keys,
         table_uuid=table_uuid,
         path=f"{name.table_name if simple else table_uuid}/",
-        comment=comment,
-        author=author,
-        message=message,
     )
 
 
@@ -134,7 +122,7 @@ def file_plan(plan: Plan, frame_columns: list[str], options: dict[str, str]) -> 
         frame_columns=tuple(frame_columns),
         partition_keys=plan.partition_keys,
         location=plan.table.location if plan.table else plan.schema.location + plan.path,
-        file_prefix=file_prefix(plan.token),
+        file_prefix=file_prefix(plan.order.token),
         compression=COMPRESSIONS.get(compression, compression),
         compression_level=int(level)
         if (level := options.get("parquet_compression_level"))

@@ -14,6 +14,8 @@ from local.duckdb_connection import LAKE, connect
 from local.lakes import attach
 from pipeline import commit, database, ingest
 from pipeline.errors import Conflict
+from pipeline.order import Order
+from pipeline.target import TableName
 from pipeline.writes import snapshots
 
 pytestmark = pytest.mark.spark
@@ -195,7 +197,7 @@ def test_a_commit_claims_its_snapshot_before_it_asks_anything():
             return [[8]] if "commit_extra_info" in calls[-1] else []
 
     plan = commit.Plan(
-        name=None, mode="append", token="t", base_snapshot=7, schema=None, table=None,
+        order=Order(TableName("main", "t"), "t"), base_snapshot=7, schema=None, table=None,
         columns=(), partition_keys=(), table_uuid="", path="",
     )  # fmt: skip
     assert commit._within(Recorder(), plan, []).already
