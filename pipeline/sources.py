@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from .columns import Column
+from .columns import LIST, MAP, STRUCT, Column
 from .errors import BadInput
 from .spark_types import grown, quoted, spark_type
 from .target import Table
@@ -69,9 +69,9 @@ def _with_types_of(table: Table, found: Any, evolve: bool) -> str:
         kind = field.dataType.simpleString() if column is None else spark_type(column)
         fields.append(f"{quoted(field.name)} {kind}")
     if surplus:
+        paths = ", ".join(dict.fromkeys(surplus))
         raise BadInput(
-            f"fields in the files that the table does not have: {', '.join(surplus)}; "
-            "--evolve adds them"
+            f"fields in the files that the table does not have: {paths}; --evolve adds them"
         )
     return ", ".join(fields)
 
@@ -79,9 +79,12 @@ def _with_types_of(table: Table, found: Any, evolve: bool) -> str:
 def _surplus(type: Any, column: Column, path: str) -> Iterator[str]:
     """Fields within fields that a read with the table's types would drop."""
     kind = type.typeName()
-    if kind == "array" and column.column_type == "list":
+    if kind == "array" and column.column_type == LIST:
         yield from _surplus(type.elementType, column.children[0], f"{path}.element")
-    elif kind == "struct" and column.column_type == "struct":
+    elif kind == "struct" and column.column_type == MAP:
+        for field in type:
+            yield from _surplus(field.dataType, column.children[1], f"{path}.value")
+    elif kind == "struct" and column.column_type == STRUCT:
         children = {child.column_name.casefold(): child for child in column.children}
         for field in type:
             below = f"{path}.{field.name}"

@@ -124,6 +124,11 @@ def check_names(names: list[str], where: str) -> None:
 
 def grown(column: Column, type: Any, ids: Iterator[int]) -> Column:
     """`column` with the fields that a Spark type has besides, at the ends of its structs."""
+    if type.typeName() == "struct" and column.column_type == MAP:  # as JSON's maps are inferred
+        key, value = column.children
+        for field in type:
+            value = grown(value, field.dataType, ids)
+        return replace(column, children=(key, value))
     if NESTED.get(type.typeName()) != column.column_type:
         return column
     if column.column_type == LIST:

@@ -231,6 +231,14 @@ def test_the_command_reads_files(lake, run, tmp_path):
     assert code == 2 and "does not have: more.y; --evolve" in json.loads(output)["message"]
     code, output = run(*command, "--evolve")
     assert code == 0 and json.loads(output)["added_columns"] == ["more.y"]
+    lake.sql("CREATE TABLE m(id BIGINT, m MAP(VARCHAR, STRUCT(v DOUBLE)))")
+    file.write_text('{"id": 1, "m": {"a": {"v": 1.5, "w": 2}, "b": {"w": 3, "z": "z"}}}')
+    of_map = ["ingest", "m", *command[2:]]
+    code, output = run(*of_map)
+    assert code == 2 and "have: m.value.w, m.value.z; --e" in json.loads(output)["message"]
+    assert run(*of_map, "--evolve")[0] == 0
+    w, z = {"v": 1.5, "w": 2, "z": None}, {"v": None, "w": 3, "z": "z"}
+    assert lake.sql("SELECT m FROM m") == [({"a": w, "b": z},)]
     found = lake.sql("SELECT more FROM t WHERE id > 2 ORDER BY id")
     assert found == [({"x": 1, "y": None},), ({"x": None, "y": [{"z": "w"}]},)]
     table = tmp_path / "rows.csv"
