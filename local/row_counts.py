@@ -146,7 +146,7 @@ class CatalogAlone:
         Raises:
             Unknown: the catalog does not say it.
         """
-        inlined = queries.inlined(con, lake, table)
+        inlined = queries.inlined(con, lake, table.table_id, table.begin_snapshot)
         deletes = STORED_DELETES.format(partial_max=queries.fragment(lake, "delete_partial_max"))
         if inlined.delete_columns:
             file_id, position, begin = map(identifier, inlined.delete_columns)

@@ -34,6 +34,7 @@ def lake(con: Connection) -> tuple[Lake, Fragments]:
 @dataclass(frozen=True, slots=True)
 class AuditedTable:
     table_id: int
+    begin_snapshot: int
     schema_name: str
     table_name: str
     location: str
@@ -47,8 +48,8 @@ class AuditedTable:
 
 
 TABLES = """
-SELECT t.table_id, s.schema_name, t.table_name, s.path, s.path_is_relative, t.path,
-  t.path_is_relative
+SELECT t.table_id, t.begin_snapshot, s.schema_name, t.table_name, s.path, s.path_is_relative,
+  t.path, t.path_is_relative
 FROM ducklake_table AS t JOIN ducklake_schema AS s USING (schema_id)
 WHERE t.end_snapshot IS NULL AND s.end_snapshot IS NULL ORDER BY s.schema_name, t.table_name"""
 
@@ -57,7 +58,7 @@ COLUMN_IDS = "SELECT DISTINCT column_id FROM ducklake_column WHERE table_id = :t
 
 def tables(con: Connection, lake: Lake) -> list[AuditedTable]:
     found = []
-    for table_id, schema_name, name, schema_path, schema_relative, path, relative in con.run(
+    for table_id, begin, schema_name, name, schema_path, schema_relative, path, relative in con.run(
         TABLES
     ):
         above = lake.data_path + schema_path if schema_relative else schema_path
@@ -65,7 +66,7 @@ def tables(con: Connection, lake: Lake) -> list[AuditedTable]:
         columns = tree((Column(*row[:5]), row[5]) for row in rows)
         ids = tuple(row[0] for row in con.run(COLUMN_IDS, table_id=table_id))
         location = above + path if relative else path
-        found.append(AuditedTable(table_id, schema_name, name, location, columns, ids))
+        found.append(AuditedTable(table_id, begin, schema_name, name, location, columns, ids))
     return found
 
 
@@ -197,9 +198,7 @@ def row_count(con: Connection, lake: Lake, table: AuditedTable) -> tuple[int, bo
     found = files(con, table)
     rows = sum(file.record_count for file in found if file.kind == "data")
     deleted = sum(file.record_count for file in found if file.kind != "data")
-    found_as = queries.table_at(con, lake.snapshot_id, table.schema_name, table.table_name)
-    assert found_as is not None
-    where = queries.inlined(con, lake, found_as[1])
+    where = queries.inlined(con, lake, table.table_id, table.begin_snapshot)
     inlined = 0
     for one in where.tables:
         end = identifier(one.system_columns[2])

@@ -99,13 +99,22 @@ LEFT JOIN ducklake_column AS p
   ON p.table_id = c.table_id AND p.column_id = c.parent_column AND p.end_snapshot IS NULL
 WHERE c.end_snapshot IS NULL AND c.parent_column IS NOT NULL AND p.column_id IS NULL""",
     ),
-    # Not of one that was dropped: DuckDB 1.3 leaves its files as they are.
     Invariant(
         "file-of-nothing",
         "data file {} belongs to a table that never was",
         f"""
 SELECT f.table_id, f.data_file_id::text FROM ducklake_data_file AS f
 LEFT JOIN ducklake_table AS t USING (table_id) WHERE {LIVE} AND t.table_id IS NULL""",
+    ),
+    # So does DuckDB 1.3 leave them.
+    Invariant(
+        "file-of-dropped-table",
+        "data file {} has not ended with its table",
+        f"""
+SELECT f.table_id, f.data_file_id::text FROM ducklake_data_file AS f
+WHERE {LIVE} AND f.table_id IN (SELECT table_id FROM ducklake_table)
+  AND f.table_id NOT IN (SELECT table_id FROM ducklake_table WHERE end_snapshot IS NULL)""",
+        is_note=True,
     ),
     # Files that ducklake_add_data_files added may be there twice because somebody wanted that.
     Invariant(

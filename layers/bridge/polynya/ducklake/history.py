@@ -109,7 +109,7 @@ def read(
         column_tags,
     ) = together(
         con,
-        lambda con: queries.inlined(con, lake, table),
+        lambda con: queries.inlined(con, lake, table_id, table.begin_snapshot),
         lambda con: queries.columns(con, table_id, snapshot_id),
         lambda con: queries.mapped_names(con, lake, table_id),
         lambda con: queries.snapshots(con, table_id, snapshot_id, since, limit),

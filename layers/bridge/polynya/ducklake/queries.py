@@ -322,15 +322,15 @@ WHERE c.relnamespace = {CATALOG_SCHEMA}
 GROUP BY 1, 2, 3 ORDER BY 3, 1"""
 
 
-def inlined(con: Connection, lake: Lake, table: Table) -> Inlined:
+def inlined(con: Connection, lake: Lake, table_id: int, begin_snapshot: int) -> Inlined:
     """Which PostgreSQL tables hold inlined rows and deletes. Deletes are registered nowhere."""
     sql = INLINED.format(schema_begin=fragment(lake, "schema_begin"))
-    delete_table = f"ducklake_inlined_delete_{table.table_id}"
-    rows = con.run(sql, table_id=table.table_id, delete_table=delete_table)
+    delete_table = f"ducklake_inlined_delete_{table_id}"
+    rows = con.run(sql, table_id=table_id, delete_table=delete_table)
     tables = tuple(
         InlinedTable(
             table_name=name,
-            schema_begin=begin or table.begin_snapshot,
+            schema_begin=begin or begin_snapshot,
             system_columns=tuple(names[:3]),
             user_columns=tuple(names[3:]),
             binary_columns=frozenset(itertools.compress(names, are_bytea)),
