@@ -8,23 +8,24 @@ from polynya.kept import AT_A_TIME, Kept, Recent
 from polynya.store import Store
 
 from .errors import Unavailable
+from .pages import Page, key_of, packed, pages, unpacked
+
+SUMMARY = ".summary"
 
 MANY = 32
 """Keys that are rather looked for in a list than asked for one by one."""
 
-Listing = Callable[[str], Callable[[str], bool]]
-"""Lists the files beside that of a key; of what comes back, keys ask whether they are there."""
+There = Callable[[Sequence[str]], set[str]]
+"""Which of some keys of one table are there."""
 
 
 class PublishedFiles(Kept):
-    """Files of one table. Unlike the functions', a store that fails fails the job: it would only be
-    slower with it."""
+    """Unlike the functions', a store that fails fails the job: it would only be slower with it."""
 
-    def __init__(self, store: Store, listing: Listing | None = None, writes: bool = True) -> None:
-        """`listing`: where the store can be listed."""
+    def __init__(self, store: Store, there: There | None = None, writes: bool = True) -> None:
+        """`there`: where the store can be listed."""
         super().__init__(None, Recent())
-        self._target, self._listing, self._writes, self._read = store, listing, writes, Recent()
-        self._is_there: Callable[[str], bool] | None = None
+        self._target, self._there, self._writes, self._read = store, there, writes, Recent()
         self._known: set[str] = set()
         self.made = 0
         self.bytes_made = 0
@@ -32,14 +33,12 @@ class PublishedFiles(Kept):
     def missing(self, keys: Sequence[str]) -> list[str]:
         """One request for a thousand keys, instead of one for each."""
         unknown = [key for key in keys if key not in self._known]
-        if self._listing is None or len(unknown) < MANY:
+        if self._there is None or len(unknown) < MANY:
             return super().missing(unknown)
         try:
-            self._is_there = self._is_there or self._listing(unknown[0])
+            self._known |= self._there(unknown)
         except Unavailable:  # perhaps it may only be read
-            self._listing = None
             return super().missing(unknown)
-        self._known.update(filter(self._is_there, unknown))
         return [key for key in unknown if key not in self._known]
 
     def get(self, key: str) -> bytes | None:
@@ -49,6 +48,28 @@ class PublishedFiles(Kept):
         """Raises:
         Unavailable: the store cannot be read.
         """
+        new = self._read_pages([key for key in keys if key in self._known])
+        bodies = self._get_each(keys)
+        found = dict(zip(keys, bodies, strict=True))
+        for page in new:
+            on_it = [body for key in page if (body := found[key]) is not None]
+            if len(on_it) == len(page):
+                self.put(key_of(page), packed(on_it))
+        return bodies
+
+    def _read_pages(self, keys: Sequence[str]) -> list[Page]:
+        """Take the summaries that are kept together; gives the pages that are not there yet."""
+        every = list(pages([key for key in keys if key.endswith(SUMMARY)]))
+        new = []
+        for page, body in zip(every, self._get_each([*map(key_of, every)]), strict=True):
+            if body is None:
+                new.append(page)
+            else:
+                for key, of_key in zip(page, unpacked(body), strict=True):
+                    self._read.put(key, of_key)
+        return new
+
+    def _get_each(self, keys: Sequence[str]) -> list[bytes | None]:
         if len(keys) < 2:
             return [self._get(key) for key in keys]
         with ThreadPoolExecutor(min(AT_A_TIME, len(keys))) as pool:

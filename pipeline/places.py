@@ -3,7 +3,7 @@
 import os
 import posixpath
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from polynya import real_objects
@@ -42,21 +42,22 @@ class Place:
         folder, name = posixpath.split(key)
         if posixpath.basename(folder) != GENERATOR:
             return self.directory
-        is_beside = name.endswith((".summary", ".summaries", ".json")) and ".metadata." not in name
+        is_beside = name.endswith((".summary", ".page", ".json")) and ".metadata." not in name
         return f"{self.directory}/{BESIDE if is_beside else METADATA}/{name}"
 
     def files(self, *, writes: bool = True) -> PublishedFiles:
         """What is kept there; `writes=False`: nothing is added."""
         listed = self.is_export or self.config.delivery == "materialize"
-        return PublishedFiles(self._store(), self._listing if listed else None, writes)
+        return PublishedFiles(self._store(), self._there if listed else None, writes)
 
-    def _listing(self, key: str) -> Callable[[str], bool]:
-        """The files of the table that `key` is of, as they are now."""
+    def _there(self, keys: Sequence[str]) -> set[str]:
+        """Which of these, all of one table, are there: by a list of the table's files."""
         at = f"{self.directory}/{METADATA}"
         if not self.is_export:
-            at = posixpath.dirname(self.location(key))
-        there = {location for location, _ in storage.sizes(f"{at}/")}
-        return lambda key: self.location(key) in there
+            at = posixpath.dirname(self.location(keys[0]))
+        locations = {self.location(key): key for key in keys}
+        found = (location for location, _ in storage.sizes(f"{at}/"))
+        return {locations[location] for location in found if location in locations}
 
     def surroundings(self, files: PublishedFiles) -> Surroundings:
         # The functions read real files in S3 only, and what they refuse is not published for them.

@@ -255,7 +255,15 @@ PIPELINE = sorted(ROOT.glob("pipeline/**/*.py"))
 
 PUBLISH = {
     f"pipeline/{name}.py"
-    for name in ("kept_files", "places", "publication", "publish", "publish_tasks", "publishing")
+    for name in (
+        "kept_files",
+        "pages",
+        "places",
+        "publication",
+        "publish",
+        "publish_tasks",
+        "publishing",
+    )
 }
 
 

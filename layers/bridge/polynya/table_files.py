@@ -145,10 +145,13 @@ class TableFiles:
         return self._files.missing(names)
 
     def keep_manifests(self, manifests: Iterable[Manifest]) -> None:
-        """See to it that these are kept."""
+        """See to it that these are kept; those that are not are read together."""
         manifests = list(manifests)
         missing = set(self._files.missing(manifest.name for manifest in manifests))
-        self._make([manifest for manifest in manifests if manifest.name in missing])
+        made = self._manifests.bodies(m for m in manifests if m.name in missing)
+        for number, (name, body) in enumerate(made, 1):
+            self._files.put(name, body)
+            self._check_time("manifests", number, len(missing))
 
     def keep_list(self, name: Name, manifests: Sequence[Manifest]) -> None:
         """Keep the manifest list that shows these."""
@@ -190,10 +193,9 @@ class TableFiles:
         return self._list_of(snapshot_id, self.manifests(snapshot_id))
 
     def _list_of(self, snapshot_id: int, manifests: Sequence[Manifest]) -> bytes:
-        """The manifest list of a snapshot that shows these; those that are not known are made."""
+        """The manifest list of a snapshot that shows these; those that are not kept are made."""
         names = [manifest.name for manifest in manifests]
-        unknown = set(self._files.unknown(names))
-        self._make([manifest for manifest in manifests if manifest.name in unknown])
+        self.keep_manifests(manifests)
         files = [
             manifest_file(self._location_of(name), summary)
             for name, summary in zip(names, self._files.summaries(names), strict=True)
@@ -208,12 +210,6 @@ class TableFiles:
             if file.has_entries
         ]
         return manifest_list_bytes(files, snapshot_id)
-
-    def _make(self, manifests: Sequence[Manifest]) -> None:
-        """They are read together."""
-        for number, (name, body) in enumerate(self._manifests.bodies(manifests), 1):
-            self._files.put(name, body)
-            self._check_time("manifests", number, len(manifests))
 
     def _chunk_manifest(self, name: Name) -> bytes | None:
         _, first, last, at = name.numbers

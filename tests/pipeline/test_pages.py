@@ -1,0 +1,90 @@
+"""Summaries are kept on pages too: a new one leaves the other pages as they are."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.kept_files import PublishedFiles
+from pipeline.pages import PAGE, packed, pages, unpacked
+
+MANY = 1_000
+KEYS = [f"p/t/g1/data-{number}.avro.summary" for number in range(MANY)]
+
+
+class Memory:
+    def __init__(self) -> None:
+        self.bodies: dict[str, bytes] = {}
+        self.asked: list[str] = []
+
+    def get(self, key: str) -> bytes | None:
+        self.asked.append(key)
+        return self.bodies.get(key)
+
+    def put(self, key: str, body: bytes) -> bytes:
+        return self.bodies.setdefault(key, body)
+
+
+@pytest.fixture
+def store() -> Memory:
+    store = Memory()
+    store.bodies |= {key: body_of(key) for key in KEYS}
+    return store
+
+
+def body_of(key: str) -> bytes:
+    return f'{{"key": "{key}"}}'.encode()
+
+
+def run_of(store: Memory) -> PublishedFiles:
+    """As a run of `publish` sees them that has asked for nothing yet."""
+    return PublishedFiles(store, lambda keys: store.bodies.keys() & set(keys))
+
+
+@given(st.lists(st.text(), unique=True, max_size=200))
+def test_pages_hold_every_key_once_and_in_order(keys):
+    found = list(pages(keys))
+    assert list(itertools.chain(*found)) == (keys if len(keys) > PAGE else [])
+    assert all(found)
+
+
+@given(st.integers(0, MANY - 1), st.sampled_from(["another", "new", "gone"]))
+def test_a_change_touches_few_pages(at, change):
+    put = [] if change == "gone" else [f"{change} {at}"]
+    after = [*KEYS[:at], *put, *KEYS[at + (change != "new") :]]
+    # Its own; or it begins a page, or the page that it began joins its neighbour.
+    assert len(set(pages(after)) - set(pages(KEYS))) <= 2
+
+
+@given(st.lists(st.binary().filter(lambda body: b"\n" not in body), min_size=1))
+def test_a_page_gives_back_what_is_on_it(bodies):
+    assert unpacked(packed(bodies)) == bodies
+
+
+def test_of_many_files_few_are_asked_for(store):
+    first = run_of(store)
+    assert first.missing(KEYS) == []
+    assert first.get_many(KEYS) == [body_of(key) for key in KEYS]
+    changed = [*KEYS[:-1], "p/t/g1/data-new.avro.summary"]
+    store.bodies[changed[-1]] = body_of(changed[-1])
+    store.asked.clear()
+    second = run_of(store)
+    assert second.missing(changed) == []
+    assert second.get_many(changed) == [body_of(key) for key in changed]
+    *others, last = pages(changed)
+    # All pages, and one by one what is on the last one.
+    assert len(store.asked) == len(others) + 1 + len(last) < MANY / 5
+
+
+def test_a_page_does_not_prove_that_a_file_is_there(store):
+    """A bucket that forgets by age keeps the page, which is younger, for longer."""
+    first = run_of(store)
+    first.missing(KEYS)
+    first.get_many(KEYS)
+    lost = KEYS[17]
+    del store.bodies[lost]
+    second = run_of(store)
+    assert second.missing(KEYS) == [lost]
+    assert second.get_many(KEYS)[17] is None
+    assert run_of(store).get_many(KEYS)[17] is None  # whoever has not looked
