@@ -37,6 +37,7 @@ from .progress import Reporter
 
 # What a task has raised comes back as text.
 RAISED = re.compile(r"pipeline\.errors\.(BadInput|Unavailable): (.*)")
+CAUSE = re.compile(r"^Caused by: (.*)$", re.M)
 TASK_ERRORS = {"BadInput": BadInput, "Unavailable": Unavailable}
 
 
@@ -287,10 +288,8 @@ def _write(frame: Any, plan: FilePlan, files: int | None) -> list[WrittenFile]:
     except Exception as error:
         if found := RAISED.search(str(error)):
             raise TASK_ERRORS[found[1]](found[2].strip()) from None
-        words = str(error).strip().splitlines()
-        raise JobError(
-            f"Spark has failed: {words[0] if words else type(error).__name__}"
-        ) from error
+        words = CAUSE.findall(str(error)) or str(error).strip().splitlines()[:1]
+        raise JobError(f"Spark has failed: {[type(error).__name__, *words][-1]}") from error
     return [
         written_file(tuple(row)) for row in rows
     ]  # in the DataFrame's order, as row ids will be

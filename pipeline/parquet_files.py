@@ -72,7 +72,7 @@ def with_partition(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterato
     columns = partitions.sources(plan.partition_keys, plan.columns)
     for batch in batches:
         texts = [
-            partitions.partition_texts(key, column, conformed(_find(batch, plan, column), column))
+            partitions.partition_texts(key, column, _array(batch, plan, column))
             for key, column in zip(plan.partition_keys, columns, strict=True)
         ]
         known: dict[tuple[str | None, ...], str] = {}
@@ -113,18 +113,16 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[tuple[str | None, ...], pa.Re
 
 
 def _conformed(batch: pa.RecordBatch, plan: FilePlan) -> pa.RecordBatch:
-    arrays = [
-        nulls(column, batch.num_rows) if array is None else conformed(array, column)
-        for column in plan.columns
-        for array in [_find(batch, plan, column)]
-    ]
+    arrays = [_array(batch, plan, column) for column in plan.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(plan.columns))
 
 
-def _find(batch: pa.RecordBatch, plan: FilePlan, column: Column) -> pa.Array | None:
+def _array(batch: pa.RecordBatch, plan: FilePlan, column: Column) -> pa.Array:
     names = [name.casefold() for name in plan.frame_columns]
     wanted = column.column_name.casefold()
-    return batch.column(names.index(wanted)) if wanted in names else None
+    if wanted not in names:
+        return nulls(column, batch.num_rows)
+    return conformed(batch.column(names.index(wanted)), column)
 
 
 class _OpenFile:

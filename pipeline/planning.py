@@ -73,26 +73,27 @@ def _columns(
     fields = {field.name.casefold(): field for field in frame_schema}
     there = {column.column_name.casefold() for column in table.columns}
     wrong: list[str] = []
-    ids = itertools.count(table.last_column_id + 1)
-    columns: list[Column] = []
     for column in table.columns:
         field = fields.get(column.column_name.casefold())
         if field is not None:
             wrong += mismatches(field.dataType, column, evolve=evolve)
-            columns.append(grown(column, field.dataType, ids) if evolve else column)
-            continue
-        if not evolve or not column.nulls_allowed or column.default_value is not None:
+        elif not evolve or not column.nulls_allowed or column.default_value is not None:
             wrong.append(f"{column.column_name} is not in the DataFrame")
-        columns.append(column)
     surplus = [field for field in frame_schema if field.name.casefold() not in there]
     if not evolve:
         wrong += [f"{field.name} is not in the table" for field in surplus]
     if wrong:
         advice = "" if evolve else "; --evolve adds new columns, and writes NULL for absent ones"
         raise BadInput(f"the DataFrame does not fit {name}: {'; '.join(wrong)}{advice}")
+    ids = itertools.count(table.last_column_id + 1)
+    known = [
+        grown(column, field.dataType, ids) if field else column
+        for column in table.columns
+        for field in [fields.get(column.column_name.casefold())]
+    ]
     # Rows that are there already have a NULL in them.
-    columns += (replace(column, nulls_allowed=True) for column in columns_of(surplus, ids))
-    return tuple(columns)
+    added = [replace(column, nulls_allowed=True) for column in columns_of(surplus, ids)]
+    return (*known, *added)
 
 
 def _partition_keys(

@@ -1,12 +1,11 @@
 """Files as a DataFrame. Text is read as the types of the table, and nothing is dropped unseen."""
 
-import itertools
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from .columns import LIST, MAP, STRUCT, Column
 from .errors import BadInput
-from .spark_types import grown, quoted, spark_type
+from .read_types import read_types
 from .target import Table
 
 # A record that cannot be read ends the job: a NULL in its place would be a wrong row.
@@ -43,10 +42,11 @@ def frame(
             return (reader.schema(ddl) if ddl else reader).parquet(*paths)
         if ddl is None:
             inferring = reader.option("inferSchema", str(table is None).lower())
-            found = getattr(inferring, format)(paths).schema
+            with _exact_names(spark):
+                found = getattr(inferring, format)(paths).schema
             if not len(found):
                 raise BadInput(f"no records in {', '.join(paths)}")
-            ddl = _with_types_of(table, found, evolve) if table else None
+            ddl = read_types(found, table.columns, evolve=evolve) if table else None
             if ddl is None:
                 return getattr(reader.schema(found), format)(paths)
         return getattr(reader.schema(ddl), format)(paths)
@@ -55,40 +55,15 @@ def frame(
         raise BadInput(f"the files cannot be read: {words}") from None
 
 
-def _with_types_of(table: Table, found: Any, evolve: bool) -> str:
-    ids = itertools.count(table.last_column_id + 1)
-    columns = {column.column_name.casefold(): column for column in table.columns}
-    fields: list[str] = []
-    surplus: list[str] = []
-    for field in found:
-        column = columns.get(field.name.casefold())
-        if column is not None and evolve:
-            column = grown(column, field.dataType, ids)
-        elif column is not None:
-            surplus += _surplus(field.dataType, column, field.name)
-        kind = field.dataType.simpleString() if column is None else spark_type(column)
-        fields.append(f"{quoted(field.name)} {kind}")
-    if surplus:
-        paths = ", ".join(dict.fromkeys(surplus))
-        raise BadInput(
-            f"fields in the files that the table does not have: {paths}; --evolve adds them"
-        )
-    return ", ".join(fields)
+CASE = "spark.sql.caseSensitive"
 
 
-def _surplus(type: Any, column: Column, path: str) -> Iterator[str]:
-    """Fields within fields that a read with the table's types would drop."""
-    kind = type.typeName()
-    if kind == "array" and column.column_type == LIST:
-        yield from _surplus(type.elementType, column.children[0], f"{path}.element")
-    elif kind == "struct" and column.column_type == MAP:
-        for field in type:
-            yield from _surplus(field.dataType, column.children[1], f"{path}.value")
-    elif kind == "struct" and column.column_type == STRUCT:
-        children = {child.column_name.casefold(): child for child in column.children}
-        for field in type:
-            below = f"{path}.{field.name}"
-            if field.name.casefold() not in children:
-                yield below
-            else:
-                yield from _surplus(field.dataType, children[field.name.casefold()], below)
+@contextmanager
+def _exact_names(spark: Any) -> Iterator[None]:
+    """Else Spark infers one field from `a` and `A`, and reads NULL where it is the other."""
+    before = spark.conf.get(CASE)
+    spark.conf.set(CASE, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(CASE, before)

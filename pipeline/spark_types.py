@@ -124,11 +124,6 @@ def check_names(names: list[str], where: str) -> None:
 
 def grown(column: Column, type: Any, ids: Iterator[int]) -> Column:
     """`column` with the fields that a Spark type has besides, at the ends of its structs."""
-    if type.typeName() == "struct" and column.column_type == MAP:  # as JSON's maps are inferred
-        key, value = column.children
-        for field in type:
-            value = grown(value, field.dataType, ids)
-        return replace(column, children=(key, value))
     if NESTED.get(type.typeName()) != column.column_type:
         return column
     if column.column_type == LIST:
@@ -137,11 +132,10 @@ def grown(column: Column, type: Any, ids: Iterator[int]) -> Column:
         key, value = column.children
         return replace(column, children=(key, grown(value, type.valueType, ids)))
     fields = {field.name.casefold(): field for field in type}
-    children = [
-        grown(child, field.dataType, ids) if (field := fields.pop(name, None)) else child
-        for child in column.children
-        for name in [child.column_name.casefold()]
-    ]
+    children = []
+    for child in column.children:
+        field = fields.pop(child.column_name.casefold(), None)
+        children.append(grown(child, field.dataType, ids) if field else child)
     children += (_column(field.name, field.dataType, ids) for field in fields.values())
     return replace(column, children=tuple(children))
 

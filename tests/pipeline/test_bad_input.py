@@ -231,6 +231,17 @@ def test_the_command_reads_files(lake, run, tmp_path):
     assert code == 2 and "does not have: more.y; --evolve" in json.loads(output)["message"]
     code, output = run(*command, "--evolve")
     assert code == 0 and json.loads(output)["added_columns"] == ["more.y"]
+    lake.sql("CREATE TABLE s(id BIGINT, s STRUCT(a INTEGER, b STRUCT(c VARCHAR)[]))")
+    of_struct = ["ingest", "s", *command[2:]]
+    file.write_text('{"ID": 1, "S": {"A": 7, "b": [{"C": "x"}]}}')  # names are the same in DuckLake
+    assert run(*of_struct)[0] == 0
+    assert lake.sql("FROM s") == [(1, {"a": 7, "b": [{"c": "x"}]})]
+    file.write_text('{"id": 1, "s": {"A": 7}}\n{"id": 2, "s": {"a": 8}}')
+    code, output = run(*of_struct)
+    assert code == 2 and "s has two columns that DuckLake" in json.loads(output)["message"]
+    file.write_text('{"id": 1, "s": 5}')
+    code, output = run(*of_struct)
+    assert code == 1 and "Cannot parse the field name 's'" in json.loads(output)["message"]
     lake.sql("CREATE TABLE m(id BIGINT, m MAP(VARCHAR, STRUCT(v DOUBLE)))")
     file.write_text('{"id": 1, "m": {"a": {"v": 1.5, "w": 2}, "b": {"w": 3, "z": "z"}}}')
     of_map = ["ingest", "m", *command[2:]]

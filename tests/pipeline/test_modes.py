@@ -83,6 +83,13 @@ def test_evolve_adds_columns_and_fills_absent_ones(lake, spark):
     assert lake.verify().findings == []
 
 
+def test_evolve_without_the_column_of_the_partitions(lake, spark):
+    lake.ingest(rows(spark, 0, 9), create=True, partition_by=("p",))
+    lake.ingest(spark.sql("SELECT 50L AS id"), evolve=True)
+    assert lake.sql("FROM t WHERE p IS NULL") == [(None, 50)]
+    assert lake.verify().findings == []
+
+
 NESTED = """
 CREATE TABLE {0}(id BIGINT, s STRUCT(a INTEGER, n STRUCT(p VARCHAR)), l STRUCT(x INTEGER)[],
   m MAP(VARCHAR, STRUCT(v DOUBLE)));
