@@ -1,5 +1,18 @@
 """What a job can tell its user went wrong: one sentence, and an exit code."""
 
+import re
+
+CAUSE = re.compile(r"^Caused by: (.*)$", re.M)
+
+
+def said_by_spark(error: Exception) -> str:
+    """In one line: Java's innermost cause, or else how the message begins.
+
+    What an executor has failed with comes as py4j's own error, and not as PySpark's.
+    """
+    words = CAUSE.findall(str(error)) or str(error).strip().splitlines()[:1]
+    return str([type(error).__name__, *words][-1])
+
 
 class JobError(Exception):
     """Base of every error that a job raises on purpose."""

@@ -21,7 +21,7 @@ from . import database as databases
 from . import planning, storage, target
 from .commit import Committed, Plan, commit
 from .database import LOST, said
-from .errors import BadInput, Conflict, JobError, Unavailable
+from .errors import BadInput, Conflict, JobError, Unavailable, said_by_spark
 from .modes import APPEND
 from .order import Order
 from .parquet_files import (
@@ -37,7 +37,6 @@ from .progress import Reporter
 
 # What a task has raised comes back as text.
 RAISED = re.compile(r"pipeline\.errors\.(BadInput|Unavailable): (.*)")
-CAUSE = re.compile(r"^Caused by: (.*)$", re.M)
 TASK_ERRORS = {"BadInput": BadInput, "Unavailable": Unavailable}
 
 
@@ -288,8 +287,7 @@ def _write(frame: Any, plan: FilePlan, files: int | None) -> list[WrittenFile]:
     except Exception as error:
         if found := RAISED.search(str(error)):
             raise TASK_ERRORS[found[1]](found[2].strip()) from None
-        words = CAUSE.findall(str(error)) or str(error).strip().splitlines()[:1]
-        raise JobError(f"Spark has failed: {[type(error).__name__, *words][-1]}") from error
+        raise JobError(f"Spark has failed: {said_by_spark(error)}") from error
     return [
         written_file(tuple(row)) for row in rows
     ]  # in the DataFrame's order, as row ids will be

@@ -4,10 +4,11 @@ A row is (table_id, words); table_id NULL: the lake as a whole. What is visible 
 snapshot is checked; DuckLake rewrites the past. Bounds are compared in `verify_stats`.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pg8000.native import Connection
+
+from .audited import Fragments
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ WHERE c.end_snapshot IS NULL AND c.parent_column IS NOT NULL AND p.column_id IS 
 SELECT f.table_id, f.data_file_id::text FROM ducklake_data_file AS f
 LEFT JOIN ducklake_table AS t USING (table_id) WHERE {LIVE} AND t.table_id IS NULL""",
     ),
-    # So does DuckDB 1.3 leave them.
+    # DuckDB 1.3 leaves the files of a table that it drops as they are.
     Invariant(
         "file-of-dropped-table",
         "data file {} has not ended with its table",
@@ -226,8 +227,7 @@ HAVING count(*) > 1""",
 
 
 def violations(
-    con: Connection, invariant: Invariant, fragments: Mapping[str, str]
+    con: Connection, invariant: Invariant, fragments: Fragments
 ) -> list[tuple[int | None, str]]:
-    """`fragments`: what differs between catalog versions."""
     rows = con.run(invariant.sql.format(**fragments))
     return [(table_id, words) for table_id, words in rows]

@@ -24,11 +24,10 @@ def read_types(found: Any, columns: Iterable[Column], *, evolve: bool) -> str:
     """
     surplus: list[str] = []
     ddl = ", ".join(f"{name} {kind}" for name, kind in _fields(found, columns, "", surplus))
-    within = [path for path in dict.fromkeys(surplus) if "." in path]
-    if within and not evolve:
+    if surplus and not evolve:
+        paths = ", ".join(dict.fromkeys(surplus))
         raise BadInput(
-            f"fields in the files that the table does not have: {', '.join(within)}; "
-            "--evolve adds them"
+            f"fields in the files that the table does not have: {paths}; --evolve adds them"
         )
     return ddl
 
@@ -36,14 +35,15 @@ def read_types(found: Any, columns: Iterable[Column], *, evolve: bool) -> str:
 def _fields(
     found: Any, columns: Iterable[Column], above: str, surplus: list[str]
 ) -> Iterator[tuple[str, str]]:
-    """Name and type of each field that was found; the paths of those without a column go to
+    """Name and type of each field that was found; the paths of those that a column lacks go to
     `surplus`."""
-    check_names([field.name for field in found], above.rstrip(".") or "the files")
+    check_names([field.name for field in found], above.rstrip(".") or "a file")
     known = {column.column_name.casefold(): column for column in columns}
     for field in found:
         path, column = above + field.name, known.get(field.name.casefold())
         if column is None:
-            surplus.append(path)
+            if above:  # a whole column does not get lost unseen
+                surplus.append(path)
             yield quoted(field.name), _ddl(field.dataType)
         else:
             yield quoted(field.name), _read_as(field.dataType, column, path, surplus)

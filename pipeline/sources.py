@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .errors import BadInput
+from .errors import BadInput, said_by_spark
 from .read_types import read_types
 from .target import Table
 
@@ -13,6 +13,8 @@ TEXT_OPTIONS = {
     "csv": {"header": "true", "mode": "FAILFAST", "enforceSchema": "false"},
     "json": {"mode": "FAILFAST"},
 }
+
+CASE = "spark.sql.caseSensitive"
 
 
 def frame(
@@ -34,8 +36,6 @@ def frame(
     Raises:
         BadInput: the files cannot be read.
     """
-    from pyspark.errors import PySparkException
-
     reader = spark.read.options(**TEXT_OPTIONS.get(format, {}))
     try:
         if format == "parquet":
@@ -50,12 +50,10 @@ def frame(
             if ddl is None:
                 return getattr(reader.schema(found), format)(paths)
         return getattr(reader.schema(ddl), format)(paths)
-    except PySparkException as error:
-        words = str(error).strip().splitlines()[0]
-        raise BadInput(f"the files cannot be read: {words}") from None
-
-
-CASE = "spark.sql.caseSensitive"
+    except BadInput:
+        raise
+    except Exception as error:
+        raise BadInput(f"the files cannot be read: {said_by_spark(error)}") from None
 
 
 @contextmanager

@@ -239,6 +239,9 @@ def test_the_command_reads_files(lake, run, tmp_path):
     file.write_text('{"id": 1, "s": {"A": 7}}\n{"id": 2, "s": {"a": 8}}')
     code, output = run(*of_struct)
     assert code == 2 and "s has two columns that DuckLake" in json.loads(output)["message"]
+    file.write_text("no JSON at all")
+    code, output = run(*of_struct)
+    assert code == 2 and "Unrecognized token 'no'" in json.loads(output)["message"]
     file.write_text('{"id": 1, "s": 5}')
     code, output = run(*of_struct)
     assert code == 1 and "Cannot parse the field name 's'" in json.loads(output)["message"]
