@@ -129,6 +129,7 @@ THIRD_PARTY = [
     ("fastavro", {"iceberg/": False}),
     ("duckdb", {"iceberg/": True}),
     ("pyroaring", {"iceberg/": True}),
+    ("mmh3", {"iceberg/": True}),
     ("numpy", dict.fromkeys(COLUMNAR, False)),
     ("boto3", {"real_objects.py": True}),
     ("botocore", {"real_objects.py": True}),
@@ -163,6 +164,7 @@ ANNOTATED = {
     "table_deletes.py",
     "table_files.py",
     "table_manifests.py",
+    "table_rows.py",
     "vending.py",
     "virtual_files.py",
 }
