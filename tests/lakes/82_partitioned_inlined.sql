@@ -9,8 +9,12 @@ INSERT INTO by_day VALUES ('2024-01-01', 1001, 'a'), ('2024-01-02', 1002, 'b'), 
 INSERT INTO by_day VALUES ('2024-01-02', 1004, 'd'), ('2024-02-29', 1005, NULL);
 DELETE FROM by_day WHERE i IN (1002, 7);
 UPDATE by_day SET day = '2024-01-03' WHERE i = 1001;
-INSERT INTO by_day VALUES ('infinity', 1006, 'e'), ('0044-03-15 (BC)', 1007, 'f');
 DELETE FROM by_day WHERE i = 1005;
+
+CREATE TABLE by_odd_day(day DATE, i INTEGER);
+ALTER TABLE by_odd_day SET PARTITIONED BY (day);
+INSERT INTO by_odd_day VALUES ('2024-01-01', 1), ('infinity', 2), ('0044-03-15 (BC)', 3);
+INSERT INTO by_odd_day VALUES ('2024-01-01', 4), ('2024-01-02', 5), ('9999-12-31', 6), ('0001-01-01', 7);
 
 CREATE TABLE by_parts(t TIMESTAMP, k VARCHAR, b BIGINT, flag BOOLEAN, d DECIMAL(9, 2));
 ALTER TABLE by_parts SET PARTITIONED BY (year(t), month(t), k, bucket(4, b), flag);
