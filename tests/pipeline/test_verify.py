@@ -17,6 +17,7 @@ from local.cli import app
 from local.clients import rest
 from local.duckdb_connection import LAKE, connect
 from local.dynamodb import TABLE
+from local.lakes import attach
 from local.serving import serving
 from pipeline.verify import verify
 from tests.in_process import ALIAS, cache_settings, forget, standing_in
@@ -293,16 +294,16 @@ def rewritten_by_pyarrow(lake, path: str) -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("type", "values", "is_faulty"),
-    [
-        ("DOUBLE", "(1), ('nan'), (3)", True),
-        ("FLOAT", "(1), ('nan'), (3)", True),
-        ("DOUBLE", "(1), (3)", False),
-        ("DOUBLE", "('nan'), ('nan'), (NULL)", False),
-        ("INTEGER", "(1), (3)", False),
-    ],
-)
+# Columns, and whether PyArrow's file of them makes DuckDB lose a row.
+WITH_BOUNDS = [
+    ("DOUBLE", "(1), ('nan'), (3)", True),
+    ("FLOAT", "(1), ('nan'), (3)", True),
+    ("DOUBLE", "(1), (3)", False),
+    ("DOUBLE", "('nan'), ('nan'), (NULL)", False),
+]
+
+
+@pytest.mark.parametrize(("type", "values", "is_faulty"), WITH_BOUNDS)
 def test_bounds_that_leave_nan_out_are_found(folder_lake, type, values, is_faulty):
     lake = folder_lake
     lake.sql(f"CREATE TABLE t(f {type})")
@@ -313,11 +314,16 @@ def test_bounds_that_leave_nan_out_are_found(folder_lake, type, values, is_fault
     [[path]] = lake.catalog("SELECT path FROM ducklake_data_file")
     rewritten_by_pyarrow(lake, f"{lake.data_path}main/t/{path}")
     report = lake.verify()
-    assert (lake.sql(NAN_ABOVE) != right) == is_faulty
     assert [finding.check for finding in report.findings] == ["nan-bounds"] * is_faulty
     assert report.notes == []
-    lake.sql("UPDATE t SET f = f")  # the remedy that the finding names
-    assert lake.verify().findings == [] and lake.sql(NAN_ABOVE) == right
+    with connect(LAKE) as con:  # another one: a DuckDB remembers the footers that it has read
+        attach(con, lake.as_lake, read_only=False)
+        con.execute("USE lake")
+        assert (con.sql(NAN_ABOVE).fetchall() != right) == is_faulty
+        if is_faulty:
+            con.execute("UPDATE t SET f = f")  # the remedy that the finding names
+            assert con.sql(NAN_ABOVE).fetchall() == right
+            assert lake.verify().findings == []
 
 
 def test_added_files_that_may_hold_nan_are_noted(folder_lake, tmp_path):
