@@ -55,9 +55,9 @@ ROWS = {
     ),
     "fs": (
         "named_struct('n', CASE WHEN i = 5 THEN CAST('nan' AS float) WHEN i < 8 THEN CAST(i AS "
-        "float) END, 'z', i * 0.0D * IF(i % 2 = 0, 1, -1))",
+        "float) END, 'z', CASE WHEN i % 3 != 1 THEN i * 0.0D * IF(i % 2 = 0, 1, -1) END)",
         "{'n': CASE WHEN i = 5 THEN 'nan'::FLOAT WHEN i < 8 THEN i::FLOAT END, "
-        "'z': IF(i % 2 = 0, '0.0', '-0.0')::DOUBLE}",
+        "'z': CASE WHEN i % 3 != 1 THEN IF(i % 2 = 0, '0.0', '-0.0')::DOUBLE END}",
     ),
     "fl": (
         "CASE WHEN i % 4 > 0 THEN array(CAST(i AS double), NULL, CAST('nan' AS double)) END",
