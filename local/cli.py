@@ -1,5 +1,8 @@
 """The command `polynya`."""
 
+from importlib.metadata import version
+from typing import Annotated
+
 import typer
 
 from pipeline.commands import ingest, publish, verify
@@ -12,12 +15,31 @@ from .serve import serve
 
 app = typer.Typer(
     name="polynya",
-    help="Lets any Apache Iceberg client read a DuckLake, on this machine.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"polynya {version('polynya')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Lets any Apache Iceberg client read a DuckLake, on this machine."""
+
+
 app.command()(serve)
 app.command()(demo)
 app.command()(inspect)

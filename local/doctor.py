@@ -10,6 +10,7 @@ from polynya.errors import PolynyaError
 
 from pipeline.options import MetadataSchema, S3Endpoint
 
+from . import reach
 from .generator import Generator
 from .options import AsJson, DatabaseUrl
 from .progress import console
@@ -50,6 +51,7 @@ def doctor(
     report = Report()
     errors = console(sys.stderr)
     try:
+        reach.check(database, metadata_schema)
         generator = Generator(database, metadata_schema, s3_endpoint)
         try:
             with errors.status("Looking", spinner="line") as status:

@@ -13,6 +13,7 @@ from pipeline.database import connect, sqlstate
 from pipeline.errors import JobError
 from pipeline.options import MetadataSchema
 
+from . import reach
 from .options import DatabaseUrl
 from .progress import Failed, Progress
 from .rights import Rights, create_index, rights
@@ -38,6 +39,7 @@ def indexes(
     Without --create-as nothing is changed.
     """
     try:
+        reach.check(database, metadata_schema)
         missing = _missing(database, metadata_schema)
         if not missing:
             print("polynya: nothing is missing", file=sys.stderr)

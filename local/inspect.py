@@ -14,6 +14,7 @@ from polynya.translate.tables import check_lake
 
 from pipeline.options import MetadataSchema, S3Endpoint
 
+from . import reach
 from .generator import Generator, full_name, tables_of
 from .options import AsJson, DatabaseUrl
 from .progress import console
@@ -55,6 +56,7 @@ def inspect(
         return anatomy(generator.open_table(con, lake, *found), snapshot)
 
     try:
+        reach.check(database, metadata_schema)
         generator = Generator(database, metadata_schema, s3_endpoint)
         try:
             seen = generator.database.read(question)

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from pipeline.options import TLS
+
 DatabaseUrl = Annotated[
     str,
     typer.Option(
@@ -11,7 +13,7 @@ DatabaseUrl = Annotated[
         metavar="URL",
         envvar="DATABASE_URL",
         help="The lake's PostgreSQL: postgresql://user:password@host:port/database. SELECT is "
-        "enough.",
+        f"enough. {TLS}",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Everything, as one JSON document.")]

@@ -17,7 +17,9 @@ from polynya.ducklake.rows import Lake
 from polynya.errors import PolynyaError
 from polynya.translate.tables import check_lake
 
+from . import reach
 from .dynamodb import TABLE, dynamodb
+from .options import DatabaseUrl
 from .stand_in import StandIn
 
 Delivery = StrEnum("Delivery", [(name.upper().replace("-", "_"), name) for name in DELIVERIES])
@@ -27,15 +29,7 @@ ALIAS = "polynya-local--ol-s3"
 
 
 def serve(
-    database: Annotated[
-        str,
-        typer.Option(
-            metavar="URL",
-            envvar="DATABASE_URL",
-            help="The lake's PostgreSQL: postgresql://user:password@host:port/database. SELECT is "
-            "enough.",
-        ),
-    ],
+    database: DatabaseUrl,
     metadata_schema: Annotated[
         str, typer.Option(metavar="NAME", help="The PostgreSQL schema of DuckLake's tables.")
     ] = "public",
@@ -83,6 +77,7 @@ def serve(
     os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
     region = os.environ["AWS_DEFAULT_REGION"]
     try:
+        reach.check(database, metadata_schema)
         lake = Database(database, metadata_schema).read(queries.lake)
     except PolynyaError as error:
         raise typer.Exit(_fail(str(error))) from None

@@ -12,6 +12,12 @@ def _signed_in(database: str) -> str:
     return with_credentials(database, os.environ.get("DATABASE_CREDENTIALS", ""))
 
 
+TLS = (
+    "?sslmode= is disable, require, verify-ca or verify-full (the default, unless the host is this "
+    "machine); &sslrootcert=FILE has the certificates to trust."
+)
+"""What the help says of a database's URL."""
+
 Database = Annotated[
     str,
     typer.Option(
@@ -20,7 +26,7 @@ Database = Annotated[
         callback=_signed_in,
         help="The lake's PostgreSQL: postgresql://user:password@host:port/database, or the ARN of "
         'a secret: its JSON has the key "url", or those of RDS. The variable DATABASE_CREDENTIALS '
-        "(secret:ARN, or iam) says where role and password of a URL come from.",
+        f"(secret:ARN, or iam) says where role and password of a URL come from. {TLS}",
     ),
 ]
 MetadataSchema = Annotated[

@@ -1,5 +1,6 @@
 """Within a Spark task: rows come in, Parquet files as DuckLake writes them go out."""
 
+import io
 import json
 import tempfile
 from collections.abc import Iterator
@@ -13,10 +14,10 @@ import pyarrow.parquet as pq
 
 from . import partitions, storage
 from .arrow_types import arrow_schema
-from .columns import Column
+from .columns import Column, leaves
 from .conform import conformed, nulls
 from .partitions import PartitionKey
-from .statistics import ColumnStats, Gathered
+from .statistics import FLOATS, ColumnStats, Gathered
 
 PARTITION = "_polynya_partition"
 """The column that holds the partition values of a row, as a JSON list of texts."""
@@ -136,11 +137,13 @@ class _OpenFile:
         self._waiting_rows = 0
         self._folder = tempfile.TemporaryDirectory(prefix="polynya-ingest-")
         self._path = Path(self._folder.name) / "file.parquet"
+        schema = arrow_schema(plan.columns)
         self._writer = pq.ParquetWriter(
             self._path,
-            arrow_schema(plan.columns),
+            schema,
             compression=plan.compression,
             compression_level=plan.compression_level,
+            write_statistics=bounded_paths(plan.columns, schema),
             store_decimal_as_integer=True,
             store_schema=False,
         )
@@ -180,6 +183,22 @@ class _OpenFile:
             pa.Table.from_batches(self._waiting), row_group_size=self._plan.row_group_rows
         )
         self._waiting, self._waiting_rows = [], 0
+
+
+def bounded_paths(columns: tuple[Column, ...], schema: pa.Schema) -> list[str]:
+    """The leaf columns that get bounds in the file, as PyArrow's `write_statistics` names them.
+
+    PyArrow leaves NaN out of a row group's bounds, and DuckDB, which orders NaN above every
+    number, skips the row group for `f > 100`. DuckDB writes no bounds where there is NaN; a writer
+    of PyArrow has to decide before it sees the rows, so floats have none.
+    """
+    empty = io.BytesIO()
+    pq.write_metadata(schema, empty)
+    parquet = pq.read_metadata(empty).schema
+    paths = [(leaf, parquet.column(i).path) for i, leaf in enumerate(leaves(columns))]
+    # The names in a path may hold dots: two columns can have the same.
+    floats = {path for leaf, path in paths if leaf.column_type in FLOATS}
+    return [path for _, path in paths if path not in floats]
 
 
 def _row(file: WrittenFile) -> pa.RecordBatch:

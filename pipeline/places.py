@@ -147,14 +147,35 @@ def directory(export: str) -> str:
 
 def check_directory(export: str, data_path: str) -> None:
     """Raises:
-    BadInput: DuckLake would take the files for its own orphans.
+    BadInput: the place is in the lake's data path, where DuckLake would take the files for its own
+        orphans, or above it, where a table's folder could be in it.
     """
-    data = data_path.rstrip("/")
-    if data and f"{export}/".startswith(f"{data}/"):
+    if not data_path:
+        return
+    place, data = _parts(export), _parts(data_path)
+    if place[: len(data)] == data:
         raise BadInput(
             f"{export} is in the lake's own data path {data_path}: DuckLake deletes files there "
             "that it does not know; export to another place"
         )
+    if data[: len(place)] == place:
+        raise BadInput(
+            f"{export} holds the lake's own data path {data_path}, and a table's folder could be "
+            "in it: DuckLake deletes files there that it does not know; export to another place"
+        )
+
+
+def _parts(location: str) -> tuple[str, ...]:
+    """The same for all spellings of one place: s3a:// and s3n://, doubled slashes, dots, links.
+
+    To S3 `a//b` is another key than `a/b`; not every client keeps them apart.
+    """
+    scheme, colon, path = location.rpartition("://")
+    if not colon or scheme == "file":
+        return ("", *filter(None, os.path.realpath(path).split("/")))
+    bucket, _, key = path.partition("/")
+    folders = posixpath.normpath(f"/{key}").split("/")
+    return ("s3" if storage.is_s3(location) else scheme, bucket, *filter(None, folders))
 
 
 PLAIN = re.compile(r"[A-Za-z0-9_-]+")

@@ -1,5 +1,6 @@
 """What DuckLake keeps of each file's columns, and of a table's: gathered while writing."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,7 @@ class Gathered:
         self._columns = columns
         self._extremes: dict[int, tuple[Any, Any]] = {}
         self._nan: set[int] = set()
+        self._value_counts: Counter[int] = Counter()
 
     def add(self, table: pa.RecordBatch) -> None:
         for column, array in zip(self._columns, table.columns, strict=True):
@@ -43,6 +45,7 @@ class Gathered:
 
     def _add(self, leaf: Column, values: pa.Array) -> None:
         values = texts.plain(values)
+        self._value_counts[leaf.column_id] += len(values) - values.null_count
         if leaf.column_type in FLOATS:
             nan = pc.is_nan(values)
             if pc.any(nan).as_py():
@@ -52,32 +55,41 @@ class Gathered:
         low, high = found["min"].as_py(), found["max"].as_py()
         if low is None:
             return
+        if leaf.column_type in FLOATS:
+            low, high = (_first_zero(values) if number == 0 else number for number in (low, high))
         if leaf.column_id in self._extremes:
             before = self._extremes[leaf.column_id]
-            low, high = min(low, before[0]), max(high, before[1])
+            low, high = min(before[0], low), max(before[1], high)
         self._extremes[leaf.column_id] = (low, high)
 
     def stats(self, footer: pq.FileMetaData) -> list[ColumnStats]:
-        """With the counts that stand in the footer: those of levels, as DuckLake counts."""
+        """As DuckLake counts NULLs: all levels of the column in the file that hold no value."""
         return [
             self._stats(leaf, [footer.row_group(g).column(i) for g in range(footer.num_row_groups)])
             for i, leaf in enumerate(leaves(self._columns))
         ]
 
     def _stats(self, leaf: Column, chunks: list[pq.ColumnChunkMetaData]) -> ColumnStats:
-        null_count = sum(chunk.statistics.null_count for chunk in chunks)
+        value_count = self._value_counts[leaf.column_id]
         low, high = None, None
         if leaf.column_id in self._extremes:
             low, high = texts.bounds(leaf.column_type, *self._extremes[leaf.column_id])
         return ColumnStats(
             leaf.column_id,
             sum(chunk.total_compressed_size for chunk in chunks),
-            sum(chunk.num_values for chunk in chunks) - null_count,
-            null_count,
+            value_count,
+            sum(chunk.num_values for chunk in chunks) - value_count,
             low,
             high,
             leaf.column_id in self._nan if leaf.column_type in FLOATS else None,
         )
+
+
+def _first_zero(values: pa.Array) -> float:
+    """-0.0 equals 0.0, and of equal values DuckDB keeps the first."""
+    place = pc.index(values, pa.scalar(0.0, values.type)).as_py()
+    zero: float = values[place].as_py()
+    return zero
 
 
 def _leaf_arrays(column: Column, array: pa.Array) -> Iterator[tuple[Column, pa.Array]]:

@@ -106,11 +106,8 @@ class _Verification:
                 for table_id, words in invariants.violations(con, invariant, self._fragments):
                     about = "the lake" if table_id is None else names.get(table_id, str(table_id))
                     sentence = invariant.sentence.format(words)
-                    if invariant.is_note:
-                        note = Finding("catalog", invariant.name, about, sentence)
-                        self.report.notes.append(note)
-                    else:
-                        self._find("catalog", invariant.name, about, sentence)
+                    found = Finding("catalog", invariant.name, about, sentence)
+                    self._tell(invariant.is_note, found)
                 self._count("invariants", 1)
         for table in self._tables:
             with self._reporter.stage(f"Level catalog: statistics of {table.name}"):
@@ -147,21 +144,29 @@ class _Verification:
     def _footers(self, con: Connection, table: AuditedTable, files: list[AuditedFile]) -> None:
         with self._reporter.stage(f"Level storage: footers of {table.name}"):
             bounds: dict[int, dict[int, tuple[str | None, str | None]]] = {}
+            nan: dict[int, dict[int, bool | None]] = {}
             last = max((file.file_id for file in files), default=-1)
             for row in audited.stats(con, self._fragments, table.table_id, 0, last + 1):
                 bounds.setdefault(row.data_file_id, {})[row.column_id] = (
                     row.min_value,
                     row.max_value,
                 )
+                nan.setdefault(row.data_file_id, {})[row.column_id] = row.contains_nan
             readable = [file for file in files if file.kind in {"data", "delete"}]
             chunks = [
-                Chunk(table, tuple(part), {f.file_id: bounds.get(f.file_id, {}) for f in part})
+                Chunk(
+                    table,
+                    tuple(part),
+                    {f.file_id: bounds.get(f.file_id, {}) for f in part},
+                    {f.file_id: nan.get(f.file_id, {}) for f in part},
+                )
                 for i in range(0, len(readable), FILES_PER_TASK)
                 for part in [readable[i : i + FILES_PER_TASK]]
             ]
             self._count("footers", len(readable))
             for check, words in spread(self._spark, verify_storage.check_footers, chunks):
-                self._find("storage", check, table.name, words)
+                is_note = check in verify_storage.NOTES
+                self._tell(is_note, Finding("storage", check, table.name, words))
 
     def served(
         self, con: Connection, catalog_uri: str, s3_endpoint: str | None, warehouse: str
@@ -207,9 +212,13 @@ class _Verification:
             self.report.notes.append(Finding("storage", "orphan", table.name, words))
 
     def _find(self, level: str, check: str, about: str, words: str) -> None:
-        finding = Finding(level, check, about, words)
-        if finding not in self.report.findings:  # a table's fault shows in each range of files
-            self.report.findings.append(finding)
+        self._tell(False, Finding(level, check, about, words))
+
+    def _tell(self, is_note: bool, one: Finding) -> None:
+        """Once: a table's fault shows in each range of files."""
+        told = self.report.notes if is_note else self.report.findings
+        if one not in told:
+            told.append(one)
 
     def _count(self, what: str, number: int) -> None:
         self.report.checked[what] = self.report.checked.get(what, 0) + number

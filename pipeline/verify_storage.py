@@ -8,13 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from . import storage, texts
+from . import nan_bounds, storage, texts
 from .audited import AuditedFile, AuditedTable
 from .columns import leaves
 from .errors import JobError
 
 FIRST_RESERVED_ID = 2_147_483_448  # Iceberg's, and DuckLake's, for row ids and the like
 NO_FIELD_ID = -1
+NOTES = {"nan-unknown"}
+"""Checks that tell what is worth knowing and is no fault."""
 COMPARED_BYTES = 64
 """Longer strings may be cut in footers."""
 
@@ -47,6 +49,8 @@ class Chunk:
     files: tuple[AuditedFile, ...]
     bounds: dict[int, dict[int, tuple[str | None, str | None]]]
     """By data file and column: what the catalog says."""
+    contains_nan: dict[int, dict[int, bool | None]]
+    """The same; None: unknown."""
 
 
 def check_footers(chunk: Chunk) -> list[tuple[str, str]]:
@@ -79,9 +83,12 @@ def _checked(chunk: Chunk, file: AuditedFile, footer: pq.FileMetaData) -> Iterat
     if footer.num_rows != file.record_count:
         words = f"{file.location} holds {footer.num_rows} rows; the catalog says"
         yield "row-count", f"{words} {file.record_count}"
-    if file.is_added or file.kind != "data":
+    if file.kind != "data":
         return
-    ids = _field_ids(footer)
+    ids = {} if file.is_added else _field_ids(footer)
+    yield from nan_bounds.check(file, footer, ids, chunk.contains_nan.get(file.file_id, {}))
+    if file.is_added:
+        return
     allowed = set(chunk.table.column_ids)
     if any(leaf.column_type == "variant" for leaf in leaves(chunk.table.columns)):
         allowed.add(NO_FIELD_ID)  # its parts have none

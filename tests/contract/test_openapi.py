@@ -206,7 +206,7 @@ def test_answers_are_compressed_for_those_who_take_it(client):
 
 
 def consistent(loaded: dict) -> None:
-    """What the specification's prose demands and clients check (facts/iceberg.md, 2.1, 2.2)."""
+    """What the specification's prose demands and clients check: what is named is there."""
     metadata = loaded["metadata"]
     snapshots = metadata["snapshots"]
     ids = [snapshot["snapshot-id"] for snapshot in snapshots]

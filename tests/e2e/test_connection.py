@@ -13,12 +13,15 @@ from pathlib import Path
 
 import pytest
 from pg8000.native import Connection, identifier, literal
+from polynya.config import SETTINGS
 from polynya.ducklake import queries
 from polynya.ducklake.connection import Database, connection_arguments
 from polynya.errors import Misconfigured, ServiceUnavailable
+from typer.testing import CliRunner
 
 from local import postgres
 from local.canonical import difference, from_arrow
+from local.cli import app
 from local.clients import native, pyiceberg, rest
 from local.lakes import write_lake
 from local.serving import serving
@@ -71,7 +74,7 @@ def test_tls_is_on_and_checked_unless_the_host_is_local_or_the_url_says_otherwis
     [
         ("postgres://u:p%40ss%2Fw%3Ard%20%2520'+@h:6543/d", {"password": "p@ss/w:rd %20'+"}),
         ("postgresql://a%40b@h/my%20lake", {"user": "a@b", "database": "my lake", "port": 5432}),
-        ("postgresql://u@h:6543/d?sslmode=disable", {"host": "h", "port": 6543, "password": None}),
+        ("postgresql://u@h:6543/d?sslmode=disable", {"host": "h", "port": 6543, "password": ""}),
         ("postgresql://u@/d?host=/run/pg", {"unix_sock": "/run/pg/.s.PGSQL.5432"}),
         ("postgresql://u@h:6543/d?host=/run/pg", {"unix_sock": "/run/pg/.s.PGSQL.6543"}),
         ("postgresql:///d", {"host": "localhost", "user": "postgres"}),
@@ -103,6 +106,18 @@ def test_a_url_that_cannot_be_used_is_refused_without_being_shown(url):
 
 
 # TLS
+
+
+@pytest.mark.parametrize("mode", ["disable", "require", "verify-ca", "verify-full"])  # libpq's
+def test_every_mode_is_taken_and_every_help_names_it(mode):
+    connection_arguments(f"postgresql://u@db.example.com/d?sslmode={mode}")
+    with pytest.raises(Misconfigured, match=mode):
+        connection_arguments("postgresql://u@db.example.com/d?sslmode=prefer")
+    [setting] = [one for one in SETTINGS if one.name == "DATABASE_URL"]
+    assert mode in setting.help
+    for command in ("serve", "inspect", "doctor", "indexes", "ingest", "publish", "verify"):
+        done = CliRunner().invoke(app, [command, "--help"])
+        assert f" {mode}" in " ".join(done.output.split()), command
 
 
 @pytest.fixture(scope="module")

@@ -336,7 +336,11 @@ def test_indexes_are_made_by_the_owner_alone(lake, reader):
 
 def test_indexes_says_where_there_is_no_lake(lake):
     given = replace(lake("40"), metadata_schema="nowhere")
-    assert indexes(given) == (1, "polynya: there is no DuckLake in the schema 'nowhere'\n")
+    code, said = indexes(given)
+    assert code == 1 and said.startswith(
+        "polynya: no DuckLake catalog in the PostgreSQL schema 'nowhere' of the database"
+    )
+    assert said.endswith("; schemas that have one: 'My Lake'\n")
 
 
 def test_a_role_that_may_write_is_warned(lake, report):
@@ -355,7 +359,7 @@ def doctor_process(url: str) -> subprocess.CompletedProcess:
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("postgresql://u:s3cret@127.0.0.1:1/d", "the catalog database does not answer"),
+        ("postgresql://u:s3cret@127.0.0.1:1/d", "the catalog database at 127.0.0.1:1 cannot be"),
         ("mysql://u:s3cret@127.0.0.1/d", "DATABASE_URL must read postgresql://"),
         ("{}", "no DuckLake catalog in the PostgreSQL schema 'public'"),
     ],

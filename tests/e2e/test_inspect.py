@@ -253,4 +253,6 @@ def test_the_command_needs_no_server_and_shows_no_password(lake, moto):
         env=environment({}),
     )
     assert (bad.returncode, bad.stdout) == (1, "")
-    assert bad.stderr == "polynya: the catalog database does not answer; try again\n"
+    assert bad.stderr == (
+        "polynya: the catalog database at 127.0.0.1:1 cannot be reached: connection refused\n"
+    )

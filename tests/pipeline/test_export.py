@@ -201,9 +201,57 @@ def test_a_slower_run_does_not_set_the_pointer_back(rows_lake, tmp_path, monkeyp
     assert alone(place) == sorted(rows_lake.sql("FROM t"))
 
 
+# A place, a lake's data path, and whether the place is refused.
+PLACES = [
+    ("s3://lake/l1", "s3://lake/l1/", True),
+    ("s3://lake/l1/x", "s3://lake/l1/", True),
+    ("s3a://lake/l1/x", "s3://lake/l1/", True),
+    ("s3://lake/l1/x", "s3n://lake/l1", True),
+    ("s3://lake//l1/x", "s3://lake/l1/", True),
+    ("s3://lake/l1/x", "s3://lake//l1//", True),
+    ("s3://lake/./l1/x", "s3://lake/l1/", True),
+    ("s3://lake/l2/../l1/x", "s3://lake/l1/", True),
+    ("s3://lake", "s3://lake/l1/", True),
+    ("s3a://lake/a", "s3://lake/a/b/l1/", True),
+    ("s3://lake/x", "s3://lake/", True),
+    ("s3://lake/l10", "s3://lake/l1/", False),
+    ("s3://lake/l", "s3://lake/l1/", False),
+    ("s3://lake/exports/l1", "s3://lake/l1/", False),
+    ("s3://other/l1", "s3://lake/l1/", False),
+    ("s3://lake/L1", "s3://lake/l1/", False),
+    ("s3://lake/l1", "gs://lake/l1/", False),
+    ("{}/data/x", "{}/data/", True),
+    ("{}//data/./x", "{}/data", True),
+    ("{}/data/x", "file://{}/data/", True),
+    ("{}/link/x", "{}/data/", True),
+    ("{}/data/x", "{}/link/", True),
+    ("{}", "{}/data/", True),
+    ("/", "{}/data/", True),
+    ("{}/data2", "{}/data/", False),
+    ("{}/x", "s3://lake/l1/", False),
+    ("{}/x", "", False),
+]
+
+
+@pytest.mark.parametrize(("place", "data_path", "is_refused"), PLACES)
+def test_no_spelling_of_a_place_in_or_above_the_data_is_taken(
+    place, data_path, is_refused, tmp_path
+):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    where = places.directory(place.format(tmp_path)), data_path.format(tmp_path)
+    if is_refused:
+        with pytest.raises(BadInput, match="DuckLake deletes files there"):
+            places.check_directory(*where)
+    else:
+        places.check_directory(*where)
+
+
 def test_where_it_may_not_go(rows_lake, open_lake, tmp_path):
     with pytest.raises(BadInput, match="DuckLake deletes files there"):
         exported(rows_lake, f"{rows_lake.data_path}/export")
+    with pytest.raises(BadInput, match="holds the lake's own data path"):
+        exported(rows_lake, tmp_path)
     with pytest.raises(BadInput, match="a folder or s3://bucket/prefix"):
         exported(rows_lake, "gs://bucket/x")
     (tmp_path / "file").write_text("")

@@ -53,6 +53,20 @@ ROWS = {
         "named_struct('a', CAST(i AS int), 'b', array('x', NULL))",
         "{'a': i::INT, 'b': ['x', NULL]}",
     ),
+    "fs": (
+        "named_struct('n', CASE WHEN i = 5 THEN CAST('nan' AS float) WHEN i < 8 THEN CAST(i AS "
+        "float) END, 'z', CASE WHEN i % 3 != 1 THEN i * 0.0D * IF(i % 2 = 0, 1, -1) END)",
+        "{'n': CASE WHEN i = 5 THEN 'nan'::FLOAT WHEN i < 8 THEN i::FLOAT END, "
+        "'z': CASE WHEN i % 3 != 1 THEN IF(i % 2 = 0, '0.0', '-0.0')::DOUBLE END}",
+    ),
+    "fl": (
+        "CASE WHEN i % 4 > 0 THEN array(CAST(i AS double), NULL, CAST('nan' AS double)) END",
+        "CASE WHEN i % 4 > 0 THEN [i::DOUBLE, NULL, 'nan'::DOUBLE] END",
+    ),
+    "fm": (
+        "CASE WHEN i > 0 THEN map(CAST(i AS int), CAST(IF(i > 5, '-inf', 'inf') AS double)) END",
+        "CASE WHEN i > 0 THEN MAP {i::INT: IF(i > 5, '-inf', 'inf')::DOUBLE} END",
+    ),
     "m": (
         "CASE WHEN i > 1 THEN map(concat('k', i), CAST(i AS int)) END",
         "CASE WHEN i > 1 THEN MAP {'k' || i: i::INT} END",

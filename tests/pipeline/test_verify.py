@@ -7,6 +7,8 @@ from pathlib import Path
 
 import boto3
 import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from polynya.store import CacheStore
 from typer.testing import CliRunner
@@ -15,6 +17,7 @@ from local.cli import app
 from local.clients import rest
 from local.duckdb_connection import LAKE, connect
 from local.dynamodb import TABLE
+from local.lakes import attach
 from local.serving import serving
 from pipeline.verify import verify
 from tests.in_process import ALIAS, cache_settings, forget, standing_in
@@ -273,6 +276,74 @@ def test_a_stale_chunk_is_found(faulty, moto):
         forget()
         found = {finding.check for finding in checked(faulty, **where).findings}
     assert {"metadata-missing", "manifest-length", "metadata-rows"} <= found
+
+
+NAN_ABOVE = "SELECT count(*) FROM t WHERE f > 100"
+
+
+def rewritten_by_pyarrow(lake, path: str) -> None:
+    """Put PyArrow's form of a data file, with its bounds, in the place of DuckDB's."""
+    pq.write_table(pq.read_table(path), path, store_schema=False)
+    size = Path(path).stat().st_size
+    footer = int.from_bytes(Path(path).read_bytes()[-8:-4], "little")
+    with closing(lake.database.connect()) as con:
+        con.run(
+            "UPDATE ducklake_data_file SET file_size_bytes = :size, footer_size = :footer",
+            size=size,
+            footer=footer,
+        )
+
+
+# Columns, and whether PyArrow's file of them makes DuckDB lose a row.
+WITH_BOUNDS = [
+    ("DOUBLE", "(1), ('nan'), (3)", True),
+    ("FLOAT", "(1), ('nan'), (3)", True),
+    ("DOUBLE", "(1), (3)", False),
+    ("DOUBLE", "('nan'), ('nan'), (NULL)", False),
+]
+
+
+@pytest.mark.parametrize(("type", "values", "is_faulty"), WITH_BOUNDS)
+def test_bounds_that_leave_nan_out_are_found(folder_lake, type, values, is_faulty):
+    lake = folder_lake
+    lake.sql(f"CREATE TABLE t(f {type})")
+    lake.sql("CALL lake.set_option('data_inlining_row_limit', 0)")
+    lake.sql(f"INSERT INTO t VALUES {values}")
+    right = lake.sql(NAN_ABOVE)
+    assert lake.verify().findings == []
+    [[path]] = lake.catalog("SELECT path FROM ducklake_data_file")
+    rewritten_by_pyarrow(lake, f"{lake.data_path}main/t/{path}")
+    report = lake.verify()
+    assert [finding.check for finding in report.findings] == ["nan-bounds"] * is_faulty
+    assert report.notes == []
+    with connect(LAKE) as con:  # another one: a DuckDB remembers the footers that it has read
+        attach(con, lake.as_lake, read_only=False)
+        con.execute("USE lake")
+        assert (con.sql(NAN_ABOVE).fetchall() != right) == is_faulty
+        if is_faulty:
+            con.execute("UPDATE t SET f = f")  # the remedy that the finding names
+            assert con.sql(NAN_ABOVE).fetchall() == right
+            assert lake.verify().findings == []
+
+
+def test_added_files_that_may_hold_nan_are_noted(folder_lake, tmp_path):
+    lake = folder_lake
+    lake.sql("CREATE TABLE t(f DOUBLE, s STRUCT(g FLOAT), i INTEGER)")
+    types = pa.schema(
+        [("f", pa.float64()), ("s", pa.struct([("g", pa.float32())])), ("i", pa.int32())]
+    )
+    rows = [{"f": 1.0, "s": {"g": 1.0}, "i": 1}]
+    for number in range(2):
+        added = tmp_path / f"added{number}.parquet"
+        pq.write_table(pa.Table.from_pylist(rows, types), added)
+        lake.sql(f"CALL ducklake_add_data_files('lake', 't', '{added}')")
+    own = tmp_path / "own.parquet"
+    lake.sql(f"COPY (FROM t) TO '{own}'")
+    lake.sql(f"CALL ducklake_add_data_files('lake', 't', '{own}')")
+    report = lake.verify()
+    assert report.findings == []
+    noted = [note.message.split()[2] for note in report.notes if note.check == "nan-unknown"]
+    assert noted == ["f", "s.g"]
 
 
 @pytest.mark.spark

@@ -27,8 +27,8 @@ SETTINGS = (
         "DATABASE_URL",
         None,
         "the PostgreSQL database of the DuckLake: postgresql://user:password@host:port/database, "
-        "with ?sslmode=disable|require|verify-full&sslrootcert=FILE (verify-full unless the host "
-        "is this machine; the file `rds` is Amazon RDS's own)",
+        "with ?sslmode=disable|require|verify-ca|verify-full&sslrootcert=FILE (verify-full unless "
+        "the host is this machine; the file `rds` is Amazon RDS's own)",
     ),
     Setting(
         "DATABASE_CREDENTIALS",

@@ -64,7 +64,8 @@ NAMES = dict(
 )
 
 
-# facts/ducklake.md, 11: (rule, type shown, type written, statistics, what a client sees)
+# What of DuckLake's statistics is certain: (rule, type shown, type written, statistics, what a
+# client sees)
 RULES = [
     # a: counts only where both are known and add up to the rows
     ("a", "int", "int", ALL, {"values": 10, "nulls": 2}),

@@ -47,6 +47,8 @@ TEXT_FORMS = {
 """They make PostgreSQL's text forms the ones that DuckLake writes and pg8000 reads. Fingerprints
 are of text forms: whoever makes virtual files needs the same."""
 
+TLS_MODES = ("disable", "require", "verify-ca", "verify-full")
+
 LOCAL = {"", "localhost", "127.0.0.1", "::1"}
 
 RDS_CERTIFICATES = Path(__file__).with_name("rds-certificates.pem")
@@ -227,7 +229,8 @@ def connection_arguments(url: str) -> dict[str, Any]:
     host = query.get("host") or parts.hostname or ""
     arguments: dict[str, Any] = {
         "user": unquote(parts.username or "postgres"),
-        "password": unquote(parts.password) if parts.password else None,
+        # Not None: pg8000 fails on that where SCRAM asks for a password.
+        "password": unquote(parts.password or ""),
         "database": unquote(parts.path.strip("/")),
     }
     if host.startswith("/"):
@@ -253,6 +256,6 @@ def _tls(host: str, query: dict[str, str]) -> ssl.SSLContext | bool:
         context.verify_mode = ssl.CERT_NONE
     elif mode == "verify-ca":
         context.check_hostname = False
-    elif mode != "verify-full":
-        raise Misconfigured(f"sslmode {mode!r} is not one of disable, require, verify-full")
+    elif mode not in TLS_MODES:
+        raise Misconfigured(f"sslmode {mode!r} is not one of {', '.join(TLS_MODES)}")
     return context

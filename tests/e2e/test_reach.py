@@ -1,0 +1,216 @@
+"""A command that cannot reach its lake says host, port and what happened; never the password."""
+
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+from polynya.ducklake.connection import Database
+from polynya.errors import PolynyaError
+from typer.testing import CliRunner
+
+from local import postgres, reach
+from local.cli import app
+from local.serving import environment
+
+RULES = """
+host all barred 127.0.0.1/32 reject
+host all guarded 127.0.0.1/32 scram-sha-256
+host all all 127.0.0.1/32 trust
+"""
+LAKES = ("My Lake", "b")
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A PostgreSQL that asks one role for its password and turns another away."""
+    owner = postgres._owner()
+    folder = Path(
+        tempfile.mkdtemp(prefix="polynya-rules-", dir=postgres._traversable_folder(owner))
+    )
+    rules = folder / "pg_hba.conf"
+    rules.write_text(RULES)
+    rules.chmod(0o644)
+    folder.chmod(0o755)
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(postgres.SETTINGS, "hba_file", str(rules))
+            database = stack.enter_context(postgres._own_server())
+        with closing(database.connect()) as con:
+            con.run("CREATE ROLE guarded LOGIN PASSWORD 'right'")
+            con.run("CREATE ROLE barred LOGIN")
+            con.run("CREATE DATABASE lakes")
+            con.run("CREATE DATABASE empty")
+        with closing(in_database(database, "lakes")) as con:
+            for schema in LAKES:
+                con.run(f'CREATE SCHEMA "{schema}"')
+                con.run(f'CREATE TABLE "{schema}".ducklake_metadata(key text)')
+        yield database
+    shutil.rmtree(folder)
+
+
+def in_database(server, name: str):
+    return postgres.Database(server.host, server.port, server.user, name).connect()
+
+
+@pytest.fixture
+def closed_port() -> int:
+    return postgres.free_port()
+
+
+@pytest.fixture
+def no_postgres():
+    """The port of a server that ends each connection when it has heard something."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        try:
+            while True:
+                connection, _ = listener.accept()
+                connection.recv(100)
+                connection.close()
+        except OSError:
+            return
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield listener.getsockname()[1]
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+
+
+# A URL, and what is said besides host and port.
+CASES = [
+    ("postgresql://u:s3cret@127.0.0.1:{closed}/d", "127.0.0.1:{closed}", "connection refused"),
+    ("postgresql://u:s3cret@x.invalid/d?sslmode=disable", "x.invalid:5432", "unknown host"),
+    (
+        "postgresql://u:s3cret@{long}/d?sslmode=disable",
+        "{long}:5432",
+        "this is no host name",
+    ),
+    ("postgresql://u:s3cret@/d?host=/no/such/folder", "/no/such/folder/", "no such socket"),
+    (
+        "postgresql://guarded:s3cret@127.0.0.1:{port}/lakes",
+        "127.0.0.1:{port}",
+        'password authentication failed for user "guarded"',
+    ),
+    (
+        "postgresql://guarded@127.0.0.1:{port}/lakes",
+        "127.0.0.1:{port}",
+        'password authentication failed for user "guarded"; DATABASE_URL has no password',
+    ),
+    (
+        "postgresql://barred:s3cret@127.0.0.1:{port}/lakes",
+        "127.0.0.1:{port}",
+        'pg_hba.conf rejects connection for host "127.0.0.1", user "barred"',
+    ),
+    (
+        "postgresql://nobody:s3cret@127.0.0.1:{port}/lakes",
+        "127.0.0.1:{port}",
+        'role "nobody" does not exist',
+    ),
+    (
+        "postgresql://postgres:s3cret@127.0.0.1:{port}/nowhere",
+        "127.0.0.1:{port}",
+        'database "nowhere" does not exist',
+    ),
+    (
+        "postgresql://guarded:right@127.0.0.1:{port}/lakes",
+        "127.0.0.1:{port}",
+        "no DuckLake catalog in the PostgreSQL schema 'public' of the database 'lakes' at "
+        "127.0.0.1:{port}; schemas that have one: 'My Lake', 'b'",
+    ),
+    (
+        "postgresql://postgres@127.0.0.1:{port}/empty",
+        "127.0.0.1:{port}",
+        "no other schema has one",
+    ),
+    ("postgresql://u:s3cret@127.0.0.1:{odd}/d", "127.0.0.1:{odd}", "is no PostgreSQL"),
+]
+
+
+@pytest.mark.parametrize(("url", "place", "words"), CASES)
+def test_what_keeps_a_command_from_the_lake_is_said(
+    url, place, words, server, closed_port, no_postgres
+):
+    given = {"port": server.port, "closed": closed_port, "odd": no_postgres, "long": "h" * 70}
+    with pytest.raises(PolynyaError) as said:
+        reach.check(url.format(**given), "public")
+    message = str(said.value)
+    assert place.format(**given) in message and words.format(**given) in message
+    assert "s3cret" not in message and "right" not in message and "\n" not in message
+
+
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # pg8000's
+def test_a_server_that_never_answers_is_given_up(monkeypatch):
+    monkeypatch.setattr(reach, "SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(PolynyaError, match=f"127.0.0.1:{port} cannot be reached: no answer"):
+            reach.check(f"postgresql://u:s3cret@127.0.0.1:{port}/d", "public")
+
+
+def test_a_lake_that_is_there_is_no_error(server):
+    for schema in LAKES:
+        reach.check(f"postgresql://guarded:right@127.0.0.1:{server.port}/lakes", schema)
+
+
+# Passwords with characters that have to be escaped: what is left of them looks like host or port.
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:1/s3cret@127.0.0.1/d?sslmode=disable",
+        "postgresql://u:1/x?s3cret@127.0.0.1/d",
+        "postgresql://u:1/x#s3cret@127.0.0.1/d",
+        "postgresql://u:1@localhost/s3cret@127.0.0.1/d",
+    ],
+)
+def test_pieces_of_a_password_are_not_taken_for_a_host(url):
+    with pytest.raises(PolynyaError) as said:
+        reach.check(url, "public")
+    assert "%2F" in str(said.value) and "s3cret" not in str(said.value)
+
+
+@pytest.mark.parametrize("command", ["serve", "doctor", "indexes", "inspect t"])
+def test_every_command_says_it(command, closed_port):
+    url = f"postgresql://u:s3cret@127.0.0.1:{closed_port}/d"
+    done = CliRunner().invoke(app, [*command.split(), "--database", url])
+    assert done.exit_code == 1 and "s3cret" not in done.output
+    assert f"127.0.0.1:{closed_port} cannot be reached: connection refused" in done.output
+
+
+def test_serve_says_it_in_one_line(closed_port):
+    url = f"postgresql://u:s3cret@127.0.0.1:{closed_port}/d"
+    command = [sys.executable, "-m", "local.cli", "serve", "--port", "0"]
+    env = environment({"DATABASE_URL": url})
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"polynya: the catalog database at 127.0.0.1:{closed_port} cannot be reached: connection "
+        "refused\n"
+    )
+
+
+def test_the_functions_stay_discreet(server, closed_port):
+    ports = {
+        "postgres:s3cret@127.0.0.1:{}/d": closed_port,
+        "postgres@127.0.0.1:{}/nowhere": server.port,
+        "guarded:s3cret@127.0.0.1:{}/nowhere": server.port,
+        "guarded@127.0.0.1:{}/nowhere": server.port,
+    }
+    for url, port in ports.items():
+        with pytest.raises(PolynyaError) as said:
+            Database("postgresql://" + url.format(port), "public").read(lambda con: None)
+        message = str(said.value)
+        assert "127.0.0.1" not in message and str(port) not in message and "nowhere" not in message
+
+
+def test_the_command_tells_its_version():
+    pyproject = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    done = CliRunner().invoke(app, ["--version"])
+    assert done.exit_code == 0 and f'\nversion = "{done.output.split()[1]}"\n' in pyproject
+    assert done.output.startswith("polynya ")
