@@ -14,7 +14,7 @@ from typing import Any
 from pg8000.native import Connection, identifier
 
 from ..errors import Misconfigured
-from .changes import changes_of
+from .changes import MOST_CHARACTERS, changes_of
 from .rows import (
     Column,
     ColumnStats,
@@ -253,6 +253,9 @@ def columns(con: Connection, table_id: int, snapshot_id: int) -> list[Column]:
 # A number is read ten times as fast as a timestamp.
 MICROS = "(extract(epoch FROM s.snapshot_time) * 1000000)::bigint"
 
+# One character more than is read: the text that is cut off is refused.
+CHANGES_MADE = f"coalesce(left(c.changes_made, {MOST_CHARACTERS + 1}), '')"
+
 # LIKE and the pattern only narrow down: a name may hold the same characters. `changes.changes_of`
 # decides. A creation or a renaming names the table, not its id.
 # Changes are looked through before anything is joined: a lake has a million, the table a thousand.
@@ -263,7 +266,7 @@ WITH touched AS (
   SELECT snapshot_id FROM ducklake_snapshot_changes
   WHERE snapshot_id >= :since AND changes_made LIKE '%:' || CAST(:table_id AS text) || '%'
     AND changes_made ~ (':' || CAST(:table_id AS text) || '(,|$)'))
-SELECT s.snapshot_id, {MICROS}, coalesce(c.changes_made, ''),
+SELECT s.snapshot_id, {MICROS}, {CHANGES_MADE},
   EXISTS (SELECT FROM ducklake_table AS t
     WHERE t.table_id = :table_id AND t.begin_snapshot = s.snapshot_id)
 FROM touched JOIN ducklake_snapshot AS s USING (snapshot_id)
@@ -295,7 +298,7 @@ def _snapshot(snapshot_id: int, micros: int, changes_made: str) -> Snapshot:
 
 
 NEXT_SNAPSHOTS = f"""
-SELECT DISTINCT n.snapshot_id, n.micros, coalesce(c.changes_made, '')
+SELECT DISTINCT n.snapshot_id, n.micros, {CHANGES_MADE}
 FROM unnest(CAST(:snapshot_ids AS bigint[])) AS wanted(snapshot_id)
 CROSS JOIN LATERAL (
   SELECT s.snapshot_id, {MICROS} AS micros FROM ducklake_snapshot AS s
