@@ -24,13 +24,14 @@ from tests.in_process import ALIAS, forget, settings
 EVENTS = Path(__file__).parents[2] / "events"
 ACCOUNT = "111122223333"
 POLICY = {
+    "list_claims": ["cognito:groups"],
     "rules": [
         {
             "principals": [f"arn:aws:iam::{ACCOUNT}:role/Analyst", "cognito:groups=analysts"],
             "tables": {"main": ["orders", "shown"], "sales_*": ["*"]},
         },
         {"principals": [f"arn:aws:iam::{ACCOUNT}:role/Admin"], "tables": {"*": ["*"]}},
-    ]
+    ],
 }
 LAKE = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
