@@ -58,19 +58,18 @@ CASES = [
 def test_a_table_may_be_read_as_the_rules_say(name, namespace, table, may_read):
     rights = policy().rights_of([name])
     assert rights.table(namespace, table) is may_read
-    assert not may_read or rights.namespace(namespace)
 
 
-def test_a_namespace_is_seen_where_a_table_may_be_read():
+def test_a_namespace_is_seen_whole_where_every_table_may_be_read():
     rights = policy().rights_of([ANALYST])
-    seen = [n for n in ("main", "sales_eu", "open", "secret", "a.b") if rights.namespace(n)]
-    assert seen == ["main", "sales_eu", "open"]
+    seen = [n for n in ("main", "sales_eu", "open", "secret", "a.b") if rights.whole_namespace(n)]
+    assert seen == ["sales_eu", "open"]
 
 
 def test_nobody_goes_by_no_name():
     rights = policy().rights_of([])
     assert not rights.table("main", "orders") and rights.table("open", "x")
-    assert not policy({"rules": []}).rights_of([ANALYST]).namespace("main")
+    assert not policy({"rules": []}).rights_of([ANALYST]).tables
 
 
 def test_all_tables_is_known_as_such():

@@ -38,9 +38,9 @@ class Rights:
     def all_tables(self) -> bool:
         return ("*", "*") in self.tables
 
-    def namespace(self, name: str) -> bool:
-        """Whether there may be a table in it that the caller may read."""
-        return any(_matches(namespace, name) for namespace, _ in self.tables)
+    def whole_namespace(self, name: str) -> bool:
+        """Whether the caller may read whatever is in it, also when nothing is."""
+        return any(_matches(namespace, name) and table == "*" for namespace, table in self.tables)
 
     def table(self, namespace: str, name: str) -> bool:
         return any(

@@ -29,6 +29,7 @@ from .rows import (
     Lake,
     Life,
     MappedName,
+    NameNow,
     PartitionColumn,
     Schema,
     Snapshot,
@@ -235,6 +236,27 @@ def table_of_uuid(con: Connection, table_uuid: str) -> tuple[Schema, Table] | No
     """The table with this identity under its newest name, also when it was dropped since."""
     rows = con.run(TABLE_OF_UUID, table_uuid=table_uuid)
     return (Schema(*rows[0][:4]), Table(*rows[0][4:])) if rows else None
+
+
+NAMES_NOW = f"""
+SELECT * FROM (
+  SELECT DISTINCT ON (t.table_id) 'table', t.table_id, t.schema_id, s.schema_name, n.table_name
+  FROM ducklake_table AS t JOIN ducklake_table AS n USING (table_id)
+  JOIN ducklake_schema AS s ON s.schema_id = n.schema_id
+  WHERE {VISIBLE.format("t")}
+  ORDER BY t.table_id, n.begin_snapshot DESC, s.begin_snapshot DESC) AS tables
+UNION ALL
+SELECT * FROM (
+  SELECT DISTINCT ON (v.view_id) 'view', v.view_id, v.schema_id, s.schema_name, n.view_name
+  FROM ducklake_view AS v JOIN ducklake_view AS n USING (view_id)
+  JOIN ducklake_schema AS s ON s.schema_id = n.schema_id
+  WHERE {VISIBLE.format("v")}
+  ORDER BY v.view_id, n.begin_snapshot DESC, s.begin_snapshot DESC) AS views"""
+
+
+def names_now(con: Connection, snapshot_id: int) -> list[NameNow]:
+    """The newest names of the tables and views that are there at the snapshot."""
+    return [NameNow(*row) for row in con.run(NAMES_NOW, snapshot_id=snapshot_id)]
 
 
 COLUMNS = """
