@@ -95,7 +95,7 @@ def fragment(lake: Lake, name: str) -> str:
     return next((sql for column, sql in FRAGMENTS[name] if column in lake.layout), "NULL")
 
 
-# Not current_schema(): it is PARALLEL UNSAFE, a statement that asks for it runs on one core.
+# `to_regclass` finds the table where `catalog_connection` sends every statement.
 CATALOG_SCHEMA = "(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('ducklake_metadata'))"
 
 LAKE = f"""
