@@ -27,7 +27,7 @@ from .errors import (
 from .translate.fingerprints import fingerprint
 from .translate.tables import check_lake
 from .translate.views import view_metadata
-from .vending import Grant, Vending, grant
+from .vending import Grant, Vending
 from .virtual_files import VirtualFiles
 
 Item = TypeVar("Item")
@@ -360,7 +360,9 @@ class Catalog:
         return found
 
     def _grant(self, con: Connection, lake: Lake, schema: Schema, table: Table) -> Grant:
-        return grant(con, lake, schema, table, f"{self._virtual_files.location}/{table.table_uuid}")
+        assert self._vending is not None
+        virtual = f"{self._virtual_files.location}/{table.table_uuid}"
+        return self._vending.grant(con, lake, schema, table, virtual)
 
     def _may_read(self, con: Connection, schema: Schema, table: Table) -> bool:
         """The same of one table."""

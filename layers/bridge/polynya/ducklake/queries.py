@@ -445,16 +445,6 @@ def first_added_files(
     return [DataFile(*row) for row in rows]
 
 
-ADDED_DIRECTORIES = """
-SELECT DISTINCT regexp_replace(f.path, '[^/]*$', '')
-FROM ducklake_data_file AS f WHERE f.table_id = :table_id AND NOT f.path_is_relative"""
-
-
-def added_directories(con: Connection, table_id: int) -> set[str]:
-    """Where files are that do not lie below the table's path, each with a slash at its end."""
-    return {directory for (directory,) in con.run(ADDED_DIRECTORIES, table_id=table_id)}
-
-
 PARTITION_COLUMNS = """
 SELECT i.partition_id, c.partition_key_index, c.column_id, c.transform
 FROM ducklake_partition_info AS i JOIN ducklake_partition_column AS c USING (partition_id)
