@@ -12,6 +12,7 @@ from polynya.ducklake.paths import file_location
 from polynya.ducklake.rows import Lake, Schema, Table
 from polynya.errors import PolynyaError, Refused
 from polynya.translate.tables import check_lake
+from polynya.vending import Vending
 
 from .anatomy import EVERY, hidden_of, left_out_of
 from .duckdb_connection import literal
@@ -250,6 +251,7 @@ class _Doctor:
             seen.snapshots = len(opened.metadata.snapshots)
             seen.hidden_columns = hidden_of(opened)
             seen.left_out = dict(Counter(left_out_of(opened).values()))
+            self._vend(opened)
             self._count(opened, seen)
             self._look_into_files(opened)
 
@@ -346,6 +348,14 @@ class _Doctor:
                 except duckdb.Error as error:
                     counts[path] = said(error, self._secrets)
             return counts
+
+    def _vend(self, opened: OpenedTable) -> None:
+        """See whether credentials for this table can be vended, by the settings that are here."""
+        history, virtual = opened.history, opened.metadata.location
+        vending = Vending(self._generator.config)
+        grant = vending.grant(opened.con, history.lake, history.schema, history.table, virtual)
+        if grant.reason:
+            self._report.add(NOTE, opened.name, grant.reason, "docs/security.md says what fits")
 
     def _footers(self, paths: list[str]) -> dict[str, int | str]:
         if not paths:

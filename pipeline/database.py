@@ -12,8 +12,9 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from pg8000.exceptions import DatabaseError, InterfaceError
-from pg8000.native import Connection, identifier
+from pg8000.native import Connection
 from polynya.database import sign_in
+from polynya.ducklake.catalog_connection import CatalogConnection
 from polynya.ducklake.connection import TEXT_FORMS, connection_arguments
 from polynya.errors import PolynyaError, ServiceUnavailable
 
@@ -46,12 +47,12 @@ def connect(database: str, metadata_schema: str) -> Connection:
     """
     arguments = _arguments(_secret_url(database) if database.startswith("arn:") else database)
     parameters = {
-        "search_path": identifier(metadata_schema),
         **TEXT_FORMS,
         "idle_in_transaction_session_timeout": "0",  # one view for as long as a job takes
     }
     with said(metadata_schema):
-        return Connection(
+        return CatalogConnection(
+            metadata_schema,
             **arguments,
             timeout=None,
             tcp_keepalive=True,

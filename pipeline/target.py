@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from pg8000.native import Connection, identifier
+from polynya.ducklake.queries import CATALOG_SCHEMA
 
 from .columns import Column, tree
 from .errors import BadInput
@@ -183,9 +184,12 @@ def committed(con: Connection, token: str) -> int | None:
     return None
 
 
-INLINED_TABLES = """
+TABLE_EXISTS = f"""
+SELECT FROM pg_class AS c WHERE c.relname = {{}} AND c.relnamespace = {CATALOG_SCHEMA}"""
+
+INLINED_TABLES = f"""
 SELECT i.table_name FROM ducklake_inlined_data_tables AS i
-WHERE i.table_id = :table_id AND to_regclass(quote_ident(i.table_name)) IS NOT NULL
+WHERE i.table_id = :table_id AND EXISTS ({TABLE_EXISTS.format("i.table_name")})
 ORDER BY i.schema_version"""
 
 
@@ -203,7 +207,7 @@ def inlined_begins(con: Connection, table_id: int) -> list[int]:
     return found
 
 
-INLINED_DELETES = "SELECT to_regclass(:name) IS NOT NULL"
+INLINED_DELETES = f"SELECT EXISTS ({TABLE_EXISTS.format('CAST(:name AS text)')})"
 
 
 def newest_inlined_delete(con: Connection, table_id: int, data_file_ids: list[int]) -> int:

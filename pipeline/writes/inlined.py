@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from pg8000.native import Connection, identifier
+from polynya.ducklake.queries import CATALOG_SCHEMA
 
 from ..columns import Added
 from .snapshots import Snapshot
@@ -21,8 +22,9 @@ TYPES = {
 }
 """What DuckLake inlines columns as, of the types that a new column may have; others as text."""
 
-OWNER = """
-SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = to_regclass(quote_ident(:name))"""
+OWNER = f"""
+SELECT pg_get_userbyid(relowner) FROM pg_class
+WHERE relname = CAST(:name AS text) AND relnamespace = {CATALOG_SCHEMA}"""
 
 TABLE = """
 INSERT INTO ducklake_inlined_data_tables (table_id, table_name, schema_version)

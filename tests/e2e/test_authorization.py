@@ -24,13 +24,14 @@ from tests.in_process import ALIAS, forget, settings
 EVENTS = Path(__file__).parents[2] / "events"
 ACCOUNT = "111122223333"
 POLICY = {
+    "list_claims": ["cognito:groups"],
     "rules": [
         {
             "principals": [f"arn:aws:iam::{ACCOUNT}:role/Analyst", "cognito:groups=analysts"],
-            "tables": {"main": ["orders", "shown"], "sales_*": ["*"]},
+            "tables": {"main": ["orders", "shown"], "sales_*": ["*"], "*": ["public"]},
         },
         {"principals": [f"arn:aws:iam::{ACCOUNT}:role/Admin"], "tables": {"*": ["*"]}},
-    ]
+    ],
 }
 LAKE = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
@@ -45,8 +46,19 @@ CREATE VIEW shown AS FROM orders;
 CREATE VIEW hidden AS FROM salaries;
 CREATE SCHEMA sales_eu;
 CREATE TABLE sales_eu.t(i INTEGER);
+CREATE SCHEMA sales_none;
 CREATE SCHEMA hr;
 CREATE TABLE hr.t(i INTEGER);
+CREATE SCHEMA views;
+CREATE VIEW views.public AS SELECT 1;
+CREATE SCHEMA past;
+CREATE TABLE past.public(i INTEGER);
+CREATE VIEW past.public_view AS SELECT 'a secret';
+CREATE SCHEMA empty;
+CREATE VIEW shown_later_view AS SELECT 2;
+ALTER TABLE past.public RENAME TO secret;
+ALTER VIEW shown RENAME TO secret_view;
+ALTER VIEW shown_later_view RENAME TO shown;
 ALTER TABLE later_secret RENAME TO secret;
 ALTER TABLE shown_later RENAME TO orders2;
 BEGIN;
@@ -131,7 +143,8 @@ ANALYSTS = [pytest.param(role("Analyst"), id="iam"), pytest.param(token("x", "an
 
 @pytest.mark.parametrize("caller", ANALYSTS)
 def test_lists_show_what_may_be_read(aws, caller):
-    assert ask(aws, caller, "lake/namespaces")[1] == {"namespaces": [["main"], ["sales_eu"]]}
+    seen = [["main"], ["sales_eu"], ["sales_none"], ["views"]]
+    assert ask(aws, caller, "lake/namespaces")[1] == {"namespaces": seen}
     tables = ask(aws, caller, "lake/namespaces/main/tables")[1]["identifiers"]
     assert [table["name"] for table in tables] == ["orders"]
     views = ask(aws, caller, "lake/namespaces/main/views")[1]["identifiers"]
@@ -204,13 +217,33 @@ def test_who_is_not_named_sees_nothing(aws, nobody):
 def test_rights_hang_on_what_a_table_is_called_now(aws):
     """Whatever it was called at a pinned snapshot: time travel is no way in, nor a way out."""
     analyst, admin = role("Analyst"), role("Admin")
-    at = "lake--at-6/namespaces/main/tables"
+    at = "lake--at-20/namespaces/main/tables"
     names = [t["name"] for t in ask(aws, admin, at)[1]["identifiers"]]
     assert names == ["later_secret", "orders", "salaries", "shown_later"]
     assert [t["name"] for t in ask(aws, analyst, at)[1]["identifiers"]] == ["shown_later"]
     assert ask(aws, analyst, f"{at}/orders")[0] == 404  # now orders_old
     assert ask(aws, analyst, f"{at}/shown_later")[0] == 200  # now orders
     assert ask(aws, admin, f"{at}/orders")[0] == 200
+    views = "lake--at-20/namespaces/main/views"
+    listed = [view["name"] for view in ask(aws, analyst, views)[1]["identifiers"]]
+    assert listed == ["shown_later_view"]
+    status, body = ask(aws, analyst, f"{views}/shown")  # now secret_view
+    assert status == 404 and "orders" not in json.dumps(body)
+    assert ask(aws, analyst, f"{views}/shown_later_view")[0] == 200  # now shown
+    assert ask(aws, admin, f"{views}/shown")[0] == 200
+
+
+def test_a_namespace_is_listed_only_where_something_in_it_may_be_read(aws):
+    """By the names that tables have now; or where all of it may be read, whatever comes."""
+    at = "lake--at-20/namespaces"
+    names = [name for [name] in ask(aws, role("Admin"), at)[1]["namespaces"]]
+    assert names == ["empty", "hr", "main", "past", "sales_eu", "sales_none", "views"]
+    for where in ("lake/namespaces", at):
+        for name in ("empty", "hr", "past"):
+            assert ask(aws, role("Analyst"), f"{where}/{name}")[0] == 404
+            assert ask(aws, role("Analyst"), f"{where}/{name}/tables")[0] == 404
+            assert ask(aws, role("Admin"), f"{where}/{name}")[0] == 200
+        assert ask(aws, role("Analyst"), f"{where}/sales_none/tables")[1] == {"identifiers": []}
 
 
 def keys(aws, table: str) -> list[str]:

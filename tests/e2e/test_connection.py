@@ -235,7 +235,11 @@ def test_select_and_default_privileges_are_enough(number, reader, postgres_serve
 
 @pytest.mark.parametrize(
     "statement",
-    ["CREATE TABLE mine()", "UPDATE ducklake_metadata SET value = ''", "TRUNCATE ducklake_table"],
+    [
+        "CREATE TABLE mine()",
+        "UPDATE ducklake_metadata SET value = ''",
+        'TRUNCATE "My Lake".ducklake_table',
+    ],
 )
 @pytest.mark.parametrize("first", ["SELECT 1", "COMMIT"])
 def test_nothing_can_be_written(statement, first, lake):
@@ -267,7 +271,7 @@ def numbers(postgres_server):
 
 
 def count(con: Connection) -> int:
-    [[number]] = con.run("SELECT count(*) FROM number")
+    [[number]] = con.run("SELECT count(*) FROM public.number")
     return number
 
 

@@ -1,6 +1,5 @@
 """Clients that have no credentials for S3 are given some, each time for one table."""
 
-import json
 import time
 from types import SimpleNamespace
 
@@ -16,6 +15,7 @@ from local.lakes import write_lake
 from local.stand_in import StandIn
 from local.stand_in.lambda_function import LambdaFunction
 from tests.e2e.test_authorization import head
+from tests.iam import resources
 from tests.in_process import ALIAS, standing_in
 from tests.openapi import validator
 
@@ -35,7 +35,13 @@ CALL ducklake_add_data_files('lake', 'added', '{{DATA_PATH}}-elsewhere/y=1/f.par
 COPY (SELECT 8 AS i) TO 's3://lakes/at-the-root.parquet';
 CREATE TABLE rooted(i INTEGER);
 CALL ducklake_add_data_files('lake', 'rooted', 's3://lakes/at-the-root.parquet');
+CREATE TABLE outside(i INTEGER);
 """
+OUTSIDE = """
+INSERT INTO ducklake_data_file (data_file_id, table_id, begin_snapshot, path, path_is_relative,
+  file_format, record_count, file_size_bytes)
+SELECT 1000, table_id, begin_snapshot, 'gs://b/d/f.parquet', false, 'parquet', 1, 1
+FROM ducklake_table WHERE table_name = 'outside'"""
 HEADER = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 
 
@@ -45,6 +51,9 @@ def bridge(request, postgres_server, moto, tmp_path_factory):
     script = tmp_path_factory.mktemp("lake") / f"{name}.sql"
     script.write_text(LAKE)
     lake = write_lake(script, postgres_server.create_database(name), f"s3://lakes/{name}", moto)
+    con = lake.database.connect()
+    con.run(OUTSIDE)
+    con.close()
     keys = set()
     answer = StandIn._s3_answer
 
@@ -79,11 +88,6 @@ def asked(bridge, path: str, **headers: str) -> requests.Response:
     return requests.get(url, headers=headers, timeout=60)
 
 
-def resources(session) -> list[str]:
-    statements = json.loads(session.policy)["Statement"]
-    return [one for s in statements if s["Action"] == "s3:GetObject" for one in s["Resource"]]
-
-
 def test_nothing_is_vended_unasked(bridge, assumed):
     for headers in ({}, {"X-Iceberg-Access-Delegation": "remote-signing"}):
         answer = asked(bridge, "t", **headers)
@@ -101,7 +105,7 @@ def test_credentials_are_for_one_table_and_fifteen_minutes(bridge, assumed):
     assert (session.role_arn, session.session_name) == (ROLE, f"polynya-{uuid}")
     own = [f"arn:aws:s3:::lakes/{bridge.name}/main/t/*"]
     virtual = [f"arn:aws:s3:::lakes/polynya/{uuid}/*"] if bridge.delivery == "materialize" else []
-    assert resources(session) == [*virtual, *own]
+    assert resources(session.policy) == [*virtual, *own]
     left = int(body["config"]["s3.session-token-expires-at-ms"]) / 1000 - time.time()
     assert 840 < left <= 900
     assert answer.headers["Cache-Control"] == "no-store" and "ETag" not in answer.headers
@@ -114,15 +118,15 @@ def test_credentials_are_for_one_table_and_fifteen_minutes(bridge, assumed):
 
 def test_files_that_were_added_are_within(bridge, assumed):
     body = asked(bridge, "added", **HEADER).json()
-    added = f"lakes/{bridge.name}-elsewhere/y=1/"
-    assert f"arn:aws:s3:::{added}*" in resources(assumed[-1])
+    added = f"lakes/{bridge.name}-elsewhere/y=1/f.parquet"
+    assert f"arn:aws:s3:::{added}" in resources(assumed[-1].policy)
     assert f"s3://{added}" in [entry["prefix"] for entry in body["storage-credentials"]]
 
 
 def test_for_a_table_that_no_policy_fits_there_are_none(bridge, assumed):
-    answer = asked(bridge, "rooted", **HEADER)
+    answer = asked(bridge, "outside", **HEADER)
     assert answer.status_code == 200 and answer.json()["config"] == {} and not assumed
-    refused = asked(bridge, "rooted/credentials").json()["error"]
+    refused = asked(bridge, "outside/credentials").json()["error"]
     assert refused["type"] == "BadRequestException" and "no credentials" in refused["message"]
 
 
@@ -141,7 +145,7 @@ def test_credentials_can_be_had_again(bridge, assumed):
     assert "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials" in endpoints
 
 
-@pytest.mark.parametrize(("table", "rows"), [("t", 990), ("other", 1), ("added", 1)])
+@pytest.mark.parametrize(("table", "rows"), [("t", 990), ("other", 1), ("added", 1), ("rooted", 1)])
 def test_pyiceberg_reads_with_them_alone(bridge, assumed, table, rows):
     bridge.keys.clear()
     catalog = load_catalog("polynya", type="rest", uri=bridge.uri, warehouse="lake")
@@ -149,7 +153,7 @@ def test_pyiceberg_reads_with_them_alone(bridge, assumed, table, rows):
     assert bridge.keys == {assumed[-1].access_key_id}
 
 
-@pytest.mark.parametrize(("table", "rows"), [("t", 990), ("other", 1), ("added", 1)])
+@pytest.mark.parametrize(("table", "rows"), [("t", 990), ("other", 1), ("added", 1), ("rooted", 1)])
 def test_duckdb_reads_with_them_alone(bridge, assumed, table, rows):
     bridge.keys.clear()
     with connect(ICEBERG) as con:

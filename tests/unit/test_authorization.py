@@ -58,19 +58,18 @@ CASES = [
 def test_a_table_may_be_read_as_the_rules_say(name, namespace, table, may_read):
     rights = policy().rights_of([name])
     assert rights.table(namespace, table) is may_read
-    assert not may_read or rights.namespace(namespace)
 
 
-def test_a_namespace_is_seen_where_a_table_may_be_read():
+def test_a_namespace_is_seen_whole_where_every_table_may_be_read():
     rights = policy().rights_of([ANALYST])
-    seen = [n for n in ("main", "sales_eu", "open", "secret", "a.b") if rights.namespace(n)]
-    assert seen == ["main", "sales_eu", "open"]
+    seen = [n for n in ("main", "sales_eu", "open", "secret", "a.b") if rights.whole_namespace(n)]
+    assert seen == ["sales_eu", "open"]
 
 
 def test_nobody_goes_by_no_name():
     rights = policy().rights_of([])
     assert not rights.table("main", "orders") and rights.table("open", "x")
-    assert not policy({"rules": []}).rights_of([ANALYST]).namespace("main")
+    assert not policy({"rules": []}).rights_of([ANALYST]).tables
 
 
 def test_all_tables_is_known_as_such():
@@ -95,10 +94,20 @@ WRONG = [
     '{"rules": [{"principals": ["*"], "tables": ["*"]}]}',
     '{"rules": [{"principals": ["*"], "tables": {"main": "*"}}]}',
     '{"rules": [{"principals": ["*"], "tables": {"main": [null]}}]}',
+    # Of two keys that are the same, a reader of JSON takes the last one.
+    '{"rules": [], "rules": [{"principals": ["*"], "tables": {"*": ["*"]}}]}',
+    '{"rules": [{"principals": [], "tables": {}, "principals": ["*"]}]}',
+    '{"rules": [{"principals": ["*"], "tables": {"main": ["a"], "main": ["*"]}}]}',
+    '{"rules": [{"principals": ["*"], "tables": {"main": ["a"], "m\\u0061in": ["*"]}}]}',
+    '{"rules": [], "list_claims": [], "list_claims": ["username"]}',
+    '{"rules": [], "list_claims": "cognito:groups"}',
+    '{"rules": [], "list_claims": [null]}',
+    '{"list_claims": []}',
+    '{"rules": ' + "[" * 100_000,
 ]
 
 
-@pytest.mark.parametrize("document", WRONG)
+@pytest.mark.parametrize("document", WRONG, ids=range(len(WRONG)))
 def test_half_a_policy_is_none(document):
     with pytest.raises(Misconfigured, match="nothing is served"):
         Policy.parse(document)
@@ -113,6 +122,7 @@ JWT = {
     "scope": "ice/read ice/all",
     "arn:aws:iam::111122223333:role/Admin": "1",
     "custom:team": "[a b",
+    "sub=x": "admin",
 }
 
 
@@ -128,7 +138,6 @@ JWT = {
             {"jwt": {"claims": JWT, "scopes": None}},
             [
                 "sub=x",
-                "cognito:groups=[analysts staff]",
                 "cognito:groups=analysts",
                 "cognito:groups=staff",
                 "scope=ice/read ice/all",
@@ -141,7 +150,46 @@ JWT = {
     ],
 )
 def test_an_api_caller_goes_by(authorizer, names):
-    assert names_of_api_caller({"authorizer": authorizer}) == names
+    assert names_of_api_caller({"authorizer": authorizer}, {"cognito:groups"}) == names
+
+
+# (claim, its text in API Gateway's event, the values that match where `groups` is declared a list).
+# An HTTP API writes the token's ["a", "b"] as [a b], and a text as it is.
+CLAIMS = [
+    ("groups", "[a b]", ["a", "b"]),
+    ("groups", "[admin]", ["admin"]),
+    ("groups", "[]", []),
+    ("groups", "[interns,finance]", ["interns,finance"]),
+    ("groups", "[[x] y]", ["[x]", "y"]),
+    ("groups", "admin", ["admin"]),
+    ("groups", "a b", ["a b"]),
+    ("groups", "a,b", ["a,b"]),
+    ("groups", "[a b", ["[a b"]),
+    ("username", "[admin]", ["[admin]"]),
+    ("username", "[x admin]", ["[x admin]"]),
+    ("username", "x admin", ["x admin"]),
+    ("username", "x,admin", ["x,admin"]),
+    ("scope", "ice/read ice/all", ["ice/read ice/all", "ice/read", "ice/all"]),
+    ("scope", "ice/read,ice/all", ["ice/read,ice/all"]),
+    ("scp", "[ice/all]", ["[ice/all]"]),
+    ("exp", "1679571478", ["1679571478"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "values"), CLAIMS, ids=[f"{c[0]}={c[1]}" for c in CLAIMS]
+)
+def test_only_claims_that_are_declared_lists_have_several_values(claim, text, values):
+    event = {"authorizer": {"jwt": {"claims": {claim: text}}}}
+    assert names_of_api_caller(event, {"groups"}) == [f"{claim}={value}" for value in values]
+
+
+def test_the_policy_declares_the_lists():
+    document = POLICY | {"list_claims": ["cognito:groups"]}
+    event = {"authorizer": {"jwt": {"claims": {"cognito:groups": "[analysts]"}}}}
+    for source, may_read in ((POLICY, False), (document, True)):
+        rights = readers(json.dumps(source), [0.0]).of_api(event)
+        assert rights.table("main", "orders") is may_read
 
 
 def test_an_s3_caller_goes_by_the_role():

@@ -1,6 +1,7 @@
 """Who may read which tables: a document of rules, asked with the names that a caller goes by.
 
-    {"rules": [
+    {"list_claims": ["cognito:groups"],
+     "rules": [
       {"principals": ["arn:aws:iam::111122223333:role/Analyst"],
        "tables": {"main": ["orders", "customers"], "sales": ["*"]}},
       {"principals": ["client_id=1example23456789", "cognito:groups=finance"],
@@ -9,6 +10,7 @@
 
 A principal is the ARN of a role or user, or `claim=value` of a token, or `*` for everybody. `*` in
 a name stands for any text. There are only permissions: what no rule names is as if not there.
+`list_claims` may be left out: it names the claims that are lists, of which each value matches.
 """
 
 import json
@@ -36,9 +38,9 @@ class Rights:
     def all_tables(self) -> bool:
         return ("*", "*") in self.tables
 
-    def namespace(self, name: str) -> bool:
-        """Whether there may be a table in it that the caller may read."""
-        return any(_matches(namespace, name) for namespace, _ in self.tables)
+    def whole_namespace(self, name: str) -> bool:
+        """Whether the caller may read whatever is in it, also when nothing is."""
+        return any(_matches(namespace, name) and table == "*" for namespace, table in self.tables)
 
     def table(self, namespace: str, name: str) -> bool:
         return any(
@@ -59,6 +61,8 @@ class Rule:
 @dataclass(frozen=True, slots=True)
 class Policy:
     rules: tuple[Rule, ...]
+    list_claims: frozenset[str] = frozenset()
+    """The claims that are lists (see `callers`)."""
 
     @classmethod
     def parse(cls, document: str) -> "Policy":
@@ -68,11 +72,16 @@ class Policy:
             Misconfigured: it is not of the form above; half a policy would be the wrong one.
         """
         try:
-            parsed = json.loads(document)
-        except ValueError:
+            parsed = json.loads(document, object_pairs_hook=_object)
+        except (ValueError, RecursionError):
             raise _wrong("it is not JSON") from None
-        (rules,) = _values(parsed, "the document", "rules")
-        return cls(tuple(_rule(rule) for rule in _list(rules, "rules")))
+        if isinstance(parsed, dict):
+            parsed = {"list_claims": [], **parsed}
+        rules, claims = _values(parsed, "the document", "rules", "list_claims")
+        for claim in _list(claims, "list_claims"):
+            if not isinstance(claim, str):
+                raise _wrong("the name of a claim must be a text")
+        return cls(tuple(_rule(rule) for rule in _list(rules, "rules")), frozenset(claims))
 
     def rights_of(self, names: Iterable[str]) -> Rights:
         """What a caller may read who goes by these names (see `callers`)."""
@@ -94,6 +103,16 @@ def _matches(pattern: str, name: str) -> bool:
         return pattern == name
     parts = map(re.escape, pattern.split("*"))
     return re.fullmatch(".*".join(parts), name, re.DOTALL) is not None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, in which each key stands once: of two, who wrote them means both."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise _wrong(f"the key {twice!r} stands twice in one object")
+    return found
 
 
 def _rule(rule: Any) -> Rule:

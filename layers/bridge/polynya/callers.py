@@ -1,7 +1,7 @@
 """The names that a caller goes by: what AWS has checked, as the authorization policy spells it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 ASSUMED_ROLE = re.compile(
@@ -9,12 +9,28 @@ ASSUMED_ROLE = re.compile(
 )
 
 
-def names_of_api_caller(request_context: Mapping[str, Any]) -> list[str]:
-    """By the event of an HTTP API; none where nobody was asked who they are."""
+SCOPES = {"scope", "scp"}
+"""API Gateway takes the scopes from either; OAuth writes them with a space between (RFC 8693)."""
+
+
+def names_of_api_caller(
+    request_context: Mapping[str, Any], list_claims: Container[str] = ()
+) -> list[str]:
+    """By the event of an HTTP API; none where nobody was asked who they are.
+
+    Args:
+        list_claims: the claims that are lists. Of others the caller may have chosen the text, which
+            can look like a list.
+    """
     authorizer = request_context.get("authorizer") or {}
     arn = (authorizer.get("iam") or {}).get("userArn")
     claims = (authorizer.get("jwt") or {}).get("claims") or {}
-    names = [f"{claim}={value}" for claim, text in claims.items() for value in _values(claim, text)]
+    names = [
+        f"{claim}={value}"
+        for claim, text in claims.items()
+        if "=" not in claim  # else its name and value could be those of another claim
+        for value in _values(str(text), claim in list_claims, claim in SCOPES)
+    ]
     # A claim that is called like an ARN is none.
     return [*([principal_arn(arn)] if arn else []), *(n for n in names if n[:4] != "arn:")]
 
@@ -47,11 +63,12 @@ def _without_path(role_arn: str) -> str:
     return re.sub(":role/.*/", ":role/", role_arn)
 
 
-def _values(claim: str, text: Any) -> Iterator[str]:
-    """An HTTP API writes a claim that is a list as `[a b]`; scopes stand side by side."""
-    text = str(text)
+def _values(text: str, is_list: bool, has_scopes: bool) -> Iterator[str]:
+    """The values of a claim. An HTTP API writes a list as `[a b]`, whatever its values hold: one
+    with a space counts as two, one with a comma as one."""
+    if is_list and text.startswith("[") and text.endswith("]"):
+        yield from filter(None, text[1:-1].split(" "))
+        return
     yield text
-    if text.startswith("[") and text.endswith("]"):
-        yield from text[1:-1].replace(",", " ").split()
-    elif claim in {"scope", "scp"}:
-        yield from text.split()
+    if has_scopes and " " in text:
+        yield from filter(None, text.split(" "))

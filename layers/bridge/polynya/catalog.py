@@ -15,7 +15,7 @@ from .authorization import EVERYTHING, Rights
 from .config import Config
 from .ducklake import queries
 from .ducklake.connection import Database
-from .ducklake.rows import Lake, Schema, Table, View
+from .ducklake.rows import Lake, NameNow, Schema, Table, View
 from .ducklake.together import together
 from .errors import (
     BadRequest,
@@ -27,7 +27,7 @@ from .errors import (
 from .translate.fingerprints import fingerprint
 from .translate.tables import check_lake
 from .translate.views import view_metadata
-from .vending import Grant, Vending, grant
+from .vending import Grant, Vending
 from .virtual_files import VirtualFiles
 
 Item = TypeVar("Item")
@@ -303,15 +303,37 @@ class Catalog:
 
     def _schemas_at(self, con: Connection, snapshot_id: int) -> list[Schema]:
         schemas = queries.schemas_at(con, snapshot_id)
-        return [schema for schema in schemas if self._rights.namespace(schema.schema_name)]
+        if self._rights.all_tables:
+            return schemas
+        seen = {found.schema_id for found in self._readable(con, snapshot_id)}
+        return [
+            schema
+            for schema in schemas
+            if schema.schema_id in seen or self._rights.whole_namespace(schema.schema_name)
+        ]
 
     def _tables_at(self, con: Connection, snapshot_id: int, schema: Schema) -> list[Table]:
         tables = queries.tables_at(con, snapshot_id, schema.schema_id)
-        return [table for table in tables if self._may_read(con, schema, table)]
+        if self._rights.all_tables:
+            return tables
+        seen = {(found.kind, found.object_id) for found in self._readable(con, snapshot_id)}
+        return [table for table in tables if ("table", table.table_id) in seen]
 
     def _views_at(self, con: Connection, snapshot_id: int, schema: Schema) -> list[View]:
         views = queries.views_at(con, snapshot_id, schema.schema_id)
-        return [view for view in views if self._rights.table(schema.schema_name, view.view_name)]
+        if self._rights.all_tables:
+            return views
+        seen = {(found.kind, found.object_id) for found in self._readable(con, snapshot_id)}
+        return [view for view in views if ("view", view.view_id) in seen]
+
+    def _readable(self, con: Connection, snapshot_id: int) -> list[NameNow]:
+        """The tables and views of a snapshot that may be read, by the names that they have now:
+        rights do not change with the snapshot, and are the same for the files of a table."""
+        return [
+            found
+            for found in queries.names_now(con, snapshot_id)
+            if self._rights.table(found.schema_name, found.name)
+        ]
 
     def _schema_at(self, con: Connection, snapshot_id: int, namespace: str) -> Schema:
         schema = _named(self._schemas_at(con, snapshot_id), _schema_name, namespace)
@@ -338,11 +360,12 @@ class Catalog:
         return found
 
     def _grant(self, con: Connection, lake: Lake, schema: Schema, table: Table) -> Grant:
-        return grant(con, lake, schema, table, f"{self._virtual_files.location}/{table.table_uuid}")
+        assert self._vending is not None
+        virtual = f"{self._virtual_files.location}/{table.table_uuid}"
+        return self._vending.grant(con, lake, schema, table, virtual)
 
     def _may_read(self, con: Connection, schema: Schema, table: Table) -> bool:
-        """By the name that the table has now, whatever it was called at a pinned snapshot: so that
-        rights do not change with the snapshot, and are the same for the table's files."""
+        """The same of one table."""
         if self._snapshot_id is not None:
             schema, table = queries.table_of_uuid(con, table.table_uuid) or (schema, table)
         return self._rights.table(schema.schema_name, table.table_name)

@@ -30,7 +30,10 @@ class Readers:
             Misconfigured: the policy is missing or wrong.
             ServiceUnavailable: it cannot be read now.
         """
-        return self._rights(callers.names_of_api_caller(request_context))
+        policy = self._current()
+        if policy is None:
+            return EVERYTHING
+        return policy.rights_of(callers.names_of_api_caller(request_context, policy.list_claims))
 
     def of_s3(self, user_identity: Mapping[str, Any]) -> Rights:
         """What somebody may read who asks S3 Object Lambda. Raises: as `of_api`."""
@@ -38,16 +41,20 @@ class Readers:
             session = callers.session_of(user_identity.get("arn", ""), self._vending_role)
             if session is not None:
                 return _vended(session)
-        return self._rights(callers.names_of_s3_caller(user_identity))
-
-    def _rights(self, names: list[str]) -> Rights:
-        if not self._source:
+        policy = self._current()
+        if policy is None:
             return EVERYTHING
+        return policy.rights_of(callers.names_of_s3_caller(user_identity))
+
+    def _current(self) -> Policy | None:
+        """None: the settings name none."""
+        if not self._source:
+            return None
         if self._policy is None or self._clock() - self._read_at > KEPT_SECONDS:
             self._policy = None  # if it cannot be read, nothing is served
             self._policy = Policy.parse(_text(self._source))
             self._read_at = self._clock()
-        return self._policy.rights_of(names)
+        return self._policy
 
 
 def _vended(session: str) -> Rights:

@@ -1,5 +1,8 @@
+import time
+
 import pytest
-from polynya.ducklake.changes import changes_of
+from polynya.ducklake.changes import MOST_CHARACTERS, changes_of
+from polynya.errors import Refused
 
 # Texts that DuckDB 1.3 to 1.5 wrote; the names are as nasty as DuckLake lets them be.
 NASTY_SCHEMA = 'created_schema:"a""b,inserted_into_table:1"'
@@ -38,3 +41,35 @@ def test_a_change_counts_where_the_id_is_named_and_no_name_is_taken_for_an_id(
     changes_made, table_id, changes
 ):
     assert changes_of(changes_made, table_id) == changes
+
+
+# Texts that no writer makes: what comes before, what is repeated, what comes after.
+BROKEN = {
+    "quotes": ("created_table:", '"', ""),
+    "quotes that do not end": ('created_table:"a', '",b:"', ""),
+    "letters": ("", "a", ""),
+    "colons": ("", "a:", ""),
+    "commas": ("", ",", ""),
+    "a long name": ('created_table:"m"."', 'a""b', '"'),
+}
+
+
+@pytest.mark.parametrize(("before", "repeated", "after"), BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("characters", [48, 49, 500_000, 500_001])
+def test_a_broken_text_costs_time_in_proportion_to_its_length(before, repeated, after, characters):
+    text = f"inserted_into_table:2,{before}{repeated * (characters // len(repeated))}{after}"
+    start = time.process_time()
+    assert changes_of(text, 2) == {"inserted_into_table"}
+    assert time.process_time() - start < 1
+
+
+def test_nothing_behind_a_quote_without_its_end_is_taken_for_a_change():
+    assert changes_of('created_table:"a,inserted_into_table:2', 2) == set()
+
+
+def test_the_length_of_the_text_is_limited():
+    change = "inserted_into_table:2,"
+    number = MOST_CHARACTERS // len(change)
+    assert changes_of(change * number, 2) == {"inserted_into_table"}
+    with pytest.raises(Refused, match="expire"):
+        changes_of(change * (number + 1), 2)

@@ -298,11 +298,15 @@ def test_java_is_told_to_read_by_rows_what_its_vectorized_reader_cannot(columns,
 def test_tags_are_properties_and_the_comments_of_columns_their_docs():
     history = replace(
         HISTORY,
-        tags=[Tag(TABLE_ID, "comment", "a table"), Tag(TABLE_ID, "gone", None)],
+        tags=[
+            Tag(TABLE_ID, "comment", "a table"),
+            Tag(TABLE_ID, "s3.endpoint", "http://x"),
+            Tag(TABLE_ID, "gone", None),
+        ],
         column_tags=[Tag(1, "comment", "a column"), Tag(1, "unit", "m"), Tag(2, "comment", None)],
     )
     found = document(history)
-    assert found.properties == {"comment": "a table"}
+    assert found.properties == {"comment": "a table", "polynya.tag.s3.endpoint": "http://x"}
     assert found.docs == {1: "a column"}
 
 

@@ -7,9 +7,10 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from pg8000.exceptions import DatabaseError, InterfaceError
-from pg8000.native import Connection, identifier
+from pg8000.native import Connection
 
 from ..errors import BadRequest, Misconfigured, PolynyaError, ServiceUnavailable
+from .catalog_connection import CatalogConnection
 
 Answer = TypeVar("Answer")
 
@@ -92,7 +93,6 @@ class Database:
             "application_name": "polynya",
             # Startup parameters instead of SET: SET pins the connection behind RDS Proxy.
             "startup_params": {
-                "search_path": identifier(metadata_schema),
                 "default_transaction_read_only": "on",
                 "statement_timeout": str(timeout_seconds * 1000),
                 **TEXT_FORMS,
@@ -152,7 +152,8 @@ class Database:
 
     def _ask(self, question: Callable[[Connection], Answer]) -> Answer:
         if self._connection is None:
-            self._connection = Connection(**self._arguments | self._signed_in())
+            arguments = self._arguments | self._signed_in()
+            self._connection = CatalogConnection(self._metadata_schema, **arguments)
         self._connection.run(BEGIN)
         answer = question(self._connection)
         self._connection.run("COMMIT")
@@ -182,14 +183,14 @@ class Database:
         if state == GONE_TABLE:
             return Misconfigured(
                 f"no DuckLake catalog in the PostgreSQL schema {self._metadata_schema!r}: set "
-                "METADATA_SCHEMA to the schema that holds ducklake_metadata, and grant the role "
-                "USAGE on it"
+                "METADATA_SCHEMA to the schema that holds ducklake_metadata"
             )
         if state == NO_GRANT:
             return Misconfigured(
-                "the database role may not read all of DuckLake's tables: GRANT SELECT ON ALL "
-                "TABLES IN SCHEMA …, and for inlined tables to come ALTER DEFAULT PRIVILEGES FOR "
-                "ROLE <writer> IN SCHEMA … GRANT SELECT ON TABLES TO <this role>"
+                "the database role may not read all of DuckLake's tables: GRANT USAGE ON SCHEMA …, "
+                "GRANT SELECT ON ALL TABLES IN SCHEMA …, and for inlined tables to come ALTER "
+                "DEFAULT PRIVILEGES FOR ROLE <writer> IN SCHEMA … GRANT SELECT ON TABLES TO "
+                "<this role>"
             )
         if state in REFUSED and self._sign_in is not None:
             return ServiceUnavailable(

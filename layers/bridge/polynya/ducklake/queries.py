@@ -14,7 +14,7 @@ from typing import Any
 from pg8000.native import Connection, identifier
 
 from ..errors import Misconfigured
-from .changes import changes_of
+from .changes import MOST_CHARACTERS, changes_of
 from .rows import (
     Column,
     ColumnStats,
@@ -29,6 +29,7 @@ from .rows import (
     Lake,
     Life,
     MappedName,
+    NameNow,
     PartitionColumn,
     Schema,
     Snapshot,
@@ -94,7 +95,7 @@ def fragment(lake: Lake, name: str) -> str:
     return next((sql for column, sql in FRAGMENTS[name] if column in lake.layout), "NULL")
 
 
-# Not current_schema(): it is PARALLEL UNSAFE, a statement that asks for it runs on one core.
+# `to_regclass` finds the table where `catalog_connection` sends every statement.
 CATALOG_SCHEMA = "(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('ducklake_metadata'))"
 
 LAKE = f"""
@@ -237,6 +238,27 @@ def table_of_uuid(con: Connection, table_uuid: str) -> tuple[Schema, Table] | No
     return (Schema(*rows[0][:4]), Table(*rows[0][4:])) if rows else None
 
 
+NAMES_NOW = f"""
+SELECT * FROM (
+  SELECT DISTINCT ON (t.table_id) 'table', t.table_id, t.schema_id, s.schema_name, n.table_name
+  FROM ducklake_table AS t JOIN ducklake_table AS n USING (table_id)
+  JOIN ducklake_schema AS s ON s.schema_id = n.schema_id
+  WHERE {VISIBLE.format("t")}
+  ORDER BY t.table_id, n.begin_snapshot DESC, s.begin_snapshot DESC) AS tables
+UNION ALL
+SELECT * FROM (
+  SELECT DISTINCT ON (v.view_id) 'view', v.view_id, v.schema_id, s.schema_name, n.view_name
+  FROM ducklake_view AS v JOIN ducklake_view AS n USING (view_id)
+  JOIN ducklake_schema AS s ON s.schema_id = n.schema_id
+  WHERE {VISIBLE.format("v")}
+  ORDER BY v.view_id, n.begin_snapshot DESC, s.begin_snapshot DESC) AS views"""
+
+
+def names_now(con: Connection, snapshot_id: int) -> list[NameNow]:
+    """The newest names of the tables and views that are there at the snapshot."""
+    return [NameNow(*row) for row in con.run(NAMES_NOW, snapshot_id=snapshot_id)]
+
+
 COLUMNS = """
 SELECT c.column_id, c.begin_snapshot, c.end_snapshot, c.column_name, c.column_type,
   c.initial_default, c.parent_column
@@ -253,6 +275,9 @@ def columns(con: Connection, table_id: int, snapshot_id: int) -> list[Column]:
 # A number is read ten times as fast as a timestamp.
 MICROS = "(extract(epoch FROM s.snapshot_time) * 1000000)::bigint"
 
+# One character more than is read: the text that is cut off is refused.
+CHANGES_MADE = f"coalesce(left(c.changes_made, {MOST_CHARACTERS + 1}), '')"
+
 # LIKE and the pattern only narrow down: a name may hold the same characters. `changes.changes_of`
 # decides. A creation or a renaming names the table, not its id.
 # Changes are looked through before anything is joined: a lake has a million, the table a thousand.
@@ -263,7 +288,7 @@ WITH touched AS (
   SELECT snapshot_id FROM ducklake_snapshot_changes
   WHERE snapshot_id >= :since AND changes_made LIKE '%:' || CAST(:table_id AS text) || '%'
     AND changes_made ~ (':' || CAST(:table_id AS text) || '(,|$)'))
-SELECT s.snapshot_id, {MICROS}, coalesce(c.changes_made, ''),
+SELECT s.snapshot_id, {MICROS}, {CHANGES_MADE},
   EXISTS (SELECT FROM ducklake_table AS t
     WHERE t.table_id = :table_id AND t.begin_snapshot = s.snapshot_id)
 FROM touched JOIN ducklake_snapshot AS s USING (snapshot_id)
@@ -295,7 +320,7 @@ def _snapshot(snapshot_id: int, micros: int, changes_made: str) -> Snapshot:
 
 
 NEXT_SNAPSHOTS = f"""
-SELECT DISTINCT n.snapshot_id, n.micros, coalesce(c.changes_made, '')
+SELECT DISTINCT n.snapshot_id, n.micros, {CHANGES_MADE}
 FROM unnest(CAST(:snapshot_ids AS bigint[])) AS wanted(snapshot_id)
 CROSS JOIN LATERAL (
   SELECT s.snapshot_id, {MICROS} AS micros FROM ducklake_snapshot AS s
@@ -418,16 +443,6 @@ def first_added_files(
     sql = FIRST_ADDED_FILES.format(columns=_data_file_columns(lake))
     rows = con.run(sql, table_id=table_id, snapshot_id=snapshot_id)
     return [DataFile(*row) for row in rows]
-
-
-ADDED_DIRECTORIES = """
-SELECT DISTINCT regexp_replace(f.path, '[^/]*$', '')
-FROM ducklake_data_file AS f WHERE f.table_id = :table_id AND NOT f.path_is_relative"""
-
-
-def added_directories(con: Connection, table_id: int) -> set[str]:
-    """Where files are that do not lie below the table's path, each with a slash at its end."""
-    return {directory for (directory,) in con.run(ADDED_DIRECTORIES, table_id=table_id)}
 
 
 PARTITION_COLUMNS = """

@@ -57,6 +57,18 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class NameNow:
+    """What a table or a view of some snapshot was called last."""
+
+    kind: str
+    """`table` or `view`."""
+    object_id: int
+    schema_id: int
+    schema_name: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class SortKey:
     expression: str
     sort_direction: str

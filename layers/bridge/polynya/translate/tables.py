@@ -32,6 +32,10 @@ OPERATIONS = {
 COMMENT = "comment"
 """The key of the tag that COMMENT ON writes."""
 
+TAG_PREFIX = "polynya.tag."
+"""Of the property that a tag becomes. Clients take properties of a table for their own settings
+(PyIceberg's s3.endpoint and py-io-impl), so that no tag may have a name that means one."""
+
 ONE_MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -235,7 +239,11 @@ def _change(totals: Totals, snapshot_id: int, change: str, number: str) -> int:
 
 def properties(tags: list[Tag]) -> dict[str, str]:
     """DuckLake's tags of a table or a view; its comment is the one called `comment`."""
-    return {tag.key: tag.value for tag in tags if tag.value is not None}
+    return {
+        tag.key if tag.key == COMMENT else TAG_PREFIX + tag.key: tag.value
+        for tag in tags
+        if tag.value is not None
+    }
 
 
 def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> dict[str, str]:

@@ -1,0 +1,82 @@
+"""Where the data files of a table are, and where those of other tables are.
+
+Directories end with a slash, and are spelled as in DuckLake's rows.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pg8000.native import Connection
+
+from .paths import location
+from .rows import Lake
+
+DIRECTORY = "regexp_replace(f.path, '[^/]*$', '')"
+
+OWN_DIRECTORIES = f"""
+SELECT {DIRECTORY}, count(DISTINCT f.path) FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND f.path_is_relative = :is_relative GROUP BY 1"""
+
+
+def own_directories(con: Connection, table_id: int, *, is_relative: bool) -> dict[str, int]:
+    """How many data files of a table are in each directory, of all snapshots.
+
+    `is_relative`: those below the table's path, relative to it; else the others.
+    """
+    return dict(con.run(OWN_DIRECTORIES, table_id=table_id, is_relative=is_relative))
+
+
+OWN_FILES = f"""
+SELECT DISTINCT f.path FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND f.path_is_relative = :is_relative
+  AND {DIRECTORY} = ANY(CAST(:directories AS text[]))"""
+
+
+def own_files(
+    con: Connection, table_id: int, directories: Iterable[str], *, is_relative: bool
+) -> list[str]:
+    """The paths of the data files in some of these directories."""
+    directories = list(directories)
+    rows = con.run(OWN_FILES, table_id=table_id, is_relative=is_relative, directories=directories)
+    return [path for (path,) in rows]
+
+
+TABLES = """
+SELECT t.table_id, s.schema_name, t.table_name,
+  s.path, s.path_is_relative, t.path, t.path_is_relative
+FROM ducklake_table AS t JOIN ducklake_schema AS s USING (schema_id)
+ORDER BY t.begin_snapshot, s.begin_snapshot"""
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """The tables that rights tell from one table: all that are not called like it now."""
+
+    directories: frozenset[str]
+    """Those of dropped tables too, as long as a snapshot shows them."""
+    table_ids: frozenset[int]
+    """Of the table itself, and of tables dropped under the name that it has: who may read the one
+    may read the others at older snapshots."""
+
+
+def others(con: Connection, lake: Lake, table_id: int) -> Others:
+    names: dict[int, tuple[str, str]] = {}
+    directories: list[tuple[int, str]] = []
+    for id_, schema_name, table_name, *paths in con.run(TABLES):
+        names[id_] = (schema_name, table_name)  # the newest comes last
+        place = location((lake.data_path, False), (paths[0], paths[1]), (paths[2], paths[3]))
+        directories.append((id_, place))
+    own = {id_ for id_, name in names.items() if name == names.get(table_id)}
+    theirs = frozenset(place for id_, place in directories if id_ not in own)
+    return Others(theirs, frozenset(own | {table_id}))
+
+
+ADDED_DIRECTORIES = f"""
+SELECT DISTINCT {DIRECTORY} FROM ducklake_data_file AS f
+WHERE NOT f.path_is_relative AND NOT f.table_id = ANY(CAST(:table_ids AS bigint[]))"""
+
+
+def added_directories(con: Connection, table_ids: Iterable[int]) -> list[str]:
+    """Where files are that were added to any but these tables."""
+    rows = con.run(ADDED_DIRECTORIES, table_ids=list(table_ids))
+    return [directory for (directory,) in rows]

@@ -1,0 +1,177 @@
+"""Whoever may create functions beside DuckLake's tables: none of them is called by those who read.
+
+PostgreSQL chooses among all functions and operators of the search path the one whose arguments fit
+best, wherever its schema stands in the path. DuckLake's texts are varchar and its own functions
+want text, so that one for varchar fits better.
+"""
+
+import io
+import json
+from contextlib import redirect_stdout
+
+import pytest
+import typer
+from pg8000.native import identifier, literal
+from polynya.ducklake.connection import Database
+
+from local.canonical import difference, from_arrow
+from local.clients import native, pyiceberg, rest
+from local.doctor import doctor
+from local.lakes import write_lake
+from pipeline import audited, target
+from pipeline.database import connect
+from pipeline.invariants import INVARIANTS, violations
+from tests.in_process import standing_in
+
+LAKE = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake
+  (DATA_PATH '{{DATA_PATH}}', METADATA_SCHEMA 'SCHEMA', DATA_INLINING_ROW_LIMIT 5);
+USE lake;
+CREATE TABLE t(i INTEGER, s VARCHAR, "x FROM ducklake_table" DATE);
+INSERT INTO t SELECT i, 'text ' || i, DATE '2024-01-01' FROM range(100) AS r(i);
+DELETE FROM t WHERE i % 10 = 0;
+DELETE FROM t WHERE i = 5;
+INSERT INTO t VALUES (1000, 'a', '2024-01-02'), (1001, NULL, NULL);
+COMMENT ON TABLE t IS 'a table';
+CREATE TABLE p(day DATE, n BIGINT);
+ALTER TABLE p SET PARTITIONED BY (day);
+INSERT INTO p SELECT DATE '2024-01-01' + (i // 10)::INTEGER, i FROM range(30) AS r(i);
+CREATE VIEW v AS SELECT i FROM t;
+"""
+SCHEMAS = ["public", "ducklake FROM ducklake_table"]
+
+# Every function and operator of PostgreSQL that takes a text, for varchar; and a few for numbers.
+FUNCTIONS = """
+SELECT DISTINCT proname::text, array_to_string(ARRAY(
+    SELECT CASE format_type(t, NULL) WHEN 'text' THEN 'varchar' ELSE format_type(t, NULL) END
+    FROM unnest(proargtypes) WITH ORDINALITY AS a(t, n) ORDER BY n), ', '),
+  format_type(prorettype, NULL)
+FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind = 'f' AND NOT proretset
+  AND 'text'::regtype = ANY(proargtypes) AND provariadic = 0
+  AND NOT EXISTS (SELECT FROM pg_type
+    WHERE typtype = 'p' AND (pg_type.oid = prorettype OR pg_type.oid = ANY(proargtypes)))"""
+OPERATORS = """
+SELECT oprname::text, l::text, r::text FROM pg_operator
+CROSS JOIN (VALUES ('varchar'), ('text')) AS one(l)
+CROSS JOIN (VALUES ('varchar'), ('text')) AS other(r)
+WHERE oprnamespace = 'pg_catalog'::regnamespace AND oprleft = 'text'::regtype
+  AND oprright = 'text'::regtype AND oprresult = 'boolean'::regtype
+  AND (l, r) <> ('text', 'text')"""
+OTHERS = [("unnest", "bigint[]", "bigint"), ("pg_get_userbyid", "oid", "name")]
+
+
+def shadow(con, schema: str) -> int:
+    """Make functions and operators that raise an error when they are called; gives how many."""
+    made = 0
+    con.run(f"SET search_path = {identifier(schema)}")
+    for name, arguments, result in [*con.run(FUNCTIONS), *OTHERS]:
+        body = f"BEGIN RAISE EXCEPTION {literal('shadowed: ' + name)}; END"
+        con.run(
+            f"CREATE FUNCTION {identifier(schema)}.{identifier(name)}({arguments}) "
+            f"RETURNS {result} LANGUAGE plpgsql IMMUTABLE AS {literal(body)}"
+        )
+        made += 1
+    for number, (name, left, right) in enumerate(con.run(OPERATORS)):
+        function = f"{identifier(schema)}.shadow_{number}"
+        body = f"BEGIN RAISE EXCEPTION {literal('shadowed: ' + name)}; END"
+        con.run(
+            f"CREATE FUNCTION {function}({left}, {right}) RETURNS boolean "
+            f"LANGUAGE plpgsql IMMUTABLE AS {literal(body)}"
+        )
+        con.run(
+            f"CREATE OPERATOR {identifier(schema)}.{name} "
+            f"(LEFTARG = {left}, RIGHTARG = {right}, FUNCTION = {function})"
+        )
+        made += 1
+    return made
+
+
+@pytest.fixture(scope="module", params=SCHEMAS, ids=["public", "a schema of its own"])
+def lake(request, postgres_server, moto, tmp_path_factory):
+    """A lake, and the rows that DuckDB found in it before anything was shadowed."""
+    number = SCHEMAS.index(request.param)
+    script = tmp_path_factory.mktemp("lake") / f"search_path_{number}.sql"
+    script.write_text(LAKE.replace("SCHEMA 'SCHEMA'", f"SCHEMA {literal(request.param)}"))
+    database = postgres_server.create_database(script.stem)
+    lake = write_lake(script, database, f"s3://lakes/{script.stem}", moto)
+    truth = native.open(lake, moto)
+    rows = {
+        (table.name, at): (
+            truth.columns("main", table.name, at),
+            truth.canonical("main", table.name, at),
+        )
+        for at in truth.snapshots()
+        for table in truth.tables(at)
+    }
+    truth.close()
+    con = database.connect()
+    assert shadow(con, request.param) > 100
+    with pytest.raises(Exception, match="shadowed: length"):
+        con.run("SELECT length(table_name) FROM ducklake_table")
+    with pytest.raises(Exception, match="shadowed: ="):
+        con.run("SELECT FROM ducklake_table WHERE table_name = :name", name="t")
+    con.close()
+    return lake, rows
+
+
+def test_clients_get_the_rows_that_were_there(lake, moto):
+    lake, rows = lake
+    with standing_in(lake, moto, METADATA_SCHEMA=lake.metadata_schema) as stand_in:
+        client = pyiceberg.open(stand_in.api_uri, "lake", stand_in.s3_uri)
+        catalog = rest.Rest(stand_in.api_uri, "lake")
+        assert catalog.tables() == [("main", "p"), ("main", "t")]
+        compared = 0
+        for _, table in catalog.tables():
+            for snapshot in catalog.load_table("main", table)["snapshots"]:
+                columns, expected = rows[table, snapshot["snapshot-id"]]
+                found = from_arrow(client.rows("main", table, snapshot["snapshot-id"]), columns)
+                assert not difference(expected, found)
+                compared += 1
+        assert compared >= 5
+        client.close()
+
+
+def test_the_policy_is_asked_with_the_names_that_are_there(lake, moto):
+    """The questions that a caller with some rights asks besides."""
+    lake, _ = lake
+    policy = json.dumps({"rules": [{"principals": ["*"], "tables": {"main": ["t", "v"]}}]})
+    values = {"AUTHORIZATION": policy, "METADATA_SCHEMA": lake.metadata_schema}
+    with standing_in(lake, moto, **values) as stand_in:
+        assert rest.Rest(stand_in.api_uri, "lake").tables() == [("main", "t")]
+        for at in ("lake", "lake@5"):
+            assert rest.Rest(stand_in.api_uri, at).load_table("main", "t")
+
+
+def test_the_jobs_read_the_rows_that_are_there(lake):
+    lake, _ = lake
+    con = connect(lake.database.url, lake.metadata_schema)
+    found, fragments = audited.lake(con)
+    assert [table.table_name for table in audited.tables(con, found)] == ["p", "t"]
+    for invariant in INVARIANTS:
+        assert violations(con, invariant, fragments) == []
+    written = target.lake(con)
+    table = target.table(con, target.schema(con, written, "main"), "t")
+    assert [column.column_name for column in table.columns][:2] == ["i", "s"]
+    assert target.inlined_tables(con, table.table_id)
+    assert target.newest_inlined_delete(con, table.table_id, list(range(10)))
+    assert target.live_files(con, table.table_id)
+    con.close()
+
+
+def test_doctor_finds_nothing_wrong(lake, moto):
+    lake, _ = lake
+    out = io.StringIO()
+    with redirect_stdout(out), pytest.raises(typer.Exit):
+        doctor(lake.database.url, lake.metadata_schema, moto, 1, as_json=True)
+    report = json.loads(out.getvalue())
+    assert [table["status"] for table in report["tables"]] == ["served", "served"], report
+
+
+def test_the_search_path_holds_nothing_but_postgresql(lake):
+    lake, _ = lake
+    asked = Database(lake.database.url, lake.metadata_schema)
+    con = connect(lake.database.url, lake.metadata_schema)
+    for path in (asked.read(lambda con: con.run("SHOW search_path")), con.run("SHOW search_path")):
+        assert path == [["pg_catalog, pg_temp"]]
+    con.close()
+    asked.close()

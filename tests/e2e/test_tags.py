@@ -1,0 +1,92 @@
+"""Tags that are called like settings of clients: whoever may tag a table configures no reader."""
+
+import json
+import socket
+import threading
+
+import pytest
+import requests
+
+from local.clients.pyiceberg import PyIceberg
+from local.lakes import write_lake
+from tests.in_process import standing_in
+
+LAKE = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
+USE lake;
+CREATE TABLE t(i INTEGER);
+INSERT INTO t FROM range(3);
+COMMENT ON TABLE t IS 'a table';
+CREATE VIEW v AS FROM t;
+COMMENT ON VIEW v IS 'a view';
+"""
+TAG = """
+INSERT INTO ducklake_tag (object_id, begin_snapshot, key, value)
+SELECT table_id, begin_snapshot, :key, :value FROM ducklake_table
+UNION ALL SELECT view_id, begin_snapshot, :key, :value FROM ducklake_view"""
+
+
+@pytest.fixture(scope="module")
+def stranger():
+    """The address of a server that nobody should call, and who has called."""
+    called = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def listen():
+            while True:
+                try:
+                    con, _ = server.accept()
+                except OSError:
+                    return
+                called.append(con)
+                con.close()
+
+        thread = threading.Thread(target=listen, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}", called
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def tags(stranger):
+    return {
+        "s3.endpoint": stranger[0],
+        "s3.proxy-uri": stranger[0],
+        "py-io-impl": "os.path",
+        "io-impl": "com.example.Evil",
+        "write.location-provider.impl": "com.example.Evil",
+        "schema.name-mapping.default": json.dumps([{"field-id": 1, "names": ["x"]}]),
+        "polynya.hidden-columns": '["x"]',
+        "Comment": "ü",
+    }
+
+
+@pytest.fixture(scope="module")
+def stand_in(postgres_server, moto, tmp_path_factory, tags):
+    script = tmp_path_factory.mktemp("lake") / "tags.sql"
+    script.write_text(LAKE)
+    lake = write_lake(script, postgres_server.create_database("tags"), "s3://lakes/tags", moto)
+    con = lake.database.connect()
+    for key, value in tags.items():
+        con.run(TAG, key=key, value=value)
+    con.close()
+    with standing_in(lake, moto) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "comment"), [("tables", "t", "a table"), ("views", "v", "a view")]
+)
+def test_tags_are_properties_that_configure_nothing(stand_in, tags, kind, name, comment):
+    answer = requests.get(f"{stand_in.api_uri}/v1/lake/namespaces/main/{kind}/{name}", timeout=60)
+    expected = {f"polynya.tag.{key}": value for key, value in tags.items()}
+    assert answer.json()["metadata"]["properties"] == {"comment": comment, **expected}
+
+
+def test_a_client_connects_nowhere_else(stand_in, stranger):
+    _, called = stranger
+    client = PyIceberg(stand_in.api_uri, "lake", stand_in.s3_uri)
+    assert client.rows("main", "t").num_rows == 3
+    assert not called
+    client.close()
