@@ -31,7 +31,7 @@ from local.postgres import postgres
 from local.serving import environment
 from local.stand_in.http_message import PER_CONNECTION, Request, Response
 from local.stand_in.http_server import HttpServer
-from tests.contract.test_template import TemplateLoader
+from local.template import TemplateLoader
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / ".aws-sam/local"

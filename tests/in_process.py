@@ -17,6 +17,7 @@ from local.duckdb_connection import REGION
 from local.dynamodb import TABLE, create_table
 from local.lakes import Lake
 from local.stand_in import StandIn
+from local.stand_in.deployment import as_deployed
 
 ALIAS = "virtual"
 READ_ONCE = (
@@ -52,9 +53,19 @@ def forget() -> None:
 
 @contextmanager
 def standing_in(
-    lake: Lake, s3_endpoint: str, *, delivery: str = "object-lambda", **values: str
+    lake: Lake,
+    s3_endpoint: str,
+    *,
+    delivery: str = "object-lambda",
+    data_prefix: str = "",
+    **values: str,
 ) -> Iterator[StandIn]:
-    """Serve `lake`; `values` are settings besides, or instead of, the usual ones."""
+    """Serve `lake`, each function with the packages and the rights in S3 that it has on AWS.
+
+    Args:
+        data_prefix: the template's parameter DataPrefix.
+        values: settings besides, or instead of, the usual ones.
+    """
     bucket = lake.data_path.removeprefix("s3://").partition("/")[0]
     stand_in = StandIn(
         alias=ALIAS if delivery == "object-lambda" else None,
@@ -72,8 +83,12 @@ def standing_in(
         "AWS_ENDPOINT_URL_DYNAMODB": s3_endpoint,
         "OBJECT_LAMBDA_ENDPOINT": stand_in.s3_uri,
     }
-    with stand_in, settings(**(usual | values)):
-        stand_in.start(rest_catalog.handler, object_lambda.handler)
+    given = usual | values
+    # Under `materialize` the template has one bucket for both.
+    data_bucket = given["VIRTUAL_BUCKET"] if delivery == "materialize" else bucket
+    confinements = as_deployed(given, data_bucket=data_bucket, data_prefix=data_prefix)
+    with stand_in, settings(**given):
+        stand_in.start(rest_catalog.handler, object_lambda.handler, confinements)
         yield stand_in
 
 

@@ -34,7 +34,7 @@ def packages(requirements: list[str]) -> set[str]:
 
 
 def installed(folder: str) -> set[str]:
-    return packages((ROOT / SOURCES[folder] / "requirements.txt").read_text().splitlines())
+    return packages((ROOT / SOURCES[folder] / "requirements.in").read_text().splitlines())
 
 
 def size(package: str) -> float:

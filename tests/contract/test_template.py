@@ -9,37 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 from polynya import errors
 from polynya.config import SETTINGS
 from polynya.metrics import METRICS
 from polynya.vending import session_policy
 
+from local.template import NO_VALUE, template
+
 ROOT = Path(__file__).parents[2]
 LOCAL_ONLY = {"OBJECT_LAMBDA_ENDPOINT"}
 DELIVERIES = ("object-lambda", "materialize")
 FUNCTIONS = ("RestCatalogFunction", "ObjectLambdaFunction")
-NO_VALUE = {"Ref": "AWS::NoValue"}
 
 
-class TemplateLoader(yaml.SafeLoader):
-    """Reads CloudFormation's short forms (`!Ref x`) as the long ones (`{"Ref": "x"}`)."""
-
-
-def _long_form(loader: TemplateLoader, tag: str, node: yaml.Node) -> dict[str, Any]:
-    if isinstance(node, yaml.ScalarNode):
-        value: Any = loader.construct_scalar(node)
-    elif isinstance(node, yaml.SequenceNode):
-        value = loader.construct_sequence(node, deep=True)
-    else:
-        value = loader.construct_mapping(node, deep=True)
-    return {tag if tag in {"Ref", "Condition"} else f"Fn::{tag}": value}
-
-
-TemplateLoader.add_multi_constructor("!", _long_form)
-
-TEMPLATE = yaml.load((ROOT / "template.yaml").read_text(), Loader=TemplateLoader)
+TEMPLATE = template()
 RESOURCES = TEMPLATE["Resources"]
 
 
