@@ -47,16 +47,16 @@ class Stack:
 
     values: Mapping[str, str]
 
-    def statements(self, function: str) -> list[dict[str, Any]]:
-        """The statements of a function's policies, resolved."""
-        policies = self._properties(function)["Policies"]
+    def statements(self, resource: str) -> list[dict[str, Any]]:
+        """The statements of the policies of a function, or of a role, resolved."""
+        policies = self.properties(resource)["Policies"]
         return [one for policy in policies for one in self._document(policy)["Statement"]]
 
     def requirements(self, function: str) -> list[Path]:
         """The lists of the packages that a function has: its own, and those of its layers."""
-        properties = self._properties(function)
+        properties = self.properties(function)
         layers = [layer.strip("${}") for layer in properties["Layers"]]
-        folders = [self._properties(layer)["ContentUri"] for layer in layers]
+        folders = [self.properties(layer)["ContentUri"] for layer in layers]
         return [ROOT / folder / "requirements.txt" for folder in (*folders, properties["CodeUri"])]
 
     def resolved(self, node: Any) -> Any:
@@ -70,17 +70,28 @@ class Stack:
                 return resolve(self, node[name])
         return {key: self.resolved(value) for key, value in node.items() if self._is_there(value)}
 
-    def _properties(self, resource: str) -> dict[str, Any]:
+    def properties(self, resource: str) -> dict[str, Any]:
+        """The properties of a resource, resolved."""
         properties: dict[str, Any] = self.resolved(
             template()["Resources"][resource].get("Properties", {})
         )
         return properties
 
+    def broken_rules(self) -> list[str]:
+        """What CloudFormation says of these values before it deploys anything."""
+        return [
+            assertion["AssertDescription"]
+            for rule in template()["Rules"].values()
+            if self._is_true(rule.get("RuleCondition", {"Fn::Equals": ["", ""]}))
+            for assertion in rule["Assertions"]
+            if not self._is_true(assertion["Assert"])
+        ]
+
     def _document(self, policy: Any) -> Any:
         """A policy, or what a reference to one of the template's resources leads to."""
         if isinstance(policy, str):
-            return self._properties(policy.strip("${}"))["PolicyDocument"]
-        return policy
+            return self.properties(policy.strip("${}"))["PolicyDocument"]
+        return policy.get("PolicyDocument", policy)
 
     def _is_there(self, node: Any) -> bool:
         while isinstance(node, dict) and "Fn::If" in node:

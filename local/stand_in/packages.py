@@ -23,7 +23,7 @@ def importable(requirements: Iterable[Path]) -> frozenset[str]:
     """The top-level names that a function with these lists of packages may import."""
     waiting = [line for path in requirements for line in _lines(path)]
     done: set[str] = set()
-    names = OURS | RUNTIME | sys.stdlib_module_names
+    names = OURS | RUNTIME | sys.stdlib_module_names | {"__main__"}
     while waiting:
         requirement = Requirement(waiting.pop())
         if requirement.marker and not requirement.marker.evaluate():

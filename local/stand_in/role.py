@@ -22,15 +22,18 @@ https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3
 
 @dataclass(frozen=True)
 class Role:
-    """The statements of a role, all of which allow something."""
+    """The statements of a role."""
 
     statements: Iterable[Mapping[str, Any]]
 
     def may(self, operation: str, parameters: Mapping[str, Any]) -> bool:
         """Whether the role may call an operation of S3 with these parameters."""
-        action = PERMISSIONS.get(operation)
-        resource = _resource(parameters)
-        return any(self._allows(one, action, resource, parameters) for one in self.statements)
+        said = {
+            statement["Effect"]
+            for statement in self.statements
+            if _is_about(statement, PERMISSIONS.get(operation), parameters)
+        }
+        return said == {"Allow"}  # one that denies wins
 
     def may_list(self, bucket: str) -> bool:
         """Whether S3 tells the role that an object is missing (404), or only refuses (403).
@@ -39,23 +42,17 @@ class Role:
         """
         return self.may("HeadBucket", {"Bucket": bucket})
 
-    def _allows(
-        self,
-        statement: Mapping[str, Any],
-        action: str | None,
-        resource: str | None,
-        parameters: Mapping[str, Any],
-    ) -> bool:
-        if statement["Effect"] != "Allow":
-            raise ValueError("a role of template.yaml only allows")
-        return (
-            action in _list(statement["Action"])
-            # WriteGetObjectResponse names no resource; the access point is in the route.
-            and (
-                resource is None or any(_is_like(resource, r) for r in _list(statement["Resource"]))
-            )
-            and _holds(statement.get("Condition", {}), parameters)
-        )
+
+def _is_about(
+    statement: Mapping[str, Any], action: str | None, parameters: Mapping[str, Any]
+) -> bool:
+    resource = _resource(parameters)
+    return (
+        action in _list(statement["Action"])
+        # WriteGetObjectResponse names no resource; the access point is in the route.
+        and (resource is None or any(_is_like(resource, r) for r in _list(statement["Resource"])))
+        and _holds(statement.get("Condition", {}), parameters)
+    )
 
 
 def _resource(parameters: Mapping[str, Any]) -> str | None:
