@@ -20,6 +20,7 @@ from local.stand_in import StandIn
 from local.stand_in.deployment import as_deployed
 
 ALIAS = "virtual"
+CACHE_BUCKET = "kept"
 READ_ONCE = (
     rest_catalog.open_catalog,
     rest_catalog.readers,
@@ -97,4 +98,8 @@ def cache_settings(endpoint: str) -> dict[str, str]:
     client = boto3.client("dynamodb", endpoint_url=endpoint, region_name=REGION)
     if TABLE not in client.list_tables()["TableNames"]:
         create_table(endpoint, REGION)
-    return {"CACHE_TABLE": TABLE, "CACHE_BUCKET": "lakes"}
+    # Not the lakes' own: rights on the one would be rights on the other.
+    boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1").create_bucket(
+        Bucket=CACHE_BUCKET
+    )
+    return {"CACHE_TABLE": TABLE, "CACHE_BUCKET": CACHE_BUCKET}
