@@ -1,9 +1,9 @@
 -- One table of each kind, for `make deployed`
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
 USE lake;
-CREATE TABLE added(i BIGINT, s VARCHAR, at TIMESTAMP);
+CREATE TABLE added(i BIGINT, s VARCHAR, t TIMESTAMP);
 INSERT INTO added SELECT i, 'own', TIMESTAMP '2026-01-01' FROM range(3) r(i);
-COPY (SELECT i::INTEGER AS i, 'added' || i AS s, TIMESTAMP '2026-01-01' AS at FROM range(100, 110) r(i))
+COPY (SELECT i::INTEGER AS i, 'added' || i AS s, TIMESTAMP '2026-01-01' AS t FROM range(100, 110) r(i))
   TO '{{DATA_PATH}}_added/one.parquet';
 CALL ducklake_add_data_files('lake', 'added', '{{DATA_PATH}}_added/one.parquet');
 ALTER TABLE added RENAME COLUMN s TO text;

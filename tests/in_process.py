@@ -59,12 +59,14 @@ def standing_in(
     *,
     delivery: str = "object-lambda",
     data_prefix: str = "",
+    confined: bool = True,
     **values: str,
 ) -> Iterator[StandIn]:
     """Serve `lake`, each function with the packages and the rights in S3 that it has on AWS.
 
     Args:
         data_prefix: the template's parameter DataPrefix.
+        confined: False for what no deployment has, such as virtual files in a bucket of their own.
         values: settings besides, or instead of, the usual ones.
     """
     bucket = lake.data_path.removeprefix("s3://").partition("/")[0]
@@ -85,9 +87,8 @@ def standing_in(
         "OBJECT_LAMBDA_ENDPOINT": stand_in.s3_uri,
     }
     given = usual | values
-    # Under `materialize` the template has one bucket for both.
-    data_bucket = given["VIRTUAL_BUCKET"] if delivery == "materialize" else bucket
-    confinements = as_deployed(given, data_bucket=data_bucket, data_prefix=data_prefix)
+    deployment = as_deployed(given, data_bucket=bucket, data_prefix=data_prefix)
+    confinements = deployment if confined else None
     with stand_in, settings(**given):
         stand_in.start(rest_catalog.handler, object_lambda.handler, confinements)
         yield stand_in
