@@ -99,7 +99,7 @@ package: setup ## what the pipeline's jobs need on EMR Serverless and Glue: .aws
 	  --architecture $(ARCHITECTURE) --out .aws-sam/pipeline $(ARGS)
 	@$(BIN)/python -m tests.packaged .aws-sam/pipeline $(ARCHITECTURE)
 
-deployed: setup .venv-sam/.ready .venv-ministack/.ready ## sam deploy to an emulator of AWS, and read through it (two minutes)
+deployed: setup .venv-sam/.ready .venv-ministack/.ready ## sam deploy to an emulator of AWS, and read through it (four minutes)
 	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m local.wheels \
 	  --architecture x86_64 --out $(WHEELS)
 	@PYENV_VERSION=$(PYENV_RUNTIME) $(ONLY_WHEELS) $(SAM) build --cached \
