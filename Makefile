@@ -14,6 +14,11 @@ SAM := .venv-sam/bin/sam
 RUNTIME ?= 3.13
 ARCHITECTURE ?= arm64
 DOCKER_DIR ?= /tmp/polynya-docker
+# Each has its packages in requirements.in, and requirements.txt with hashes made of it.
+LOCKED := layers/bridge layers/columnar layers/tracing functions/rest_catalog
+UV_VERSION := 0.13.9
+WHEELS := .aws-sam/wheels
+ONLY_WHEELS = PIP_NO_INDEX=1 PIP_FIND_LINKS=$(CURDIR)/$(WHEELS)
 # sam build asks for python3.13 on PATH; where that is a shim of pyenv, pyenv has to be told.
 PYENV_RUNTIME = $(shell pyenv versions --bare 2>/dev/null | grep '^$(RUNTIME)\.' | tail -1)
 
@@ -24,7 +29,7 @@ setup: $(VENV)/.ready ## a virtual environment with everything, and the jars for
 	@$(BIN)/python -m local.spark_jars
 
 # The marker is younger than all that it was made from.
-$(VENV)/.ready: pyproject.toml constraints.txt $(wildcard */requirements.txt */*/requirements.txt)
+$(VENV)/.ready: pyproject.toml constraints.txt $(wildcard */requirements.txt */*/requirements.in)
 	@echo "setting up $(VENV) (a minute or two) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[local]'
@@ -74,25 +79,37 @@ matrix: setup .venv-matrix/.ready ## what each of seven clients reads, written i
 
 build: .venv-sam/.ready ## the layers and functions for AWS, with SAM, and a check of the template
 	@$(SAM) validate --lint
-	@PYENV_VERSION=$(PYENV_RUNTIME) PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(SAM) build \
+	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m local.wheels \
+	  --architecture $(ARCHITECTURE) --out $(WHEELS)
+	@PYENV_VERSION=$(PYENV_RUNTIME) $(ONLY_WHEELS) $(SAM) build \
 	  --parameter-overrides PythonRuntime=python$(RUNTIME) Architecture=$(ARCHITECTURE)
 	@# Without .pyc files each cold start compiles; by hash, for a zip keeps no exact times.
 	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m compileall -q \
 	  --invalidation-mode unchecked-hash .aws-sam/build
 	@$(PYTHON) -m tests.built .aws-sam/build
 
+lock: .venv-lock/.ready ## the packages of each layer, with hashes, as constraints.txt has them
+	@for folder in $(LOCKED); do .venv-lock/bin/uv pip compile --quiet --universal \
+	  --python-version 3.12 --generate-hashes --no-annotate --custom-compile-command "make lock" \
+	  --constraint constraints.txt $$folder/requirements.in \
+	  --output-file $$folder/requirements.txt || exit 1; done
+
 package: setup ## what the pipeline's jobs need on EMR Serverless and Glue: .aws-sam/pipeline
 	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m local.package \
 	  --architecture $(ARCHITECTURE) --out .aws-sam/pipeline $(ARGS)
 	@$(BIN)/python -m tests.packaged .aws-sam/pipeline $(ARCHITECTURE)
 
-deployed: setup .venv-sam/.ready .venv-ministack/.ready ## sam deploy to an emulator of AWS, and read through it (two minutes)
-	@PYENV_VERSION=$(PYENV_RUNTIME) PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(SAM) build --cached \
+deployed: setup .venv-sam/.ready .venv-ministack/.ready ## sam deploy to an emulator of AWS, and read through it (four minutes)
+	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m local.wheels \
+	  --architecture x86_64 --out $(WHEELS)
+	@PYENV_VERSION=$(PYENV_RUNTIME) $(ONLY_WHEELS) $(SAM) build --cached \
 	  --build-dir .aws-sam/local --parameter-overrides PythonRuntime=python3.13 Architecture=x86_64 >/dev/null
 	@$(BIN)/python -m tests.deployed
 
 sam-local: setup .venv-sam/.ready ## sam local invoke with every sample event, in containers (as root on Debian; ten minutes)
-	@PYENV_VERSION=$(PYENV_RUNTIME) PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(SAM) build --cached \
+	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m local.wheels \
+	  --architecture x86_64 --out $(WHEELS)
+	@PYENV_VERSION=$(PYENV_RUNTIME) $(ONLY_WHEELS) $(SAM) build --cached \
 	  --build-dir .aws-sam/local --parameter-overrides PythonRuntime=python3.13 Architecture=x86_64 >/dev/null
 	@SUITE=trixie PYVER=3.13 tests/sam-local-docker.sh start -d $(DOCKER_DIR) -v $(CURDIR)/.venv-sam
 	@trap 'tests/sam-local-docker.sh stop -d $(DOCKER_DIR); rm -rf $(DOCKER_DIR)' EXIT; \
@@ -111,12 +128,17 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 	  ministack==1.5.33 aws-sam-translator cryptography boto3
 	@touch $@
 
+.venv-lock/.ready:
+	@$(PYTHON) -m venv .venv-lock
+	@.venv-lock/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@touch $@
+
 .venv-sam/.ready:
 	@$(PYTHON) -m venv .venv-sam
 	@.venv-sam/bin/pip install --quiet --disable-pip-version-check aws-sam-cli==$(SAM_VERSION)
 	@touch $@
 
 clean: ## remove what the targets above made
-	@rm -rf .venv .venv-matrix .venv-sam .venv-ministack .venv-checkov .aws-sam .cache
+	@rm -rf .venv .venv-matrix .venv-lock .venv-sam .venv-ministack .venv-checkov .aws-sam .cache
 
-.PHONY: help setup demo pipeline-demo serve test soak histories metadata lint bench matrix build package deployed sam-local check-template clean
+.PHONY: help setup demo pipeline-demo serve test soak histories metadata lint bench matrix build lock package deployed sam-local check-template clean

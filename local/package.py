@@ -24,7 +24,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 OURS = {"polynya": ROOT / "layers/bridge/polynya", "pipeline": ROOT / "pipeline"}
 REQUIREMENTS = [
-    ROOT / name / "requirements.txt" for name in ("layers/bridge", "layers/columnar", "pipeline")
+    ROOT / "layers/bridge/requirements.in",
+    ROOT / "layers/columnar/requirements.in",
+    ROOT / "pipeline/requirements.txt",
 ]
 CONSTRAINTS = ROOT / "constraints.txt"
 MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}

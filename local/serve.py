@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from . import reach
 from .dynamodb import TABLE, dynamodb
 from .options import DatabaseUrl
 from .stand_in import StandIn
+from .stand_in.confinement import Confinement
 
 Delivery = StrEnum("Delivery", [(name.upper().replace("-", "_"), name) for name in DELIVERIES])
 
@@ -63,6 +65,14 @@ def serve(
             "table that has `time`.",
         ),
     ] = None,
+    as_deployed: Annotated[
+        bool,
+        typer.Option(
+            "--as-deployed",
+            help="Give each function only the packages of its layers and the S3 rights of its "
+            "role, as template.yaml says (its DataPrefix empty): to see what AWS would refuse.",
+        ),
+    ] = False,
 ) -> None:
     """Serve a DuckLake that already exists to Iceberg clients on this machine.
 
@@ -119,7 +129,8 @@ def serve(
         from functions.object_lambda import app as object_lambda_app
         from functions.rest_catalog import app as rest_catalog_app
 
-        stand_in.start(rest_catalog_app.handler, object_lambda_app.handler)
+        given = _confinements(_data_bucket(lake)) if as_deployed else None
+        stand_in.start(rest_catalog_app.handler, object_lambda_app.handler, given)
         ready = {
             "catalog_uri": stand_in.api_uri,
             "warehouse": warehouse,
@@ -128,6 +139,13 @@ def serve(
         }
         print(json.dumps(ready), file=stdout, flush=True)
         _wait_for_the_end()
+
+
+def _confinements(data_bucket: str) -> Mapping[str, Confinement]:
+    # Imported here: who does not want it needs no template.
+    from .stand_in.deployment import as_deployed
+
+    return as_deployed(os.environ, data_bucket=data_bucket)
 
 
 def _data_bucket(lake: Lake) -> str:

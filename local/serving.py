@@ -35,10 +35,13 @@ def serving(
     hide_types: tuple[str, ...] = (),
     settings: dict[str, str] | None = None,
 ) -> Iterator[Bridge]:
-    """Start the command, wait for its one line of JSON, and end it with SIGTERM."""
+    """Start the command, wait for its one line of JSON, and end it with SIGTERM.
+
+    Each function has the packages and the rights in S3 that it has on AWS.
+    """
     command = [sys.executable, "-m", "local.cli", "serve", "--database", database_url]
     command += ["--metadata-schema", metadata_schema, "--s3-endpoint", s3_endpoint]
-    command += ["--port", "0", "--delivery", delivery]
+    command += ["--port", "0", "--delivery", delivery, "--as-deployed"]
     command += [word for name in hide_types for word in ("--hide-type", name)]
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(

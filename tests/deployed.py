@@ -25,20 +25,20 @@ from pyiceberg.catalog import load_catalog
 
 from local.canonical import difference, from_arrow
 from local.clients import native
-from local.duckdb_connection import ICEBERG, connect, identifier, s3_secret
-from local.lakes import Lake, write_lake
+from local.duckdb_connection import ICEBERG, LAKE, connect, identifier, s3_secret
+from local.lakes import Lake, attach, write_lake
 from local.postgres import postgres
 from local.serving import environment
 from local.stand_in.http_message import PER_CONNECTION, Request, Response
 from local.stand_in.http_server import HttpServer
-from tests.contract.test_template import TemplateLoader
+from local.template import TemplateLoader
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / ".aws-sam/local"
 MINISTACK = ROOT / ".venv-ministack/bin/ministack"
 SAM = ROOT / ".venv-sam/bin/sam"
 ACCOUNT, REGION = "111122223333", "us-east-1"
-SCRIPT = ROOT / "tests/lakes/08_multi_table_tx.sql"
+SCRIPT = ROOT / "tests/deployed.sql"
 # The emulator wants a signature and does not check it.
 SIGNED = f"AWS4-HMAC-SHA256 Credential=test/20261121/{REGION}/execute-api/aws4_request"
 PARAMETERS = {
@@ -64,7 +64,7 @@ def main() -> None:
             for bucket in ("lakes", "packages"):
                 boto3.client("s3", endpoint_url=aws).create_bucket(Bucket=bucket)
             database = server.create_database("deployed")
-            lake = write_lake(SCRIPT, database, "s3://lakes/deployed", aws)
+            lake = write_lake(SCRIPT, database, "s3://lakes/deployed/lake", aws)
             secret = boto3.client("secretsmanager", endpoint_url=aws).create_secret(
                 Name="lake/reader",
                 SecretString=json.dumps({"username": database.user, "password": "unused"}),
@@ -77,6 +77,7 @@ def main() -> None:
                 print(f"  {name}: {outputs[name]}")
             with catalog(aws, outputs["CatalogUrl"]) as uri:
                 read(uri, aws, lake)
+                view(uri, aws, lake)
                 if auth == "AUTH=true":
                     steal(uri, aws)
 
@@ -128,6 +129,20 @@ def read(uri: str, aws: str, lake: Lake) -> None:
         )
         truth = native.open(lake, aws)
     truth.close()
+
+
+def view(uri: str, aws: str, lake: Lake) -> None:
+    """The text of the view gives DuckDB the rows of the view."""
+    address = f"{uri}/v1/lake/namespaces/main/views/of_added"
+    loaded = requests.get(address, headers={"Authorization": SIGNED}, timeout=60).json()
+    [version] = loaded["metadata"]["versions"]
+    [representation] = version["representations"]
+    with connect(LAKE, aws) as con:
+        attach(con, lake)
+        con.execute("USE lake")
+        rows = con.execute(f"{representation['sql']} ORDER BY ALL").fetchall()
+        assert rows == con.execute("FROM lake.main.of_added ORDER BY ALL").fetchall() != []
+    print(f"  the view of_added: {len(rows)} rows by its text")
 
 
 class Vended:

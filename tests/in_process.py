@@ -17,8 +17,10 @@ from local.duckdb_connection import REGION
 from local.dynamodb import TABLE, create_table
 from local.lakes import Lake
 from local.stand_in import StandIn
+from local.stand_in.deployment import as_deployed
 
 ALIAS = "virtual"
+CACHE_BUCKET = "kept"
 READ_ONCE = (
     rest_catalog.open_catalog,
     rest_catalog.readers,
@@ -52,9 +54,21 @@ def forget() -> None:
 
 @contextmanager
 def standing_in(
-    lake: Lake, s3_endpoint: str, *, delivery: str = "object-lambda", **values: str
+    lake: Lake,
+    s3_endpoint: str,
+    *,
+    delivery: str = "object-lambda",
+    data_prefix: str = "",
+    confined: bool = True,
+    **values: str,
 ) -> Iterator[StandIn]:
-    """Serve `lake`; `values` are settings besides, or instead of, the usual ones."""
+    """Serve `lake`, each function with the packages and the rights in S3 that it has on AWS.
+
+    Args:
+        data_prefix: the template's parameter DataPrefix.
+        confined: False for what no deployment has, such as virtual files in a bucket of their own.
+        values: settings besides, or instead of, the usual ones.
+    """
     bucket = lake.data_path.removeprefix("s3://").partition("/")[0]
     stand_in = StandIn(
         alias=ALIAS if delivery == "object-lambda" else None,
@@ -72,8 +86,11 @@ def standing_in(
         "AWS_ENDPOINT_URL_DYNAMODB": s3_endpoint,
         "OBJECT_LAMBDA_ENDPOINT": stand_in.s3_uri,
     }
-    with stand_in, settings(**(usual | values)):
-        stand_in.start(rest_catalog.handler, object_lambda.handler)
+    given = usual | values
+    deployment = as_deployed(given, data_bucket=bucket, data_prefix=data_prefix)
+    confinements = deployment if confined else None
+    with stand_in, settings(**given):
+        stand_in.start(rest_catalog.handler, object_lambda.handler, confinements)
         yield stand_in
 
 
@@ -82,4 +99,8 @@ def cache_settings(endpoint: str) -> dict[str, str]:
     client = boto3.client("dynamodb", endpoint_url=endpoint, region_name=REGION)
     if TABLE not in client.list_tables()["TableNames"]:
         create_table(endpoint, REGION)
-    return {"CACHE_TABLE": TABLE, "CACHE_BUCKET": "lakes"}
+    # Not the lakes' own: rights on the one would be rights on the other.
+    boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1").create_bucket(
+        Bucket=CACHE_BUCKET
+    )
+    return {"CACHE_TABLE": TABLE, "CACHE_BUCKET": CACHE_BUCKET}

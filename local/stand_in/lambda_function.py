@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from .confinement import Confinement
+
 logger = logging.getLogger(__name__)
 
 Handler = Callable[[dict[str, Any], Any], Any]
@@ -54,12 +56,23 @@ class LambdaFunction:
     connection, which two threads must not share. On AWS a second caller gets a second instance.
     """
 
-    def __init__(self, name: str, handler: Handler, *, region: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        handler: Handler,
+        *,
+        region: str,
+        timeout_s: float,
+        confinement: Confinement | None = None,
+    ) -> None:
+        """`confinement`: what the function has on AWS; without, all that this process has."""
         self._name = name
         self._handler = handler
         self._arn = f"arn:aws:lambda:{region}:123456789012:function:{name}"
         self._timeout_s = timeout_s
-        self._thread = ThreadPoolExecutor(1, f"lambda-{name}", initializer=_open_event_loop)
+        self._thread = ThreadPoolExecutor(
+            1, f"lambda-{name}", initializer=_begin, initargs=(confinement,)
+        )
 
     def invoke(self, event: dict[str, Any]) -> Any:
         """The handler's answer to `event`; both travel as JSON, as they do on AWS."""
@@ -96,7 +109,9 @@ class LambdaFunction:
         return answer
 
 
-def _open_event_loop() -> None:
+def _begin(confinement: Confinement | None) -> None:
+    if confinement is not None:
+        confinement.enter()
     # Mangum asks for the loop of its thread, and only the main thread is given one unasked.
     asyncio.set_event_loop(asyncio.new_event_loop())
 

@@ -1,9 +1,11 @@
 """API Gateway, S3 and S3 Object Lambda on one machine."""
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
 from .api_gateway import ApiGateway
+from .confinement import Confinement
 from .http_message import Request, Response
 from .http_server import HttpServer
 from .lambda_function import Handler, LambdaFunction
@@ -27,7 +29,8 @@ class StandIn:
     Lambda. The ports are held from the start, so that the handlers can be told `s3_uri` before
     they are imported.
 
-    What AWS does and this does not: check signatures and permissions (any credentials will do);
+    What AWS does and this does not: check signatures and the permissions of clients (any
+    credentials will do; those of the functions in S3 are checked where `start` is given them);
     end a function at its timeout (a warning is logged), or start a second instance of it while
     the first is busy (callers queue); limit the size of requests and of headers; refuse ranges
     where `AllowedFeatures` lacks them.
@@ -52,6 +55,7 @@ class StandIn:
         self._region = region
         self._keep_encoded_path = keep_encoded_path
         self._functions: list[LambdaFunction] = []
+        self._confinements: Mapping[str, Confinement] = {}
         self._object_lambda: ObjectLambda | None = None
         self._upstream = S3Upstream(s3_endpoint, region)
         self._proxy = S3Proxy(self._upstream)
@@ -70,8 +74,17 @@ class StandIn:
     def s3_uri(self) -> str:
         return self._s3.uri
 
-    def start(self, rest_handler: Handler, object_lambda_handler: Handler | None = None) -> None:
-        """Serve, in threads of its own; each handler is called in one thread, always the same."""
+    def start(
+        self,
+        rest_handler: Handler,
+        object_lambda_handler: Handler | None = None,
+        confinements: Mapping[str, Confinement] | None = None,
+    ) -> None:
+        """Serve, in threads of its own; each handler is called in one thread, always the same.
+
+        `confinements`: what each function has on AWS; without, each has all of this process.
+        """
+        self._confinements = confinements or {}
         rest = self._function("rest-catalog", rest_handler, REST_TIMEOUT_S)
         if self._alias is not None:
             if object_lambda_handler is None:
@@ -108,7 +121,13 @@ class StandIn:
         self.stop()
 
     def _function(self, name: str, handler: Handler, timeout_s: float) -> LambdaFunction:
-        function = LambdaFunction(name, handler, region=self._region, timeout_s=timeout_s)
+        function = LambdaFunction(
+            name,
+            handler,
+            region=self._region,
+            timeout_s=timeout_s,
+            confinement=self._confinements.get(name),
+        )
         self._functions.append(function)
         return function
 

@@ -34,7 +34,7 @@ def packages(requirements: list[str]) -> set[str]:
 
 
 def installed(folder: str) -> set[str]:
-    return packages((ROOT / SOURCES[folder] / "requirements.txt").read_text().splitlines())
+    return packages((ROOT / SOURCES[folder] / "requirements.in").read_text().splitlines())
 
 
 def size(package: str) -> float:
@@ -54,6 +54,21 @@ def test_layers_are_small_enough(folders):
 def test_layers_hold_locked_versions(folder):
     for package in installed(folder):
         assert distribution(package).version == locked()[package]
+
+
+@pytest.mark.parametrize("folder", SOURCES)
+def test_what_sam_installs_is_pinned_with_hashes(folder):
+    """`make lock` makes requirements.txt; pip asks for hashes as soon as one is there."""
+    text = (ROOT / SOURCES[folder] / "requirements.txt").read_text().replace("\\\n", " ")
+    lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+    pinned = {}
+    for requirement, *hashes in lines:
+        name, _, version = requirement.partition("==")
+        pinned[normal(name)] = version
+        assert hashes and all(one.startswith("--hash=sha256:") for one in hashes)
+        assert locked()[normal(name)] == version
+    # Here it is another Python, which may want less than Lambda's.
+    assert pinned.keys() >= installed(folder)
 
 
 def test_no_layer_brings_what_the_runtime_has():

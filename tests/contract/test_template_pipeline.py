@@ -11,6 +11,8 @@ from botocore.validate import ParamValidator
 from polynya.config import SETTINGS
 
 from local.package import ARCHIVE, JOB_FILE
+from local.stand_in.role import Role
+from local.template import Stack
 from pipeline.commands import app
 from tests.contract import test_template as template
 from tests.contract.test_template import DELIVERIES, RESOURCES, TEMPLATE, actions, deployed
@@ -179,6 +181,37 @@ def test_only_ingest_writes_to_the_lake_and_its_database(delivery, pipeline):
         one for one in statements("SchedulerRole", delivery) if "iam:PassRole" in actions(one)
     ]
     assert [one["Resource"] for one in passed] == [{"Fn::GetAtt": "PipelineRole.Arn"}]
+
+
+def test_ingest_needs_a_prefix():
+    signed_in = {"DatabaseSecretArn": GIVEN["DatabaseSecretArn"]}
+    writer = signed_in | {"WriterSecretArn": GIVEN["WriterSecretArn"]}
+    assert Stack(signed_in).broken_rules() == []
+    assert [text for text in Stack(writer).broken_rules() if "DataPrefix" in text]
+    assert Stack(writer | {"DataPrefix": "lake/"}).broken_rules() == []
+
+
+KEYS = {  # may ingest write it?
+    "lake/main/t/a.parquet": True,
+    "other/a.parquet": False,
+    "lake/polynya/t/g1/list-1.avro": False,
+    "lake/policy.json": False,
+}
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_ingest_writes_data_files_only(key):
+    values = {
+        "AWS::Partition": "aws",
+        "DataBucket": "data",
+        "DataPrefix": "lake/",
+        "VirtualPrefix": "lake/polynya",
+        "PolicyObject": "data/lake/policy.json",
+    }
+    role = Role(Stack(values).statements("IngestRole"))
+    for operation in ("PutObject", "DeleteObject"):
+        assert role.may(operation, {"Bucket": "data", "Key": key}) == KEYS[key]
+        assert not role.may(operation, {"Bucket": "elsewhere", "Key": key})
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)

@@ -28,7 +28,7 @@ from local.dynamodb import TABLE as CACHE_TABLE
 from local.lakes import write_lake
 from local.serving import environment, serving
 from local.stand_in import OBJECT_LAMBDA_TIMEOUT_S, REST_TIMEOUT_S
-from tests.in_process import ALIAS, cache_settings, forget, settings, standing_in
+from tests.in_process import ALIAS, CACHE_BUCKET, cache_settings, forget, settings, standing_in
 from tests.openapi import ENVELOPE, validator
 from tests.raw_http import send
 
@@ -811,7 +811,7 @@ def test_a_stored_file_that_is_not_right_is_made_anew(odd, moto, cache, how):
         assert int(stored["ttl"]["N"]) > time.time() + 86_400
         if table == "big":
             assert len(right.body) > 350_000 and "body" not in stored
-            pointed = cache.s3.get_object(Bucket="lakes", Key=stored["s3"]["S"])["Body"].read()
+            pointed = cache.s3.get_object(Bucket=CACHE_BUCKET, Key=stored["s3"]["S"])["Body"].read()
             assert pointed == right.body
         else:
             assert stored["body"]["B"] == right.body
@@ -823,9 +823,9 @@ def test_a_stored_file_that_is_not_right_is_made_anew(odd, moto, cache, how):
             yesterday = str(int(time.time()) - 86_400)
             cache.change(key, body={"B": wrong}, sha256={"S": digest}, ttl={"N": yesterday})
         elif how == "object changed":
-            cache.s3.put_object(Bucket="lakes", Key=stored["s3"]["S"], Body=wrong)
+            cache.s3.put_object(Bucket=CACHE_BUCKET, Key=stored["s3"]["S"], Body=wrong)
         else:
-            cache.s3.delete_object(Bucket="lakes", Key=stored["s3"]["S"])
+            cache.s3.delete_object(Bucket=CACHE_BUCKET, Key=stored["s3"]["S"])
         for _ in range(2):
             forget()
             again = send(stand_in.s3_uri, "GET", target)
@@ -834,7 +834,7 @@ def test_a_stored_file_that_is_not_right_is_made_anew(odd, moto, cache, how):
         mended = cache.item(key)
         assert mended["sha256"] == stored["sha256"] and int(mended["ttl"]["N"]) > time.time()
         if table == "big":
-            body = cache.s3.get_object(Bucket="lakes", Key=mended["s3"]["S"])["Body"].read()
+            body = cache.s3.get_object(Bucket=CACHE_BUCKET, Key=mended["s3"]["S"])["Body"].read()
         else:
             body = mended["body"]["B"]
         assert body == right.body

@@ -196,7 +196,8 @@ def test_both_deliveries_give_the_same_bytes(make_lake, moto, history):
     lake = make_lake(history, ["t"])
     s3 = boto3.client("s3", endpoint_url=moto)
     s3.create_bucket(Bucket=ALIAS)  # a real bucket, called like the other's virtual one
-    with standing_in(lake, moto, delivery="materialize", VIRTUAL_BUCKET=ALIAS) as stand_in:
+    how = {"delivery": "materialize", "confined": False, "VIRTUAL_BUCKET": ALIAS}
+    with standing_in(lake, moto, **how) as stand_in:
         put = load(stand_in.api_uri)
         walked = files(stand_in.s3_uri, put)
     uuid = put["metadata"]["table-uuid"]

@@ -14,7 +14,7 @@ from pg8000.native import Connection
 from .ducklake import queries
 from .ducklake.rows import DataFile, Gap
 from .errors import NoSuchKey, Refused
-from .iceberg.parquet import Column, columns_of
+from .iceberg.parquet_footer import Column, NotParquet, columns_of
 from .kept import Kept
 from .table_deletes import RealFiles
 from .table_view import TableView
@@ -67,7 +67,11 @@ class AddedFiles:
         key = f"{view.prefix}/{GENERATOR}/footer-{fingerprint(location)}.json"
         body = self.kept.get(key)
         if body is None:
-            found = columns_of(partial(self.real_files.read_range, location), file.file_size_bytes)
+            read = partial(self.real_files.read_range, location)
+            try:
+                found = columns_of(read, file.file_size_bytes)
+            except NotParquet as error:
+                return f"an added file is no Parquet file that can be read: {error}"
             body = self.kept.put(key, json.dumps(found).encode())
         columns = [Column(tuple(path), *more) for path, *more in json.loads(body)]
         column_types = {column.column_id: column.column_type for column in view.history.columns}

@@ -108,6 +108,7 @@ def read_object(location: str, **parameters: str) -> bytes:
 
     Raises:
         NoSuchKey: there is no such object, or the location is not in S3.
+        Misconfigured: this process may not read it.
         ServiceUnavailable: S3 does not answer.
     """
     from botocore.exceptions import BotoCoreError, ClientError
@@ -122,7 +123,18 @@ def read_object(location: str, **parameters: str) -> bytes:
         status = error.response["ResponseMetadata"]["HTTPStatusCode"]
         if status == 404:
             raise NoSuchKey("a file that the catalog names is gone from S3") from None
-        raise ServiceUnavailable(f"S3 answered {status} for a stored delete file") from None
+        if status == 416:
+            raise NoSuchKey("a file in S3 is shorter than the catalog says") from None
+        if status == 403:
+            # Not the key: directories of partitions hold values of rows.
+            code = error.response["Error"]["Code"]
+            raise Misconfigured(
+                f"S3 answers {code} for a file that the catalog names in the bucket {bucket!r}: "
+                "either it is gone, or this function's role has no s3:GetObject on it; the "
+                "parameters DataBucket and DataPrefix must cover the table's files, those too "
+                "that ducklake_add_data_files added"
+            ) from None
+        raise ServiceUnavailable(f"S3 answered {status} for a file of the lake") from None
     except BotoCoreError:
         raise ServiceUnavailable("S3 does not answer") from None
     return body

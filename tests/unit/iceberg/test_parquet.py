@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 from polynya.iceberg.parquet import (
     Rows,
-    columns_of,
     later_rows,
     literal,
     position_deletes_bytes,
@@ -220,36 +219,3 @@ def test_nothing_is_left_on_the_disk(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     positions(position_deletes_bytes("s3://b/x.parquet", [1]))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_columns_are_found_in_the_footer_alone(tmp_path):
-    path = tmp_path / "added.parquet"
-    with duckdb.connect() as con:
-        con.execute(
-            f"""COPY (SELECT 1 AS a, {{'x': 1, 'l': [1]}} AS s, MAP {{'k': 1}} AS m,
-              TIMESTAMP_NS '2024-01-01' AS ns, TIMESTAMP '2024-01-01' AS us,
-              range(100000) AS big) TO '{path}'
-              (FIELD_IDS {{a: 7, s: {{__duckdb_field_id: 8, x: 9}}}})"""
-        )
-    body = path.read_bytes()
-    asked = []
-
-    def read(start: int, end: int) -> bytes:
-        asked.append(end - start)
-        return body[start:end]
-
-    assert columns_of(read, len(body)) == [
-        (("a",), 7, None),
-        (("s",), 8, None),
-        (("s", "x"), 9, None),
-        (("s", "l"), None, None),
-        (("s", "l", "element"), None, None),
-        (("m",), None, None),
-        (("m", "key"), None, None),
-        (("m", "value"), None, None),
-        (("ns",), None, 9),
-        (("us",), None, 6),
-        (("big",), None, None),
-        (("big", "element"), None, None),
-    ]
-    assert sum(asked) < len(body) / 2

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from polynya.ducklake.rows import MappedName
-from polynya.iceberg.parquet import Column
+from polynya.iceberg.parquet_footer import Column
 from polynya.translate.mappings import Mappings, mappings
 from pyiceberg.table.name_mapping import parse_mapping_from_json
 

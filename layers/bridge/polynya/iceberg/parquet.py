@@ -7,7 +7,7 @@ DuckLake does.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING
 
 from .sandbox import literal, quoted, sandbox
 from .types import Field, List, Map, Struct, Type
@@ -25,11 +25,6 @@ SNAPSHOT_COLUMN = "_ducklake_internal_snapshot_id"
 _UNHEX = "unhex(nullif(unnest(string_split(?, ',')), '-'))"
 UNNEST = {"BLOB": _UNHEX, "VARCHAR": f"decode({_UNHEX})"}
 """What makes values again of the text that `_hex` makes of them, by their DuckDB type."""
-
-DECIMALS = """CASE WHEN logical_type LIKE '%NanoSeconds%' THEN 9
-  WHEN logical_type LIKE '%MicroSeconds%' OR converted_type LIKE '%_MICROS' OR type = 'INT96' THEN 6
-  WHEN logical_type LIKE '%MilliSeconds%' OR converted_type LIKE '%_MILLIS' THEN 3 END"""
-"""Of a row of parquet_schema. DuckDB takes an INT96 for microseconds, whatever it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,50 +109,6 @@ def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -
             [str(path)],
         ).fetchall()
         return [row[0] for row in rows]
-
-
-class Column(NamedTuple):
-    """A column in a Parquet file, at whatever level."""
-
-    path: tuple[str, ...]
-    """Without the repeated groups inside lists and maps; a list's child is `element`."""
-    field_id: int | None
-    decimals: int | None
-    """Of the seconds of a time: 3, 6 or 9."""
-
-
-def columns_of(read: Callable[[int, int], bytes], size: int) -> list[Column]:
-    """Every column of a Parquet file, from its footer."""
-    with sandbox("the footer of an added file") as (con, path):
-        with path.open("wb") as file:
-            file.truncate(size)
-            footer = int.from_bytes(read(size - 8, size)[:4], "little") + 8
-            _put(file, read, size - footer, size)
-        rows = con.execute(
-            f"SELECT name, coalesce(num_children, 0), field_id, repetition_type, converted_type, "
-            f"{DECIMALS} FROM parquet_schema(?)",
-            [str(path)],
-        ).fetchall()
-    columns: list[Column] = []
-    coming = iter(rows)
-
-    def walk(above: tuple[str, ...], parent: str | None) -> None:
-        name, children, field_id, repetition, converted, decimals = next(coming)
-        # list -> repeated group -> element; map -> repeated group -> key, value
-        if parent in {"LIST", "MAP", "MAP_KEY_VALUE"} and repetition == "REPEATED" and children:
-            inner = "ENTRY" if parent == "LIST" else "PAIR"
-            for _ in range(children):
-                walk(above, inner)
-            return
-        here = (*above, "element" if parent == "ENTRY" else name)
-        columns.append(Column(here, field_id, decimals))
-        for _ in range(children):
-            walk(here, converted)
-
-    _, children, *_ = next(coming)
-    for _ in range(children):
-        walk((), None)
-    return columns
 
 
 def _column_chunks(con: "DuckDBPyConnection", path: Path, column: str) -> list[tuple[int, int]]:

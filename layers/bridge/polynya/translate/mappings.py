@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..ducklake.rows import MappedName
-from ..iceberg.parquet import Column as FileColumn
+from ..iceberg.parquet_footer import Column as FileColumn
 
 DECIMALS = {"timestamp_s": 0, "timestamp_ms": 3, "timestamp_ns": 9}
 """Of the seconds in a DuckLake type; of others 6. What is finer in an added file DuckLake rounds;

@@ -1,0 +1,132 @@
+"""Gives the threads of a function what its template gives it on AWS: packages, and rights in S3.
+
+On AWS each function is a process of its own, with its layers and its role. Here both are threads
+of one process, so what they ask for is looked at where they ask: `import`, and boto3. Threads that
+they start are theirs.
+
+What is not looked at: importlib.import_module, imports of packages by packages when they are first
+loaded, and rights in other services than S3. `make deployed` has real layers and other processes.
+"""
+
+import builtins
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
+
+from .packages import OURS, loaded_with
+from .role import Role
+
+_of_thread = threading.local()
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """What one function has."""
+
+    function: str
+    packages: frozenset[str]
+    role: Role
+
+    def enter(self) -> None:
+        """Confine this thread, and all that it will start."""
+        _install()
+        _of_thread.confinement = self
+
+    def check_module(self, module: str) -> None:
+        """See that a module, and all that is loaded with it, is there on AWS.
+
+        Raises:
+            ModuleNotFoundError: as there.
+        """
+        for name in sorted(loaded_with(module)):
+            package = name.partition(".")[0]
+            if package not in self.packages:
+                raise ModuleNotFoundError(
+                    f"No module named {package!r} in the layers of {self.function}", name=package
+                )
+
+
+def current() -> Confinement | None:
+    """Of this thread."""
+    return getattr(_of_thread, "confinement", None)
+
+
+@cache
+def _install() -> None:
+    builtins.__import__ = _importing(builtins.__import__)
+    BaseClient._make_api_call = _calling(BaseClient._make_api_call)
+    threading.Thread.start = _starting(threading.Thread.start)  # type: ignore[method-assign]
+
+
+def _importing(original: Callable[..., Any]) -> Callable[..., Any]:
+    def import_(
+        name: str,
+        globals: dict[str, Any] | None = None,
+        locals: dict[str, Any] | None = None,
+        fromlist: tuple[str, ...] | None = (),
+        level: int = 0,
+    ) -> Any:
+        confinement = current()
+        importer = (globals or {}).get("__name__", "")
+        # What pytest, moto and the stand-in itself import in a thread of a function is no matter.
+        if confinement is None or importer.partition(".")[0] not in confinement.packages:
+            return original(name, globals, locals, fromlist, level)
+        if importer.partition(".")[0] in OURS:
+            for module in _meant(name, globals or {}, fromlist or (), level):
+                confinement.check_module(module)
+        elif not level and name.partition(".")[0] not in confinement.packages:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return original(name, globals, locals, fromlist, level)
+
+    return import_
+
+
+def _meant(name: str, globals_: dict[str, Any], fromlist: tuple[str, ...], level: int) -> list[str]:
+    """The modules that an import statement may mean, with their full names."""
+    if level:
+        above = globals_["__package__"].rsplit(".", level - 1)[0]
+        name = f"{above}.{name}" if name else above
+    return [name, *(f"{name}.{one}" for one in fromlist if name.partition(".")[0] in OURS)]
+
+
+def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
+    def make_api_call(client: Any, operation: str, parameters: dict[str, Any]) -> Any:
+        confinement = current()
+        if confinement is None or client.meta.service_model.service_name != "s3":
+            return original(client, operation, parameters)
+        if not confinement.role.may(operation, parameters):
+            raise _access_denied(operation)
+        try:
+            return original(client, operation, parameters)
+        except ClientError as error:
+            is_missing = error.response["ResponseMetadata"]["HTTPStatusCode"] == 404
+            if is_missing and not confinement.role.may_list(parameters["Bucket"]):
+                raise _access_denied(operation) from None
+            raise
+
+    return make_api_call
+
+
+def _access_denied(operation: str) -> ClientError:
+    error = {"Code": "AccessDenied", "Message": "Access Denied"}
+    return ClientError({"Error": error, "ResponseMetadata": {"HTTPStatusCode": 403}}, operation)
+
+
+def _starting(original: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
+    def start(thread: threading.Thread) -> None:
+        if (confinement := current()) is not None:
+            run = thread.run
+
+            def confined() -> None:
+                _of_thread.confinement = confinement
+                run()
+
+            thread.run = confined  # type: ignore[method-assign]
+        original(thread)
+
+    return start

@@ -1,0 +1,82 @@
+"""What the role of a function may do in S3, as its policies in template.yaml say."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+PERMISSIONS = {
+    "GetObject": "s3:GetObject",
+    "HeadObject": "s3:GetObject",
+    "PutObject": "s3:PutObject",
+    "DeleteObject": "s3:DeleteObject",
+    "DeleteObjects": "s3:DeleteObject",
+    "ListObjectsV2": "s3:ListBucket",
+    "ListObjects": "s3:ListBucket",
+    "HeadBucket": "s3:ListBucket",
+    "WriteGetObjectResponse": "s3-object-lambda:WriteGetObjectResponse",
+}
+"""What an operation of S3 needs; of one that is not here every role is refused.
+https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html"""
+
+
+@dataclass(frozen=True)
+class Role:
+    """The statements of a role."""
+
+    statements: Iterable[Mapping[str, Any]]
+
+    def may(self, operation: str, parameters: Mapping[str, Any]) -> bool:
+        """Whether the role may call an operation of S3 with these parameters."""
+        said = {
+            statement["Effect"]
+            for statement in self.statements
+            if _is_about(statement, PERMISSIONS.get(operation), parameters)
+        }
+        return said == {"Allow"}  # one that denies wins
+
+    def may_list(self, bucket: str) -> bool:
+        """Whether S3 tells the role that an object is missing (404), or only refuses (403).
+
+        A condition on s3:prefix is not fulfilled by a request for an object.
+        """
+        return self.may("HeadBucket", {"Bucket": bucket})
+
+
+def _is_about(
+    statement: Mapping[str, Any], action: str | None, parameters: Mapping[str, Any]
+) -> bool:
+    resource = _resource(parameters)
+    return (
+        action in _list(statement["Action"])
+        # WriteGetObjectResponse names no resource; the access point is in the route.
+        and (resource is None or any(_is_like(resource, r) for r in _list(statement["Resource"])))
+        and _holds(statement.get("Condition", {}), parameters)
+    )
+
+
+def _resource(parameters: Mapping[str, Any]) -> str | None:
+    if "Bucket" not in parameters:
+        return None
+    key = f"/{parameters['Key']}" if "Key" in parameters else ""
+    return f"arn:aws:s3:::{parameters['Bucket']}{key}"
+
+
+def _holds(condition: Mapping[str, Any], parameters: Mapping[str, Any]) -> bool:
+    for operator, keys in condition.items():
+        if operator != "StringLike" or set(keys) != {"s3:prefix"}:
+            raise ValueError(f"the stand-in does not know the condition {condition}")
+        prefix = parameters.get("Prefix")
+        if prefix is None or not any(_is_like(prefix, one) for one in _list(keys["s3:prefix"])):
+            return False
+    return True
+
+
+def _is_like(text: str, pattern: str) -> bool:
+    """IAM's wildcards: `*` for any text, `?` for one character."""
+    parts = (re.escape(part).replace(r"\?", ".") for part in pattern.split("*"))
+    return re.fullmatch(".*".join(parts), text, re.DOTALL) is not None
+
+
+def _list(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
