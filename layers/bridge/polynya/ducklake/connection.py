@@ -1,5 +1,6 @@
 """The connection to the PostgreSQL database of a DuckLake: one per process, opened when needed."""
 
+import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -9,13 +10,15 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection, identifier
 
+from .. import budget
 from ..errors import BadRequest, Misconfigured, PolynyaError, ServiceUnavailable
+from .sockets import connected, limit_tls
 
 Answer = TypeVar("Answer")
 
-LOST = (InterfaceError, OSError, UnicodeError)
-"""What pg8000 raises on a connection that is gone or cannot be had (UnicodeError: a host name that
-is none)."""
+LOST = (InterfaceError, OSError)
+"""What pg8000 raises on a connection that is gone. Our own code may raise OSError too, and that is
+not the database's fault: so only `CatalogConnection` and `_connect` take it for `Lost`."""
 
 GONE_TABLE = "42P01"
 """undefined_table. DuckLake drops an empty inlined table at a flush, between two of our queries."""
@@ -32,12 +35,13 @@ REFUSED = {"28P01", "28000"}
 NO_GRANT = "42501"
 
 NO_SUCH_CHARACTER = "22021"
-"""A NUL in a text."""
+"""Bytes that are no character: a NUL in what we ask, or text in the catalog that is not UTF-8."""
 
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 """One view of the catalog, whatever is committed meanwhile."""
 
 TEXT_FORMS = {
+    "client_encoding": "UTF8",
     "TimeZone": "UTC",
     "DateStyle": "ISO",
     "IntervalStyle": "postgres",
@@ -63,6 +67,24 @@ class SignIn(Protocol):
         """The database refused what was given last."""
 
 
+class Lost(Exception):
+    """The connection is gone, or cannot be had. Its cause is what pg8000 raised."""
+
+
+class CatalogConnection(Connection):
+    """Tells what pg8000 raises of the connection from what the code that asks it raises."""
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Raises:
+        Lost: the connection is gone.
+        DatabaseError: the database refuses the statement.
+        """
+        try:
+            return super().run(*args, **kwargs)
+        except LOST as error:
+            raise Lost(*error.args) from error
+
+
 class Database:
     """Answers questions to one DuckLake catalog, each in a read transaction of its own.
 
@@ -73,29 +95,32 @@ class Database:
         self,
         url: str,
         metadata_schema: str,
-        timeout_seconds: int = 12,
+        timeout_seconds: float = 12,
         sign_in: SignIn | None = None,
     ) -> None:
         """Remember where the database is.
 
         Args:
-            timeout_seconds: how long one try may take; there are two, and API Gateway waits 29 s.
+            timeout_seconds: how long one statement, or one wait for it, may take. All of them
+                together have the budget of the request.
             sign_in: asked for the role and the password each time a connection is opened.
 
         Raises:
             Misconfigured: `url` is no PostgreSQL URL. The message never holds the URL.
         """
+        self._longest_wait = timeout_seconds
         self._arguments = connection_arguments(url) | {
-            "timeout": timeout_seconds,
             "application_name": "polynya",
             # Startup parameters instead of SET: SET pins the connection behind RDS Proxy.
             "startup_params": {
                 "search_path": identifier(metadata_schema),
                 "default_transaction_read_only": "on",
-                "statement_timeout": str(timeout_seconds * 1000),
+                "statement_timeout": str(round(timeout_seconds * 1000)),
                 **TEXT_FORMS,
             },
         }
+        if isinstance(context := self._arguments.get("ssl_context"), ssl.SSLContext):
+            limit_tls(context, timeout_seconds)
         self._metadata_schema = metadata_schema
         self._sign_in = sign_in
         self._connection: Connection | None = None
@@ -113,16 +138,15 @@ class Database:
         for _ in ("first try", "second try"):
             try:
                 return self._ask(question)
-            except ssl.SSLError as error:
-                self.close()
-                raise Misconfigured(_tls_failure(error)) from None
-            except LOST as error:
+            except Lost as error:
                 self.close()
                 if error.args == ("Server refuses SSL",):
                     raise Misconfigured(
                         "the catalog database offers no TLS; DATABASE_URL may say sslmode=disable"
                     ) from None
                 failure = ServiceUnavailable("the catalog database does not answer; try again")
+                if budget.left() <= 0:
+                    break
             except DatabaseError as error:
                 self._rollback()
                 failure = self._said(error)
@@ -150,11 +174,31 @@ class Database:
 
     def _ask(self, question: Callable[[Connection], Answer]) -> Answer:
         if self._connection is None:
-            self._connection = Connection(**self._arguments | self._signed_in())
+            self._connection = self._connect()
         self._connection.run(BEGIN)
         answer = question(self._connection)
         self._connection.run("COMMIT")
         return answer
+
+    def _connect(self) -> Connection:
+        """Raises:
+        Lost: nothing answers, or the host has no such name.
+        Misconfigured: TLS fails.
+        """
+        arguments = self._arguments | self._signed_in()
+        sock: socket.socket | None = None
+        try:
+            sock = connected(arguments, self._longest_wait)
+            arguments.pop("unix_sock", None)
+            return CatalogConnection(**arguments, sock=sock)
+        except BaseException as error:
+            if sock is not None:
+                sock.close()
+            if isinstance(error, ssl.SSLError):
+                raise Misconfigured(_tls_failure(error)) from None
+            if isinstance(error, (*LOST, UnicodeError)):  # UnicodeError: of the host's name
+                raise Lost(*error.args) from error
+            raise
 
     def _signed_in(self) -> dict[str, Any]:
         if self._sign_in is None:
@@ -167,7 +211,7 @@ class Database:
         try:
             if self._connection is not None:
                 self._connection.run("ROLLBACK")
-        except (DatabaseError, *LOST):
+        except (DatabaseError, Lost):
             self.close()
 
     def _said(self, error: DatabaseError) -> PolynyaError:
@@ -176,7 +220,11 @@ class Database:
         if state in AWAY:
             return ServiceUnavailable("the catalog database is busy or restarting; try again")
         if state == NO_SUCH_CHARACTER:
-            return BadRequest("a name holds a character that no name in PostgreSQL can hold")
+            if _message(error).endswith("0x00"):
+                return BadRequest("a name holds a character that no name in PostgreSQL can hold")
+            return Misconfigured(
+                "the catalog database holds text that is not UTF-8; DuckLake writes nothing else"
+            )
         if state == GONE_TABLE:
             return Misconfigured(
                 f"no DuckLake catalog in the PostgreSQL schema {self._metadata_schema!r}: set "
@@ -212,6 +260,12 @@ def _tls_failure(error: ssl.SSLError) -> str:
 def _sqlstate(error: DatabaseError) -> str:
     details = error.args[0] if error.args else None
     return details.get("C", "") if isinstance(details, dict) else ""
+
+
+def _message(error: DatabaseError) -> str:
+    """The database's own text: to look at, never to show."""
+    details = error.args[0] if error.args else None
+    return details.get("M", "") if isinstance(details, dict) else ""
 
 
 def connection_arguments(url: str) -> dict[str, Any]:
