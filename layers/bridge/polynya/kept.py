@@ -1,28 +1,31 @@
 """Generated files as this process has them: used last, kept in a store, or made now.
 
-A store that is broken or throttled costs speed, never an answer.
+A store that is broken, throttled or hanging costs speed, never an answer.
 """
 
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import TypeVar
 
 from aws_lambda_powertools import Logger
 
-from .errors import ServiceUnavailable
+from . import budget
+from .breaker import Breaker
+from .errors import OutOfTime, ServiceUnavailable
 from .metrics import count
+from .parallel import in_parallel
 from .store import Leases, Store
 
 logger = Logger(child=True)
 
-AT_A_TIME = 16
-"""How many files are asked for at the same time."""
+Answer = TypeVar("Answer")
 
 RECENT_BYTES = 64 * 1024 * 1024
 
 PATIENCE_SECONDS = 20
-"""How long one waits for what another instance makes."""
+"""How long one waits for what another instance makes; a third of the time that is left, at most."""
 
 POLL_SECONDS = 0.2
 
@@ -71,6 +74,8 @@ class Kept:
         """
         self._store, self._recent, self._must_keep = store, recent, must_keep
         self._leases = leases
+        # What clients read cannot be left alone.
+        self._breaker = None if must_keep else Breaker()
 
     def once(self, key: str, make: Callable[[], bytes]) -> bytes:
         """What is kept, or else what `make` gives, kept from now on.
@@ -78,7 +83,7 @@ class Kept:
         Of many instances that are asked at once, one makes it and the others wait. One that died
         while it did costs them the rest of its lease, then another one makes it.
         """
-        given_up_at = time.monotonic() + PATIENCE_SECONDS
+        given_up_at = time.monotonic() + min(PATIENCE_SECONDS, budget.left() / 3)
         body = self.get(key)
         while body is None and not self._leased(key) and time.monotonic() < given_up_at:
             time.sleep(POLL_SECONDS)
@@ -93,20 +98,15 @@ class Kept:
         return self.put(key, body)
 
     def _leased(self, key: str) -> bool:
-        try:
-            return self._leases is None or self._leases.lease(key)
-        except Exception:
-            logger.exception("the store gives no lease; the file is made without", key=key)
-            count("StoreFailures")
+        if (leases := self._leases) is None:
             return True
+        words = "the store gives no lease; the file is made without"
+        return self._asked(lambda: leases.lease(key), True, words, key)
 
     def _release(self, key: str) -> None:
-        try:
-            if self._leases is not None:
-                self._leases.release(key)
-        except Exception:
-            logger.exception("the store does not take a lease back; it ends by itself", key=key)
-            count("StoreFailures")
+        if (leases := self._leases) is not None:
+            words = "the store does not take a lease back; it ends by itself"
+            self._asked(lambda: leases.release(key), None, words, key)
 
     def get(self, key: str) -> bytes | None:
         return self.get_many([key])[0]
@@ -128,30 +128,45 @@ class Kept:
         return found
 
     def _stored(self, keys: Sequence[str]) -> list[bytes | None]:
-        if len(keys) < 2:  # nearly always: no thread for one
-            return [self._stored_one(key) for key in keys]
-        with ThreadPoolExecutor(min(AT_A_TIME, len(keys))) as pool:
-            return list(pool.map(self._stored_one, keys))
+        return in_parallel(self._stored_one, keys)
 
     def _stored_one(self, key: str) -> bytes | None:
-        if self._store is None:
+        if (store := self._store) is None:
             return None
-        try:
-            return self._store.get(key)
-        except Exception:
-            logger.exception("the store cannot be read; the file is made anew", key=key)
-            count("StoreFailures")
-            return None
+        budget.check()
+        words = "the store cannot be read; the file is made anew"
+        return self._asked(lambda: store.get(key), None, words, key)
 
     def put(self, key: str, body: bytes) -> bytes:
         count("Builds")
-        if self._store is not None:
-            try:
-                body = self._store.put(key, body)
-            except Exception:
-                count("StoreFailures")
-                if self._must_keep:
-                    logger.exception("a file cannot be put into the bucket", key=key)
-                    raise ServiceUnavailable("the bucket of the virtual files fails") from None
-                logger.exception("the store cannot be written; the file is not kept", key=key)
+        if (store := self._store) is not None:
+            if self._must_keep:
+                body = self._put_surely(store, key, body)
+            else:
+                words = "the store cannot be written; the file is not kept"
+                body = self._asked(lambda: store.put(key, body), body, words, key)
         return self._recent.put(key, body)
+
+    def _put_surely(self, store: Store, key: str, body: bytes) -> bytes:
+        try:
+            return store.put(key, body)
+        except OutOfTime:
+            raise
+        except Exception:
+            logger.exception("a file cannot be put into the bucket", key=key)
+            count("StoreFailures")
+            raise ServiceUnavailable("the bucket of the virtual files fails") from None
+
+    def _asked(
+        self, question: Callable[[], Answer], otherwise: Answer, words: str, key: str
+    ) -> Answer:
+        """What the store answers; `otherwise` if it fails, or has just made us wait in vain."""
+        if self._breaker is not None and self._breaker.is_open:
+            return otherwise
+        try:
+            with self._breaker.watching() if self._breaker is not None else nullcontext():
+                return question()
+        except Exception:
+            logger.exception(words, key=key)
+            count("StoreFailures")
+            return otherwise

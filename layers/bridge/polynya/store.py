@@ -8,6 +8,7 @@ In both the first copy stays: a name never changes its bytes.
 import hashlib
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from aws_lambda_powertools import Logger
@@ -81,8 +82,9 @@ class CacheStore:
         if place is None:
             return body
         now = int(self._clock())
+        dynamodb = self._dynamodb()
         try:
-            self._dynamodb().put_item(
+            dynamodb.put_item(
                 TableName=self._table,
                 Item={
                     "pk": {"S": key},
@@ -94,15 +96,16 @@ class CacheStore:
                 ExpressionAttributeNames={"#ttl": "ttl"},
                 ExpressionAttributeValues={":now": {"N": str(now)}},
             )
-        except self._dynamodb().exceptions.ConditionalCheckFailedException:
+        except dynamodb.exceptions.ConditionalCheckFailedException:
             return self.get(key) or body
         return body
 
     def lease(self, key: str) -> bool:
         now = self._clock()
         until = now + LEASE_SECONDS
+        dynamodb = self._dynamodb()
         try:
-            self._dynamodb().put_item(
+            dynamodb.put_item(
                 TableName=self._table,
                 Item={
                     "pk": {"S": _lease(key)},
@@ -113,7 +116,7 @@ class CacheStore:
                 ExpressionAttributeNames={"#until": "until"},
                 ExpressionAttributeValues={":now": {"N": str(now)}},
             )
-        except self._dynamodb().exceptions.ConditionalCheckFailedException:
+        except dynamodb.exceptions.ConditionalCheckFailedException:
             return False
         return True
 
@@ -122,15 +125,14 @@ class CacheStore:
 
     def _drop(self, key: str, sha256: str) -> None:
         # Only the item that was found broken: another instance may have mended it meanwhile.
-        try:
-            self._dynamodb().delete_item(
+        dynamodb = self._dynamodb()
+        with suppress(dynamodb.exceptions.ConditionalCheckFailedException):
+            dynamodb.delete_item(
                 TableName=self._table,
                 Key={"pk": {"S": key}},
                 ConditionExpression="sha256 = :sha256",
                 ExpressionAttributeValues={":sha256": {"S": sha256}},
             )
-        except self._dynamodb().exceptions.ConditionalCheckFailedException:
-            pass
 
     def _put_object(self, key: str, body: bytes) -> dict[str, Any] | None:
         if not self._bucket:

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 
 from pg8000.native import Connection
 
+from . import budget
 from .added_files import AddedFiles
 from .config import Config
 from .documents import Documents
@@ -56,7 +57,7 @@ class TableFiles:
 
     def __init__(self, con: Connection, history: TableHistory, around: Surroundings) -> None:
         self._con = con
-        self._must_end_at = time.monotonic() + around.config.build_seconds
+        self._must_end_at = budget.began_at() + around.config.build_seconds
         self._history = history
         self._around = around
         self._view = table_view(history, around.config, around.location)

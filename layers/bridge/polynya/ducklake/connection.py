@@ -71,7 +71,7 @@ class Lost(Exception):
     """The connection is gone, or cannot be had. Its cause is what pg8000 raised."""
 
 
-class CatalogConnection(Connection):
+class CatalogConnection(Connection):  # type: ignore[misc]  # pg8000 has no types
     """Tells what pg8000 raises of the connection from what the code that asks it raises."""
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
