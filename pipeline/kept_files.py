@@ -30,6 +30,10 @@ class PublishedFiles(Kept):
         self.made = 0
         self.bytes_made = 0
 
+    @property
+    def is_listed(self) -> bool:
+        return self._there is not None
+
     def missing(self, keys: Sequence[str]) -> list[str]:
         """One request for a thousand keys, instead of one for each."""
         unknown = [key for key in keys if key not in self._known]

@@ -5,18 +5,18 @@ A store that is broken, throttled or hanging costs speed, never an answer.
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 from aws_lambda_powertools import Logger
 
 from . import budget
 from .breaker import Breaker
-from .errors import OutOfTime, ServiceUnavailable
+from .errors import PolynyaError, ServiceUnavailable
 from .metrics import count
 from .parallel import in_parallel
-from .store import Leases, Store
+from .store import Leases, Listed, Store
 
 logger = Logger(child=True)
 
@@ -65,15 +65,17 @@ class Kept:
         *,
         must_keep: bool = False,
         leases: Leases | None = None,
+        listed: Listed | None = None,
     ) -> None:
         """Nothing is asked yet.
 
         Args:
             must_keep: a put that fails is an error, for clients read the store itself.
             leases: of who makes what is not kept; without, everybody does.
+            listed: the store, if it tells what it holds.
         """
         self._store, self._recent, self._must_keep = store, recent, must_keep
-        self._leases = leases
+        self._leases, self._listed = leases, listed
         # What clients read cannot be left alone.
         self._breaker = None if must_keep else Breaker()
 
@@ -111,8 +113,42 @@ class Kept:
     def get(self, key: str) -> bytes | None:
         return self.get_many([key])[0]
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether `missing` looks at a list of what there is, instead of asking for each."""
+        return self._listed is not None
+
+    def ages(self, keys: Sequence[str]) -> dict[str, float]:
+        """Of a listed store: how many seconds ago each was put, of those that are there now,
+        whatever this process remembers.
+
+        Raises:
+            ServiceUnavailable: the store does not answer.
+            Misconfigured: it may not be listed.
+        """
+        assert self._listed is not None
+        with self._surely("the bucket cannot be listed", f"{len(keys)} keys"):
+            return self._listed.ages(keys)
+
+    def renew(self, keys: Sequence[str]) -> list[str]:
+        """Let these be as if they were put now; gives those that are not there. Raises: as `ages`.
+
+        Only of a listed store.
+        """
+        assert self._listed is not None
+        with self._surely("a file cannot be renewed", f"{len(keys)} keys"):
+            done = in_parallel(self._listed.renew, keys)
+        return [key for key, is_there in zip(keys, done, strict=True) if not is_there]
+
+    def remembered(self, key: str) -> bytes | None:
+        """What this process has of it, whatever became of it in the store."""
+        return self._recent.get(key)
+
     def missing(self, keys: Sequence[str]) -> list[str]:
         """Those of which nothing is kept."""
+        if self._listed is not None:
+            ages = self.ages(keys)
+            return [key for key in keys if key not in ages]
         kept = self.get_many(keys)
         return [key for key, body in zip(keys, kept, strict=True) if body is None]
 
@@ -141,19 +177,22 @@ class Kept:
         count("Builds")
         if (store := self._store) is not None:
             if self._must_keep:
-                body = self._put_surely(store, key, body)
+                with self._surely("a file cannot be put into the bucket", key):
+                    body = store.put(key, body)
             else:
                 words = "the store cannot be written; the file is not kept"
                 body = self._asked(lambda: store.put(key, body), body, words, key)
         return self._recent.put(key, body)
 
-    def _put_surely(self, store: Store, key: str, body: bytes) -> bytes:
+    @contextmanager
+    def _surely(self, words: str, key: str) -> Iterator[None]:
+        """What fails within is an error for the client."""
         try:
-            return store.put(key, body)
-        except OutOfTime:
+            yield
+        except PolynyaError:
             raise
         except Exception:
-            logger.exception("a file cannot be put into the bucket", key=key)
+            logger.exception(words, key=key)
             count("StoreFailures")
             raise ServiceUnavailable("the bucket of the virtual files fails") from None
 

@@ -7,15 +7,12 @@ from threading import Lock
 from typing import Any
 
 from . import budget
-from .config import Config
+from .config import SECONDS_PER_DAY, Config
 from .errors import Misconfigured, NoSuchKey, ServiceUnavailable
 from .kept import Kept, Recent
 from .parallel import AT_A_TIME
 from .store import BucketStore, CacheStore
 from .table_deletes import RealFiles
-
-SECONDS_PER_DAY = 86_400
-
 
 TRIES = 2
 """Of each request, where it fails in a way that may pass."""
@@ -130,7 +127,8 @@ def cache_store(config: Config) -> CacheStore | None:
 def kept_files(config: Config) -> Kept:
     """Where generated files are kept, by the delivery."""
     if config.delivery == "materialize":
-        return Kept(bucket_store(config.virtual_bucket), Recent(), must_keep=True)
+        bucket = bucket_store(config.virtual_bucket)
+        return Kept(bucket, Recent(), must_keep=True, listed=bucket)
     store = cache_store(config)
     return Kept(store, Recent(), leases=store)
 
