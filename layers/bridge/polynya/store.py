@@ -188,19 +188,21 @@ class BucketStore:
         now = self._clock()
         found: dict[str, float] = {}
         while left:
-            page = self._page(left[0])
+            folder = left[0][: left[0].rfind("/") + 1]
+            page = self._page(folder, left[0])
             listed = {one["Key"]: one["LastModified"] for one in page.get("Contents", ())}
             last = max(map(str.encode, listed), default=b"") if page["IsTruncated"] else None
-            while left and (last is None or left[0].encode() <= last):
+            while (
+                left and left[0].startswith(folder) and (last is None or left[0].encode() <= last)
+            ):
                 key = left.popleft()
                 if key in listed:
                     found[key] = now - listed[key].timestamp()
         return found
 
-    def _page(self, first: str) -> Any:
-        """The keys from this one on, up to a thousand, in its folder."""
+    def _page(self, folder: str, first: str) -> Any:
+        """The keys of a folder from this one on, up to a thousand."""
         client = self._s3()
-        folder = f"{first.rpartition('/')[0]}/"
         try:
             # S3 lists what is after a key: so from the one without its last character.
             return client.list_objects_v2(Bucket=self._bucket, Prefix=folder, StartAfter=first[:-1])
