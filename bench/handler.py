@@ -19,6 +19,7 @@ CONTEXT = SimpleNamespace(
     memory_limit_in_mb=1769,
     invoked_function_arn="arn:aws:lambda:eu-north-1:0:function:f",
     aws_request_id="0",
+    get_remaining_time_in_millis=lambda: 29_000,
 )
 
 Ask = Callable[..., dict]

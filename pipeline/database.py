@@ -11,17 +11,18 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from pg8000.exceptions import DatabaseError, InterfaceError
+from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
 from polynya.database import sign_in
-from polynya.ducklake.catalog_connection import CatalogConnection
+from polynya.ducklake.catalog_connection import LOST as LOST_BY_PG8000
+from polynya.ducklake.catalog_connection import CatalogConnection, Lost
 from polynya.ducklake.connection import TEXT_FORMS, connection_arguments
 from polynya.errors import PolynyaError, ServiceUnavailable
 
 from .errors import BadInput, JobError, Unavailable
 
 RDS_KEYS = ("username", "password", "dbname")
-LOST = (InterfaceError, OSError, UnicodeError)
+LOST = (Lost,)
 CREDENTIALS = re.compile("iam|secret:.+")
 """The forms of DATABASE_CREDENTIALS, and of the parameter `credentials` of a URL."""
 
@@ -51,14 +52,23 @@ def connect(database: str, metadata_schema: str) -> Connection:
         "idle_in_transaction_session_timeout": "0",  # one view for as long as a job takes
     }
     with said(metadata_schema):
-        return CatalogConnection(
+        return _opened(
             metadata_schema,
-            **arguments,
-            timeout=None,
-            tcp_keepalive=True,
-            application_name="polynya pipeline",
-            startup_params=parameters,
+            arguments
+            | {
+                "timeout": None,
+                "tcp_keepalive": True,
+                "application_name": "polynya pipeline",
+                "startup_params": parameters,
+            },
         )
+
+
+def _opened(metadata_schema: str, arguments: dict[str, Any]) -> Connection:
+    try:
+        return CatalogConnection(metadata_schema, **arguments)
+    except (*LOST_BY_PG8000, UnicodeError) as error:  # UnicodeError: of the host's name
+        raise Lost(*error.args) from error
 
 
 def _arguments(url: str) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """Files as they are kept in a store, and what a job adds to it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-from polynya.kept import AT_A_TIME, Kept, Recent
+from polynya.kept import Kept, Recent
+from polynya.parallel import in_parallel
 from polynya.store import Store
 
 from .errors import Unavailable
@@ -29,6 +29,10 @@ class PublishedFiles(Kept):
         self._known: set[str] = set()
         self.made = 0
         self.bytes_made = 0
+
+    @property
+    def is_listed(self) -> bool:
+        return self._there is not None
 
     def missing(self, keys: Sequence[str]) -> list[str]:
         """One request for a thousand keys, instead of one for each."""
@@ -70,10 +74,7 @@ class PublishedFiles(Kept):
         return new
 
     def _get_each(self, keys: Sequence[str]) -> list[bytes | None]:
-        if len(keys) < 2:
-            return [self._get(key) for key in keys]
-        with ThreadPoolExecutor(min(AT_A_TIME, len(keys))) as pool:
-            return list(pool.map(self._get, keys))
+        return in_parallel(self._get, keys)
 
     def put(self, key: str, body: bytes) -> bytes:
         """Raises:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from polynya.kept import AT_A_TIME
+from polynya.parallel import AT_A_TIME
 
 from .errors import BadInput, Unavailable
 

@@ -15,6 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import urllib3
 from aws_lambda_powertools import Logger
+from polynya import budget
+from polynya.budget import budgeted
 from polynya.byte_range import byte_range
 from polynya.config import Config
 from polynya.database import open_database
@@ -27,16 +29,22 @@ from polynya.errors import (
 )
 from polynya.guarded_files import GuardedFiles
 from polynya.metrics import count, count_refusal, published
-from polynya.real_objects import client, kept_files, object_lambda_client, real_files
+from polynya.real_objects import answer_of, client, kept_files, object_lambda_client, real_files
 from polynya.tracing import traced
 from polynya.virtual_files import VirtualFiles
 from polynya.virtual_names import is_virtual
 
 logger = Logger(service="object-lambda")
-http = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(connect=5, read=50))
+http = urllib3.PoolManager(retries=False)
+
+RESERVE_SECONDS = 5
+"""Of the 60 that S3 Object Lambda waits, to hand over what was made, or to say 503."""
 
 PATIENCE_SECONDS = 25
-"""For PostgreSQL, twice: S3 Object Lambda waits 60 seconds, and first builds take their time."""
+"""For one statement to PostgreSQL: first builds take their time."""
+
+CONNECT_SECONDS, READ_SECONDS = 5, 50
+"""For a real object."""
 
 Event = dict[str, Any]
 Answer = dict[str, Any]
@@ -71,8 +79,10 @@ def config() -> Config:
     source, _, parameter = settings.virtual_bucket.partition(":")
     if source != "ssm":
         return settings
-    value = client("ssm").get_parameter(Name=parameter)["Parameter"]["Value"]
-    return replace(settings, virtual_bucket=value)
+    answer = answer_of(
+        "the name of the bucket", lambda: client("ssm").get_parameter(Name=parameter)
+    )
+    return replace(settings, virtual_bucket=answer["Parameter"]["Value"])
 
 
 @cache
@@ -84,6 +94,7 @@ def virtual_files() -> GuardedFiles:
 
 @traced
 @published
+@budgeted(RESERVE_SECONDS)
 @logger.inject_lambda_context(correlation_id_path="xAmzRequestId")
 def handler(event: Event, context: Any) -> Answer:
     """Answer one event; to GetObject by WriteGetObjectResponse, not by what is returned."""
@@ -206,8 +217,14 @@ def _request(method: str, event: Event, input_s3_url: str) -> urllib3.BaseHTTPRe
     }
     if (range_ := _range(event)) is not None:
         headers["Range"] = range_
+    budget.check()
+    timeout = urllib3.Timeout(
+        connect=min(CONNECT_SECONDS, budget.left()), read=min(READ_SECONDS, budget.left())
+    )
     try:
-        return http.request(method, input_s3_url, headers=headers, preload_content=False)
+        return http.request(
+            method, input_s3_url, headers=headers, timeout=timeout, preload_content=False
+        )
     except urllib3.exceptions.HTTPError:
         raise ServiceUnavailable("S3 does not answer") from None
 

@@ -6,6 +6,7 @@ import shutil
 import ssl
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from pg8000.native import Connection, identifier, literal
+from polynya import budget
 from polynya.config import SETTINGS
 from polynya.ducklake import queries
 from polynya.ducklake.connection import Database, connection_arguments
@@ -25,6 +27,7 @@ from local.cli import app
 from local.clients import native, pyiceberg, rest
 from local.lakes import write_lake
 from local.serving import serving
+from tests.slow_servers import delaying, silent
 
 LAKES = Path(__file__).parent.parent / "lakes"
 READER, PASSWORD = "polynya reader", "p@ss/w:rd %20'+"
@@ -394,6 +397,108 @@ def test_a_server_that_is_not_there_is_unavailable():
 def test_a_database_that_is_not_there_is_a_mistake(numbers):
     with pytest.raises(Misconfigured, match="role, password or database"):
         Database(replace(numbers, dbname="no such").url, "public").read(count)
+
+
+# Errors of our own code
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError("a scratch file"),
+        PermissionError("a scratch file"),
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
+        "ü".encode("cp1252").decode,
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_of_our_own_is_not_the_databases(numbers, error):
+    asked = Database(numbers.url, "public")
+    tries = []
+
+    def question(con: Connection) -> None:
+        tries.append(count(con))
+        raise error if isinstance(error, Exception) else error()
+
+    with pytest.raises((OSError, UnicodeError)):
+        asked.read(question)
+    assert tries == [1]
+    assert asked.read(count) == 1
+    asked.close()
+
+
+@pytest.fixture
+def ascii_database(postgres_server):
+    """A database that takes any bytes for text."""
+    like = "ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+    name = f"sql_ascii_{next(NUMBERS)}"
+    run(postgres_server.maintenance, f"CREATE DATABASE {name} {like}")
+    postgres_server.created.append(name)
+    return replace(postgres_server.maintenance, dbname=name)
+
+
+def test_a_lake_in_a_sql_ascii_database_is_read(ascii_database, moto):
+    """Its statistics and names are the UTF-8 that DuckDB writes."""
+    (script,) = LAKES.glob("04_*.sql")
+    lake = write_lake(script, ascii_database, f"s3://lakes/{ascii_database.dbname}", moto)
+    truth = native.open(lake, moto)
+    with serving(ascii_database.url, moto) as bridge:
+        client = pyiceberg.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
+        catalog = rest.Rest(bridge.catalog_uri, bridge.warehouse)
+        for table in truth.tables():
+            (*_, last) = catalog.load_table(table.namespace, table.name)["snapshots"]
+            where = (table.namespace, table.name, last["snapshot-id"])
+            rows = from_arrow(client.rows(*where), truth.columns(*where))
+            assert not difference(truth.canonical(*where), rows), where
+        client.close()
+    truth.close()
+
+
+def test_text_that_is_not_utf8_is_named(ascii_database):
+    run(ascii_database, r"CREATE TABLE t AS SELECT convert_from('\xfc', 'SQL_ASCII') AS s")
+    asked = Database(ascii_database.url, "public")
+    with pytest.raises(Misconfigured, match="not UTF-8"):
+        asked.read(lambda con: con.run("SELECT s FROM t"))
+    asked.close()
+
+
+# Waits
+
+
+@pytest.mark.parametrize("tls", ["disable", "require"])
+def test_a_server_that_never_answers_costs_the_budget_and_no_more(tls):
+    with silent() as port, budget.limited(1):
+        began = time.monotonic()
+        with pytest.raises(ServiceUnavailable):
+            Database(f"postgresql://u@127.0.0.1:{port}/d?sslmode={tls}", "public").read(count)
+        assert time.monotonic() - began < 2
+
+
+def test_each_wait_has_its_own_limit_too():
+    """So that a lost connection, which nobody tells us of, is opened again."""
+    with silent() as port:
+        began = time.monotonic()
+        asked = Database(f"postgresql://u@127.0.0.1:{port}/d", "public", timeout_seconds=0.5)
+        with pytest.raises(ServiceUnavailable):
+            asked.read(count)
+        assert 1 <= time.monotonic() - began < 2  # twice
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_answers_that_are_each_in_time_are_together_within_the_budget(encrypted, numbers, request):
+    database, folder = request.getfixturevalue("tls") if encrypted else (numbers, None)
+    query = f"sslmode=verify-full&sslrootcert={folder}/own.crt" if encrypted else ""
+    with delaying(database.port, 0.3) as port:
+        url = f"postgresql://{database.user}@localhost:{port}/{database.dbname}?{query}"
+        asked = Database(url, "public", timeout_seconds=5)
+        assert asked.read(backend)  # it does answer
+        with budget.limited(2):
+            began = time.monotonic()
+            with pytest.raises(ServiceUnavailable):
+                asked.read(lambda con: [backend(con) for _ in range(20)])
+            assert time.monotonic() - began < 3
+        assert asked.read(backend)
+        asked.close()
 
 
 # The schema of the catalog

@@ -77,7 +77,7 @@ def test_the_reader_of_imports_sees_relative_nested_and_lazy_ones(tmp_path):
 
 # Each folder may import of ours only what stands here, besides itself and the standard library.
 OURS = [
-    ("ducklake/", {"polynya.errors", "polynya.config"}),
+    ("ducklake/", {"polynya.errors", "polynya.config", "polynya.budget"}),
     ("iceberg/", {"polynya.errors"}),
     (
         "translate/",
@@ -91,6 +91,9 @@ OURS = [
     ),
     ("store.py", {"polynya.errors", "polynya.metrics"}),
     ("metrics.py", set()),
+    ("budget.py", {"polynya.errors"}),
+    ("breaker.py", set()),
+    ("parallel.py", set()),
     ("tracing.py", set()),
     ("byte_range.py", {"polynya.errors"}),
     ("authorization.py", {"polynya.errors"}),
@@ -279,7 +282,7 @@ def test_the_pipeline_knows_neither_the_functions_nor_this_machine():
     ours = {one.of for one in taken if within(one.of, "polynya") and one.by not in PUBLISH}
     allowed = ("database", "ducklake.connection", "ducklake.paths", "translate.values", "errors")
     allowed += ("ducklake.catalog_connection",)
-    allowed += ("kept.AT_A_TIME",)
+    allowed += ("parallel.AT_A_TIME",)
     # What differs between catalog versions, and which of them there are.
     allowed += ("ducklake.queries", "ducklake.rows", "translate.tables.check_lake")
     assert {of for of in ours if not within(of, *(f"polynya.{name}" for name in allowed))} == set()

@@ -10,8 +10,10 @@ import boto3
 import botocore.config
 import botocore.exceptions
 import pytest
+from polynya import budget
 from polynya.errors import ServiceUnavailable
 from polynya.kept import Kept, Recent
+from polynya.parallel import in_parallel
 from polynya.store import ITEM_LIMIT, LEASE_SECONDS, BucketStore, CacheStore
 
 TABLE, BUCKET = "cache", "store-tests"
@@ -211,6 +213,51 @@ def test_missing_bucket_is_a_failure_not_a_first_copy(aws):
         store.put("k", b"x")
 
 
+def test_ages_are_of_what_is_there(aws):
+    store = BucketStore(BUCKET, lambda: aws.s3, lambda: time.time() + 1000)
+    assert store.ages([]) == {} and store.ages(["p/a", "p/b"]) == {}
+    for key in ("p/a", "p/a.summary", "p/c", "q/a", "p/ü"):
+        store.put(key, b"x")
+    ages = store.ages(["p/c", "p/b", "p/a", "p/c", "p/ü", "p", "p/d/e"])
+    assert ages.keys() == {"p/a", "p/c", "p/ü"}
+    assert all(995 < age < 1100 for age in ages.values())
+
+
+def test_lists_jump_over_what_nobody_asks_about(aws):
+    """A page has a thousand keys, and 10 here."""
+    store = bucket_store(aws)
+    names = [f"p/{number:02}" for number in range(42)]
+    for name in names:
+        store.put(name, b"")
+    asked: list[str] = []
+
+    def shorter(params, **_) -> None:
+        asked.append(params["StartAfter"])
+        params["MaxKeys"] = 10
+
+    events = aws.s3.meta.events
+    events.register("provide-client-params.s3.ListObjectsV2", shorter)
+    try:
+        assert store.ages(names).keys() == {*names}
+        every, asked[:] = len(asked), []
+        some = ["p/00", "p/00.no", "p/09", "p/30", "p/30.no", "p/39", "p/40", "p/zz"]
+        assert store.ages(some).keys() == {*some} & {*names}
+    finally:
+        events.unregister("provide-client-params.s3.ListObjectsV2", shorter)
+    assert (every, len(asked)) == (5, 3)
+
+
+def test_what_is_renewed_is_young_and_has_the_same_bytes(aws):
+    store = bucket_store(aws)
+    store.put("k", LARGE)
+    before = aws.s3.head_object(Bucket=BUCKET, Key="k")["LastModified"]
+    time.sleep(1.1)  # S3's clock shows seconds
+    assert store.renew("k")
+    assert aws.s3.head_object(Bucket=BUCKET, Key="k")["LastModified"] > before
+    assert store.get("k") == LARGE
+    assert not store.renew("gone")
+
+
 # ---------------------------------------------------------------- in this process
 
 
@@ -347,6 +394,51 @@ def test_without_a_store_only_this_process_remembers():
     recent = Recent()
     kept = Kept(None, recent)
     assert kept.get("k") is None and kept.put("k", b"x") == b"x" and kept.get("k") == b"x"
+
+
+class Slow(Broken):
+    """It raises after a while."""
+
+    def get(self, key: str, body: bytes = b"") -> bytes | None:
+        time.sleep(0.1)
+        return super().get(key)
+
+    put = lease = release = get
+
+
+def test_store_that_lets_us_wait_in_vain_is_left_alone_for_a_while(logged, monkeypatch):
+    monkeypatch.setattr("polynya.breaker.SLOW_SECONDS", 0.1)
+    monkeypatch.setattr("polynya.breaker.OPEN_SECONDS", 0.5)
+    slow = Slow()
+    kept = Kept(slow, Recent(0), leases=slow)
+    assert [kept.once(key, lambda: b"made") for key in "abc"] == [b"made"] * 3
+    assert kept.get_many("defg") == [None] * 4
+    assert slow.calls == len(logged) == 1
+    time.sleep(0.5)
+    assert kept.get("h") is None and slow.calls == 2
+
+
+def test_store_that_fails_at_once_is_asked_again(logged):
+    broken = Broken()
+    kept = Kept(broken, Recent(0))
+    assert kept.get_many("abc") == [None] * 3 and broken.calls == 3
+
+
+def test_what_clients_read_is_never_left_alone(logged, monkeypatch):
+    monkeypatch.setattr("polynya.breaker.SLOW_SECONDS", 0.1)
+    slow = Slow()
+    kept = Kept(slow, Recent(), must_keep=True)
+    for key in "ab":
+        with pytest.raises(ServiceUnavailable):
+            kept.once(key, lambda: b"made")
+    assert slow.calls == 4
+
+
+def test_parallel_requests_have_the_budget_of_who_asks():
+    with budget.limited(5):
+        left = in_parallel(lambda _: budget.left(), range(20))
+    assert all(0 < seconds <= 5 for seconds in left)
+    assert budget.left() == float("inf")
 
 
 # ---------------------------------------------------------------- who makes it

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from .errors import Misconfigured
 
+SECONDS_PER_DAY = 86_400
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:

@@ -10,7 +10,7 @@ from .real_objects import answer_of, client
 IAM = "iam"
 
 
-def open_database(config: Config, timeout_seconds: int = 12) -> Database:
+def open_database(config: Config, timeout_seconds: float = 12) -> Database:
     """The catalog database; no connection is made yet."""
     return Database(
         config.database_url,

@@ -113,6 +113,10 @@ class ServiceUnavailable(PolynyaError):
     retry_after = 2
 
 
+class OutOfTime(ServiceUnavailable):
+    """The time budget of the request is used up, whatever it was waiting for."""
+
+
 class Misconfigured(PolynyaError):
     """What only the operator can mend: a missing setting, grant or catalog."""
 

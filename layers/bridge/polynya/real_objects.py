@@ -3,29 +3,70 @@
 import re
 from collections.abc import Callable
 from functools import cache
+from threading import Lock
 from typing import Any
 
-from .config import Config
+from . import budget
+from .config import SECONDS_PER_DAY, Config
 from .errors import Misconfigured, NoSuchKey, ServiceUnavailable
-from .kept import AT_A_TIME, Kept, Recent
+from .kept import Kept, Recent
+from .parallel import AT_A_TIME
 from .store import BucketStore, CacheStore
 from .table_deletes import RealFiles
 
-SECONDS_PER_DAY = 86_400
+TRIES = 2
+"""Of each request, where it fails in a way that may pass."""
+
+CONNECT_SECONDS = 1.0
+
+READ_SECONDS = (5.0, 2.0, 1.0, 0.5, 0.25)
+"""How long a client waits for an answer: the first, or what the budget of a request allows."""
+
+LONGEST = {"dynamodb": 2.0}
+"""Where it is another than the first: a cache that is slower is none."""
 
 
-@cache
-def client(service: str) -> Any:
-    """A boto3 client, one per service and process. Endpoints come from AWS_ENDPOINT_URL_<…>."""
+class Clients:
+    """boto3 clients, made when first needed; one per service and time to wait, for boto3 fixes that
+    when a client is made. Endpoints come from AWS_ENDPOINT_URL_<…>."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, float], Any] = {}
+        self._lock = Lock()
+
+    def __call__(self, service: str) -> Any:
+        """Raises:
+        OutOfTime: no time is left in the budget of the request.
+        """
+        budget.check()
+        longest = min(LONGEST.get(service, READ_SECONDS[0]), budget.left() / TRIES)
+        seconds = next((s for s in READ_SECONDS if s <= longest), READ_SECONDS[-1])
+        with self._lock:  # boto3 cannot make two at once
+            if (service, seconds) not in self._made:
+                self._made[service, seconds] = _made(service, seconds)
+            return self._made[service, seconds]
+
+    def cache_clear(self) -> None:
+        self._made.clear()
+
+
+def _made(service: str, read_seconds: float) -> Any:
     import boto3
     from botocore.config import Config as ClientConfig
 
-    # A store that hangs must cost less than who waits for us will wait.
-    retries = {"total_max_attempts": 2, "mode": "standard"}
     config = ClientConfig(
-        connect_timeout=2, read_timeout=10, retries=retries, max_pool_connections=AT_A_TIME
+        connect_timeout=min(CONNECT_SECONDS, read_seconds),
+        read_timeout=read_seconds,
+        retries={"total_max_attempts": TRIES, "mode": "standard"},
+        max_pool_connections=AT_A_TIME,
     )
-    return boto3.client(service, config=config)
+    made = boto3.client(service, config=config)
+    # Before a second try too.
+    made.meta.events.register("before-send", lambda **_: budget.check())
+    return made
+
+
+client = Clients()
 
 
 NOT_THERE = re.compile("AccessDenied|NotFound|NoSuch|UnrecognizedClient")
@@ -86,7 +127,8 @@ def cache_store(config: Config) -> CacheStore | None:
 def kept_files(config: Config) -> Kept:
     """Where generated files are kept, by the delivery."""
     if config.delivery == "materialize":
-        return Kept(bucket_store(config.virtual_bucket), Recent(), must_keep=True)
+        bucket = bucket_store(config.virtual_bucket)
+        return Kept(bucket, Recent(), must_keep=True, listed=bucket)
     store = cache_store(config)
     return Kept(store, Recent(), leases=store)
 

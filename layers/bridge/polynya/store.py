@@ -7,11 +7,14 @@ In both the first copy stays: a name never changes its bytes.
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from aws_lambda_powertools import Logger
 
+from .errors import Misconfigured
 from .metrics import count
 
 logger = Logger(child=True)
@@ -36,6 +39,16 @@ class Leases(Protocol):
 
     def release(self, key: str) -> None:
         """Whoever has the lease cannot make the file."""
+
+
+class Listed(Protocol):
+    """A store that tells what it holds."""
+
+    def ages(self, keys: Iterable[str]) -> dict[str, float]:
+        """How many seconds ago each was put or renewed, of those that are there."""
+
+    def renew(self, key: str) -> bool:
+        """Let a life begin anew, with the same bytes; False: it is not there."""
 
 
 class CacheStore:
@@ -81,8 +94,9 @@ class CacheStore:
         if place is None:
             return body
         now = int(self._clock())
+        dynamodb = self._dynamodb()
         try:
-            self._dynamodb().put_item(
+            dynamodb.put_item(
                 TableName=self._table,
                 Item={
                     "pk": {"S": key},
@@ -94,15 +108,16 @@ class CacheStore:
                 ExpressionAttributeNames={"#ttl": "ttl"},
                 ExpressionAttributeValues={":now": {"N": str(now)}},
             )
-        except self._dynamodb().exceptions.ConditionalCheckFailedException:
+        except dynamodb.exceptions.ConditionalCheckFailedException:
             return self.get(key) or body
         return body
 
     def lease(self, key: str) -> bool:
         now = self._clock()
         until = now + LEASE_SECONDS
+        dynamodb = self._dynamodb()
         try:
-            self._dynamodb().put_item(
+            dynamodb.put_item(
                 TableName=self._table,
                 Item={
                     "pk": {"S": _lease(key)},
@@ -113,7 +128,7 @@ class CacheStore:
                 ExpressionAttributeNames={"#until": "until"},
                 ExpressionAttributeValues={":now": {"N": str(now)}},
             )
-        except self._dynamodb().exceptions.ConditionalCheckFailedException:
+        except dynamodb.exceptions.ConditionalCheckFailedException:
             return False
         return True
 
@@ -122,15 +137,14 @@ class CacheStore:
 
     def _drop(self, key: str, sha256: str) -> None:
         # Only the item that was found broken: another instance may have mended it meanwhile.
-        try:
-            self._dynamodb().delete_item(
+        dynamodb = self._dynamodb()
+        with suppress(dynamodb.exceptions.ConditionalCheckFailedException):
+            dynamodb.delete_item(
                 TableName=self._table,
                 Key={"pk": {"S": key}},
                 ConditionExpression="sha256 = :sha256",
                 ExpressionAttributeValues={":sha256": {"S": sha256}},
             )
-        except self._dynamodb().exceptions.ConditionalCheckFailedException:
-            pass
 
     def _put_object(self, key: str, body: bytes) -> dict[str, Any] | None:
         if not self._bucket:
@@ -144,8 +158,10 @@ class CacheStore:
 class BucketStore:
     """Real objects under the same keys, in a bucket that clients read."""
 
-    def __init__(self, bucket: str, s3: Callable[[], Any]) -> None:
-        self._bucket, self._s3 = bucket, s3
+    def __init__(
+        self, bucket: str, s3: Callable[[], Any], clock: Callable[[], float] = time.time
+    ) -> None:
+        self._bucket, self._s3, self._clock = bucket, s3, clock
 
     def get(self, key: str) -> bytes | None:
         return _object(self._s3(), self._bucket, key)
@@ -160,6 +176,55 @@ class BucketStore:
                 raise
             return self.get(key) or body
         return body
+
+    def ages(self, keys: Iterable[str]) -> dict[str, float]:
+        """One request tells of up to a thousand keys that follow each other, so that there are at
+        most as many requests as keys, and mostly one: what nobody asks about is jumped over.
+
+        Raises:
+            Misconfigured: the bucket may not be listed.
+        """
+        left = deque(sorted({*keys}, key=str.encode))  # S3's order
+        now = self._clock()
+        found: dict[str, float] = {}
+        while left:
+            folder = left[0][: left[0].rfind("/") + 1]
+            page = self._page(folder, left[0])
+            listed = {one["Key"]: one["LastModified"] for one in page.get("Contents", ())}
+            last = max(map(str.encode, listed), default=b"") if page["IsTruncated"] else None
+            while (
+                left and left[0].startswith(folder) and (last is None or left[0].encode() <= last)
+            ):
+                key = left.popleft()
+                if key in listed:
+                    found[key] = now - listed[key].timestamp()
+        return found
+
+    def _page(self, folder: str, first: str) -> Any:
+        """The keys of a folder from this one on, up to a thousand."""
+        client = self._s3()
+        try:
+            # S3 lists what is after a key: so from the one without its last character.
+            return client.list_objects_v2(Bucket=self._bucket, Prefix=folder, StartAfter=first[:-1])
+        except client.exceptions.ClientError as error:
+            if _status(error) == 403:
+                raise Misconfigured(
+                    "the bucket of the virtual files may not be listed: the role needs "
+                    "s3:ListBucket for the prefix of the virtual files"
+                ) from None
+            raise
+
+    def renew(self, key: str) -> bool:
+        client = self._s3()
+        here = {"Bucket": self._bucket, "Key": key}
+        try:
+            # S3 copies an object to itself only where something changes; there is no metadata.
+            client.copy_object(**here, CopySource=here, MetadataDirective="REPLACE")
+        except client.exceptions.ClientError as error:
+            if _status(error) in {403, 404}:
+                return False
+            raise
+        return True
 
 
 def _object(s3: Any, bucket: str, key: str) -> bytes | None:

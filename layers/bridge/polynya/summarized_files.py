@@ -57,9 +57,20 @@ class SummarizedFiles:
     def missing(self, names: Iterable[Name]) -> list[Name]:
         """Those of which nothing is kept."""
         names = list(names)
-        keys = [self._summary_key(n) if n.kind in SUMMARIES else self._key(n) for n in names]
-        missing = set(self._kept.missing(keys))
+        summarized = [self._summary_key(n) if n.kind in SUMMARIES else self._key(n) for n in names]
+        if not self._kept.is_listed:
+            # A summary is smaller than what it is of, and is asked for next.
+            missing = set(self._kept.missing(summarized))
+            return [name for name, key in zip(names, summarized, strict=True) if key in missing]
+        # Each may be gone without the other.
+        keys = [self._key(name) for name in names]
+        missing = set(self._kept.missing(list(dict.fromkeys([*keys, *summarized]))))
         return [name for name, key in zip(names, keys, strict=True) if key in missing]
+
+    def restore(self, name: Name, body: bytes | None) -> None:
+        """Keep again what the store has lost: its bytes, if they are known, or it is built."""
+        body = body or self._kept.remembered(self._key(name))
+        self.put(name, self._build(name) if body is None else body)
 
     def summaries(self, names: Iterable[Name]) -> list[Summary]:
         """The summary of each file; those that are not kept are made."""

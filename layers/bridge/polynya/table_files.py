@@ -12,8 +12,10 @@ from functools import cached_property, partial
 
 from pg8000.native import Connection
 
+from . import budget
 from .added_files import AddedFiles
-from .config import Config
+from .bucket_files import BucketFiles, Leads
+from .config import SECONDS_PER_DAY, Config
 from .documents import Documents
 from .ducklake import lives
 from .ducklake.history import TableHistory, state_at, states, unservable
@@ -24,7 +26,7 @@ from .kept import Kept
 from .summarized_files import SummarizedFiles
 from .table_deletes import RealFiles, deletes_at, deletes_bytes
 from .table_manifests import TableManifests
-from .table_names import MAX_ID, Manifest
+from .table_names import FILE_KINDS, MAX_ID, Manifest
 from .table_rows import TableRows
 from .table_view import table_view
 from .translate.tables import check_table, metadata
@@ -47,6 +49,7 @@ class Surroundings:
     kept: Kept
     real_files: RealFiles
     documents: Documents = field(default_factory=Documents)
+    leads: Leads = field(default_factory=Leads)
 
 
 class TableFiles:
@@ -54,7 +57,7 @@ class TableFiles:
 
     def __init__(self, con: Connection, history: TableHistory, around: Surroundings) -> None:
         self._con = con
-        self._must_end_at = time.monotonic() + around.config.build_seconds
+        self._must_end_at = budget.began_at() + around.config.build_seconds
         self._history = history
         self._around = around
         self._view = table_view(history, around.config, around.location)
@@ -107,17 +110,38 @@ class TableFiles:
         return self._location_of(self._names.document(document))
 
     def keep(self, document: TableMetadata) -> None:
-        """See to it that all files the document leads to are kept, itself the last.
+        """See to it that all files the document leads to are in the bucket, itself the last.
 
         Raises:
             ServiceUnavailable: that takes longer than one request may.
+            Misconfigured: the bucket may not be listed.
         """
-        lists = self.lists(snapshot.snapshot_id for snapshot in document.snapshots)
-        missing = self._files.missing(lists.values())
-        for number, name in enumerate(missing, 1):
-            self._files.put(name, self.build(name))
-            self._check_time("manifest lists", number, len(missing))
-        self.keep_document(document)
+        around = self._around
+        lists = [*self.lists(snapshot.snapshot_id for snapshot in document.snapshots).values()]
+        name = self._names.document(document)
+        BucketFiles(
+            kept=around.kept,
+            leads=around.leads,
+            prefix=around.config.virtual_prefix,
+            location=around.location(around.config.virtual_prefix),
+            renew_seconds=around.config.cache_ttl_days * SECONDS_PER_DAY,
+            restore=partial(self._restore, document, lists),
+        ).keep(lists, name)
+
+    def _restore(
+        self, document: TableMetadata, lists: Sequence[Name], names: Sequence[Name]
+    ) -> None:
+        """Keep these again: the document, its lists, or what they lead to."""
+        missing = {name for name in names if name.kind in FILE_KINDS.values()}
+        for at in reversed(lists):  # manifests are read together, by a list that shows them
+            if missing:
+                shown = [m for m in self.manifests(at.snapshot_id) if m.name in missing]
+                self.keep_manifests(shown)
+                missing.difference_update(manifest.name for manifest in shown)
+        others = [name for name in names if name.kind not in FILE_KINDS.values() or name in missing]
+        for number, name in enumerate(others, 1):
+            self._files.restore(name, document.body if name.kind == "table" else None)
+            self._check_time("files", number, len(others))
 
     # What `keep` does, step by step: for many tables, many processes
 

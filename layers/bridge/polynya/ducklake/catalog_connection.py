@@ -9,6 +9,7 @@ rights of the reader. So the path holds `pg_catalog` alone, and each table is se
 import re
 from typing import Any
 
+from pg8000.exceptions import InterfaceError
 from pg8000.native import Connection, identifier, literal
 
 SEARCH_PATH = "pg_catalog, pg_temp"
@@ -39,6 +40,15 @@ def qualified(sql: str, schema: str) -> str:
     return TABLE.sub(replace, sql)
 
 
+LOST = (InterfaceError, OSError)
+"""What pg8000 raises on a connection that is gone. Our own code may raise OSError too, and that is
+not the database's fault: so only who calls pg8000 takes it for `Lost`."""
+
+
+class Lost(Exception):
+    """The connection is gone, or cannot be had. Its cause is what pg8000 raised."""
+
+
 class CatalogConnection(Connection):  # type: ignore[misc]
     """Statements name DuckLake's tables without a schema; they are all in one."""
 
@@ -51,4 +61,11 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         self._metadata_schema = metadata_schema
 
     def run(self, sql: str, *arguments: Any, **parameters: Any) -> Any:
-        return super().run(qualified(sql, self._metadata_schema), *arguments, **parameters)
+        """Raises:
+        Lost: the connection is gone.
+        DatabaseError: the database refuses the statement.
+        """
+        try:
+            return super().run(qualified(sql, self._metadata_schema), *arguments, **parameters)
+        except LOST as error:
+            raise Lost(*error.args) from error

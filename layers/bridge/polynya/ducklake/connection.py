@@ -1,22 +1,21 @@
 """The connection to the PostgreSQL database of a DuckLake: one per process, opened when needed."""
 
+import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from pg8000.exceptions import DatabaseError, InterfaceError
+from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
 
+from .. import budget
 from ..errors import BadRequest, Misconfigured, PolynyaError, ServiceUnavailable
-from .catalog_connection import CatalogConnection
+from .catalog_connection import LOST, CatalogConnection, Lost
+from .sockets import connected, limit_tls
 
 Answer = TypeVar("Answer")
-
-LOST = (InterfaceError, OSError, UnicodeError)
-"""What pg8000 raises on a connection that is gone or cannot be had (UnicodeError: a host name that
-is none)."""
 
 GONE_TABLE = "42P01"
 """undefined_table. DuckLake drops an empty inlined table at a flush, between two of our queries."""
@@ -33,12 +32,13 @@ REFUSED = {"28P01", "28000"}
 NO_GRANT = "42501"
 
 NO_SUCH_CHARACTER = "22021"
-"""A NUL in a text."""
+"""Bytes that are no character: a NUL in what we ask, or text in the catalog that is not UTF-8."""
 
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 """One view of the catalog, whatever is committed meanwhile."""
 
 TEXT_FORMS = {
+    "client_encoding": "UTF8",
     "TimeZone": "UTC",
     "DateStyle": "ISO",
     "IntervalStyle": "postgres",
@@ -76,28 +76,31 @@ class Database:
         self,
         url: str,
         metadata_schema: str,
-        timeout_seconds: int = 12,
+        timeout_seconds: float = 12,
         sign_in: SignIn | None = None,
     ) -> None:
         """Remember where the database is.
 
         Args:
-            timeout_seconds: how long one try may take; there are two, and API Gateway waits 29 s.
+            timeout_seconds: how long one statement, or one wait for it, may take. All of them
+                together have the budget of the request.
             sign_in: asked for the role and the password each time a connection is opened.
 
         Raises:
             Misconfigured: `url` is no PostgreSQL URL. The message never holds the URL.
         """
+        self._longest_wait = timeout_seconds
         self._arguments = connection_arguments(url) | {
-            "timeout": timeout_seconds,
             "application_name": "polynya",
             # Startup parameters instead of SET: SET pins the connection behind RDS Proxy.
             "startup_params": {
                 "default_transaction_read_only": "on",
-                "statement_timeout": str(timeout_seconds * 1000),
+                "statement_timeout": str(round(timeout_seconds * 1000)),
                 **TEXT_FORMS,
             },
         }
+        if isinstance(context := self._arguments.get("ssl_context"), ssl.SSLContext):
+            limit_tls(context, timeout_seconds)
         self._metadata_schema = metadata_schema
         self._sign_in = sign_in
         self._connection: Connection | None = None
@@ -115,16 +118,15 @@ class Database:
         for _ in ("first try", "second try"):
             try:
                 return self._ask(question)
-            except ssl.SSLError as error:
-                self.close()
-                raise Misconfigured(_tls_failure(error)) from None
-            except LOST as error:
+            except Lost as error:
                 self.close()
                 if error.args == ("Server refuses SSL",):
                     raise Misconfigured(
                         "the catalog database offers no TLS; DATABASE_URL may say sslmode=disable"
                     ) from None
                 failure = ServiceUnavailable("the catalog database does not answer; try again")
+                if budget.left() <= 0:
+                    break
             except DatabaseError as error:
                 self._rollback()
                 failure = self._said(error)
@@ -152,12 +154,31 @@ class Database:
 
     def _ask(self, question: Callable[[Connection], Answer]) -> Answer:
         if self._connection is None:
-            arguments = self._arguments | self._signed_in()
-            self._connection = CatalogConnection(self._metadata_schema, **arguments)
+            self._connection = self._connect()
         self._connection.run(BEGIN)
         answer = question(self._connection)
         self._connection.run("COMMIT")
         return answer
+
+    def _connect(self) -> Connection:
+        """Raises:
+        Lost: nothing answers, or the host has no such name.
+        Misconfigured: TLS fails.
+        """
+        arguments = self._arguments | self._signed_in()
+        sock: socket.socket | None = None
+        try:
+            sock = connected(arguments, self._longest_wait)
+            arguments.pop("unix_sock", None)
+            return CatalogConnection(self._metadata_schema, **arguments, sock=sock)
+        except BaseException as error:
+            if sock is not None:
+                sock.close()
+            if isinstance(error, ssl.SSLError):
+                raise Misconfigured(_tls_failure(error)) from None
+            if isinstance(error, (*LOST, UnicodeError)):  # UnicodeError: of the host's name
+                raise Lost(*error.args) from error
+            raise
 
     def _signed_in(self) -> dict[str, Any]:
         if self._sign_in is None:
@@ -170,7 +191,7 @@ class Database:
         try:
             if self._connection is not None:
                 self._connection.run("ROLLBACK")
-        except (DatabaseError, *LOST):
+        except (DatabaseError, Lost):
             self.close()
 
     def _said(self, error: DatabaseError) -> PolynyaError:
@@ -179,7 +200,11 @@ class Database:
         if state in AWAY:
             return ServiceUnavailable("the catalog database is busy or restarting; try again")
         if state == NO_SUCH_CHARACTER:
-            return BadRequest("a name holds a character that no name in PostgreSQL can hold")
+            if _message(error).endswith("0x00"):
+                return BadRequest("a name holds a character that no name in PostgreSQL can hold")
+            return Misconfigured(
+                "the catalog database holds text that is not UTF-8; DuckLake writes nothing else"
+            )
         if state == GONE_TABLE:
             return Misconfigured(
                 f"no DuckLake catalog in the PostgreSQL schema {self._metadata_schema!r}: set "
@@ -215,6 +240,12 @@ def _tls_failure(error: ssl.SSLError) -> str:
 def _sqlstate(error: DatabaseError) -> str:
     details = error.args[0] if error.args else None
     return details.get("C", "") if isinstance(details, dict) else ""
+
+
+def _message(error: DatabaseError) -> str:
+    """The database's own text: to look at, never to show."""
+    details = error.args[0] if error.args else None
+    return details.get("M", "") if isinstance(details, dict) else ""
 
 
 def connection_arguments(url: str) -> dict[str, Any]:

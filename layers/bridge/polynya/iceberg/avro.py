@@ -203,6 +203,12 @@ def manifest_paths(manifest_list: bytes) -> list[str]:
     return [record["manifest_path"] for record in records]
 
 
+def file_paths(manifest: bytes) -> list[str]:
+    """Where the files of a manifest's entries are, also of those that are gone."""
+    records: Any = fastavro.reader(io.BytesIO(manifest))
+    return [record["data_file"]["file_path"] for record in records]
+
+
 def _decoded(value: Any) -> Any:
     return base64.b64decode(value) if isinstance(value, str) else value
 

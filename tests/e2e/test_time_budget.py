@@ -1,0 +1,129 @@
+"""Whatever a request waits for, it is answered within its time: by 503, or without the cache."""
+
+import json
+import time
+from contextlib import contextmanager
+
+import pytest
+from polynya import breaker, real_objects
+from polynya.translate.fingerprints import LENGTH
+
+from functions.object_lambda import app as object_lambda
+from functions.rest_catalog import app as rest_catalog
+from local.stand_in import machine
+from tests.in_process import cache_settings, standing_in
+from tests.raw_http import send
+from tests.slow_servers import delaying, silent
+
+LAKE = "09"  # with stored deletes: its manifests need real objects
+SECONDS = 2
+"""The budget of a request here."""
+
+NOBODY = "00000000-0000-4000-8000-000000000000"
+
+SLACK = 1.5
+"""For what is done besides waiting, on a machine that is busy."""
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    """AWS waits so much less here that each request has the budget above."""
+    monkeypatch.setattr(machine, "REST_TIMEOUT_S", SECONDS + rest_catalog.RESERVE_SECONDS)
+    reserve = object_lambda.RESERVE_SECONDS
+    monkeypatch.setattr(machine, "OBJECT_LAMBDA_TIMEOUT_S", SECONDS + reserve)
+
+
+@contextmanager
+def within(seconds: float):
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < seconds
+
+
+def load(uri: str):
+    return send(uri, "GET", "/v1/lake/namespaces/main/tables/d?snapshots=all")
+
+
+def lists_of(answer) -> list[str]:
+    snapshots = json.loads(answer.body)["metadata"]["snapshots"]
+    return ["/" + snapshot["manifest-list"].removeprefix("s3://") for snapshot in snapshots]
+
+
+def behind(lake, port: int) -> dict[str, str]:
+    """The settings with which the database of a lake is found at another port."""
+    return {"DATABASE_URL": lake.database.url.replace(f":{lake.database.port}/", f":{port}/")}
+
+
+def is_unavailable(answer) -> bool:
+    return answer.status == 503 and int(answer.headers["retry-after"]) > 0
+
+
+def test_catalog_database_that_never_answers(lake, moto):
+    one = lake(LAKE)
+    with silent() as port, standing_in(one, moto, **behind(one, port)) as stand_in:
+        for _ in range(2):
+            with within(SECONDS + SLACK):
+                assert is_unavailable(load(stand_in.api_uri))
+        with within(SECONDS + SLACK):
+            key = f"/virtual/polynya/{NOBODY}/g1/list-1-{'0' * LENGTH}.avro"
+            assert b"<Code>SlowDown</Code>" in send(stand_in.s3_uri, "GET", key).body
+
+
+def test_catalog_database_whose_answers_are_each_in_time(lake, moto):
+    """A cold loadTable waits a dozen times."""
+    one = lake(LAKE)
+    with (
+        delaying(one.database.port, 0.4) as port,
+        standing_in(one, moto, **behind(one, port)) as stand_in,
+        within(SECONDS + SLACK),
+    ):
+        assert is_unavailable(load(stand_in.api_uri))
+
+
+def test_bucket_of_the_data_that_never_answers(lake, moto):
+    one = lake(LAKE)
+    with silent() as port:
+        away = f"http://127.0.0.1:{port}"
+        with standing_in(one, moto, AWS_ENDPOINT_URL_S3=away) as stand_in:
+            answers = []
+            for target in lists_of(load(stand_in.api_uri)):
+                with within(SECONDS + SLACK):
+                    answers.append(send(stand_in.s3_uri, "GET", target))
+    late = [answer for answer in answers if answer.status != 200]  # of those with stored deletes
+    assert late and all(answer.status == 503 for answer in late)
+    assert all(b"<Code>SlowDown</Code>" in answer.body for answer in late)
+
+
+def test_bucket_of_the_virtual_files_that_never_answers(lake, moto):
+    one = lake(LAKE)
+    with silent() as port:
+        away = f"http://127.0.0.1:{port}"
+        with (
+            standing_in(one, moto, delivery="materialize", AWS_ENDPOINT_URL_S3=away) as stand_in,
+            within(SECONDS + SLACK),
+        ):
+            assert is_unavailable(load(stand_in.api_uri))
+
+
+def test_cache_that_never_answers_costs_time_once(lake, moto, monkeypatch):
+    """The files are made and served without it."""
+    monkeypatch.setitem(real_objects.LONGEST, "dynamodb", 0.25)
+    monkeypatch.setattr(breaker, "SLOW_SECONDS", 0.25)
+    one = lake(LAKE)
+    with silent() as port, standing_in(one, moto) as stand_in:
+        targets = lists_of(load(stand_in.api_uri))
+        made = [send(stand_in.s3_uri, "GET", target).body for target in targets]
+    with silent() as port:
+        away = cache_settings(moto) | {"AWS_ENDPOINT_URL_DYNAMODB": f"http://127.0.0.1:{port}"}
+        with standing_in(one, moto, **away) as stand_in:
+            load(stand_in.api_uri)
+            asked = []
+            for target, body in zip(targets, made, strict=True):
+                began = time.monotonic()
+                answer = send(stand_in.s3_uri, "GET", target)
+                asked.append(time.monotonic() - began)
+                assert (answer.status, answer.body) == (200, body)
+    assert len(asked) > 2
+    assert asked[0] >= 0.5  # two tries
+    assert max(asked) < SECONDS + SLACK
+    assert sorted(asked)[len(asked) // 2] < 0.5

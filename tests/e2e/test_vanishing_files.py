@@ -1,0 +1,352 @@
+"""Any object or item may vanish at any time. After the next loadTable all that it leads to can be
+read, and no name ever gives other bytes.
+
+A model of whoever shares a store: a writer, instances of the functions with clocks of their own,
+and somebody who deletes.
+"""
+
+import itertools
+import time
+from collections.abc import Callable
+from io import BytesIO
+from types import SimpleNamespace
+
+import boto3
+import fastavro
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from polynya import real_objects
+from polynya.catalog import Catalog
+from polynya.config import SECONDS_PER_DAY, Config
+from polynya.ducklake.connection import Database
+from polynya.errors import Misconfigured, NoSuchKey
+from polynya.kept import Kept, Recent
+from polynya.real_objects import real_files
+from polynya.store import BucketStore, CacheStore
+from polynya.virtual_files import VirtualFiles
+from polynya.virtual_names import KINDS, parse
+
+from local.duckdb_connection import LAKE, connect
+from local.dynamodb import TABLE as CACHE_TABLE
+from local.lakes import attach, write_lake
+from tests.in_process import cache_settings
+
+BUCKET, CACHE_BUCKET = "vanishing", "lakes"
+DAYS = 7
+SKEWS = [0, -3600, 3600, -3 * DAYS * SECONDS_PER_DAY, 3 * DAYS * SECONDS_PER_DAY]
+"""Seconds by which an instance's clock is off: to the last ones all that is kept is new, or old."""
+INSTANCES = 3
+NUMBERS = itertools.count()
+SCRIPT = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 10);
+USE lake;
+"""
+CHANGES = [
+    "INSERT INTO {t} VALUES (3000, 'small')",
+    "INSERT INTO {t} SELECT i, 'many' FROM range(40) AS r(i)",
+    "DELETE FROM {t} WHERE i % 5 = 0",
+    "DELETE FROM {t} WHERE i = 3000",
+    "UPDATE {t} SET s = 'changed' WHERE i = 7",
+    "ALTER TABLE {t} ADD COLUMN c{n} INTEGER",
+    "CALL ducklake_flush_inlined_data('lake', table_name => '{t}')",
+    "CALL ducklake_merge_adjacent_files('lake', '{t}')",
+]
+
+
+@pytest.fixture(scope="module")
+def world(postgres_server, moto, tmp_path_factory):
+    """A lake, one who writes to it, and the clients of the store that instances share."""
+    path = tmp_path_factory.mktemp("vanishing") / "lake.sql"
+    path.write_text(SCRIPT)
+    lake = write_lake(path, postgres_server.create_database("vanishing"), "s3://lakes/van", moto)
+    s3 = boto3.client("s3", endpoint_url=moto)
+    s3.create_bucket(Bucket=BUCKET)
+    cache_settings(moto)
+    with pytest.MonkeyPatch.context() as patch, connect(LAKE, moto) as con:
+        patch.setenv("AWS_ENDPOINT_URL_S3", moto)
+        patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", moto)
+        patch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
+        real_objects.client.cache_clear()
+        attach(con, lake, read_only=False)
+        con.execute("USE lake")
+        dynamodb = boto3.client("dynamodb", endpoint_url=moto)
+        yield SimpleNamespace(lake=lake, con=con, s3=s3, dynamodb=dynamodb)
+        real_objects.client.cache_clear()
+
+
+class Instance:
+    """A function's process, which remembers what it has read."""
+
+    def __init__(self, world, delivery: str, skew: float) -> None:
+        self.config = Config.from_env(
+            {
+                "DATABASE_URL": world.lake.database.url,
+                "VIRTUAL_BUCKET": BUCKET,
+                "DELIVERY": delivery,
+                "CACHE_TTL_DAYS": str(DAYS),
+                "CHUNK_FILES": "2",
+            }
+        )
+        self.database = Database(self.config.database_url, "public")
+        kept = KEPT[delivery](world, lambda: time.time() + skew)
+        self.files = VirtualFiles(self.config, self.database, kept, real_files())
+        self.catalog = Catalog(self.config, self.database, self.files)
+
+
+def _bucket(world, clock: Callable[[], float]) -> Kept:
+    store = BucketStore(BUCKET, lambda: world.s3, clock)
+    return Kept(store, Recent(), must_keep=True, listed=store)
+
+
+def _cache(world, clock: Callable[[], float]) -> Kept:
+    store = CacheStore(
+        table=CACHE_TABLE,
+        bucket=CACHE_BUCKET,
+        ttl_seconds=DAYS * SECONDS_PER_DAY,
+        dynamodb=lambda: world.dynamodb,
+        s3=lambda: world.s3,
+        clock=clock,
+    )
+    return Kept(store, Recent(), leases=store)
+
+
+KEPT = {"materialize": _bucket, "object-lambda": _cache}
+
+
+class Shared(RuleBasedStateMachine):
+    """What both deliveries have in common."""
+
+    delivery: str
+    world: SimpleNamespace
+
+    @initialize()
+    def begin(self) -> None:
+        self.table = f"t{next(NUMBERS)}"
+        self.instances = [Instance(self.world, self.delivery, 0)]
+        self.seen: dict[str, bytes] = {}
+        self.world.con.execute(f"CREATE TABLE {self.table}(i INTEGER, s VARCHAR)")
+        for number in range(3):
+            self.change(CHANGES[number])
+
+    def teardown(self) -> None:
+        for instance in getattr(self, "instances", ()):
+            instance.database.close()
+
+    @rule(sql=st.sampled_from(CHANGES))
+    def change(self, sql: str) -> None:
+        self.world.con.execute(sql.format(t=self.table, n=next(NUMBERS)))
+
+    @rule(skew=st.sampled_from(SKEWS))
+    def start(self, skew: float) -> None:
+        if len(self.instances) < INSTANCES:
+            self.instances.append(Instance(self.world, self.delivery, skew))
+
+    @rule(data=st.data())
+    def stop(self, data: st.DataObject) -> None:
+        if len(self.instances) > 1:
+            self.instances.remove(gone := self._any(data))
+            gone.database.close()
+
+    @rule(data=st.data(), share=st.sampled_from([0.1, 0.5, 1.0]))
+    def vanish(self, data: st.DataObject, share: float) -> None:
+        keys = sorted(self.stored())
+        chosen = data.draw(st.randoms(use_true_random=False)) if share < 1 else None
+        self.remove([key for key in keys if chosen is None or chosen.random() < share])
+
+    @rule(data=st.data())
+    def load(self, data: st.DataObject) -> None:
+        """A client loads the table and reads all that there is, from the top down."""
+        body = self._any(data).catalog.load_table("main", self.table).body
+        table = body["metadata"]
+        own = f"{table['location']}/"
+        self.read(body["metadata-location"], data)
+        for snapshot in table["snapshots"]:
+            listed = self.read(snapshot["manifest-list"], data)
+            for manifest in fastavro.reader(BytesIO(listed)):
+                entries = self.read(manifest["manifest_path"], data)
+                assert len(entries) == manifest["manifest_length"]
+                for entry in fastavro.reader(BytesIO(entries)):
+                    file = entry["data_file"]
+                    if file["file_path"].startswith(own):
+                        size = len(self.read(file["file_path"], data))
+                        assert size == file["file_size_in_bytes"]
+
+    @rule(data=st.data())
+    def read_again(self, data: st.DataObject) -> None:
+        """What clients know from before gives the same bytes, or nothing."""
+        known = st.sampled_from(sorted(self.seen)) if self.seen else st.nothing()
+        for key in data.draw(st.sets(known, max_size=9)):
+            assert self.bytes_of(key, data) in (None, self.seen[key])
+
+    def read(self, location: str, data: st.DataObject) -> bytes:
+        key = location.removeprefix(f"s3://{BUCKET}/")
+        body = self.bytes_of(key, data)
+        assert body is not None, key
+        assert self.seen.setdefault(key, body) == body, key
+        return body
+
+    def _any(self, data: st.DataObject) -> Instance:
+        return data.draw(st.sampled_from(self.instances), label="instance")
+
+    # What the deliveries differ in
+
+    def stored(self) -> list[str]:
+        """The keys of what is in the store of this table."""
+        raise NotImplementedError
+
+    def remove(self, keys: list[str]) -> None:
+        raise NotImplementedError
+
+    def bytes_of(self, key: str, data: st.DataObject) -> bytes | None:
+        """What a client gets."""
+        raise NotImplementedError
+
+
+class Materialized(Shared):
+    delivery = "materialize"
+
+    def stored(self) -> list[str]:
+        pages = self.world.s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
+        return [found["Key"] for page in pages for found in page.get("Contents", ())]
+
+    def remove(self, keys: list[str]) -> None:
+        for key in keys:
+            self.world.s3.delete_object(Bucket=BUCKET, Key=key)
+
+    def bytes_of(self, key: str, data: st.DataObject) -> bytes | None:
+        try:
+            return self.world.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
+        except self.world.s3.exceptions.NoSuchKey:
+            return None
+
+
+class Cached(Shared):
+    delivery = "object-lambda"
+
+    def stored(self) -> list[str]:
+        pages = self.world.dynamodb.get_paginator("scan").paginate(TableName=CACHE_TABLE)
+        items = [item["pk"]["S"] for page in pages for item in page["Items"]]
+        return [key for key in items if not key.endswith("#lease")]
+
+    def remove(self, keys: list[str]) -> None:
+        """Earlier than they should: those that expire late, a clock behind that of others shows."""
+        for key in keys:
+            self.world.dynamodb.delete_item(TableName=CACHE_TABLE, Key={"pk": {"S": key}})
+
+    def bytes_of(self, key: str, data: st.DataObject) -> bytes | None:
+        if data.draw(st.integers(0, 9), label="chance") == 0:  # also between list and manifest
+            self.vanish(data, 0.5)
+        try:
+            return self._any(data).files.read(key)
+        except NoSuchKey:
+            return None
+
+
+@pytest.mark.parametrize("model", [Materialized, Cached])
+def test_what_a_loaded_table_leads_to_can_be_read_whatever_vanishes(model, world):
+    model.world = world
+    run_state_machine_as_test(
+        model,
+        settings=settings(
+            max_examples=8,
+            stateful_step_count=12,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+# One by one
+
+
+@pytest.fixture
+def table(world):
+    """A table with manifests and virtual files of every kind."""
+    name = f"t{next(NUMBERS)}"
+    world.con.execute(f"CREATE TABLE {name}(i INTEGER, s VARCHAR)")
+    for number in (1, 2, 0):
+        world.con.execute(CHANGES[number].format(t=name))
+    return name
+
+
+def objects(world, table_uuid: str) -> dict[str, float]:
+    """When each object of a table was put, by its key."""
+    prefix = f"polynya/{table_uuid}/"
+    listed = world.s3.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", ())
+    return {one["Key"]: one["LastModified"].timestamp() for one in listed}
+
+
+@pytest.fixture
+def instance(world):
+    opened = []
+
+    def open_one(skew: float = 0) -> Instance:
+        opened.append(Instance(world, "materialize", skew))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.database.close()
+
+
+@pytest.mark.parametrize("is_cold", [False, True])
+def test_each_object_that_vanishes_is_back_after_the_next_load(is_cold, world, table, instance):
+    warm = instance()
+    uuid = warm.catalog.load_table("main", table).body["metadata"]["table-uuid"]
+    there = [key for key in objects(world, uuid) if not key.endswith(".summary")]
+    assert {parse(key, "polynya").kind for key in there} == KINDS.keys()
+    for key in there:
+        body = world.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
+        for gone in (key, f"{key}.summary"):
+            world.s3.delete_object(Bucket=BUCKET, Key=gone)
+        (instance() if is_cold else warm).catalog.load_table("main", table)
+        assert world.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() == body, key
+
+
+def test_old_objects_begin_a_new_life_before_a_lifecycle_rule_ends_it(world, table, instance):
+    uuid = instance().catalog.load_table("main", table).body["metadata"]["table-uuid"]
+    before = objects(world, uuid)
+    time.sleep(1.1)  # S3's clock shows seconds
+    instance((DAYS - 1) * SECONDS_PER_DAY).catalog.load_table("main", table)
+    assert objects(world, uuid) == before
+    instance((DAYS + 1) * SECONDS_PER_DAY).catalog.load_table("main", table)
+    after = objects(world, uuid)
+    assert after.keys() == before.keys()
+    kept = {key for key in before if after[key] == before[key]}
+    assert kept == {key for key in before if key.endswith(".summary")}  # clients do not read them
+
+
+def test_a_load_that_finds_everything_asks_for_one_list(world, table, instance):
+    one = instance()
+    snapshots = one.catalog.load_table("main", table).body["metadata"]["snapshots"]
+    asked: list[str] = []
+    events = world.s3.meta.events
+    events.register("before-call", record := lambda model, **_: asked.append(model.name))
+    try:
+        one.catalog.load_table("main", table)
+        warm, asked[:] = asked[:], []
+        instance().catalog.load_table("main", table)
+    finally:
+        events.unregister("before-call", record)
+    assert warm == ["ListObjectsV2"]
+    leading = len(snapshots) + 2  # the manifests of rows and of deletes; those of data lead nowhere
+    assert sorted(asked) == ["GetObject"] * leading + ["ListObjectsV2"] * 2
+
+
+def test_a_bucket_that_may_not_be_listed_is_named(world, table, instance):
+    one = instance()
+
+    def refuse(response_dict, **_) -> None:
+        response_dict["status_code"] = 403
+
+    events = world.s3.meta.events
+    events.register("before-parse.s3.ListObjectsV2", refuse)
+    try:
+        with pytest.raises(Misconfigured, match="s3:ListBucket"):
+            one.catalog.load_table("main", table)
+    finally:
+        events.unregister("before-parse.s3.ListObjectsV2", refuse)
