@@ -13,7 +13,7 @@ from polynya.ducklake.rows import Lake, Schema, Table
 from polynya.errors import PolynyaError, Refused
 from polynya.translate.tables import check_lake
 
-from .anatomy import EVERY, hidden_of, left_out_of
+from .anatomy import EVERY, PAST_FILES, defaults_of, hidden_of, left_out_of
 from .duckdb_connection import literal
 from .generator import Generator, OpenedTable, full_name, tables_of
 from .rights import Rights, create_index, default_privileges, grant, rights
@@ -66,6 +66,8 @@ class TableReport:
     reason: str = ""
     """Why it is not served."""
     hidden_columns: dict[str, str] = field(default_factory=dict)
+    default_columns: dict[str, str] = field(default_factory=dict)
+    """Columns with a default that files lack, and what comes of it."""
     snapshots: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
     """Snapshots that are not listed, by the reason."""
@@ -249,6 +251,7 @@ class _Doctor:
             opened = self._generator.open_table(con, lake, schema, table)
             seen.snapshots = len(opened.metadata.snapshots)
             seen.hidden_columns = hidden_of(opened)
+            seen.default_columns = defaults_of(opened)
             seen.left_out = dict(Counter(left_out_of(opened).values()))
             self._count(opened, seen)
             self._look_into_files(opened)
@@ -269,6 +272,11 @@ class _Doctor:
             self._report.add(ERROR, seen.name, seen.reason)
         for column, reason in seen.hidden_columns.items():
             self._report.add(NOTE, seen.name, f"the column {column} is hidden: {reason}")
+        for column, reason in seen.default_columns.items():
+            level = NOTE if reason.startswith(PAST_FILES) else WARNING
+            message = f"the column {column} has a default: {reason}"
+            remedy = "an UPDATE of all rows writes it into new files; COLUMN_DEFAULTS=refuse"
+            self._report.add(level, seen.name, message, remedy)
         for reason, number in seen.left_out.items():
             message = f"{_number(number, 'snapshot')} left out: {reason}"
             self._report.add(NOTE, seen.name, message)

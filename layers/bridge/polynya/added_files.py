@@ -52,11 +52,7 @@ class AddedFiles:
         history = self.view.history
         at = (history.table.table_id, history.snapshot_id)
         for file in queries.first_added_files(con, history.lake, *at):
-            try:
-                reason = self._contradiction(file)
-            except NoSuchKey as error:
-                reason = str(error)
-            if reason:
+            if reason := self._contradiction(file):
                 yield Gap(file.begin_snapshot, file.end_snapshot, reason)
 
     def _contradiction(self, file: DataFile) -> str | None:
@@ -67,7 +63,11 @@ class AddedFiles:
         key = f"{view.prefix}/{GENERATOR}/footer-{fingerprint(location)}.json"
         body = self.kept.get(key)
         if body is None:
-            found = columns_of(partial(self.real_files.read_range, location), file.file_size_bytes)
+            read_range = partial(self.real_files.read_range, location)
+            try:
+                found = columns_of(read_range, file.file_size_bytes)
+            except (NoSuchKey, ValueError):
+                return f"the added file {location} is missing or damaged: restore it from a backup"
             body = self.kept.put(key, json.dumps(found).encode())
         columns = [Column(tuple(path), *more) for path, *more in json.loads(body)]
         column_types = {column.column_id: column.column_type for column in view.history.columns}

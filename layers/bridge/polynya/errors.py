@@ -5,6 +5,9 @@ status (`ErrorModel` of the Iceberg OpenAPI document), on the file side S3's err
 raised low and rendered once, in the functions.
 """
 
+REMEDY = "; correct the rows of the catalog, or restore it from a backup"
+"""What to do about broken rows of the catalog, at the end of a sentence that says which."""
+
 
 class PolynyaError(Exception):
     """Base of every error that Polynya raises on purpose."""

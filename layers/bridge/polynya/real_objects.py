@@ -107,7 +107,7 @@ def read_object(location: str, **parameters: str) -> bytes:
     """The bytes of `s3://bucket/key`.
 
     Raises:
-        NoSuchKey: there is no such object, or the location is not in S3.
+        NoSuchKey: there is no such object, or not such a range of it, or it is not in S3.
         ServiceUnavailable: S3 does not answer.
     """
     from botocore.exceptions import BotoCoreError, ClientError
@@ -122,6 +122,8 @@ def read_object(location: str, **parameters: str) -> bytes:
         status = error.response["ResponseMetadata"]["HTTPStatusCode"]
         if status == 404:
             raise NoSuchKey("a file that the catalog names is gone from S3") from None
+        if status == 416:
+            raise NoSuchKey("a file is smaller than the catalog says") from None
         raise ServiceUnavailable(f"S3 answered {status} for a stored delete file") from None
     except BotoCoreError:
         raise ServiceUnavailable("S3 does not answer") from None

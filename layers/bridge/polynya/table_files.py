@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import chain
 
 from pg8000.native import Connection
 
@@ -16,8 +17,10 @@ from .added_files import AddedFiles
 from .config import Config
 from .documents import Documents
 from .ducklake import lives, queries
+from .ducklake.faults import MAX_ID
 from .ducklake.history import TableHistory, state_at, states, unservable
-from .errors import NoSuchKey, ServiceUnavailable
+from .ducklake.rows import Gap, InlinedTable
+from .errors import REMEDY, NoSuchKey, Refused, ServiceUnavailable
 from .iceberg.avro import manifest_file, manifest_list_bytes
 from .iceberg.parquet import rows_bytes
 from .iceberg.table_metadata import TableMetadata
@@ -25,8 +28,9 @@ from .kept import Kept
 from .summarized_files import SummarizedFiles
 from .table_deletes import RealFiles, deletes_at, deletes_bytes
 from .table_manifests import TableManifests
-from .table_names import MAX_ID, Manifest
+from .table_names import Manifest
 from .table_view import table_view
+from .translate.default_columns import default_columns, default_gaps
 from .translate.inlined import inlined_columns, inlined_rows
 from .translate.rows_files import NEW, OLDER
 from .translate.tables import check_table, metadata
@@ -75,10 +79,21 @@ class TableFiles:
     def history(self) -> TableHistory:
         """The table's history, with all its gaps."""
         view = self._view
-        gaps = [*self._history.gaps, *view.partitions.gaps, *self._added_files.gaps(self._con)]
+        gaps = [*self._history.gaps, *view.schemas.faults, *view.partitions.gaps]
+        gaps += self._added_files.gaps(self._con)
         if self._around.config.inexact_columns == "refuse":
             gaps += view.schemas.gaps
+        if self._around.config.column_defaults == "refuse":
+            gaps += chain.from_iterable(self.default_gaps().values())
         return replace(self._history, gaps=gaps)
+
+    def default_gaps(self) -> dict[str, list[Gap]]:
+        """When files are visible that lack a column which has a default, by its dotted name."""
+        history = self._history
+        columns = default_columns(self._view.schemas, history.columns)
+        borns = {column.column_id: column.born for column in columns}
+        older = queries.older_files(self._con, history.lake, history.table.table_id, borns)
+        return default_gaps(columns, older, history.partitioning.groups, history.mapped_names)
 
     def metadata(self) -> TableMetadata:
         """The table metadata.
@@ -233,10 +248,27 @@ class TableFiles:
         parts = []
         for table in self._history.inlined.tables:
             names = inlined_columns(table, columns, fields)
+            self._check_columns(table, names)
             rows = queries.inlined_rows_at(self._con, table, names, snapshot_id, since, until)
             if rows:
                 parts.append(inlined_rows(table, columns, fields, rows))
-        return rows_bytes(parts, fields) if parts else None
+        if not parts:
+            return None
+        try:
+            return rows_bytes(parts, fields)
+        except ValueError as error:
+            raise Refused(
+                f"the table {self._history.full_name} is not served at snapshot {snapshot_id}: "
+                f"its inlined rows cannot be read as its columns say ({error}){REMEDY}"
+            ) from None
+
+    def _check_columns(self, table: InlinedTable, names: Iterable[str]) -> None:
+        missing = set(names) - set(table.user_columns)
+        if missing:
+            raise Refused(
+                f"the table {self._history.full_name} is not served: its inlined rows in "
+                f"{table.table_name} lack the columns {', '.join(sorted(missing))}{REMEDY}"
+            )
 
     def _deletes(self, name: Name) -> bytes | None:
         data_file_id, snapshot_id = name.numbers

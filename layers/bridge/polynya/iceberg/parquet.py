@@ -51,8 +51,12 @@ class Rows:
 
 
 def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
-    """A Parquet file of all rows, in order, with the fields' ids at every level."""
-    with _duckdb() as con, _scratch() as path:
+    """A Parquet file of all rows, in order, with the fields' ids at every level.
+
+    Raises:
+        ValueError: a text is no value of its column's type.
+    """
+    with _no_value(), _duckdb() as con, _scratch() as path:
         selects = []
         for number, part in enumerate(parts):
             unnests = [f"{UNNEST[type_]} AS c{i}" for i, (type_, _) in enumerate(part.columns)]
@@ -89,11 +93,15 @@ def positions(delete_file: bytes, snapshot_id: int | None = None) -> list[int]:
 
     Args:
         snapshot_id: only those that were deleted up to this snapshot; for a partial file.
+
+    Raises:
+        ValueError: it is no delete file, or damaged.
     """
     until = "" if snapshot_id is None else f"WHERE {SNAPSHOT_COLUMN} <= {snapshot_id}"
-    with _duckdb() as con, _scratch() as path:
+    with _damage(), _duckdb() as con, _scratch() as path:
         path.write_bytes(delete_file)
-        rows = con.execute(f"SELECT pos FROM read_parquet(?) {until}", [str(path)]).fetchall()
+        sql = f"SELECT pos::BIGINT FROM read_parquet(?) {until}"
+        rows = con.execute(sql, [str(path)]).fetchall()
         return [row[0] for row in rows]
 
 
@@ -106,12 +114,13 @@ def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -
     Args:
         read: the bytes of the file from the first position up to, not including, the second.
         size: of the file, in bytes.
+
+    Raises:
+        ValueError: it is no Parquet file, has not this size or not the column, or is damaged.
     """
-    with _duckdb() as con, _scratch() as path:
+    with _damage(), _duckdb() as con, _scratch() as path:
         with path.open("wb") as file:
-            file.truncate(size)
-            footer = int.from_bytes(read(size - 8, size)[:4], "little") + 8
-            _put(file, read, size - footer, size)
+            _put_footer(file, read, size)
             for start, end in _column_chunks(con, path, SNAPSHOT_COLUMN):
                 _put(file, read, start, end)
         # Not DuckDB's own file_row_number: a column of the user's may have that name.
@@ -135,12 +144,14 @@ class Column(NamedTuple):
 
 
 def columns_of(read: Callable[[int, int], bytes], size: int) -> list[Column]:
-    """Every column of a Parquet file, from its footer."""
-    with _duckdb() as con, _scratch() as path:
+    """Every column of a Parquet file, from its footer.
+
+    Raises:
+        ValueError: it is no Parquet file, or has not this size.
+    """
+    with _damage(), _duckdb() as con, _scratch() as path:
         with path.open("wb") as file:
-            file.truncate(size)
-            footer = int.from_bytes(read(size - 8, size)[:4], "little") + 8
-            _put(file, read, size - footer, size)
+            _put_footer(file, read, size)
         rows = con.execute(
             f"SELECT name, coalesce(num_children, 0), field_id, repetition_type, converted_type, "
             f"{DECIMALS} FROM parquet_schema(?)",
@@ -177,6 +188,16 @@ def _column_chunks(con: "DuckDBPyConnection", path: Path, column: str) -> list[t
     # Without a dictionary its offset is absent, or 0.
     starts = [dictionary if dictionary else data for data, dictionary, _ in rows]
     return [(start, start + length) for start, (_, _, length) in zip(starts, rows, strict=True)]
+
+
+def _put_footer(file: IO[bytes], read: Callable[[int, int], bytes], size: int) -> None:
+    """Give an empty file its size and the footer of the whole."""
+    tail = read(size - 8, size)
+    footer = int.from_bytes(tail[:4], "little") + 8
+    if tail[4:] != b"PAR1" or footer > size:
+        raise ValueError("not a Parquet file of this size")
+    file.truncate(size)
+    _put(file, read, size - footer, size)
 
 
 def _put(file: IO[bytes], read: Callable[[int, int], bytes], start: int, end: int) -> None:
@@ -235,6 +256,31 @@ def _duckdb() -> Iterator["DuckDBPyConnection"]:
     with duckdb.connect(":memory:", config=CONFIG) as con:
         con.execute("SET TimeZone = 'UTC'")
         yield con
+
+
+@contextmanager
+def _damage() -> Iterator[None]:
+    """Where DuckDB reads a file of somebody else: what it cannot read is a ValueError, without
+    DuckDB's text, which may hold values."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        raise ValueError(f"DuckDB says {type(error).__name__}") from None
+
+
+@contextmanager
+def _no_value() -> Iterator[None]:
+    """The same where it reads texts: only what the texts cause, for the SQL is ours."""
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.DataError, duckdb.InvalidInputException) as error:
+        raise ValueError(f"DuckDB says {type(error).__name__}") from None
 
 
 @contextmanager

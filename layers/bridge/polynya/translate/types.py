@@ -41,7 +41,10 @@ NO_TWIN = {
     "variant": "variant needs format version 3, which not every client reads",
 }
 
-DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
+DECIMAL = re.compile(r"decimal\(([0-9]{1,2}), ?([0-9]{1,2})\)")
+
+MAX_PRECISION = 38
+"""Of a decimal, in DuckDB and in Iceberg."""
 
 # Specification, "Schema Evolution": the promotions of format version 2. Decimals below.
 PROMOTIONS = {("int", "long"), ("float", "double")}
@@ -50,7 +53,9 @@ PROMOTIONS = {("int", "long"), ("float", "double")}
 def iceberg_type(column_type: str) -> str | None:
     """The name of the Iceberg primitive that is the twin of a DuckLake `column_type`, or None."""
     if match := DECIMAL.fullmatch(column_type):
-        precision, scale = match.groups()
+        precision, scale = map(int, match.groups())
+        if not 1 <= precision <= MAX_PRECISION or scale > precision:
+            return None
         return f"decimal({precision}, {scale})"
     return PRIMITIVES.get(column_type)
 
