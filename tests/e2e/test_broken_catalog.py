@@ -6,13 +6,15 @@ import re
 from io import BytesIO
 from typing import NamedTuple
 
+import boto3
 import fastavro
 import pyarrow.parquet as pq
 import pytest
 
 from local.clients import native, pyiceberg
+from local.duckdb_connection import REGION
 from local.lakes import write_lake
-from tests.damage import damaged, damages, save
+from tests.damage import Damage, damaged, damages, save
 from tests.in_process import forget, standing_in
 from tests.raw_http import send
 
@@ -25,7 +27,7 @@ INSERT INTO bystander VALUES (1), (2);
 CREATE SCHEMA v;
 CREATE TABLE v.t(i INTEGER, p VARCHAR, s STRUCT(a INTEGER, b VARCHAR), l INTEGER[],
   m MAP(VARCHAR, INTEGER), c DECIMAL(9, 2));
-ALTER TABLE v.t SET PARTITIONED BY (p, bucket(4, i));
+ALTER TABLE v.t SET PARTITIONED BY (p, bucket(1, i));
 ALTER TABLE v.t SET SORTED BY (i ASC NULLS LAST);
 INSERT INTO v.t SELECT i, 'a', {a: i, b: 'b'}, [i, i], MAP {'k': i}, i FROM range(100) r(i);
 INSERT INTO v.t SELECT i, 'b', NULL, [], NULL, NULL FROM range(100, 200) r(i);
@@ -117,6 +119,7 @@ class World:
     def __init__(self, lake, moto, stand_in) -> None:
         self.lake, self._moto, self._stand_in = lake, moto, stand_in
         self.con = lake.database.connect()
+        self.s3 = boto3.client("s3", endpoint_url=moto, region_name=REGION)
         self.ids = dict(self.con.run("SELECT table_name, table_id FROM ducklake_table"))
         save(self.con)
         self.intact = {name: self.served(name) for name in ("t", "merged", "ended", "added")}
@@ -244,3 +247,81 @@ def _without(rows: dict[int, list], hidden: frozenset[str], at) -> dict[int, lis
         for snapshot_id in at
         if snapshot_id in rows
     }
+
+
+NEST = """INSERT INTO ducklake_column (column_id, begin_snapshot, table_id, column_order, column_name,
+    column_type, parent_column)
+  SELECT 1000 + n, 3, {t}, 1000 + n, 'n' || n, CASE WHEN n < 500 THEN 'struct' ELSE 'int32' END,
+    CASE WHEN n > 1 THEN 999 + n END FROM generate_series(1, 500) AS n"""
+
+# (statement, what a client is told)
+SENTENCES = [
+    ("DELETE FROM ducklake_column WHERE column_name = 'element'", "the list 'l' has 0 children"),
+    ("DELETE FROM ducklake_column WHERE column_name = 'key'", "the map 'm' has 1 children"),
+    ("UPDATE ducklake_column SET column_type = NULL WHERE column_name = 'p'", "'p' has no type"),
+    ("UPDATE ducklake_column SET column_name = 'p' WHERE column_name = 'i'", "the name 'p'"),
+    ("UPDATE ducklake_column SET parent_column = column_id WHERE column_name = 's'", "each other"),
+    (NEST, "deeper than 100 levels"),
+    (
+        "UPDATE ducklake_data_file SET data_file_id = 9223372036854775807 - data_file_id",
+        "too large",
+    ),
+    ("UPDATE ducklake_data_file SET file_size_bytes = NULL", "a file_size_bytes is missing"),
+    ("UPDATE ducklake_inlined_data_tables SET table_name = 'gone_' || table_name", "is not there"),
+    (
+        "INSERT INTO ducklake_inlined_data_tables SELECT * FROM ducklake_inlined_data_tables",
+        "twice",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sql", "sentence"), SENTENCES)
+def test_a_refusal_says_what_is_broken_and_what_to_do(world, sql, sentence):
+    table = re.search(r"ducklake_\w+", sql)[0]
+    only = f"{sql} {'AND' if 'WHERE' in sql else 'WHERE'} table_id = {{t}}"
+    statement = world.filled_in(sql if sql is NEST else only)
+    with damaged(world.con, Damage(table, sentence, statement)):
+        forget()
+        found = world.served("t")
+        assert isinstance(found, Refused) and found.status == 400
+        assert sentence in found.message and "restore it from a backup" in found.message
+        assert world.served("merged") == world.intact["merged"]
+        assert world.listings()["/v/tables"] == 200
+
+
+def _without_pos(body: bytes) -> bytes:
+    out = BytesIO()
+    pq.write_table(pq.read_table(BytesIO(body)).drop_columns(["pos"]), out)
+    return out.getvalue()
+
+
+BODIES = {
+    "missing": lambda body: None,
+    "empty": lambda body: b"",
+    "no Parquet": lambda body: b"x" * len(body),
+    "truncated": lambda body: body[: len(body) // 2],
+    "without its footer": lambda body: body[:-100] + bytes(100),
+    "another table": _without_pos,
+}
+
+
+@pytest.mark.parametrize("what", BODIES)
+def test_a_damaged_delete_file_refuses_what_it_belongs_to(world, what):
+    [[path]] = world.con.run(
+        world.filled_in("SELECT path FROM ducklake_delete_file WHERE table_id = {t} LIMIT 1")
+    )
+    key = f"{world.lake.data_path}/v/t/{path}".removeprefix("s3://lakes/")
+    body = world.s3.get_object(Bucket="lakes", Key=key)["Body"].read()
+    damaged_body = BODIES[what](body)
+    try:
+        if damaged_body is None:
+            world.s3.delete_object(Bucket="lakes", Key=key)
+        else:
+            world.s3.put_object(Bucket="lakes", Key=key, Body=damaged_body)
+        forget()
+        found = world.served("t")
+        assert isinstance(found, Refused) and found.status == 400
+        assert f"the delete file s3://lakes/{key} is" in found.message, found
+        assert world.served("merged") == world.intact["merged"]
+    finally:
+        world.s3.put_object(Bucket="lakes", Key=key, Body=body)
