@@ -16,6 +16,8 @@ from polynya.table_deletes import Deletes, deletes_at
 from .generator import OpenedTable
 from .manifests import File, ManifestList, manifest_list
 
+PAST_FILES = "files of past snapshots lack it"
+
 EVERY = (0, 2**63 - 1)
 
 
@@ -50,6 +52,8 @@ class Anatomy:
     document: dict[str, Any]
     """The table metadata, as clients get it; the snapshots are below."""
     hidden: dict[str, str]
+    defaults: dict[str, str]
+    """Columns with a default that files lack, and what comes of it."""
     snapshots: list[Snapshot]
     left_out: dict[int, str]
     """Snapshots that are not listed, and why."""
@@ -83,6 +87,7 @@ def anatomy(table: OpenedTable, snapshot_id: int | None) -> Anatomy:
         data_location=table_location(history.lake, history.schema, history.table),
         document=document,
         hidden=hidden_of(table),
+        defaults=defaults_of(table),
         snapshots=snapshots,
         left_out=left_out,
         shown=shown,
@@ -97,6 +102,17 @@ def hidden_of(table: OpenedTable) -> dict[str, str]:
         table.metadata.properties.get("polynya.hidden-columns-reason", "{}")
     )
     return hidden
+
+
+def defaults_of(table: OpenedTable) -> dict[str, str]:
+    """Columns with a default that files lack, and what comes of it."""
+    found = {}
+    for name, gaps in table.default_gaps().items():
+        if gaps:
+            is_now = unservable(gaps, table.history.snapshot_id) is not None
+            files = "files lack it" if is_now else PAST_FILES
+            found[name] = f"{files}, and Trino, Flink, Daft and ClickHouse read NULL there"
+    return found
 
 
 def left_out_of(table: OpenedTable) -> dict[int, str]:

@@ -14,7 +14,7 @@ from polynya.errors import PolynyaError, Refused
 from polynya.translate.tables import check_lake
 from polynya.vending import Vending
 
-from .anatomy import EVERY, hidden_of, left_out_of
+from .anatomy import EVERY, PAST_FILES, defaults_of, hidden_of, left_out_of
 from .duckdb_connection import literal
 from .generator import Generator, OpenedTable, full_name, tables_of
 from .rights import Rights, create_index, default_privileges, grant, rights
@@ -67,6 +67,8 @@ class TableReport:
     reason: str = ""
     """Why it is not served."""
     hidden_columns: dict[str, str] = field(default_factory=dict)
+    default_columns: dict[str, str] = field(default_factory=dict)
+    """Columns with a default that files lack, and what comes of it."""
     snapshots: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
     """Snapshots that are not listed, by the reason."""
@@ -250,6 +252,7 @@ class _Doctor:
             opened = self._generator.open_table(con, lake, schema, table)
             seen.snapshots = len(opened.metadata.snapshots)
             seen.hidden_columns = hidden_of(opened)
+            seen.default_columns = defaults_of(opened)
             seen.left_out = dict(Counter(left_out_of(opened).values()))
             self._vend(opened)
             self._count(opened, seen)
@@ -271,6 +274,11 @@ class _Doctor:
             self._report.add(ERROR, seen.name, seen.reason)
         for column, reason in seen.hidden_columns.items():
             self._report.add(NOTE, seen.name, f"the column {column} is hidden: {reason}")
+        for column, reason in seen.default_columns.items():
+            level = NOTE if reason.startswith(PAST_FILES) else WARNING
+            message = f"the column {column} has a default: {reason}"
+            remedy = "an UPDATE of all rows writes it into new files; COLUMN_DEFAULTS=refuse"
+            self._report.add(level, seen.name, message, remedy)
         for reason, number in seen.left_out.items():
             message = f"{_number(number, 'snapshot')} left out: {reason}"
             self._report.add(NOTE, seen.name, message)

@@ -9,7 +9,7 @@ from polynya.config import SETTINGS, Config
 from polynya.ducklake import queries
 from polynya.ducklake.connection import Database
 from polynya.ducklake.history import TableHistory
-from polynya.ducklake.rows import Lake, Schema, Table
+from polynya.ducklake.rows import Gap, Lake, Schema, Table
 from polynya.iceberg.table_metadata import TableMetadata
 from polynya.kept import Kept, Recent
 from polynya.table_files import TableFiles
@@ -39,6 +39,10 @@ class OpenedTable:
     @property
     def name(self) -> str:
         return f"{self.history.schema.schema_name}.{self.history.table.table_name}"
+
+    def default_gaps(self) -> dict[str, list[Gap]]:
+        """When files are visible that lack a column which has a default, by its dotted name."""
+        return self._files.default_gaps()
 
     def virtual_name(self, location: str) -> Name | None:
         """What the location of a virtual file names; None: it is a real one."""

@@ -70,6 +70,8 @@ def _schema(out: Console, seen: Anatomy, limit: int) -> None:
     _rest(out, len(fields) - limit, "fields")
     for name, reason in seen.hidden.items():
         out.print(Text(f"  hidden: {name}: {reason}", "yellow"), soft_wrap=True)
+    for name, reason in seen.defaults.items():
+        out.print(Text(f"  default: {name}: {reason}", "yellow"), soft_wrap=True)
 
 
 def _fields(fields: list[dict[str, Any]], prefix: str = "") -> Iterable[tuple[int, str, str, str]]:

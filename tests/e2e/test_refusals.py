@@ -3,11 +3,13 @@
 import json
 from types import SimpleNamespace
 
+import pyarrow.parquet as pq
 import pytest
 from polynya import real_objects
 from polynya.table_deletes import RealFiles
 
 from functions.rest_catalog import app as rest_catalog
+from local.clients import pyiceberg
 from local.lakes import write_lake
 from tests.in_process import standing_in
 from tests.raw_http import send
@@ -36,6 +38,31 @@ ALTER TABLE had_one DROP COLUMN u;
 INSERT INTO had_one VALUES (3);
 CREATE TABLE has_one(i INTEGER, u UBIGINT, t TIME);
 CREATE TABLE has_none(i INTEGER, t TIME);
+CREATE TABLE rewritten(i INTEGER);
+INSERT INTO rewritten VALUES (1), (2);
+ALTER TABLE rewritten ADD COLUMN d INTEGER DEFAULT 7;
+INSERT INTO rewritten VALUES (3, 8);
+UPDATE rewritten SET i = i + 10;
+CREATE TABLE lacking(i INTEGER, s STRUCT(a INTEGER));
+INSERT INTO lacking VALUES (1, {a: 1});
+ALTER TABLE lacking ADD COLUMN d INTEGER DEFAULT 7;
+INSERT INTO lacking VALUES (2, {a: 2}, 8);
+CREATE TABLE empty(i INTEGER);
+ALTER TABLE empty ADD COLUMN d INTEGER DEFAULT 7;
+INSERT INTO empty VALUES (2, 8);
+CREATE TABLE dropped(i INTEGER);
+INSERT INTO dropped VALUES (1);
+ALTER TABLE dropped ADD COLUMN d INTEGER DEFAULT 7;
+ALTER TABLE dropped DROP COLUMN d;
+CREATE TABLE at_once(i INTEGER);
+BEGIN;
+INSERT INTO at_once VALUES (1);
+ALTER TABLE at_once ADD COLUMN d INTEGER DEFAULT 7;
+COMMIT;
+CREATE TABLE added(i INTEGER, d INTEGER DEFAULT 7);
+COPY (SELECT 1::INTEGER AS i) TO '{{DATA_PATH}}_ext/lacking.parquet';
+CALL ducklake_add_data_files('lake', 'added', '{{DATA_PATH}}_ext/lacking.parquet',
+  allow_missing => true);
 """
 
 
@@ -119,3 +146,46 @@ def test_a_table_is_refused_rather_than_a_column_hidden(odd, moto, table, is_ser
     assert len(found.snapshots) == listed
     with standing_in(odd, moto, HIDDEN_TYPES="time") as stand_in:
         assert load(stand_in, table).snapshots.keys() >= found.snapshots.keys()
+
+
+# (table, why it is refused, how many snapshots are left out)
+DEFAULTS = [
+    ("lacking", "files lack the column d", 2),
+    ("rewritten", None, 2),  # from when the column was added until all rows were written again
+    ("empty", None, 0),
+    ("dropped", None, 1),
+    ("at_once", "files lack the column d", 1),
+    ("added", "files lack the column d", 1),
+    ("has_none", None, 0),
+]
+
+
+@pytest.mark.parametrize(("table", "reason", "left_out"), DEFAULTS)
+def test_a_table_is_refused_rather_than_a_default_read_as_null(odd, moto, table, reason, left_out):
+    with standing_in(odd, moto) as stand_in:
+        served = load(stand_in, table)
+    with standing_in(odd, moto, COLUMN_DEFAULTS="refuse") as stand_in:
+        found = load(stand_in, table)
+    has_property = json.loads(served.properties.get("polynya.default-columns", "[]")) == ["d"]
+    assert served.status == 200 and has_property == bool(left_out or table == "empty")
+    if reason is not None:
+        assert found.status == 400 and reason in found.message
+        return
+    assert found.status == 200
+    assert len(served.snapshots.keys() - found.snapshots.keys()) == left_out
+
+
+def test_where_no_default_is_refused_a_reader_that_ignores_them_is_right(odd, moto):
+    """PyArrow on the files alone: whatever snapshot is listed, no file lacks a column of it."""
+    with standing_in(odd, moto, COLUMN_DEFAULTS="refuse") as stand_in:
+        client = pyiceberg.open(stand_in.api_uri, "lake", stand_in.s3_uri)
+        for name in ("rewritten", "empty", "dropped"):
+            table = client._catalog.load_table(("main", name))
+            for snapshot in table.metadata.snapshots:
+                wanted = {field.field_id for field in table.schemas()[snapshot.schema_id].fields}
+                for task in table.scan(snapshot_id=snapshot.snapshot_id).plan_files():
+                    with table.io.new_input(task.file.file_path).open() as file:
+                        schema = pq.read_schema(file)
+                    ids = {int(field.metadata[b"PARQUET:field_id"]) for field in schema}
+                    assert wanted <= ids, (name, snapshot.snapshot_id)
+        client.close()

@@ -52,11 +52,7 @@ class AddedFiles:
         history = self.view.history
         at = (history.table.table_id, history.snapshot_id)
         for file in queries.first_added_files(con, history.lake, *at):
-            try:
-                reason = self._contradiction(file)
-            except NoSuchKey as error:
-                reason = str(error)
-            if reason:
+            if reason := self._contradiction(file):
                 yield Gap(file.begin_snapshot, file.end_snapshot, reason)
 
     def _contradiction(self, file: DataFile) -> str | None:
@@ -70,8 +66,8 @@ class AddedFiles:
             read = partial(self.real_files.read_range, location)
             try:
                 found = columns_of(read, file.file_size_bytes)
-            except NotParquet as error:
-                return f"an added file is no Parquet file that can be read: {error}"
+            except (NoSuchKey, NotParquet) as error:
+                return f"an added file is missing or damaged ({error}): restore it from a backup"
             body = self.kept.put(key, json.dumps(found).encode())
         columns = [Column(tuple(path), *more) for path, *more in json.loads(body)]
         column_types = {column.column_id: column.column_type for column in view.history.columns}

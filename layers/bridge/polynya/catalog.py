@@ -18,11 +18,13 @@ from .ducklake.connection import Database
 from .ducklake.rows import Lake, NameNow, Schema, Table, View
 from .ducklake.together import together
 from .errors import (
+    REMEDY,
     BadRequest,
     NoSuchNamespace,
     NoSuchTable,
     NoSuchView,
     NoSuchWarehouse,
+    Refused,
 )
 from .translate.fingerprints import fingerprint
 from .translate.tables import check_lake
@@ -382,8 +384,11 @@ def _named(items: Sequence[Item], name_of: Callable[[Item], str], name: str) -> 
 
     Raises:
         BadRequest: it could be two; the wrong one would have the wrong rows.
+        Refused: two rows of the catalog have the name.
     """
     found = [one for one in items if name in {name_of(one), name_of(one).replace(" ", "+")}]
+    if len({name_of(one) for one in found}) < len(found):
+        raise Refused(f"{name!r} is {len(found)} times in DuckLake's catalog{REMEDY}")
     if len(found) > 1:
         names = " and ".join(repr(name_of(one)) for one in found)
         raise BadRequest(f"{name!r} may be {names}: Java writes a space as +; rename one of them")

@@ -80,6 +80,13 @@ SETTINGS = (
         "table, and leave out its older snapshots that had some",
     ),
     Setting(
+        "COLUMN_DEFAULTS",
+        "serve",
+        "what becomes of tables with files that lack a column which has a default: `serve` them, "
+        "or `refuse` the table, and leave out its older snapshots that had some: for clients that "
+        "read NULL there",
+    ),
+    Setting(
         "AUTHORIZATION",
         "",
         "who may read which tables: `ssm:NAME` or `s3://bucket/key` of the policy, or its JSON; "
@@ -112,6 +119,8 @@ DELIVERIES = {"object-lambda": Delivery(1000, 45), "materialize": Delivery(20, 2
 
 INEXACT_COLUMNS = ("hide", "refuse")
 
+COLUMN_DEFAULTS = ("serve", "refuse")
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
@@ -132,6 +141,7 @@ class Config:
     chunk_files: int
     hidden_types: frozenset[str]
     inexact_columns: str
+    column_defaults: str
     authorization: str
     vending_role: str
     vending_seconds: int
@@ -162,6 +172,7 @@ class Config:
             chunk_files=max(1, _number(texts, "CHUNK_FILES")),
             hidden_types=_names(texts["HIDDEN_TYPES"]),
             inexact_columns=_one_of(INEXACT_COLUMNS, texts, "INEXACT_COLUMNS"),
+            column_defaults=_one_of(COLUMN_DEFAULTS, texts, "COLUMN_DEFAULTS"),
             authorization=_authorization(texts["AUTHORIZATION"]),
             vending_role=texts["VENDING_ROLE"],
             vending_seconds=_vending_seconds(texts),

@@ -9,6 +9,9 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+REMEDY = "; correct the rows of the catalog, or restore it from a backup"
+"""What to do about broken rows of the catalog, at the end of a sentence that says which."""
+
 
 class PolynyaError(Exception):
     """Base of every error that Polynya raises on purpose."""

@@ -1,7 +1,8 @@
 """The position deletes of a table: DuckLake's delete files, inlined deletes, rows to come."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,6 +13,7 @@ from .ducklake.history import TableHistory
 from .ducklake.partial_files import rows_until
 from .ducklake.paths import file_location
 from .ducklake.rows import DataFile, DeleteFile, InlinedDelete
+from .errors import REMEDY, NoSuchKey, Refused
 from .iceberg.delete_copy import delete_copy
 from .iceberg.deletion_vector import deletion_vector_positions
 from .iceberg.parquet import later_rows, position_deletes_bytes, positions
@@ -84,26 +86,68 @@ def deletes_at(
 
 
 def deletes_bytes(deletes: Deletes, history: TableHistory, files: RealFiles) -> bytes:
-    """The position delete file of one data file, in Iceberg's form."""
+    """The position delete file of one data file, in Iceberg's form.
+
+    Raises:
+        Refused: a delete file is missing or damaged, or deletes name rows that are not there.
+    """
 
     def location(file: DataFile | DeleteFile) -> str:
         return file_location(history.lake, history.schema, history.table, file)
 
     data_location = location(deletes.data_file)
-    stored = [files.read(location(file)) for file in deletes.stored]
-    if deletes.is_one_file:
-        copy = delete_copy(stored[0], data_location)
-        if copy is not None:
-            return copy
     # Several delete files on one data file occur; Iceberg's readers get their union.
     deleted = {row.position for row in deletes.inlined}
-    for file, body in zip(deletes.stored, stored, strict=True):
-        is_partial = (file.partial_max or 0) > deletes.snapshot_id
-        deleted.update(POSITIONS[file.format](body, deletes.snapshot_id if is_partial else None))
+    for file in deletes.stored:
+        with readable(history, f"the delete file {location(file)}"):
+            body = files.read(location(file))
+            found = _positions(file, body, deletes.snapshot_id)
+            if deletes.is_one_file and (copy := delete_copy(body, data_location)) is not None:
+                return copy
+        deleted.update(found)
     if deletes.holds_later_rows:
-        read_range = partial(files.read_range, data_location)
-        deleted.update(_later_rows(deletes, read_range))
+        with readable(history, f"the merged data file {data_location}"):
+            deleted.update(_later_rows(deletes, partial(files.read_range, data_location)))
+    _check(deleted, deletes, history)
     return position_deletes_bytes(data_location, sorted(deleted))
+
+
+@contextmanager
+def readable(history: TableHistory, what: str) -> Iterator[None]:
+    """Where a real file is read that DuckLake has written.
+
+    Raises:
+        Refused: it is not there, or is not what the catalog says.
+    """
+    try:
+        yield
+    except NoSuchKey:
+        problem = "is not there: restore it"
+    except ValueError:
+        problem = "is damaged, or no such file: restore it"
+    else:
+        return
+    raise Refused(f"the table {history.full_name} is not served: {what} {problem} from a backup")
+
+
+def _positions(file: DeleteFile, body: bytes, snapshot_id: int) -> list[int]:
+    is_partial = (file.partial_max or 0) > snapshot_id
+    return POSITIONS[file.format](body, snapshot_id if is_partial else None)
+
+
+def _check(positions: Iterable[int | None], deletes: Deletes, history: TableHistory) -> None:
+    """Refuse positions that no row of the data file has.
+
+    Raises:
+        Refused: readers would fail, each in its own way.
+    """
+    rows = deletes.data_file.record_count
+    if any(position is None or not 0 <= position < rows for position in positions):
+        raise Refused(
+            f"the table {history.full_name} is not served at snapshot {deletes.snapshot_id}: a "
+            f"delete of the data file {deletes.data_file.data_file_id} names a row that it does "
+            f"not have{REMEDY}"
+        )
 
 
 def _later_rows(deletes: Deletes, read_range: Callable[[int, int], bytes]) -> Iterable[int]:

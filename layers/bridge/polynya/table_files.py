@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import chain
 
 from pg8000.native import Connection
 
@@ -17,8 +18,10 @@ from .added_files import AddedFiles
 from .bucket_files import BucketFiles, Leads
 from .config import SECONDS_PER_DAY, Config
 from .documents import Documents
-from .ducklake import lives
+from .ducklake import lives, queries
+from .ducklake.faults import MAX_ID
 from .ducklake.history import TableHistory, state_at, states, unservable
+from .ducklake.rows import Gap
 from .errors import NoSuchKey, ServiceUnavailable
 from .iceberg.avro import manifest_file, manifest_list_bytes
 from .iceberg.table_metadata import TableMetadata
@@ -26,9 +29,10 @@ from .kept import Kept
 from .summarized_files import SummarizedFiles
 from .table_deletes import RealFiles, deletes_at, deletes_bytes
 from .table_manifests import TableManifests
-from .table_names import FILE_KINDS, MAX_ID, Manifest
+from .table_names import FILE_KINDS, Manifest
 from .table_rows import TableRows
 from .table_view import table_view
+from .translate.default_columns import default_columns, default_gaps
 from .translate.tables import check_table, metadata
 from .virtual_names import Name
 
@@ -78,10 +82,21 @@ class TableFiles:
     def history(self) -> TableHistory:
         """The table's history, with all its gaps."""
         view = self._view
-        gaps = [*self._history.gaps, *view.partitions.gaps, *self._added_files.gaps(self._con)]
+        gaps = [*self._history.gaps, *view.schemas.faults, *view.partitions.gaps]
+        gaps += self._added_files.gaps(self._con)
         if self._around.config.inexact_columns == "refuse":
             gaps += view.schemas.gaps
+        if self._around.config.column_defaults == "refuse":
+            gaps += chain.from_iterable(self.default_gaps().values())
         return replace(self._history, gaps=gaps)
+
+    def default_gaps(self) -> dict[str, list[Gap]]:
+        """When files are visible that lack a column which has a default, by its dotted name."""
+        history = self._history
+        columns = default_columns(self._view.schemas, history.columns)
+        borns = {column.column_id: column.born for column in columns}
+        older = queries.older_files(self._con, history.lake, history.table.table_id, borns)
+        return default_gaps(columns, older, history.partitioning.groups, history.mapped_names)
 
     def metadata(self) -> TableMetadata:
         """The table metadata.

@@ -15,9 +15,6 @@ from .translate.partitions import Partitions
 from .translate.schemas import Schemas
 from .virtual_names import GENERATOR, Name
 
-MAX_ID = 10**18 - 1
-"""The end of the last chunk of data files: ids to come belong to it."""
-
 FILE_KINDS = {"data": "data", "delete": "deletes-manifest", "inlined": "rows-manifest"}
 """What the manifests of each kind of things are called."""
 

@@ -5,16 +5,18 @@ files of another spec (Daft issue 7428), which would give it rows of other value
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pg8000.native import Connection
 
 from .ducklake import queries
+from .ducklake.faults import MAX_ID
 from .ducklake.rows import InlinedTable
+from .errors import REMEDY, Refused
 from .iceberg.parquet import rows_bytes
-from .table_names import MAX_ID
+from .iceberg.sandbox import Unreadable
 from .table_view import TableView
 from .translate.inlined import inlined_columns, inlined_rows
 from .translate.inlined_partitions import inlined_partitions
@@ -63,14 +65,24 @@ class TableRows:
         return self._read[key]
 
     def body(self, part: int, place: int, snapshot_id: int) -> bytes | None:
-        """A file of inlined rows; None where there are no such rows."""
+        """A file of inlined rows; None where there are no such rows.
+
+        Raises:
+            Refused: the rows are not what their columns say.
+        """
         group = self.groups(part, snapshot_id).get(place)
         if group is None:
             return None
         fields = self.view.schemas.at(snapshot_id).fields
         columns = self.view.history.columns
         parts = [inlined_rows(table, columns, fields, rows) for table, rows in group.rows]
-        return rows_bytes(parts, fields)
+        try:
+            return rows_bytes(parts, fields)
+        except Unreadable as error:
+            raise Refused(
+                f"the table {self.view.history.full_name} is not served at snapshot {snapshot_id}: "
+                f"its inlined rows cannot be read as its columns say ({error}){REMEDY}"
+            ) from None
 
     def _groups(self, part: int, snapshot_id: int) -> dict[int, RowsGroup]:
         by_partition: dict[tuple[Any, ...] | None, list[tuple[InlinedTable, list[list[Any]]]]]
@@ -92,10 +104,19 @@ class TableRows:
         found = []
         for table in history.inlined.tables:
             names = inlined_columns(table, history.columns, fields)
+            self._check_columns(table, names)
             rows = queries.inlined_rows_at(self.con, table, names, snapshot_id, since, until)
             if rows:
                 found.append((table, rows))
         return found
+
+    def _check_columns(self, table: InlinedTable, names: Sequence[str]) -> None:
+        missing = set(names) - set(table.user_columns)
+        if missing:
+            raise Refused(
+                f"the table {self.view.history.full_name} is not served: its inlined rows in "
+                f"{table.table_name} lack the columns {', '.join(sorted(missing))}{REMEDY}"
+            )
 
     def _partitioned(
         self, table: InlinedTable, rows: list[list[Any]], snapshot_id: int

@@ -11,7 +11,7 @@ from .errors import NoSuchKey
 from .kept import Kept
 from .table_deletes import RealFiles
 from .table_files import Surroundings, TableFiles
-from .translate.tables import check_lake
+from .translate.tables import check_lake, check_rows
 from .virtual_names import Name, parse
 
 
@@ -64,6 +64,7 @@ class VirtualFiles:
         Args:
             since: the first snapshot that is asked about; 0: as many as are listed.
         """
+        check_rows(schema, table)
         limit = None if since else self._around.config.snapshot_limit
         found = history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit)
         return TableFiles(con, found, self._around)

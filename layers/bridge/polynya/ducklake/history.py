@@ -53,6 +53,10 @@ class TableHistory:
     column_tags: list[Tag]
 
     @property
+    def full_name(self) -> str:
+        return f"{self.schema.schema_name}.{self.table.table_name}"
+
+    @property
     def lives(self) -> TableLives:
         return TableLives(self.lake, self.table.table_id, self.inlined, self.has_partial)
 
@@ -100,7 +104,8 @@ def read(
         columns,
         names,
         (touched, first_id),
-        gaps,
+        delete_gaps,
+        inlined_gaps,
         partition_columns,
         groups,
         current_partition,
@@ -114,6 +119,7 @@ def read(
         lambda con: queries.mapped_names(con, lake, table_id),
         lambda con: queries.snapshots(con, table_id, snapshot_id, since, limit),
         lambda con: queries.delete_gaps(con, table_id),
+        lambda con: queries.inlined_gaps(con, table_id, table.begin_snapshot),
         lambda con: queries.partition_columns(con, table_id),
         lambda con: queries.file_groups(con, lake, table_id),
         lambda con: queries.partition_at(con, table_id, snapshot_id),
@@ -122,10 +128,17 @@ def read(
         lambda con: queries.column_tags_at(con, snapshot_id, table_id),
     )
     since = max(since, first_id)
-    if groups.has_others:
+    gaps = [*delete_gaps, *inlined_gaps]
+    if groups.has_faults:
         gaps += queries.data_gaps(con, table_id)
     lives = TableLives(lake, table_id, inlined, groups.has_partial)
-    events = lives.events(con, snapshot_id, since)
+    # As JSON, which is read three times as fast as rows.
+    events, inlined_delete_gaps = together(
+        con,
+        lambda con: lives.events(con, snapshot_id, since),
+        lambda con: queries.inlined_delete_gaps(con, inlined, table_id),
+    )
+    gaps += inlined_delete_gaps
     known = {snapshot.snapshot_id: snapshot for snapshot in touched}
     # A change whose own snapshot has expired shows first in the next one that is still there.
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
@@ -164,7 +177,8 @@ def _types(columns: Iterable[Column]) -> dict[int, frozenset[str]]:
     """Every type that a column ever had."""
     types: dict[int, set[str]] = defaultdict(set)
     for column in columns:
-        types[column.column_id].add(column.column_type)
+        if column.column_type is not None:
+            types[column.column_id].add(column.column_type)
     return {column_id: frozenset(found) for column_id, found in types.items()}
 
 

@@ -13,8 +13,16 @@ from typing import Any
 
 from pg8000.native import Connection, identifier
 
-from ..errors import Misconfigured
+from ..errors import REMEDY, Misconfigured, Refused
 from .changes import MOST_CHARACTERS, changes_of
+from .faults import (
+    DATA_FILE_FAULTS,
+    DELETE_FILE_FAULTS,
+    INLINED_DELETE_FAULT,
+    any_of,
+    inlined_fault,
+    reason_of,
+)
 from .rows import (
     Column,
     ColumnStats,
@@ -135,18 +143,22 @@ def snapshot_exists(con: Connection, snapshot_id: int) -> bool:
 SCHEMAS_AT = f"""
 SELECT s.schema_id, s.schema_name, s.path, s.path_is_relative
 FROM ducklake_schema AS s
-WHERE {VISIBLE.format("s")} ORDER BY s.schema_name"""
+WHERE s.schema_name IS NOT NULL AND {VISIBLE.format("s")} ORDER BY s.schema_name"""
 
 
 def schemas_at(con: Connection, snapshot_id: int) -> list[Schema]:
     return [Schema(*row) for row in con.run(SCHEMAS_AT, snapshot_id=snapshot_id)]
 
 
+# Python and Iceberg have no time that is infinite, nor every year that PostgreSQL has.
+IS_TIME = "s.snapshot_time BETWEEN '1970-01-01' AND '9999-12-31'"
+
 VIEWS_AT = f"""
-SELECT v.view_id, v.view_uuid::text, v.begin_snapshot, s.snapshot_time, v.view_name, v.dialect,
-  v.sql
+SELECT v.view_id, v.view_uuid::text, v.begin_snapshot, CASE WHEN {IS_TIME} THEN s.snapshot_time END,
+  v.view_name, v.dialect, v.sql
 FROM ducklake_view AS v LEFT JOIN ducklake_snapshot AS s ON s.snapshot_id = v.begin_snapshot
-WHERE v.schema_id = :schema_id AND {VISIBLE.format("v")} ORDER BY v.view_name"""
+WHERE v.schema_id = :schema_id AND v.view_name IS NOT NULL AND {VISIBLE.format("v")}
+ORDER BY v.view_name"""
 
 
 def views_at(con: Connection, snapshot_id: int, schema_id: int) -> list[View]:
@@ -156,7 +168,7 @@ def views_at(con: Connection, snapshot_id: int, schema_id: int) -> list[View]:
 
 TAGS_AT = f"""
 SELECT t.object_id, t.key, t.value FROM ducklake_tag AS t
-WHERE t.object_id = :object_id AND {VISIBLE.format("t")} ORDER BY t.key"""
+WHERE t.object_id = :object_id AND t.key IS NOT NULL AND {VISIBLE.format("t")} ORDER BY t.key"""
 
 
 def tags_at(con: Connection, snapshot_id: int, object_id: int) -> list[Tag]:
@@ -196,7 +208,8 @@ TABLE_COLUMNS = """t.table_id, t.table_uuid::text,
 TABLES_AT = f"""
 SELECT {TABLE_COLUMNS}
 FROM ducklake_table AS t
-WHERE t.schema_id = :schema_id AND {VISIBLE.format("t")} ORDER BY t.table_name"""
+WHERE t.schema_id = :schema_id AND t.table_name IS NOT NULL AND {VISIBLE.format("t")}
+ORDER BY t.table_name"""
 
 
 def tables_at(con: Connection, snapshot_id: int, schema_id: int) -> list[Table]:
@@ -222,6 +235,11 @@ def table_at(
         rows = con.run(TABLE_AT.replace(":snapshot_id", NEWEST), **names)
     else:
         rows = con.run(TABLE_AT, snapshot_id=snapshot_id, **names)
+    if len(rows) > 1:
+        raise Refused(
+            f"the table {schema_name}.{table_name} is not served: ducklake_table or "
+            f"ducklake_schema has {len(rows)} rows for it at one snapshot{REMEDY}"
+        )
     return (Schema(*rows[0][:4]), Table(*rows[0][4:])) if rows else None
 
 
@@ -273,7 +291,9 @@ def columns(con: Connection, table_id: int, snapshot_id: int) -> list[Column]:
 
 
 # A number is read ten times as fast as a timestamp.
-MICROS = "(extract(epoch FROM s.snapshot_time) * 1000000)::bigint"
+# 0 becomes the time of the snapshot before.
+MICROS = f"""CASE WHEN {IS_TIME}
+  THEN (extract(epoch FROM s.snapshot_time) * 1000000)::bigint ELSE 0 END"""
 
 # One character more than is read: the text that is cut off is refused.
 CHANGES_MADE = f"coalesce(left(c.changes_made, {MOST_CHARACTERS + 1}), '')"
@@ -367,11 +387,11 @@ def inlined(con: Connection, lake: Lake, table_id: int, begin_snapshot: int) -> 
     return Inlined(tables, deletes[0] if deletes else ())
 
 
-DELETE_GAPS = """
+DELETE_GAPS = f"""
 SELECT DISTINCT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot),
-  'delete files of the format ' || d.format
+  {reason_of(DELETE_FILE_FAULTS)}
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
-WHERE d.table_id = :table_id AND lower(d.format) NOT IN ('parquet', 'puffin')
+WHERE d.table_id = :table_id AND d.begin_snapshot IS NOT NULL AND {any_of(DELETE_FILE_FAULTS)}
 ORDER BY 1, 2, 3"""
 
 
@@ -380,19 +400,66 @@ def delete_gaps(con: Connection, table_id: int) -> list[Gap]:
     return [Gap(*row) for row in con.run(DELETE_GAPS, table_id=table_id)]
 
 
-IS_OTHER = """(f.encryption_key IS NOT NULL
-  OR f.file_format <> 'parquet' AND lower(f.file_format) <> 'parquet')"""
-
 DATA_GAPS = f"""
-SELECT DISTINCT f.begin_snapshot, f.end_snapshot, CASE WHEN f.encryption_key IS NOT NULL
-  THEN 'encrypted data files' ELSE 'data files of the format ' || f.file_format END
-FROM ducklake_data_file AS f WHERE f.table_id = :table_id AND {IS_OTHER}
+SELECT DISTINCT f.begin_snapshot, f.end_snapshot, {reason_of(DATA_FILE_FAULTS)}
+FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND f.begin_snapshot IS NOT NULL AND {any_of(DATA_FILE_FAULTS)}
 ORDER BY 1, 2, 3"""
 
 
 def data_gaps(con: Connection, table_id: int) -> list[Gap]:
     """The same of data files."""
     return [Gap(*row) for row in con.run(DATA_GAPS, table_id=table_id)]
+
+
+# A table that is registered and was dropped, or is registered twice: rows are missing, or double.
+# One that DuckLake drops at a flush is gone from both within one transaction.
+INLINED_GAPS = f"""
+SELECT i.table_name::text, count(c.oid) = 0
+FROM ducklake_inlined_data_tables AS i
+LEFT JOIN pg_class AS c ON c.relname = i.table_name AND c.relnamespace = {CATALOG_SCHEMA}
+WHERE i.table_id = :table_id
+GROUP BY i.table_name HAVING count(c.oid) <> 1 ORDER BY 1"""
+
+
+def inlined_gaps(con: Connection, table_id: int, begin_snapshot: int) -> list[Gap]:
+    """Why inlined rows cannot be read: nobody knows of which snapshots they are, so at any."""
+    return [
+        Gap(begin_snapshot, None, inlined_fault(name, is_missing=is_missing))
+        for name, is_missing in con.run(INLINED_GAPS, table_id=table_id)
+    ]
+
+
+# A file of the snapshot that added a column may be written before it, or after: then it has
+# statistics of it.
+OLDER_FILES = """
+SELECT c.column_id, bool_or(f.end_snapshot IS NULL), max(f.end_snapshot)
+FROM unnest(CAST(:column_ids AS bigint[]), CAST(:borns AS bigint[])) AS c(column_id, born)
+JOIN ducklake_data_file AS f ON f.table_id = :table_id
+  AND (f.end_snapshot > c.born OR f.end_snapshot IS NULL)
+  AND (f.begin_snapshot < c.born OR f.begin_snapshot = c.born AND NOT EXISTS (
+    SELECT FROM {stats_table} AS s
+    WHERE s.data_file_id = f.data_file_id AND s.column_id = c.column_id))
+GROUP BY 1"""
+
+
+def older_files(
+    con: Connection, lake: Lake, table_id: int, borns: dict[int, int]
+) -> dict[int, int | None]:
+    """Until when files are visible that were written before a column was added; None: still.
+
+    Args:
+        borns: the snapshot that added each column, by column_id.
+    """
+    if not borns:
+        return {}
+    sql = OLDER_FILES.format(stats_table=fragment(lake, "stats_table"))
+    ids = list(borns)
+    parameters = {"column_ids": ids, "borns": [borns[i] for i in ids], "table_id": table_id}
+    return {
+        column_id: None if are_visible else until
+        for column_id, are_visible, until in con.run(sql, **parameters)
+    }
 
 
 DATA_FILE_COLUMNS = """f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path,
@@ -475,9 +542,10 @@ FILE_GROUPS = f"""
 SELECT f.partition_id, {{mapping_id}}, min(f.begin_snapshot),
   CASE WHEN bool_and(f.end_snapshot IS NOT NULL) THEN max(f.end_snapshot) END,
   coalesce(bool_or({{data_partial_max}} > f.begin_snapshot), false),
-  coalesce(bool_or({IS_OTHER}), false)
+  coalesce(bool_or({any_of(DATA_FILE_FAULTS)}), false)
 FROM ducklake_data_file AS f
-WHERE f.table_id = :table_id GROUP BY 1, 2 ORDER BY min(f.data_file_id)"""
+WHERE f.table_id = :table_id AND f.begin_snapshot IS NOT NULL
+GROUP BY 1, 2 ORDER BY min(f.data_file_id)"""
 
 
 def file_groups(con: Connection, lake: Lake, table_id: int) -> FileGroups:
@@ -491,7 +559,7 @@ def file_groups(con: Connection, lake: Lake, table_id: int) -> FileGroups:
     return FileGroups(
         lives={FileGroup(*row[:2]): Life(*row[2:4]) for row in rows},
         has_partial=any(row[4] for row in rows),
-        has_others=any(row[5] for row in rows),
+        has_faults=any(row[5] for row in rows),
     )
 
 
@@ -586,12 +654,30 @@ def inlined_deletes_at(
     """Deletes of rows of visible data files, with an id in a range, that PostgreSQL keeps."""
     if not inlined.delete_columns:
         return []
-    file_id, position, begin = map(identifier, inlined.delete_columns)
-    sql = INLINED_DELETES_AT.format(
-        table=inlined_delete_table(table_id), file_id=file_id, position=position, begin=begin
-    )
+    sql = INLINED_DELETES_AT.format(**inlined_delete_names(inlined, table_id))
     rows = con.run(sql, snapshot_id=snapshot_id, first_id=first_id, last_id=last_id)
     return [InlinedDelete(*row) for row in rows]
+
+
+INLINED_DELETE_GAPS = """
+SELECT d.{begin} FROM {table} AS d
+WHERE d.{begin} IS NOT NULL AND (d.{file_id} IS NULL OR d.{file_id} < 0)
+ORDER BY 1 LIMIT 1"""
+
+
+def inlined_delete_gaps(con: Connection, inlined: Inlined, table_id: int) -> list[Gap]:
+    """From when on there is an inlined delete of which nobody knows what it deletes."""
+    if not inlined.delete_columns:
+        return []
+    sql = INLINED_DELETE_GAPS.format(**inlined_delete_names(inlined, table_id))
+    return [Gap(begin, None, INLINED_DELETE_FAULT) for (begin,) in con.run(sql)]
+
+
+def inlined_delete_names(inlined: Inlined, table_id: int) -> dict[str, str]:
+    """The table of inlined deletes and its columns, as identifiers."""
+    file_id, position, begin = map(identifier, inlined.delete_columns)
+    table = inlined_delete_table(table_id)
+    return {"table": table, "file_id": file_id, "position": position, "begin": begin}
 
 
 def inlined_delete_table(table_id: int) -> str:

@@ -163,6 +163,12 @@ class Life(NamedTuple):
     begin_snapshot: int
     end_snapshot: int | None
 
+    def intersection(self, other: "Life") -> "Life | None":
+        """When both are; None: never."""
+        begin = max(self.begin_snapshot, other.begin_snapshot)
+        ends = [end for end in (self.end_snapshot, other.end_snapshot) if end is not None]
+        return None if ends and min(ends) <= begin else Life(begin, min(ends, default=None))
+
 
 @dataclass(frozen=True, slots=True)
 class FileGroups:
@@ -171,8 +177,8 @@ class FileGroups:
     lives: dict[FileGroup, Life]
     has_partial: bool
     """Some hold rows of snapshots later than their own."""
-    has_others: bool
-    """Some are no plain Parquet: of another format, or encrypted."""
+    has_faults: bool
+    """Some cannot be served: of another format, encrypted, or their rows are broken."""
 
 
 @dataclass(frozen=True, slots=True)

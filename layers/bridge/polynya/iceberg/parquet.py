@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from .sandbox import literal, quoted, sandbox
+from .sandbox import Unreadable, literal, quoted, sandbox
 from .types import Field, List, Map, Struct, Type
 
 if TYPE_CHECKING:
@@ -38,8 +38,12 @@ class Rows:
 
 
 def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
-    """A Parquet file of all rows, in order, with the fields' ids at every level."""
-    with sandbox("inlined rows") as (con, path):
+    """A Parquet file of all rows, in order, with the fields' ids at every level.
+
+    Raises:
+        Unreadable: a text is no value of its column's type.
+    """
+    with sandbox() as (con, path):
         selects = []
         for number, part in enumerate(parts):
             unnests = [f"{UNNEST[type_]} AS c{i}" for i, (type_, _) in enumerate(part.columns)]
@@ -59,7 +63,7 @@ def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
 
 def position_deletes_bytes(data_file: str, positions: Sequence[int]) -> bytes:
     """A position delete file: the rows of `data_file` that are deleted, ascending."""
-    with sandbox("positions of deleted rows") as (con, path):
+    with sandbox() as (con, path):
         con.execute(
             "CREATE TABLE deleted AS "
             "SELECT ?::VARCHAR AS file_path, "
@@ -76,11 +80,15 @@ def positions(delete_file: bytes, snapshot_id: int | None = None) -> list[int]:
 
     Args:
         snapshot_id: only those that were deleted up to this snapshot; for a partial file.
+
+    Raises:
+        Unreadable: it is no delete file, or damaged.
     """
     until = "" if snapshot_id is None else f"WHERE {SNAPSHOT_COLUMN} <= {snapshot_id}"
-    with sandbox("a delete file") as (con, path):
+    with sandbox(reads_file=True) as (con, path):
         path.write_bytes(delete_file)
-        rows = con.execute(f"SELECT pos FROM read_parquet(?) {until}", [str(path)]).fetchall()
+        sql = f"SELECT pos::BIGINT FROM read_parquet(?) {until}"
+        rows = con.execute(sql, [str(path)]).fetchall()
         return [row[0] for row in rows]
 
 
@@ -93,12 +101,13 @@ def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -
     Args:
         read: the bytes of the file from the first position up to, not including, the second.
         size: of the file, in bytes.
+
+    Raises:
+        Unreadable: it is no Parquet file, has not this size or not the column, or is damaged.
     """
-    with sandbox("a data file that holds rows of several snapshots") as (con, path):
+    with sandbox(reads_file=True) as (con, path):
         with path.open("wb") as file:
-            file.truncate(size)
-            footer = int.from_bytes(read(size - 8, size)[:4], "little") + 8
-            _put(file, read, size - footer, size)
+            _put_footer(file, read, size)
             for start, end in _column_chunks(con, path, SNAPSHOT_COLUMN):
                 _put(file, read, start, end)
         # Not DuckDB's own file_row_number: a column of the user's may have that name.
@@ -120,6 +129,16 @@ def _column_chunks(con: "DuckDBPyConnection", path: Path, column: str) -> list[t
     # Without a dictionary its offset is absent, or 0.
     starts = [dictionary if dictionary else data for data, dictionary, _ in rows]
     return [(start, start + length) for start, (_, _, length) in zip(starts, rows, strict=True)]
+
+
+def _put_footer(file: IO[bytes], read: Callable[[int, int], bytes], size: int) -> None:
+    """Give an empty file its size and the footer of the whole."""
+    tail = read(size - 8, size)
+    footer = int.from_bytes(tail[:4], "little") + 8
+    if tail[4:] != b"PAR1" or footer > size:
+        raise Unreadable("not a Parquet file of this size")
+    file.truncate(size)
+    _put(file, read, size - footer, size)
 
 
 def _put(file: IO[bytes], read: Callable[[int, int], bytes], start: int, end: int) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import PolynyaError, Refused
+from ..errors import PolynyaError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -34,6 +34,11 @@ SET enable_external_access = false;
 SET lock_configuration = true"""
 
 
+class Unreadable(ValueError):
+    """DuckDB cannot read what it was given. The message does not quote DuckDB's, which can hold
+    values of rows."""
+
+
 class Sandbox(NamedTuple):
     con: "DuckDBPyConnection"
     path: Path
@@ -41,16 +46,15 @@ class Sandbox(NamedTuple):
 
 
 @contextmanager
-def sandbox(subject: str) -> Iterator[Sandbox]:
+def sandbox(*, reads_file: bool = False) -> Iterator[Sandbox]:
     """A DuckDB of its own, as long as the block runs.
 
     Args:
-        subject: what the block reads, for the message: "inlined rows".
+        reads_file: the block reads somebody else's file; else only texts, by SQL that is ours.
 
     Raises:
-        Refused: DuckDB cannot read it.
-        PolynyaError: DuckDB fails in another way. Neither message quotes DuckDB's, which can hold
-            values of rows.
+        Unreadable: the texts or the file are to blame.
+        PolynyaError: DuckDB fails in another way.
     """
     import duckdb
 
@@ -59,10 +63,13 @@ def sandbox(subject: str) -> Iterator[Sandbox]:
             with duckdb.connect(":memory:", config=CONFIG) as con:
                 con.execute(LOCK.format(folder=literal(folder)))
                 yield Sandbox(con, Path(folder) / "file.parquet")
-        except (duckdb.DataError, duckdb.InvalidInputException) as error:
-            raise Refused(f"DuckDB cannot read {subject} ({type(error).__name__})") from None
+        except duckdb.OutOfMemoryException:
+            raise PolynyaError("DuckDB needs more memory than it may have") from None
         except duckdb.Error as error:
-            raise PolynyaError(f"DuckDB fails on {subject} ({type(error).__name__})") from None
+            said = f"DuckDB says {type(error).__name__}"
+            if reads_file or isinstance(error, duckdb.DataError | duckdb.InvalidInputException):
+                raise Unreadable(said) from None
+            raise PolynyaError(said) from None
 
 
 def quoted(name: str) -> str:

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..ducklake.rows import MappedName
+from ..errors import REMEDY
 from ..iceberg.parquet_footer import Column as FileColumn
+from .column_faults import MAX_DEPTH
 
 DECIMALS = {"timestamp_s": 0, "timestamp_ms": 3, "timestamp_ns": 9}
 """Of the seconds in a DuckLake type; of others 6. What is finer in an added file DuckLake rounds;
@@ -27,6 +29,8 @@ class Mappings:
     """Field ids by path, of each mapping."""
 
     paths: Mapping[int, Mapping[Path, int]]
+    fault: str | None = None
+    """Why the rows of the catalog are no mappings."""
 
     @property
     def of_table(self) -> dict[Path, int]:
@@ -35,6 +39,8 @@ class Mappings:
 
     def conflict(self) -> str | None:
         """Why the mappings cannot be one; None where they can."""
+        if self.fault:
+            return self.fault
         known: dict[Path, int] = {}
         for paths in self.paths.values():
             for path, field_id in paths.items():
@@ -86,7 +92,10 @@ def mappings(names: Iterable[MappedName], lists: Collection[int]) -> Mappings:
         lists: the ids of the columns that are lists: their child is called `list` in the catalog,
             after the repeated group in the file, and `element` in Iceberg.
     """
+    names = list(names)
     rows = {(row.mapping_id, row.column_id): row for row in names}
+    if fault := _fault(names, rows):
+        return Mappings({}, f"broken rows in ducklake_name_mapping: {fault}{REMEDY}")
     paths: dict[int, dict[Path, int]] = defaultdict(dict)
     for (mapping_id, _), row in rows.items():
         if row.is_partition:
@@ -100,6 +109,22 @@ def mappings(names: Iterable[MappedName], lists: Collection[int]) -> Mappings:
             at = above
         paths[mapping_id][path] = row.target_field_id
     return Mappings(dict(paths))
+
+
+def _fault(names: Sequence[MappedName], rows: Mapping[tuple[int, int], MappedName]) -> str | None:
+    if len(rows) < len(names):
+        return "a column_id is there twice"
+    if any(row.source_name is None or row.target_field_id is None for row in names):
+        return "a name has no text or no column"
+    for row in names:
+        depth, above = 0, row
+        while above.parent_column is not None:
+            key = (row.mapping_id, above.parent_column)
+            depth += 1
+            if key not in rows or depth > MAX_DEPTH:
+                return "a parent_column names no row that is there, or names are inside each other"
+            above = rows[key]
+    return None
 
 
 def _fields(parent: Path, children: Mapping[Path, Mapping[int, list[str]]]) -> list[dict[str, Any]]:

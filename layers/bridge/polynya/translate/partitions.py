@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
-from ..ducklake.rows import FileGroup, Gap, Life, Partitioning
+from ..ducklake.rows import FileGroup, Gap, Partitioning
 from ..errors import Refused
 from ..iceberg.partition import UNPARTITIONED, PartitionField, PartitionSpec
 from ..iceberg.types import Field, primitives
 from .schemas import Schemas
 from .types import iceberg_type
-from .values import EPOCH_DAY, value
+from .values import EPOCH_DAY, in_range, value
 
 IDENTITY = re.compile(r"boolean|int|long|date|string|timestamp|decimal\(\d+, \d+\)")
 """Iceberg types whose DuckLake partition values are read with certainty. Not floats: NaN and the
 two zeros. Not timestamptz: its text is in the time zone of the writer."""
 
-BUCKET = re.compile(r"bucket\((\d+)\)")
+BUCKET = re.compile(r"bucket\(([1-9][0-9]{0,8})\)")
 
 BUCKET_TYPES = {
     "int8",
@@ -43,6 +43,8 @@ CALENDAR_TYPES = {"date", "timestamp"}
 """Not timestamptz: DuckLake takes the parts in the time zone of the writer's session."""
 
 FINEST = ("year", "month", "day", "hour")
+
+EPOCHS = {f"epoch_{part}" for part in FINEST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,15 +161,9 @@ def _gaps(
         given = {field.source_id for field in fields if field.transform == "identity"}
         for column_id in set(partitioning.constants.get(group.mapping_id, ())) - given:
             for shown in schemas.lives(column_id):
-                if both := _intersection(life, shown):
+                if both := life.intersection(shown):
                     reason = "added files have a column in their path that no partition can give"
                     yield Gap(*both, reason)
-
-
-def _intersection(one: Life, other: Life) -> Life | None:
-    begin = max(one.begin_snapshot, other.begin_snapshot)
-    ends = [end for end in (one.end_snapshot, other.end_snapshot) if end is not None]
-    return None if ends and min(ends) <= begin else Life(begin, min(ends, default=None))
 
 
 class _Builder:
@@ -197,9 +193,13 @@ class _Builder:
     def _fields(self, group: FileGroup) -> list[tuple[PartitionField, Source]]:
         found: list[tuple[PartitionField, Source]] = []
         calendar: dict[int, dict[str, int]] = {}
+        seen: set[tuple[int, str]] = set()
         for column in self._partitioning.columns.get(group.partition_id, ()):
-            if column.column_id not in self._types:
+            if column.column_id not in self._types or column.transform is None:
                 continue
+            if (column.column_id, column.transform) in seen:
+                continue
+            seen.add((column.column_id, column.transform))
             key = Source((column.partition_key_index,))
             type_name = self._types[column.column_id]
             if column.transform == "identity":
@@ -212,7 +212,7 @@ class _Builder:
                 if self._types_of[column.column_id] <= BUCKET_TYPES:
                     transform = f"bucket[{match[1]}]"
                     found.append((self._field(column.column_id, transform, "int"), key))
-            elif column.transform.startswith("epoch_"):
+            elif column.transform in EPOCHS:
                 transform = column.transform.removeprefix("epoch_")
                 found.append((self._field(column.column_id, transform, "int"), key))
             elif column.transform in FINEST:
@@ -269,8 +269,8 @@ def _value(
         return None
     if field.transform == "identity":
         return value(field.result_type, parts[0] or "")
-    numbers = [int(part or "") for part in parts]
-    return _since_1970(numbers) if source.is_calendar else numbers[0]
+    numbers = [value("int", part or "") for part in parts]
+    return in_range("int", _since_1970(numbers)) if source.is_calendar else numbers[0]
 
 
 def _constant(field: PartitionField, stats: Constant) -> Any:

@@ -21,10 +21,13 @@ from ..iceberg.types import (
     Type,
     primitives,
 )
+from .column_faults import MAX_FIELD_ID, column_fault
 from .defaults import default_json
 from .types import iceberg_type, may_become, no_twin
 
 NESTED = {"struct", "list", "map"}
+
+NO_FIELDS = TableSchema(0, ())
 
 
 class Hidden(NamedTuple):
@@ -45,6 +48,8 @@ class Schemas:
     """Dotted names of hidden columns, in whichever schema, and why they are."""
     gaps: tuple[Gap, ...]
     """When columns are hidden that nobody asked to hide."""
+    faults: tuple[Gap, ...]
+    """When the rows of the columns are broken."""
     last_column_id: int
 
     def at(self, snapshot_id: int) -> TableSchema:
@@ -123,11 +128,15 @@ def schemas(
     by_snapshot: list[tuple[int, TableSchema]] = []
     hidden: dict[str, str] = {}
     gaps: list[Gap] = []
+    faults: list[Gap] = []
     begins = sorted(b for b in boundaries if table_begin <= b <= snapshot_id)
     for boundary, end in zip(begins, [*begins[1:], None], strict=True):
         # A snapshot's schema hangs on what came before it only, so that it never changes.
         known = [column for column in columns if column.begin_snapshot <= boundary]
         visible = [column for column in known if column.visible_at(boundary)]
+        if fault := column_fault(visible):
+            faults.append(Gap(boundary, end, fault))
+            continue
         tree = _Tree(visible, _refusals(known, hidden_types), born, in_every_file)
         fields = tree.fields()
         schema_id = ids.setdefault(fields, len(ids))
@@ -137,11 +146,13 @@ def schemas(
         inexact = [f"{name}: {h.reason}" for name, h in tree.hidden.items() if not h.is_asked]
         if inexact:
             gaps.append(Gap(boundary, end, f"columns cannot be shown ({'; '.join(inexact)})"))
+    column_ids = [column.column_id for column in columns if column.column_id is not None]
     return Schemas(
-        by_snapshot=tuple(by_snapshot),
+        by_snapshot=tuple(by_snapshot or [(table_begin, NO_FIELDS)]),
         hidden=hidden,
         gaps=tuple(gaps),
-        last_column_id=max((column.column_id for column in columns), default=0),
+        faults=tuple(faults),
+        last_column_id=max((i for i in column_ids if i <= MAX_FIELD_ID), default=0),
     )
 
 
@@ -152,7 +163,8 @@ def _refusals(columns: Iterable[Column], hidden_types: frozenset[str]) -> dict[i
         versions[column.column_id].append(column)
     reasons: dict[int, Hidden] = {}
     for column_id, history in versions.items():
-        names = [column.column_type for column in history if column.column_type not in NESTED]
+        types = [column.column_type for column in history]
+        names = [name for name in types if name and name not in NESTED]
         for name in names:
             if name in hidden_types:
                 reasons[column_id] = Hidden(f"the setting HIDDEN_TYPES names {name}", is_asked=True)

@@ -6,6 +6,7 @@ from ..ducklake.rows import SortKey
 from ..iceberg.table_metadata import SortField
 from ..iceberg.types import Field, Primitive
 
+DIRECTIONS = {"ASC": "asc", "DESC": "desc"}
 NULL_ORDERS = {"NULLS_FIRST": "nulls-first", "NULLS_LAST": "nulls-last"}
 
 
@@ -13,9 +14,14 @@ def sort_fields(keys: Sequence[SortKey], fields: Sequence[Field]) -> list[SortFi
     """The sort fields; none where a key is an expression: half an order would be another one."""
     ids = {f.name: f.field_id for f in fields if isinstance(f.type, Primitive)}
     quoted = {'"' + name.replace('"', '""') + '"': field_id for name, field_id in ids.items()}
+    known = ids | quoted
     found = [
-        SortField(source_id, key.sort_direction.lower(), NULL_ORDERS[key.null_order])
+        SortField(
+            known[key.expression], DIRECTIONS[key.sort_direction], NULL_ORDERS[key.null_order]
+        )
         for key in keys
-        if (source_id := (ids | quoted).get(key.expression)) is not None
+        if key.expression in known
+        and key.sort_direction in DIRECTIONS
+        and key.null_order in NULL_ORDERS
     ]
     return found if len(found) == len(keys) else []

@@ -6,10 +6,11 @@ from datetime import timedelta
 
 from ..ducklake.changes import changes_of
 from ..ducklake.history import State, TableHistory, Totals, states, unservable
-from ..ducklake.rows import Column, Snapshot, Table, Tag
-from ..errors import Refused
+from ..ducklake.rows import Column, Schema, Snapshot, Table, Tag
+from ..errors import REMEDY, Refused
 from ..iceberg import table_metadata
 from ..iceberg.table_metadata import TableMetadata
+from .default_columns import default_columns
 from .mappings import Mappings
 from .partitions import Partitions
 from .rows_files import RowsFile, rows_files
@@ -56,6 +57,26 @@ def check_lake(version: str, encrypted: bool) -> None:
             f"{', '.join(sorted(VERSIONS))}); attach the lake once with AUTOMATIC_MIGRATION TRUE "
             "in a newer DuckDB, or update Polynya"
         )
+
+
+def check_rows(schema: Schema, table: Table) -> None:
+    """Refuse a table whose own row, or that of its schema, is broken.
+
+    Raises:
+        Refused: with what is missing.
+    """
+    values = {
+        "ducklake_table.table_id": table.table_id,
+        "ducklake_table.table_uuid": table.table_uuid,
+        "ducklake_table.path": table.path,
+        "ducklake_table.path_is_relative": table.path_is_relative,
+        "ducklake_schema.path": schema.path,
+        "ducklake_schema.path_is_relative": schema.path_is_relative,
+    }
+    missing = [name for name, value in values.items() if value is None]
+    if missing:
+        name = f"{schema.schema_name}.{table.table_name}"
+        raise Refused(f"the table {name} is not served: {missing[0]} is NULL{REMEDY}")
 
 
 def check_table(history: TableHistory, schemas: Schemas, mappings: Mappings) -> None:
@@ -250,6 +271,8 @@ def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> 
     properties = {}
     if mappings.paths:
         properties["schema.name-mapping.default"] = mappings.json()
+    if defaults := default_columns(schemas, columns):
+        properties["polynya.default-columns"] = _json([column.name for column in defaults])
     if schemas.hidden:
         properties["polynya.hidden-columns"] = _json(list(schemas.hidden))
         properties["polynya.hidden-columns-reason"] = _json(schemas.hidden)

@@ -34,11 +34,15 @@ class Order:
     """Puts what is known of some files, by their ids, into the order of all files."""
 
     def __init__(self, ids: Numbers, file_ids: Numbers) -> None:
-        """`file_ids` ascend; what is known of other files is left out."""
+        """`ids` and `file_ids` ascend; what is known of other files is left out, and what is known
+        twice of a file: it may be two things."""
         self._files = len(file_ids)
         at = np.searchsorted(file_ids, ids)
         self._is_one = at < len(file_ids)
         self._is_one[self._is_one] = file_ids[at[self._is_one]] == ids[self._is_one]
+        is_repeated = ids[1:] == ids[:-1]
+        self._is_one[1:] &= ~is_repeated
+        self._is_one[:-1] &= ~is_repeated
         self._at = at[self._is_one]
         self._is_same = len(ids) == len(file_ids) and bool(self._is_one.all())
 

@@ -5,13 +5,18 @@ and who asked does without (a bound) or refuses (a default).
 """
 
 import math
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
+
+from ..iceberg.single_value import DECIMAL
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_DAY = EPOCH.date().toordinal()
+
+LIMITS = {"int": 2**31, "long": 2**63}
 
 BOOLEANS = {"0": False, "1": True, "false": False, "true": True}
 
@@ -22,11 +27,24 @@ def value(type_name: str, text: str) -> Any:
     Raises:
         ValueError: the text is not of this type, or not certain to be.
     """
-    if type_name.startswith("decimal"):
-        return _decimal(text)
+    if match := DECIMAL.fullmatch(type_name):
+        return _decimal(text, *map(int, match.groups()))
+    if type_name in LIMITS:
+        return in_range(type_name, int(text))
     if type_name not in READ:
         raise ValueError(f"no text form of {type_name}")
     return READ[type_name](text)
+
+
+def in_range(type_name: str, number: int) -> int:
+    """The number.
+
+    Raises:
+        ValueError: it does not fit the Iceberg type `int` or `long`.
+    """
+    if not -LIMITS[type_name] <= number < LIMITS[type_name]:
+        raise ValueError(f"{number} is no {type_name}")
+    return number
 
 
 def _boolean(text: str) -> bool:
@@ -42,14 +60,16 @@ def _float(text: str) -> float:
     return number
 
 
-def _decimal(text: str) -> Decimal:
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        raise ValueError(f"not a decimal: {text!r}") from None
-    if not number.is_finite():
-        raise ValueError(f"not a finite decimal: {text!r}")
-    return number
+# Not whatever Decimal reads: 1e999999999 would become an integer of a billion digits.
+NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{0,40})?|[+-]?\.[0-9]{1,40}")
+TIME = re.compile(r"([0-9]{1,2}):([0-9]{2}):([0-9]{2}(?:\.[0-9]{1,9})?)")
+
+
+def _decimal(text: str, precision: int, scale: int) -> Decimal:
+    # Not abs, which rounds to 28 digits.
+    if not NUMBER.fullmatch(text) or Decimal(text).copy_abs() >= 10 ** (precision - scale):
+        raise ValueError(f"not a decimal({precision}, {scale}): {text!r}")
+    return Decimal(text)
 
 
 def _days(text: str) -> int:
@@ -57,8 +77,11 @@ def _days(text: str) -> int:
 
 
 def _time(text: str) -> int:
-    hours, minutes, seconds = text.split(":")
     # Not datetime.time: DuckDB has 24:00:00.
+    match = TIME.fullmatch(text)
+    if match is None:
+        raise ValueError(f"not a time: {text!r}")
+    hours, minutes, seconds = match.groups()
     micros = int(Decimal(seconds) * 1_000_000)
     return (int(hours) * 60 + int(minutes)) * 60_000_000 + micros
 
@@ -84,8 +107,6 @@ def _since_epoch(moment: datetime) -> int:
 
 READ: dict[str, Callable[[str], Any]] = {
     "boolean": _boolean,
-    "int": int,
-    "long": int,
     "float": _float,
     "double": _float,
     "string": str,

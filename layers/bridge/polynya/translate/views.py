@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..ducklake.rows import Schema, Tag, View
+from ..errors import REMEDY, Refused
 from .tables import ONE_MILLISECOND, properties
 from .values import EPOCH
 
@@ -12,7 +13,16 @@ def view_metadata(schema: Schema, view: View, tags: list[Tag], location: str) ->
 
     DuckLake does not keep the types of a view's columns, so its schema is empty: who knows the
     dialect learns them from the text.
+
+    Raises:
+        Refused: the view's row in the catalog is broken.
     """
+    if None in (view.view_uuid, view.dialect, view.sql):
+        name = f"{schema.schema_name}.{view.view_name}"
+        raise Refused(
+            f"the view {name} is not served: its identity, dialect or text in ducklake_view is "
+            f"NULL{REMEDY}"
+        )
     time = view.begin_time or EPOCH
     timestamp_ms = (time - EPOCH) // ONE_MILLISECOND
     version = {

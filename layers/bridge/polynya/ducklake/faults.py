@@ -1,0 +1,103 @@
+"""What no sound row of DuckLake's file tables can say, as SQL, and what to tell the user then.
+
+A catalog table has no constraint but a few primary keys, so that a restored dump, a tool or a hand
+can leave anything in it. A file of which such a row tells is not guessed at: the snapshots that
+show it are not served.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..errors import REMEDY
+
+MAX_ID = 10**18 - 1
+"""The largest data_file_id that is served: chunks of files end there, and names have 18 digits."""
+
+MAX_ROWS = 10**12
+MAX_BYTES = 10**14
+"""Of one file: ten times what S3 stores, and sums over a million files still fit 64 bits."""
+
+SMALLEST = 12
+"""Bytes of a Parquet file: its magic twice, and the length of the footer."""
+
+
+class Fault(NamedTuple):
+    condition: str
+    reason: str
+    """A SQL text."""
+
+
+def _broken(table: str, what: str) -> str:
+    return f"'broken rows in {table}: {what}{REMEDY}'"
+
+
+def _is_not(number: str, least: int, most: int) -> str:
+    return f"({number} IS NULL OR {number} NOT BETWEEN {least} AND {most})"
+
+
+NO_PATH = "({0}.path IS NULL OR {0}.path = '' OR {0}.path_is_relative IS NULL)"
+
+DATA_FILE_FAULTS = (
+    Fault("f.encryption_key IS NOT NULL", "'encrypted data files'"),
+    Fault(
+        "(f.file_format <> 'parquet' AND lower(f.file_format) <> 'parquet')",
+        "'data files of the format ' || f.file_format",
+    ),
+    Fault(
+        f"f.data_file_id NOT BETWEEN 0 AND {MAX_ID}",
+        _broken("ducklake_data_file", "a data_file_id is negative or too large"),
+    ),
+    Fault(NO_PATH.format("f"), _broken("ducklake_data_file", "a file has no path")),
+    Fault(
+        _is_not("f.record_count", 0, MAX_ROWS),
+        _broken("ducklake_data_file", "a record_count is missing or impossible"),
+    ),
+    Fault(
+        _is_not("f.file_size_bytes", SMALLEST, MAX_BYTES),
+        _broken("ducklake_data_file", "a file_size_bytes is missing or impossible"),
+    ),
+)
+
+DELETE_FILE_FAULTS = (
+    Fault("d.format IS NULL", _broken("ducklake_delete_file", "a file has no format")),
+    Fault(
+        "lower(d.format) NOT IN ('parquet', 'puffin')", "'delete files of the format ' || d.format"
+    ),
+    Fault(NO_PATH.format("d"), _broken("ducklake_delete_file", "a file has no path")),
+    Fault(
+        _is_not("d.delete_count", 0, MAX_ROWS),
+        _broken("ducklake_delete_file", "a delete_count is missing or impossible"),
+    ),
+    Fault(
+        _is_not("d.file_size_bytes", 0, MAX_BYTES),
+        _broken("ducklake_delete_file", "a file_size_bytes is missing or impossible"),
+    ),
+)
+
+INLINED_DELETE_FAULT = (
+    f"broken rows in ducklake_inlined_delete_…: a delete names no data file{REMEDY}"
+)
+
+
+def any_of(faults: Sequence[Fault]) -> str:
+    """The condition that a row has one of the faults. Never NULL on a sound row."""
+    return f"({' OR '.join(fault.condition for fault in faults)})"
+
+
+def reason_of(faults: Sequence[Fault]) -> str:
+    """The reason of the first fault that a row has."""
+    cases = " ".join(f"WHEN {fault.condition} THEN {fault.reason}" for fault in faults)
+    return f"CASE {cases} END"
+
+
+def within(number: str, most: int) -> str:
+    """A number that is summed up; 0 where it is a fault, which must not spoil other snapshots."""
+    return f"CASE WHEN {number} BETWEEN 0 AND {most} THEN {number} ELSE 0 END"
+
+
+def inlined_fault(table_name: str | None, *, is_missing: bool) -> str:
+    """Why the inlined rows of a table cannot be read."""
+    what = "is not there" if is_missing else "is registered twice"
+    return (
+        f"the table of inlined rows {table_name!r} of ducklake_inlined_data_tables {what}{REMEDY}"
+    )

@@ -1,0 +1,77 @@
+"""One value of DuckLake's catalog at a time made wrong."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from pg8000.exceptions import DatabaseError
+from pg8000.native import Connection, identifier
+
+SAVED = "intact"
+"""The PostgreSQL schema with a copy of every table."""
+
+INTEGRITY = "23"
+"""The class of SQLSTATE when a key, or NOT NULL, forbids a value."""
+
+VALUES = {
+    "bigint": ("NULL", "-1", "9223372036854775807"),
+    "character varying": ("NULL", r"""'ünk"; \x '''""", "'99999999999999999999'"),
+    "timestamp with time zone": ("NULL", "'infinity'", "'294276-01-01'"),
+}
+"""SQL of values that no column of this type should have; of other types NULL."""
+
+
+class Damage(NamedTuple):
+    table: str
+    what: str
+    sql: str
+
+
+def damages(con: Connection, table: str, where: str) -> Iterator[Damage]:
+    """Of one row: each column in turn made wrong, the row twice, and gone."""
+    name = identifier(table)
+    [[row]] = con.run(f"SELECT ctid::text FROM {name} WHERE {where} ORDER BY ctid LIMIT 1")
+    here = f"{name} WHERE ctid = '{row}'::tid"
+    sql = """SELECT column_name, data_type FROM information_schema.columns
+      WHERE table_schema = 'public' AND table_name = :name ORDER BY ordinal_position"""
+    for column, type_ in con.run(sql, name=table):
+        if column in UNREAD:
+            continue
+        for value in VALUES.get(type_, ("NULL",)):
+            change = f"UPDATE {name} SET {identifier(column)} = {value} WHERE ctid = '{row}'::tid"
+            yield Damage(table, f"{column} = {value}", change)
+    yield Damage(table, "twice", f"INSERT INTO {name} SELECT * FROM {here}")
+    yield Damage(table, "gone", f"DELETE FROM {here}")
+
+
+UNREAD = {
+    *("file_order", "footer_size", "row_id_start", "nulls_allowed", "default_value"),
+    *("default_value_type", "default_value_dialect", "extra_stats", "next_catalog_id"),
+    *("schema_uuid", "author", "commit_message", "commit_extra_info", "column_aliases"),
+}
+"""Columns that Polynya does not read."""
+
+
+def save(con: Connection) -> None:
+    """Copy every table of the catalog."""
+    con.run(f"CREATE SCHEMA {SAVED}")
+    for (table,) in con.run("SELECT tablename FROM pg_tables WHERE schemaname = 'public'"):
+        name = identifier(table)
+        con.run(f"CREATE TABLE {SAVED}.{name} AS SELECT * FROM public.{name}")
+
+
+@contextmanager
+def damaged(con: Connection, damage: Damage) -> Iterator[bool]:
+    """The catalog with the damage; False where the database does not allow it."""
+    try:
+        con.run(damage.sql)
+    except DatabaseError as error:
+        assert error.args[0]["C"].startswith(INTEGRITY), damage
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        table = identifier(damage.table)
+        con.run(f"DELETE FROM public.{table}")
+        con.run(f"INSERT INTO public.{table} SELECT * FROM {SAVED}.{table}")

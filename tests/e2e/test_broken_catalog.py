@@ -1,0 +1,327 @@
+"""Rows of DuckLake's catalog that are broken: the same rows of the table, or a refusal that says
+what is wrong. Never an unexpected error, never other rows; other tables keep working."""
+
+import json
+import re
+from io import BytesIO
+from typing import NamedTuple
+
+import boto3
+import fastavro
+import pyarrow.parquet as pq
+import pytest
+
+from local.clients import native, pyiceberg
+from local.duckdb_connection import REGION
+from local.lakes import write_lake
+from tests.damage import Damage, damaged, damages, save
+from tests.in_process import forget, standing_in
+from tests.raw_http import send
+
+NAMESPACE = "v"
+LAKE = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
+USE lake;
+CREATE TABLE bystander(i INTEGER);
+INSERT INTO bystander VALUES (1), (2);
+CREATE SCHEMA v;
+CREATE TABLE v.t(i INTEGER, p VARCHAR, s STRUCT(a INTEGER, b VARCHAR), l INTEGER[],
+  m MAP(VARCHAR, INTEGER), c DECIMAL(9, 2));
+ALTER TABLE v.t SET PARTITIONED BY (p, bucket(1, i));
+ALTER TABLE v.t SET SORTED BY (i ASC NULLS LAST);
+INSERT INTO v.t SELECT i, 'a', {a: i, b: 'b'}, [i, i], MAP {'k': i}, i FROM range(100) r(i);
+INSERT INTO v.t SELECT i, 'b', NULL, [], NULL, NULL FROM range(100, 200) r(i);
+DELETE FROM v.t WHERE i < 40;
+DELETE FROM v.t WHERE i < 80;
+ALTER TABLE v.t ADD COLUMN d INTEGER DEFAULT 7;
+ALTER TABLE v.t RENAME COLUMN c TO e;
+INSERT INTO v.t VALUES (1000, 'a', {a: 1, b: NULL}, [NULL], MAP {'x': 1}, 1.5, 8);
+INSERT INTO v.t VALUES (1001, NULL, {a: 1, b: NULL}, [NULL], MAP {'x': 1}, 1.5, 8);
+DELETE FROM v.t WHERE i IN (150, 1001);
+COMMENT ON TABLE v.t IS 'commented';
+COMMENT ON COLUMN v.t.i IS 'commented';
+CREATE TABLE v.merged(i INTEGER);
+INSERT INTO v.merged SELECT * FROM range(20);
+INSERT INTO v.merged SELECT * FROM range(20, 40);
+CALL ducklake_merge_adjacent_files('lake');
+DELETE FROM v.merged WHERE i < 15;
+CREATE TABLE v.ended(i INTEGER);
+INSERT INTO v.ended SELECT * FROM range(20);
+DELETE FROM v.ended;
+INSERT INTO v.ended VALUES (1);
+CREATE TABLE v.added(i INTEGER, s STRUCT(a INTEGER), n INTEGER);
+COPY (SELECT i::INTEGER AS i, {a: i::INTEGER} AS s, i % 2 AS n FROM range(10) r(i))
+  TO '{{DATA_PATH}}_ext/added' (FORMAT parquet, PARTITION_BY (n));
+CALL ducklake_add_data_files('lake', 'added', '{{DATA_PATH}}_ext/added/**/*.parquet',
+  schema => 'v', hive_partitioning => true);
+CREATE VIEW v.view AS SELECT 1 AS i;
+COMMENT ON VIEW v.view IS 'commented';
+"""
+PAST = {"t": 9}
+"""A snapshot of a table that is looked at besides its newest: the first deletes, another schema."""
+
+# (table of the catalog, its row, the tables of the lake that show it). `{t}`: the table's id.
+ROWS = [
+    ("ducklake_table", "table_id = {t}", ("t",)),
+    ("ducklake_schema", "schema_name = 'v'", ("t",)),
+    ("ducklake_view", "true", ()),
+    ("ducklake_tag", "object_id = {t}", ("t",)),
+    ("ducklake_tag", "object_id <> {t}", ()),
+    ("ducklake_column_tag", "table_id = {t}", ("t",)),
+    ("ducklake_snapshot", "snapshot_id = 9", ("t",)),
+    ("ducklake_snapshot_changes", "snapshot_id = 9", ("t",)),
+    ("ducklake_schema_versions", "table_id = {t}", ("t",)),
+    ("ducklake_column", "table_id = {t} AND column_name = 'i'", ("t",)),
+    ("ducklake_column", "table_id = {t} AND column_name = 's'", ("t",)),
+    ("ducklake_column", "table_id = {t} AND column_name = 'element'", ("t",)),
+    ("ducklake_column", "table_id = {t} AND column_name = 'key'", ("t",)),
+    ("ducklake_column", "table_id = {t} AND column_name = 'd'", ("t",)),
+    ("ducklake_data_file", "table_id = {t}", ("t",)),
+    ("ducklake_data_file", "table_id = {merged}", ("merged",)),
+    ("ducklake_data_file", "table_id = {ended}", ("ended",)),
+    ("ducklake_data_file", "table_id = {added}", ("added",)),
+    ("ducklake_file_column_stats", "table_id = {t} AND column_id = 1", ("t",)),
+    ("ducklake_delete_file", "table_id = {t}", ("t",)),
+    ("ducklake_inlined_delete_{t}", "true", ("t",)),
+    ("ducklake_inlined_data_tables", "table_id = {t} AND schema_version >= 5", ("t",)),
+    ("ducklake_inlined_data_{ended}_8", "true", ("ended",)),
+    ("ducklake_partition_info", "table_id = {t}", ("t",)),
+    ("ducklake_partition_column", "partition_key_index = 0", ("t",)),
+    ("ducklake_partition_column", "partition_key_index = 1", ("t",)),
+    ("ducklake_file_partition_value", "table_id = {t}", ("t",)),
+    ("ducklake_file_partition_value", "table_id = {t} AND partition_key_index = 1", ("t",)),
+    ("ducklake_sort_info", "table_id = {t}", ("t",)),
+    ("ducklake_sort_expression", "true", ("t",)),
+    ("ducklake_column_mapping", "table_id = {added}", ("added",)),
+    ("ducklake_name_mapping", "parent_column IS NULL", ("added",)),
+    ("ducklake_name_mapping", "parent_column IS NOT NULL", ("added",)),
+]
+
+
+class Served(NamedTuple):
+    """What clients get of a table: equal ones are equal rows."""
+
+    schemas: list[dict]
+    current_schema_id: int
+    files: dict[int, list[str]]
+    """Data files by their path, and virtual ones by what is in them, by snapshot."""
+    hidden: frozenset[str] = frozenset()
+
+
+class Refused(NamedTuple):
+    status: int
+    message: str
+
+
+class World:
+    """A lake, the catalog that serves it, and what it gave as long as nothing was broken."""
+
+    def __init__(self, lake, moto, stand_in) -> None:
+        self.lake, self._moto, self._stand_in = lake, moto, stand_in
+        self.con = lake.database.connect()
+        self.s3 = boto3.client("s3", endpoint_url=moto, region_name=REGION)
+        self.ids = dict(self.con.run("SELECT table_name, table_id FROM ducklake_table"))
+        save(self.con)
+        self.intact = {name: self.served(name) for name in ("t", "merged", "ended", "added")}
+        self._rows = {name: self._native(name, seen.files) for name, seen in self.intact.items()}
+        for name, rows in self._rows.items():
+            assert self._iceberg(name, rows) == rows
+
+    def filled_in(self, text: str) -> str:
+        return re.sub(r"{(\w+)}", lambda match: str(self.ids[match[1]]), text)
+
+    def listings(self) -> dict[str, int]:
+        """Statuses of what must answer whatever is broken."""
+        targets = ["", "/v/tables", "/v/views", "/v/views/view", "/main/tables/bystander"]
+        answers = {target: self._get(f"/v1/lake/namespaces{target}") for target in targets}
+        return {target: answer.status for target, answer in answers.items()}
+
+    def served(self, table: str) -> Served | Refused:
+        answer = self._get(f"/v1/lake/namespaces/v/tables/{table}")
+        if answer.status != 200:
+            return Refused(answer.status, json.loads(answer.body)["error"]["message"])
+        document = json.loads(answer.body)["metadata"]
+        hidden = json.loads(document["properties"].get("polynya.hidden-columns", "[]"))
+        lists = {s["snapshot-id"]: s["manifest-list"] for s in document["snapshots"]}
+        files = {}
+        for at in {PAST.get(table), max(lists, default=None)} & lists.keys():
+            found = self._files(lists[at])
+            if isinstance(found, Refused):
+                return found
+            files[at] = sorted(found)
+        return Served(document["schemas"], document["current-schema-id"], files, frozenset(hidden))
+
+    def _files(self, location: str) -> list[str] | Refused:
+        manifests = self._file(location)
+        if manifests.status != 200:
+            return Refused(manifests.status, manifests.text)
+        files = []
+        for manifest in fastavro.reader(BytesIO(manifests.body)):
+            entries = fastavro.reader(BytesIO(self._file(manifest["manifest_path"]).body))
+            for file in (entry["data_file"] for entry in entries if entry["status"] != 2):
+                path = file["file_path"]
+                if "/polynya/" in path:
+                    path = str(pq.read_table(BytesIO(self._file(path).body)).to_pylist())
+                files.append(f"{path} {file['partition']}")
+        return files
+
+    def problem(self, table: str) -> str | None:
+        """What is wrong with what clients get of a table; None: nothing."""
+        found = self.served(table)
+        if isinstance(found, Refused):
+            is_clear = 400 <= found.status < 500 and "unexpected" not in found.message
+            return None if is_clear else f"{found.status} {found.message}"
+        if found == self.intact[table]:
+            return None
+        try:
+            rows = self._iceberg(table, found.files)
+        except OSError:
+            return None  # a data file that is not there: S3's own answer
+        if rows == _without(self._rows[table], found.hidden, rows):
+            return None
+        try:
+            theirs = self._native(table, rows)
+        except Exception as error:
+            return f"other rows, where DuckLake fails: {str(error)[:100]}"
+        return None if rows == _without(theirs, found.hidden, rows) else "other rows"
+
+    def _native(self, table: str, snapshot_ids) -> dict[int, list]:
+        client = native.open(self.lake, self._moto)
+        try:
+            return {at: _rows(client, table, at) for at in snapshot_ids}
+        finally:
+            client.close()
+
+    def _iceberg(self, table: str, snapshot_ids) -> dict[int, list]:
+        client = pyiceberg.open(self._stand_in.api_uri, "lake", self._stand_in.s3_uri)
+        try:
+            return {at: _rows(client, table, at) for at in snapshot_ids}
+        finally:
+            client.close()
+
+    def _get(self, target: str):
+        return send(self._stand_in.api_uri, "GET", target)
+
+    def _file(self, location: str):
+        return send(self._stand_in.s3_uri, "GET", "/" + location.removeprefix("s3://"))
+
+
+@pytest.fixture(scope="module")
+def world(postgres_server, moto, tmp_path_factory):
+    script = tmp_path_factory.mktemp("lakes") / "broken.sql"
+    script.write_text(LAKE)
+    database = postgres_server.create_database("broken")
+    lake = write_lake(script, database, "s3://lakes/broken", moto)
+    with standing_in(lake, moto) as stand_in:
+        yield World(lake, moto, stand_in)
+
+
+@pytest.mark.parametrize(("table", "row", "shown_by"), ROWS)
+def test_no_broken_value_gives_other_rows_or_an_unexpected_error(world, table, row, shown_by):
+    problems = {}
+    for damage in damages(world.con, world.filled_in(table), world.filled_in(row)):
+        with damaged(world.con, damage) as is_damaged:
+            if not is_damaged:
+                continue
+            forget()
+            statuses = world.listings()
+            found = [f"{name}: {problem}" for name in shown_by if (problem := world.problem(name))]
+            if max(statuses.values()) >= 500 or statuses["/main/tables/bystander"] != 200:
+                found.append(str(statuses))
+        if found:
+            problems[damage.what] = found
+    assert not problems
+
+
+def _rows(client, table: str, snapshot_id: int) -> list:
+    return sorted(client.rows(NAMESPACE, table, snapshot_id).to_pylist(), key=repr)
+
+
+def _without(rows: dict[int, list], hidden: frozenset[str], at) -> dict[int, list]:
+    """Some snapshots, without the hidden columns."""
+    return {
+        snapshot_id: sorted(
+            [{name: row[name] for name in row if name not in hidden} for row in rows[snapshot_id]],
+            key=repr,
+        )
+        for snapshot_id in at
+        if snapshot_id in rows
+    }
+
+
+NEST = """INSERT INTO ducklake_column (column_id, begin_snapshot, table_id, column_order,
+    column_name, column_type, parent_column)
+  SELECT 1000 + n, 3, {t}, 1000 + n, 'n' || n, CASE WHEN n < 500 THEN 'struct' ELSE 'int32' END,
+    CASE WHEN n > 1 THEN 999 + n END FROM generate_series(1, 500) AS n"""
+
+# (statement, what a client is told)
+SENTENCES = [
+    ("DELETE FROM ducklake_column WHERE column_name = 'element'", "the list 'l' has 0 children"),
+    ("DELETE FROM ducklake_column WHERE column_name = 'key'", "the map 'm' has 1 children"),
+    ("UPDATE ducklake_column SET column_type = NULL WHERE column_name = 'p'", "'p' has no type"),
+    ("UPDATE ducklake_column SET column_name = 'p' WHERE column_name = 'i'", "the name 'p'"),
+    ("UPDATE ducklake_column SET parent_column = column_id WHERE column_name = 's'", "each other"),
+    (NEST, "deeper than 100 levels"),
+    (
+        "UPDATE ducklake_data_file SET data_file_id = 9223372036854775807 - data_file_id",
+        "too large",
+    ),
+    ("UPDATE ducklake_data_file SET file_size_bytes = NULL", "a file_size_bytes is missing"),
+    ("UPDATE ducklake_inlined_data_tables SET table_name = 'gone_' || table_name", "is not there"),
+    (
+        "INSERT INTO ducklake_inlined_data_tables SELECT * FROM ducklake_inlined_data_tables",
+        "twice",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sql", "sentence"), SENTENCES)
+def test_a_refusal_says_what_is_broken_and_what_to_do(world, sql, sentence):
+    table = re.search(r"ducklake_\w+", sql)[0]
+    only = f"{sql} {'AND' if 'WHERE' in sql else 'WHERE'} table_id = {{t}}"
+    statement = world.filled_in(sql if sql is NEST else only)
+    with damaged(world.con, Damage(table, sentence, statement)):
+        forget()
+        found = world.served("t")
+        assert isinstance(found, Refused) and found.status == 400
+        assert sentence in found.message and "restore it from a backup" in found.message
+        assert world.served("merged") == world.intact["merged"]
+        assert world.listings()["/v/tables"] == 200
+
+
+def _without_pos(body: bytes) -> bytes:
+    out = BytesIO()
+    pq.write_table(pq.read_table(BytesIO(body)).drop_columns(["pos"]), out)
+    return out.getvalue()
+
+
+BODIES = {
+    "missing": lambda body: None,
+    "empty": lambda body: b"",
+    "no Parquet": lambda body: b"x" * len(body),
+    "truncated": lambda body: body[: len(body) // 2],
+    "without its footer": lambda body: body[:-100] + bytes(100),
+    "another table": _without_pos,
+}
+
+
+@pytest.mark.parametrize("what", BODIES)
+def test_a_damaged_delete_file_refuses_what_it_belongs_to(world, what):
+    [[path]] = world.con.run(
+        world.filled_in("SELECT path FROM ducklake_delete_file WHERE table_id = {t} LIMIT 1")
+    )
+    key = f"{world.lake.data_path}/v/t/{path}".removeprefix("s3://lakes/")
+    body = world.s3.get_object(Bucket="lakes", Key=key)["Body"].read()
+    damaged_body = BODIES[what](body)
+    try:
+        if damaged_body is None:
+            world.s3.delete_object(Bucket="lakes", Key=key)
+        else:
+            world.s3.put_object(Bucket="lakes", Key=key, Body=damaged_body)
+        forget()
+        found = world.served("t")
+        assert isinstance(found, Refused) and found.status == 400
+        assert f"the delete file s3://lakes/{key} is" in found.message, found
+        assert world.served("merged") == world.intact["merged"]
+    finally:
+        world.s3.put_object(Bucket="lakes", Key=key, Body=body)
