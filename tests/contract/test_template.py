@@ -406,3 +406,15 @@ def test_event_has_the_documented_keys(kind: str) -> None:
     elif "rawPath" in event:
         assert event["version"] == "2.0"
         assert event["requestContext"]["http"]["path"] == event["rawPath"]
+
+
+@pytest.mark.parametrize(("delivery", "lists"), [("materialize", True), ("object-lambda", False)])
+def test_the_catalog_function_may_list_the_virtual_files_where_it_puts_them(delivery, lists):
+    found = [
+        (statement["Resource"], statement["Condition"])
+        for statement in statements("RestCatalogFunction", delivery)
+        if "s3:ListBucket" in actions(statement)
+    ]
+    bucket = {"Fn::Sub": "arn:${AWS::Partition}:s3:::${DataBucket}"}
+    prefix = {"StringLike": {"s3:prefix": {"Fn::Sub": "${VirtualPrefix}/*"}}}
+    assert found == ([(bucket, prefix)] if lists else [])

@@ -2,6 +2,7 @@
 
 from contextlib import closing
 from dataclasses import replace
+from itertools import count
 
 import pytest
 from polynya import real_objects
@@ -14,6 +15,7 @@ from polynya.virtual_files import VirtualFiles
 
 TABLE = ("main", "pe")
 LAKE = "62"
+NUMBERS = count()
 
 
 class Server:
@@ -22,13 +24,21 @@ class Server:
     def __init__(self, lake, database: Database, **changes) -> None:
         settings = {"DATABASE_URL": lake.database.url, "VIRTUAL_BUCKET": "virtual"}
         config = replace(Config.from_env(settings | {"CHUNK_FILES": "1"}), **changes)
-        self.kept = Kept(None, Recent())
+        is_put = config.delivery == "materialize"
+        self.kept = empty_bucket() if is_put else Kept(None, Recent())
         self.files = VirtualFiles(config, database, self.kept, real_objects.real_files())
         self.catalog = Catalog(config, database, self.files)
 
     def list_key(self) -> str:
         document = self.catalog.load_table(*TABLE).body["metadata"]
         return document["snapshots"][-1]["manifest-list"].removeprefix("s3://virtual/")
+
+
+def empty_bucket() -> Kept:
+    name = f"first-build-{next(NUMBERS)}"
+    real_objects.client("s3").create_bucket(Bucket=name)
+    bucket = real_objects.bucket_store(name)
+    return Kept(bucket, Recent(), must_keep=True, listed=bucket)
 
 
 @pytest.fixture
