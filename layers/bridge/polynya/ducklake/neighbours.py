@@ -72,7 +72,9 @@ def others(con: Connection, lake: Lake, table_id: int) -> Others:
 
 
 ADDED_DIRECTORIES = f"""
-SELECT DISTINCT {DIRECTORY} FROM ducklake_data_file AS f
+SELECT DISTINCT {DIRECTORY} FROM (
+  SELECT table_id, path, path_is_relative FROM ducklake_data_file
+  UNION ALL SELECT table_id, path, path_is_relative FROM ducklake_delete_file) AS f
 WHERE NOT f.path_is_relative AND NOT f.table_id = ANY(CAST(:table_ids AS bigint[]))"""
 
 
