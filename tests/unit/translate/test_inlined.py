@@ -33,7 +33,9 @@ def table(columns: list[Column], begin: int = 1) -> InlinedTable:
     binary = {one.column_name for one in top if one.column_type in {"varchar", "json", "blob"}}
     names = tuple(one.column_name for one in top)
     system = ("row_id", "begin_snapshot", "end_snapshot")
-    return InlinedTable("ducklake_inlined_data_1_1", begin, system, names, frozenset(binary))
+    return InlinedTable(
+        "ducklake_inlined_data_1_1", 1, begin, begin, system, names, frozenset(binary)
+    )
 
 
 @pytest.fixture(scope="module")

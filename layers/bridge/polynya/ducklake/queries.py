@@ -25,6 +25,7 @@ from .rows import (
     Gap,
     Inlined,
     InlinedDelete,
+    InlinedOrigin,
     InlinedTable,
     Lake,
     Life,
@@ -74,11 +75,17 @@ FRAGMENTS = {
         ),
     ),
     "mapping_id": (("ducklake_data_file.mapping_id", "f.mapping_id"),),
-    "schema_begin": (
+    # Which snapshots made which schema versions; per table since 0.4, and not at all in 0.2.
+    "schema_versions": (
         (
-            "ducklake_schema_versions.begin_snapshot",
-            "(SELECT min(v.begin_snapshot) FROM ducklake_schema_versions AS v"
-            " WHERE v.schema_version = i.schema_version)",
+            "ducklake_schema_versions.table_id",
+            "(SELECT begin_snapshot, schema_version FROM ducklake_schema_versions"
+            " WHERE table_id = :table_id)",
+        ),
+        ("ducklake_schema_versions.begin_snapshot", "ducklake_schema_versions"),
+        (
+            "ducklake_data_file.data_file_id",
+            "(SELECT NULL::bigint AS begin_snapshot, NULL::bigint AS schema_version)",
         ),
     ),
     "is_partition": (("ducklake_name_mapping.is_partition", "n.is_partition"),),
@@ -310,36 +317,66 @@ def next_snapshots(con: Connection, snapshot_ids: list[int], newest: int) -> lis
     return [_snapshot(*row) for row in rows]
 
 
+# A table that was made at an ALTER has a row of its schema version. One that was made at an INSERT,
+# because nothing was inlined before, has none: it is younger than the versions below its own.
 INLINED = f"""
-SELECT c.relname::text, i.table_name IS NULL, {{schema_begin}},
-  array_agg(a.attname::text ORDER BY a.attnum),
-  array_agg(a.atttypid = 'bytea'::regtype ORDER BY a.attnum)
+SELECT c.relname::text, i.table_name IS NULL, i.schema_version,
+  coalesce(v.made_at, v.made_after + 1), coalesce(v.made_at, v.made_until),
+  a.names, a.are_bytea
 FROM pg_class AS c
-JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 LEFT JOIN ducklake_inlined_data_tables AS i ON i.table_name = c.relname AND i.table_id = :table_id
+CROSS JOIN LATERAL (
+  SELECT array_agg(attname::text ORDER BY attnum) AS names,
+    array_agg(atttypid = 'bytea'::regtype ORDER BY attnum) AS are_bytea
+  FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped) AS a
+CROSS JOIN LATERAL (
+  SELECT min(begin_snapshot) FILTER (WHERE schema_version = i.schema_version) AS made_at,
+    max(begin_snapshot) FILTER (WHERE schema_version < i.schema_version) AS made_after,
+    min(begin_snapshot) FILTER (WHERE schema_version > i.schema_version) AS made_until
+  FROM {{schema_versions}} AS versions) AS v
 WHERE c.relnamespace = {CATALOG_SCHEMA}
   AND (i.table_id IS NOT NULL OR c.relname = :delete_table)
-GROUP BY 1, 2, 3 ORDER BY 3, 1"""
+ORDER BY 4, 1"""
 
 
 def inlined(con: Connection, lake: Lake, table_id: int, begin_snapshot: int) -> Inlined:
     """Which PostgreSQL tables hold inlined rows and deletes. Deletes are registered nowhere."""
-    sql = INLINED.format(schema_begin=fragment(lake, "schema_begin"))
+    sql = INLINED.format(schema_versions=fragment(lake, "schema_versions"))
     delete_table = f"ducklake_inlined_delete_{table_id}"
     rows = con.run(sql, table_id=table_id, delete_table=delete_table)
     tables = tuple(
         InlinedTable(
             table_name=name,
-            schema_begin=begin or begin_snapshot,
+            schema_version=version,
+            schema_begin=max(begin or 0, begin_snapshot),
+            schema_until=end,
             system_columns=tuple(names[:3]),
             user_columns=tuple(names[3:]),
             binary_columns=frozenset(itertools.compress(names, are_bytea)),
         )
-        for name, is_delete_table, begin, names, are_bytea in rows
+        for name, is_delete_table, version, begin, end, names, are_bytea in rows
         if not is_delete_table
     )
-    deletes = [tuple(row[3][:3]) for row in rows if row[1]]
+    deletes = [tuple(row[5][:3]) for row in rows if row[1]]
     return Inlined(tables, deletes[0] if deletes else ())
+
+
+# The schema version of a snapshot never falls, so that the first snapshot with this one, or with a
+# later one (a transaction may make several), is the one that made the table.
+INLINED_ORIGIN = """
+SELECT max(snapshot_id) FILTER (WHERE schema_version < :schema_version),
+  min(snapshot_id) FILTER (WHERE schema_version = :schema_version),
+  min(snapshot_id) FILTER (WHERE schema_version > :schema_version),
+  (SELECT min({begin}) FROM {table}),
+  (SELECT CASE WHEN bool_and({end} IS NOT NULL) THEN max({end}) END FROM {table})
+FROM ducklake_snapshot"""
+
+
+def inlined_origin(con: Connection, table: InlinedTable) -> InlinedOrigin:
+    """What snapshots and the rows themselves say of when a table of inlined rows was made."""
+    _, begin, end = map(identifier, table.system_columns)
+    sql = INLINED_ORIGIN.format(table=identifier(table.table_name), begin=begin, end=end)
+    return InlinedOrigin(*con.run(sql, schema_version=table.schema_version)[0])
 
 
 DELETE_GAPS = """
