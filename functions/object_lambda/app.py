@@ -18,7 +18,13 @@ from aws_lambda_powertools import Logger
 from polynya.byte_range import byte_range
 from polynya.config import Config
 from polynya.database import open_database
-from polynya.errors import NotModified, PolynyaError, PreconditionFailed, ServiceUnavailable
+from polynya.errors import (
+    NotModified,
+    PolynyaError,
+    PreconditionFailed,
+    ServiceUnavailable,
+    log_fields,
+)
 from polynya.guarded_files import GuardedFiles
 from polynya.metrics import count, count_refusal, published
 from polynya.real_objects import client, kept_files, object_lambda_client, real_files
@@ -86,8 +92,8 @@ def handler(event: Event, context: Any) -> Answer:
         return ANSWERS[kind](event, event[kind]["inputS3Url"])
     except PolynyaError as error:
         failure = error
-    except Exception:
-        logger.exception("unexpected error", path=_path(event))
+    except Exception as error:
+        logger.error("unexpected error", path=_path(event), **log_fields(error))
         failure = PolynyaError("an unexpected error; see the log")
     if failure.status >= 400:
         count_refusal(failure.code)

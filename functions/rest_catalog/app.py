@@ -5,6 +5,7 @@ change something is refused with 403, because Spark removes what it uploaded onl
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import cache
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -18,12 +19,13 @@ from mangum import Mangum
 from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.database import open_database
-from polynya.errors import BadRequest, Forbidden, NoSuchRoute, PolynyaError
+from polynya.errors import BadRequest, Forbidden, NoSuchRoute, PolynyaError, log_fields
 from polynya.metrics import count_refusal, published, timed
 from polynya.readers import Readers
 from polynya.real_objects import kept_files, real_files
 from polynya.tracing import traced
 from polynya.virtual_files import VirtualFiles
+from starlette.types import Receive, Scope, Send
 
 COMPRESSED_FROM = 2000
 """Bytes of an answer."""
@@ -217,11 +219,17 @@ async def invalid_request(request: Request, error: RequestValidationError) -> JS
 
 @app.exception_handler(Exception)
 async def unexpected(request: Request, error: Exception) -> JSONResponse:
-    logger.exception("unexpected error", path=request.url.path)
+    logger.error("unexpected error", path=request.url.path, **log_fields(error))
     return await error_response(request, PolynyaError("an unexpected error; see the log"))
 
 
-asgi = Mangum(app, lifespan="off")
+async def answered(scope: Scope, receive: Receive, send: Send) -> None:
+    """The application, which has sent its answer when it raises: `unexpected` has made it."""
+    with suppress(Exception):  # Mangum would log the message
+        await app(scope, receive, send)
+
+
+asgi = Mangum(answered, lifespan="off")
 
 
 @traced

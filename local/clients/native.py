@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -66,6 +67,10 @@ class Native:
 
     def columns(self, namespace: str, table: str, snapshot_id: int | None = None):
         return columns_of(self._con, self._source(namespace, table, snapshot_id))
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run any SQL; the lake is attached as `lake`."""
+        return self._con.execute(sql).fetchall()
 
     def close(self) -> None:
         self._con.close()

@@ -10,6 +10,7 @@ import socket
 import sys
 
 import pyarrow as pa
+from condition import Condition  # this file is run as a script, by a Python without our packages
 
 KEY_ID, SECRET, REGION = "test", "test", "us-east-1"
 
@@ -63,6 +64,12 @@ class Polars(WithPyIceberg):
 
         return self.scan(namespace, table, None).select(polars.len()).collect().item()
 
+    def count_where(self, namespace: str, table: str, condition: Condition) -> int:
+        import polars
+
+        wanted = polars.col(condition.column) == polars.lit(condition.python_value())
+        return self.scan(namespace, table, None).filter(wanted).collect().height
+
 
 class Daft(WithPyIceberg):
     def scan(self, namespace: str, table: str, snapshot_id: int | None):
@@ -86,6 +93,12 @@ class Daft(WithPyIceberg):
 
     def count(self, namespace: str, table: str) -> int:
         return self.scan(namespace, table, None).count_rows()
+
+    def count_where(self, namespace: str, table: str, condition: Condition) -> int:
+        import daft
+
+        wanted = daft.col(condition.column) == daft.lit(condition.python_value())
+        return self.scan(namespace, table, None).where(wanted).to_arrow().num_rows
 
 
 class ClickHouse:
@@ -112,6 +125,11 @@ class ClickHouse:
     def count(self, namespace: str, table: str) -> int:
         table = self.query(f"SELECT count() FROM {self.source(namespace, table)}")
         return table.column(0)[0].as_py()
+
+    def count_where(self, namespace: str, table: str, condition: Condition) -> int:
+        source = self.source(namespace, table)
+        found = self.query(f"SELECT count() FROM {source} WHERE {condition.sql('`')}")
+        return found.column(0)[0].as_py()
 
     def query(self, sql: str) -> pa.Table:
         return pa.ipc.open_stream(self._session.query(sql, "ArrowStream").bytes()).read_all()
@@ -154,6 +172,10 @@ class Sail:
         sql = f"SELECT count(*) FROM {self.source(namespace, table)}"
         return self._session.sql(sql).toArrow().column(0)[0].as_py()
 
+    def count_where(self, namespace: str, table: str, condition: Condition) -> int:
+        sql = f"SELECT count(*) FROM {self.source(namespace, table)} WHERE {condition.sql('`')}"
+        return self._session.sql(sql).toArrow().column(0)[0].as_py()
+
 
 CLIENTS = {"polars": Polars, "daft": Daft, "chdb": ClickHouse, "pysail": Sail}
 
@@ -163,6 +185,9 @@ def answer(client, question: dict) -> dict:
     try:
         if question["what"] == "count":
             return {"count": client.count(namespace, table)}
+        if question["what"] == "count_where":
+            condition = Condition(*question["condition"])
+            return {"count": client.count_where(namespace, table, condition)}
         rows = client.rows(namespace, table, question["snapshot_id"])
         for name in question["blobs"]:  # ClickHouse has one type for bytes and for text
             place = rows.schema.get_field_index(name)

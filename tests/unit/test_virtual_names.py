@@ -44,8 +44,8 @@ KEYS = [
     ("table", (7,), f"7-table-{FINGERPRINT}.metadata.json"),
     ("list", (7,), f"list-7-{FINGERPRINT}.avro"),
     ("data", (0, 999, 7), f"data-0-999-7-{FINGERPRINT}.avro"),
-    ("rows-manifest", (7,), f"rows-manifest-7-{FINGERPRINT}.avro"),
-    ("rows", (0, 7), f"rows-0-7-{FINGERPRINT}.parquet"),
+    ("rows-manifest", (1, 7), f"rows-manifest-1-7-{FINGERPRINT}.avro"),
+    ("rows", (0, 2, 7), f"rows-0-2-7-{FINGERPRINT}.parquet"),
     ("deletes-manifest", (7,), f"deletes-manifest-7-{FINGERPRINT}.avro"),
     ("deletes", (3, 7), f"deletes-3-7-{FINGERPRINT}.parquet"),
 ]

@@ -5,6 +5,10 @@ status (`ErrorModel` of the Iceberg OpenAPI document), on the file side S3's err
 raised low and rendered once, in the functions.
 """
 
+import traceback
+from pathlib import Path
+from typing import Any
+
 
 class PolynyaError(Exception):
     """Base of every error that Polynya raises on purpose."""
@@ -111,3 +115,13 @@ class ServiceUnavailable(PolynyaError):
 
 class Misconfigured(PolynyaError):
     """What only the operator can mend: a missing setting, grant or catalog."""
+
+
+def log_fields(error: BaseException) -> dict[str, Any]:
+    """What a log may hold of an unexpected error: its type, and where it was raised.
+
+    Not its message: libraries quote the value that they cannot take, which can be a row's.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    places = (f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames)
+    return {"error": type(error).__name__, "raised_at": " > ".join(places)}

@@ -15,20 +15,18 @@ from pg8000.native import Connection
 from .added_files import AddedFiles
 from .config import Config
 from .documents import Documents
-from .ducklake import lives, queries
+from .ducklake import lives
 from .ducklake.history import TableHistory, state_at, states, unservable
 from .errors import NoSuchKey, ServiceUnavailable
 from .iceberg.avro import manifest_file, manifest_list_bytes
-from .iceberg.parquet import rows_bytes
 from .iceberg.table_metadata import TableMetadata
 from .kept import Kept
 from .summarized_files import SummarizedFiles
 from .table_deletes import RealFiles, deletes_at, deletes_bytes
 from .table_manifests import TableManifests
 from .table_names import MAX_ID, Manifest
+from .table_rows import TableRows
 from .table_view import table_view
-from .translate.inlined import inlined_columns, inlined_rows
-from .translate.rows_files import NEW, OLDER
 from .translate.tables import check_table, metadata
 from .virtual_names import Name
 
@@ -63,9 +61,11 @@ class TableFiles:
         self._names = self._view.names
         self._files = SummarizedFiles(around.kept, self._key, self.build)
         self._added_files = AddedFiles(self._view, around.kept, around.real_files)
+        self._table_rows = TableRows(con, self._view)
         self._manifests = TableManifests(
             con=con,
             view=self._view,
+            rows=self._table_rows,
             location=self._location_of,
             summaries=self._files.summaries,
             check_added_file=self._added_files.check,
@@ -132,9 +132,7 @@ class TableFiles:
         cuts = lives.cuts(self._con, table_id, snapshot_id, size, max(1, size // TAIL))
         manifests = self._chunk_manifests(snapshot_id, [0, *cuts], MAX_ID)
         state = state_at(self._history.events, snapshot_id)
-        if rows := self._names.rows_manifest(snapshot_id, state):
-            manifests.append(rows)
-        return manifests
+        return [*manifests, *self._names.rows_manifests(snapshot_id, state)]
 
     def manifest(self, name: Name) -> Manifest:
         """One of those that `manifests` gave, by its name."""
@@ -217,26 +215,15 @@ class TableFiles:
 
     def _rows_manifest(self, name: Name) -> bytes | None:
         state = state_at(self._history.events, name.snapshot_id)
-        manifest = self._names.rows_manifest(name.snapshot_id, state)
-        return self._manifest(name, [manifest] if manifest else [])
+        return self._manifest(name, self._names.rows_manifests(name.snapshot_id, state))
 
     def _rows(self, name: Name) -> bytes | None:
-        """The inlined rows."""
-        part, snapshot_id = name.numbers
+        """Inlined rows."""
+        part, place, snapshot_id = name.numbers
         state = state_at(self._history.events, snapshot_id)
-        manifest = self._names.rows_manifest(snapshot_id, state)
-        if manifest is None or part not in SINCE or name != self._names.rows(manifest.name, part):
-            return None
-        since, until = SINCE[part](snapshot_id)
-        fields = self._view.schemas.at(snapshot_id).fields
-        columns = self._history.columns
-        parts = []
-        for table in self._history.inlined.tables:
-            names = inlined_columns(table, columns, fields)
-            rows = queries.inlined_rows_at(self._con, table, names, snapshot_id, since, until)
-            if rows:
-                parts.append(inlined_rows(table, columns, fields, rows))
-        return rows_bytes(parts, fields) if parts else None
+        manifests = self._names.rows_manifests(snapshot_id, state)
+        is_known = any(name == self._names.rows(m.name, part, place) for m in manifests)
+        return self._table_rows.body(part, place, snapshot_id) if is_known else None
 
     def _deletes(self, name: Name) -> bytes | None:
         data_file_id, snapshot_id = name.numbers
@@ -270,12 +257,6 @@ class TableFiles:
     def _location_of(self, name: Name) -> str:
         return self._around.location(self._key(name))
 
-
-SINCE: dict[int, Callable[[int], tuple[int, int]]] = {
-    OLDER: lambda snapshot_id: (0, snapshot_id),
-    NEW: lambda snapshot_id: (snapshot_id, MAX_ID),
-}
-"""By part: the snapshots, from and up to but not including, at which its rows began."""
 
 BUILDERS: dict[str, Callable[[TableFiles, Name], bytes | None]] = {
     "table": TableFiles._document,

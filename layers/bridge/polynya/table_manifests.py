@@ -12,14 +12,15 @@ from .ducklake.history import State, state_at
 from .ducklake.rows import DataFile, FileGroup
 from .iceberg.avro import manifest_bytes
 from .iceberg.manifest import ManifestContent, ManifestEntry
-from .iceberg.partition import PartitionSpec
+from .iceberg.partition import UNPARTITIONED, PartitionSpec
 from .summarized_files import Summary
 from .table_deletes import Deletes, deletes_at
 from .table_names import Manifest
+from .table_rows import TableRows
 from .table_view import TableView
 from .translate.manifests import delete_entry, rows_entry
 from .translate.partitions import Constant
-from .translate.rows_files import rows_files
+from .translate.rows_files import RowsFile, rows_files
 from .virtual_names import Name
 
 Tuples = dict[DataFile, tuple[PartitionSpec, tuple[Any, ...]]]
@@ -30,6 +31,7 @@ Tuples = dict[DataFile, tuple[PartitionSpec, tuple[Any, ...]]]
 class TableManifests:
     con: Connection
     view: TableView
+    rows: TableRows
     location: Callable[[Name], str]
     """Where clients find a virtual file."""
     summaries: Callable[[Iterable[Name]], list[Summary]]
@@ -60,28 +62,50 @@ class TableManifests:
         at = manifest.name.snapshot_id
         events, names = self.view.history.events, self.view.names
         state = state_at(events, at)
-        entries = self._of_rows(manifest.name, state, at)
+        entries = self._of_rows(manifest, state, at)
         inlined = state["inlined"]
         if inlined.changed_at == at and inlined.removed:
             before = state_at(events, at - 1)
-            replaced = names.rows_manifest(at - 1, before)
-            if replaced is not None:
-                entries += self._of_rows(replaced.name, before, at, is_gone=True)
+            for replaced in names.rows_manifests(at - 1, before):
+                if replaced.spec == manifest.spec:
+                    entries += self._of_rows(replaced, before, at, is_gone=True)
         return entries
 
     def _of_rows(
-        self, manifest: Name, state: State, at: int, *, is_gone: bool = False
+        self, manifest: Manifest, state: State, at: int, *, is_gone: bool = False
     ) -> list[ManifestEntry]:
-        """The files of inlined rows that a manifest leads to."""
+        """The files of inlined rows that have the spec of the manifest."""
         begin = self.view.history.table.begin_snapshot
-        files = rows_files(state["inlined"], manifest.snapshot_id, begin)
-        names = [self.view.names.rows(manifest, file.part) for file in files]
+        files = [
+            (self.view.names.rows(manifest.name, file.part, place), partition, file)
+            for whole in rows_files(state["inlined"], manifest.name.snapshot_id, begin)
+            for place, partition, file in self._split(manifest, whole)
+        ]
+        summaries = self.summaries(name for name, _, _ in files)
         return [
             rows_entry(
-                self.location(name), file, summary["file_size_in_bytes"], at, is_gone=is_gone
+                self.location(name),
+                file,
+                partition,
+                summary["file_size_in_bytes"],
+                at,
+                is_gone=is_gone,
             )
-            for name, file, summary in zip(names, files, self.summaries(names), strict=True)
+            for (name, partition, file), summary in zip(files, summaries, strict=True)
         ]
+
+    def _split(
+        self, manifest: Manifest, file: RowsFile
+    ) -> Iterator[tuple[int, tuple[Any, ...], RowsFile]]:
+        """The files of a part of the inlined rows, with their places and partitions."""
+        at = manifest.name.snapshot_id
+        if not self.view.partitions.rows_spec(self.view.schemas.at(at).fields).fields:
+            yield 0, (), file  # nobody has to look at the rows
+            return
+        for place, group in self.rows.groups(file.part, at).items():
+            if (group.partition is None) == (manifest.spec == UNPARTITIONED):
+                part = file._replace(record_count=group.record_count)
+                yield place, group.partition or (), part
 
     def _delete_entries(self, manifest: Manifest) -> list[ManifestEntry]:
         _, first, last, at = manifest.name.numbers

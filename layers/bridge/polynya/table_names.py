@@ -104,27 +104,37 @@ class TableNames:
     def manifest(self, name: Name) -> Manifest:
         """What a name that one of these methods gave is the name of."""
         kind = next(kind for kind, word in FILE_KINDS.items() if word == name.kind)
-        spec = UNPARTITIONED if kind == "inlined" else self._partitions.specs[name.numbers[0]]
-        return Manifest(kind, spec, name)
+        return Manifest(kind, self._partitions.specs[name.numbers[0]], name)
 
-    def rows_manifest(self, snapshot_id: int, state: State) -> Manifest | None:
-        """The manifest of the inlined rows; None: there are none, and none ended just now."""
+    def rows_manifests(self, snapshot_id: int, state: State) -> list[Manifest]:
+        """The manifests of the inlined rows, one for each spec that they can have.
+
+        None where there are no rows, and none ended just now. One of them may prove to be empty.
+        """
         totals = state["inlined"]
         # They are written in the columns that the schema shows.
         begin, schema = self._schemas.begin_at(snapshot_id)
         at = max(totals.changed_at, begin)
         removed = totals.removed if totals.changed_at == at else None
         if not totals.files and (removed is None or at < snapshot_id):
-            return None
+            return []
         rows = (totals.hash, removed.hash if removed else 0)
-        digest = fingerprint(*self._origin, rows, self._schema_prints[schema.schema_id])
-        name = self._name(FILE_KINDS["inlined"], (at,), digest)
-        return Manifest("inlined", UNPARTITIONED, name)
+        spec = self._partitions.rows_spec(schema.fields)
+        schema_print = self._schema_prints[schema.schema_id]
+        digest = fingerprint(*self._origin, rows, schema_print, spec.json())
+        return [
+            Manifest("inlined", spec, self._name(FILE_KINDS["inlined"], (spec.spec_id, at), digest))
+            for spec in dict.fromkeys((UNPARTITIONED, spec))
+        ]
 
-    def rows(self, manifest: Name, part: int) -> Name:
-        """A file of inlined rows to which a manifest leads: of the same rows, so it shares the
-        fingerprint."""
-        return self._name("rows", (part, *manifest.numbers), manifest.fingerprint)
+    def rows(self, manifest: Name, part: int, place: int) -> Name:
+        """A file of inlined rows to which manifests lead: of the same rows, so they share the
+        fingerprint.
+
+        Args:
+            place: 0 without a partition, then one for each partition value.
+        """
+        return self._name("rows", (part, place, manifest.snapshot_id), manifest.fingerprint)
 
     def deletes(
         self,

@@ -30,8 +30,8 @@ KINDS = {
     "table": Kind(("snapshot_id",), ".metadata.json"),
     "list": Kind(("snapshot_id",), ".avro"),
     "data": Kind(CHUNK, ".avro"),
-    "rows-manifest": Kind(("snapshot_id",), ".avro"),
-    "rows": Kind(("part", "snapshot_id"), ".parquet"),
+    "rows-manifest": Kind(("spec_id", "snapshot_id"), ".avro"),
+    "rows": Kind(("part", "place", "snapshot_id"), ".parquet"),
     "deletes-manifest": Kind(CHUNK, ".avro"),
     "deletes": Kind(("data_file_id", "snapshot_id"), ".parquet"),
 }

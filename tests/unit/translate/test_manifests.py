@@ -12,12 +12,14 @@ ADDED, EXISTING, DELETED = Status.ADDED, Status.EXISTING, Status.DELETED
 @pytest.mark.parametrize(("changed_at", "at", "status"), [(5, 5, ADDED), (4, 5, EXISTING)])
 def test_rows_file_has_the_sequence_number_of_its_last_change(changed_at, at, status):
     rows = RowsFile(OLDER, 3, changed_at)
-    assert rows_entry("s3://b/rows.parquet", rows, 500, at) == ManifestEntry(
+    assert rows_entry("s3://b/rows.parquet", rows, (7,), 500, at) == ManifestEntry(
         status=status,
         snapshot_id=changed_at,
         sequence_number=changed_at,
         file_sequence_number=changed_at,
-        data_file=manifest.DataFile(FileContent.DATA, "s3://b/rows.parquet", 3, 500),
+        data_file=manifest.DataFile(
+            FileContent.DATA, "s3://b/rows.parquet", 3, 500, partition=(7,)
+        ),
     )
 
 
@@ -48,7 +50,7 @@ def test_delete_file_names_the_one_data_file_it_is_for(changed_at, at, status):
 def test_what_is_gone_says_when_it_went_and_keeps_its_sequence_number():
     """Specification, "Manifest Entry Fields": the snapshot id is that of the deletion."""
     gone = [
-        rows_entry("s3://b/rows.parquet", RowsFile(OLDER, 3, 4), 500, 6, is_gone=True),
+        rows_entry("s3://b/rows.parquet", RowsFile(OLDER, 3, 4), (), 500, 6, is_gone=True),
         delete_entry("s3://b/d.parquet", "s3://b/f.parquet", (), 2, 500, 4, 6, is_gone=True),
     ]
     for entry in gone:

@@ -1,17 +1,15 @@
 """The small Parquet files that Iceberg needs: inlined rows and position deletes.
 
 Written and read with DuckDB in process: it alone reads its own literals and casts exactly as
-DuckLake does. One thread and fixed options, so that the same input gives the same bytes.
-DuckDB is imported when a file is made; the REST catalog's start does not pay for it.
+DuckLake does.
 """
 
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from .sandbox import literal, quoted, sandbox
 from .types import Field, List, Map, Struct, Type
 
 if TYPE_CHECKING:
@@ -33,12 +31,6 @@ DECIMALS = """CASE WHEN logical_type LIKE '%NanoSeconds%' THEN 9
   WHEN logical_type LIKE '%MilliSeconds%' OR converted_type LIKE '%_MILLIS' THEN 3 END"""
 """Of a row of parquet_schema. DuckDB takes an INT96 for microseconds, whatever it holds."""
 
-CONFIG: dict[str, str | bool | int | float | list[str]] = {
-    "threads": 1,
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -52,7 +44,7 @@ class Rows:
 
 def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
     """A Parquet file of all rows, in order, with the fields' ids at every level."""
-    with _duckdb() as con, _scratch() as path:
+    with sandbox("inlined rows") as (con, path):
         selects = []
         for number, part in enumerate(parts):
             unnests = [f"{UNNEST[type_]} AS c{i}" for i, (type_, _) in enumerate(part.columns)]
@@ -72,7 +64,7 @@ def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
 
 def position_deletes_bytes(data_file: str, positions: Sequence[int]) -> bytes:
     """A position delete file: the rows of `data_file` that are deleted, ascending."""
-    with _duckdb() as con, _scratch() as path:
+    with sandbox("positions of deleted rows") as (con, path):
         con.execute(
             "CREATE TABLE deleted AS "
             "SELECT ?::VARCHAR AS file_path, "
@@ -91,7 +83,7 @@ def positions(delete_file: bytes, snapshot_id: int | None = None) -> list[int]:
         snapshot_id: only those that were deleted up to this snapshot; for a partial file.
     """
     until = "" if snapshot_id is None else f"WHERE {SNAPSHOT_COLUMN} <= {snapshot_id}"
-    with _duckdb() as con, _scratch() as path:
+    with sandbox("a delete file") as (con, path):
         path.write_bytes(delete_file)
         rows = con.execute(f"SELECT pos FROM read_parquet(?) {until}", [str(path)]).fetchall()
         return [row[0] for row in rows]
@@ -107,7 +99,7 @@ def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -
         read: the bytes of the file from the first position up to, not including, the second.
         size: of the file, in bytes.
     """
-    with _duckdb() as con, _scratch() as path:
+    with sandbox("a data file that holds rows of several snapshots") as (con, path):
         with path.open("wb") as file:
             file.truncate(size)
             footer = int.from_bytes(read(size - 8, size)[:4], "little") + 8
@@ -136,7 +128,7 @@ class Column(NamedTuple):
 
 def columns_of(read: Callable[[int, int], bytes], size: int) -> list[Column]:
     """Every column of a Parquet file, from its footer."""
-    with _duckdb() as con, _scratch() as path:
+    with sandbox("the footer of an added file") as (con, path):
         with path.open("wb") as file:
             file.truncate(size)
             footer = int.from_bytes(read(size - 8, size)[:4], "little") + 8
@@ -193,16 +185,6 @@ def _hex(values: Sequence[str | bytes | None]) -> str:
     )
 
 
-def quoted(name: str) -> str:
-    """A name as a DuckDB identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A text as a DuckDB string literal."""
-    return "'" + text.replace("'", "''") + "'"
-
-
 def _ids(field: Field) -> str:
     return _type_ids(field.type, field.field_id)
 
@@ -226,18 +208,3 @@ def _copy(con: "DuckDBPyConnection", select: str, ids: str, path: Path) -> None:
         f"COPY ({select}) TO {literal(str(path))} "
         f"(FORMAT parquet, COMPRESSION snappy, FIELD_IDS {{{ids}}})"
     )
-
-
-@contextmanager
-def _duckdb() -> Iterator["DuckDBPyConnection"]:
-    import duckdb
-
-    with duckdb.connect(":memory:", config=CONFIG) as con:
-        con.execute("SET TimeZone = 'UTC'")
-        yield con
-
-
-@contextmanager
-def _scratch() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="polynya-") as folder:
-        yield Path(folder) / "file.parquet"

@@ -10,8 +10,10 @@ from itertools import count
 from typing import Any
 
 from ..ducklake.rows import Column, InlinedTable
-from ..iceberg.parquet import Rows, literal, quoted
+from ..iceberg.parquet import Rows
+from ..iceberg.sandbox import literal, quoted
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type
+from .types import is_decimal
 
 # DuckLake's name -> DuckDB's. https://ducklake.select/docs/stable/specification/data_types
 SOURCE_TYPES = {
@@ -86,8 +88,10 @@ class Source:
                 return f"{inner[0]}[]"
             case "map":
                 return f"MAP({inner[0]}, {inner[1]})"
-        # decimal(p, s) is DuckDB's spelling too.
-        return SOURCE_TYPES.get(column.column_type, column.column_type)
+        if is_decimal(column.column_type):
+            return column.column_type  # DuckDB's spelling too
+        # A type that is not known is hidden: nobody asks for its value, and a text holds any.
+        return SOURCE_TYPES.get(column.column_type, "VARCHAR")
 
 
 def inlined_columns(

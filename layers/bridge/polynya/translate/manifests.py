@@ -15,10 +15,18 @@ FILE_PATH_ID = 2147483546
 
 
 def rows_entry(
-    location: str, rows: RowsFile, size: int, snapshot_id: int, *, is_gone: bool = False
+    location: str,
+    rows: RowsFile,
+    partition: tuple[Any, ...],
+    size: int,
+    snapshot_id: int,
+    *,
+    is_gone: bool = False,
 ) -> ManifestEntry:
     """The entry of a Parquet file that holds inlined rows; `is_gone`: until `snapshot_id`."""
-    file = manifest.DataFile(FileContent.DATA, location, rows.record_count, size)
+    file = manifest.DataFile(
+        FileContent.DATA, location, rows.record_count, size, partition=partition
+    )
     return _entry(file, rows.begin_snapshot, snapshot_id, is_gone)
 
 

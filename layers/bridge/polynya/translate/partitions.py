@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..ducklake.rows import FileGroup, Gap, Life, Partitioning
 from ..errors import Refused
 from ..iceberg.partition import UNPARTITIONED, PartitionField, PartitionSpec
-from ..iceberg.types import primitives
+from ..iceberg.types import Field, primitives
 from .schemas import Schemas
 from .types import iceberg_type
 from .values import EPOCH_DAY, value
@@ -89,6 +89,13 @@ class Partitions:
         """The specs that files of these groups can have; any file can be unpartitioned."""
         ids = {0, *(self.plans[group].spec.spec_id for group in groups if group in self.plans)}
         return [self.specs[spec_id] for spec_id in sorted(ids)]
+
+    def rows_spec(self, fields: Iterable[Field]) -> PartitionSpec:
+        """The spec of inlined rows that are written in these columns: the table's own, if they
+        have all that it is made of."""
+        spec = self.specs[self.default_spec_id]
+        ids = {field.field_id for field in fields}
+        return spec if ids.issuperset(f.source_id for f in spec.fields) else UNPARTITIONED
 
     @property
     def constant_ids(self) -> set[int]:

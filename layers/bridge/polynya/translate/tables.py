@@ -120,6 +120,7 @@ def metadata(
                     state,
                     state_of[snapshot_id - 1],
                     schemas,
+                    partitions,
                     is_first=snapshot_id == ids[0],
                 ),
             )
@@ -161,6 +162,7 @@ def _summary(
     state: State,
     before: State,
     schemas: Schemas,
+    partitions: Partitions,
     *,
     is_first: bool,
 ) -> dict[str, str]:
@@ -185,6 +187,10 @@ def _summary(
         "deleted-data-files": _change(data, at, "removed", "files") + len(old_rows),
         "deleted-records": _change(data, at, "removed", "rows") + _records(old_rows),
     }
+    if (rows or old_rows) and partitions.rows_spec(schemas.at(at).fields).fields:
+        # How many partitions the rows have nobody has looked at yet.
+        for number in ("total-data-files", "added-data-files", "deleted-data-files"):
+            del numbers[number]
     is_partial = state["partial"].files or state["partial_delete"].files
     if not (rows or is_partial or state["hidden"].files):
         # The size of a file that is not written yet nobody knows.

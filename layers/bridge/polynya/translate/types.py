@@ -41,7 +41,10 @@ NO_TWIN = {
     "variant": "variant needs format version 3, which not every client reads",
 }
 
-DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
+DECIMAL = re.compile(r"decimal\(([1-9][0-9]?), ?(0|[1-9][0-9]?)\)")
+
+MAX_PRECISION = 38
+"""Of a decimal, in DuckLake and in Iceberg."""
 
 # Specification, "Schema Evolution": the promotions of format version 2. Decimals below.
 PROMOTIONS = {("int", "long"), ("float", "double")}
@@ -49,10 +52,15 @@ PROMOTIONS = {("int", "long"), ("float", "double")}
 
 def iceberg_type(column_type: str) -> str | None:
     """The name of the Iceberg primitive that is the twin of a DuckLake `column_type`, or None."""
-    if match := DECIMAL.fullmatch(column_type):
-        precision, scale = match.groups()
-        return f"decimal({precision}, {scale})"
+    if is_decimal(column_type):
+        return column_type if ", " in column_type else column_type.replace(",", ", ")
     return PRIMITIVES.get(column_type)
+
+
+def is_decimal(column_type: str) -> bool:
+    """Whether this is a decimal that DuckLake and Iceberg know."""
+    match = DECIMAL.fullmatch(column_type)
+    return bool(match and int(match[2]) <= int(match[1]) <= MAX_PRECISION)
 
 
 def no_twin(column_type: str) -> str:

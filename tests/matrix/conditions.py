@@ -1,0 +1,61 @@
+"""Which conditions every client is asked for, and how many rows meet them in DuckLake.
+
+DuckLake is asked for groups, so that its own pruning is no part of the answer.
+"""
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+from local.clients.native import Native
+from local.duckdb_connection import identifier
+from tests.matrix.condition import Condition
+
+COLUMNS = 2  # for each table; those that it is partitioned by come first
+KINDS = {
+    "BOOLEAN": "boolean",
+    "TINYINT": "integer",
+    "SMALLINT": "integer",
+    "INTEGER": "integer",
+    "BIGINT": "integer",
+    "UTINYINT": "integer",
+    "USMALLINT": "integer",
+    "UINTEGER": "integer",
+    "VARCHAR": "text",
+    "DATE": "date",
+}
+"""DuckDB's types whose values each client can be told, and how they are told."""
+
+
+def conditions(judge: Native, namespace: str, table: str, metadata: dict) -> Iterator[Condition]:
+    """The value that most rows have, for a few columns of a table."""
+    names = list(judge.columns(namespace, table))
+    types = {name: str(type_) for name, type_ in judge.columns(namespace, table).items()}
+    schemas = {schema["schema-id"]: schema for schema in metadata["schemas"]}
+    fields = {f["id"]: f["name"] for f in schemas[metadata["current-schema-id"]]["fields"]}
+    partitioned = [
+        fields[field["source-id"]]
+        for spec in metadata["partition-specs"]
+        for field in spec["fields"]
+        if field["source-id"] in fields
+    ]
+    shown = [name for name in dict.fromkeys([*partitioned, *names]) if name in fields.values()]
+    usable = [name for name in shown if types.get(name) in KINDS]
+    source = f"lake.{identifier(namespace)}.{identifier(table)}"
+    for name in usable[:COLUMNS]:
+        column = identifier(name)
+        found = judge.query(
+            f"SELECT {column}, count(*) FROM {source} WHERE {column} IS NOT NULL "
+            "GROUP BY 1 ORDER BY 2 DESC, 1 DESC LIMIT 1"
+        )
+        for value, rows in found:
+            yield from _condition(name, KINDS[types[name]], value, rows)
+
+
+def _condition(name: str, kind: str, value: Any, rows: int) -> Iterator[Condition]:
+    if kind == "date":
+        if isinstance(value, date):  # Python has no other dates than those of the years 1 to 9999
+            yield Condition(name, kind, value.isoformat(), rows)
+    elif kind != "text" or (value.isprintable() and not set(value) & {"'", "\\"}):
+        # Clients escape in different ways, and that is not what is tried here.
+        yield Condition(name, kind, value, rows)
