@@ -12,10 +12,7 @@ from dataclasses import replace
 from pg8000.native import Connection
 
 from . import queries
-from .rows import Column, Gap, Inlined, InlinedOrigin, InlinedTable
-
-MOST_BYTES = 63
-"""PostgreSQL cuts longer names."""
+from .rows import Column, Gap, Inlined, InlinedOrigin, InlinedTable, postgres_name
 
 Shape = tuple[int, str, str, int | None]
 """What decides how a column is read: its default does not."""
@@ -57,7 +54,7 @@ def made_by(table: InlinedTable, columns: Sequence[Column], snapshot_id: int) ->
     shapes: dict[tuple[Shape, ...], int] = {}
     for at in _candidates(table, columns, snapshot_id):
         visible = [column for column in columns if column.visible_at(at)]
-        if {_in_postgres(c.column_name) for c in visible if c.parent_column is None} == names:
+        if {postgres_name(c.column_name) for c in visible if c.parent_column is None} == names:
             shapes.setdefault(tuple(map(_shape, visible)), at)
     return next(iter(shapes.values())) if len(shapes) == 1 else None
 
@@ -88,7 +85,3 @@ def _candidates(table: InlinedTable, columns: Iterable[Column], snapshot_id: int
 
 def _shape(column: Column) -> Shape:
     return column.column_id, column.column_name, column.column_type, column.parent_column
-
-
-def _in_postgres(name: str) -> str:
-    return name.encode()[:MOST_BYTES].decode(errors="ignore")

@@ -6,15 +6,14 @@ What differs between catalog versions (0.2 to 1.1-dev1) is a table at the top of
 by the columns that are there, not by the version's name.
 """
 
-import itertools
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from pg8000.native import Connection, identifier
 
 from ..errors import Misconfigured
 from .changes import changes_of
+from .records import Record, record
 from .rows import (
     Column,
     ColumnStats,
@@ -322,12 +321,12 @@ def next_snapshots(con: Connection, snapshot_ids: list[int], newest: int) -> lis
 INLINED = f"""
 SELECT c.relname::text, i.table_name IS NULL, i.schema_version,
   coalesce(v.made_at, v.made_after + 1), coalesce(v.made_at, v.made_until),
-  a.names, a.are_bytea
+  a.names, a.types
 FROM pg_class AS c
 LEFT JOIN ducklake_inlined_data_tables AS i ON i.table_name = c.relname AND i.table_id = :table_id
 CROSS JOIN LATERAL (
   SELECT array_agg(attname::text ORDER BY attnum) AS names,
-    array_agg(atttypid = 'bytea'::regtype ORDER BY attnum) AS are_bytea
+    array_agg(atttypid::regtype::text ORDER BY attnum) AS types
   FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped) AS a
 CROSS JOIN LATERAL (
   SELECT min(begin_snapshot) FILTER (WHERE schema_version = i.schema_version) AS made_at,
@@ -352,9 +351,9 @@ def inlined(con: Connection, lake: Lake, table_id: int, begin_snapshot: int) -> 
             schema_until=end,
             system_columns=tuple(names[:3]),
             user_columns=tuple(names[3:]),
-            binary_columns=frozenset(itertools.compress(names, are_bytea)),
+            user_types=tuple(types[3:]),
         )
-        for name, is_delete_table, version, begin, end, names, are_bytea in rows
+        for name, is_delete_table, version, begin, end, names, types in rows
         if not is_delete_table
     )
     deletes = [tuple(row[5][:3]) for row in rows if row[1]]
@@ -621,42 +620,37 @@ def inlined_delete_table(table_id: int) -> str:
     return name
 
 
-# DuckDB 1.4 (catalog 0.3) keeps dates and timestamps in PostgreSQL's own types, whose text has `BC`
-# at its end: DuckDB reads '0044-03-15 BC' as the year 44 AD, and means '0044-03-15 (BC)'.
-INLINED_VALUE = r"""
-CASE WHEN pg_typeof(r.{0}) IN ('date'::regtype, 'timestamp'::regtype, 'timestamptz'::regtype)
-  THEN regexp_replace(r.{0}::text, '^(\S+)(.*) BC$', '\1 (BC)\2') ELSE r.{0}::text END"""
-
-INLINED_BYTES = "r.{0}"
-
+# Whole rows as PostgreSQL writes them, because a statement of a table's every column grows with the
+# tables times their columns. The parentheses: a column may be called as the table is here.
 INLINED_ROWS_AT = """
-SELECT {values} FROM {table} AS r
+SELECT {number} AS number, r.{row_id} AS row_id, r.{begin} AS begun, (r.*)::text FROM {table} AS r
 WHERE r.{begin} >= :since AND r.{begin} < :until
-  AND r.{begin} <= :snapshot_id AND (r.{end} > :snapshot_id OR r.{end} IS NULL)
-ORDER BY r.{row_id}, r.{begin}"""
+  AND r.{begin} <= :snapshot_id AND (r.{end} > :snapshot_id OR r.{end} IS NULL)"""
 
 
 def inlined_rows_at(
     con: Connection,
-    rows: InlinedTable,
-    names: Iterable[str],
+    tables: Sequence[InlinedTable],
     snapshot_id: int,
     since: int,
     until: int,
-) -> list[list[Any]]:
-    """The rows that are visible and began from `since` on, before `until`.
-
-    Each column is text (str), or bytes where PostgreSQL has bytea.
+) -> list[tuple[InlinedTable, list[Record]]]:
+    """The rows that are visible and began from `since` on, before `until`, by their tables.
 
     As text because pg8000 cannot read PostgreSQL's time '24:00:00', and because DuckDB reads its
     own literals better than anybody else.
     """
-    row_id, begin, end = map(identifier, rows.system_columns)
-    values = ", ".join(
-        (INLINED_BYTES if name in rows.binary_columns else INLINED_VALUE).format(identifier(name))
-        for name in names
-    )
-    sql = INLINED_ROWS_AT.format(
-        values=values, table=identifier(rows.table_name), row_id=row_id, begin=begin, end=end
-    )
-    return list(con.run(sql, snapshot_id=snapshot_id, since=since, until=until))
+    selects = []
+    for number, table in enumerate(tables):
+        row_id, begin, end = map(identifier, table.system_columns)
+        name = identifier(table.table_name)
+        selects.append(
+            INLINED_ROWS_AT.format(number=number, table=name, row_id=row_id, begin=begin, end=end)
+        )
+    if not selects:
+        return []
+    sql = "\nUNION ALL".join(selects) + "\nORDER BY number, row_id, begun"
+    found: dict[int, list[Record]] = {}
+    for number, *_, text in con.run(sql, snapshot_id=snapshot_id, since=since, until=until):
+        found.setdefault(number, []).append(record(tables[number], text))
+    return [(tables[number], rows) for number, rows in found.items()]

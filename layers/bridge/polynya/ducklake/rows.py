@@ -316,8 +316,23 @@ class InlinedTable:
     system_columns: tuple[str, str, str]
     """row_id, begin_snapshot, end_snapshot; their names differ between catalog versions."""
     user_columns: tuple[str, ...]
-    binary_columns: frozenset[str]
-    """Those that PostgreSQL holds as bytea: varchar, json (their UTF-8) and blob."""
+    user_types: tuple[str, ...]
+    """PostgreSQL's names of their types."""
+
+    @property
+    def binary_columns(self) -> frozenset[str]:
+        """Those that PostgreSQL holds as bytea: varchar, json (their UTF-8) and blob."""
+        types = zip(self.user_columns, self.user_types, strict=True)
+        return frozenset(name for name, type_ in types if type_ == "bytea")
+
+
+MOST_BYTES = 63
+"""PostgreSQL cuts longer names."""
+
+
+def postgres_name(name: str) -> str:
+    """What PostgreSQL makes of a name."""
+    return name.encode()[:MOST_BYTES].decode(errors="ignore")
 
 
 @dataclass(frozen=True, slots=True)
