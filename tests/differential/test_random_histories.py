@@ -127,8 +127,10 @@ class Histories(RuleBasedStateMachine):
         iceberg = self._open.enter_context(closing(pyiceberg.open(*where)))
         clients = [iceberg, stage.reader.at(*where)]
         self.judge = Judge(self.history, rest.Rest(*where[:2]), clients)
-        for draw in (draws.creations, draws.insertions):
+        # The other writer is often the first one that inlines, after columns have changed.
+        for draw in (draws.creations, draws.insertions, draws.evolutions):
             self._happen(data.draw(draw(self.history.model)))
+        self._happen(Elsewhere(data.draw(draws.insertions(self.history.model))))
 
     @rule(event=by_either(draws.insertions))
     def insert(self, event: Event) -> None:
