@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
-from pg8000.native import Connection, identifier
+from pg8000.native import Connection, identifier, literal
 
 GIVEN = "POLYNYA_TEST_POSTGRES"  # postgresql://user:password@host:port/database of a running server
 HOST = "127.0.0.1"
@@ -67,8 +67,19 @@ class Server:
     created: list[str] = field(default_factory=list)
 
     def create_database(self, name: str) -> Database:
+        return self._create(name, "")
+
+    def copy_database(self, original: Database, name: str) -> Database:
+        """A database with the same in it; whoever uses the original is thrown out."""
+        dbname = literal(original.dbname)
+        self._run(
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = {dbname}"
+        )
+        return self._create(name, f" TEMPLATE {identifier(original.dbname)}")
+
+    def _create(self, name: str, options: str) -> Database:
         dbname = self.prefix + name
-        self._run(f"CREATE DATABASE {identifier(dbname)}")
+        self._run(f"CREATE DATABASE {identifier(dbname)}{options}")
         self.created.append(dbname)
         m = self.maintenance
         return Database(m.host, m.port, m.user, dbname, m.password)

@@ -131,7 +131,7 @@ def _within(con: Connection, plan: Plan, files: list[WrittenFile]) -> Committed:
         writes.tables.add_columns(con, snapshot.snapshot_id, table_id, plan.new_columns)
         writes.tables.add_schema_version(con, snapshot, table_id)
         for newest in target.inlined_tables(con, table_id)[-1:]:
-            writes.inlined.add_table(con, snapshot, table_id, newest, plan.new_columns)
+            writes.inlined.add_table(con, snapshot, table_id, newest, plan.columns)
     ended_files, ended_rows = _end(con, snapshot, plan, table_id, files)
     if files:
         _register(con, before, snapshot, plan, table_id, partition_id, files)

@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import boto3
@@ -88,6 +89,12 @@ class Lakes:
         if script not in self._written:
             self._written[script] = self._write(script, script.stem)
         return self._written[script]
+
+    def copied(self, name: str) -> Lake:
+        """A lake that only the caller has, but for the files, of which none may be removed."""
+        one = self(name)
+        database = self._server.copy_database(one.database, f"{one.name}_{next(self._numbers)}")
+        return replace(one, database=database)
 
     def fresh(self, name: str) -> Lake:
         """A lake that only the caller has."""

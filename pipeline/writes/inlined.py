@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pg8000.native import Connection, identifier
 from polynya.ducklake.queries import CATALOG_SCHEMA
 
-from ..columns import Added
+from ..columns import Column
 from .snapshots import Snapshot
 
 TYPES = {
@@ -14,13 +14,22 @@ TYPES = {
     "int16": "smallint",
     "int32": "integer",
     "int64": "bigint",
+    "uint8": "integer",
+    "uint16": "integer",
+    "uint32": "bigint",
     "float32": "real",
     "float64": "double precision",
     "varchar": "bytea",
+    "json": "bytea",
     "blob": "bytea",
     "time": "time",
+    "timetz": "timetz",
+    "interval": "interval",
+    "uuid": "uuid",
 }
-"""What DuckLake inlines columns as, of the types that a new column may have; others as text."""
+"""What DuckLake inlines columns as; others as text."""
+
+SYSTEM = "row_id bigint, begin_snapshot bigint, end_snapshot bigint"
 
 OWNER = f"""
 SELECT pg_get_userbyid(relowner) FROM pg_class
@@ -32,17 +41,20 @@ VALUES (:table_id, :table_name, :schema_version)"""
 
 
 def add_table(
-    con: Connection, snapshot: Snapshot, table_id: int, before: str, added: Iterable[Added]
+    con: Connection, snapshot: Snapshot, table_id: int, before: str, columns: Iterable[Column]
 ) -> None:
     """A table for the rows that DuckDB will inline from now on. It makes one at each ALTER, and
-    without it would go on with the one `before`, which lacks the new columns."""
+    without it would go on with the one `before`, which lacks the new columns.
+
+    Args:
+        columns: all of the table's, with the new ones. The table before need not have the others:
+            a writer that does not inline makes none at its ALTER.
+    """
     name = f"ducklake_inlined_data_{table_id}_{snapshot.schema_version}"
-    con.run(f"CREATE TABLE {identifier(name)} (LIKE {identifier(before)})")
-    for column in (new.column for new in added if new.parent_column is None):
-        kind = TYPES.get(column.column_type, "varchar")
-        if column.column_type.startswith("decimal"):
-            kind = column.column_type.replace("decimal", "numeric")
-        con.run(f"ALTER TABLE {identifier(name)} ADD {identifier(column.column_name)} {kind}")
+    # DuckDB inserts by position, and its columns are in the order of their ids.
+    in_order = sorted(columns, key=lambda column: column.column_id)
+    kinds = [f"{identifier(column.column_name)} {_kind(column.column_type)}" for column in in_order]
+    con.run(f"CREATE TABLE {identifier(name)} ({', '.join([SYSTEM, *kinds])})")
     [[owner]] = con.run(OWNER, name=before)
     con.run(f"GRANT ALL ON {identifier(name)} TO {identifier(owner)}")
     con.run(
@@ -51,6 +63,12 @@ def add_table(
         table_name=name,
         schema_version=snapshot.schema_version,
     )
+
+
+def _kind(column_type: str) -> str:
+    if column_type.startswith("decimal"):
+        return column_type.replace("decimal", "numeric")
+    return TYPES.get(column_type, "varchar")
 
 
 def end_rows(con: Connection, snapshot_id: int, tables: Iterable[str]) -> int:

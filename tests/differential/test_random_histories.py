@@ -1,9 +1,10 @@
 """Random histories of a lake: every snapshot that is listed has the rows that were written.
 
-Hypothesis draws DDL, DML and maintenance. DuckDB carries each statement out on a real lake, and a
-model, which is nothing but lists of rows in Python, carries it out too (`tests/histories`). Two
-clients read in between, for what is kept must stay right, and at the end every snapshot. What fails
-is made smaller by Hypothesis, and its history is kept as a script like those in tests/lakes.
+Hypothesis draws DDL, DML and maintenance. DuckDB carries each statement out on a real lake, as one
+of two writers with settings of their own for inlining, and a model, which is nothing but lists of
+rows in Python, carries it out too (`tests/histories`). Two clients read in between, for what is
+kept must stay right, and at the end every snapshot. What fails is made smaller by Hypothesis, and
+its history is kept as a script like those in tests/lakes.
 
 For the night: `make histories`. POLYNYA_HISTORIES=50 says how many seeds, each of EXAMPLES
 histories, POLYNYA_FIRST_HISTORY=1000 the first of them, POLYNYA_STEPS how long a history is.
@@ -31,7 +32,7 @@ from hypothesis.stateful import (
 from local.clients import pyiceberg, rest
 from local.lakes import Lake
 from tests.histories import draws
-from tests.histories.events import Event
+from tests.histories.events import Elsewhere, Event
 from tests.histories.history import History
 from tests.histories.judge import Chosen, Judge
 from tests.histories.predicates import Predicate
@@ -97,6 +98,12 @@ def drawn(strategy) -> st.SearchStrategy:
     return st.runner().flatmap(lambda machine: strategy(machine.history.model))
 
 
+def by_either(strategy) -> st.SearchStrategy:
+    """The same, by one of two writers with settings of their own."""
+    one = drawn(strategy)
+    return st.one_of(one, one.map(Elsewhere))
+
+
 class Histories(RuleBasedStateMachine):
     stage: Stage
     """Set in the subclass of a test."""
@@ -108,7 +115,7 @@ class Histories(RuleBasedStateMachine):
         self._open = ExitStack()
 
     @initialize(inlining=st.sampled_from(draws.INLINING), data=st.data())
-    def begin(self, inlining: int, data: st.DataObject) -> None:
+    def begin(self, inlining: tuple[int, int], data: st.DataObject) -> None:
         stage, lake = self.stage, self.stage.lake()
         self.history = History(lake, stage.s3_endpoint, stage.writer(), inlining)
         self._open.callback(self.history.close)
@@ -120,34 +127,36 @@ class Histories(RuleBasedStateMachine):
         iceberg = self._open.enter_context(closing(pyiceberg.open(*where)))
         clients = [iceberg, stage.reader.at(*where)]
         self.judge = Judge(self.history, rest.Rest(*where[:2]), clients)
-        for draw in (draws.creations, draws.insertions):
+        # The other writer is often the first one that inlines, after columns have changed.
+        for draw in (draws.creations, draws.insertions, draws.evolutions):
             self._happen(data.draw(draw(self.history.model)))
+        self._happen(Elsewhere(data.draw(draws.insertions(self.history.model))))
 
-    @rule(event=drawn(draws.insertions))
+    @rule(event=by_either(draws.insertions))
     def insert(self, event: Event) -> None:
         self._happen(event)
 
-    @rule(event=drawn(draws.deletions))
+    @rule(event=by_either(draws.deletions))
     def delete(self, event: Event) -> None:
         self._happen(event)
 
-    @rule(event=drawn(draws.updates))
+    @rule(event=by_either(draws.updates))
     def update(self, event: Event) -> None:
         self._happen(event)
 
-    @rule(event=drawn(draws.merges))
+    @rule(event=by_either(draws.merges))
     def merge(self, event: Event) -> None:
         self._happen(event)
 
-    @rule(event=drawn(draws.writes))
+    @rule(event=by_either(draws.writes))
     def write(self, event: Event) -> None:
         self._happen(event)
 
-    @rule(event=drawn(draws.transactions))
+    @rule(event=by_either(draws.transactions))
     def transact(self, event: Event) -> None:
         self._happen(event)
 
-    @rule(event=drawn(draws.evolutions))
+    @rule(event=by_either(draws.evolutions))
     def evolve(self, event: Event) -> None:
         self._happen(event)
 
@@ -157,6 +166,10 @@ class Histories(RuleBasedStateMachine):
 
     @rule(event=drawn(draws.upkeep))
     def maintain(self, event: Event) -> None:
+        self._happen(event)
+
+    @rule(event=by_either(draws.switches))
+    def switch(self, event: Event) -> None:
         self._happen(event)
 
     @rule(event=drawn(draws.rearrangements))

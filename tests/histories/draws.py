@@ -25,7 +25,8 @@ BUCKETS = ("TINYINT", "INTEGER", "BIGINT", "VARCHAR", "DATE")
 CALENDAR = ("DATE", "TIMESTAMP")
 KINDS = (*SCALARS, "VARCHAR", "STRUCT", "STRUCT", "INTEGER[]")
 UNQUOTED = tuple(text for text in TEXTS if not set(text) & set("'\""))
-INLINING = (10, 3, 0)
+INLINING = ((10, 0), (3, 10), (0, 10), (0, 3))
+"""DATA_INLINING_ROW_LIMIT of the two writers."""
 # Other types meet faults of clients: test_filters.py
 FILTERED = ("INTEGER", "BIGINT", "SMALLINT", "TINYINT", "VARCHAR")
 
@@ -296,7 +297,6 @@ def upkeep(model: Model) -> st.SearchStrategy:
         "CALL ducklake_rewrite_data_files('lake', delete_threshold => 0)",
         "CALL ducklake_rewrite_data_files('lake')",
         "CHECKPOINT lake",
-        *(f"CALL lake.set_option('data_inlining_row_limit', {n})" for n in (0, 3, 10, 1000)),
     )
     kept = st.sampled_from(statements).map(events.Statement)
     past = [n for n in model.snapshots[:-1] if n > 0]
@@ -305,6 +305,14 @@ def upkeep(model: Model) -> st.SearchStrategy:
     some = st.lists(st.sampled_from(past), min_size=1, max_size=len(past), unique=True)
     expired = some.map(lambda gone: events.Expire(tuple(sorted(gone))))
     return st.one_of(kept, kept, kept, expired)
+
+
+def switches(model: Model) -> st.SearchStrategy:
+    """From then on small writes are inlined, or are not."""
+    limits = st.sampled_from((0, 3, 10, 1000))
+    return limits.map(
+        lambda n: events.Statement(f"CALL lake.set_option('data_inlining_row_limit', {n})")
+    )
 
 
 @st.composite

@@ -9,6 +9,8 @@ from local.duckdb_connection import identifier, literal
 from .model import Column, Model, Table, found
 
 SCHEMA = "main"
+WRITERS = ("lake", "other")
+"""The lake is attached once for each."""
 
 
 @dataclass(frozen=True)
@@ -308,3 +310,14 @@ class Together(Event):
         changed = model if self.ending == "COMMIT" else copy.deepcopy(model)
         inner = [sql for event in self.events for sql in event.apply(changed)]
         return ["BEGIN", *inner, self.ending]
+
+
+@dataclass(frozen=True)
+class Elsewhere(Event):
+    """The same by the other writer."""
+
+    event: Event
+
+    def apply(self, model: Model) -> list[str]:
+        own, other = (f"{name}." for name in WRITERS)
+        return [sql.replace(own, other) for sql in self.event.apply(model)]

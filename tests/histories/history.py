@@ -10,27 +10,35 @@ from local.clients import native
 from local.duckdb_connection import literal
 from local.lakes import Lake
 
-from .events import SCHEMA, Event
+from .events import SCHEMA, WRITERS, Event
 from .model import Model, Then
 from .writer import Writer
 
 
 class History:
-    def __init__(self, lake: Lake, s3_endpoint: str, writer: Writer, inlining: int) -> None:
+    def __init__(
+        self, lake: Lake, s3_endpoint: str, writer: Writer, inlining: tuple[int, int]
+    ) -> None:
+        """`inlining`: how many rows each of the two writers inlines."""
         self.lake, self.model = lake, Model()
         self.script: list[str] = []
         self.disobeyed: list[str] = []
         """Where DuckDB did something else than it said: the model ends there."""
         self.contents: dict[int, dict[int, Then]] = {0: {}}
         """By snapshot and table."""
+        self.doubtful: set[tuple[int, int]] = set()
+        """Snapshots and tables of which DuckDB itself shows other rows than the model."""
         self._writer = writer
-        limit = f"DATA_INLINING_ROW_LIMIT {inlining}"
-        self._writer.attach(lake, f"(DATA_PATH {literal(lake.data_path)}, {limit})")
+        limits = {
+            name: f"DATA_INLINING_ROW_LIMIT {limit}"
+            for name, limit in zip(WRITERS, inlining, strict=True)
+        }
+        path = f"DATA_PATH {literal(lake.data_path)}"
+        self._writer.attach(lake, {name: f"{path}, {limits[name]}" for name in WRITERS})
         self._s3_endpoint = s3_endpoint
         self._native = native.open(lake, s3_endpoint)
-        self._attach = (
-            "ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', " + limit + ")"
-        )
+        words = "ATTACH 'ducklake:{{CATALOG}}' AS %s (DATA_PATH '{{DATA_PATH}}', %s)"
+        self._attach = [words % (name, limits[name]) for name in WRITERS]
 
     def close(self) -> None:
         self._native.close()
@@ -48,6 +56,7 @@ class History:
         self.script += statements
         self.model = model
         then = {table.id: table.then() for table in model.tables.values()}
+        doubtful: set[int] = set()
         model.snapshots = self._snapshots()
         for name, table in model.tables.items():
             after = f"{name} after {'; '.join(statements)}"
@@ -56,10 +65,11 @@ class History:
                 self.disobeyed.append(f"{after}: DuckDB cannot read it any more")
             elif report := difference(then[table.id].canonical(), seen):
                 self.disobeyed.append(f"{after}: {' | '.join(report)}")
-                then[table.id] = Then(then[table.id].columns, seen.rows)
+                doubtful.add(table.id)
         # A statement that changed nothing makes no snapshot, CHECKPOINT makes several.
         for snapshot_id in range(max(self.contents) + 1, model.snapshots[-1] + 1):
             self.contents[snapshot_id] = then
+            self.doubtful |= {(snapshot_id, table_id) for table_id in doubtful}
         return True
 
     def native(self, table: str, snapshot_id: int | None = None) -> Canonical | None:
@@ -76,7 +86,7 @@ class History:
     def sql(self, note: str) -> str:
         """As a script like those in tests/lakes."""
         notes = "".join(f"-- {line}\n" for line in note.splitlines())
-        return notes + "".join(f"{sql};\n" for sql in (self._attach, "USE lake", *self.script))
+        return notes + "".join(f"{sql};\n" for sql in (*self._attach, "USE lake", *self.script))
 
     def _snapshots(self) -> list[int]:
         with closing(self.lake.database.connect()) as con:

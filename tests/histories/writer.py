@@ -10,15 +10,19 @@ class Writer:
 
     def __init__(self, s3_endpoint: str) -> None:
         self._process = Process(connect, LAKE, s3_endpoint)
-        self._attach = ""
+        self._attach: dict[str, str] = {}
 
-    def attach(self, lake: Lake, options: str) -> None:
-        """Make a lake, or leave the one before."""
-        if self._attach:
-            self._clean()
+    def attach(self, lake: Lake, options: dict[str, str]) -> None:
+        """Make a lake and leave the one before.
+
+        Args:
+            options: by the names under which it is attached, as if there were several writers.
+        """
+        self._clean()
         source = literal(f"ducklake:postgres:{lake.database.libpq}")
-        self._process.query(f"ATTACH {source} AS lake {options}")
-        self._attach = f"ATTACH {source} AS lake"
+        self._attach = {name: f"ATTACH {source} AS {name} ({of})" for name, of in options.items()}
+        for sql in self._attach.values():
+            self._process.query(sql)
 
     def execute(self, statements: list[str]) -> None:
         """Run all of them, or none.
@@ -38,7 +42,8 @@ class Writer:
 
     def _clean(self) -> None:
         try:
-            self._process.query("DETACH lake")
+            for name in self._attach:
+                self._process.query(f"DETACH {name}")
         except RuntimeError:
             self._process.restart()
 
@@ -50,4 +55,5 @@ class Writer:
             if "no transaction is active" in str(error):
                 return
             self._process.restart()
-            self._process.query(self._attach)
+            for sql in self._attach.values():
+                self._process.query(sql)

@@ -102,12 +102,11 @@ class TableRows:
         fields = self.view.schemas.at(snapshot_id).fields
         since, until = SINCE[part](snapshot_id)
         found = []
-        for table in history.inlined.tables:
+        at = (snapshot_id, since, until)
+        for table, records in queries.inlined_rows_at(self.con, history.inlined.tables, *at):
             names = inlined_columns(table, history.columns, fields)
             self._check_columns(table, names)
-            rows = queries.inlined_rows_at(self.con, table, names, snapshot_id, since, until)
-            if rows:
-                found.append((table, rows))
+            found.append((table, [[record[name] for name in names] for record in records]))
         return found
 
     def _check_columns(self, table: InlinedTable, names: Sequence[str]) -> None:

@@ -78,7 +78,7 @@ VALUES = [
 @pytest.mark.parametrize(("type_", "sql", "expected"), VALUES, ids=lambda value: str(value)[:50])
 def test_field_has_its_type_and_its_ids_at_every_level(type_, sql, expected):
     fields = (Field(10, "x 'y\" z", type_),)
-    parquet = rows_bytes([Rows([("VARCHAR", ["a row"])], [sql])], fields)
+    parquet = rows_bytes([Rows([("VARCHAR", ["a row"])], [sql], 1)], fields)
     schema = pyarrow_to_schema(pq.read_schema(io.BytesIO(parquet)))  # it goes by the ids alone
     wanted = Schema.model_validate(TableSchema(0, fields).json())
     assert str(schema) == str(wanted)
@@ -95,7 +95,7 @@ def test_nothing_but_list_and_map_groups_is_without_an_id():
         Field(6, "i", INT),
     )
     parquet = rows_bytes(
-        [Rows([("VARCHAR", [None])], ["[{'m': MAP {'k': 1}}]", "1::INTEGER"])], fields
+        [Rows([("VARCHAR", [None])], ["[{'m': MAP {'k': 1}}]", "1::INTEGER"], 1)], fields
     )
     schema = read(parquet).schema
     element = schema.field("l").type.value_field
@@ -109,8 +109,8 @@ def test_nothing_but_list_and_map_groups_is_without_an_id():
 
 def test_parts_follow_each_other_in_order():
     fields = (Field(1, "a", STRING), Field(2, "b", Primitive("binary")))
-    first = Rows([("VARCHAR", ["3", None, "1"])], ["c0", "NULL::BLOB"])
-    second = Rows([("BLOB", [b"\x00", None]), ("VARCHAR", ["5", "4"])], ["c1", "c0"])
+    first = Rows([("VARCHAR", ["3", None, "1"])], ["c0", "NULL::BLOB"], 3)
+    second = Rows([("BLOB", [b"\x00", None]), ("VARCHAR", ["5", "4"])], ["c1", "c0"], 2)
     table = read(rows_bytes([first, second], fields))
     assert table.to_pylist() == [
         {"a": "3", "b": None},
@@ -123,13 +123,17 @@ def test_parts_follow_each_other_in_order():
 
 def test_many_rows_keep_their_order():
     values = [str(number * 7919 % 3_001) for number in range(3_001)]
-    table = read(rows_bytes([Rows([("VARCHAR", values)], ["c0"])], (Field(1, "a", STRING),)))
+    table = read(
+        rows_bytes([Rows([("VARCHAR", values)], ["c0"], len(values))], (Field(1, "a", STRING),))
+    )
     assert table.column("a").to_pylist() == values
 
 
 def test_text_is_a_value_never_sql():
     nasty = ["'; DROP TABLE part0; --", "{'a': 1}", "\x00nul", "$1", "ünï 🦆", ""]
-    table = read(rows_bytes([Rows([("VARCHAR", nasty)], ["c0"])], (Field(1, "a", STRING),)))
+    table = read(
+        rows_bytes([Rows([("VARCHAR", nasty)], ["c0"], len(nasty))], (Field(1, "a", STRING),))
+    )
     assert table.column("a").to_pylist() == nasty
 
 

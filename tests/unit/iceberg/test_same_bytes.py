@@ -97,7 +97,7 @@ def rows() -> bytes:
         "'2024-01-01 00:00'::TIMESTAMPTZ",
     ]
     columns = [("VARCHAR", ["1", None] * 300), ("VARCHAR", ["a", "b", "c"] * 200)]
-    return rows_bytes([Rows(columns, select), Rows(columns, select)], FIELDS)
+    return rows_bytes([Rows(columns, select, 600), Rows(columns, select, 600)], FIELDS)
 
 
 def position_deletes() -> bytes:

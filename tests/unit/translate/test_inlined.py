@@ -30,10 +30,11 @@ def column(
 def table(columns: list[Column], begin: int = 1) -> InlinedTable:
     """The PostgreSQL table of the schema version that began at `begin`."""
     top = [one for one in columns if one.parent_column is None and one.visible_at(begin)]
-    binary = {one.column_name for one in top if one.column_type in {"varchar", "json", "blob"}}
+    bytea = {"varchar", "json", "blob"}
+    types = tuple("bytea" if one.column_type in bytea else "text" for one in top)
     names = tuple(one.column_name for one in top)
     system = ("row_id", "begin_snapshot", "end_snapshot")
-    return InlinedTable("ducklake_inlined_data_1_1", begin, system, names, frozenset(binary))
+    return InlinedTable("ducklake_inlined_data_1_1", 1, begin, begin, system, names, types)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pg8000.native import Connection
 
 from . import queries
+from .inlined_columns import with_columns
 from .lives import KINDS, TableLives
 from .rows import (
     Column,
@@ -128,7 +129,8 @@ def read(
         lambda con: queries.column_tags_at(con, snapshot_id, table_id),
     )
     since = max(since, first_id)
-    gaps = [*delete_gaps, *inlined_gaps]
+    inlined, uncertain = with_columns(con, inlined, columns, snapshot_id)
+    gaps = [*delete_gaps, *inlined_gaps, *uncertain]
     if groups.has_faults:
         gaps += queries.data_gaps(con, table_id)
     lives = TableLives(lake, table_id, inlined, groups.has_partial)

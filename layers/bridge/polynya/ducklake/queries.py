@@ -6,10 +6,8 @@ What differs between catalog versions (0.2 to 1.1-dev1) is a table at the top of
 by the columns that are there, not by the version's name.
 """
 
-import itertools
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from pg8000.native import Connection, identifier
 
@@ -23,6 +21,7 @@ from .faults import (
     inlined_fault,
     reason_of,
 )
+from .records import Record, record
 from .rows import (
     Column,
     ColumnStats,
@@ -33,6 +32,7 @@ from .rows import (
     Gap,
     Inlined,
     InlinedDelete,
+    InlinedOrigin,
     InlinedTable,
     Lake,
     Life,
@@ -83,11 +83,17 @@ FRAGMENTS = {
         ),
     ),
     "mapping_id": (("ducklake_data_file.mapping_id", "f.mapping_id"),),
-    "schema_begin": (
+    # Which snapshots made which schema versions; per table since 0.4, and not at all in 0.2.
+    "schema_versions": (
         (
-            "ducklake_schema_versions.begin_snapshot",
-            "(SELECT min(v.begin_snapshot) FROM ducklake_schema_versions AS v"
-            " WHERE v.schema_version = i.schema_version)",
+            "ducklake_schema_versions.table_id",
+            "(SELECT begin_snapshot, schema_version FROM ducklake_schema_versions"
+            " WHERE table_id = :table_id)",
+        ),
+        ("ducklake_schema_versions.begin_snapshot", "ducklake_schema_versions"),
+        (
+            "ducklake_data_file.data_file_id",
+            "(SELECT NULL::bigint AS begin_snapshot, NULL::bigint AS schema_version)",
         ),
     ),
     "is_partition": (("ducklake_name_mapping.is_partition", "n.is_partition"),),
@@ -355,36 +361,66 @@ def next_snapshots(con: Connection, snapshot_ids: list[int], newest: int) -> lis
     return [_snapshot(*row) for row in rows]
 
 
+# A table that was made at an ALTER has a row of its schema version. One that was made at an INSERT,
+# because nothing was inlined before, has none: it is younger than the versions below its own.
 INLINED = f"""
-SELECT c.relname::text, i.table_name IS NULL, {{schema_begin}},
-  array_agg(a.attname::text ORDER BY a.attnum),
-  array_agg(a.atttypid = 'bytea'::regtype ORDER BY a.attnum)
+SELECT c.relname::text, i.table_name IS NULL, i.schema_version,
+  coalesce(v.made_at, v.made_after + 1), coalesce(v.made_at, v.made_until),
+  a.names, a.types
 FROM pg_class AS c
-JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 LEFT JOIN ducklake_inlined_data_tables AS i ON i.table_name = c.relname AND i.table_id = :table_id
+CROSS JOIN LATERAL (
+  SELECT array_agg(attname::text ORDER BY attnum) AS names,
+    array_agg(atttypid::regtype::text ORDER BY attnum) AS types
+  FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped) AS a
+CROSS JOIN LATERAL (
+  SELECT min(begin_snapshot) FILTER (WHERE schema_version = i.schema_version) AS made_at,
+    max(begin_snapshot) FILTER (WHERE schema_version < i.schema_version) AS made_after,
+    min(begin_snapshot) FILTER (WHERE schema_version > i.schema_version) AS made_until
+  FROM {{schema_versions}} AS versions) AS v
 WHERE c.relnamespace = {CATALOG_SCHEMA}
   AND (i.table_id IS NOT NULL OR c.relname = :delete_table)
-GROUP BY 1, 2, 3 ORDER BY 3, 1"""
+ORDER BY 4, 1"""
 
 
 def inlined(con: Connection, lake: Lake, table_id: int, begin_snapshot: int) -> Inlined:
     """Which PostgreSQL tables hold inlined rows and deletes. Deletes are registered nowhere."""
-    sql = INLINED.format(schema_begin=fragment(lake, "schema_begin"))
+    sql = INLINED.format(schema_versions=fragment(lake, "schema_versions"))
     delete_table = f"ducklake_inlined_delete_{table_id}"
     rows = con.run(sql, table_id=table_id, delete_table=delete_table)
     tables = tuple(
         InlinedTable(
             table_name=name,
-            schema_begin=begin or begin_snapshot,
+            schema_version=version,
+            schema_begin=max(begin or 0, begin_snapshot),
+            schema_until=end,
             system_columns=tuple(names[:3]),
             user_columns=tuple(names[3:]),
-            binary_columns=frozenset(itertools.compress(names, are_bytea)),
+            user_types=tuple(types[3:]),
         )
-        for name, is_delete_table, begin, names, are_bytea in rows
+        for name, is_delete_table, version, begin, end, names, types in rows
         if not is_delete_table
     )
-    deletes = [tuple(row[3][:3]) for row in rows if row[1]]
+    deletes = [tuple(row[5][:3]) for row in rows if row[1]]
     return Inlined(tables, deletes[0] if deletes else ())
+
+
+# The schema version of a snapshot never falls, so that the first snapshot with this one, or with a
+# later one (a transaction may make several), is the one that made the table.
+INLINED_ORIGIN = """
+SELECT max(snapshot_id) FILTER (WHERE schema_version < :schema_version),
+  min(snapshot_id) FILTER (WHERE schema_version = :schema_version),
+  min(snapshot_id) FILTER (WHERE schema_version > :schema_version),
+  (SELECT min({begin}) FROM {table}),
+  (SELECT CASE WHEN bool_and({end} IS NOT NULL) THEN max({end}) END FROM {table})
+FROM ducklake_snapshot"""
+
+
+def inlined_origin(con: Connection, table: InlinedTable) -> InlinedOrigin:
+    """What snapshots and the rows themselves say of when a table of inlined rows was made."""
+    _, begin, end = map(identifier, table.system_columns)
+    sql = INLINED_ORIGIN.format(table=identifier(table.table_name), begin=begin, end=end)
+    return InlinedOrigin(*con.run(sql, schema_version=table.schema_version)[0])
 
 
 DELETE_GAPS = f"""
@@ -685,42 +721,37 @@ def inlined_delete_table(table_id: int) -> str:
     return name
 
 
-# DuckDB 1.4 (catalog 0.3) keeps dates and timestamps in PostgreSQL's own types, whose text has `BC`
-# at its end: DuckDB reads '0044-03-15 BC' as the year 44 AD, and means '0044-03-15 (BC)'.
-INLINED_VALUE = r"""
-CASE WHEN pg_typeof(r.{0}) IN ('date'::regtype, 'timestamp'::regtype, 'timestamptz'::regtype)
-  THEN regexp_replace(r.{0}::text, '^(\S+)(.*) BC$', '\1 (BC)\2') ELSE r.{0}::text END"""
-
-INLINED_BYTES = "r.{0}"
-
+# Whole rows as PostgreSQL writes them, because a statement of a table's every column grows with the
+# tables times their columns. The parentheses: a column may be called as the table is here.
 INLINED_ROWS_AT = """
-SELECT {values} FROM {table} AS r
+SELECT {number} AS number, r.{row_id} AS row_id, r.{begin} AS begun, (r.*)::text FROM {table} AS r
 WHERE r.{begin} >= :since AND r.{begin} < :until
-  AND r.{begin} <= :snapshot_id AND (r.{end} > :snapshot_id OR r.{end} IS NULL)
-ORDER BY r.{row_id}, r.{begin}"""
+  AND r.{begin} <= :snapshot_id AND (r.{end} > :snapshot_id OR r.{end} IS NULL)"""
 
 
 def inlined_rows_at(
     con: Connection,
-    rows: InlinedTable,
-    names: Iterable[str],
+    tables: Sequence[InlinedTable],
     snapshot_id: int,
     since: int,
     until: int,
-) -> list[list[Any]]:
-    """The rows that are visible and began from `since` on, before `until`.
-
-    Each column is text (str), or bytes where PostgreSQL has bytea.
+) -> list[tuple[InlinedTable, list[Record]]]:
+    """The rows that are visible and began from `since` on, before `until`, by their tables.
 
     As text because pg8000 cannot read PostgreSQL's time '24:00:00', and because DuckDB reads its
     own literals better than anybody else.
     """
-    row_id, begin, end = map(identifier, rows.system_columns)
-    values = ", ".join(
-        (INLINED_BYTES if name in rows.binary_columns else INLINED_VALUE).format(identifier(name))
-        for name in names
-    )
-    sql = INLINED_ROWS_AT.format(
-        values=values, table=identifier(rows.table_name), row_id=row_id, begin=begin, end=end
-    )
-    return list(con.run(sql, snapshot_id=snapshot_id, since=since, until=until))
+    selects = []
+    for number, table in enumerate(tables):
+        row_id, begin, end = map(identifier, table.system_columns)
+        name = identifier(table.table_name)
+        selects.append(
+            INLINED_ROWS_AT.format(number=number, table=name, row_id=row_id, begin=begin, end=end)
+        )
+    if not selects:
+        return []
+    sql = "\nUNION ALL".join(selects) + "\nORDER BY number, row_id, begun"
+    found: dict[int, list[Record]] = {}
+    for number, *_, text in con.run(sql, snapshot_id=snapshot_id, since=since, until=until):
+        found.setdefault(number, []).append(record(tables[number], text))
+    return [(tables[number], rows) for number, rows in found.items()]

@@ -320,16 +320,53 @@ class InlinedDelete:
 
 @dataclass(frozen=True, slots=True)
 class InlinedTable:
-    """A PostgreSQL table of inlined rows, with the user's column names of its schema version."""
+    """A PostgreSQL table of inlined rows, with the user's column names of its schema version.
+
+    The schema version is that of the snapshot that made the table, if that made no other.
+    """
 
     table_name: str
+    schema_version: int
     schema_begin: int
-    """The snapshot at which its schema version began."""
+    """The first snapshot that can have made the table, whose columns are the table's."""
+    schema_until: int | None
+    """The last one; None: the newest. It is the first one where the catalog says which it was."""
     system_columns: tuple[str, str, str]
     """row_id, begin_snapshot, end_snapshot; their names differ between catalog versions."""
     user_columns: tuple[str, ...]
-    binary_columns: frozenset[str]
-    """Those that PostgreSQL holds as bytea: varchar, json (their UTF-8) and blob."""
+    user_types: tuple[str, ...]
+    """PostgreSQL's names of their types."""
+
+    @property
+    def binary_columns(self) -> frozenset[str]:
+        """Those that PostgreSQL holds as bytea: varchar, json (their UTF-8) and blob."""
+        types = zip(self.user_columns, self.user_types, strict=True)
+        return frozenset(name for name, type_ in types if type_ == "bytea")
+
+
+MOST_BYTES = 63
+"""PostgreSQL cuts longer names."""
+
+
+def postgres_name(name: str) -> str:
+    """What PostgreSQL makes of a name."""
+    return name.encode()[:MOST_BYTES].decode(errors="ignore")
+
+
+@dataclass(frozen=True, slots=True)
+class InlinedOrigin:
+    """What is left of the snapshots around the one that made an inlined table; None: nothing."""
+
+    before: int | None
+    """The newest snapshot of an earlier schema version."""
+    same: int | None
+    """The oldest snapshot of its own."""
+    after: int | None
+    """The oldest of a later one."""
+    first_row: int | None
+    """When the oldest of its rows began; None: it has none."""
+    last_row: int | None
+    """When the last of its rows ended; None: some are live."""
 
 
 @dataclass(frozen=True, slots=True)

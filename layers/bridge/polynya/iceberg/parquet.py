@@ -4,7 +4,7 @@ Written and read with DuckDB in process: it alone reads its own literals and cas
 DuckLake does.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -27,14 +27,23 @@ UNNEST = {"BLOB": _UNHEX, "VARCHAR": f"decode({_UNHEX})"}
 """What makes values again of the text that `_hex` makes of them, by their DuckDB type."""
 
 
+Texts = tuple[str, Sequence[str | bytes | None]]
+"""Values of a column, and their DuckDB type: VARCHAR or BLOB."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Rows in text form, column by column, and the SQL that makes values of the schema of them."""
 
-    columns: Sequence[tuple[str, Sequence[str | bytes | None]]]
-    """DuckDB type (VARCHAR or BLOB) and values of c0, c1, …"""
+    columns: Sequence[Texts | None]
+    """c0, c1, …; None: these rows have no such column."""
     select: Sequence[str]
     """One SQL expression over c0, c1, … for each field."""
+    count: int
+
+    @property
+    def types(self) -> dict[int, str]:
+        return {place: of[0] for place, of in enumerate(self.columns) if of is not None}
 
 
 def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
@@ -45,20 +54,58 @@ def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
     """
     with sandbox() as (con, path):
         selects = []
-        for number, part in enumerate(parts):
-            unnests = [f"{UNNEST[type_]} AS c{i}" for i, (type_, _) in enumerate(part.columns)]
-            con.execute(
-                f"CREATE TABLE part{number} AS SELECT {', '.join(unnests)}",
-                [_hex(values) for _, values in part.columns],
-            )
+        for number, batch in enumerate(_batches(parts)):
+            _create(con, f"batch{number}", batch)
+            values = zip(*(part.select for part in batch), strict=True)
             named = [
-                f"{sql} AS {quoted(field.name)}"
-                for sql, field in zip(part.select, fields, strict=True)
+                f"{_by_part(sqls)} AS {quoted(field.name)}"
+                for sqls, field in zip(values, fields, strict=True)
             ]
-            selects.append(f"SELECT {', '.join(named)} FROM part{number}")
+            selects.append(f"SELECT {', '.join(named)} FROM batch{number}")
         ids = ", ".join(f"{literal(field.name)}: {_ids(field)}" for field in fields)
         _copy(con, " UNION ALL ".join(selects), ids, path)
         return path.read_bytes()
+
+
+def _batches(parts: Iterable[Rows]) -> list[list[Rows]]:
+    """Parts that follow each other and have the same types, where they have the same columns.
+
+    A batch is one table in DuckDB: each costs milliseconds, however few rows it has.
+    """
+    batches: list[list[Rows]] = []
+    types: dict[int, str] = {}
+    for part in parts:
+        if not batches or any(types.get(n, type_) != type_ for n, type_ in part.types.items()):
+            batches.append([])
+            types = {}
+        batches[-1].append(part)
+        types |= part.types
+    return batches
+
+
+def _create(con: "DuckDBPyConnection", name: str, parts: Sequence[Rows]) -> None:
+    """A table of all columns of the parts; `part` is the number of each row's."""
+    types = {place: type_ for part in parts for place, type_ in part.types.items()}
+    unnests = ["unnest(string_split(?, ','))::INTEGER AS part"]
+    texts = [",".join(str(n) for n, part in enumerate(parts) for _ in range(part.count))]
+    for place, type_ in sorted(types.items()):
+        unnests.append(f"{UNNEST[type_]} AS c{place}")
+        texts.append(",".join(_hex(_values(part, place)) for part in parts))
+    con.execute(f"CREATE TABLE {name} AS SELECT {', '.join(unnests)}", texts)
+
+
+def _values(part: Rows, place: int) -> Sequence[str | bytes | None]:
+    column = part.columns[place] if place < len(part.columns) else None
+    return [None] * part.count if column is None else column[1]
+
+
+def _by_part(sqls: Sequence[str]) -> str:
+    """The expressions of parts as one: it changes where a column came or went."""
+    changes = [n for n in range(1, len(sqls)) if sqls[n] != sqls[n - 1]]
+    if not changes:
+        return sqls[0]
+    cases = [f"WHEN part < {n} THEN {sqls[n - 1]}" for n in changes]
+    return f"CASE {' '.join(cases)} ELSE {sqls[-1]} END"
 
 
 def position_deletes_bytes(data_file: str, positions: Sequence[int]) -> bytes:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from ..ducklake.rows import Column, InlinedTable
-from ..iceberg.parquet import Rows
+from ..ducklake.rows import Column, InlinedTable, postgres_name
+from ..iceberg.parquet import Rows, Texts
 from ..iceberg.sandbox import literal, quoted
 from ..iceberg.types import Field, List, Map, Primitive, Struct, Type
 from .types import is_decimal
@@ -97,10 +97,10 @@ class Source:
 def inlined_columns(
     table: InlinedTable, columns: Sequence[Column], fields: Sequence[Field]
 ) -> list[str]:
-    """The names of the columns of an inlined table that the schema still shows."""
+    """The columns of an inlined table that the schema still shows, as PostgreSQL calls them."""
     source = Source(columns, table.schema_begin)
     shown = [source.by_id[field.field_id] for field in fields if field.field_id in source.by_id]
-    return [column.column_name for column in shown]
+    return [postgres_name(column.column_name) for column in shown]
 
 
 def inlined_rows(
@@ -111,24 +111,23 @@ def inlined_rows(
 ) -> Rows:
     """What turns `rows` (the columns that `inlined_columns` names) into values of `fields`."""
     source = Source(columns, table.schema_begin)
-    texts: list[tuple[str, list[str | bytes | None]]] = []
+    texts: list[Texts | None] = []
     select = []
     place = count()
-    for field in fields:
+    binary_columns = table.binary_columns
+    for number, field in enumerate(fields):
         column = source.by_id.get(field.field_id)
         if column is None:
+            texts.append(None)
             select.append(_default(field, source))
             continue
-        number = next(place)
-        is_binary = column.column_name in table.binary_columns
-        texts.append(("BLOB" if is_binary else "VARCHAR", [row[number] for row in rows]))
+        nth = next(place)
+        is_binary = postgres_name(column.column_name) in binary_columns
+        texts.append(("BLOB" if is_binary else "VARCHAR", [row[nth] for row in rows]))
         text = f"decode(c{number})" if is_binary and column.column_type != "blob" else f"c{number}"
         value = f"CAST({text} AS {source.sql_type(column)})"
         select.append(_value(value, column, field.type, source))
-    if not texts:
-        # No column of that time is left; the rows are there all the same.
-        texts.append(("VARCHAR", [None] * len(rows)))
-    return Rows(texts, select)
+    return Rows(texts, select, len(rows))
 
 
 def _default(field: Field, source: Source) -> str:

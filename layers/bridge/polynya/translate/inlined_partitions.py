@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..ducklake.rows import Column, InlinedTable
+from ..ducklake.rows import Column, InlinedTable, postgres_name
 from ..iceberg.partition import PartitionField, PartitionSpec
 from ..iceberg.transforms import transformed
 from ..iceberg.types import Field, primitives
@@ -39,7 +39,7 @@ def _values(
     """What gives the value of a partition field of a row."""
     column = source.by_id.get(field.source_id)
     # A row from before the column was added has its default.
-    place = None if column is None else names.index(column.column_name)
+    place = None if column is None else names.index(postgres_name(column.column_name))
 
     def of(row: Row) -> Any:
         text = source.defaults[field.source_id] if place is None else row[place]

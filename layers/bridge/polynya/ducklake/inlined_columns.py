@@ -1,0 +1,87 @@
+"""Which columns a PostgreSQL table of inlined rows has: those of the snapshot that made it.
+
+DuckLake makes such a table at CREATE TABLE and at an ALTER, and then ducklake_schema_versions says
+at which snapshot. Where nothing was inlined before, it makes one at the first small INSERT, with a
+schema version of its own that stands nowhere else; and the snapshot may have expired since. Other
+versions then say between which snapshots it was made, and the names of its columns decide.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from pg8000.native import Connection
+
+from . import queries
+from .rows import Column, Gap, Inlined, InlinedOrigin, InlinedTable, postgres_name
+
+Shape = tuple[int, str, str, int | None]
+"""What decides how a column is read: its default does not."""
+
+UNCERTAIN = (
+    "it is not certain which columns the rows in {} have: snapshots have expired since they were "
+    "inlined, or that table was changed by hand"
+)
+
+
+def with_columns(
+    con: Connection, inlined: Inlined, columns: Sequence[Column], snapshot_id: int
+) -> tuple[Inlined, list[Gap]]:
+    """The tables that a reader at `snapshot_id` needs, each with the snapshot of its columns.
+
+    Where that is not certain, there is a gap as long as the table's rows live.
+    """
+    tables, gaps = [], []
+    for table in inlined.tables:
+        if table.schema_begin > snapshot_id:
+            continue
+        made_at = made_by(table, columns, snapshot_id)
+        if made_at is None:
+            origin = queries.inlined_origin(con, table)
+            if origin.first_row is None:
+                continue
+            made_at = made_by(narrowed(table, origin), columns, snapshot_id)
+            if made_at is None:
+                reason = UNCERTAIN.format(table.table_name)
+                gaps.append(Gap(origin.first_row, origin.last_row, reason))
+                continue
+        tables.append(replace(table, schema_begin=made_at, schema_until=made_at))
+    return Inlined(tuple(tables), inlined.delete_columns), gaps
+
+
+def made_by(table: InlinedTable, columns: Sequence[Column], snapshot_id: int) -> int | None:
+    """A snapshot at which the table's columns are visible; None: it is not certain which are."""
+    names = set(table.user_columns)
+    shapes: dict[tuple[Shape, ...], int] = {}
+    for at in _candidates(table, columns, snapshot_id):
+        visible = [column for column in columns if column.visible_at(at)]
+        if {postgres_name(c.column_name) for c in visible if c.parent_column is None} == names:
+            shapes.setdefault(tuple(map(_shape, visible)), at)
+    return next(iter(shapes.values())) if len(shapes) == 1 else None
+
+
+def narrowed(table: InlinedTable, origin: InlinedOrigin) -> InlinedTable:
+    """The table with the snapshots that may have made it by all that is left of them."""
+    if origin.same is not None:
+        return replace(table, schema_begin=origin.same, schema_until=origin.same)
+    begin = table.schema_begin if origin.before is None else origin.before + 1
+    ends = (table.schema_until, origin.after, origin.first_row)
+    return replace(
+        table,
+        schema_begin=max(table.schema_begin, begin),
+        schema_until=min((end for end in ends if end is not None), default=None),
+    )
+
+
+def _candidates(table: InlinedTable, columns: Iterable[Column], snapshot_id: int) -> Iterator[int]:
+    """Of the snapshots that may have made the table those from which on columns were others."""
+    begin, until = table.schema_begin, table.schema_until
+    yield begin
+    if until == begin:
+        return
+    until = snapshot_id if until is None else min(until, snapshot_id)
+    edges = {edge for c in columns for edge in (c.begin_snapshot, c.end_snapshot) if edge}
+    yield from sorted(edge for edge in edges if begin < edge <= until)
+
+
+def _shape(column: Column) -> Shape:
+    return column.column_id, column.column_name, column.column_type, column.parent_column

@@ -1,0 +1,113 @@
+"""Every test lake goes on under DuckLake's own settings, and is read.
+
+Most of them were written without inlining, and many have evolved by then. Each table gets rows and
+loses one. The judge is the DuckDB that does it, which reads at once: after the next table of
+inlined rows is made it may take other columns for those of these rows (docs/ducklake.md).
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+
+import duckdb as engine
+import pytest
+
+from local.canonical import Canonical, Columns, canonical, columns_of, difference, from_arrow
+from local.clients import rest
+from local.duckdb_connection import LAKE, connect, identifier
+from local.lakes import attach
+from tests.differential.test_rows import refused_with_a_reason
+from tests.in_process import standing_in
+from tests.kept_reader import KeptReader
+
+TABLES = "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'lake'"
+A_ROW = "INSERT INTO {0} SELECT * FROM {0} LIMIT 1"
+NULLS = "INSERT INTO {0} SELECT {1}"  # where there is no row
+DELETE = "DELETE FROM {0} WHERE rowid = (SELECT min(rowid) FROM {0})"
+
+
+@dataclass(frozen=True)
+class Then:
+    """A table at one of the snapshots that were added."""
+
+    name: tuple[str, str]
+    snapshot_id: int
+    hidden: frozenset[str]
+    columns: Columns
+    rows: Canonical
+
+
+class Case:
+    def __init__(self, lake, s3_endpoint: str) -> None:
+        self.lake, self.name, self.number = lake, lake.name, lake.name.split("_")[0]
+        self._s3_endpoint = s3_endpoint
+
+    def extended(self, catalog: rest.Rest, left_out: list[str]) -> Iterator[Then]:
+        with connect(LAKE, self._s3_endpoint) as con:
+            attach(con, self.lake, read_only=False)
+            for name in con.execute(TABLES).fetchall():
+                try:
+                    hidden = hidden_columns(catalog.load_table(*name))
+                except rest.Refused as refusal:
+                    refused_with_a_reason(self, ".".join(name), refusal, left_out)
+                else:
+                    yield from extended_table(con, name, hidden)
+
+
+def extended_table(con, name: tuple[str, str], hidden: frozenset[str]) -> Iterator[Then]:
+    source = f"lake.{identifier(name[0])}.{identifier(name[1])}"
+    columns = columns_of(con, source)
+    nulls = ", ".join("NULL" for _ in columns)
+    [[is_empty]] = con.execute(f"SELECT count(*) = 0 FROM {source}").fetchall()
+    for sql in (NULLS if is_empty else A_ROW, DELETE):
+        before = newest(con)
+        with suppress(engine.ConstraintException):  # NOT NULL
+            con.execute(sql.format(source, nulls))
+        if (snapshot_id := newest(con)) != before:
+            yield Then(name, snapshot_id, hidden, columns, canonical(con, source, columns, hidden))
+
+
+def newest(con) -> int:
+    [[snapshot_id]] = con.execute("SELECT max(snapshot_id) FROM lake.snapshots()").fetchall()
+    return snapshot_id
+
+
+def hidden_columns(metadata: dict) -> frozenset[str]:
+    return frozenset(json.loads(metadata["properties"].get("polynya.hidden-columns", "[]")))
+
+
+@pytest.fixture(scope="module")
+def kept():
+    with closing(KeptReader()) as kept:
+        yield kept
+
+
+def test_what_a_table_gets_and_loses_under_other_settings(lake_name, lake, moto, kept, left_out):
+    case = Case(lake.copied(lake_name), moto)
+    with standing_in(case.lake, moto, POWERTOOLS_METRICS_DISABLED="true") as bridge:
+        where = (bridge.api_uri, "lake", bridge.s3_uri)
+        try:
+            catalog = rest.Rest(*where[:2])
+        except rest.Refused as refusal:
+            refused_with_a_reason(case, "the whole lake", refusal, left_out)
+            return
+        reader = kept.at(*where)
+        added = list(case.extended(catalog, left_out))
+        wrong = [line for then in added for line in wrong_in(then, reader)]
+        for name in {then.name for then in added}:
+            snapshots = catalog.load_table(*name)["snapshots"]
+            unlisted = {then.snapshot_id for then in added if then.name == name}
+            unlisted -= {snapshot["snapshot-id"] for snapshot in snapshots}
+            wrong += [f"{name} at {snapshot_id} is not listed" for snapshot_id in unlisted]
+    assert not wrong, "\n".join(wrong)
+
+
+def wrong_in(then: Then, reader) -> list[str]:
+    where = f"{then.name} at {then.snapshot_id}"
+    try:
+        rows = reader.rows(*then.name, then.snapshot_id)
+    except RuntimeError as error:
+        return [f"{where}: {error}"[:1000]]
+    report = difference(then.rows, from_arrow(rows, then.columns, then.hidden))
+    return [f"{where}: {line}" for line in report]

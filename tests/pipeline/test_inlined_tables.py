@@ -1,0 +1,46 @@
+"""The table of inlined rows that a job makes is the one that DuckLake itself would make."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from local.duckdb_connection import LAKE, connect, literal
+from pipeline import target
+from pipeline.writes import inlined
+from pipeline.writes.snapshots import Snapshot
+
+TYPES = (
+    *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"),
+    *("UBIGINT", "HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL(9,2)", "VARCHAR", "JSON"),
+    *("BLOB", "DATE", "TIME", "TIMETZ", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"),
+    *("TIMESTAMP_NS", "TIMESTAMPTZ", "INTERVAL", "UUID", "INTEGER[]", "STRUCT(x INTEGER)"),
+    "MAP(VARCHAR, INTEGER)",
+)
+COLUMNS = """
+SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a
+WHERE a.attrelid = to_regclass(:name) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
+
+
+@pytest.mark.parametrize("stale", [False, True], ids=["inlining", "altered without inlining"])
+def test_it_has_the_columns_that_ducklake_gives_it(stale, postgres_server, tmp_path: Path):
+    database = postgres_server.create_database(f"made_inlined_{stale}")
+    source = literal(f"ducklake:postgres:{database.libpq}")
+    first, *others = [f'"c {n}" {type_}' for n, type_ in enumerate(TYPES)]
+    with connect(LAKE) as con:
+        con.execute(f"ATTACH {source} AS lake (DATA_PATH {literal(str(tmp_path))})")
+        con.execute(f"CREATE TABLE lake.made({first})")
+        con.execute(f"CREATE TABLE lake.truth({', '.join([first, *others])})")
+        if stale:
+            con.execute("CALL lake.set_option('data_inlining_row_limit', 0)")
+        for column in others:
+            con.execute(f"ALTER TABLE lake.made ADD COLUMN {column}")
+    with closing(database.connect()) as con:
+        schema = target.schema(con, target.lake(con), "main")
+        made, truth = (target.table(con, schema, name) for name in ("made", "truth"))
+        before = target.inlined_tables(con, made.table_id)[-1]
+        snapshot = Snapshot(99, 99, 99, 99)
+        inlined.add_table(con, snapshot, made.table_id, before, made.columns)
+        [newest] = target.inlined_tables(con, truth.table_id)
+        name = f"ducklake_inlined_data_{made.table_id}_99"
+        assert con.run(COLUMNS, name=name) == con.run(COLUMNS, name=newest) != []
