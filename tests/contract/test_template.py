@@ -13,6 +13,7 @@ from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 from polynya import errors
 from polynya.config import SETTINGS
 from polynya.metrics import METRICS
+from polynya.vended_places import Place
 from polynya.vending import session_policy
 
 from local.template import NO_VALUE, Stack, template
@@ -281,7 +282,9 @@ def test_the_vended_role_may_what_session_policies_repeat(delivery: str) -> None
     """And nothing else: a session has what both say."""
     document = deployed(RESOURCES["FilesPolicy"]["Properties"]["PolicyDocument"], delivery)
     allowed = {action for statement in document["Statement"] for action in actions(statement)}
-    policy = json.loads(session_policy(["s3://b/t/"], "aws", delivery == "object-lambda"))
+    policy = json.loads(
+        session_policy([Place("s3://b/t/", True)], "aws", delivery == "object-lambda")
+    )
     assert allowed == {action for one in policy["Statement"] for action in actions(one)}
 
 
@@ -295,7 +298,8 @@ def test_requests_are_authorized_by_iam_unless_there_is_an_issuer() -> None:
 def reasons(service: str, least_status: int = 400) -> set[str]:
     """What a function counts refusals by: the word that its clients are told."""
     word = {"rest-catalog": "type", "object-lambda": "code"}[service]
-    classes = [one for one in vars(errors).values() if isinstance(one, type)]
+    named = [one for one in vars(errors).values() if isinstance(one, type)]
+    classes = [one for one in named if issubclass(one, errors.PolynyaError)]
     return {getattr(one, word) for one in classes if one.status >= least_status}
 
 
