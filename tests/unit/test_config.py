@@ -30,6 +30,7 @@ def test_what_is_not_set_has_its_default():
         chunk_files=2048,
         hidden_types=frozenset(),
         inexact_columns="hide",
+        column_defaults="serve",
         authorization="",
         vending_role="",
         vending_seconds=3600,
