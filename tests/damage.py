@@ -14,7 +14,7 @@ INTEGRITY = "23"
 """The class of SQLSTATE when a key, or NOT NULL, forbids a value."""
 
 VALUES = {
-    "bigint": ("NULL", "-1", "9223372036854775807"),
+    "bigint": ("NULL", "9223372036854775807"),
     "character varying": ("NULL", r"""'ünk"; \x '''"""),
     "timestamp with time zone": ("NULL", "'infinity'"),
 }
@@ -36,12 +36,17 @@ def damages(con: Connection, table: str, where: str) -> Iterator[Damage]:
     for column, type_ in con.run(sql, name=table):
         if column in UNREAD:
             continue
-        for value in VALUES.get(type_, ("NULL",)):
+        values = VALUES.get(type_, ("NULL",))
+        if type_ == "bigint" and table in OF_FILES:
+            values = (*values, "-1")
+        for value in values:
             change = here.replace("WHERE", f"SET {identifier(column)} = {value} WHERE", 1)
             yield Damage(table, f"{column} = {value}", f"UPDATE {change}")
     yield Damage(table, "twice", f"INSERT INTO {name} SELECT * FROM {here}")
     yield Damage(table, "gone", f"DELETE FROM {here}")
 
+
+OF_FILES = {"ducklake_data_file", "ducklake_delete_file"}
 
 UNREAD = {
     *("file_order", "footer_size", "row_id_start", "nulls_allowed", "default_value"),

@@ -130,7 +130,7 @@ def read(
     since = max(since, first_id)
     gaps = [*delete_gaps, *inlined_gaps]
     if groups.has_faults:
-        gaps += queries.data_gaps(con, table_id)
+        gaps += queries.data_gaps(con, lake, table_id)
     lives = TableLives(lake, table_id, inlined, groups.has_partial)
     # As JSON, which is read three times as fast as rows.
     events, inlined_delete_gaps = together(
