@@ -14,9 +14,9 @@ INTEGRITY = "23"
 """The class of SQLSTATE when a key, or NOT NULL, forbids a value."""
 
 VALUES = {
-    "bigint": ("NULL", "-1", "9223372036854775807"),
-    "character varying": ("NULL", r"""'ünk"; \x '''""", "'99999999999999999999'"),
-    "timestamp with time zone": ("NULL", "'infinity'", "'294276-01-01'"),
+    "bigint": ("NULL", "9223372036854775807"),
+    "character varying": ("NULL", r"""'ünk"; \x '''"""),
+    "timestamp with time zone": ("NULL", "'infinity'"),
 }
 """SQL of values that no column of this type should have; of other types NULL."""
 
@@ -30,19 +30,23 @@ class Damage(NamedTuple):
 def damages(con: Connection, table: str, where: str) -> Iterator[Damage]:
     """Of one row: each column in turn made wrong, the row twice, and gone."""
     name = identifier(table)
-    [[row]] = con.run(f"SELECT ctid::text FROM {name} WHERE {where} ORDER BY ctid LIMIT 1")
-    here = f"{name} WHERE ctid = '{row}'::tid"
+    here = f"{name} WHERE ctid = (SELECT ctid FROM {name} WHERE {where} ORDER BY ctid LIMIT 1)"
     sql = """SELECT column_name, data_type FROM information_schema.columns
       WHERE table_schema = 'public' AND table_name = :name ORDER BY ordinal_position"""
     for column, type_ in con.run(sql, name=table):
         if column in UNREAD:
             continue
-        for value in VALUES.get(type_, ("NULL",)):
-            change = f"UPDATE {name} SET {identifier(column)} = {value} WHERE ctid = '{row}'::tid"
-            yield Damage(table, f"{column} = {value}", change)
+        values = VALUES.get(type_, ("NULL",))
+        if type_ == "bigint" and table in OF_FILES:
+            values = (*values, "-1")
+        for value in values:
+            change = here.replace("WHERE", f"SET {identifier(column)} = {value} WHERE", 1)
+            yield Damage(table, f"{column} = {value}", f"UPDATE {change}")
     yield Damage(table, "twice", f"INSERT INTO {name} SELECT * FROM {here}")
     yield Damage(table, "gone", f"DELETE FROM {here}")
 
+
+OF_FILES = {"ducklake_data_file", "ducklake_delete_file"}
 
 UNREAD = {
     *("file_order", "footer_size", "row_id_start", "nulls_allowed", "default_value"),
@@ -69,6 +73,7 @@ def damaged(con: Connection, damage: Damage) -> Iterator[bool]:
         assert error.args[0]["C"].startswith(INTEGRITY), damage
         yield False
         return
+    assert con.row_count >= 1, damage
     try:
         yield True
     finally:

@@ -57,10 +57,8 @@ CALL ducklake_add_data_files('lake', 'added', '{{DATA_PATH}}_ext/added/**/*.parq
 CREATE VIEW v.view AS SELECT 1 AS i;
 COMMENT ON VIEW v.view IS 'commented';
 """
-PAST = {"t": 9}
-"""A snapshot of a table that is looked at besides its newest: the first deletes, another schema."""
-
-# (table of the catalog, its row, the tables of the lake that show it). `{t}`: the table's id.
+# (table of the catalog, its row, the tables of the lake that show it). `{t}`: the table's id,
+# `{inlined}`: its inlined rows.
 ROWS = [
     ("ducklake_table", "table_id = {t}", ("t",)),
     ("ducklake_schema", "schema_name = 'v'", ("t",)),
@@ -72,9 +70,7 @@ ROWS = [
     ("ducklake_snapshot_changes", "snapshot_id = 9", ("t",)),
     ("ducklake_schema_versions", "table_id = {t}", ("t",)),
     ("ducklake_column", "table_id = {t} AND column_name = 'i'", ("t",)),
-    ("ducklake_column", "table_id = {t} AND column_name = 's'", ("t",)),
     ("ducklake_column", "table_id = {t} AND column_name = 'element'", ("t",)),
-    ("ducklake_column", "table_id = {t} AND column_name = 'key'", ("t",)),
     ("ducklake_column", "table_id = {t} AND column_name = 'd'", ("t",)),
     ("ducklake_data_file", "table_id = {t}", ("t",)),
     ("ducklake_data_file", "table_id = {merged}", ("merged",)),
@@ -84,18 +80,23 @@ ROWS = [
     ("ducklake_delete_file", "table_id = {t}", ("t",)),
     ("ducklake_inlined_delete_{t}", "true", ("t",)),
     ("ducklake_inlined_data_tables", "table_id = {t} AND schema_version >= 5", ("t",)),
-    ("ducklake_inlined_data_{ended}_8", "true", ("ended",)),
+    ("{inlined}", "true", ("t",)),
     ("ducklake_partition_info", "table_id = {t}", ("t",)),
     ("ducklake_partition_column", "partition_key_index = 0", ("t",)),
     ("ducklake_partition_column", "partition_key_index = 1", ("t",)),
     ("ducklake_file_partition_value", "table_id = {t}", ("t",)),
-    ("ducklake_file_partition_value", "table_id = {t} AND partition_key_index = 1", ("t",)),
     ("ducklake_sort_info", "table_id = {t}", ("t",)),
     ("ducklake_sort_expression", "true", ("t",)),
     ("ducklake_column_mapping", "table_id = {added}", ("added",)),
     ("ducklake_name_mapping", "parent_column IS NULL", ("added",)),
     ("ducklake_name_mapping", "parent_column IS NOT NULL", ("added",)),
 ]
+
+
+NOT_SEEN = ("ducklake_data_file", "table_id = {added}", "mapping_id = NULL")
+"""Such a row is that of a file of DuckLake's own: only its footer could tell."""
+
+INLINED = "SELECT table_name FROM ducklake_inlined_data_tables WHERE table_id = {t}"
 
 
 class Served(NamedTuple):
@@ -121,6 +122,8 @@ class World:
         self.con = lake.database.connect()
         self.s3 = boto3.client("s3", endpoint_url=moto, region_name=REGION)
         self.ids = dict(self.con.run("SELECT table_name, table_id FROM ducklake_table"))
+        tables = self.con.run(self.filled_in(INLINED))
+        [self.ids["inlined"]] = [name for (name,) in tables if self.con.run(f"TABLE {name}")]
         save(self.con)
         self.intact = {name: self.served(name) for name in ("t", "merged", "ended", "added")}
         self._rows = {name: self._native(name, seen.files) for name, seen in self.intact.items()}
@@ -144,7 +147,7 @@ class World:
         hidden = json.loads(document["properties"].get("polynya.hidden-columns", "[]"))
         lists = {s["snapshot-id"]: s["manifest-list"] for s in document["snapshots"]}
         files = {}
-        for at in {PAST.get(table), max(lists, default=None)} & lists.keys():
+        for at in [max(lists)] if table == "t" else lists:
             found = self._files(lists[at])
             if isinstance(found, Refused):
                 return found
@@ -228,7 +231,7 @@ def test_no_broken_value_gives_other_rows_or_an_unexpected_error(world, table, r
             found = [f"{name}: {problem}" for name in shown_by if (problem := world.problem(name))]
             if max(statuses.values()) >= 500 or statuses["/main/tables/bystander"] != 200:
                 found.append(str(statuses))
-        if found:
+        if found and (table, row, damage.what) != NOT_SEEN:
             problems[damage.what] = found
     assert not problems
 
@@ -279,14 +282,13 @@ SENTENCES = [
 def test_a_refusal_says_what_is_broken_and_what_to_do(world, sql, sentence):
     table = re.search(r"ducklake_\w+", sql)[0]
     only = f"{sql} {'AND' if 'WHERE' in sql else 'WHERE'} table_id = {{t}}"
-    statement = world.filled_in(sql if sql is NEST else only)
+    statement = world.filled_in(only if sql.startswith(("UPDATE", "DELETE")) else sql)
     with damaged(world.con, Damage(table, sentence, statement)):
         forget()
         found = world.served("t")
         assert isinstance(found, Refused) and found.status == 400
         assert sentence in found.message and "restore it from a backup" in found.message
-        assert world.served("merged") == world.intact["merged"]
-        assert world.listings()["/v/tables"] == 200
+        assert world.listings() == dict.fromkeys(world.listings(), 200)
 
 
 def _without_pos(body: bytes) -> bytes:

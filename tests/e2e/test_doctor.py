@@ -193,6 +193,30 @@ def test_a_refused_table_is_named_and_the_others_are_compared(lake, report, doct
     assert code == 1 and "REFUSED" in output and "2 of 3 tables served" in output
 
 
+def test_a_default_that_files_lack_is_a_warning(lake, report, moto):
+    given = lake.fresh("40")
+    write(
+        given,
+        moto,
+        "CREATE TABLE lacking AS SELECT i FROM range(20) AS r(i)",
+        "ALTER TABLE lacking ADD COLUMN d INTEGER DEFAULT 7",
+        "CREATE TABLE rewritten AS FROM lacking",
+        "ALTER TABLE rewritten ADD COLUMN e INTEGER DEFAULT 7",
+        "UPDATE rewritten SET e = 8",
+    )
+    document = report(given)
+    words = "the column {} has a default: {} it, and Trino, Flink, Daft and ClickHouse read NULL"
+    assert any(
+        finding.startswith(words.format("d", "files lack"))
+        for finding in findings(document, "warning")
+    )
+    assert any(
+        finding.startswith(words.format("e", "files of past snapshots lack"))
+        for finding in findings(document, "note")
+    )
+    assert document["well"]
+
+
 def test_snapshots_that_are_left_out_are_counted(lake, report, monkeypatch):
     given = lake.fresh("08")
     run(given, "UPDATE ducklake_data_file SET end_snapshot = 4 WHERE data_file_id = 0")

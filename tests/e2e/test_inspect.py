@@ -175,6 +175,14 @@ def test_hidden_columns_are_shown_with_the_reason(lake, seen, inspect):
     assert all(f"  hidden: {column}: {reason}\n" in output for column, reason in hidden.items())
 
 
+def test_defaults_that_files_lack_are_shown(lake, seen, inspect):
+    document = seen(lake("56"), "df")
+    _, output = inspect(lake("56"), "df")
+    names = json.loads(document["document"]["properties"]["polynya.default-columns"])
+    assert document["defaults"].keys() <= set(names) and document["defaults"]
+    assert all(f"  default: {name}: files" in output for name in document["defaults"])
+
+
 def test_the_tree_leads_from_the_list_to_the_deletes(lake, inspect):
     code, output = inspect(lake("14"), "main.fl", "--snapshot", "14")
     assert code == 0 and "\x1b" not in output

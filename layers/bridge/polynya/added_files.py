@@ -13,7 +13,7 @@ from pg8000.native import Connection
 
 from .ducklake import queries
 from .ducklake.rows import DataFile, Gap
-from .errors import NoSuchKey, Refused
+from .errors import REMEDY, NoSuchKey, Refused
 from .iceberg.parquet_footer import Column, NotParquet, columns_of
 from .kept import Kept
 from .table_deletes import RealFiles
@@ -47,9 +47,14 @@ class AddedFiles:
         Files that were added alike are alike. One that is not is found when its manifest is made:
         to read every footer of a table would be too long for who loads it.
         """
+        history = self.view.history
+        known = {row.mapping_id for row in history.mapped_names}
+        for group, life in history.partitioning.groups.items():
+            if group.mapping_id is not None and group.mapping_id not in known:
+                nameless = f"the name mapping {group.mapping_id} of added files names no column"
+                yield Gap(*life, f"{nameless}{REMEDY}")
         if not self.view.mappings.paths:
             return
-        history = self.view.history
         at = (history.table.table_id, history.snapshot_id)
         for file in queries.first_added_files(con, history.lake, *at):
             if reason := self._contradiction(file):

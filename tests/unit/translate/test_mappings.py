@@ -66,3 +66,18 @@ def test_one_name_for_two_columns_is_a_conflict():
     assert found().conflict() is None
     other = [*NAMES, MappedName(2, 1, "a", 5, None, False)]
     assert "'a'" in (mappings(other, ()).conflict() or "")
+
+
+BROKEN = [
+    ([MappedName(1, 0, None, 1, None, False)], "no text or no column"),
+    ([MappedName(1, 0, "a", None, None, False)], "no text or no column"),
+    ([MappedName(1, 0, "a", 1, None, False), MappedName(1, 0, "b", 2, None, False)], "twice"),
+    ([MappedName(1, 0, "a", 1, 7, False)], "names no row"),
+    ([MappedName(1, 0, "a", 1, 0, False)], "inside each other"),
+    ([MappedName(1, 0, "a", 1, 1, False), MappedName(1, 1, "b", 2, 0, False)], "each other"),
+]
+
+
+@pytest.mark.parametrize(("names", "reason"), BROKEN)
+def test_broken_rows_are_a_conflict(names, reason):
+    assert reason in (mappings(names, ()).conflict() or "")

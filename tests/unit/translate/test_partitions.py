@@ -97,6 +97,11 @@ NO_TWIN = [
     ("uuid", ("identity",)),
     ("decimal(9,2)", ("bucket(4)",)),
     ("timestamp_ms", ("bucket(4)",)),
+    # Not what DuckLake writes.
+    ("int32", (None,)),
+    ("int32", ("bucket(0)",)),
+    ("int32", ("bucket(99999999999)",)),
+    ("timestamp", ("epoch_century",)),
 ]
 
 
@@ -113,6 +118,26 @@ def test_file_with_a_value_that_is_not_certain_is_unpartitioned(text):
     found, _ = partitioned("date", "identity")
     assert found.spec_and_values(GROUP, {0: text}, {}) == (found.specs[0], ())
     assert found.spec_and_values(GROUP, {}, {}) == (found.specs[0], ())
+
+
+TOO_LARGE = [
+    ("int32", "identity", str(2**31)),
+    ("int32", "bucket(4)", str(2**31)),
+    ("date", "year", str(2**31 + 2000)),
+    ("decimal(9,2)", "identity", "10000000.00"),
+]
+
+
+@pytest.mark.parametrize(("column_type", "transform", "text"), TOO_LARGE)
+def test_file_with_a_value_that_its_type_cannot_hold_is_unpartitioned(column_type, transform, text):
+    found, _ = partitioned(column_type, transform)
+    spec, values = found.spec_and_values(GROUP, {0: text}, {})
+    assert (spec.spec_id, values) == (0, ())
+
+
+def test_a_key_that_is_there_twice_is_one_field():
+    found, _ = partitioned("int32", "identity", "identity")
+    assert [len(spec.fields) for spec in found.specs] == [0, 1]
 
 
 HIVE = FileGroup(None, 3)

@@ -26,6 +26,9 @@ ORDERS = [
     ([key("a"), key("a + 1")], []),
     ([key("gone")], []),
     ([key("l")], []),
+    ([key("a", None)], []),
+    ([key("a", "up"), key("a")], []),
+    ([key("a", "ASC", None)], []),
 ]
 
 

@@ -43,7 +43,19 @@ TWINS = [
 ]
 NONE = [
     *("uint64", "int128", "uint128", "timetz", "timestamp_ns", "interval", "geometry", "variant"),
-    *("timestamptz_ns", "time_ns", "bit", "decimal", "decimal(9)", "INT32", "struct", "list", ""),
+    *(
+        "timestamptz_ns",
+        "time_ns",
+        "bit",
+        "decimal",
+        "decimal(9)",
+        "decimal(39,2)",
+        "decimal(2,3)",
+        "INT32",
+        "struct",
+        "list",
+        "",
+    ),
 ]
 
 

@@ -91,6 +91,12 @@ UNCERTAIN = [
     ("decimal(9, 2)", "Infinity"),
     ("decimal(9, 2)", "1,5"),
     ("decimal(9, 2)", ""),
+    ("decimal(9, 2)", "10000000.00"),
+    ("decimal(9, 2)", "1e999999999"),  # an integer of a billion digits
+    ("int", "2147483648"),
+    ("long", "-9223372036854775809"),
+    ("time", "1:2:x"),
+    ("time", "00:00:1e999999999"),
     ("binary", "0"),
     ("binary", "\\x00"),
     ("date", "infinity"),

@@ -37,6 +37,7 @@ def _is_not(number: str, least: int, most: int) -> str:
 
 NO_PATH = "({0}.path IS NULL OR {0}.path = '' OR {0}.path_is_relative IS NULL)"
 
+# `{data_partial_max}` is written otherwise in each version of the catalog.
 DATA_FILE_FAULTS = (
     Fault("f.encryption_key IS NOT NULL", "'encrypted data files'"),
     Fault(
@@ -46,6 +47,10 @@ DATA_FILE_FAULTS = (
     Fault(
         f"f.data_file_id NOT BETWEEN 0 AND {MAX_ID}",
         _broken("ducklake_data_file", "a data_file_id is negative or too large"),
+    ),
+    Fault(
+        "(f.begin_snapshot < 0 OR coalesce({data_partial_max} < 0, false))",
+        _broken("ducklake_data_file", "a begin_snapshot or partial_max is negative"),
     ),
     Fault(NO_PATH.format("f"), _broken("ducklake_data_file", "a file has no path")),
     Fault(

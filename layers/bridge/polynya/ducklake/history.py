@@ -132,7 +132,7 @@ def read(
     inlined, uncertain = with_columns(con, inlined, columns, snapshot_id)
     gaps = [*delete_gaps, *inlined_gaps, *uncertain]
     if groups.has_faults:
-        gaps += queries.data_gaps(con, table_id)
+        gaps += queries.data_gaps(con, lake, table_id)
     lives = TableLives(lake, table_id, inlined, groups.has_partial)
     # As JSON, which is read three times as fast as rows.
     events, inlined_delete_gaps = together(

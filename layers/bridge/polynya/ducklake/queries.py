@@ -443,9 +443,10 @@ WHERE f.table_id = :table_id AND f.begin_snapshot IS NOT NULL AND {any_of(DATA_F
 ORDER BY 1, 2, 3"""
 
 
-def data_gaps(con: Connection, table_id: int) -> list[Gap]:
+def data_gaps(con: Connection, lake: Lake, table_id: int) -> list[Gap]:
     """The same of data files."""
-    return [Gap(*row) for row in con.run(DATA_GAPS, table_id=table_id)]
+    sql = DATA_GAPS.format(data_partial_max=fragment(lake, "data_partial_max"))
+    return [Gap(*row) for row in con.run(sql, table_id=table_id)]
 
 
 # A table that is registered and was dropped, or is registered twice: rows are missing, or double.
@@ -532,10 +533,11 @@ def data_files_at(
     return [DataFile(*row) for row in rows]
 
 
-FIRST_ADDED_FILES = """
-SELECT DISTINCT ON (f.mapping_id) {columns}
+FIRST_ADDED_FILES = f"""
+SELECT DISTINCT ON (f.mapping_id) {{columns}}
 FROM ducklake_data_file AS f
 WHERE f.table_id = :table_id AND f.mapping_id IS NOT NULL AND f.begin_snapshot <= :snapshot_id
+  AND {any_of(DATA_FILE_FAULTS)} IS NOT TRUE
 ORDER BY f.mapping_id, f.end_snapshot DESC NULLS FIRST, f.data_file_id"""
 
 
@@ -543,7 +545,9 @@ def first_added_files(
     con: Connection, lake: Lake, table_id: int, snapshot_id: int
 ) -> list[DataFile]:
     """Of each mapping one of the files that live the longest."""
-    sql = FIRST_ADDED_FILES.format(columns=_data_file_columns(lake))
+    partial_max = fragment(lake, "data_partial_max")
+    columns = _data_file_columns(lake)
+    sql = FIRST_ADDED_FILES.format(columns=columns, data_partial_max=partial_max)
     rows = con.run(sql, table_id=table_id, snapshot_id=snapshot_id)
     return [DataFile(*row) for row in rows]
 

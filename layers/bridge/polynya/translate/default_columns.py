@@ -11,7 +11,7 @@ from ..ducklake.rows import Column, FileGroup, Gap, Life, MappedName
 from ..iceberg.types import Field, Struct
 from .schemas import Schemas
 
-WAY_OUT = "an update of all rows writes it into new files"
+WAY_OUT = "DuckLake writes it into new files when all rows are updated"
 
 
 class DefaultColumn(NamedTuple):
