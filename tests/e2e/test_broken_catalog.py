@@ -70,6 +70,7 @@ ROWS = [
     ("ducklake_snapshot_changes", "snapshot_id = 9", ("t",)),
     ("ducklake_schema_versions", "table_id = {t}", ("t",)),
     ("ducklake_column", "table_id = {t} AND column_name = 'i'", ("t",)),
+    ("ducklake_column", "table_id = {t} AND column_name = 'a'", ("t",)),
     ("ducklake_column", "table_id = {t} AND column_name = 'element'", ("t",)),
     ("ducklake_column", "table_id = {t} AND column_name = 'd'", ("t",)),
     ("ducklake_data_file", "table_id = {t}", ("t",)),
