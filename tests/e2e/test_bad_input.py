@@ -463,7 +463,7 @@ NO_KEYS = [
     "polynya/{uuid}/g1/data-3-00000000000000000000.avro",
     "polynya/{uuid}/g1/data-9-0-3-00000000000000000000.avro",
     "polynya/{uuid}/g1/rows-3-00000000000000000000.parquet",
-    "polynya/{uuid}/g1/rows-manifest-3-00000000000000000000.avro",
+    "polynya/{uuid}/g1/rows-manifest-0-3-00000000000000000000.avro",
     "polynya/{uuid}/g1/deletes-0-3-00000000000000000000.parquet",
     "polynya/{uuid}/g1/deletes-999999999999999999-3-00000000000000000000.parquet",
     "polynya/{uuid}/g1/deletes-manifest-3-00000000000000000000.avro",
@@ -521,8 +521,8 @@ def test_an_encrypted_lake_is_refused_with_the_reason(lake, moto, method, capfd)
         for target in EVERYTHING:
             if method == "GET" or not re.search(r"config|/namespaces$|/(tables|views)$", target):
                 answers.append((target, send(stand_in.api_uri, method, f"/v1/{target}")))
-        for kind in ("list-2", "data-0-0-9-2", "rows-0-2", "2-table"):
-            suffix = {"rows-0-2": "parquet", "2-table": "metadata.json"}.get(kind, "avro")
+        for kind in ("list-2", "data-0-0-9-2", "rows-0-0-2", "2-table"):
+            suffix = {"rows-0-0-2": "parquet", "2-table": "metadata.json"}.get(kind, "avro")
             key = f"/{ALIAS}/polynya/{uuid}/g1/{kind}-{'0' * 20}.{suffix}"
             answers.append((key, send(stand_in.s3_uri, method, key)))
     assert keys

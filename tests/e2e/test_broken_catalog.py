@@ -273,7 +273,8 @@ SENTENCES = [
     ("UPDATE ducklake_data_file SET file_size_bytes = NULL", "a file_size_bytes is missing"),
     ("UPDATE ducklake_inlined_data_tables SET table_name = 'gone_' || table_name", "is not there"),
     (
-        "INSERT INTO ducklake_inlined_data_tables SELECT * FROM ducklake_inlined_data_tables",
+        "INSERT INTO ducklake_inlined_data_tables SELECT * FROM ducklake_inlined_data_tables "
+        "WHERE table_id = {t}",
         "twice",
     ),
 ]
@@ -323,8 +324,13 @@ def test_a_damaged_delete_file_refuses_what_it_belongs_to(world, what):
             world.s3.put_object(Bucket="lakes", Key=key, Body=damaged_body)
         forget()
         found = world.served("t")
-        assert isinstance(found, Refused) and found.status == 400
-        assert f"the delete file s3://lakes/{key} is" in found.message, found
+        assert isinstance(found, Refused)
+        if damaged_body is None:
+            # Who may not list a bucket is told 403 of an object that is gone, as by S3 itself.
+            assert found.status == 500 and "either it is gone, or" in found.message
+        else:
+            assert found.status == 400
+            assert f"the delete file s3://lakes/{key} is" in found.message, found
         assert world.served("merged") == world.intact["merged"]
     finally:
         world.s3.put_object(Bucket="lakes", Key=key, Body=body)

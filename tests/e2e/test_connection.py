@@ -455,10 +455,13 @@ def test_a_lake_in_a_sql_ascii_database_is_read(ascii_database, moto):
 
 
 def test_text_that_is_not_utf8_is_named(ascii_database):
-    run(ascii_database, r"CREATE TABLE t AS SELECT convert_from('\xfc', 'SQL_ASCII') AS s")
+    run(
+        ascii_database,
+        r"CREATE TABLE ducklake_text AS SELECT convert_from('\xfc', 'SQL_ASCII') AS s",
+    )
     asked = Database(ascii_database.url, "public")
     with pytest.raises(Misconfigured, match="not UTF-8"):
-        asked.read(lambda con: con.run("SELECT s FROM t"))
+        asked.read(lambda con: con.run("SELECT s FROM ducklake_text"))
     asked.close()
 
 

@@ -64,7 +64,7 @@ MORE = """
 INSERT INTO ducklake_data_file (data_file_id, table_id, begin_snapshot, path, path_is_relative,
   file_format, record_count, file_size_bytes)
 SELECT 100000 + row_number() OVER (), t.table_id, t.begin_snapshot, more.path, is_relative,
-  'parquet', 1, 1
+  'parquet', 1, 1000
 FROM ducklake_table AS t JOIN (
   SELECT 'siblings', '{0}-ext/the-name-of-a-directory-' || i || '/f.parquet', false
   FROM generate_series(1, 60) AS i

@@ -40,7 +40,7 @@ CREATE TABLE outside(i INTEGER);
 OUTSIDE = """
 INSERT INTO ducklake_data_file (data_file_id, table_id, begin_snapshot, path, path_is_relative,
   file_format, record_count, file_size_bytes)
-SELECT 1000, table_id, begin_snapshot, 'gs://b/d/f.parquet', false, 'parquet', 1, 1
+SELECT 1000, table_id, begin_snapshot, 'gs://b/d/f.parquet', false, 'parquet', 1, 1000
 FROM ducklake_table WHERE table_name = 'outside'"""
 HEADER = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 

@@ -82,7 +82,7 @@ class TableFiles:
     def history(self) -> TableHistory:
         """The table's history, with all its gaps."""
         view = self._view
-        gaps = [*self._history.gaps, *view.schemas.faults, *view.partitions.gaps]
+        gaps = [*view.schemas.faults, *self._history.gaps, *view.partitions.gaps]
         gaps += self._added_files.gaps(self._con)
         if self._around.config.inexact_columns == "refuse":
             gaps += view.schemas.gaps
