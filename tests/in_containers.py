@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 from polynya.config import SETTINGS
 
-from tests.contract.test_template import TemplateLoader
+from local.template import TemplateLoader
 from tests.deployed import BUILD, PARAMETERS, SAM, in_json
 
 BRIDGE = "172.31.250.1"
