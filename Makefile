@@ -46,7 +46,7 @@ pipeline-demo: setup ## an hour of device events through Spark into a DuckLake, 
 serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://..."
 	@$(BIN)/polynya serve $(ARGS)
 
-test: setup lint ## all tests (20 minutes on 2 cores; with PostgreSQL, S3, PyIceberg, DuckDB and Spark)
+test: setup lint ## all tests (30 to 50 minutes on 2 cores; with PostgreSQL, S3, PyIceberg, DuckDB and Spark)
 	@$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(ARGS)
 
 soak: setup ## eight ingest jobs and two DuckDBs on one lake, 2,400 files (ten minutes)
