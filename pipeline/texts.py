@@ -178,7 +178,7 @@ def comparable(column_type: str, text: str) -> Any:
     if column_type == "blob":
         return bytes.fromhex(text)
     if DECIMAL.fullmatch(column_type):
-        return values.value("decimal", text)
+        return values.value(column_type.replace(",", ", "), text)  # Iceberg's spelling
     if column_type in {"float32", "float64"} and text in {"nan", "-nan"}:
         return NAN
     if text in {"infinity", "-infinity"} and column_type.startswith(("date", "timestamp")):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -101,8 +102,8 @@ def test_the_connection_that_dies_at_the_commit_is_no_second_commit(lake, spark,
     def committed_unheard(con, plan, files):
         monkeypatch.setattr(commit, "_transaction", before)
         before(con, plan, files)
-        con._usock.close()
-        raise OSError("connection reset")
+        con._usock.shutdown(socket.SHUT_RDWR)
+        con.run("SELECT 1")  # raises what a connection that died raises
 
     monkeypatch.setattr(commit, "_transaction", committed_unheard)
     done = lake.ingest(spark.range(0, 10, 1, 1), token="job")

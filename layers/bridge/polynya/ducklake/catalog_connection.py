@@ -69,3 +69,12 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             return super().run(qualified(sql, self._metadata_schema), *arguments, **parameters)
         except LOST as error:
             raise Lost(*error.args) from error
+
+    def close(self) -> None:
+        """Raises:
+        Lost: the connection was gone already.
+        """
+        try:
+            super().close()
+        except LOST as error:
+            raise Lost(*error.args) from error

@@ -3,6 +3,7 @@
 import socket
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -147,10 +148,8 @@ class Database:
         """Give the connection up; the next question opens a new one."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            try:
+            with suppress(DatabaseError, Lost):  # it is gone already
                 connection.close()
-            except (DatabaseError, *LOST):
-                pass  # it is gone already
 
     def _ask(self, question: Callable[[Connection], Answer]) -> Answer:
         if self._connection is None:
