@@ -348,9 +348,9 @@ MOST_BYTES = 63
 """PostgreSQL cuts longer names."""
 
 
-def postgres_name(name: str) -> str:
+def postgres_name(name: str | None) -> str:
     """What PostgreSQL makes of a name."""
-    return name.encode()[:MOST_BYTES].decode(errors="ignore")
+    return (name or "").encode()[:MOST_BYTES].decode(errors="ignore")
 
 
 @dataclass(frozen=True, slots=True)
