@@ -23,7 +23,10 @@ FOLDERS = "|".join(
 FILE = re.compile(rf"(?:{FOLDERS})/[\w./-]*|[\w./-]+/(?:[\w-]+\.(?:py|sql|md))?|[\w-]+\.py")
 MADE = {"job.py", "metadata/polynya/"}
 """By `make package` and `polynya publish`."""
-LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
+"""Within a document and between documents: path and anchor, either of them empty."""
+BLOCK = re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^#+ +(.+?)(?: +#+)?$", re.MULTILINE)
 TARGET = re.compile(r"\bmake\s+([a-z][a-z-]*)")
 SOURCES = {".py", ".md", ".sql", ".yaml", ".yml", ".toml", ".txt", ".sh", ".json"}
 PRIVATE = "facts" + "/"
@@ -32,8 +35,34 @@ PRIVATE = "facts" + "/"
 
 def words(document: Path) -> list[str]:
     """What stands in backticks, outside of blocks of code."""
-    text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
-    return [" ".join(word.split()) for word in CODE.findall(text)]
+    return [" ".join(word.split()) for word in CODE.findall(prose(document))]
+
+
+def prose(document: Path) -> str:
+    """A document without its blocks of code."""
+    return BLOCK.sub("", document.read_text())
+
+
+def anchors(document: Path) -> set[str]:
+    """What GitHub makes of the headings: lower case, without punctuation, hyphens for spaces."""
+    found: set[str] = set()
+    for heading in HEADING.findall(prose(document)):
+        shown = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-")
+        same = (f"{slug}-{number}" for number in range(1, len(found) + 1))
+        found.add(slug if slug not in found else next(one for one in same if one not in found))
+    return found
+
+
+def broken_links(document: Path) -> list[str]:
+    broken = []
+    for path, anchor in LINK.findall(prose(document)):
+        if path.startswith(("http:", "https:", "mailto:")):
+            continue
+        target = document.parent / path if path else document
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(f"{path}#{anchor}" if anchor else path)
+    return broken
 
 
 def is_there(path: str) -> bool:
@@ -44,14 +73,37 @@ def is_there(path: str) -> bool:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_what_a_document_names_is_there(document):
-    text = document.read_text()
     paths = {word for word in words(document) if FILE.fullmatch(word)} - MADE
     assert [path for path in sorted(paths) if not is_there(path)] == []
-    links = {link for link in LINK.findall(text) if not link.startswith("http")}
-    assert [link for link in sorted(links) if not (document.parent / link).exists()] == []
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = {name for word in words(document) for name in TARGET.findall(word)}
     assert named - targets == set()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_each_link_leads_to_a_document_and_a_heading_that_are_there(document):
+    assert broken_links(document) == []
+
+
+def test_a_link_to_nothing_is_found(tmp_path):
+    """So that the test above is known to look."""
+    text = "# One `two`, [three](b.md)\n```\n# no heading\n```\n"
+    text += "[1](a.md#one-two-three) [2](#one-two-three) [3](#no-heading) [4](c.md) [5](a.md#x)"
+    (tmp_path / "a.md").write_text(text)
+    (tmp_path / "b.md").write_text("")
+    assert broken_links(tmp_path / "a.md") == ["#no-heading", "c.md", "a.md#x"]
+
+
+def test_each_page_is_reached_from_the_readme():
+    seen, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        document = waiting.pop()
+        if document.suffix == ".md" and document not in seen:
+            seen.add(document)
+            links = [path for path, _ in LINK.findall(prose(document)) if ":" not in path and path]
+            waiting += [(document.parent / path).resolve() for path in links]
+    decisions = {path for path in DOCUMENTS if path.parent.name == "decisions"}
+    assert {path.resolve() for path in DOCUMENTS} - decisions <= seen
 
 
 def test_nothing_refers_to_what_is_not_part_of_the_project():

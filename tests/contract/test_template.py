@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 from polynya import errors
+from polynya.config import DELIVERIES as DEFAULTS
 from polynya.config import SETTINGS
 from polynya.metrics import METRICS
 from polynya.vended_places import Place
@@ -132,9 +134,75 @@ def test_a_parameter_left_alone_is_the_setting_left_alone(setting: Any) -> None:
         assert str(parameter["Default"]) == setting.default
 
 
+PAGE = (ROOT / "docs/settings.md").read_text()
+ROWS = [re.split(r" (?<!\\)\| ", row) for row in re.findall(r"^\| (`.*) \|$", PAGE, re.MULTILINE)]
+VARIABLES = {row[0].strip("`"): row[1:] for row in ROWS if len(row) == 4}
+
+
+def code(text: str) -> set[str]:
+    return set(re.findall(r"`([^`]+)`", text))
+
+
+def test_the_page_has_a_row_for_each_setting_and_no_other() -> None:
+    assert list(VARIABLES) == [setting.name for setting in SETTINGS]
+
+
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
-def test_each_setting_is_a_row_of_the_readme(setting: Any) -> None:
-    assert re.search(rf"^\| *`{setting.name}`", (ROOT / "README.md").read_text(), re.MULTILINE)
+def test_the_page_says_the_default_of_a_setting(setting: Any) -> None:
+    default = VARIABLES[setting.name][1]
+    if setting.default is None:
+        assert default == "required"
+    elif setting.name in {"SNAPSHOT_LIMIT", "BUILD_SECONDS"}:
+        assert default.startswith(f"{setting.default}: ")
+        numbers = [value._asdict()[setting.name.lower()] for value in DEFAULTS.values()]
+        assert [int(number) for number in re.findall(r" (\d+)", default)] == numbers
+    else:
+        assert default == (f"`{setting.default}`" if setting.default else "none")
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_the_page_names_the_parameters_of_a_setting(setting: Any) -> None:
+    """Those to which the variable refers in either function, but for pseudo parameters."""
+    values = [environment(function).get(setting.name) for function in FUNCTIONS]
+    needed = {name for name in references(values) if name in TEMPLATE["Parameters"]}
+    assert needed - {"Delivery"} <= code(VARIABLES[setting.name][0]) | {"VendedRole"}
+    assert code(VARIABLES[setting.name][0]) <= TEMPLATE["Parameters"].keys()
+
+
+def test_the_page_has_each_parameter() -> None:
+    named = {
+        name for row in ROWS for name in code(row[0]) | (code(row[1]) if len(row) == 4 else set())
+    }
+    assert TEMPLATE["Parameters"].keys() - named == set()
+
+
+def test_the_page_says_the_defaults_of_parameters() -> None:
+    """Where a row is about one parameter only; an empty default is told in words."""
+    for row in ROWS:
+        if len(row) == 3 and len(names := code(row[0])) == 1:
+            parameter = TEMPLATE["Parameters"][names.pop()]
+            if "Default" not in parameter:
+                assert row[1] == "required"
+            elif parameter["Default"] != "":
+                assert row[1].strip("`") == str(parameter["Default"])
+
+
+def test_the_example_of_own_parameters_is_one_that_the_template_takes() -> None:
+    """docs/samconfig.example.toml: what has no default, and values that AWS would not refuse."""
+    text = (ROOT / "docs/samconfig.example.toml").read_text()
+    pairs = tomllib.loads(text)["default"]["deploy"]["parameters"]["parameter_overrides"]
+    given = dict(pair.split("=", 1) for pair in pairs)
+    required = {name for name, one in TEMPLATE["Parameters"].items() if "Default" not in one}
+    assert required <= given.keys() <= TEMPLATE["Parameters"].keys()
+    for name, value in given.items():
+        parameter = TEMPLATE["Parameters"][name]
+        assert re.fullmatch(parameter.get("AllowedPattern", ".*"), value), name
+        assert value in parameter.get("AllowedValues", [value]), name
+    assert Stack(given).broken_rules() == []
+    page = (ROOT / "docs/deploying.md").read_text()
+    assert all(f'"{pair}"' in page for pair in pairs)
+    ignored = (ROOT / ".gitignore").read_text().split()
+    assert any(fnmatch("deploy.toml", pattern) for pattern in ignored)
 
 
 @pytest.mark.parametrize("name", ["default", "materialize"])
