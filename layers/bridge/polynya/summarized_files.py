@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .iceberg.avro import summary_of
-from .iceberg.parquet import positions
+from .iceberg.parquet_footer import row_count
 from .kept import Kept
 from .virtual_names import Name
 
@@ -22,7 +22,7 @@ def _length(body: bytes) -> Summary:
 
 
 def _deletes(body: bytes) -> Summary:
-    return {"file_size_in_bytes": len(body), "record_count": len(positions(body))}
+    return {"file_size_in_bytes": len(body), "record_count": row_count(body)}
 
 
 SUMMARIES: dict[str, Callable[[bytes], Summary]] = {

@@ -98,17 +98,17 @@ def deletes_bytes(deletes: Deletes, history: TableHistory, files: RealFiles) -> 
     data_location = location(deletes.data_file)
     # Several delete files on one data file occur; Iceberg's readers get their union.
     deleted = {row.position for row in deletes.inlined}
+    bodies = []
     for file in deletes.stored:
         with readable(history, f"the delete file {location(file)}"):
-            body = files.read(location(file))
-            found = _positions(file, body, deletes.snapshot_id)
-            if deletes.is_one_file and (copy := delete_copy(body, data_location)) is not None:
-                return copy
-        deleted.update(found)
+            bodies.append(files.read(location(file)))
+            deleted.update(_positions(file, bodies[-1], deletes.snapshot_id))
     if deletes.holds_later_rows:
         with readable(history, f"the merged data file {data_location}"):
             deleted.update(_later_rows(deletes, partial(files.read_range, data_location)))
     _check(deleted, deletes, history)
+    if deletes.is_one_file and (copy := delete_copy(bodies[0], data_location)) is not None:
+        return copy
     return position_deletes_bytes(data_location, sorted(deleted))
 
 

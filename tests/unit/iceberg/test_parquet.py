@@ -13,12 +13,11 @@ import pytest
 from polynya.iceberg.parquet import (
     Rows,
     later_rows,
-    literal,
     position_deletes_bytes,
     positions,
-    quoted,
     rows_bytes,
 )
+from polynya.iceberg.sandbox import literal, quoted
 from polynya.iceberg.types import Field, List, Map, Primitive, Struct, TableSchema
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.schema import Schema, index_name_by_id

@@ -7,7 +7,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from polynya.iceberg.parquet_footer import NotParquet, columns_of
+from polynya.iceberg.parquet_footer import NotParquet, columns_of, row_count
 
 UNITS = {"ms": 3, "us": 6, "ns": 9}
 DEEP = pa.list_(pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.timestamp("ns"))))]))
@@ -88,6 +88,13 @@ def test_int96_counts_as_microseconds():
     """As DuckDB takes it."""
     body = parquet(pa.schema([("t", pa.timestamp("ns"))]), use_deprecated_int96_timestamps=True)
     assert found(body) == [(("t",), None, 6)]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 127, 128, 70_000])
+def test_rows_are_counted(rows):
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"pos": range(rows)}), sink, row_group_size=1000)
+    assert row_count(sink.getvalue()) == rows
 
 
 # Every byte of a footer may be any other: an answer or a reason, in bounded time.

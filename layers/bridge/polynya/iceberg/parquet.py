@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from .sandbox import Unreadable, literal, quoted, sandbox
+from .parquet_footer import footer_start
+from .sandbox import literal, quoted, sandbox
 from .types import Field, List, Map, Struct, Type
 
 if TYPE_CHECKING:
@@ -150,11 +151,13 @@ def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -
         size: of the file, in bytes.
 
     Raises:
-        Unreadable: it is no Parquet file, has not this size or not the column, or is damaged.
+        NotParquet: it does not end as a Parquet file of this size does.
+        Unreadable: it lacks the column, or is damaged.
     """
     with sandbox(reads_file=True) as (con, path):
         with path.open("wb") as file:
-            _put_footer(file, read, size)
+            file.truncate(size)
+            _put(file, read, footer_start(read, size), size)
             for start, end in _column_chunks(con, path, SNAPSHOT_COLUMN):
                 _put(file, read, start, end)
         # Not DuckDB's own file_row_number: a column of the user's may have that name.
@@ -176,16 +179,6 @@ def _column_chunks(con: "DuckDBPyConnection", path: Path, column: str) -> list[t
     # Without a dictionary its offset is absent, or 0.
     starts = [dictionary if dictionary else data for data, dictionary, _ in rows]
     return [(start, start + length) for start, (_, _, length) in zip(starts, rows, strict=True)]
-
-
-def _put_footer(file: IO[bytes], read: Callable[[int, int], bytes], size: int) -> None:
-    """Give an empty file its size and the footer of the whole."""
-    tail = read(size - 8, size)
-    footer = int.from_bytes(tail[:4], "little") + 8
-    if tail[4:] != b"PAR1" or footer > size:
-        raise Unreadable("not a Parquet file of this size")
-    file.truncate(size)
-    _put(file, read, size - footer, size)
 
 
 def _put(file: IO[bytes], read: Callable[[int, int], bytes], start: int, end: int) -> None:

@@ -1,8 +1,8 @@
-"""The columns of a Parquet file, from its footer.
+"""The columns of a Parquet file and the number of its rows, from its footer.
 
-The REST catalog needs them when it loads a table with added files, and has no DuckDB (its layer
-would cost every cold start): so the footer, a Thrift struct in the compact protocol, is read here.
-Only the fields of the schema are looked at; the statistics that follow it are not.
+The REST catalog needs the columns when it loads a table with added files, and has no DuckDB (its
+layer would cost every cold start): so the footer, a Thrift struct in the compact protocol, is read
+here, up to the last field that is of interest. Statistics come after it.
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
@@ -16,8 +16,8 @@ TAIL = 8
 MOST_LEVELS = 100
 """Of columns within columns, and of structs within structs: more is no table that anybody has."""
 
-SCHEMA = 2
-"""FileMetaData.schema; the version alone comes before it."""
+SCHEMA, NUM_ROWS = 2, 3
+"""Fields of FileMetaData; only the version comes before them."""
 
 REPETITION_TYPE, NAME, NUM_CHILDREN, CONVERTED_TYPE, FIELD_ID, LOGICAL_TYPE = 3, 4, 5, 6, 9, 10
 """Fields of SchemaElement."""
@@ -58,6 +58,25 @@ def columns_of(read: Callable[[int, int], bytes], size: int) -> list[Column]:
     Raises:
         NotParquet: with the reason.
     """
+    footer = read(footer_start(read, size), size - TAIL)
+    try:
+        return _columns(iter(_Thrift(footer).struct(until=SCHEMA)[SCHEMA]))
+    except (LookupError, TypeError, AttributeError, UnicodeDecodeError, StopIteration):
+        raise NotParquet("its footer is broken") from None
+
+
+def row_count(file: bytes) -> int:
+    """The number of rows of a Parquet file that is sound."""
+    start = footer_start(lambda first, end: file[first:end], len(file))
+    count: int = _Thrift(file[start:-TAIL]).struct(until=NUM_ROWS)[NUM_ROWS]
+    return count
+
+
+def footer_start(read: Callable[[int, int], bytes], size: int) -> int:
+    """Where the footer of a Parquet file begins; it ends `TAIL` bytes before the file does.
+
+    Args, Raises: as `columns_of`.
+    """
     tail = read(size - TAIL, size) if size > TAIL else b""
     if tail[4:] == b"PARE":
         raise NotParquet("its footer is encrypted")
@@ -66,11 +85,7 @@ def columns_of(read: Callable[[int, int], bytes], size: int) -> list[Column]:
     start = size - TAIL - int.from_bytes(tail[:4], "little")
     if start < len(b"PAR1"):
         raise NotParquet("its footer is longer than the file")
-    try:
-        elements = _Thrift(read(start, size - TAIL)).struct(until=SCHEMA)[SCHEMA]
-        return _columns(iter(elements))
-    except (LookupError, TypeError, AttributeError, UnicodeDecodeError, StopIteration):
-        raise NotParquet("its footer is broken") from None
+    return start
 
 
 def _columns(elements: Iterator[dict[int, Any]]) -> list[Column]:
