@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 from polynya.catalog import Catalog
 from polynya.config import Config
-from polynya.ducklake.connection import Database
-from polynya.kept import Kept, Recent
-from polynya.real_objects import real_files
-from polynya.virtual_files import VirtualFiles
-
-from local.lakes import Lake
+from polynya.ducklake.connection.database import Database
+from polynya.files.virtual_files import VirtualFiles
+from polynya.storage.aws import real_files
+from polynya.storage.file_cache import Kept, Recent
+from polynya_local.clients.lakes import Lake
 
 from .lakes import NAMESPACE, TABLE
 

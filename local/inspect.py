@@ -11,13 +11,12 @@ from polynya.ducklake import queries
 from polynya.ducklake.rows import Lake, Schema, Table
 from polynya.errors import BadRequest, NoSuchTable, PolynyaError
 from polynya.translate.tables import check_lake
-
-from pipeline.options import MetadataSchema, S3Endpoint
+from polynya_pipeline.common.options import MetadataSchema, S3Endpoint
 
 from . import reach
-from .generator import Generator, full_name, tables_of
 from .options import AsJson, DatabaseUrl
 from .progress import console
+from .reports.generator import Generator, full_name, tables_of
 
 
 def inspect(
@@ -46,8 +45,8 @@ def inspect(
     It is made here, by what also makes it for clients; no server is needed, and nothing is kept.
     """
     # Here, because PyIceberg and rich take a second that `polynya serve` need not wait.
-    from .anatomy import Anatomy, anatomy
-    from .picture import picture
+    from .reports.render import picture
+    from .reports.table_report import Anatomy, anatomy
 
     def question(con: Connection) -> Anatomy:
         lake = queries.lake(con)

@@ -16,8 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 import urllib3
 from aws_lambda_powertools import Logger
 from polynya import budget
+from polynya.access.authorized_files import GuardedFiles
 from polynya.budget import budgeted
-from polynya.byte_range import byte_range
 from polynya.config import Config
 from polynya.database import open_database
 from polynya.errors import (
@@ -27,12 +27,12 @@ from polynya.errors import (
     ServiceUnavailable,
     log_fields,
 )
-from polynya.guarded_files import GuardedFiles
+from polynya.files.names import is_virtual
+from polynya.files.virtual_files import VirtualFiles
 from polynya.metrics import count, count_refusal, published
-from polynya.real_objects import answer_of, client, kept_files, object_lambda_client, real_files
+from polynya.storage.aws import answer_of, client, kept_files, object_lambda_client, real_files
+from polynya.storage.byte_range import byte_range
 from polynya.tracing import traced
-from polynya.virtual_files import VirtualFiles
-from polynya.virtual_names import is_virtual
 
 logger = Logger(service="object-lambda")
 http = urllib3.PoolManager(retries=False)

@@ -16,16 +16,16 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import JSONResponse, Response
 from mangum import Mangum
+from polynya.access.resolver import Readers
 from polynya.budget import budgeted
 from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.database import open_database
 from polynya.errors import BadRequest, Forbidden, NoSuchRoute, PolynyaError, log_fields
+from polynya.files.virtual_files import VirtualFiles
 from polynya.metrics import count_refusal, published, timed
-from polynya.readers import Readers
-from polynya.real_objects import kept_files, real_files
+from polynya.storage.aws import kept_files, real_files
 from polynya.tracing import traced
-from polynya.virtual_files import VirtualFiles
 from starlette.types import Receive, Scope, Send
 
 COMPRESSED_FROM = 2000

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 from polynya import errors
+from polynya.access.table_scope import Place
+from polynya.access.vended_credentials import session_policy
 from polynya.config import SETTINGS
 from polynya.metrics import METRICS
-from polynya.vended_places import Place
-from polynya.vending import session_policy
-
-from local.template import NO_VALUE, Stack, template
+from polynya_local.build.template import NO_VALUE, Stack, template
 
 ROOT = Path(__file__).parents[2]
 LOCAL_ONLY = {"OBJECT_LAMBDA_ENDPOINT"}
@@ -179,7 +178,7 @@ def test_rest_function_cannot_write_to_s3_under_object_lambda() -> None:
 
 
 def test_the_cache_is_asked_of_s3_what_the_store_asks_and_no_more() -> None:
-    store = (ROOT / "layers/bridge/polynya/store.py").read_text()
+    store = (ROOT / "layers/bridge/polynya/storage/stores.py").read_text()
     calls = set(re.findall(r"s3(?:\(\))?\.([a-z]+_object)\(", store))
     cache = {"Fn::Sub": "${CacheBucket.Arn}/*"}
     allowed = {
@@ -213,7 +212,7 @@ def test_no_function_may_do_everything_or_to_everything(function: str, delivery:
 def test_a_function_may_ask_of_dynamodb_what_the_store_asks_and_no_more(
     function: str, delivery: str
 ) -> None:
-    store = (ROOT / "layers/bridge/polynya/store.py").read_text()
+    store = (ROOT / "layers/bridge/polynya/storage/stores.py").read_text()
     calls = set(re.findall(r"dynamodb(?:\(\))?\.([a-z_]+)\(", store))
     asked = {"dynamodb:" + call.title().replace("_", "") for call in calls}
     allowed = {action for one in statements(function, delivery) for action in actions(one)}

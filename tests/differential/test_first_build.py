@@ -5,13 +5,13 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
-from polynya import real_objects
 from polynya.catalog import Catalog
 from polynya.config import Config
-from polynya.ducklake.connection import Database
+from polynya.ducklake.connection.database import Database
 from polynya.errors import ServiceUnavailable
-from polynya.kept import Kept, Recent
-from polynya.virtual_files import VirtualFiles
+from polynya.files.virtual_files import VirtualFiles
+from polynya.storage import aws
+from polynya.storage.file_cache import Kept, Recent
 
 TABLE = ("main", "pe")
 LAKE = "62"
@@ -26,7 +26,7 @@ class Server:
         config = replace(Config.from_env(settings | {"CHUNK_FILES": "1"}), **changes)
         is_put = config.delivery == "materialize"
         self.kept = empty_bucket() if is_put else Kept(None, Recent())
-        self.files = VirtualFiles(config, database, self.kept, real_objects.real_files())
+        self.files = VirtualFiles(config, database, self.kept, aws.real_files())
         self.catalog = Catalog(config, database, self.files)
 
     def list_key(self) -> str:
@@ -36,20 +36,20 @@ class Server:
 
 def empty_bucket() -> Kept:
     name = f"first-build-{next(NUMBERS)}"
-    real_objects.client("s3").create_bucket(Bucket=name)
-    bucket = real_objects.bucket_store(name)
+    aws.client("s3").create_bucket(Bucket=name)
+    bucket = aws.bucket_store(name)
     return Kept(bucket, Recent(), must_keep=True, listed=bucket)
 
 
 @pytest.fixture
 def servers(lake, moto, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
-    real_objects.client.cache_clear()
+    aws.client.cache_clear()
     monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
     one = lake(LAKE)
     with closing(Database(one.database.url, one.metadata_schema)) as database:
         yield lambda **changes: Server(one, database, **changes)
-    real_objects.client.cache_clear()
+    aws.client.cache_clear()
 
 
 def test_each_request_comes_further_until_the_list_is_whole(servers):

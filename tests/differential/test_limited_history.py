@@ -9,10 +9,10 @@ import pytest
 from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.ducklake import queries
-from polynya.ducklake.connection import Database
-from polynya.kept import Kept, Recent
-from polynya.real_objects import real_files
-from polynya.virtual_files import VirtualFiles
+from polynya.ducklake.connection.database import Database
+from polynya.files.virtual_files import VirtualFiles
+from polynya.storage.aws import real_files
+from polynya.storage.file_cache import Kept, Recent
 
 LAKES = ("09", "13", "14", "19", "22", "36", "38", "53", "71", "72")
 LIMITS = (1, 2, 3, 5)

@@ -11,14 +11,14 @@ from contextlib import closing
 from itertools import groupby, pairwise, takewhile
 
 import pytest
+from polynya_local.clients import native, spark
+from polynya_local.clients.canonical import canonical, columns_of, difference, from_arrow
+from polynya_local.clients.duckdb_connection import literal
+from polynya_local.clients.spark_jars import why_not
 
-from local.canonical import canonical, columns_of, difference, from_arrow
-from local.clients import native, spark
-from local.duckdb_connection import literal
-from local.spark_jars import why_not
 from tests.conftest import LAKES
 from tests.differential.test_rows import MOST_SNAPSHOTS, SPARK_CANNOT, spread
-from tests.kept_reader import KeptReader
+from tests.metadata.expected_metadata import Told, served
 from tests.metadata.findings import Faults, Findings
 from tests.metadata.shown import (
     METADATA_TABLES,
@@ -27,7 +27,7 @@ from tests.metadata.shown import (
     assert_partitions,
     moments,
 )
-from tests.metadata.told import Told, served
+from tests.support.kept_reader import KeptReader
 
 IN_CI = ("09", "10", "13", "14", "17", "19", "22", "25", "31", "36", "77")
 FAULTS: Faults = {

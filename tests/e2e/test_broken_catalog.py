@@ -14,13 +14,13 @@ import duckdb
 import fastavro
 import pyarrow.parquet as pq
 import pytest
+from polynya_local.clients import native, pyiceberg
+from polynya_local.clients.duckdb_connection import REGION
+from polynya_local.clients.lakes import write_lake
 
-from local.clients import native, pyiceberg
-from local.duckdb_connection import REGION
-from local.lakes import write_lake
-from tests.damage import Damage, damaged, damages, save
-from tests.in_process import forget, standing_in
-from tests.raw_http import send
+from tests.support.damage import Damage, damaged, damages, save
+from tests.support.in_process import forget, standing_in
+from tests.support.raw_http import send
 
 NAMESPACE = "v"
 LAKE = """

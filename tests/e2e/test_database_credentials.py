@@ -12,11 +12,11 @@ import boto3
 import pytest
 from polynya.config import Config
 from polynya.database import IamToken, open_database
-from polynya.ducklake.connection import connection_arguments
+from polynya.ducklake.connection.database import connection_arguments
 from polynya.errors import Misconfigured, ServiceUnavailable
+from polynya_local import postgres
 
-from local import postgres
-from tests.in_process import settings
+from tests.support.in_process import settings
 
 HBA = "host all reader 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"
 SECRET = "lake/reader"

@@ -18,21 +18,21 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
-from polynya import real_objects
 from polynya.catalog import Catalog
 from polynya.config import SECONDS_PER_DAY, Config
-from polynya.ducklake.connection import Database
+from polynya.ducklake.connection.database import Database
 from polynya.errors import Misconfigured, NoSuchKey
-from polynya.kept import Kept, Recent
-from polynya.real_objects import real_files
-from polynya.store import BucketStore, CacheStore
-from polynya.virtual_files import VirtualFiles
-from polynya.virtual_names import KINDS, parse
+from polynya.files.names import KINDS, parse
+from polynya.files.virtual_files import VirtualFiles
+from polynya.storage import aws
+from polynya.storage.aws import real_files
+from polynya.storage.file_cache import Kept, Recent
+from polynya.storage.stores import BucketStore, CacheStore
+from polynya_local.clients.duckdb_connection import LAKE, connect
+from polynya_local.clients.lakes import attach, write_lake
+from polynya_local.dynamodb import TABLE as CACHE_TABLE
 
-from local.duckdb_connection import LAKE, connect
-from local.dynamodb import TABLE as CACHE_TABLE
-from local.lakes import attach, write_lake
-from tests.in_process import cache_settings
+from tests.support.in_process import cache_settings
 
 BUCKET, CACHE_BUCKET = "vanishing", "lakes"
 DAYS = 7
@@ -73,13 +73,13 @@ def world(postgres_server, moto, tmp_path_factory):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", moto)
         patch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
         # A lease of an instance whose clock is days ahead: nobody here shall wait for its end.
-        patch.setattr("polynya.kept.PATIENCE_SECONDS", 0)
-        real_objects.client.cache_clear()
+        patch.setattr("polynya.storage.file_cache.PATIENCE_SECONDS", 0)
+        aws.client.cache_clear()
         attach(con, lake, read_only=False)
         con.execute("USE lake")
         dynamodb = boto3.client("dynamodb", endpoint_url=moto)
         yield SimpleNamespace(lake=lake, con=con, s3=s3, dynamodb=dynamodb)
-        real_objects.client.cache_clear()
+        aws.client.cache_clear()
 
 
 class Instance:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from pyiceberg.manifest import ManifestEntryStatus
 
-from .told import MILLISECOND, Told
+from .expected_metadata import MILLISECOND, Told
 
 METADATA_TABLES = (
     "snapshots",

@@ -10,22 +10,23 @@ from dataclasses import replace
 
 import boto3
 import pytest
-from polynya import real_objects
 from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.database import open_database
 from polynya.errors import Refused
-from polynya.kept import Kept
-from polynya.virtual_files import VirtualFiles
+from polynya.files.virtual_files import VirtualFiles
+from polynya.storage import aws as real_objects
+from polynya.storage.file_cache import Kept
+from polynya_local.cli import app
+from polynya_local.clients import pyiceberg, rest
+from polynya_local.serving import environment
+from polynya_pipeline.common.errors import BadInput, Unavailable
+from polynya_pipeline.publish import destinations, published_files, shared_snapshot, tasks
+from polynya_pipeline.publish import run as publishing
+from polynya_pipeline.publish.job import publish
 from typer.testing import CliRunner
 
-from local.cli import app
-from local.clients import pyiceberg, rest
-from local.serving import environment
-from pipeline import kept_files, one_view, places, publish_tasks, publishing
-from pipeline.errors import BadInput, Unavailable
-from pipeline.publish import publish
-from tests.in_process import ALIAS, cache_settings, standing_in
+from tests.support.in_process import ALIAS, cache_settings, standing_in
 
 NUMBERS = itertools.count(1)
 
@@ -97,8 +98,10 @@ def published(lake, environ: dict[str, str], **options):
 
 @pytest.mark.parametrize("number", LAKES)
 def test_every_key_has_the_bytes_that_the_functions_give_it(number, lake, bucket, monkeypatch):
-    monkeypatch.setattr("pipeline.pages.PAGE", 2)  # else it is too little for a page
-    monkeypatch.setattr(kept_files, "MANY", 1)
+    monkeypatch.setattr(
+        "polynya_pipeline.publish.pages.PAGE", 2
+    )  # else it is too little for a page
+    monkeypatch.setattr(published_files, "MANY", 1)
     lake = lake(number)
     expected = functions(lake, bucket)
     done = published(lake, bucket)
@@ -116,7 +119,7 @@ def test_every_key_has_the_bytes_that_the_functions_give_it(number, lake, bucket
 
 @pytest.mark.spark
 def test_executors_make_the_same(lake, bucket, spark, monkeypatch):
-    monkeypatch.setattr(publish_tasks, "MANIFESTS", 1)  # else it is too little for a task
+    monkeypatch.setattr(tasks, "MANIFESTS", 1)  # else it is too little for a task
     lake = lake("17")
     expected = functions(lake, bucket)
     assert published(lake, bucket, spark=spark).is_one_view
@@ -164,7 +167,7 @@ def test_what_was_lost_is_made_again(growing, bucket):
 KILLED = """
 import os, signal, sys
 from polynya import real_objects
-from pipeline.publish import publish
+from polynya_pipeline.publish.job import publish
 
 s3 = real_objects.client("s3")
 put_object, database, left = s3.put_object, sys.argv[1], int(sys.argv[2])
@@ -200,10 +203,10 @@ def test_a_job_that_is_killed_leaves_nothing_half_and_is_gone_on_with(growing, b
 @pytest.mark.parametrize("may_list", [True, False])
 def test_what_is_there_is_looked_for_in_a_list(growing, bucket, may_list, monkeypatch, tmp_path):
     """A thousand at a time; one by one where the bucket may not be listed, with the same result."""
-    monkeypatch.setattr(kept_files, "MANY", 1)
+    monkeypatch.setattr(published_files, "MANY", 1)
     expected = functions(growing.as_lake, bucket)
     listed, asked = [], []
-    sizes, get = places.storage.sizes, real_objects.BucketStore.get
+    sizes, get = destinations.storage.sizes, real_objects.BucketStore.get
 
     def sizes_of(directory: str):
         listed.append(directory)
@@ -211,7 +214,7 @@ def test_what_is_there_is_looked_for_in_a_list(growing, bucket, may_list, monkey
             raise Unavailable("AccessDenied")
         return sizes(directory)
 
-    monkeypatch.setattr(places.storage, "sizes", sizes_of)
+    monkeypatch.setattr(destinations.storage, "sizes", sizes_of)
     published(growing, bucket)
     assert objects(bucket) == expected and listed
     monkeypatch.setattr(
@@ -277,8 +280,8 @@ def test_all_is_of_one_moment_whatever_is_committed(
     monkeypatch.setattr(publishing, "spread", spread)
     if not is_exported:
         # As behind a name that leads to several servers: there it is nobody's snapshot.
-        joined = one_view.literal
-        monkeypatch.setattr(one_view, "literal", lambda name: joined("00000003-0000001B-1"))
+        joined = shared_snapshot.literal
+        monkeypatch.setattr(shared_snapshot, "literal", lambda name: joined("00000003-0000001B-1"))
     [table] = published(growing, bucket).tables
     assert objects(bucket) == expected
     assert table.snapshots == 11

@@ -11,12 +11,13 @@ from urllib.parse import quote
 
 from pg8000.native import Connection
 
-from .authorization import EVERYTHING, Rights
+from .access.policy import EVERYTHING, Rights
+from .access.vended_credentials import Grant, Vending
 from .config import Config
 from .ducklake import queries
-from .ducklake.connection import Database
+from .ducklake.connection.batch import together
+from .ducklake.connection.database import Database
 from .ducklake.rows import Lake, NameNow, Schema, Table, View
-from .ducklake.together import together
 from .errors import (
     REMEDY,
     BadRequest,
@@ -26,11 +27,10 @@ from .errors import (
     NoSuchWarehouse,
     Refused,
 )
+from .files.virtual_files import VirtualFiles
 from .translate.fingerprints import fingerprint
 from .translate.tables import check_lake
 from .translate.views import view_metadata
-from .vending import Grant, Vending
-from .virtual_files import VirtualFiles
 
 Item = TypeVar("Item")
 

@@ -3,9 +3,9 @@
 import json
 
 from .config import Config
-from .ducklake.connection import Database, SignIn
+from .ducklake.connection.database import Database, SignIn
 from .errors import Misconfigured
-from .real_objects import answer_of, client
+from .storage.aws import answer_of, client
 
 IAM = "iam"
 

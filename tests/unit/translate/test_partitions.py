@@ -4,16 +4,10 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
-from polynya.ducklake.rows import (
-    Column,
-    FileGroup,
-    Life,
-    PartitionColumn,
-    Partitioning,
-)
+from polynya.ducklake.rows import Column, FileGroup, Life, PartitionColumn, Partitioning
 from polynya.errors import Refused
+from polynya.translate.columns.schemas import schemas
 from polynya.translate.partitions import Constant, partitions
-from polynya.translate.schemas import schemas
 from pyiceberg.partitioning import PartitionSpec as IcebergSpec
 from pyiceberg.schema import Schema
 

@@ -20,9 +20,9 @@ from polynya.ducklake.rows import (
     Tag,
 )
 from polynya.errors import Refused
-from polynya.translate.mappings import mappings
+from polynya.translate.columns.name_mappings import mappings
+from polynya.translate.columns.schemas import schemas
 from polynya.translate.partitions import partitions
-from polynya.translate.schemas import schemas
 from polynya.translate.tables import VERSIONS, check_lake, check_table, listed_snapshots, metadata
 from pyiceberg.table.metadata import TableMetadataUtil
 

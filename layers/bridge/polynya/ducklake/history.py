@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from pg8000.native import Connection
 
 from . import queries
+from .connection.batch import together
 from .inlined_columns import with_columns
-from .lives import KINDS, TableLives
+from .lifetimes import KINDS, TableLives
 from .rows import (
     Column,
     Event,
@@ -28,7 +29,6 @@ from .rows import (
     Table,
     Tag,
 )
-from .together import together
 
 
 @dataclass(frozen=True, slots=True)

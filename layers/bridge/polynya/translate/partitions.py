@@ -16,8 +16,8 @@ from ..ducklake.rows import FileGroup, Gap, Partitioning
 from ..errors import Refused
 from ..iceberg.partition import UNPARTITIONED, PartitionField, PartitionSpec
 from ..iceberg.types import Field, primitives
-from .schemas import Schemas
-from .types import iceberg_type
+from .columns.schemas import Schemas
+from .columns.types import iceberg_type
 from .values import EPOCH_DAY, in_range, value
 
 IDENTITY = re.compile(r"boolean|int|long|date|string|timestamp|decimal\(\d+, \d+\)")

@@ -10,11 +10,11 @@ from ..ducklake.rows import Column, Schema, Snapshot, Table, Tag
 from ..errors import REMEDY, Refused
 from ..iceberg import table_metadata
 from ..iceberg.table_metadata import TableMetadata
-from .default_columns import default_columns
-from .mappings import Mappings
+from .columns.default_columns import default_columns
+from .columns.name_mappings import Mappings
+from .columns.schemas import Schemas
+from .inlined.rows_files import RowsFile, rows_files
 from .partitions import Partitions
-from .rows_files import RowsFile, rows_files
-from .schemas import Schemas
 from .sort_orders import sort_fields
 from .values import EPOCH
 
