@@ -1,1 +1,1 @@
-"""The target: Iceberg's records, JSON, Avro and Parquet bytes, in the words of its specification."""
+"""The target: records, JSON, Avro and Parquet bytes in the words of Iceberg's specification."""
