@@ -45,14 +45,14 @@ def inspect(
     It is made here, by what also makes it for clients; no server is needed, and nothing is kept.
     """
     # Here, because PyIceberg and rich take a second that `polynya serve` need not wait.
-    from .reports.render import picture
-    from .reports.table_report import Anatomy, anatomy
+    from .reports.render import render
+    from .reports.table_report import TableReport, table_report
 
-    def question(con: Connection) -> Anatomy:
+    def question(con: Connection) -> TableReport:
         lake = queries.lake(con)
         check_lake(lake.version, lake.encrypted)
         found = _table_named(con, lake, table)
-        return anatomy(generator.open_table(con, lake, *found), snapshot)
+        return table_report(generator.open_table(con, lake, *found), snapshot)
 
     try:
         reach.check(database, metadata_schema)
@@ -67,7 +67,7 @@ def inspect(
     if as_json:
         print(json.dumps(_json(asdict(seen)), ensure_ascii=False, indent=2))
     else:
-        picture(seen, console(sys.stdout), limit or sys.maxsize)
+        render(seen, console(sys.stdout), limit or sys.maxsize)
 
 
 def _json(seen: dict[str, Any]) -> dict[str, Any]:

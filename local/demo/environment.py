@@ -25,7 +25,7 @@ BUCKET, PREFIX = "demo", "lake"
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class DemoEnvironment:
     """The lake, and everything that has been started for it."""
 
     lake: Lake
@@ -44,7 +44,7 @@ def only_this_machine() -> None:
         os.environ[name] = ",".join(filter(None, (os.environ.get(name), "127.0.0.1")))
 
 
-def started(running: Running, progress: Progress, delivery: str) -> World:
+def started(running: Running, progress: Progress, delivery: str) -> DemoEnvironment:
     with progress.stage("Starting PostgreSQL") as stage:
         server = running.enter_context(postgres())
         database = server.create_database("demo")
@@ -61,7 +61,7 @@ def started(running: Running, progress: Progress, delivery: str) -> World:
     with progress.stage("Starting `polynya serve`") as stage:
         bridge = running.enter_context(serving(database.url, s3_endpoint, delivery=delivery))
         stage.result = f"polynya serve at {bridge.catalog_uri}, delivery {bridge.delivery}"
-    return World(lake, s3_endpoint, bridge, owner, judge)
+    return DemoEnvironment(lake, s3_endpoint, bridge, owner, judge)
 
 
 def server_version(server: Server) -> str:
@@ -94,7 +94,7 @@ def s3_client(endpoint: str):
     )
 
 
-def what_s3_holds(world: World) -> str:
+def what_s3_holds(world: DemoEnvironment) -> str:
     pages = s3_client(world.s3_endpoint).get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
     keys = [item["Key"] for page in pages for item in page.get("Contents", [])]
     theirs = [key for key in keys if key.startswith(f"{PREFIX}/")]

@@ -15,7 +15,7 @@ from ..clients.spark_jars import why_not
 from ..progress import Failed, Progress, console
 from ..serving import Bridge
 from .comparison import Comparison, Moment, show, verdict
-from .environment import World, only_this_machine, started, what_s3_holds
+from .environment import DemoEnvironment, only_this_machine, started, what_s3_holds
 from .interruption import Interruption, Running
 from .recipes import recipes
 from .spark_process import SparkProcess
@@ -96,7 +96,7 @@ def connected(spark: SparkProcess, bridge: Bridge) -> SparkProcess:
 
 
 def compare_the_past(
-    world: World, readers: list[Reader], interruption: Interruption, progress: Progress
+    world: DemoEnvironment, readers: list[Reader], interruption: Interruption, progress: Progress
 ) -> Comparison:
     comparison = Comparison(world.judge)
     with progress.stage("DuckLake reads") as stage:
@@ -113,7 +113,7 @@ def compare_the_past(
     return comparison
 
 
-def moments(world: World) -> list[Moment]:
+def moments(world: DemoEnvironment) -> list[Moment]:
     """Every table at every snapshot that the bridge lists; the newest one as it is now."""
     catalog = rest.Rest(world.bridge.catalog_uri, world.bridge.warehouse)
     events = messages(world.owner)
@@ -137,7 +137,7 @@ def messages(owner: DuckDBPyConnection) -> dict[int, str]:
 
 
 def compare_changes(
-    world: World, readers: list[Reader], interruption: Interruption, progress: Progress
+    world: DemoEnvironment, readers: list[Reader], interruption: Interruption, progress: Progress
 ) -> Comparison:
     comparison = Comparison(world.judge)
     for event, sql in CHANGES.items():
@@ -152,7 +152,7 @@ def compare_changes(
     return comparison
 
 
-def show_recipes(out: Console, world: World) -> None:
+def show_recipes(out: Console, world: DemoEnvironment) -> None:
     for title, text in recipes(world.bridge, world.lake, world.s3_endpoint).items():
         out.print(f"\n{title}\n", style="bold")
         out.print(text.rstrip(), soft_wrap=True)

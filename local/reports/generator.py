@@ -8,13 +8,13 @@ from polynya.config import SETTINGS, Config
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
 from polynya.ducklake.history import TableHistory
-from polynya.ducklake.rows import Gap, Lake, Schema, Table
+from polynya.ducklake.rows import Lake, Schema, Table, UnservableRange
 from polynya.files.names import Name, is_virtual, parse
 from polynya.files.table_files import TableFiles
 from polynya.files.virtual_files import VirtualFiles
 from polynya.iceberg.table_metadata import TableMetadata
-from polynya.storage import aws
-from polynya.storage.file_cache import Kept, Recent
+from polynya.storage.file_cache import FileCache, MemoryCache
+from polynya.storage.object_reader import object_reader
 
 from ..serve import ALIAS
 
@@ -40,9 +40,9 @@ class OpenedTable:
     def name(self) -> str:
         return f"{self.history.schema.schema_name}.{self.history.table.table_name}"
 
-    def default_gaps(self) -> dict[str, list[Gap]]:
+    def unservable_defaults(self) -> dict[str, list[UnservableRange]]:
         """When files are visible that lack a column which has a default, by its dotted name."""
-        return self._files.default_gaps()
+        return self._files.unservable_defaults()
 
     def virtual_name(self, location: str) -> Name | None:
         """What the location of a virtual file names; None: it is a real one."""
@@ -76,8 +76,8 @@ class Generator:
         given = {"DATABASE_URL": database, "METADATA_SCHEMA": metadata_schema}
         self.config = Config.from_env(DEFAULTS | settings | given)
         self.database = Database(database, metadata_schema, TIMEOUT_SECONDS)
-        self.kept = Kept(None, Recent(KEPT_BYTES))
-        self._virtual_files = VirtualFiles(self.config, self.database, self.kept, aws.real_files())
+        self.kept = FileCache(None, MemoryCache(KEPT_BYTES))
+        self._virtual_files = VirtualFiles(self.config, self.database, self.kept, object_reader())
 
     def key(self, location: str) -> str:
         return location.removeprefix(f"s3://{self.config.virtual_bucket}/")

@@ -9,13 +9,13 @@ from rich.text import Text
 from rich.tree import Tree
 
 from .manifests import Bounds, File, Manifest
-from .table_report import Anatomy, Snapshot
+from .table_report import Snapshot, TableReport
 
 COLOURS = {"added": "green", "existing": "", "deleted": "red"}
 FAINT = "dim"
 
 
-def picture(seen: Anatomy, out: Console, limit: int) -> None:
+def render(seen: TableReport, out: Console, limit: int) -> None:
     """Print it; of many alike only `limit` are shown."""
     document = seen.document
     out.print(Text(seen.name, "bold"), soft_wrap=True)
@@ -57,7 +57,7 @@ def _pairs(out: Console, pairs: dict[str, str]) -> None:
             out.print(f"  {name:<{width}}  {text}", soft_wrap=True)
 
 
-def _schema(out: Console, seen: Anatomy, limit: int) -> None:
+def _schema(out: Console, seen: TableReport, limit: int) -> None:
     document = seen.document
     schemas = {schema["schema-id"]: schema for schema in document["schemas"]}
     current = schemas[document["current-schema-id"]]
@@ -108,7 +108,7 @@ def _specs(out: Console, document: dict[str, Any]) -> None:
         out.print(f"  {spec['spec-id']:>4}  {fields or 'unpartitioned'}{of_new}", soft_wrap=True)
 
 
-def _snapshots(out: Console, seen: Anatomy, limit: int) -> None:
+def _snapshots(out: Console, seen: TableReport, limit: int) -> None:
     _title(out, f"Snapshots, {len(seen.snapshots)} listed")
     _rest(out, len(seen.snapshots) - limit, "older ones")
     grid = Grid(box=None, pad_edge=False, header_style=FAINT, padding=(0, 1))
@@ -160,7 +160,7 @@ def _rest(out: Console, number: int, what: str) -> None:
         out.print(Text(f"  … and {number:,} {what}", FAINT))
 
 
-def _tree(seen: Anatomy, limit: int) -> Tree:
+def _tree(seen: TableReport, limit: int) -> Tree:
     files = seen.files
     assert files is not None
     tree = Tree(_line(f"manifest list {_virtual(seen, files.path)}", _size(files.bytes)))
@@ -177,7 +177,7 @@ def _tree(seen: Anatomy, limit: int) -> Tree:
     return tree
 
 
-def _manifest_line(seen: Anatomy, manifest: Manifest) -> Text:
+def _manifest_line(seen: TableReport, manifest: Manifest) -> Text:
     counts = [
         f"{number} {status} ({_rows(manifest.rows[status])})"
         for status, number in manifest.files.items()
@@ -191,7 +191,7 @@ def _manifest_line(seen: Anatomy, manifest: Manifest) -> Text:
     return line
 
 
-def _file_line(seen: Anatomy, file: File, deleted: int) -> Text:
+def _file_line(seen: TableReport, file: File, deleted: int) -> Text:
     line = Text(f"{file.status:<8} ", COLOURS[file.status])
     line.append(_path(seen, file.path))
     rows = _rows(file.rows)
@@ -229,11 +229,11 @@ def _line(text: str, faint: str) -> Text:
     return Text(text).append(f"  {faint}", FAINT)
 
 
-def _virtual(seen: Anatomy, path: str) -> str:
+def _virtual(seen: TableReport, path: str) -> str:
     return path.removeprefix(f"{seen.document['location']}/")
 
 
-def _path(seen: Anatomy, path: str) -> str:
+def _path(seen: TableReport, path: str) -> str:
     """Below where the table's own files are, or below where its virtual ones are."""
     return _virtual(seen, path.removeprefix(seen.data_location))
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from polynya.ducklake import queries
-from polynya.ducklake.history import unservable
+from polynya.ducklake.history import unservable_reason
 from polynya.ducklake.paths import file_location, table_location
 from polynya.ducklake.rows import DataFile
 from polynya.errors import BadRequest
@@ -45,7 +45,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Anatomy:
+class TableReport:
     name: str
     table_id: int
     data_location: str
@@ -63,7 +63,7 @@ class Anatomy:
     """By the path of a file."""
 
 
-def anatomy(table: OpenedTable, snapshot_id: int | None) -> Anatomy:
+def table_report(table: OpenedTable, snapshot_id: int | None) -> TableReport:
     """Look at a table, and at the files of one of its snapshots.
 
     Args:
@@ -81,7 +81,7 @@ def anatomy(table: OpenedTable, snapshot_id: int | None) -> Anatomy:
     shown = _shown(table, snapshots, left_out, snapshot_id)
     lists = {s.snapshot_id: s.manifest_list for s in table.metadata.snapshots}
     files = manifest_list(table, lists[shown.snapshot_id]) if shown else None
-    return Anatomy(
+    return TableReport(
         name=table.name,
         table_id=history.table.table_id,
         data_location=table_location(history.lake, history.schema, history.table),
@@ -107,9 +107,9 @@ def hidden_of(table: OpenedTable) -> dict[str, str]:
 def defaults_of(table: OpenedTable) -> dict[str, str]:
     """Columns with a default that files lack, and what comes of it."""
     found = {}
-    for name, gaps in table.default_gaps().items():
-        if gaps:
-            is_now = unservable(gaps, table.history.snapshot_id) is not None
+    for name, unservable in table.unservable_defaults().items():
+        if unservable:
+            is_now = unservable_reason(unservable, table.history.snapshot_id) is not None
             files = "files lack it" if is_now else PAST_FILES
             found[name] = f"{files}, and Trino, Flink, Daft and ClickHouse read NULL there"
     return found
@@ -120,7 +120,7 @@ def left_out_of(table: OpenedTable) -> dict[int, str]:
     listed = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
     older = f"older than the newest {len(listed)} (SNAPSHOT_LIMIT)"
     return {
-        s.snapshot_id: unservable(table.history.gaps, s.snapshot_id) or older
+        s.snapshot_id: unservable_reason(table.history.unservable, s.snapshot_id) or older
         for s in table.history.snapshots
         if s.snapshot_id not in listed
     }

@@ -13,16 +13,16 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
-from polynya.database import sign_in
-from polynya.ducklake.connection.catalog_connection import LOST as LOST_BY_PG8000
-from polynya.ducklake.connection.catalog_connection import CatalogConnection, Lost
+from polynya.database import credentials_provider
+from polynya.ducklake.connection.catalog_connection import CONNECTION_ERRORS as PG8000_ERRORS
+from polynya.ducklake.connection.catalog_connection import CatalogConnection, ConnectionLost
 from polynya.ducklake.connection.database import TEXT_FORMS, connection_arguments
 from polynya.errors import PolynyaError, ServiceUnavailable
 
 from .errors import BadInput, JobError, Unavailable
 
 RDS_KEYS = ("username", "password", "dbname")
-LOST = (Lost,)
+CONNECTION_ERRORS = (ConnectionLost,)
 CREDENTIALS = re.compile("iam|secret:.+")
 """The forms of DATABASE_CREDENTIALS, and of the parameter `credentials` of a URL."""
 
@@ -51,7 +51,7 @@ def connect(database: str, metadata_schema: str) -> Connection:
         **TEXT_FORMS,
         "idle_in_transaction_session_timeout": "0",  # one view for as long as a job takes
     }
-    with said(metadata_schema):
+    with translate_errors(metadata_schema):
         return _opened(
             metadata_schema,
             arguments
@@ -67,8 +67,8 @@ def connect(database: str, metadata_schema: str) -> Connection:
 def _opened(metadata_schema: str, arguments: dict[str, Any]) -> Connection:
     try:
         return CatalogConnection(metadata_schema, **arguments)
-    except (*LOST_BY_PG8000, UnicodeError) as error:  # UnicodeError: of the host's name
-        raise Lost(*error.args) from error
+    except (*PG8000_ERRORS, UnicodeError) as error:  # UnicodeError: of the host's name
+        raise ConnectionLost(*error.args) from error
 
 
 def _arguments(url: str) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _arguments(url: str) -> dict[str, Any]:
         if credentials and not CREDENTIALS.fullmatch(credentials):
             # Not the text: it may be the secret itself.
             raise BadInput("credentials must be iam, or secret: and a name or ARN")
-        if who := sign_in(credentials):
+        if who := credentials_provider(credentials):
             at = arguments.get("host", ""), arguments.get("port", 0), arguments["user"]
             arguments["user"], arguments["password"] = who(*at)
     except ServiceUnavailable as error:
@@ -108,11 +108,11 @@ def _secret_url(arn: str) -> str:
 
 
 @contextmanager
-def said(metadata_schema: str) -> Iterator[None]:
+def translate_errors(metadata_schema: str) -> Iterator[None]:
     """Errors of the database become sentences, without its own text: that may hold row values."""
     try:
         yield
-    except LOST:
+    except CONNECTION_ERRORS:
         raise Unavailable("the catalog database does not answer") from None
     except DatabaseError as error:
         raise _sentence(sqlstate(error), metadata_schema) from None

@@ -5,7 +5,7 @@ import re
 CAUSE = re.compile(r"^Caused by: (.*)$", re.M)
 
 
-def said_by_spark(error: Exception) -> str:
+def spark_message(error: Exception) -> str:
     """In one line: Java's innermost cause, or else how the message begins.
 
     What an executor has failed with comes as py4j's own error, and not as PySpark's.

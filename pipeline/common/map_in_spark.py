@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 
-def spread(
+def map_in_spark(
     spark: Any | None, work: Callable[[Any], list[Any]], items: Sequence[Any]
 ) -> Iterator[Any]:
     """What `work` gives for each item, flat.

@@ -16,20 +16,20 @@ from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
 
 from ..common.columns import Added, Column, added, leaves
-from ..common.database import LOST, sqlstate
+from ..common.database import CONNECTION_ERRORS, sqlstate
 from ..common.errors import BadInput, Conflict, Unavailable
 from ..common.modes import APPEND, OVERWRITE_PARTITIONS
 from . import catalog, writes
 from .catalog import LiveFile, Schema, Table, TableName
 from .parquet_files import WrittenFile
 from .partitions import PartitionKey
-from .spec import Order
+from .spec import IngestSpec
 from .statistics import widened
 from .writes.snapshots import Snapshot
 
 TRIES = 60
 LONGEST_PAUSE = 2.0
-AGAIN = {"23505", "40001", "40P01"}
+RETRYABLE_SQLSTATES = {"23505", "40001", "40P01"}
 """unique_violation (another writer had the snapshot's id), serialization_failure, deadlock."""
 
 
@@ -37,7 +37,7 @@ AGAIN = {"23505", "40001", "40P01"}
 class Plan:
     """What a job is going to commit, but for the files."""
 
-    order: Order
+    spec: IngestSpec
     base_snapshot: int
     schema: Schema
     table: Table | None
@@ -52,7 +52,7 @@ class Plan:
 
     @property
     def name(self) -> TableName:
-        return self.order.name
+        return self.spec.name
 
     @property
     def new_columns(self) -> list[Added]:
@@ -90,9 +90,9 @@ def commit(
             con = con or connect()
             return replace(_transaction(con, plan, files), retries=retries)
         except DatabaseError as error:
-            if sqlstate(error) not in AGAIN:
+            if sqlstate(error) not in RETRYABLE_SQLSTATES:
                 raise
-        except (*LOST, Unavailable):
+        except (*CONNECTION_ERRORS, Unavailable):
             # Perhaps after the COMMIT: the next try finds the token then.
             con = None
         time.sleep(random.uniform(0.5, 1) * min(LONGEST_PAUSE, 0.05 * 1.5**retries))
@@ -109,7 +109,7 @@ def _transaction(con: Connection, plan: Plan, files: list[WrittenFile]) -> Commi
         con.run("ROLLBACK" if done.already else "COMMIT")
         return done
     except BaseException:
-        with suppress(DatabaseError, *LOST):
+        with suppress(DatabaseError, *CONNECTION_ERRORS):
             con.run("ROLLBACK")
         raise
 
@@ -118,7 +118,7 @@ def _within(con: Connection, plan: Plan, files: list[WrittenFile]) -> Committed:
     before = writes.snapshots.newest(con)
     snapshot = _next(before, plan, files)
     writes.snapshots.claim(con, snapshot)
-    if (done := catalog.committed(con, plan.order.token)) is not None:
+    if (done := catalog.committed(con, plan.spec.token)) is not None:
         return Committed(done, already=True)
     _check_unchanged(con, plan)
     table_id = plan.table.table_id if plan.table else before.next_catalog_id
@@ -136,10 +136,8 @@ def _within(con: Connection, plan: Plan, files: list[WrittenFile]) -> Committed:
     if files:
         _register(con, before, snapshot, plan, table_id, partition_id, files)
     made = _changes(plan, table_id, files, ended_files, ended_rows)
-    order = plan.order
-    writes.snapshots.changes(
-        con, snapshot.snapshot_id, made, order.token, order.author, order.message
-    )
+    spec = plan.spec
+    writes.snapshots.changes(con, snapshot.snapshot_id, made, spec.token, spec.author, spec.message)
     return Committed(
         snapshot.snapshot_id,
         already=False,
@@ -183,7 +181,7 @@ def _create(
     schema_id, name = plan.schema.schema_id, plan.name.table_name
     writes.tables.add(con, at, schema_id, table_id, plan.table_uuid, name, plan.path)
     writes.tables.add_columns(con, at, table_id, plan.new_columns)
-    writes.tables.add_comments(con, at, table_id, plan.order.comment, plan.columns)
+    writes.tables.add_comments(con, at, table_id, plan.spec.comment, plan.columns)
     writes.tables.add_schema_version(con, snapshot, table_id)
     if partition_id is not None:
         writes.tables.add_partitioning(con, at, table_id, partition_id, plan.partition_keys)
@@ -193,11 +191,11 @@ def _end(
     con: Connection, snapshot: Snapshot, plan: Plan, table_id: int, files: list[WrittenFile]
 ) -> tuple[int, int]:
     """End what is overwritten; gives the number of files and of inlined rows."""
-    if plan.order.mode == APPEND or plan.table is None:
+    if plan.spec.mode == APPEND or plan.table is None:
         return 0, 0
     inlined = catalog.inlined_begins(con, table_id)
     live = catalog.live_files(con, table_id)
-    if plan.order.mode == OVERWRITE_PARTITIONS:
+    if plan.spec.mode == OVERWRITE_PARTITIONS:
         live = _of_partitions(plan, live, inlined, files)
         inlined = []
     ids = [file.data_file_id for file in live]

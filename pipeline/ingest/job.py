@@ -19,8 +19,8 @@ from pg8000.native import Connection
 
 from ..common import database as databases
 from ..common import storage
-from ..common.database import LOST, said
-from ..common.errors import BadInput, Conflict, JobError, Unavailable, said_by_spark
+from ..common.database import CONNECTION_ERRORS, translate_errors
+from ..common.errors import BadInput, Conflict, JobError, Unavailable, spark_message
 from ..common.modes import APPEND
 from ..common.progress import Reporter
 from . import catalog, planning
@@ -34,7 +34,7 @@ from .parquet_files import (
     written,
     written_file,
 )
-from .spec import Order
+from .spec import IngestSpec
 
 # What a task has raised comes back as text.
 RAISED = re.compile(r"pipeline\.errors\.(BadInput|Unavailable): (.*)")
@@ -72,19 +72,19 @@ class Summary:
     @property
     def lines(self) -> list[str]:
         """For a person."""
-        said = [f"{self.table}: {OUTCOMES[self.outcome].format(self=self)}"]
+        lines = [f"{self.table}: {OUTCOMES[self.outcome].format(self=self)}"]
         if self.created:
-            said.append(f"The table {'would be' if self.outcome == 'dry-run' else 'was'} created.")
+            lines.append(f"The table {'would be' if self.outcome == 'dry-run' else 'was'} created.")
         if self.added_columns:
-            said.append(f"New columns: {', '.join(self.added_columns)}")
+            lines.append(f"New columns: {', '.join(self.added_columns)}")
         if self.ended_files or self.ended_inlined_rows:
-            said.append(
+            lines.append(
                 f"Overwritten: {self.ended_files:,} files, {self.ended_inlined_rows:,} inlined rows"
             )
         if self.orphans:
             what = "removed" if self.orphans_removed else "not removed"
-            said.append(f"Left by earlier runs, {what}: {', '.join(self.orphans)}")
-        return [*said, f"Token: {self.token}. Files are named {self.file_prefix}*"]
+            lines.append(f"Left by earlier runs, {what}: {', '.join(self.orphans)}")
+        return [*lines, f"Token: {self.token}. Files are named {self.file_prefix}*"]
 
 
 OUTCOMES = {
@@ -131,7 +131,7 @@ def ingest(
     Raises:
         BadInput, Conflict: nothing is written. Unavailable: the message says what is known.
     """
-    order = Order(
+    spec = IngestSpec(
         catalog.table_name(table),
         uuid4().hex if token is None else token,
         mode=mode,
@@ -143,7 +143,7 @@ def ingest(
         message=message,
     )
     job = _Job(
-        order=order,
+        spec=spec,
         connect=partial(databases.connect, database, metadata_schema),
         files=files,
         allow_empty=allow_empty,
@@ -151,7 +151,7 @@ def ingest(
         dry_run=dry_run,
         reporter=reporter or Reporter(quiet=True),
     )
-    with closing(_Session(job.connect)) as session, said(metadata_schema):
+    with closing(_Session(job.connect)) as session, translate_errors(metadata_schema):
         return job.run(session, frame)
 
 
@@ -159,7 +159,7 @@ def ingest(
 class _Job:
     """An order, and how it is carried out."""
 
-    order: Order
+    spec: IngestSpec
     connect: Callable[[], Connection]
     files: int | None
     allow_empty: bool
@@ -168,12 +168,12 @@ class _Job:
     reporter: Reporter
 
     def run(self, session: "_Session", frame: Any) -> Summary:
-        order = self.order
-        summary = Summary(str(order.name), order.mode, order.token, "dry-run")
-        summary.file_prefix = planning.file_prefix(order.token)
-        _lock(session.con, order.token)
+        spec = self.spec
+        summary = Summary(str(spec.name), spec.mode, spec.token, "dry-run")
+        summary.file_prefix = planning.file_prefix(spec.token)
+        _lock(session.con, spec.token)
         lake = catalog.lake(session.con)
-        if (snapshot_id := catalog.committed(session.con, order.token)) is not None:
+        if (snapshot_id := catalog.committed(session.con, spec.token)) is not None:
             summary.outcome, summary.snapshot_id = "already-committed", snapshot_id
             return summary
         frame, plan, file_plan = self._planned(session.con, lake, frame)
@@ -188,7 +188,7 @@ class _Job:
             summary.orphans_removed = storage.remove(summary.orphans)
         _check_writable(file_plan)
         with _swept_on_failure(session, file_plan):
-            with self.reporter.spark_stage(f"Writing Parquet for {order.name}", frame.sparkSession):
+            with self.reporter.spark_stage(f"Writing Parquet for {spec.name}", frame.sparkSession):
                 rows = _write(frame, file_plan, self.files)
             if self._is_nothing(plan, rows):
                 summary.outcome = "nothing-to-do"
@@ -204,12 +204,12 @@ class _Job:
         self, con: Connection, lake: catalog.Lake, frame: Any
     ) -> tuple[Any, Plan, FilePlan]:
         """The DataFrame, what is to be committed, and how its files are written."""
-        name = self.order.name
+        name = self.spec.name
         schema = catalog.schema(con, lake, name.schema_name)
         table = catalog.table(con, schema, name.table_name)
         if callable(frame):
             frame = frame(table)
-        plan = planning.plan(frame.schema, lake, schema, table, self.order)
+        plan = planning.plan(frame.schema, lake, schema, table, self.spec)
         options = catalog.options(con, lake, schema, table.table_id if table else -1)
         file_plan = planning.file_plan(plan, frame.columns, options)
         storage.check(file_plan.location)
@@ -221,12 +221,12 @@ class _Job:
         """
         if rows:
             return False
-        if plan.order.mode != APPEND and not self.allow_empty:
+        if plan.spec.mode != APPEND and not self.allow_empty:
             raise BadInput(
                 "the DataFrame has no rows, and would empty what it overwrites: --allow-empty "
                 "if that is meant"
             )
-        return plan.order.mode == APPEND and plan.table is not None and not plan.new_columns
+        return plan.spec.mode == APPEND and plan.table is not None and not plan.new_columns
 
 
 class _Session:
@@ -242,12 +242,12 @@ class _Session:
     def is_alive(self) -> bool:
         try:
             self.con.run("SELECT 1")
-        except (DatabaseError, *LOST):
+        except (DatabaseError, *CONNECTION_ERRORS):
             return False
         return True
 
     def close(self) -> None:
-        with suppress(DatabaseError, *LOST):
+        with suppress(DatabaseError, *CONNECTION_ERRORS):
             self.con.close()
 
 
@@ -288,7 +288,7 @@ def _write(frame: Any, plan: FilePlan, files: int | None) -> list[WrittenFile]:
     except Exception as error:
         if found := RAISED.search(str(error)):
             raise TASK_ERRORS[found[1]](found[2].strip()) from None
-        raise JobError(f"Spark has failed: {said_by_spark(error)}") from error
+        raise JobError(f"Spark has failed: {spark_message(error)}") from error
     return [
         written_file(tuple(row)) for row in rows
     ]  # in the DataFrame's order, as row ids will be

@@ -15,7 +15,7 @@ from .catalog import Lake, Schema, Table, TableName
 from .commit import Plan
 from .parquet_files import FilePlan
 from .partitions import PartitionKey
-from .spec import Order
+from .spec import IngestSpec
 from .types.arrow import arrow_schema
 from .types.spark import check_names, columns_of, grown, mismatches
 
@@ -33,26 +33,26 @@ def plan(
     lake: Lake,
     schema: Schema,
     table: Table | None,
-    order: Order,
+    spec: IngestSpec,
 ) -> Plan:
     """Raises:
     BadInput: it cannot be done as asked for, with the reason.
     """
-    name = order.name
-    if table is None and not order.create:
+    name = spec.name
+    if table is None and not spec.create:
         raise BadInput(f"no table {name}: --create makes it")
-    if table is not None and order.partition_by:
+    if table is not None and spec.partition_by:
         raise BadInput(f"{name} is there already: its partitioning is changed by ALTER TABLE")
-    columns = _columns(frame_schema, table, name, order.evolve)
-    keys = table.partition_keys if table else _partition_keys(order.partition_by, columns)
-    if order.mode == OVERWRITE_PARTITIONS and not keys:
+    columns = _columns(frame_schema, table, name, spec.evolve)
+    keys = table.partition_keys if table else _partition_keys(spec.partition_by, columns)
+    if spec.mode == OVERWRITE_PARTITIONS and not keys:
         raise BadInput(f"{name} is not partitioned: use the mode overwrite")
     partitions.check(keys, columns)
     arrow_schema(columns)  # raises for what cannot be written
     table_uuid = str(uuid4())
     simple = SIMPLE_NAME.fullmatch(name.table_name)
     return Plan(
-        order=order,
+        spec=spec,
         base_snapshot=lake.snapshot_id,
         schema=schema,
         table=table,
@@ -123,7 +123,7 @@ def file_plan(plan: Plan, frame_columns: list[str], options: dict[str, str]) -> 
         frame_columns=tuple(frame_columns),
         partition_keys=plan.partition_keys,
         location=plan.table.location if plan.table else plan.schema.location + plan.path,
-        file_prefix=file_prefix(plan.order.token),
+        file_prefix=file_prefix(plan.spec.token),
         compression=COMPRESSIONS.get(compression, compression),
         compression_level=int(level)
         if (level := options.get("parquet_compression_level"))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..common.errors import BadInput, said_by_spark
+from ..common.errors import BadInput, spark_message
 from .catalog import Table
 from .types.text_files import read_types
 
@@ -53,7 +53,7 @@ def frame(
     except BadInput:
         raise
     except Exception as error:
-        raise BadInput(f"the files cannot be read: {said_by_spark(error)}") from None
+        raise BadInput(f"the files cannot be read: {spark_message(error)}") from None
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from .catalog import TableName
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class IngestSpec:
     """What is to come of a DataFrame.
 
     Raises:

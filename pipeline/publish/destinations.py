@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from polynya.config import Config
 from polynya.ducklake.rows import Schema, Table
 from polynya.errors import NoSuchKey
-from polynya.files.content.deletes import RealFiles
 from polynya.files.names import GENERATOR
-from polynya.files.table_files import Surroundings
-from polynya.storage import aws
+from polynya.files.table_files import BuildContext
+from polynya.storage import aws, configured
+from polynya.storage.object_reader import ObjectReader, object_reader
 from polynya.storage.stores import Store
 
 from ..common import storage
@@ -24,7 +24,7 @@ METADATA, BESIDE = "metadata", "metadata/polynya"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Destination:
     """It travels to executors, which make what they need of it."""
 
     config: Config
@@ -59,17 +59,17 @@ class Place:
         found = (location for location, _ in storage.sizes(f"{at}/"))
         return {locations[location] for location in found if location in locations}
 
-    def surroundings(self, files: PublishedFiles) -> Surroundings:
+    def build_context(self, files: PublishedFiles) -> BuildContext:
         # The functions read real files in S3 only, and what they refuse is not published for them.
-        real = EXPORTED if self.is_export else aws.real_files()
-        return Surroundings(self.config, self.location, files, real)
+        real = EXPORTED if self.is_export else object_reader()
+        return BuildContext(self.config, self.location, files, real)
 
     def _store(self) -> Store:
         if self.is_export:
             return Folder(self.location)
         if self.config.delivery == "materialize":
-            return aws.bucket_store(self.config.virtual_bucket)
-        store = aws.cache_store(self.config)
+            return configured.bucket_store(self.config.virtual_bucket)
+        store = configured.cache_store(self.config)
         if store is None or not self.config.cache_bucket:
             raise BadInput(
                 "there is no store to publish into: set CACHE_TABLE and CACHE_BUCKET as the "
@@ -103,7 +103,7 @@ def _read_range(location: str, first: int, end: int) -> bytes:
     return storage.read(location, first, end - first)
 
 
-EXPORTED = RealFiles(_read, _read_range)
+EXPORTED = ObjectReader(_read, _read_range)
 
 
 def settings(
@@ -123,7 +123,7 @@ def settings(
     source, _, parameter = config.virtual_bucket.partition(":")
     if source != "ssm":
         return config
-    answer = aws.answer_of(
+    answer = aws.call(
         "the name of the bucket",
         lambda: aws.client("ssm").get_parameter(Name=parameter),
     )

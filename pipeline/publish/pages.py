@@ -17,7 +17,7 @@ Page = tuple[str, ...]
 
 
 def pages(keys: Sequence[str]) -> Iterator[Page]:
-    """Neighbours of many. A page begins where a key says so, so that a new one leaves the other
+    """OtherTables of many. A page begins where a key says so, so that a new one leaves the other
     pages as they are."""
     if len(keys) <= PAGE:
         return

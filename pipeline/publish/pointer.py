@@ -12,7 +12,7 @@ from ..common.errors import BadInput, Conflict, Unavailable
 
 HINT = "version-hint.text"
 MOST_AHEAD = 1000
-"""Documents without a hint: runs that were interrupted between the two."""
+"""MetadataCache without a hint: runs that were interrupted between the two."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from polynya.storage.file_cache import Kept, Recent
+from polynya.storage.file_cache import FileCache, MemoryCache
 from polynya.storage.parallel import in_parallel
 from polynya.storage.stores import Store
 
@@ -19,13 +19,13 @@ There = Callable[[Sequence[str]], set[str]]
 """Which of some keys of one table are there."""
 
 
-class PublishedFiles(Kept):
+class PublishedFiles(FileCache):
     """Unlike the functions', a store that fails fails the job: it would only be slower with it."""
 
     def __init__(self, store: Store, there: There | None = None, writes: bool = True) -> None:
         """`there`: where the store can be listed."""
-        super().__init__(None, Recent())
-        self._target, self._there, self._writes, self._read = store, there, writes, Recent()
+        super().__init__(None, MemoryCache())
+        self._target, self._there, self._writes, self._read = store, there, writes, MemoryCache()
         self._known: set[str] = set()
         self.made = 0
         self.bytes_made = 0

@@ -14,12 +14,12 @@ from polynya.translate.tables import check_lake
 
 from ..common import errors
 from ..common.errors import BadInput
-from ..common.map_in_spark import spread
+from ..common.map_in_spark import map_in_spark
 from ..common.progress import Reporter
 from ..ingest.catalog import TableName
 from . import shared_snapshot
-from .destinations import Place, check_directory, table_directory
-from .shared_snapshot import View
+from .destinations import Destination, check_directory, table_directory
+from .shared_snapshot import SharedSnapshot
 from .tables import Publication, PublishedTable
 from .tasks import DONE, REFUSED, Answer, Part, Task, make, plan, tasks
 
@@ -111,7 +111,7 @@ class Publishing:
         yield from found.values()
 
     def _some(
-        self, con: Connection, lake: Lake, view: View, found: Sequence[Found]
+        self, con: Connection, lake: Lake, view: SharedSnapshot, found: Sequence[Found]
     ) -> list[PublishedTable]:
         """Publish these tables, all steps."""
         with self._stage(f"Looking at {_names(found)}"):
@@ -139,7 +139,7 @@ class Publishing:
         return [one.result for one in of]
 
     def _open(self, con: Connection, lake: Lake, found: Found) -> Publication:
-        place = Place(self.config, self.export and table_directory(self.export, *found))
+        place = Destination(self.config, self.export and table_directory(self.export, *found))
         return Publication.open(con, lake, found, place, self.snapshots, self.writes)
 
     def _spread(
@@ -150,7 +150,7 @@ class Publishing:
         Raises:
             JobError: what ends it all.
         """
-        for number, outcome, answer in spread(self._spark_for(tasks), work, tasks):
+        for number, outcome, answer in map_in_spark(self._spark_for(tasks), work, tasks):
             if outcome == DONE:
                 yield number, answer
             elif outcome == REFUSED:
@@ -160,7 +160,7 @@ class Publishing:
                 error: Exception = getattr(errors, kind)(words)
                 raise error
 
-    def _tasks(self, view: View, parts: Iterable[Part]) -> list[Task]:
+    def _tasks(self, view: SharedSnapshot, parts: Iterable[Part]) -> list[Task]:
         return tasks(view, parts, self._cores * SLICES if self.spark else 1)
 
     @property

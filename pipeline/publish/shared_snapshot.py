@@ -12,12 +12,12 @@ from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, literal
 from polynya.ducklake.connection.database import BEGIN, GONE_TABLE
 
-from ..common.database import connect, said, sqlstate
+from ..common.database import connect, sqlstate, translate_errors
 from ..common.errors import Overtaken
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class SharedSnapshot:
     """Where the catalog is, and as whose transaction sees it. The URL may hold a password."""
 
     database: str
@@ -26,7 +26,7 @@ class View:
 
 
 @contextmanager
-def exported(database: str, metadata_schema: str) -> Iterator[tuple[Connection, View]]:
+def exported(database: str, metadata_schema: str) -> Iterator[tuple[Connection, SharedSnapshot]]:
     """A transaction that others can join as long as this lasts; `exported` None: they cannot."""
     with _connected(database, metadata_schema) as con:
         con.run(BEGIN)
@@ -36,11 +36,11 @@ def exported(database: str, metadata_schema: str) -> Iterator[tuple[Connection, 
             con.run("ROLLBACK")
             con.run(BEGIN)
             name = None
-        yield con, View(database, metadata_schema, name)
+        yield con, SharedSnapshot(database, metadata_schema, name)
 
 
 @contextmanager
-def joined(view: View) -> Iterator[tuple[Connection, bool]]:
+def joined(view: SharedSnapshot) -> Iterator[tuple[Connection, bool]]:
     """A transaction in another process; and whether it sees what the exporting one sees."""
     with _connected(view.database, view.metadata_schema) as con:
         con.run(BEGIN)
@@ -57,7 +57,7 @@ def joined(view: View) -> Iterator[tuple[Connection, bool]]:
 
 @contextmanager
 def _connected(database: str, metadata_schema: str) -> Iterator[Connection]:
-    with closing(connect(database, metadata_schema)) as con, said(metadata_schema):
+    with closing(connect(database, metadata_schema)) as con, translate_errors(metadata_schema):
         try:
             yield con
         except DatabaseError as error:

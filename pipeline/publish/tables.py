@@ -15,7 +15,7 @@ from polynya.files.table_names import Manifest
 from polynya.iceberg.avro.manifests import manifest_paths
 from polynya.iceberg.table_metadata import TableMetadata
 
-from .destinations import Place
+from .destinations import Destination
 from .pointer import Pointer
 from .published_files import PublishedFiles
 from .tasks import Part, name_of
@@ -46,7 +46,7 @@ class PublishedTable:
 class Publication:
     """One table, read in the transaction of the driver."""
 
-    place: Place
+    place: Destination
     history: TableHistory
     files: TableFiles
     kept: PublishedFiles
@@ -61,14 +61,14 @@ class Publication:
         con: Connection,
         lake: Lake,
         found: tuple[Schema, Table],
-        place: Place,
+        place: Destination,
         snapshot_limit: int | None,
         writes: bool,
     ) -> "Publication":
         limit = place.config.snapshot_limit
         read = history.read(con, lake, *found, lake.snapshot_id, limit=limit)
         kept = place.files(writes=writes)
-        files = TableFiles(con, read, place.surroundings(kept))
+        files = TableFiles(con, read, place.build_context(kept))
         schema, table = found
         result = PublishedTable(f"{schema.schema_name}.{table.table_name}")
         return cls(place, read, files, kept, result, snapshot_limit)

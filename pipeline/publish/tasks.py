@@ -11,8 +11,8 @@ from polynya.files.names import Name, parse
 from polynya.files.table_files import TableFiles
 
 from ..common.errors import JobError, Unavailable
-from .destinations import Place
-from .shared_snapshot import View, joined
+from .destinations import Destination
+from .shared_snapshot import SharedSnapshot, joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Part:
 
     number: int
     """Of the table."""
-    place: Place
+    place: Destination
     history: TableHistory
     """As the driver sees it."""
     snapshot_ids: tuple[int, ...]
@@ -34,7 +34,7 @@ class Part:
         return len(self.keys or self.snapshot_ids)
 
     def split(self, weight: int) -> "tuple[Part, Part]":
-        """Neighbours stay together: they are read in one pass."""
+        """OtherTables stay together: they are read in one pass."""
         name = "keys" if self.keys else "snapshot_ids"
         items = getattr(self, name)
         head, tail = items[:weight], items[weight:]
@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    view: View
+    view: SharedSnapshot
     parts: tuple[Part, ...]
 
 
@@ -52,7 +52,7 @@ MANIFESTS = 16
 one pass over the statistics."""
 
 
-def tasks(view: View, parts: Iterable[Part], most: int) -> list[Task]:
+def tasks(view: SharedSnapshot, parts: Iterable[Part], most: int) -> list[Task]:
     """The parts in about equal tasks, at most so many."""
     parts = list(parts)
     least = MANIFESTS if any(part.keys for part in parts) else 1
@@ -96,7 +96,7 @@ def make(task: Task) -> list[Answer]:
 def _planned(con: Connection, is_same: bool, part: Part) -> list[Any]:
     if not is_same:
         return []
-    files = TableFiles(con, part.history, part.place.surroundings(part.place.files()))
+    files = TableFiles(con, part.history, part.place.build_context(part.place.files()))
     prefix = part.place.config.virtual_prefix
     return [
         [snapshot_id, [manifest.name.key(prefix) for manifest in files.manifests(snapshot_id)]]
@@ -108,7 +108,7 @@ def _made(con: Connection, is_same: bool, part: Part) -> list[int]:
     kept = part.place.files()
     # Where it is not the driver's view there may be partial files that the driver has not seen.
     seen = part.history if is_same else replace(part.history, has_partial=True)
-    files = TableFiles(con, seen, part.place.surroundings(kept))
+    files = TableFiles(con, seen, part.place.build_context(kept))
     manifests = [files.manifest(name_of(key, part.place)) for key in part.keys]
     if not is_same:
         # Of what there is now. What has changed since the driver looked it makes itself.
@@ -119,7 +119,7 @@ def _made(con: Connection, is_same: bool, part: Part) -> list[int]:
     return [kept.made, kept.bytes_made]
 
 
-def name_of(key: str, place: Place) -> Name:
+def name_of(key: str, place: Destination) -> Name:
     return parse(key, place.config.virtual_prefix)
 
 

@@ -32,7 +32,7 @@ def lake(con: Connection) -> tuple[Lake, Fragments]:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditedTable:
+class CatalogTable:
     table_id: int
     begin_snapshot: int
     schema_name: str
@@ -56,7 +56,7 @@ WHERE t.end_snapshot IS NULL AND s.end_snapshot IS NULL ORDER BY s.schema_name, 
 COLUMN_IDS = "SELECT DISTINCT column_id FROM ducklake_column WHERE table_id = :table_id"
 
 
-def tables(con: Connection, lake: Lake) -> list[AuditedTable]:
+def tables(con: Connection, lake: Lake) -> list[CatalogTable]:
     found = []
     for table_id, begin, schema_name, name, schema_path, schema_relative, path, relative in con.run(
         TABLES
@@ -66,12 +66,12 @@ def tables(con: Connection, lake: Lake) -> list[AuditedTable]:
         columns = tree((Column(*row[:5]), row[5]) for row in rows)
         ids = tuple(row[0] for row in con.run(COLUMN_IDS, table_id=table_id))
         location = above + path if relative else path
-        found.append(AuditedTable(table_id, begin, schema_name, name, location, columns, ids))
+        found.append(CatalogTable(table_id, begin, schema_name, name, location, columns, ids))
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class AuditedFile:
+class CatalogFile:
     """A data file or a delete file that the newest snapshot shows."""
 
     file_id: int
@@ -97,9 +97,9 @@ WHERE d.table_id = :table_id AND d.end_snapshot IS NULL AND f.end_snapshot IS NU
 ORDER BY 1"""
 
 
-def files(con: Connection, table: AuditedTable) -> list[AuditedFile]:
+def files(con: Connection, table: CatalogTable) -> list[CatalogFile]:
     return [
-        AuditedFile(file_id, kind, table.location + path if relative else path, *more)
+        CatalogFile(file_id, kind, table.location + path if relative else path, *more)
         for file_id, kind, path, relative, *more in con.run(FILES, table_id=table.table_id)
     ]
 
@@ -126,7 +126,7 @@ def known_locations(con: Connection, lake: Lake) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditedStats:
+class CatalogStats:
     data_file_id: int
     begin_snapshot: int
     record_count: int
@@ -152,9 +152,9 @@ WHERE f.table_id = :table_id AND f.end_snapshot IS NULL
 
 def stats(
     con: Connection, fragments: Fragments, table_id: int, first: int, end: int
-) -> list[AuditedStats]:
+) -> list[CatalogStats]:
     rows = con.run(STATS.format(**fragments), table_id=table_id, first=first, end=end)
-    return [AuditedStats(*row) for row in rows]
+    return [CatalogStats(*row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ def identities(
     return {(file_id, column_id): value for file_id, column_id, value in rows}
 
 
-def row_count(con: Connection, lake: Lake, table: AuditedTable) -> tuple[int, bool]:
+def row_count(con: Connection, lake: Lake, table: CatalogTable) -> tuple[int, bool]:
     """How many rows a table has, by the catalog; and whether all are in files, none deleted."""
     found = files(con, table)
     rows = sum(file.record_count for file in found if file.kind == "data")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..ingest.types.spark import quoted
-from .catalog import AuditedTable
+from .catalog import CatalogTable
 from .metadata import Bridge
 
 CATALOG = "polynya_verify"
@@ -38,7 +38,7 @@ def _catalog(bridge: Bridge) -> str:
 def check(
     spark: Any,
     bridge: Bridge,
-    table: AuditedTable,
+    table: CatalogTable,
     row_count: int,
     value_counts: dict[int, int] | None,
 ) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from ..common import storage, texts
 from ..common.columns import leaves
 from ..common.errors import JobError
 from . import nan_bounds
-from .catalog import AuditedFile, AuditedTable
+from .catalog import CatalogFile, CatalogTable
 
 FIRST_RESERVED_ID = 2_147_483_448  # Iceberg's, and DuckLake's, for row ids and the like
 NO_FIELD_ID = -1
@@ -23,7 +23,7 @@ COMPARED_BYTES = 64
 
 
 def check_presence(
-    table: AuditedTable, files: list[AuditedFile], known: set[str]
+    table: CatalogTable, files: list[CatalogFile], known: set[str]
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """Findings, and the files below the table's directory that nobody knows.
 
@@ -46,8 +46,8 @@ def check_presence(
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    table: AuditedTable
-    files: tuple[AuditedFile, ...]
+    table: CatalogTable
+    files: tuple[CatalogFile, ...]
     bounds: dict[int, dict[int, tuple[str | None, str | None]]]
     """By data file and column: what the catalog says."""
     contains_nan: dict[int, dict[int, bool | None]]
@@ -70,7 +70,7 @@ def check_footers(chunk: Chunk) -> list[tuple[str, str]]:
     return found
 
 
-def _footer(file: AuditedFile) -> pq.FileMetaData:
+def _footer(file: CatalogFile) -> pq.FileMetaData:
     length = file.footer_size or min(file.file_size_bytes, 1 << 20)
     tail = storage.read(file.location, max(0, file.file_size_bytes - length - 8), length + 8)
     if tail[-4:] != b"PAR1":
@@ -80,7 +80,7 @@ def _footer(file: AuditedFile) -> pq.FileMetaData:
     return pq.read_metadata(io.BytesIO(b"PAR1" + tail))
 
 
-def _checked(chunk: Chunk, file: AuditedFile, footer: pq.FileMetaData) -> Iterator[tuple[str, str]]:
+def _checked(chunk: Chunk, file: CatalogFile, footer: pq.FileMetaData) -> Iterator[tuple[str, str]]:
     if footer.num_rows != file.record_count:
         words = f"{file.location} holds {footer.num_rows} rows; the catalog says"
         yield "row-count", f"{words} {file.record_count}"
@@ -134,7 +134,7 @@ def _children(type: pa.DataType) -> list[pa.Field]:
 
 
 def _narrow(
-    file: AuditedFile,
+    file: CatalogFile,
     footer: pq.FileMetaData,
     index: int,
     column_id: int,

@@ -8,16 +8,16 @@ from pg8000.native import Connection
 from polynya.ducklake.connection.database import BEGIN
 from polynya.ducklake.rows import Lake
 
-from ..common.database import connect, said
+from ..common.database import connect, translate_errors
 from ..common.errors import BadInput
-from ..common.map_in_spark import spread
+from ..common.map_in_spark import map_in_spark
 from ..common.modes import LEVELS
 from ..common.progress import Reporter
 from ..ingest import catalog as target
 from . import catalog as audited
 from . import files as verify_storage
 from . import invariants, statistics
-from .catalog import AuditedFile, AuditedTable, Fragments
+from .catalog import CatalogFile, CatalogTable, Fragments
 from .files import Chunk
 from .findings import Finding, Report
 
@@ -61,7 +61,7 @@ def verify(
         )
     if "client" in job.levels and spark is None:
         raise BadInput("the level client needs Spark, with Iceberg's runtime on its class path")
-    with closing(connect(database, metadata_schema)) as con, said(metadata_schema):
+    with closing(connect(database, metadata_schema)) as con, translate_errors(metadata_schema):
         con.run(BEGIN)
         job.open(con, table)
         if "catalog" in job.levels:
@@ -89,7 +89,7 @@ class _Verification:
         self.report = Report(levels=list(levels))
         self._lake: Lake
         self._fragments: Fragments
-        self._tables: list[AuditedTable] = []
+        self._tables: list[CatalogTable] = []
 
     def open(self, con: Connection, table: str | None) -> None:
         self._lake, self._fragments = audited.lake(con)
@@ -117,7 +117,7 @@ class _Verification:
                 ids = [f.file_id for f in audited.files(con, table) if f.kind == "data"]
                 ranges = self._ranges(table.table_id, ids)
                 self._count("files with statistics", len(ids))
-                for check, words in spread(self._spark, statistics.check_range, ranges):
+                for check, words in map_in_spark(self._spark, statistics.check_range, ranges):
                     self._find("catalog", check, table.name, words)
 
     def _ranges(self, table_id: int, ids: list[int]) -> list[statistics.Range]:
@@ -144,7 +144,7 @@ class _Verification:
                 gone = {words.partition(" ")[0] for check, words in found if check != "footer"}
                 self._footers(con, table, [f for f in files if f.location not in gone])
 
-    def _footers(self, con: Connection, table: AuditedTable, files: list[AuditedFile]) -> None:
+    def _footers(self, con: Connection, table: CatalogTable, files: list[CatalogFile]) -> None:
         with self._reporter.stage(f"Level storage: footers of {table.name}"):
             bounds: dict[int, dict[int, tuple[str | None, str | None]]] = {}
             nan: dict[int, dict[int, bool | None]] = {}
@@ -167,7 +167,7 @@ class _Verification:
                 for part in [readable[i : i + FILES_PER_TASK]]
             ]
             self._count("footers", len(readable))
-            for check, words in spread(self._spark, verify_storage.check_footers, chunks):
+            for check, words in map_in_spark(self._spark, verify_storage.check_footers, chunks):
                 is_note = check in verify_storage.NOTES
                 self._tell(is_note, Finding("storage", check, table.name, words))
 
@@ -195,7 +195,7 @@ class _Verification:
                         self._find("client", check, table.name, words)
 
     def _value_counts(
-        self, con: Connection, table: AuditedTable, files: list[AuditedFile]
+        self, con: Connection, table: CatalogTable, files: list[CatalogFile]
     ) -> dict[int, int]:
         """The values of each column of which every file tells."""
         last = max((file.file_id for file in files), default=-1)
@@ -206,7 +206,7 @@ class _Verification:
             told[row.column_id] = told.get(row.column_id, 0) + (row.value_count is not None)
         return {column: n for column, n in counts.items() if told[column] == len(files)}
 
-    def _note_orphans(self, table: AuditedTable, unknown: list[str]) -> None:
+    def _note_orphans(self, table: CatalogTable, unknown: list[str]) -> None:
         for location in unknown[:NOTED_ORPHANS]:
             words = f"{location} is in no snapshot; ducklake_delete_orphaned_files removes it"
             self.report.notes.append(Finding("storage", "orphan", table.name, words))

@@ -10,7 +10,7 @@ from urllib.request import Request, urlopen
 import fastavro
 
 from ..common.errors import Unavailable
-from .catalog import AuditedFile, AuditedTable
+from .catalog import CatalogFile, CatalogTable
 
 SECONDS = 60
 DATA, DELETED = 0, 2
@@ -28,7 +28,7 @@ class Bridge:
         config = self._get(f"/v1/config?warehouse={quote(self.warehouse, safe='')}")
         self._prefix = (config.get("overrides") or {}).get("prefix", "")
 
-    def table_metadata(self, table: AuditedTable) -> dict[str, Any]:
+    def table_metadata(self, table: CatalogTable) -> dict[str, Any]:
         names = (quote(name, safe="") for name in (table.schema_name, table.table_name))
         path = "/v1/{}/namespaces/{}/tables/{}".format(quote(self._prefix, safe="@"), *names)
         document: dict[str, Any] = self._get(path)["metadata"]
@@ -53,7 +53,7 @@ class Bridge:
 
 
 def check(
-    bridge: Bridge, table: AuditedTable, files: list[AuditedFile], row_count: int
+    bridge: Bridge, table: CatalogTable, files: list[CatalogFile], row_count: int
 ) -> Iterator[tuple[str, str]]:
     """The set of data files, their rows and sizes, and the manifests' own lengths and sums."""
     metadata = bridge.table_metadata(table)
@@ -92,7 +92,7 @@ def _records(body: bytes) -> list[dict[str, Any]]:
 
 
 def _sets(
-    files: list[AuditedFile], entries: dict[str, dict[str, Any]]
+    files: list[CatalogFile], entries: dict[str, dict[str, Any]]
 ) -> Iterator[tuple[str, str]]:
     data = {file.location: file for file in files if file.kind == "data"}
     for path in sorted(data.keys() - entries.keys()):

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow.parquet as pq
 
-from .catalog import AuditedFile
+from .catalog import CatalogFile
 
 FLOATS = {"FLOAT", "DOUBLE"}
 """Parquet's physical types."""
 
 
 def check(
-    file: AuditedFile,
+    file: CatalogFile,
     footer: pq.FileMetaData,
     ids: Mapping[int, int],
     contains_nan: Mapping[int, bool | None],

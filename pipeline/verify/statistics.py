@@ -16,7 +16,7 @@ from ..common.database import connect
 from ..ingest import writes
 from ..ingest.statistics import TableColumnStats
 from . import catalog
-from .catalog import AuditedStats, ColumnVersion
+from .catalog import CatalogStats, ColumnVersion
 
 UNCOUNTED = {"timetz", "interval", "variant", "geometry"}
 """DuckLake's own counts of these are wrong."""
@@ -101,7 +101,7 @@ class _Types:
         return False
 
 
-def _counts(row: AuditedStats, column_type: str, is_repeated: bool) -> Iterator[tuple[str, str]]:
+def _counts(row: CatalogStats, column_type: str, is_repeated: bool) -> Iterator[tuple[str, str]]:
     unknown = row.value_count is None or row.null_count is None
     if unknown or is_repeated or row.is_added or column_type in UNCOUNTED:
         return
@@ -114,7 +114,7 @@ def _counts(row: AuditedStats, column_type: str, is_repeated: bool) -> Iterator[
         )
 
 
-def _partition(row: AuditedStats, column_type: str, value: str | None) -> Iterator[tuple[str, str]]:
+def _partition(row: CatalogStats, column_type: str, value: str | None) -> Iterator[tuple[str, str]]:
     """All values of a column are the partition's, so its bounds are too."""
     if row.is_added or column_type in UNORDERED or column_type.startswith("float"):
         return
@@ -130,7 +130,7 @@ def _partition(row: AuditedStats, column_type: str, value: str | None) -> Iterat
 
 
 def _bounds(
-    row: AuditedStats, then: str, now: str | None, covering: TableColumnStats | None
+    row: CatalogStats, then: str, now: str | None, covering: TableColumnStats | None
 ) -> Iterator[tuple[str, str]]:
     of = f"column {row.column_id} of data file {row.data_file_id}"
     values: dict[str, Any] = {}

@@ -178,7 +178,8 @@ def test_rest_function_cannot_write_to_s3_under_object_lambda() -> None:
 
 
 def test_the_cache_is_asked_of_s3_what_the_store_asks_and_no_more() -> None:
-    store = (ROOT / "layers/bridge/polynya/storage/stores.py").read_text()
+    storage = ROOT / "layers/bridge/polynya/storage"
+    store = (storage / "cache_store.py").read_text() + (storage / "objects.py").read_text()
     calls = set(re.findall(r"s3(?:\(\))?\.([a-z]+_object)\(", store))
     cache = {"Fn::Sub": "${CacheBucket.Arn}/*"}
     allowed = {
@@ -212,7 +213,7 @@ def test_no_function_may_do_everything_or_to_everything(function: str, delivery:
 def test_a_function_may_ask_of_dynamodb_what_the_store_asks_and_no_more(
     function: str, delivery: str
 ) -> None:
-    store = (ROOT / "layers/bridge/polynya/storage/stores.py").read_text()
+    store = (ROOT / "layers/bridge/polynya/storage/cache_store.py").read_text()
     calls = set(re.findall(r"dynamodb(?:\(\))?\.([a-z_]+)\(", store))
     asked = {"dynamodb:" + call.title().replace("_", "") for call in calls}
     allowed = {action for one in statements(function, delivery) for action in actions(one)}

@@ -10,8 +10,9 @@ from polynya.config import Config
 from polynya.ducklake.connection.database import Database
 from polynya.errors import ServiceUnavailable
 from polynya.files.virtual_files import VirtualFiles
-from polynya.storage import aws
-from polynya.storage.file_cache import Kept, Recent
+from polynya.storage import aws, configured
+from polynya.storage.file_cache import FileCache, MemoryCache
+from polynya.storage.object_reader import object_reader
 
 TABLE = ("main", "pe")
 LAKE = "62"
@@ -25,8 +26,8 @@ class Server:
         settings = {"DATABASE_URL": lake.database.url, "VIRTUAL_BUCKET": "virtual"}
         config = replace(Config.from_env(settings | {"CHUNK_FILES": "1"}), **changes)
         is_put = config.delivery == "materialize"
-        self.kept = empty_bucket() if is_put else Kept(None, Recent())
-        self.files = VirtualFiles(config, database, self.kept, aws.real_files())
+        self.kept = empty_bucket() if is_put else FileCache(None, MemoryCache())
+        self.files = VirtualFiles(config, database, self.kept, object_reader())
         self.catalog = Catalog(config, database, self.files)
 
     def list_key(self) -> str:
@@ -34,11 +35,11 @@ class Server:
         return document["snapshots"][-1]["manifest-list"].removeprefix("s3://virtual/")
 
 
-def empty_bucket() -> Kept:
+def empty_bucket() -> FileCache:
     name = f"first-build-{next(NUMBERS)}"
     aws.client("s3").create_bucket(Bucket=name)
-    bucket = aws.bucket_store(name)
-    return Kept(bucket, Recent(), must_keep=True, listed=bucket)
+    bucket = configured.bucket_store(name)
+    return FileCache(bucket, MemoryCache(), must_keep=True, listed=bucket)
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
-from polynya.files.content.deletes import RealFiles
-from polynya.storage import aws
+from polynya.storage import object_reader
+from polynya.storage.object_reader import ObjectReader
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import pyiceberg
 from polynya_local.clients.lakes import write_lake
@@ -81,10 +81,10 @@ def footers(monkeypatch):
 
     def read_range(location: str, first: int, end: int) -> bytes:
         read.append(location)
-        return aws.read_range(location, first, end)
+        return object_reader.read_range(location, first, end)
 
-    files = RealFiles(aws.read_object, read_range)
-    monkeypatch.setattr(rest_catalog, "real_files", lambda: files)
+    files = ObjectReader(object_reader.read_object, read_range)
+    monkeypatch.setattr(rest_catalog, "object_reader", lambda: files)
     return read
 
 

@@ -25,9 +25,10 @@ from polynya.errors import Misconfigured, NoSuchKey
 from polynya.files.names import KINDS, parse
 from polynya.files.virtual_files import VirtualFiles
 from polynya.storage import aws
-from polynya.storage.aws import real_files
-from polynya.storage.file_cache import Kept, Recent
-from polynya.storage.stores import BucketStore, CacheStore
+from polynya.storage.bucket_store import BucketStore
+from polynya.storage.cache_store import CacheStore
+from polynya.storage.file_cache import FileCache, MemoryCache
+from polynya.storage.object_reader import object_reader
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import attach, write_lake
 from polynya_local.dynamodb import TABLE as CACHE_TABLE
@@ -97,16 +98,16 @@ class Instance:
         )
         self.database = Database(self.config.database_url, "public")
         kept = KEPT[delivery](world, lambda: time.time() + skew)
-        self.files = VirtualFiles(self.config, self.database, kept, real_files())
+        self.files = VirtualFiles(self.config, self.database, kept, object_reader())
         self.catalog = Catalog(self.config, self.database, self.files)
 
 
-def _bucket(world, clock: Callable[[], float]) -> Kept:
+def _bucket(world, clock: Callable[[], float]) -> FileCache:
     store = BucketStore(BUCKET, lambda: world.s3, clock)
-    return Kept(store, Recent(), must_keep=True, listed=store)
+    return FileCache(store, MemoryCache(), must_keep=True, listed=store)
 
 
-def _cache(world, clock: Callable[[], float]) -> Kept:
+def _cache(world, clock: Callable[[], float]) -> FileCache:
     store = CacheStore(
         table=CACHE_TABLE,
         bucket=CACHE_BUCKET,
@@ -115,7 +116,7 @@ def _cache(world, clock: Callable[[], float]) -> Kept:
         s3=lambda: world.s3,
         clock=clock,
     )
-    return Kept(store, Recent(), leases=store)
+    return FileCache(store, MemoryCache(), leases=store)
 
 
 KEPT = {"materialize": _bucket, "object-lambda": _cache}

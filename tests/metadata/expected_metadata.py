@@ -90,14 +90,14 @@ class Case:
         self.changes = connect(LAKE, s3_endpoint)
         attach(self.changes, lake)
         self.pyiceberg: pyiceberg.PyIceberg | None = None
-        self.tables: list[Told] = []
+        self.tables: list[ExpectedMetadata] = []
         """Those that are served; whether the others are rightly refused, test_rows.py says."""
         with suppress(rest.Refused):
             catalog = rest.Rest(*self.where[:2])
             self.pyiceberg = pyiceberg.open(*self.where)
             for table in self.native.tables():
                 with suppress(rest.Refused):
-                    self.tables.append(Told(self, catalog, table))
+                    self.tables.append(ExpectedMetadata(self, catalog, table))
         self.duckdb = cache(lambda: reader.at(*self.where))
 
     def ask(self, sql: str) -> list:
@@ -125,7 +125,7 @@ def served(
             case.close()
 
 
-class Told:
+class ExpectedMetadata:
     """One table: what DuckLake's catalog records of it, and how Iceberg's metadata tells it."""
 
     def __init__(self, case: Case, catalog: rest.Rest, table: native.Table) -> None:

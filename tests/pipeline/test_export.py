@@ -8,7 +8,7 @@ from contextlib import closing
 import boto3
 import pyarrow.parquet as pq
 import pytest
-from polynya.storage import aws as real_objects
+from polynya.storage.aws import client
 from polynya_local.clients import native as natives
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.pyiceberg import s3_properties
@@ -24,9 +24,9 @@ LAKES = ("09", "14", "17", "22", "36")
 @pytest.fixture(autouse=True)
 def aws(moto, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
-    real_objects.client.cache_clear()
+    client.cache_clear()
     yield
-    real_objects.client.cache_clear()
+    client.cache_clear()
 
 
 def exported(lake, place, **options):

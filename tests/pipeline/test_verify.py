@@ -10,7 +10,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from polynya.storage.stores import CacheStore
+from polynya.storage.cache_store import CacheStore
 from polynya_local.cli import app
 from polynya_local.clients import rest
 from polynya_local.clients.duckdb_connection import LAKE, connect

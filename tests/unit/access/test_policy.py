@@ -5,12 +5,12 @@ import json
 import pytest
 from polynya.access.policy import EVERYTHING, Policy
 from polynya.access.principals import (
-    names_of_api_caller,
-    names_of_s3_caller,
     principal_arn,
-    session_of,
+    principals_of_api_caller,
+    principals_of_s3_caller,
+    session_name,
 )
-from polynya.access.resolver import Readers
+from polynya.access.resolver import AccessResolver
 from polynya.config import Config
 from polynya.errors import Misconfigured
 
@@ -155,7 +155,7 @@ JWT = {
     ],
 )
 def test_an_api_caller_goes_by(authorizer, names):
-    assert names_of_api_caller({"authorizer": authorizer}, {"cognito:groups"}) == names
+    assert principals_of_api_caller({"authorizer": authorizer}, {"cognito:groups"}) == names
 
 
 # (claim, its text in API Gateway's event, the values that match where `groups` is declared a list).
@@ -186,7 +186,7 @@ CLAIMS = [
 )
 def test_only_claims_that_are_declared_lists_have_several_values(claim, text, values):
     event = {"authorizer": {"jwt": {"claims": {claim: text}}}}
-    assert names_of_api_caller(event, {"groups"}) == [f"{claim}={value}" for value in values]
+    assert principals_of_api_caller(event, {"groups"}) == [f"{claim}={value}" for value in values]
 
 
 def test_the_policy_declares_the_lists():
@@ -198,8 +198,8 @@ def test_the_policy_declares_the_lists():
 
 
 def test_an_s3_caller_goes_by_the_role():
-    assert names_of_s3_caller({"arn": SESSION}) == [ANALYST]
-    assert names_of_s3_caller({}) == []
+    assert principals_of_s3_caller({"arn": SESSION}) == [ANALYST]
+    assert principals_of_s3_caller({}) == []
 
 
 def test_the_name_of_a_session_says_nothing_of_who_it_is():
@@ -219,15 +219,15 @@ def test_the_name_of_a_session_says_nothing_of_who_it_is():
     ],
 )
 def test_the_session_of_a_role(arn, role, session):
-    assert session_of(arn, role) == session
+    assert session_name(arn, role) == session
 
 
 # The policy is read at run time
 
 
-def readers(source: str, times: list[float]) -> Readers:
+def readers(source: str, times: list[float]) -> AccessResolver:
     environ = {"DATABASE_URL": "u", "VIRTUAL_BUCKET": "b", "AUTHORIZATION": source}
-    return Readers(Config.from_env(environ), clock=lambda: times[0])
+    return AccessResolver(Config.from_env(environ), clock=lambda: times[0])
 
 
 def test_a_permission_that_is_taken_away_is_gone_a_minute_later(monkeypatch):

@@ -6,8 +6,13 @@ from collections.abc import Iterable
 import boto3
 import pytest
 from botocore.stub import Stubber
-from polynya.access.table_scope import Neighbours, Place, fitting
-from polynya.access.vended_credentials import POLICY_LIMIT, Grant, Vending, table_of_session
+from polynya.access.table_scope import OtherTables, S3Scope, fitting
+from polynya.access.vended_credentials import (
+    POLICY_LIMIT,
+    CredentialVending,
+    TableScope,
+    table_of_session,
+)
 from polynya.config import Config
 from polynya.errors import Refused
 
@@ -19,17 +24,17 @@ VIRTUAL = f"s3://v/polynya/{UUID}"
 OWN = "s3://data/lake/main/t/"
 
 
-def place(location: str) -> Place:
-    return Place(location, location.endswith("/"))
+def place(location: str) -> S3Scope:
+    return S3Scope(location, location.endswith("/"))
 
 
-def neighbours(tables: Iterable[str] = (), files: Iterable[str] = ()) -> Neighbours:
-    return Neighbours(tables, files, "s3://v/polynya/")
+def neighbours(tables: Iterable[str] = (), files: Iterable[str] = ()) -> OtherTables:
+    return OtherTables(tables, files, "s3://v/polynya/")
 
 
 def policy_of(
     locations: Iterable[str],
-    around: Neighbours | None = None,
+    around: OtherTables | None = None,
     delivery: str = "materialize",
 ) -> tuple[str, list[str]]:
     """The policy, and the locations that it names, for these or for a few more."""
@@ -39,7 +44,7 @@ def policy_of(
         "VENDING_ROLE": ROLE,
         "DELIVERY": delivery,
     }
-    vending = Vending(Config.from_env(environ))
+    vending = CredentialVending(Config.from_env(environ))
     places = fitting(
         map(place, locations), around or neighbours(), lambda some: vending._fits(some, VIRTUAL)
     )
@@ -84,8 +89,8 @@ def test_a_name_is_no_wildcard(name, others):
 
 
 def test_a_file_that_is_called_like_a_directory_is_a_file():
-    vending = Vending(Config.from_env({"DATABASE_URL": "u", "VIRTUAL_BUCKET": "v"}))
-    text = vending._policy([Place("s3://data/lake/", False)], VIRTUAL)
+    vending = CredentialVending(Config.from_env({"DATABASE_URL": "u", "VIRTUAL_BUCKET": "v"}))
+    text = vending._policy([S3Scope("s3://data/lake/", False)], VIRTUAL)
     assert "data/lake/*" not in text and '"arn:aws:s3:::data/lake/"' in text
 
 
@@ -175,15 +180,18 @@ def test_a_directory_is_given_where_no_other_table_is(directory, tables, files, 
 def test_a_policy_that_sts_cannot_pack_is_not_given(monkeypatch):
     """AWS limits its packed form besides, and tells nobody how it packs."""
     sts = boto3.client("sts", "eu-central-1", aws_access_key_id="x", aws_secret_access_key="x")
-    monkeypatch.setattr("polynya.access.vended_credentials.client", lambda service: sts)
+    monkeypatch.setattr("polynya.access.vended_credentials.aws.client", lambda service: sts)
     environ = {"DATABASE_URL": "u", "VIRTUAL_BUCKET": "v", "VENDING_ROLE": ROLE}
-    vending, given = Vending(Config.from_env(environ)), Grant(UUID, VIRTUAL, "{}", (OWN,))
+    vending, given = (
+        CredentialVending(Config.from_env(environ)),
+        TableScope(UUID, VIRTUAL, "{}", (OWN,)),
+    )
     with Stubber(sts) as stub:
         for _ in range(2):
             stub.add_client_error("assume_role", "PackedPolicyTooLarge", http_status_code=400)
         assert vending.for_table(given, "refresh") == {}
         with pytest.raises(Refused, match="no credentials for this table"):
-            vending.again(given)
+            vending.refresh_credentials(given)
 
 
 def test_the_table_of_a_session():

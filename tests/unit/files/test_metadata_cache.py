@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from polynya.files.metadata_cache import MOST, Documents
+from polynya.files.metadata_cache import MOST, MetadataCache
 
 from tests.unit.translate.test_tables import HISTORY
 
@@ -12,7 +12,7 @@ class Counting:
     """Makes another document each time."""
 
     def __init__(self) -> None:
-        self.documents = Documents()
+        self.documents = MetadataCache()
 
     def __call__(self, history) -> object:
         return self.documents.once(history, lambda now_ms: object())

@@ -12,9 +12,10 @@ import botocore.exceptions
 import pytest
 from polynya import budget
 from polynya.errors import ServiceUnavailable
-from polynya.storage.file_cache import Kept, Recent
+from polynya.storage.bucket_store import BucketStore
+from polynya.storage.cache_store import ITEM_LIMIT, LEASE_SECONDS, CacheStore
+from polynya.storage.file_cache import FileCache, MemoryCache
 from polynya.storage.parallel import in_parallel
-from polynya.storage.stores import ITEM_LIMIT, LEASE_SECONDS, BucketStore, CacheStore
 
 TABLE, BUCKET = "cache", "store-tests"
 TTL = 1000
@@ -262,7 +263,7 @@ def test_what_is_renewed_is_young_and_has_the_same_bytes(aws):
 
 
 def test_recent_keeps_what_was_used_last_within_its_bytes():
-    recent = Recent(limit=10)
+    recent = MemoryCache(limit=10)
     for key in "abc":
         recent.put(key, key.encode() * 3)
     assert recent.get("a") == b"aaa"  # used again: `b` is the oldest now
@@ -271,7 +272,7 @@ def test_recent_keeps_what_was_used_last_within_its_bytes():
 
 
 def test_recent_gives_up_as_many_as_it_must():
-    recent = Recent(limit=10)
+    recent = MemoryCache(limit=10)
     for key in "abcde":
         recent.put(key, b"xx")
     recent.put("large", bytes(9))
@@ -281,7 +282,7 @@ def test_recent_gives_up_as_many_as_it_must():
 
 @pytest.mark.parametrize(("size", "kept"), [(10, True), (11, False)])
 def test_recent_keeps_nothing_larger_than_itself(size, kept):
-    recent = Recent(limit=10)
+    recent = MemoryCache(limit=10)
     recent.put("a", b"a")
     assert recent.put("k", bytes(size)) == bytes(size)
     assert (recent.get("k") is not None) == kept
@@ -289,14 +290,14 @@ def test_recent_keeps_nothing_larger_than_itself(size, kept):
 
 
 def test_recent_keeps_the_first_copy():
-    recent = Recent(limit=10)
+    recent = MemoryCache(limit=10)
     assert recent.put("k", b"first") == b"first"
     assert recent.put("k", b"second") == b"first"
     assert recent.get("k") == b"first"
 
 
 def test_recent_never_holds_more_than_its_limit():
-    recent = Recent(limit=100)
+    recent = MemoryCache(limit=100)
     for number in range(1000):
         recent.put(str(number % 37), bytes(number % 37))
         held = sum(len(recent.get(str(n)) or b"") for n in range(37))
@@ -340,7 +341,7 @@ def logged(monkeypatch):
 
 
 def test_store_that_fails_is_logged_and_costs_nothing_else(logged):
-    kept = Kept(Broken(), Recent())
+    kept = FileCache(Broken(), MemoryCache())
     assert kept.get("k") is None
     assert kept.put("k", b"x") == b"x"
     assert logged == ["k", "k"]
@@ -348,7 +349,7 @@ def test_store_that_fails_is_logged_and_costs_nothing_else(logged):
 
 
 def test_store_that_clients_read_must_not_fail(logged):
-    kept = Kept(Broken(), Recent(), must_keep=True)
+    kept = FileCache(Broken(), MemoryCache(), must_keep=True)
     assert kept.get("k") is None
     with pytest.raises(ServiceUnavailable):
         kept.put("k", b"x")
@@ -363,7 +364,7 @@ def test_endpoint_that_does_not_answer_is_only_logged(kind, logged, aws):
         dynamodb=boto3.client("dynamodb", endpoint_url="http://127.0.0.1:9", config=nowhere),
         s3=boto3.client("s3", endpoint_url="http://127.0.0.1:9", config=nowhere),
     )
-    kept = Kept(cache(clients) if kind == "cache" else bucket_store(clients), Recent())
+    kept = FileCache(cache(clients) if kind == "cache" else bucket_store(clients), MemoryCache())
     assert kept.get("k") is None
     assert kept.put("k", LARGE) == LARGE
     assert logged == ["k", "k"]
@@ -372,29 +373,29 @@ def test_endpoint_that_does_not_answer_is_only_logged(kind, logged, aws):
 def test_table_that_is_missing_is_only_logged(logged, aws):
     store = cache(aws)
     store._table = "no-such-table"
-    kept = Kept(store, Recent())
+    kept = FileCache(store, MemoryCache())
     assert kept.get("k") is None and kept.put("k", b"x") == b"x"
     assert logged == ["k", "k"]
 
 
 def test_what_the_store_holds_wins_over_what_was_made(aws):
     cache(aws).put("k", b"first")
-    kept = Kept(cache(aws), Recent())
+    kept = FileCache(cache(aws), MemoryCache())
     assert kept.put("k", b"second") == b"first"
     assert kept.get("k") == b"first"
 
 
 def test_store_is_asked_once_for_what_is_used_often(logged):
     broken = Broken()
-    kept = Kept(broken, Recent())
+    kept = FileCache(broken, MemoryCache())
     kept.put("k", b"x")
     assert [kept.get("k") for _ in range(5)] == [b"x"] * 5
     assert broken.calls == 1
 
 
 def test_without_a_store_only_this_process_remembers():
-    recent = Recent()
-    kept = Kept(None, recent)
+    recent = MemoryCache()
+    kept = FileCache(None, recent)
     assert kept.get("k") is None and kept.put("k", b"x") == b"x" and kept.get("k") == b"x"
 
 
@@ -412,7 +413,7 @@ def test_store_that_lets_us_wait_in_vain_is_left_alone_for_a_while(logged, monke
     monkeypatch.setattr("polynya.storage.circuit_breaker.SLOW_SECONDS", 0.1)
     monkeypatch.setattr("polynya.storage.circuit_breaker.OPEN_SECONDS", 0.5)
     slow = Slow()
-    kept = Kept(slow, Recent(0), leases=slow)
+    kept = FileCache(slow, MemoryCache(0), leases=slow)
     assert [kept.once(key, lambda: b"made") for key in "abc"] == [b"made"] * 3
     assert kept.get_many("defg") == [None] * 4
     assert slow.calls == len(logged) == 1
@@ -422,14 +423,14 @@ def test_store_that_lets_us_wait_in_vain_is_left_alone_for_a_while(logged, monke
 
 def test_store_that_fails_at_once_is_asked_again(logged):
     broken = Broken()
-    kept = Kept(broken, Recent(0))
+    kept = FileCache(broken, MemoryCache(0))
     assert kept.get_many("abc") == [None] * 3 and broken.calls == 3
 
 
 def test_what_clients_read_is_never_left_alone(logged, monkeypatch):
     monkeypatch.setattr("polynya.storage.circuit_breaker.SLOW_SECONDS", 0.1)
     slow = Slow()
-    kept = Kept(slow, Recent(), must_keep=True)
+    kept = FileCache(slow, MemoryCache(), must_keep=True)
     for key in "ab":
         with pytest.raises(ServiceUnavailable):
             kept.once(key, lambda: b"made")
@@ -446,10 +447,10 @@ def test_parallel_requests_have_the_budget_of_who_asks():
 # ---------------------------------------------------------------- who makes it
 
 
-def instance(aws) -> Kept:
+def instance(aws) -> FileCache:
     """As another Lambda instance has it."""
     store = cache(aws, clock=time.time)
-    return Kept(store, Recent(), leases=store)
+    return FileCache(store, MemoryCache(), leases=store)
 
 
 def not_called() -> bytes:
@@ -481,7 +482,7 @@ def test_one_makes_it_and_the_others_wait(aws):
 
 
 def test_writer_that_died_costs_the_rest_of_its_lease(aws, monkeypatch):
-    monkeypatch.setattr("polynya.storage.stores.LEASE_SECONDS", 0.5)
+    monkeypatch.setattr("polynya.storage.cache_store.LEASE_SECONDS", 0.5)
     began = time.monotonic()
     assert cache(aws, clock=time.time).lease("k")  # and never again a word of it
     assert instance(aws).once("k", lambda: b"made") == b"made"
@@ -517,4 +518,4 @@ def test_lease_ends_and_its_item_with_it(aws):
 
 @pytest.mark.parametrize("store", [None, Broken()], ids=["none", "broken"])
 def test_without_leases_everybody_makes_it(store, logged):
-    assert Kept(store, Recent(), leases=store).once("k", lambda: b"made") == b"made"
+    assert FileCache(store, MemoryCache(), leases=store).once("k", lambda: b"made") == b"made"

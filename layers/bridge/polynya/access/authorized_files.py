@@ -13,12 +13,12 @@ from ..errors import NoSuchKey
 from ..files.names import parse
 from ..files.virtual_files import VirtualFiles
 from .policy import Rights
-from .resolver import KEPT_SECONDS, Readers
+from .resolver import KEPT_SECONDS, AccessResolver
 
 Named = tuple[str, str]
 
 
-class GuardedFiles:
+class AuthorizedFiles:
     """What is not to be read is as if it were not there: a guessed key says nothing."""
 
     def __init__(
@@ -31,7 +31,7 @@ class GuardedFiles:
         self._prefix = config.virtual_prefix
         self._database = database
         self._files = files
-        self._readers = Readers(config)
+        self._readers = AccessResolver(config)
         self._clock = clock
         self._names: dict[str, tuple[float, Named | None]] = {}
 

@@ -13,7 +13,7 @@ SCOPES = {"scope", "scp"}
 """API Gateway takes the scopes from either; OAuth writes them with a space between (RFC 8693)."""
 
 
-def names_of_api_caller(
+def principals_of_api_caller(
     request_context: Mapping[str, Any], list_claims: Container[str] = ()
 ) -> list[str]:
     """By the event of an HTTP API; none where nobody was asked who they are.
@@ -35,7 +35,7 @@ def names_of_api_caller(
     return [*([principal_arn(arn)] if arn else []), *(n for n in names if n[:4] != "arn:")]
 
 
-def names_of_s3_caller(user_identity: Mapping[str, Any]) -> list[str]:
+def principals_of_s3_caller(user_identity: Mapping[str, Any]) -> list[str]:
     """By the event of S3 Object Lambda."""
     arn = user_identity.get("arn")
     return [principal_arn(arn)] if arn else []
@@ -51,7 +51,7 @@ def principal_arn(arn: str) -> str:
     return f"arn:{match['partition']}:iam::{match['account']}:role/{match['role']}"
 
 
-def session_of(arn: str, role_arn: str) -> str | None:
+def session_name(arn: str, role_arn: str) -> str | None:
     """The name of the session, if somebody has assumed this role."""
     match = ASSUMED_ROLE.fullmatch(arn)
     if match is None or principal_arn(arn) != _without_path(role_arn):

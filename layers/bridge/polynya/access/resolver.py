@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..config import Config
-from ..storage.aws import answer_of, client
+from ..storage import aws
 from . import principals
 from .policy import EVERYTHING, Policy, Rights
 from .vended_credentials import table_of_session
@@ -15,7 +15,7 @@ KEPT_SECONDS = 60
 """A permission that is taken away is gone a minute later."""
 
 
-class Readers:
+class AccessResolver:
     def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
         self._source = config.authorization
         self._vending_role = config.vending_role
@@ -33,18 +33,20 @@ class Readers:
         policy = self._current()
         if policy is None:
             return EVERYTHING
-        return policy.rights_of(principals.names_of_api_caller(request_context, policy.list_claims))
+        return policy.rights_of(
+            principals.principals_of_api_caller(request_context, policy.list_claims)
+        )
 
     def of_s3(self, user_identity: Mapping[str, Any]) -> Rights:
         """What somebody may read who asks S3 Object Lambda. Raises: as `of_api`."""
         if self._vending_role:
-            session = principals.session_of(user_identity.get("arn", ""), self._vending_role)
+            session = principals.session_name(user_identity.get("arn", ""), self._vending_role)
             if session is not None:
                 return _vended(session)
         policy = self._current()
         if policy is None:
             return EVERYTHING
-        return policy.rights_of(principals.names_of_s3_caller(user_identity))
+        return policy.rights_of(principals.principals_of_s3_caller(user_identity))
 
     def _current(self) -> Policy | None:
         """None: the settings name none."""
@@ -68,18 +70,18 @@ def _text(source: str) -> str:
     scheme, _, name = source.partition(":")
     if scheme not in SOURCES:
         return source
-    text: str = answer_of("the authorization policy", lambda: SOURCES[scheme](name))
+    text: str = aws.call("the authorization policy", lambda: SOURCES[scheme](name))
     return text
 
 
 def _parameter(name: str) -> str:
-    answer = client("ssm").get_parameter(Name=name, WithDecryption=True)
+    answer = aws.client("ssm").get_parameter(Name=name, WithDecryption=True)
     return str(answer["Parameter"]["Value"])
 
 
 def _object(name: str) -> str:
     bucket, _, key = name.removeprefix("//").partition("/")
-    body: bytes = client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+    body: bytes = aws.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
     return body.decode()
 
 

@@ -21,7 +21,7 @@ PARTITION = re.compile("(.*/)[^/]+=[^/]*/", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class S3Scope:
     location: str
     is_directory: bool
     """All that is below it; else the one object of this name."""
@@ -35,7 +35,7 @@ def directory_of(location: str) -> str:
     return location[: location.rfind("/") + 1]
 
 
-class Neighbours:
+class OtherTables:
     """Other tables, by directories in whatever spelling."""
 
     def __init__(self, tables: Iterable[str], files: Iterable[str], virtual_root: str) -> None:
@@ -86,8 +86,8 @@ def spelled(location: str) -> str:
 
 
 def fitting(
-    places: Iterable[Place], neighbours: Neighbours, fits: Callable[[set[Place]], bool]
-) -> list[Place]:
+    places: Iterable[S3Scope], neighbours: OtherTables, fits: Callable[[set[S3Scope]], bool]
+) -> list[S3Scope]:
     """These places, or as few more as it takes until they fit.
 
     Keys become their directory, directories of partitions become what they are in; nothing else.
@@ -107,16 +107,16 @@ def fitting(
     return sorted(places)
 
 
-def _whole_directory(places: set[Place], neighbours: Neighbours) -> set[Place] | None:
+def _whole_directory(places: set[S3Scope], neighbours: OtherTables) -> set[S3Scope] | None:
     """The directory with the most keys instead of these."""
     keys = Counter(place.directory for place in places if not place.is_directory)
     for directory, count in keys.most_common():
         if count > 1 and neighbours.absent_from(directory):
-            return {*places, Place(directory, True)}
+            return {*places, S3Scope(directory, True)}
     return None
 
 
-def _without_partitions(places: set[Place], neighbours: Neighbours) -> set[Place] | None:
+def _without_partitions(places: set[S3Scope], neighbours: OtherTables) -> set[S3Scope] | None:
     """Instead of the deepest directories of partitions those that they are in."""
     above = {
         match[1] for place in places if (match := PARTITION.fullmatch(place.directory)) is not None
@@ -125,13 +125,13 @@ def _without_partitions(places: set[Place], neighbours: Neighbours) -> set[Place
     if not above:
         return None
     depth = max(directory.count("/") for directory in above)
-    deepest = {Place(one, True) for one in above if one.count("/") == depth}
+    deepest = {S3Scope(one, True) for one in above if one.count("/") == depth}
     return {*places, *deepest}
 
 
-def _without_covered(places: Iterable[Place]) -> set[Place]:
+def _without_covered(places: Iterable[S3Scope]) -> set[S3Scope]:
     """Without those that are within another one."""
-    kept: list[Place] = []
+    kept: list[S3Scope] = []
     for place in sorted(places, key=lambda place: (place.location, not place.is_directory)):
         if not (kept and kept[-1].is_directory and place.location.startswith(kept[-1].location)):
             kept.append(place)

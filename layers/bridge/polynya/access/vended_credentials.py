@@ -20,8 +20,8 @@ from ..ducklake.paths import table_location
 from ..ducklake.rows import Lake, Schema, Table
 from ..errors import Refused
 from ..metrics import count
-from ..storage.aws import answer_of, client
-from .table_scope import KEY, Neighbours, Place, directory_of, fitting
+from ..storage import aws
+from .table_scope import KEY, OtherTables, S3Scope, directory_of, fitting
 
 logger = Logger(child=True)
 
@@ -35,7 +35,7 @@ SESSION = re.compile("polynya-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class TableScope:
     """What a reader of one table has to be able to read."""
 
     table_uuid: str
@@ -54,25 +54,25 @@ def table_of_session(session: str) -> str | None:
     return match[1] if match else None
 
 
-class Vending:
+class CredentialVending:
     def __init__(self, config: Config) -> None:
         self._role = config.vending_role
         self._seconds = config.vending_seconds
         self._endpoint = config.object_lambda_endpoint
         self._materialized = config.delivery == "materialize"
 
-    def grant(
+    def scope(
         self, con: Connection, lake: Lake, schema: Schema, table: Table, virtual: str
-    ) -> Grant:
+    ) -> TableScope:
         """What DuckLake's rows say of a table; `virtual` is the location of its virtual files."""
         try:
             places = places_of(con, lake, schema, table, virtual, lambda p: self._fits(p, virtual))
         except Refused as reason:
-            return Grant(table.table_uuid, virtual, "", reason=str(reason))
+            return TableScope(table.table_uuid, virtual, "", reason=str(reason))
         names = tuple(place.location for place in places)
-        return Grant(table.table_uuid, virtual, self._policy(places, virtual), names)
+        return TableScope(table.table_uuid, virtual, self._policy(places, virtual), names)
 
-    def for_table(self, grant: Grant, refresh: str) -> dict[str, Any]:
+    def for_table(self, scope: TableScope, refresh: str) -> dict[str, Any]:
         """What loadTable answers besides; nothing for a table that no policy fits: whoever asks for
         credentials may have their own.
 
@@ -83,39 +83,39 @@ class Vending:
             ServiceUnavailable, Misconfigured: STS gives none.
         """
         try:
-            config = self._assumed(grant)
+            config = self._assumed(scope)
         except Refused as reason:
-            logger.warning(str(reason), table_uuid=grant.table_uuid)
+            logger.warning(str(reason), table_uuid=scope.table_uuid)
             return {}
         config |= {"client.refresh-credentials-endpoint": refresh}
         # DuckDB wants the place of the metadata first, and takes the prefix of an entry for its
         # scope only where there are several. Other clients read `config`.
-        places = dict.fromkeys([f"{grant.virtual_location}/", *grant.places])
+        places = dict.fromkeys([f"{scope.virtual_location}/", *scope.places])
         entries = [{"prefix": place, "config": config} for place in places]
         return {"config": config, "storage-credentials": entries}
 
-    def again(self, grant: Grant) -> dict[str, Any]:
+    def refresh_credentials(self, scope: TableScope) -> dict[str, Any]:
         """The answer to loadCredentials: one entry, for Java takes no more, and all are equal.
 
         Raises:
             Refused: no session policy is right for the table.
             ServiceUnavailable, Misconfigured: STS gives none.
         """
-        config = self._assumed(grant)
+        config = self._assumed(scope)
         return {"storage-credentials": [{"prefix": "s3", "config": config}]}
 
-    def _fits(self, places: Iterable[Place], virtual: str) -> bool:
+    def _fits(self, places: Iterable[S3Scope], virtual: str) -> bool:
         return len(self._policy(places, virtual)) <= POLICY_LIMIT
 
-    def _policy(self, places: Iterable[Place], virtual: str) -> str:
+    def _policy(self, places: Iterable[S3Scope], virtual: str) -> str:
         partition = self._role.split(":")[1] if self._role else "aws"
-        real = [Place(f"{virtual}/", True)] if self._materialized else []
+        real = [S3Scope(f"{virtual}/", True)] if self._materialized else []
         return session_policy([*real, *sorted(places)], partition, not self._materialized)
 
-    def _assumed(self, grant: Grant) -> dict[str, str]:
-        if grant.reason:
-            raise Refused(grant.reason)
-        answer = answer_of("credentials for this table", lambda: self._assume_role(grant))
+    def _assumed(self, scope: TableScope) -> dict[str, str]:
+        if scope.reason:
+            raise Refused(scope.reason)
+        answer = aws.call("credentials for this table", lambda: self._assume_role(scope))
         count("CredentialsVended")
         given = answer["Credentials"]
         config = {
@@ -123,21 +123,21 @@ class Vending:
             "s3.secret-access-key": given["SecretAccessKey"],
             "s3.session-token": given["SessionToken"],
             "s3.session-token-expires-at-ms": str(int(given["Expiration"].timestamp() * 1000)),
-            "s3.region": client("sts").meta.region_name,
-            "client.region": client("sts").meta.region_name,
+            "s3.region": aws.client("sts").meta.region_name,
+            "client.region": aws.client("sts").meta.region_name,
         }
         if self._endpoint:  # a stand-in on this machine
             config |= {"s3.endpoint": self._endpoint, "s3.path-style-access": "true"}
         return config
 
-    def _assume_role(self, grant: Grant) -> Any:
-        sts = client("sts")
+    def _assume_role(self, scope: TableScope) -> Any:
+        sts = aws.client("sts")
         try:
             return sts.assume_role(
                 RoleArn=self._role,
-                RoleSessionName=f"polynya-{grant.table_uuid}",
+                RoleSessionName=f"polynya-{scope.table_uuid}",
                 DurationSeconds=self._seconds,
-                Policy=grant.policy,
+                Policy=scope.policy,
             )
         except sts.exceptions.PackedPolicyTooLargeException:
             raise Refused(
@@ -152,8 +152,8 @@ def places_of(
     schema: Schema,
     table: Table,
     virtual: str,
-    fits: Callable[[set[Place]], bool],
-) -> list[Place]:
+    fits: Callable[[set[S3Scope]], bool],
+) -> list[S3Scope]:
     """Where the data files of a table are, and nothing of other tables is.
 
     Raises:
@@ -161,9 +161,9 @@ def places_of(
     """
     own = table_location(lake, schema, table)
     added = table_locations.own_directories(con, table.table_id, is_relative=False)
-    around = neighbours_of(con, lake, table, virtual)
+    around = other_tables(con, lake, table, virtual)
     if around.absent_from(own):
-        places = {Place(own, True)}
+        places = {S3Scope(own, True)}
     else:
         within = table_locations.own_directories(con, table.table_id, is_relative=True)
         places = _places(con, table.table_id, within, own, around, is_relative=True)
@@ -175,10 +175,10 @@ def places_of(
     return fitting(places, around, fits)
 
 
-def neighbours_of(con: Connection, lake: Lake, table: Table, virtual: str) -> Neighbours:
+def other_tables(con: Connection, lake: Lake, table: Table, virtual: str) -> OtherTables:
     others = table_locations.others(con, lake, table.table_id)
     files = table_locations.added_directories(con, others.table_ids)
-    return Neighbours(others.directories, files, directory_of(virtual))
+    return OtherTables(others.directories, files, directory_of(virtual))
 
 
 def _places(
@@ -186,10 +186,10 @@ def _places(
     table_id: int,
     directories: Mapping[str, int],
     base: str,
-    around: Neighbours,
+    around: OtherTables,
     *,
     is_relative: bool,
-) -> set[Place]:
+) -> set[S3Scope]:
     """The files in these directories, each by its key as far as so many can be named."""
     by_key = {one for one in directories if not around.absent_from(base + one)}
     number = sum(directories[one] for one in by_key)
@@ -205,12 +205,12 @@ def _places(
         by_key.add(one)
     keys = table_locations.own_files(con, table_id, by_key, is_relative=is_relative)
     return {
-        *(Place(base + key, False) for key in keys),
-        *(Place(base + one, True) for one in directories if one not in by_key),
+        *(S3Scope(base + key, False) for key in keys),
+        *(S3Scope(base + one, True) for one in directories if one not in by_key),
     }
 
 
-def session_policy(places: Iterable[Place], partition: str, through_object_lambda: bool) -> str:
+def session_policy(places: Iterable[S3Scope], partition: str, through_object_lambda: bool) -> str:
     """The policy, as short as it can be written.
 
     Object Lambda's part needs no resource: the role's own policy names the access point.
@@ -226,7 +226,7 @@ def session_policy(places: Iterable[Place], partition: str, through_object_lambd
     return json.dumps(policy, separators=(",", ":"))
 
 
-def _resource(place: Place) -> str:
+def _resource(place: S3Scope) -> str:
     """Bucket and key, in which `*`, `?` and `$` mean something unless they are written `${*}`."""
     name = place.location.partition("://")[2]
     name = re.sub("[*?$]", lambda match: f"${{{match[0]}}}", name)

@@ -1,6 +1,6 @@
-"""The lives of everything a table consists of, summed up: by snapshot, and by chunk of data files.
+"""The lifetimes of a table's rows in the catalog, summed by snapshot and by chunk of data files.
 
-A life is one thing that is visible from one snapshot up to another: a data file, a delete file, an
+A lifetime is the range of snapshots at which one row is visible: a data file, a delete file or an
 inlined row. Sums over them say in one query what changed when, without a row for each file.
 """
 
@@ -44,7 +44,7 @@ DELETE_HASH = _hash(
     "{delete_partial_max}",
 )
 
-LIFE = """life(begin_snapshot, end_snapshot, kind, rows, bytes, hash,
+LIFETIME = """lifetime(begin_snapshot, end_snapshot, kind, rows, bytes, hash,
   data_file_id, partition_id, mapping_id)"""
 """What each of these selects."""
 
@@ -102,7 +102,7 @@ SELECT r.{begin}, r.{end}, 'inlined', 1, 0, hashtextextended(ROW({name}, {values
   NULL, NULL, NULL
 FROM {table} AS r"""
 
-IS_LIFE = "(end_snapshot >= begin_snapshot OR end_snapshot IS NULL)"
+IS_LIFETIME = "(end_snapshot >= begin_snapshot OR end_snapshot IS NULL)"
 """What ended before it began was never visible: a delete of a file that was rewritten meanwhile."""
 
 # Lives that began and ended together are summed up first: what is left is as long as the history.
@@ -111,16 +111,17 @@ SUMMED_UP = f"""
 SELECT begin_snapshot, end_snapshot, kind, count(*) AS things, sum(rows) AS rows,
   sum(bytes) AS bytes, sum(hash) AS hash,
   sum(hashint8extended(hash, end_snapshot)) FILTER (WHERE end_snapshot IS NOT NULL) AS past
-FROM ({{life}}) AS {LIFE} WHERE begin_snapshot <= :snapshot_id AND {IS_LIFE} GROUP BY 1, 2, 3"""
+FROM ({{lifetime}}) AS {LIFETIME}
+WHERE begin_snapshot <= :snapshot_id AND {IS_LIFETIME} GROUP BY 1, 2, 3"""
 
 EVENTS = """
-WITH life AS ({lives}),
+WITH lifetime AS ({lifetimes}),
 event AS (
   SELECT begin_snapshot AS snapshot_id, 1 AS sign, kind, things, rows, bytes, hash, 0 AS past
-  FROM life
+  FROM lifetime
   UNION ALL
   SELECT end_snapshot, -1, kind, things, rows, bytes, hash, past
-  FROM life WHERE end_snapshot <= :snapshot_id),
+  FROM lifetime WHERE end_snapshot <= :snapshot_id),
 last AS (
   SELECT kind, max(snapshot_id) AS last_id FROM event WHERE snapshot_id < :since GROUP BY kind)
 SELECT CASE WHEN snapshot_id < last_id AND kind <> 'inlined' THEN 0 ELSE snapshot_id END,
@@ -161,14 +162,14 @@ OF_CHUNKS = f"""
 SELECT kind, place, partition_id, mapping_id, end_snapshot, max(begin_snapshot) AS begun,
   count(*) AS things, sum(hash) AS hash
 FROM (SELECT *, width_bucket(data_file_id, CAST(:starts AS bigint[])) AS place
-  FROM ({{life}}) AS {LIFE} WHERE begin_snapshot <= :snapshot_id
-    AND {IS_LIFE} AND data_file_id BETWEEN :first_id AND :last_id OFFSET 0) AS placed
+  FROM ({{lifetime}}) AS {LIFETIME} WHERE begin_snapshot <= :snapshot_id
+    AND {IS_LIFETIME} AND data_file_id BETWEEN :first_id AND :last_id OFFSET 0) AS placed
 GROUP BY 1, 2, 3, 4, 5"""
 
 CHUNKS = """
 WITH summed AS (
   SELECT *, CASE WHEN end_snapshot <= :snapshot_id THEN end_snapshot END AS ended
-  FROM ({lives}) AS every),
+  FROM ({lifetimes}) AS every),
 version AS (
   SELECT kind, place, max(greatest(begun, ended)) AS version FROM summed GROUP BY 1, 2)
 SELECT kind, place, version, partition_id, mapping_id,
@@ -181,8 +182,8 @@ GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 4, 5"""
 
 
 @dataclass(frozen=True, slots=True)
-class TableLives:
-    """The lives of what one table consists of."""
+class TableLifetimes:
+    """The lifetimes of what one table consists of."""
 
     lake: Lake
     table_id: int
@@ -196,8 +197,8 @@ class TableLives:
         What was before `since`, but for each kind's last event there, is one event at snapshot 0.
         Inlined rows have all of theirs: their files are made of what was before, too.
         """
-        lives = [*self._of_files(), self._of_hidden_rows(), *_of_inlined_rows(self.inlined)]
-        sql = EVENTS.format(lives=_each(SUMMED_UP, lives))
+        lifetimes = [*self._of_files(), self._of_hidden_rows(), *_of_inlined_rows(self.inlined)]
+        sql = EVENTS.format(lifetimes=_each(SUMMED_UP, lifetimes))
         parameters = {"table_id": self.table_id, "snapshot_id": snapshot_id, "since": since}
         return [Event(*row) for row in con.run(sql, **parameters)]
 
@@ -211,7 +212,7 @@ class TableLives:
             last_id: where the last one ends.
         """
         rows = con.run(
-            CHUNKS.format(lives=_each(OF_CHUNKS, self._of_files())),
+            CHUNKS.format(lifetimes=_each(OF_CHUNKS, self._of_files())),
             table_id=self.table_id,
             snapshot_id=snapshot_id,
             starts=starts,
@@ -238,14 +239,14 @@ class TableLives:
         names = ("data_partial_max", "delete_partial_max", "mapping_id")
         fragments = {name: fragment(self.lake, name) for name in names}
         kinds = [DATA, DELETE, PARTIAL_DELETE, *([PARTIAL] if self.has_partial else [])]
-        lives = [sql.format(**fragments) for sql in kinds]
+        lifetimes = [sql.format(**fragments) for sql in kinds]
         if self.inlined.delete_columns:
-            lives.append(
+            lifetimes.append(
                 INLINED_DELETE.format(
                     **inlined_delete_names(self.inlined, self.table_id), **fragments
                 )
             )
-        return lives
+        return lifetimes
 
     def _of_hidden_rows(self) -> str:
         deletes = [DELETED_FILES]
@@ -256,18 +257,18 @@ class TableLives:
         return HIDDEN.format(deletes="\nUNION ALL".join(deletes))
 
 
-def _each(sums: str, lives: list[str]) -> str:
-    """The sums of several lives, which are not yet summed up over these."""
-    return "\nUNION ALL".join(sums.format(life=life) for life in lives)
+def _each(sums: str, lifetimes: list[str]) -> str:
+    """The sums of several lifetimes, which are not yet summed up over these."""
+    return "\nUNION ALL".join(sums.format(lifetime=lifetime) for lifetime in lifetimes)
 
 
 def _of_inlined_rows(inlined: Inlined) -> list[str]:
-    lives = []
+    lifetimes = []
     for table in inlined.tables:
         row_id, begin, end = map(identifier, table.system_columns)
         # end_snapshot comes later and must not change the hash of a row that was visible before.
         user_columns = map(identifier, table.user_columns)
-        lives.append(
+        lifetimes.append(
             INLINED.format(
                 table=identifier(table.table_name),
                 begin=begin,
@@ -276,4 +277,4 @@ def _of_inlined_rows(inlined: Inlined) -> list[str]:
                 name=literal(table.table_name),
             )
         )
-    return lives
+    return lifetimes

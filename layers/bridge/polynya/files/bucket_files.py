@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..errors import ServiceUnavailable
 from ..iceberg.avro.manifests import file_paths, manifest_paths
-from ..storage.file_cache import Kept
+from ..storage.file_cache import FileCache
 from .names import Name, parse
 
 MOST = 200_000
@@ -53,14 +53,14 @@ class Leads:
 class BucketFiles:
     """The objects of one table."""
 
-    kept: Kept
+    kept: FileCache
     leads: Leads
     prefix: str
     """Of the keys of all virtual files."""
     location: str
     """Of that prefix."""
     renew_seconds: float
-    """Objects that are older begin a new life, before a lifecycle rule removes them."""
+    """Objects that are older begin a new lifetime, before a lifecycle rule removes them."""
     restore: Callable[[Sequence[Name]], None]
     """Put these into the bucket, those of one level."""
 

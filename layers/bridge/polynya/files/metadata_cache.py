@@ -13,7 +13,7 @@ MOST = 8
 """A document of a thousand snapshots takes some megabytes."""
 
 
-class Documents:
+class MetadataCache:
     """By the history that they show, so that the same history is not put together twice."""
 
     def __init__(self) -> None:

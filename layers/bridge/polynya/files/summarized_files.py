@@ -11,7 +11,7 @@ from typing import Any
 
 from ..iceberg.avro.manifests import summary_of
 from ..iceberg.parquet.footer import row_count
-from ..storage.file_cache import Kept
+from ..storage.file_cache import FileCache
 from .names import Name
 
 Summary = Mapping[str, Any]
@@ -37,7 +37,7 @@ SUMMARIES: dict[str, Callable[[bytes], Summary]] = {
 
 class SummarizedFiles:
     def __init__(
-        self, kept: Kept, key: Callable[[Name], str], build: Callable[[Name], bytes]
+        self, kept: FileCache, key: Callable[[Name], str], build: Callable[[Name], bytes]
     ) -> None:
         """`build` makes a file that is not kept."""
         self._kept, self._key, self._build = kept, key, build

@@ -16,7 +16,7 @@ from .table_names import TableNames
 
 
 @dataclass(frozen=True, slots=True)
-class TableView:
+class TableContext:
     history: TableHistory
     schemas: Schemas
     partitions: Partitions
@@ -37,7 +37,9 @@ class TableView:
         return self.names.deletes(deletes.data_file, deletes.changed_at, *rows)
 
 
-def table_view(history: TableHistory, config: Config, location: Callable[[str], str]) -> TableView:
+def table_context(
+    history: TableHistory, config: Config, location: Callable[[str], str]
+) -> TableContext:
     """`location` gives the place of a virtual file from its key."""
     table = history.table
     prefix = f"{config.virtual_prefix}/{table.table_uuid}"
@@ -51,7 +53,7 @@ def table_view(history: TableHistory, config: Config, location: Callable[[str], 
     )
     parts = partitions(history.partitioning, shown, history.snapshot_id)
     lists = {column.column_id for column in history.columns if column.column_type == "list"}
-    return TableView(
+    return TableContext(
         history=history,
         schemas=shown,
         partitions=parts,

@@ -17,23 +17,24 @@ from .. import budget
 from ..config import SECONDS_PER_DAY, Config
 from ..ducklake import lifetimes, queries
 from ..ducklake.faults import MAX_ID
-from ..ducklake.history import TableHistory, state_at, states, unservable
-from ..ducklake.rows import Gap
+from ..ducklake.history import TableHistory, state_at, states, unservable_reason
+from ..ducklake.rows import UnservableRange
 from ..errors import NoSuchKey, ServiceUnavailable
 from ..iceberg.avro.manifests import manifest_file, manifest_list_bytes
 from ..iceberg.table_metadata import TableMetadata
-from ..storage.file_cache import Kept
-from ..translate.columns.default_columns import default_columns, default_gaps
+from ..storage.file_cache import FileCache
+from ..storage.object_reader import ObjectReader
+from ..translate.columns.default_columns import default_columns, unservable_defaults
 from ..translate.tables import check_table, metadata
 from .bucket_files import BucketFiles, Leads
 from .content.added_files import AddedFiles
-from .content.deletes import RealFiles, deletes_at, deletes_bytes
+from .content.deletes import deletes_at, deletes_bytes
 from .content.inlined_rows import TableRows
 from .content.manifests import TableManifests
-from .metadata_cache import Documents
+from .metadata_cache import MetadataCache
 from .names import Name
 from .summarized_files import SummarizedFiles
-from .table_context import table_view
+from .table_context import table_context
 from .table_names import FILE_KINDS, Manifest
 
 NO_SNAPSHOT = 0
@@ -44,30 +45,30 @@ TAIL = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class BuildContext:
     """What files are made with besides the catalog."""
 
     config: Config
     location: Callable[[str], str]
     """Where clients find a virtual file, by its key."""
-    kept: Kept
-    real_files: RealFiles
-    documents: Documents = field(default_factory=Documents)
+    kept: FileCache
+    object_reader: ObjectReader
+    documents: MetadataCache = field(default_factory=MetadataCache)
     leads: Leads = field(default_factory=Leads)
 
 
 class TableFiles:
     """The files that show a table as of `history.snapshot_id` and before."""
 
-    def __init__(self, con: Connection, history: TableHistory, around: Surroundings) -> None:
+    def __init__(self, con: Connection, history: TableHistory, around: BuildContext) -> None:
         self._con = con
         self._must_end_at = budget.began_at() + around.config.build_seconds
         self._history = history
         self._around = around
-        self._view = table_view(history, around.config, around.location)
+        self._view = table_context(history, around.config, around.location)
         self._names = self._view.names
         self._files = SummarizedFiles(around.kept, self._key, self.build)
-        self._added_files = AddedFiles(self._view, around.kept, around.real_files)
+        self._added_files = AddedFiles(self._view, around.kept, around.object_reader)
         self._table_rows = TableRows(con, self._view)
         self._manifests = TableManifests(
             con=con,
@@ -82,21 +83,23 @@ class TableFiles:
     def history(self) -> TableHistory:
         """The table's history, with all its gaps."""
         view = self._view
-        gaps = [*view.schemas.faults, *self._history.gaps, *view.partitions.gaps]
-        gaps += self._added_files.gaps(self._con)
+        unservable = [*view.schemas.faults, *self._history.unservable, *view.partitions.unservable]
+        unservable += self._added_files.unservable(self._con)
         if self._around.config.inexact_columns == "refuse":
-            gaps += view.schemas.gaps
+            unservable += view.schemas.unservable
         if self._around.config.column_defaults == "refuse":
-            gaps += chain.from_iterable(self.default_gaps().values())
-        return replace(self._history, gaps=gaps)
+            unservable += chain.from_iterable(self.unservable_defaults().values())
+        return replace(self._history, unservable=unservable)
 
-    def default_gaps(self) -> dict[str, list[Gap]]:
+    def unservable_defaults(self) -> dict[str, list[UnservableRange]]:
         """When files are visible that lack a column which has a default, by its dotted name."""
         history = self._history
         columns = default_columns(self._view.schemas, history.columns)
         borns = {column.column_id: column.born for column in columns}
         older = queries.older_files(self._con, history.lake, history.table.table_id, borns)
-        return default_gaps(columns, older, history.partitioning.groups, history.mapped_names)
+        return unservable_defaults(
+            columns, older, history.partitioning.groups, history.mapped_names
+        )
 
     def metadata(self) -> TableMetadata:
         """The table metadata.
@@ -223,7 +226,7 @@ class TableFiles:
         state = state_at(self._history.events, snapshot_id)
         if (
             snapshot_id not in listed
-            or unservable(self.history.gaps, snapshot_id)
+            or unservable_reason(self.history.unservable, snapshot_id)
             or name != self._names.manifest_list(snapshot_id, state)
         ):
             return None
@@ -269,12 +272,12 @@ class TableFiles:
         span = (data_file_id, data_file_id)
         for deletes in deletes_at(self._con, self._history, snapshot_id, span):
             if name == self._view.deletes_name(deletes):
-                return deletes_bytes(deletes, self._history, self._around.real_files)
+                return deletes_bytes(deletes, self._history, self._around.object_reader)
         return None
 
     def _chunk_manifests(self, snapshot_id: int, starts: list[int], last: int) -> list[Manifest]:
         """The manifests of chunks that begin at `starts`."""
-        sums = self._history.lives.chunks(self._con, snapshot_id, starts, last)
+        sums = self._history.lifetimes.chunks(self._con, snapshot_id, starts, last)
         return self._names.chunk_manifests(snapshot_id, sums)
 
     def _manifest(self, name: Name, manifests: Iterable[Manifest]) -> bytes | None:

@@ -8,11 +8,11 @@ from ..ducklake.connection.batch import together
 from ..ducklake.connection.database import Database
 from ..ducklake.rows import Lake, Schema, Table
 from ..errors import NoSuchKey
-from ..storage.file_cache import Kept
+from ..storage.file_cache import FileCache
+from ..storage.object_reader import ObjectReader
 from ..translate.tables import check_lake, check_rows
-from .content.deletes import RealFiles
 from .names import Name, parse
-from .table_files import Surroundings, TableFiles
+from .table_files import BuildContext, TableFiles
 
 
 class VirtualFiles:
@@ -22,17 +22,17 @@ class VirtualFiles:
         self,
         config: Config,
         database: Database,
-        kept: Kept,
-        real_files: RealFiles,
+        kept: FileCache,
+        object_reader: ObjectReader,
     ) -> None:
         self._prefix = config.virtual_prefix
         self._database = database
         self._kept = kept
-        self._around = Surroundings(
+        self._around = BuildContext(
             config=config,
             location=lambda key: f"s3://{config.virtual_bucket}/{key}",
             kept=kept,
-            real_files=real_files,
+            object_reader=object_reader,
         )
 
     @property

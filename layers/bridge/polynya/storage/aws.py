@@ -1,4 +1,4 @@
-"""Real objects in S3, and the AWS clients: made when first needed, for boto3 is slow to import."""
+"""The AWS clients: made when first needed, because boto3 is slow to import."""
 
 import re
 from collections.abc import Callable
@@ -7,12 +7,8 @@ from threading import Lock
 from typing import Any
 
 from .. import budget
-from ..config import SECONDS_PER_DAY, Config
-from ..errors import Misconfigured, NoSuchKey, ServiceUnavailable
-from ..files.content.deletes import RealFiles
-from .file_cache import Kept, Recent
+from ..errors import Misconfigured, ServiceUnavailable
 from .parallel import AT_A_TIME
-from .stores import BucketStore, CacheStore
 
 TRIES = 2
 """Of each request, where it fails in a way that may pass."""
@@ -72,7 +68,7 @@ client = Clients()
 NOT_THERE = re.compile("AccessDenied|NotFound|NoSuch|UnrecognizedClient")
 
 
-def answer_of(what: str, question: Callable[[], Any]) -> Any:
+def call(what: str, question: Callable[[], Any]) -> Any:
     """The answer of AWS to a question that is asked to get at `what`.
 
     Raises:
@@ -105,78 +101,3 @@ def object_lambda_client(endpoint: str) -> Any:
         inject_host_prefix=not endpoint,
     )
     return boto3.client("s3", endpoint_url=endpoint or None, config=config)
-
-
-def bucket_store(bucket: str) -> BucketStore:
-    return BucketStore(bucket, lambda: client("s3"))
-
-
-def cache_store(config: Config) -> CacheStore | None:
-    """The store of the settings; None without CACHE_TABLE."""
-    if not config.cache_table:
-        return None
-    return CacheStore(
-        table=config.cache_table,
-        bucket=config.cache_bucket,
-        ttl_seconds=config.cache_ttl_days * SECONDS_PER_DAY,
-        dynamodb=lambda: client("dynamodb"),
-        s3=lambda: client("s3"),
-    )
-
-
-def kept_files(config: Config) -> Kept:
-    """Where generated files are kept, by the delivery."""
-    if config.delivery == "materialize":
-        bucket = bucket_store(config.virtual_bucket)
-        return Kept(bucket, Recent(), must_keep=True, listed=bucket)
-    store = cache_store(config)
-    return Kept(store, Recent(), leases=store)
-
-
-def real_files() -> RealFiles:
-    return RealFiles(read_object, read_range)
-
-
-def read_range(location: str, first: int, end: int) -> bytes:
-    """The bytes of `s3://bucket/key` from `first` up to, not including, `end`.
-
-    Raises: as `read_object`.
-    """
-    return read_object(location, Range=f"bytes={first}-{end - 1}")
-
-
-def read_object(location: str, **parameters: str) -> bytes:
-    """The bytes of `s3://bucket/key`.
-
-    Raises:
-        NoSuchKey: there is no such object, or the location is not in S3.
-        Misconfigured: this process may not read it.
-        ServiceUnavailable: S3 does not answer.
-    """
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    scheme, _, rest = location.partition("://")
-    bucket, _, key = rest.partition("/")
-    if scheme not in {"s3", "s3a", "s3n"}:
-        raise NoSuchKey("the data is not in S3")
-    try:
-        body: bytes = client("s3").get_object(Bucket=bucket, Key=key, **parameters)["Body"].read()
-    except ClientError as error:
-        status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-        if status == 404:
-            raise NoSuchKey("a file that the catalog names is gone from S3") from None
-        if status == 416:
-            raise NoSuchKey("a file in S3 is shorter than the catalog says") from None
-        if status == 403:
-            # Not the key: directories of partitions hold values of rows.
-            code = error.response["Error"]["Code"]
-            raise Misconfigured(
-                f"S3 answers {code} for a file that the catalog names in the bucket {bucket!r}: "
-                "either it is gone, or this function's role has no s3:GetObject on it; the "
-                "parameters DataBucket and DataPrefix must cover the table's files, those too "
-                "that ducklake_add_data_files added"
-            ) from None
-        raise ServiceUnavailable(f"S3 answered {status} for a file of the lake") from None
-    except BotoCoreError:
-        raise ServiceUnavailable("S3 does not answer") from None
-    return body

@@ -10,7 +10,7 @@ SLOW_SECONDS = 1
 OPEN_SECONDS = 30
 
 
-class Breaker:
+class CircuitBreaker:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._open_until = -float("inf")

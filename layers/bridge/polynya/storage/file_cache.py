@@ -14,7 +14,7 @@ from aws_lambda_powertools import Logger
 from .. import budget
 from ..errors import PolynyaError, ServiceUnavailable
 from ..metrics import count
-from .circuit_breaker import Breaker
+from .circuit_breaker import CircuitBreaker
 from .parallel import in_parallel
 from .stores import Leases, Listed, Store
 
@@ -30,7 +30,7 @@ PATIENCE_SECONDS = 20
 POLL_SECONDS = 0.2
 
 
-class Recent:
+class MemoryCache:
     """The bodies used last, in this process, up to 64 MiB."""
 
     def __init__(self, limit: int = RECENT_BYTES) -> None:
@@ -55,13 +55,13 @@ class Recent:
         return body
 
 
-class Kept:
+class FileCache:
     """A store behind the bodies used last. Its failures are logged, and are no failures here."""
 
     def __init__(
         self,
         store: Store | None,
-        recent: Recent,
+        recent: MemoryCache,
         *,
         must_keep: bool = False,
         leases: Leases | None = None,
@@ -77,7 +77,7 @@ class Kept:
         self._store, self._recent, self._must_keep = store, recent, must_keep
         self._leases, self._listed = leases, listed
         # What clients read cannot be left alone.
-        self._breaker = None if must_keep else Breaker()
+        self._breaker = None if must_keep else CircuitBreaker()
 
     def once(self, key: str, make: Callable[[], bytes]) -> bytes:
         """What is kept, or else what `make` gives, kept from now on.

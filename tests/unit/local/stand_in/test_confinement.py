@@ -60,7 +60,12 @@ ABSENT = [
     "from .files.content.data_manifests import anything",
     "from .iceberg.avro.columnar import anything",
 ]
-PRESENT = ["import boto3", "import fastapi", "import json", "from .storage.file_cache import Kept"]
+PRESENT = [
+    "import boto3",
+    "import fastapi",
+    "import json",
+    "from .storage.file_cache import FileCache",
+]
 
 
 @pytest.mark.parametrize("code", ABSENT)

@@ -1,8 +1,8 @@
 """When files lack a column that has a default."""
 
 import pytest
-from polynya.ducklake.rows import Column, FileGroup, Life, MappedName
-from polynya.translate.columns.default_columns import default_columns, default_gaps
+from polynya.ducklake.rows import Column, FileGroup, Lifetime, MappedName
+from polynya.translate.columns.default_columns import default_columns, unservable_defaults
 from polynya.translate.columns.schemas import schemas
 
 COLUMNS = [
@@ -25,20 +25,20 @@ def test_columns_have_their_newest_dotted_name_and_their_birth():
 
 # (until when older files are visible, groups, name mapping, snapshots that have a gap, by column)
 GAPS = [
-    ({}, {PLAIN: Life(1, None)}, [], {}),
+    ({}, {PLAIN: Lifetime(1, None)}, [], {}),
     ({2: None}, {}, [], {"e": range(5, 20)}),
     ({2: 7}, {}, [], {"e": range(5, 7)}),
     ({3: None}, {}, [], {"gone": range(6, 12)}),
     ({6: 11}, {}, [], {"s.b": range(8, 11)}),
     (
         {},
-        {ADDED: Life(10, 15)},
+        {ADDED: Lifetime(10, 15)},
         [],
         {"e": range(10, 15), "gone": range(10, 12), "s.b": range(10, 15)},
     ),
     (
         {},
-        {ADDED: Life(10, None)},
+        {ADDED: Lifetime(10, None)},
         [MappedName(3, 0, "d", 2, None, False), MappedName(3, 1, "b", 6, None, False)],
         {"gone": range(10, 12)},
     ),
@@ -47,17 +47,17 @@ GAPS = [
 
 @pytest.mark.parametrize(("older", "groups", "names", "expected"), GAPS)
 def test_gaps_are_as_long_as_such_files_are_visible(older, groups, names, expected):
-    found = default_gaps(FOUND, older, groups, names)
+    found = unservable_defaults(FOUND, older, groups, names)
     seen = {
         name: [
             at
             for at in range(1, 20)
             if any(
                 gap.begin_snapshot <= at and (gap.end_snapshot is None or at < gap.end_snapshot)
-                for gap in gaps
+                for gap in unservable
             )
         ]
-        for name, gaps in found.items()
+        for name, unservable in found.items()
     }
     assert {name: snapshots for name, snapshots in seen.items() if snapshots} == {
         name: list(snapshots) for name, snapshots in expected.items()

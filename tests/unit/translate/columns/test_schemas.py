@@ -241,9 +241,12 @@ def test_gap_lasts_as_long_as_a_column_is_hidden_that_nobody_asked_to_hide():
     ]
     asked = schemas(columns, 1, NOW, frozenset({"time"}))
     assert asked.hidden.keys() == {"u", "t", "s", "s.t", "i"}
-    assert [(gap.begin_snapshot, gap.end_snapshot) for gap in asked.gaps] == [(3, 5), (8, None)]
-    assert "u: values from" in asked.gaps[0].reason and "i: " in asked.gaps[1].reason
-    assert len(schemas(columns, 1, 7, frozenset({"time"})).gaps) == 1
+    assert [(gap.begin_snapshot, gap.end_snapshot) for gap in asked.unservable] == [
+        (3, 5),
+        (8, None),
+    ]
+    assert "u: values from" in asked.unservable[0].reason and "i: " in asked.unservable[1].reason
+    assert len(schemas(columns, 1, 7, frozenset({"time"})).unservable) == 1
 
 
 def test_hidden_columns_of_the_past_are_named_too():

@@ -8,7 +8,7 @@ from polynya.ducklake.rows import (
     ColumnStats,
     DataFile,
     FileGroup,
-    Life,
+    Lifetime,
     PartitionColumn,
     Partitioning,
 )
@@ -61,9 +61,9 @@ PARTITIONING = Partitioning(
     column_types={1: frozenset({"int32", "int64"}), 2: frozenset({"varchar"})},
     constants={8: [2]},
     groups={
-        FileGroup(None, None): Life(1, None),
-        FileGroup(5, None): Life(6, None),
-        FileGroup(None, 8): Life(6, None),
+        FileGroup(None, None): Lifetime(1, None),
+        FileGroup(5, None): Lifetime(6, None),
+        FileGroup(None, 8): Lifetime(6, None),
     },
     current=5,
 )
@@ -180,7 +180,7 @@ def test_files_are_told_apart_by_their_spec():
 
 def test_of_a_wide_table_the_first_columns_have_metrics_and_those_of_the_partitions():
     wide = [Column(n, 1, None, f"c{n}", "int32", None, None) for n in range(1, 200)]
-    groups = {FileGroup(5, None): Life(1, None)}
+    groups = {FileGroup(5, None): Lifetime(1, None)}
     types = {n: frozenset({"int32"}) for n in range(1, 200)}
     partitioning = Partitioning({5: [PartitionColumn(0, 150, "identity")]}, types, {}, groups, 5)
     shown = schemas(wide, 1, 9)

@@ -1,7 +1,7 @@
 """What is known of some files, put into the order of all."""
 
 import pytest
-from polynya.translate.metrics.text_columns import UNKNOWN, Order, numbers
+from polynya.translate.metrics.text_columns import UNKNOWN, FileAligner, numbers
 
 # (ids of which something is known, values, all ids, values in their order)
 ORDERS = [
@@ -17,7 +17,7 @@ ORDERS = [
 
 @pytest.mark.parametrize(("ids", "values", "file_ids", "expected"), ORDERS)
 def test_values_come_to_their_files(ids, values, file_ids, expected):
-    order = Order(numbers(ids), numbers(file_ids))
+    order = FileAligner(numbers(ids), numbers(file_ids))
     known = numbers(values)
     assert order.numbers(known).tolist() == expected
     assert list(order.items(known.tolist(), UNKNOWN)) == expected

@@ -40,12 +40,12 @@ def qualified(sql: str, schema: str) -> str:
     return TABLE.sub(replace, sql)
 
 
-LOST = (InterfaceError, OSError)
+CONNECTION_ERRORS = (InterfaceError, OSError)
 """What pg8000 raises on a connection that is gone. Our own code may raise OSError too, and that is
-not the database's fault: so only who calls pg8000 takes it for `Lost`."""
+not the database's fault: so only who calls pg8000 takes it for `ConnectionLost`."""
 
 
-class Lost(Exception):
+class ConnectionLost(Exception):
     """The connection is gone, or cannot be had. Its cause is what pg8000 raised."""
 
 
@@ -62,19 +62,19 @@ class CatalogConnection(Connection):  # type: ignore[misc]
 
     def run(self, sql: str, *arguments: Any, **parameters: Any) -> Any:
         """Raises:
-        Lost: the connection is gone.
+        ConnectionLost: the connection is gone.
         DatabaseError: the database refuses the statement.
         """
         try:
             return super().run(qualified(sql, self._metadata_schema), *arguments, **parameters)
-        except LOST as error:
-            raise Lost(*error.args) from error
+        except CONNECTION_ERRORS as error:
+            raise ConnectionLost(*error.args) from error
 
     def close(self) -> None:
         """Raises:
-        Lost: the connection was gone already.
+        ConnectionLost: the connection was gone already.
         """
         try:
             super().close()
-        except LOST as error:
-            raise Lost(*error.args) from error
+        except CONNECTION_ERRORS as error:
+            raise ConnectionLost(*error.args) from error

@@ -13,7 +13,7 @@ from pg8000.native import Connection
 
 from ... import budget
 from ...errors import BadRequest, Misconfigured, PolynyaError, ServiceUnavailable
-from .catalog_connection import LOST, CatalogConnection, Lost
+from .catalog_connection import CONNECTION_ERRORS, CatalogConnection, ConnectionLost
 from .sockets import connected, limit_tls
 
 Answer = TypeVar("Answer")
@@ -21,10 +21,10 @@ Answer = TypeVar("Answer")
 GONE_TABLE = "42P01"
 """undefined_table. DuckLake drops an empty inlined table at a flush, between two of our queries."""
 
-PASSING = {"57P01", "57P02", "57P03", "53300", "40001", GONE_TABLE}
+TRANSIENT = {"57P01", "57P02", "57P03", "53300", "40001", GONE_TABLE}
 """Worth a second try: shutdown, crash, starting up, too many connections, a standby's conflict."""
 
-AWAY = (PASSING - {GONE_TABLE}) | {"57014"}
+UNAVAILABLE = (TRANSIENT - {GONE_TABLE}) | {"57014"}
 """The database cannot answer now; the last one is a statement that took too long."""
 
 REFUSED = {"28P01", "28000"}
@@ -57,7 +57,7 @@ RDS_CERTIFICATES = Path(__file__).with_name("rds-certificates.pem")
 """What `sslrootcert=rds` stands for, besides the system's, which RDS Proxy's come from."""
 
 
-class SignIn(Protocol):
+class CredentialsProvider(Protocol):
     """Who we are to the database, where its URL does not say it."""
 
     def __call__(self, host: str, port: int, user: str) -> tuple[str, str]:
@@ -78,7 +78,7 @@ class Database:
         url: str,
         metadata_schema: str,
         timeout_seconds: float = 12,
-        sign_in: SignIn | None = None,
+        credentials_provider: CredentialsProvider | None = None,
     ) -> None:
         """Remember where the database is.
 
@@ -103,7 +103,7 @@ class Database:
         if isinstance(context := self._arguments.get("ssl_context"), ssl.SSLContext):
             limit_tls(context, timeout_seconds)
         self._metadata_schema = metadata_schema
-        self._sign_in = sign_in
+        self._sign_in = credentials_provider
         self._connection: Connection | None = None
 
     def read(self, question: Callable[[Connection], Answer]) -> Answer:
@@ -119,7 +119,7 @@ class Database:
         for _ in ("first try", "second try"):
             try:
                 return self._ask(question)
-            except Lost as error:
+            except ConnectionLost as error:
                 self.close()
                 if error.args == ("Server refuses SSL",):
                     raise Misconfigured(
@@ -133,7 +133,7 @@ class Database:
                 failure = self._said(error)
                 if _sqlstate(error) in REFUSED and self._sign_in is not None:
                     self._sign_in.forget()
-                elif _sqlstate(error) not in PASSING:
+                elif _sqlstate(error) not in TRANSIENT:
                     break
             except PolynyaError:
                 self._rollback()
@@ -148,7 +148,7 @@ class Database:
         """Give the connection up; the next question opens a new one."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            with suppress(DatabaseError, Lost):  # it is gone already
+            with suppress(DatabaseError, ConnectionLost):  # it is gone already
                 connection.close()
 
     def _ask(self, question: Callable[[Connection], Answer]) -> Answer:
@@ -161,7 +161,7 @@ class Database:
 
     def _connect(self) -> Connection:
         """Raises:
-        Lost: nothing answers, or the host has no such name.
+        ConnectionLost: nothing answers, or the host has no such name.
         Misconfigured: TLS fails.
         """
         arguments = self._arguments | self._signed_in()
@@ -175,8 +175,10 @@ class Database:
                 sock.close()
             if isinstance(error, ssl.SSLError):
                 raise Misconfigured(_tls_failure(error)) from None
-            if isinstance(error, (*LOST, UnicodeError)):  # UnicodeError: of the host's name
-                raise Lost(*error.args) from error
+            if isinstance(
+                error, (*CONNECTION_ERRORS, UnicodeError)
+            ):  # UnicodeError: of the host's name
+                raise ConnectionLost(*error.args) from error
             raise
 
     def _signed_in(self) -> dict[str, Any]:
@@ -190,13 +192,13 @@ class Database:
         try:
             if self._connection is not None:
                 self._connection.run("ROLLBACK")
-        except (DatabaseError, Lost):
+        except (DatabaseError, ConnectionLost):
             self.close()
 
     def _said(self, error: DatabaseError) -> PolynyaError:
         """The error for the client: never the database's own text, which may hold row values."""
         state = _sqlstate(error)
-        if state in AWAY:
+        if state in UNAVAILABLE:
             return ServiceUnavailable("the catalog database is busy or restarting; try again")
         if state == NO_SUCH_CHARACTER:
             if _message(error).endswith("0x00"):

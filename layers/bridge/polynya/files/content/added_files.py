@@ -12,23 +12,23 @@ from functools import partial
 from pg8000.native import Connection
 
 from ...ducklake import queries
-from ...ducklake.rows import DataFile, Gap
+from ...ducklake.rows import DataFile, UnservableRange
 from ...errors import REMEDY, NoSuchKey, Refused
 from ...iceberg.parquet.footer import Column, NotParquet, columns_of
-from ...storage.file_cache import Kept
+from ...storage.file_cache import FileCache
+from ...storage.object_reader import ObjectReader
 from ...translate.fingerprints import fingerprint
 from ..names import GENERATOR
-from ..table_context import TableView
-from .deletes import RealFiles
+from ..table_context import TableContext
 
 
 @dataclass(frozen=True, slots=True)
 class AddedFiles:
     """The added files of one table."""
 
-    view: TableView
-    kept: Kept
-    real_files: RealFiles
+    view: TableContext
+    kept: FileCache
+    object_reader: ObjectReader
 
     def check(self, file: DataFile) -> None:
         """See that readers take the columns from a file that DuckLake takes.
@@ -41,7 +41,7 @@ class AddedFiles:
             name = f"{history.schema.schema_name}.{history.table.table_name}"
             raise Refused(f"the table {name} is not served: {reason}")
 
-    def gaps(self, con: Connection) -> Iterator[Gap]:
+    def unservable(self, con: Connection) -> Iterator[UnservableRange]:
         """When files that contradict are visible, as far as one file of each mapping tells.
 
         Files that were added alike are alike. One that is not is found when its manifest is made:
@@ -49,16 +49,16 @@ class AddedFiles:
         """
         history = self.view.history
         known = {row.mapping_id for row in history.mapped_names}
-        for group, life in history.partitioning.groups.items():
+        for group, lifetime in history.partitioning.groups.items():
             if group.mapping_id is not None and group.mapping_id not in known:
                 nameless = f"the name mapping {group.mapping_id} of added files names no column"
-                yield Gap(*life, f"{nameless}{REMEDY}")
+                yield UnservableRange(*lifetime, f"{nameless}{REMEDY}")
         if not self.view.mappings.paths:
             return
         at = (history.table.table_id, history.snapshot_id)
         for file in queries.first_added_files(con, history.lake, *at):
             if reason := self._contradiction(file):
-                yield Gap(file.begin_snapshot, file.end_snapshot, reason)
+                yield UnservableRange(file.begin_snapshot, file.end_snapshot, reason)
 
     def _contradiction(self, file: DataFile) -> str | None:
         if file.mapping_id is None:
@@ -68,7 +68,7 @@ class AddedFiles:
         key = f"{view.prefix}/{GENERATOR}/footer-{fingerprint(location)}.json"
         body = self.kept.get(key)
         if body is None:
-            read = partial(self.real_files.read_range, location)
+            read = partial(self.object_reader.read_range, location)
             try:
                 found = columns_of(read, file.file_size_bytes)
             except (NoSuchKey, NotParquet) as error:

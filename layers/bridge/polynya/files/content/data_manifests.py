@@ -13,7 +13,7 @@ from ...iceberg.avro.columnar import manifest_bytes
 from ...translate.metrics.data_files import NO_FILES, data_files
 from ...translate.metrics.measured_columns import columns_with_metrics
 from ..names import Name
-from ..table_context import TableView
+from ..table_context import TableContext
 from ..table_names import Manifest
 
 CHUNKS_OF_A_PASS = 64
@@ -23,7 +23,7 @@ Without an index each pass scans all statistics of the lake."""
 
 def data_manifests(
     con: Connection,
-    view: TableView,
+    view: TableContext,
     manifests: Iterable[Manifest],
     check: Callable[[DataFile], None],
 ) -> Iterator[tuple[Name, bytes]]:

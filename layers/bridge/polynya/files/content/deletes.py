@@ -17,19 +17,10 @@ from ...errors import REMEDY, NoSuchKey, Refused
 from ...iceberg.deletion_vector import deletion_vector_positions
 from ...iceberg.parquet.delete_copy import delete_copy
 from ...iceberg.parquet.files import later_rows, position_deletes_bytes, positions
+from ...storage.object_reader import ObjectReader
 
 POSITIONS = {"parquet": positions, "puffin": deletion_vector_positions}
 """What reads the positions out of a delete file, by its format."""
-
-
-@dataclass(frozen=True, slots=True)
-class RealFiles:
-    """How real files are read."""
-
-    read: Callable[[str], bytes]
-    """All of a file, by its location."""
-    read_range: Callable[[str, int, int], bytes]
-    """From one position up to, not including, another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +76,7 @@ def deletes_at(
     return [d for d in candidates if d.stored or d.inlined or d.holds_later_rows]
 
 
-def deletes_bytes(deletes: Deletes, history: TableHistory, files: RealFiles) -> bytes:
+def deletes_bytes(deletes: Deletes, history: TableHistory, files: ObjectReader) -> bytes:
     """The position delete file of one data file, in Iceberg's form.
 
     Raises:

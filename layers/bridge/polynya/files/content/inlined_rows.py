@@ -20,7 +20,7 @@ from ...iceberg.parquet.sandbox import Unreadable
 from ...translate.inlined.partitions import inlined_partitions
 from ...translate.inlined.rows import inlined_columns, inlined_rows
 from ...translate.inlined.rows_files import NEW, OLDER
-from ..table_context import TableView
+from ..table_context import TableContext
 
 MOST_PARTITIONS = 32
 """Files with a partition, in each part. Rows of more partitions are in one file without."""
@@ -49,7 +49,7 @@ class RowsGroup:
 @dataclass(frozen=True, slots=True)
 class TableRows:
     con: Connection
-    view: TableView
+    view: TableContext
     _read: dict[tuple[int, int], dict[int, RowsGroup]] = field(default_factory=dict)
 
     def groups(self, part: int, snapshot_id: int) -> dict[int, RowsGroup]:

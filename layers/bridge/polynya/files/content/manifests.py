@@ -18,7 +18,7 @@ from ...translate.manifests import delete_entry, rows_entry
 from ...translate.partitions import Constant
 from ..names import Name
 from ..summarized_files import Summary
-from ..table_context import TableView
+from ..table_context import TableContext
 from ..table_names import Manifest
 from .deletes import Deletes, deletes_at
 from .inlined_rows import TableRows
@@ -30,7 +30,7 @@ Tuples = dict[DataFile, tuple[PartitionSpec, tuple[Any, ...]]]
 @dataclass(frozen=True, slots=True)
 class TableManifests:
     con: Connection
-    view: TableView
+    view: TableContext
     rows: TableRows
     location: Callable[[Name], str]
     """Where clients find a virtual file."""

@@ -7,7 +7,7 @@ Flink 2.1, Daft and ClickHouse do.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from ...ducklake.rows import Column, FileGroup, Gap, Life, MappedName
+from ...ducklake.rows import Column, FileGroup, Lifetime, MappedName, UnservableRange
 from ...iceberg.types import Field, Struct
 from .schemas import Schemas
 
@@ -20,7 +20,7 @@ class DefaultColumn(NamedTuple):
     """Dotted."""
     born: int
     """The snapshot that added it."""
-    lives: tuple[Life, ...]
+    lifetimes: tuple[Lifetime, ...]
     """When it is shown with its default."""
 
 
@@ -32,21 +32,21 @@ def default_columns(schemas: Schemas, columns: Iterable[Column]) -> list[Default
             column.begin_snapshot, born.get(column.column_id, column.begin_snapshot)
         )
     names: dict[int, str] = {}
-    lives: dict[int, list[Life]] = {}
+    lifetimes: dict[int, list[Lifetime]] = {}
     ends = [begin for begin, _ in schemas.by_snapshot[1:]]
     for (begin, schema), end in zip(schemas.by_snapshot, [*ends, None], strict=True):
         for column_id, name in _with_default(schema.fields):
             names[column_id] = name
-            lives.setdefault(column_id, []).append(Life(begin, end))
-    return [DefaultColumn(i, names[i], born[i], tuple(lives[i])) for i in names]
+            lifetimes.setdefault(column_id, []).append(Lifetime(begin, end))
+    return [DefaultColumn(i, names[i], born[i], tuple(lifetimes[i])) for i in names]
 
 
-def default_gaps(
+def unservable_defaults(
     defaults: Iterable[DefaultColumn],
     older_files: Mapping[int, int | None],
-    groups: Mapping[FileGroup, Life],
+    groups: Mapping[FileGroup, Lifetime],
     mapped_names: Iterable[MappedName],
-) -> dict[str, list[Gap]]:
+) -> dict[str, list[UnservableRange]]:
     """When a file is visible that lacks a column which has a default, by the column's name.
 
     Args:
@@ -57,7 +57,7 @@ def default_gaps(
     known: dict[int | None, set[int]] = {}
     for row in mapped_names:
         known.setdefault(row.mapping_id, set()).add(row.target_field_id)
-    found: dict[str, list[Gap]] = {}
+    found: dict[str, list[UnservableRange]] = {}
     for column in defaults:
         lacking = [
             group
@@ -65,10 +65,12 @@ def default_gaps(
             if key.mapping_id is not None and column.column_id not in known.get(key.mapping_id, ())
         ]
         if column.column_id in older_files:
-            lacking.append(Life(column.born, older_files[column.column_id]))
+            lacking.append(Lifetime(column.born, older_files[column.column_id]))
         reason = f"files lack the column {column.name}, which has a default: {WAY_OUT}"
-        both = [life.intersection(shown) for life in lacking for shown in column.lives]
-        found.setdefault(column.name, []).extend(Gap(*life, reason) for life in both if life)
+        both = [lifetime.intersection(shown) for lifetime in lacking for shown in column.lifetimes]
+        found.setdefault(column.name, []).extend(
+            UnservableRange(*lifetime, reason) for lifetime in both if lifetime
+        )
     return found
 
 

@@ -10,7 +10,7 @@ MAX_FIELD_ID = 2147483447
 """From the next one on Iceberg reserves the ids (specification, "Reserved Field IDs")."""
 
 MAX_DEPTH = 100
-"""Levels of nesting. Readers and writers of JSON, Avro and Parquet recurse, clients too."""
+"""Levels of nesting. AccessResolver and writers of JSON, Avro and Parquet recurse, clients too."""
 
 CHILDREN: Mapping[str, tuple[int, int | None]] = {
     "struct": (1, None),

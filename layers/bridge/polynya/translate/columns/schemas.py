@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ...ducklake.rows import Column, Gap, Life
+from ...ducklake.rows import Column, Lifetime, UnservableRange
 from ...iceberg.types import Field, List, Map, Primitive, Struct, TableSchema, Type, primitives
 from .defaults import default_json
 from .faults import MAX_FIELD_ID, column_fault
@@ -37,9 +37,9 @@ class Schemas:
     """(first snapshot, schema), ascending; a schema that came back appears again, under its id."""
     hidden: Mapping[str, str]
     """Dotted names of hidden columns, in whichever schema, and why they are."""
-    gaps: tuple[Gap, ...]
+    unservable: tuple[UnservableRange, ...]
     """When columns are hidden that nobody asked to hide."""
-    faults: tuple[Gap, ...]
+    faults: tuple[UnservableRange, ...]
     """When the rows of the columns are broken."""
     last_column_id: int
 
@@ -64,12 +64,12 @@ class Schemas:
                 begin = boundary
         return begin
 
-    def lives(self, column_id: int) -> Iterator[Life]:
+    def lifetimes(self, column_id: int) -> Iterator[Lifetime]:
         """When a column is shown at the top level."""
         ends = [begin for begin, _ in self.by_snapshot[1:]]
         for (begin, schema), end in zip(self.by_snapshot, [*ends, None], strict=True):
             if any(field.field_id == column_id for field in schema.fields):
-                yield Life(begin, end)
+                yield Lifetime(begin, end)
 
     def distinct(self) -> list[TableSchema]:
         return list({schema.schema_id: schema for _, schema in self.by_snapshot}.values())
@@ -118,15 +118,15 @@ def schemas(
     ids: dict[tuple[Field, ...], int] = {}
     by_snapshot: list[tuple[int, TableSchema]] = []
     hidden: dict[str, str] = {}
-    gaps: list[Gap] = []
-    faults: list[Gap] = []
+    unservable: list[UnservableRange] = []
+    faults: list[UnservableRange] = []
     begins = sorted(b for b in boundaries if table_begin <= b <= snapshot_id)
     for boundary, end in zip(begins, [*begins[1:], None], strict=True):
         # A snapshot's schema hangs on what came before it only, so that it never changes.
         known = [column for column in columns if column.begin_snapshot <= boundary]
         visible = [column for column in known if column.visible_at(boundary)]
         if fault := column_fault(visible):
-            faults.append(Gap(boundary, end, fault))
+            faults.append(UnservableRange(boundary, end, fault))
             continue
         tree = _Tree(visible, _refusals(known, hidden_types), born, in_every_file)
         fields = tree.fields()
@@ -136,12 +136,14 @@ def schemas(
         hidden |= {name: one.reason for name, one in tree.hidden.items()}
         inexact = [f"{name}: {h.reason}" for name, h in tree.hidden.items() if not h.is_asked]
         if inexact:
-            gaps.append(Gap(boundary, end, f"columns cannot be shown ({'; '.join(inexact)})"))
+            unservable.append(
+                UnservableRange(boundary, end, f"columns cannot be shown ({'; '.join(inexact)})")
+            )
     column_ids = [column.column_id for column in columns if column.column_id is not None]
     return Schemas(
         by_snapshot=tuple(by_snapshot or [(table_begin, NO_FIELDS)]),
         hidden=hidden,
-        gaps=tuple(gaps),
+        unservable=tuple(unservable),
         faults=tuple(faults),
         last_column_id=max((i for i in column_ids if i <= MAX_FIELD_ID), default=0),
     )

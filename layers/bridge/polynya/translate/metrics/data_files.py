@@ -19,7 +19,7 @@ from ..columns.schemas import Schemas
 from ..partitions import Constant, Partitions
 from .bounds import Leaf, joined
 from .file_metrics import column_metrics
-from .text_columns import UNKNOWN, Numbers, Order, numbers, texts
+from .text_columns import UNKNOWN, FileAligner, Numbers, numbers, texts
 
 Mask = NDArray[np.bool_]
 
@@ -107,7 +107,7 @@ def _partitions(
     names = [key.partition_key_index for key in keys]
     # A value that is NULL is one; a value that is not there is none.
     of_keys = [
-        Order(numbers(key.data_file_id), ids).items(
+        FileAligner(numbers(key.data_file_id), ids).items(
             [(text,) for text in texts(key.partition_value)], ()
         )
         for key in keys
@@ -136,7 +136,7 @@ def _constants(column: StatsColumn, ids: Numbers) -> Sequence[Constant | None]:
     found: list[Constant | None] = [
         Constant(*of) for of in zip(counts, lowest, highest, strict=True)
     ]
-    return Order(numbers(column.data_file_id), ids).items(found, None)
+    return FileAligner(numbers(column.data_file_id), ids).items(found, None)
 
 
 def _those(files: DataFiles, mask: Mask, partition: Sequence[Sequence[Any]]) -> DataFiles:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ...ducklake.rows import StatsColumn
 from ...iceberg.avro.columns import ColumnMetrics, Integers, Texts
 from .bounds import Leaf, bounds
-from .text_columns import Numbers, Order, numbers, texts
+from .text_columns import FileAligner, Numbers, numbers, texts
 
 
 def column_metrics(
@@ -21,7 +21,7 @@ def column_metrics(
         record_counts: of each file.
         leaves: what the column is in each file; None: it is not in it, whatever is said of it.
     """
-    order = Order(numbers(stats.data_file_id), file_ids)
+    order = FileAligner(numbers(stats.data_file_id), file_ids)
     sizes, values, nulls, nans = (
         order.numbers(numbers(text))
         for text in (

@@ -30,7 +30,7 @@ def texts(column: Texts) -> list[str | None]:
     return found
 
 
-class Order:
+class FileAligner:
     """Puts what is known of some files, by their ids, into the order of all files."""
 
     def __init__(self, ids: Numbers, file_ids: Numbers) -> None:
