@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 from pg8000.native import Connection
-from polynya.access.vended_credentials import Vending
+from polynya.access.vended_credentials import CredentialVending
 from polynya.ducklake import queries
 from polynya.ducklake.paths import file_location
 from polynya.ducklake.rows import Lake, Schema, Table
@@ -360,8 +360,8 @@ class _Doctor:
     def _vend(self, opened: OpenedTable) -> None:
         """See whether credentials for this table can be vended, by the settings that are here."""
         history, virtual = opened.history, opened.metadata.location
-        vending = Vending(self._generator.config)
-        grant = vending.grant(opened.con, history.lake, history.schema, history.table, virtual)
+        vending = CredentialVending(self._generator.config)
+        grant = vending.scope(opened.con, history.lake, history.schema, history.table, virtual)
         if grant.reason:
             self._report.add(NOTE, opened.name, grant.reason, "docs/security.md says what fits")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 from polynya import errors
-from polynya.access.table_scope import Place
+from polynya.access.table_scope import S3Scope
 from polynya.access.vended_credentials import session_policy
 from polynya.config import SETTINGS
 from polynya.metrics import METRICS
@@ -283,7 +283,7 @@ def test_the_vended_role_may_what_session_policies_repeat(delivery: str) -> None
     document = deployed(RESOURCES["FilesPolicy"]["Properties"]["PolicyDocument"], delivery)
     allowed = {action for statement in document["Statement"] for action in actions(statement)}
     policy = json.loads(
-        session_policy([Place("s3://b/t/", True)], "aws", delivery == "object-lambda")
+        session_policy([S3Scope("s3://b/t/", True)], "aws", delivery == "object-lambda")
     )
     assert allowed == {action for one in policy["Statement"] for action in actions(one)}
 

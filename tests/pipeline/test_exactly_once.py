@@ -17,7 +17,7 @@ from polynya_pipeline.common.errors import Conflict
 from polynya_pipeline.ingest import commit
 from polynya_pipeline.ingest import job as ingest
 from polynya_pipeline.ingest.catalog import TableName
-from polynya_pipeline.ingest.spec import Order
+from polynya_pipeline.ingest.spec import IngestSpec
 from polynya_pipeline.ingest.writes import snapshots
 
 pytestmark = pytest.mark.spark
@@ -199,7 +199,7 @@ def test_a_commit_claims_its_snapshot_before_it_asks_anything():
             return [[8]] if "commit_extra_info" in calls[-1] else []
 
     plan = commit.Plan(
-        order=Order(TableName("main", "t"), "t"), base_snapshot=7, schema=None, table=None,
+        spec=IngestSpec(TableName("main", "t"), "t"), base_snapshot=7, schema=None, table=None,
         columns=(), partition_keys=(), table_uuid="", path="",
     )  # fmt: skip
     assert commit._within(Recorder(), plan, []).already

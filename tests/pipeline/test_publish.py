@@ -271,7 +271,7 @@ def test_all_is_of_one_moment_whatever_is_committed(
     growing, bucket, change, is_exported, monkeypatch
 ):
     expected = functions(growing.as_lake, bucket)
-    before = publishing.spread
+    before = publishing.map_in_spark
 
     def spread(spark, work, parts):
         if work is publishing.make:
