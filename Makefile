@@ -26,7 +26,7 @@ help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready ## a virtual environment with everything, and the jars for Spark
-	@$(BIN)/python -m local.spark_jars
+	@$(BIN)/python -m polynya_local.clients.spark_jars
 
 # The marker is younger than all that it was made from.
 $(VENV)/.ready: pyproject.toml constraints.txt $(wildcard */requirements.txt */*/requirements.in)
@@ -34,14 +34,17 @@ $(VENV)/.ready: pyproject.toml constraints.txt $(wildcard */requirements.txt */*
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[local]'
 	@$(BIN)/pip download --quiet --disable-pip-version-check --no-deps --dest $(VENV)/sam aws-sam-cli==$(SAM_VERSION)
-	@$(BIN)/python -m tests.runtime_interface $(VENV)/sam/*.whl
+	@$(BIN)/python -m tests.checks.runtime_interface $(VENV)/sam/*.whl
+	@# Folders under the names of their packages, for mypy, which does not follow editable installs.
+	@mkdir -p $(VENV)/links
+	@for name in functions local pipeline; do ln -sfn ../../$$name $(VENV)/links/polynya_$$name; done
 	@touch $@
 
 demo: setup ## make a lake, serve it, read it with Iceberg clients, compare
 	@$(BIN)/polynya demo
 
 pipeline-demo: setup ## an hour of device events through Spark into a DuckLake, verified, read by all
-	@$(BIN)/python -m local.pipeline_demo $(ARGS)
+	@$(BIN)/python -m polynya_local.demo.pipeline $(ARGS)
 
 serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://..."
 	@$(BIN)/polynya serve $(ARGS)
@@ -79,14 +82,14 @@ matrix: setup .venv-matrix/.ready ## what each of seven clients reads, written i
 
 build: .venv-sam/.ready ## the layers and functions for AWS, with SAM, and a check of the template
 	@$(SAM) validate --lint
-	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m local.wheels \
+	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m local.build.wheels \
 	  --architecture $(ARCHITECTURE) --out $(WHEELS)
 	@PYENV_VERSION=$(PYENV_RUNTIME) $(ONLY_WHEELS) $(SAM) build \
 	  --parameter-overrides PythonRuntime=python$(RUNTIME) Architecture=$(ARCHITECTURE)
 	@# Without .pyc files each cold start compiles; by hash, for a zip keeps no exact times.
 	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m compileall -q \
 	  --invalidation-mode unchecked-hash .aws-sam/build
-	@$(PYTHON) -m tests.built .aws-sam/build
+	@$(PYTHON) -m tests.checks.built .aws-sam/build
 
 lock: .venv-lock/.ready ## the packages of each layer, with hashes, as constraints.txt has them
 	@for folder in $(LOCKED); do .venv-lock/bin/uv pip compile --quiet --universal \
@@ -95,25 +98,25 @@ lock: .venv-lock/.ready ## the packages of each layer, with hashes, as constrain
 	  --output-file $$folder/requirements.txt || exit 1; done
 
 package: setup ## what the pipeline's jobs need on EMR Serverless and Glue: .aws-sam/pipeline
-	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m local.package \
+	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m local.build.package \
 	  --architecture $(ARCHITECTURE) --out .aws-sam/pipeline $(ARGS)
-	@$(BIN)/python -m tests.packaged .aws-sam/pipeline $(ARCHITECTURE)
+	@$(BIN)/python -m tests.checks.packaged .aws-sam/pipeline $(ARCHITECTURE)
 
 deployed: setup .venv-sam/.ready .venv-ministack/.ready ## sam deploy to an emulator of AWS, and read through it (four minutes)
-	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m local.wheels \
+	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m local.build.wheels \
 	  --architecture x86_64 --out $(WHEELS)
 	@PYENV_VERSION=$(PYENV_RUNTIME) $(ONLY_WHEELS) $(SAM) build --cached \
 	  --build-dir .aws-sam/local --parameter-overrides PythonRuntime=python3.13 Architecture=x86_64 >/dev/null
-	@$(BIN)/python -m tests.deployed
+	@$(BIN)/python -m tests.checks.deployed
 
 sam-local: setup .venv-sam/.ready ## sam local invoke with every sample event, in containers (as root on Debian; ten minutes)
-	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m local.wheels \
+	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m local.build.wheels \
 	  --architecture x86_64 --out $(WHEELS)
 	@PYENV_VERSION=$(PYENV_RUNTIME) $(ONLY_WHEELS) $(SAM) build --cached \
 	  --build-dir .aws-sam/local --parameter-overrides PythonRuntime=python3.13 Architecture=x86_64 >/dev/null
-	@SUITE=trixie PYVER=3.13 tests/sam-local-docker.sh start -d $(DOCKER_DIR) -v $(CURDIR)/.venv-sam
-	@trap 'tests/sam-local-docker.sh stop -d $(DOCKER_DIR); rm -rf $(DOCKER_DIR)' EXIT; \
-	  eval "$$(tests/sam-local-docker.sh env -d $(DOCKER_DIR))"; \
+	@SUITE=trixie PYVER=3.13 tests/checks/sam-local-docker.sh start -d $(DOCKER_DIR) -v $(CURDIR)/.venv-sam
+	@trap 'tests/checks/sam-local-docker.sh stop -d $(DOCKER_DIR); rm -rf $(DOCKER_DIR)' EXIT; \
+	  eval "$$(tests/checks/sam-local-docker.sh env -d $(DOCKER_DIR))"; \
 	  $(BIN)/python -m pytest tests/contract/test_events.py -k in_containers -v
 
 check-template: ## checkov over the template; .checkov.yaml says what is left out and why

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from local.serving import environment
+from polynya_local.serving import environment
 
 from . import cold_start, commit, encoder, load_table, manifests, plan, publish
 from .report import load, machine, text

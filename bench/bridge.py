@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 from polynya.catalog import Catalog
 from polynya.config import Config
-from polynya.ducklake.connection import Database
-from polynya.kept import Kept, Recent
-from polynya.real_objects import real_files
-from polynya.virtual_files import VirtualFiles
-
-from local.lakes import Lake
+from polynya.ducklake.connection.database import Database
+from polynya.files.virtual_files import VirtualFiles
+from polynya.storage.file_cache import FileCache, MemoryCache
+from polynya.storage.object_reader import object_reader
+from polynya_local.clients.lakes import Lake
 
 from .lakes import NAMESPACE, TABLE
 
@@ -19,7 +18,7 @@ VIRTUAL_BUCKET = "virtual"
 RECENT_BYTES = 1_000_000_000
 
 
-class Counting(Kept):
+class Counting(FileCache):
     """Keeps in the process, and counts what it is given."""
 
     bytes_made = 0
@@ -61,8 +60,8 @@ def settings(lake: Lake) -> dict[str, str]:
 def opened(lake: Lake) -> Iterator[Bridge]:
     config = Config.from_env(settings(lake))
     database = Database(config.database_url, config.metadata_schema)
-    kept = Counting(None, Recent(RECENT_BYTES))
-    virtual_files = VirtualFiles(config, database, kept, real_files())
+    kept = Counting(None, MemoryCache(RECENT_BYTES))
+    virtual_files = VirtualFiles(config, database, kept, object_reader())
     try:
         yield Bridge(Catalog(config, database, virtual_files), virtual_files, kept)
     finally:

@@ -15,8 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import boto3
-
-from local.serving import environment
+from polynya_local.serving import environment
 
 from .bridge import VIRTUAL_BUCKET, opened, settings
 from .handler import load_table_event
@@ -51,7 +50,7 @@ times.append((time.process_time(), time.perf_counter()))
 if answer["statusCode"] != 200:
     sys.exit(f"bench: {function} answered {answer}")
 answered = sorted(sys.modules)
-from polynya.real_objects import object_lambda_client
+from polynya.storage.aws import object_lambda_client
 object_lambda_client("")
 times.append((time.process_time(), time.perf_counter()))
 print(json.dumps([times, imported, answered]))

@@ -1,7 +1,7 @@
 """What one commit costs to be seen: the files that are made anew, whatever the table's history."""
 
-from local.duckdb_connection import LAKE, connect
-from local.lakes import Lake, attach
+from polynya_local.clients.duckdb_connection import LAKE, connect
+from polynya_local.clients.lakes import Lake, attach
 
 from .bridge import Bridge, opened
 from .lakes import COMMIT, MERGE, NAMESPACE, TABLE, change, put_day_one

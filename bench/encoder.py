@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
-from polynya.iceberg import avro, columnar
+from polynya.iceberg.avro import columnar, manifests
 from polynya.iceberg.manifest import DataFile, FileContent, ManifestContent, ManifestEntry, Status
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import ManifestFile, write_manifest
@@ -49,13 +49,15 @@ def records(manifest: Path) -> Encode:
     with manifest.open("rb") as file:
         entries = [_entry(**record) for record in fastavro.reader(file)]
     data = ManifestContent.DATA
-    return lambda codec: len(avro.manifest_bytes(entries, data, SCHEMA, SPEC, SNAPSHOT_ID, codec))
+    return lambda codec: len(
+        manifests.manifest_bytes(entries, data, SCHEMA, SPEC, SNAPSHOT_ID, codec)
+    )
 
 
 def dicts(manifest: Path) -> Encode:
     with manifest.open("rb") as file:
         entries = list(fastavro.reader(file))
-    schema = fastavro.parse_schema(avro.manifest_entry_schema(SPEC))
+    schema = fastavro.parse_schema(manifests.manifest_entry_schema(SPEC))
 
     def encode(codec: str) -> int:
         out = io.BytesIO()

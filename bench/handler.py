@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
-from local.lakes import Lake
+from polynya_local.clients.lakes import Lake
 
 from .bridge import settings
 from .lakes import NAMESPACE, TABLE
@@ -38,7 +38,7 @@ def load_table_event(query: str = "", headers: dict[str, str] | None = None) -> 
 @contextmanager
 def handling(lake: Lake) -> Iterator[Ask]:
     """With nothing kept from another lake."""
-    from functions.rest_catalog import app
+    from polynya_functions.rest_catalog import app
 
     def ask(query: str = "", **headers: str) -> dict:
         return app.handler(load_table_event(query, headers), CONTEXT)

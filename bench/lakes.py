@@ -9,9 +9,8 @@ as in a table that is appended to; the other columns repeat.
 from pathlib import Path
 
 import boto3
-
-from local.lakes import Lake, write_lake
-from local.postgres import Server
+from polynya_local.clients.lakes import Lake, write_lake
+from polynya_local.postgres import Server
 
 SCRIPT = Path(__file__).with_name("lake.sql")
 NAMESPACE, TABLE = "main", "events"

@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from polynya import data_manifests, table_files
+from polynya.files import table_files
+from polynya.files.content import data_manifests
+from polynya_local.clients.lakes import Lake
 from pyiceberg.io.pyarrow import PyArrowFileIO
-
-from local.lakes import Lake
 
 from .bridge import Bridge, opened
 from .iceberg import original, write_manifests

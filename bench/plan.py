@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from polynya_local.clients import spark
+from polynya_local.clients.pyiceberg import s3_properties
+from polynya_local.serving import serving
 from pyiceberg.io.pyarrow import PyArrowFileIO
-
-from local.clients import spark
-from local.clients.pyiceberg import s3_properties
-from local.serving import serving
 
 from .bridge import opened
 from .iceberg import original, write_manifests, write_metadata

@@ -4,14 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from polynya_local.clients import spark
+from polynya_local.clients.duckdb import attached
+from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog import load_catalog
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo
 from pyiceberg.manifest import clear_manifest_cache
 from pyiceberg.table import Table as IcebergTable
-
-from local.clients import spark
-from local.clients.duckdb import attached
-from local.clients.pyiceberg import s3_properties
 
 from .lakes import DAY_ONE, NAMESPACE, TABLE
 

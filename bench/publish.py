@@ -13,11 +13,10 @@ import time
 
 import boto3
 import fastavro
-
-from local.lakes import Lake
-from local.postgres import Database
-from pipeline.publish import publish
-from pipeline.session import session
+from polynya_local.clients.lakes import Lake
+from polynya_local.postgres import Database
+from polynya_pipeline.common.session import session
+from polynya_pipeline.publish.job import publish
 
 from .lakes import BUCKET, COMMIT, change
 from .measure import once
@@ -60,7 +59,16 @@ def _table(shop: Workshop, files: int) -> Table:
 def _index(lake: Lake) -> None:
     """As `polynya doctor` advises."""
     at = lake.database.url
-    command = [sys.executable, "-m", "local.cli", "indexes", "--database", at, "--create-as", at]
+    command = [
+        sys.executable,
+        "-m",
+        "polynya_local.cli",
+        "indexes",
+        "--database",
+        at,
+        "--create-as",
+        at,
+    ]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from local.lakes import Lake
-from local.postgres import Server, postgres
+from polynya_local.clients.lakes import Lake
+from polynya_local.postgres import Server, postgres
 
 from .lakes import grown_lake
 from .s3 import s3

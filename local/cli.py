@@ -4,10 +4,9 @@ from importlib.metadata import version
 from typing import Annotated
 
 import typer
+from polynya_pipeline.commands import ingest, publish, verify
 
-from pipeline.commands import ingest, publish, verify
-
-from .demo import demo
+from .demo.command import demo
 from .doctor import doctor
 from .indexes import indexes
 from .inspect import inspect

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from polynya.errors import PolynyaError
-
-from pipeline.options import MetadataSchema, S3Endpoint
+from polynya_pipeline.common.options import MetadataSchema, S3Endpoint
 
 from . import reach
-from .generator import Generator
 from .options import AsJson, DatabaseUrl
 from .progress import console
+from .reports.generator import Generator
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as Grid
     from rich.text import Text
 
-    from .diagnosis import Count, Report, TableReport
+    from .reports.diagnosis import Count, Report, TableReport
 
 COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
@@ -46,7 +45,7 @@ def doctor(
     The exit code is 1 when something is wrong or refused; warnings and notes leave it at 0.
     """
     # Here, because PyIceberg, DuckDB and rich take a second that `polynya serve` need not wait.
-    from .diagnosis import ERROR, Report, diagnosis
+    from .reports.diagnosis import ERROR, Report, diagnosis
 
     report = Report()
     errors = console(sys.stderr)

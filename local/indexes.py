@@ -6,17 +6,16 @@ from typing import Annotated
 import typer
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
-from polynya.ducklake.connection import NO_GRANT, Database
+from polynya.ducklake.connection.database import NO_GRANT, Database
 from polynya.errors import Misconfigured, PolynyaError
-
-from pipeline.database import connect, sqlstate
-from pipeline.errors import JobError
-from pipeline.options import MetadataSchema
+from polynya_pipeline.common.database import connect, sqlstate
+from polynya_pipeline.common.errors import JobError
+from polynya_pipeline.common.options import MetadataSchema
 
 from . import reach
 from .options import DatabaseUrl
 from .progress import Failed, Progress
-from .rights import Rights, create_index, rights
+from .reports.rights import Rights, create_index, rights
 
 NOT_OWNER = "only the role that owns DuckLake's tables may make an index on them"
 

@@ -11,13 +11,12 @@ from polynya.ducklake import queries
 from polynya.ducklake.rows import Lake, Schema, Table
 from polynya.errors import BadRequest, NoSuchTable, PolynyaError
 from polynya.translate.tables import check_lake
-
-from pipeline.options import MetadataSchema, S3Endpoint
+from polynya_pipeline.common.options import MetadataSchema, S3Endpoint
 
 from . import reach
-from .generator import Generator, full_name, tables_of
 from .options import AsJson, DatabaseUrl
 from .progress import console
+from .reports.generator import Generator, full_name, tables_of
 
 
 def inspect(
@@ -46,14 +45,14 @@ def inspect(
     It is made here, by what also makes it for clients; no server is needed, and nothing is kept.
     """
     # Here, because PyIceberg and rich take a second that `polynya serve` need not wait.
-    from .anatomy import Anatomy, anatomy
-    from .picture import picture
+    from .reports.render import render
+    from .reports.table_report import TableReport, table_report
 
-    def question(con: Connection) -> Anatomy:
+    def question(con: Connection) -> TableReport:
         lake = queries.lake(con)
         check_lake(lake.version, lake.encrypted)
         found = _table_named(con, lake, table)
-        return anatomy(generator.open_table(con, lake, *found), snapshot)
+        return table_report(generator.open_table(con, lake, *found), snapshot)
 
     try:
         reach.check(database, metadata_schema)
@@ -68,7 +67,7 @@ def inspect(
     if as_json:
         print(json.dumps(_json(asdict(seen)), ensure_ascii=False, indent=2))
     else:
-        picture(seen, console(sys.stdout), limit or sys.maxsize)
+        render(seen, console(sys.stdout), limit or sys.maxsize)
 
 
 def _json(seen: dict[str, Any]) -> dict[str, Any]:

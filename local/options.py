@@ -1,10 +1,9 @@
-"""Options that several commands have; `pipeline.options` has those of Spark's jobs as well."""
+"""Options that several commands share; `polynya_pipeline.common.options` has those of the jobs."""
 
 from typing import Annotated
 
 import typer
-
-from pipeline.options import TLS
+from polynya_pipeline.common.options import TLS
 
 DatabaseUrl = Annotated[
     str,

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from polynya.config import DELIVERIES
 from polynya.ducklake import queries
-from polynya.ducklake.connection import Database
+from polynya.ducklake.connection.database import Database
 from polynya.ducklake.rows import Lake
 from polynya.errors import PolynyaError
 from polynya.translate.tables import check_lake
@@ -22,7 +22,7 @@ from . import reach
 from .dynamodb import TABLE, dynamodb
 from .options import DatabaseUrl
 from .stand_in import StandIn
-from .stand_in.confinement import Confinement
+from .stand_in.limits.confinement import Confinement
 
 Delivery = StrEnum("Delivery", [(name.upper().replace("-", "_"), name) for name in DELIVERIES])
 
@@ -126,8 +126,8 @@ def serve(
             **({"AWS_ENDPOINT_URL_S3": s3_endpoint} if s3_endpoint else {}),
         )
         # They read their settings when they are first called.
-        from functions.object_lambda import app as object_lambda_app
-        from functions.rest_catalog import app as rest_catalog_app
+        from polynya_functions.object_lambda import app as object_lambda_app
+        from polynya_functions.rest_catalog import app as rest_catalog_app
 
         given = _confinements(_data_bucket(lake)) if as_deployed else None
         stand_in.start(rest_catalog_app.handler, object_lambda_app.handler, given)
@@ -143,7 +143,7 @@ def serve(
 
 def _confinements(data_bucket: str) -> Mapping[str, Confinement]:
     # Imported here: who does not want it needs no template.
-    from .stand_in.deployment import as_deployed
+    from .stand_in.limits.deployment import as_deployed
 
     return as_deployed(os.environ, data_bucket=data_bucket)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from .duckdb_connection import KEY_ID, REGION, SECRET
+from .clients.duckdb_connection import KEY_ID, REGION, SECRET
 
 SECONDS_TO_START = 60
 SECONDS_TO_STOP = 20
@@ -39,7 +39,7 @@ def serving(
 
     Each function has the packages and the rights in S3 that it has on AWS.
     """
-    command = [sys.executable, "-m", "local.cli", "serve", "--database", database_url]
+    command = [sys.executable, "-m", "polynya_local.cli", "serve", "--database", database_url]
     command += ["--metadata-schema", metadata_schema, "--s3-endpoint", s3_endpoint]
     command += ["--port", "0", "--delivery", delivery, "--as-deployed"]
     command += [word for name in hide_types for word in ("--hide-type", name)]

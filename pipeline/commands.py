@@ -11,18 +11,11 @@ from typing import Annotated
 
 import typer
 
-from .errors import JobError
-from .exits import fail
-from .modes import APPEND, FORMATS, LEVELS, MODES
-from .options import (
-    AsJson,
-    Database,
-    Master,
-    MetadataSchema,
-    S3Endpoint,
-    use_s3,
-)
-from .publish_command import publish
+from .common.errors import JobError
+from .common.exits import fail
+from .common.modes import APPEND, FORMATS, LEVELS, MODES
+from .common.options import AsJson, Database, Master, MetadataSchema, S3Endpoint, use_s3
+from .publish.command import publish
 
 Mode = StrEnum("Mode", {name.upper().replace("-", "_"): name for name in MODES})  # type: ignore[misc]
 Format = StrEnum("Format", {name.upper(): name for name in FORMATS})  # type: ignore[misc]
@@ -109,12 +102,12 @@ def ingest(
     Exit codes: 0 done, or done by an earlier run; 2 asked for wrongly; 3 a conflict with another
     writer; 4 PostgreSQL or the storage cannot be reached or refuses; 1 anything else.
     """
-    from . import sources
-    from .ingest import Summary
-    from .ingest import ingest as run
-    from .progress import Reporter
-    from .session import session
-    from .target import Table
+    from .common.progress import Reporter
+    from .common.session import session
+    from .ingest import sources
+    from .ingest.catalog import Table
+    from .ingest.job import Summary
+    from .ingest.job import ingest as run
 
     def work() -> Summary:
         use_s3(s3_endpoint)
@@ -196,10 +189,10 @@ def verify(
     The exit code is 1 when anything is found, 0 when all is well; files that no snapshot knows
     are noted and are no finding.
     """
-    from .findings_table import show
-    from .progress import Reporter
-    from .session import session
-    from .verify import verify as run
+    from .common.progress import Reporter
+    from .common.session import session
+    from .verify.findings_table import show
+    from .verify.job import verify as run
 
     try:
         use_s3(s3_endpoint)

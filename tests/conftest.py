@@ -8,10 +8,9 @@ from pathlib import Path
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
-
-from local.lakes import Lake, write_lake
-from local.postgres import postgres
-from local.serving import environment
+from polynya_local.clients.lakes import Lake, write_lake
+from polynya_local.postgres import postgres
+from polynya_local.serving import environment
 
 LAKES = Path(__file__).parent / "lakes"
 BUCKET = "lakes"

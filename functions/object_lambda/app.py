@@ -16,8 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 import urllib3
 from aws_lambda_powertools import Logger
 from polynya import budget
+from polynya.access.authorized_files import AuthorizedFiles
 from polynya.budget import budgeted
-from polynya.byte_range import byte_range
 from polynya.config import Config
 from polynya.database import open_database
 from polynya.errors import (
@@ -27,12 +27,14 @@ from polynya.errors import (
     ServiceUnavailable,
     log_fields,
 )
-from polynya.guarded_files import GuardedFiles
+from polynya.files.names import is_virtual
+from polynya.files.virtual_files import VirtualFiles
 from polynya.metrics import count, count_refusal, published
-from polynya.real_objects import answer_of, client, kept_files, object_lambda_client, real_files
+from polynya.storage import aws
+from polynya.storage.byte_range import byte_range
+from polynya.storage.configured import file_cache
+from polynya.storage.object_reader import object_reader
 from polynya.tracing import traced
-from polynya.virtual_files import VirtualFiles
-from polynya.virtual_names import is_virtual
 
 logger = Logger(service="object-lambda")
 http = urllib3.PoolManager(retries=False)
@@ -79,17 +81,17 @@ def config() -> Config:
     source, _, parameter = settings.virtual_bucket.partition(":")
     if source != "ssm":
         return settings
-    answer = answer_of(
-        "the name of the bucket", lambda: client("ssm").get_parameter(Name=parameter)
+    answer = aws.call(
+        "the name of the bucket", lambda: aws.client("ssm").get_parameter(Name=parameter)
     )
     return replace(settings, virtual_bucket=answer["Parameter"]["Value"])
 
 
 @cache
-def virtual_files() -> GuardedFiles:
+def virtual_files() -> AuthorizedFiles:
     database = open_database(config(), PATIENCE_SECONDS)
-    files = VirtualFiles(config(), database, kept_files(config()), real_files())
-    return GuardedFiles(config(), database, files)
+    files = VirtualFiles(config(), database, file_cache(config()), object_reader())
+    return AuthorizedFiles(config(), database, files)
 
 
 @traced
@@ -162,7 +164,7 @@ def _virtual_file(event: Event) -> bytes:
 
 def _write(event: Event, response: Mapping[str, Any]) -> Answer:
     route = event["getObjectContext"]
-    object_lambda_client(config().object_lambda_endpoint).write_get_object_response(
+    aws.object_lambda_client(config().object_lambda_endpoint).write_get_object_response(
         RequestRoute=route["outputRoute"], RequestToken=route["outputToken"], **response
     )
     return {"statusCode": 200}

@@ -16,16 +16,17 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import JSONResponse, Response
 from mangum import Mangum
+from polynya.access.resolver import AccessResolver
 from polynya.budget import budgeted
 from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.database import open_database
 from polynya.errors import BadRequest, Forbidden, NoSuchRoute, PolynyaError, log_fields
+from polynya.files.virtual_files import VirtualFiles
 from polynya.metrics import count_refusal, published, timed
-from polynya.readers import Readers
-from polynya.real_objects import kept_files, real_files
+from polynya.storage.configured import file_cache
+from polynya.storage.object_reader import object_reader
 from polynya.tracing import traced
-from polynya.virtual_files import VirtualFiles
 from starlette.types import Receive, Scope, Send
 
 COMPRESSED_FROM = 2000
@@ -44,15 +45,15 @@ app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM, compresslevel=G
 
 
 @cache
-def readers() -> Readers:
-    return Readers(Config.from_env())
+def readers() -> AccessResolver:
+    return AccessResolver(Config.from_env())
 
 
 @cache
 def open_catalog() -> Catalog:
     config = Config.from_env()
     database = open_database(config)
-    virtual_files = VirtualFiles(config, database, kept_files(config), real_files())
+    virtual_files = VirtualFiles(config, database, file_cache(config), object_reader())
     return Catalog(config, database, virtual_files)
 
 

@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 
 import pyarrow as pa
 
-from ..duckdb_connection import ICEBERG, connect, identifier, literal, s3_secret
+from .duckdb_connection import ICEBERG, connect, identifier, literal, s3_secret
 
 NAME = "DuckDB"
 SECONDS = 120  # longer than any query here

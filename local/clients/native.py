@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..canonical import Canonical, canonical, columns_of
-from ..duckdb_connection import LAKE, connect, identifier
-from ..lakes import Lake, attach
+from .canonical import Canonical, canonical, columns_of
+from .duckdb_connection import LAKE, connect, identifier
+from .lakes import Lake, attach
 
 NAME = "DuckLake"
 CATALOG = identifier("__ducklake_metadata_lake")

@@ -8,8 +8,8 @@ from functools import cache
 
 import pyarrow as pa
 
-from ..duckdb_connection import KEY_ID, REGION, SECRET
-from ..spark_jars import jars, why_not
+from .duckdb_connection import KEY_ID, REGION, SECRET
+from .spark_jars import jars, why_not
 
 NAME = "Spark"
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from .confinement import Confinement
+from .limits.confinement import Confinement
 
 logger = logging.getLogger(__name__)
 

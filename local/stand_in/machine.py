@@ -5,15 +5,15 @@ from types import TracebackType
 from typing import Self
 
 from .api_gateway import ApiGateway
-from .confinement import Confinement
 from .http_message import Request, Response
 from .http_server import HttpServer
 from .lambda_function import Handler, LambdaFunction
+from .limits.confinement import Confinement
 from .object_lambda import ObjectLambda
 from .object_lambda_event import EventSource
-from .s3_address import S3Address
-from .s3_proxy import S3Proxy
-from .s3_upstream import S3Upstream
+from .s3.address import S3Address
+from .s3.proxy import S3Proxy
+from .s3.upstream import S3Upstream
 
 # As in template.yaml: an HTTP API waits 30 s for its function, S3 Object Lambda 60 s.
 REST_TIMEOUT_S = 29

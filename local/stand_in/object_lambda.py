@@ -17,9 +17,9 @@ from uuid import uuid4
 from .http_message import Headers, Request, Response, from_text, to_text, unchunked
 from .lambda_function import FunctionError, LambdaFunction
 from .object_lambda_event import ROUTE, EventSource
-from .s3_address import S3Address
-from .s3_error import s3_error
-from .s3_proxy import S3Proxy
+from .s3.address import S3Address
+from .s3.error import s3_error
+from .s3.proxy import S3Proxy
 
 logger = logging.getLogger(__name__)
 

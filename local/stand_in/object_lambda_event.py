@@ -8,8 +8,8 @@ from urllib.parse import unquote
 from uuid import uuid4
 
 from .http_message import Request, to_text
-from .s3_address import S3Address
-from .s3_upstream import S3Upstream
+from .s3.address import S3Address
+from .s3.upstream import S3Upstream
 
 ACCOUNT = "123456789012"
 # Part of WriteGetObjectResponse's host name on AWS; here, with `inject_host_prefix=False`, only

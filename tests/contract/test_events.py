@@ -13,18 +13,18 @@ import boto3
 import fastavro
 import pytest
 import requests
+from polynya_functions.object_lambda import app as object_lambda
+from polynya_functions.rest_catalog import app as rest_catalog
+from polynya_local.clients.lakes import write_lake
+from polynya_local.stand_in.http_message import Response
+from polynya_local.stand_in.http_server import HttpServer
+from polynya_local.stand_in.lambda_function import LambdaFunction
+from polynya_local.stand_in.object_lambda import returned_response, written_response
+from polynya_local.stand_in.s3.address import S3Address
 
-from functions.object_lambda import app as object_lambda
-from functions.rest_catalog import app as rest_catalog
-from local.lakes import write_lake
-from local.stand_in.http_message import Response
-from local.stand_in.http_server import HttpServer
-from local.stand_in.lambda_function import LambdaFunction
-from local.stand_in.object_lambda import returned_response, written_response
-from local.stand_in.s3_address import S3Address
-from tests.answers import json_of
-from tests.in_process import ALIAS, settings
-from tests.runtime_interface import EMULATOR, RuntimeInterface
+from tests.checks.runtime_interface import EMULATOR, RuntimeInterface
+from tests.support.answers import json_of
+from tests.support.in_process import ALIAS, settings
 
 EVENTS = Path(__file__).parents[2] / "events"
 DATA = "lakes"
@@ -51,7 +51,7 @@ def behind_the_runtime_interface() -> tuple[RuntimeInterface, RuntimeInterface]:
 
 
 def in_containers() -> tuple[Any, Any]:
-    from tests.in_containers import Containers
+    from tests.support.in_containers import Containers
 
     return Containers("rest_catalog", 29), Containers("object_lambda", 60)
 

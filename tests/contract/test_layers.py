@@ -1,6 +1,6 @@
 """What goes into the layers: their size with the packages that are installed here, and the lock.
 
-`make build` measures the real layers, by the same limits (tests/built.py).
+`make build` measures the real layers, by the same limits (tests/checks/built.py).
 """
 
 from importlib.metadata import distribution
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tests.built import LIMITS, locked, megabytes, normal
+from tests.checks.built import LIMITS, locked, megabytes, normal
 
 ROOT = Path(__file__).parents[2]
 SOURCES = {

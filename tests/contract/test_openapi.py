@@ -8,11 +8,11 @@ from urllib.parse import quote
 
 import pytest
 import requests
+from polynya_functions.rest_catalog import app as rest_catalog
+from polynya_local.serving import serving
 
-from functions.rest_catalog import app as rest_catalog
-from local.serving import serving
-from tests.in_process import standing_in
-from tests.openapi import ENVELOPE, PATHS, resolved, validator
+from tests.support.in_process import standing_in
+from tests.support.openapi import ENVELOPE, PATHS, resolved, validator
 
 NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"
 TABLE = NAMESPACE + "/tables/{table}"

@@ -7,6 +7,7 @@ import pytest
 import requests
 import schemathesis
 from hypothesis import strategies as st
+from polynya_local.serving import serving
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -16,8 +17,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from local.serving import serving
-from tests.openapi import DOCUMENT, ENVELOPE, OPERATIONS, PATHS, validator
+from tests.support.openapi import DOCUMENT, ENVELOPE, OPERATIONS, PATHS, validator
 
 CHECKS = [
     not_a_server_error,

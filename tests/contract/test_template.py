@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 from polynya import errors
+from polynya.access.table_scope import S3Scope
+from polynya.access.vended_credentials import session_policy
 from polynya.config import DELIVERIES as DEFAULTS
 from polynya.config import SETTINGS
 from polynya.metrics import METRICS
-from polynya.vended_places import Place
-from polynya.vending import session_policy
-
-from local.template import NO_VALUE, Stack, template
+from polynya_local.build.template import NO_VALUE, Stack, template
 
 ROOT = Path(__file__).parents[2]
 LOCAL_ONLY = {"OBJECT_LAMBDA_ENDPOINT"}
@@ -247,7 +246,8 @@ def test_rest_function_cannot_write_to_s3_under_object_lambda() -> None:
 
 
 def test_the_cache_is_asked_of_s3_what_the_store_asks_and_no_more() -> None:
-    store = (ROOT / "layers/bridge/polynya/store.py").read_text()
+    storage = ROOT / "layers/bridge/polynya/storage"
+    store = (storage / "cache_store.py").read_text() + (storage / "objects.py").read_text()
     calls = set(re.findall(r"s3(?:\(\))?\.([a-z]+_object)\(", store))
     cache = {"Fn::Sub": "${CacheBucket.Arn}/*"}
     allowed = {
@@ -281,7 +281,7 @@ def test_no_function_may_do_everything_or_to_everything(function: str, delivery:
 def test_a_function_may_ask_of_dynamodb_what_the_store_asks_and_no_more(
     function: str, delivery: str
 ) -> None:
-    store = (ROOT / "layers/bridge/polynya/store.py").read_text()
+    store = (ROOT / "layers/bridge/polynya/storage/cache_store.py").read_text()
     calls = set(re.findall(r"dynamodb(?:\(\))?\.([a-z_]+)\(", store))
     asked = {"dynamodb:" + call.title().replace("_", "") for call in calls}
     allowed = {action for one in statements(function, delivery) for action in actions(one)}
@@ -351,7 +351,7 @@ def test_the_vended_role_may_what_session_policies_repeat(delivery: str) -> None
     document = deployed(RESOURCES["FilesPolicy"]["Properties"]["PolicyDocument"], delivery)
     allowed = {action for statement in document["Statement"] for action in actions(statement)}
     policy = json.loads(
-        session_policy([Place("s3://b/t/", True)], "aws", delivery == "object-lambda")
+        session_policy([S3Scope("s3://b/t/", True)], "aws", delivery == "object-lambda")
     )
     assert allowed == {action for one in policy["Statement"] for action in actions(one)}
 

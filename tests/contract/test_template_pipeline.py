@@ -9,11 +9,11 @@ import pytest
 import typer
 from botocore.validate import ParamValidator
 from polynya.config import SETTINGS
+from polynya_local.build.package import ARCHIVE, JOB_FILE
+from polynya_local.build.template import Stack
+from polynya_local.stand_in.limits.role import Role
+from polynya_pipeline.commands import app
 
-from local.package import ARCHIVE, JOB_FILE
-from local.stand_in.role import Role
-from local.template import Stack
-from pipeline.commands import app
 from tests.contract import test_template as template
 from tests.contract.test_template import DELIVERIES, RESOURCES, TEMPLATE, actions, deployed
 

@@ -4,9 +4,9 @@ The old catalogs are real ones (`tests/lakes/old`), and the judge is the DuckDB 
 where DuckDB 1.5.5 has migrated them, it is DuckDB 1.5.5. (It cannot migrate 0.2: "Postgres tables
 only support RENAME TABLE, RENAME COLUMN, ADD COLUMN and DROP COLUMN".)
 
-Version 1.1-dev1 is a stand-in (`tests/old_lakes.py`). It checks that inlined rows are found under
-their new system columns and that new columns do no harm. It does not check what DuckDB 2.0 writes
-of its own: other contents of old columns, Puffin containers, `epoch_*` partitions.
+Version 1.1-dev1 is a stand-in (`tests/support/old_lakes.py`). It checks that inlined rows are
+found under their new system columns and that new columns do no harm. It does not check what DuckDB
+2.0 writes of its own: other contents of old columns, Puffin containers, `epoch_*` partitions.
 """
 
 import json
@@ -16,14 +16,21 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 from pg8000.native import identifier
+from polynya_local.clients import duckdb, native, pyiceberg, rest
+from polynya_local.clients.canonical import (
+    Canonical,
+    Columns,
+    canonical,
+    columns_of,
+    difference,
+    from_arrow,
+)
+from polynya_local.clients.duckdb_connection import LAKE, connect, literal
+from polynya_local.clients.lakes import Lake
+from polynya_local.serving import serving
 from pyiceberg.expressions import EqualTo, IsNull
 
-from local.canonical import Canonical, Columns, canonical, columns_of, difference, from_arrow
-from local.clients import duckdb, native, pyiceberg, rest
-from local.duckdb_connection import LAKE, connect, literal
-from local.lakes import Lake
-from local.serving import serving
-from tests.old_lakes import OLD, WRITTEN, rename_to_1_1, restored
+from tests.support.old_lakes import OLD, WRITTEN, rename_to_1_1, restored
 
 MIGRATED = ["0.3-inlined migrated"]
 STAND_INS = ["1.1-dev1 of 13", "1.1-dev1 of 14"]

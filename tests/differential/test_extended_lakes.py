@@ -12,14 +12,21 @@ from dataclasses import dataclass
 
 import duckdb as engine
 import pytest
+from polynya_local.clients import rest
+from polynya_local.clients.canonical import (
+    Canonical,
+    Columns,
+    canonical,
+    columns_of,
+    difference,
+    from_arrow,
+)
+from polynya_local.clients.duckdb_connection import LAKE, connect, identifier
+from polynya_local.clients.lakes import attach
 
-from local.canonical import Canonical, Columns, canonical, columns_of, difference, from_arrow
-from local.clients import rest
-from local.duckdb_connection import LAKE, connect, identifier
-from local.lakes import attach
 from tests.differential.test_rows import refused_with_a_reason
-from tests.in_process import standing_in
-from tests.kept_reader import KeptReader
+from tests.support.in_process import standing_in
+from tests.support.kept_reader import KeptReader
 
 TABLES = "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'lake'"
 A_ROW = "INSERT INTO {0} SELECT * FROM {0} LIMIT 1"

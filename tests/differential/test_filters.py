@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from polynya_local.clients import duckdb, pyiceberg, rest
+from polynya_local.clients.duckdb_connection import identifier
+from polynya_local.serving import serving
 from pyiceberg.expressions import (
     BooleanExpression,
     EqualTo,
@@ -32,10 +35,6 @@ from pyiceberg.io import FileIO, InputFile
 from pyiceberg.io.pyarrow import PyArrowFileIO, expression_to_pyarrow
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, PrimitiveType, StringType, UUIDType
-
-from local.clients import duckdb, pyiceberg, rest
-from local.duckdb_connection import identifier
-from local.serving import serving
 
 # Scalars with their limits, floats, texts, inlined rows, buckets, evolution, promotions
 LAKES = ["01", "03", "04", "13", "16", "19", "22", "23"]

@@ -5,13 +5,14 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
-from polynya import real_objects
 from polynya.catalog import Catalog
 from polynya.config import Config
-from polynya.ducklake.connection import Database
+from polynya.ducklake.connection.database import Database
 from polynya.errors import ServiceUnavailable
-from polynya.kept import Kept, Recent
-from polynya.virtual_files import VirtualFiles
+from polynya.files.virtual_files import VirtualFiles
+from polynya.storage import aws, configured
+from polynya.storage.file_cache import FileCache, MemoryCache
+from polynya.storage.object_reader import object_reader
 
 TABLE = ("main", "pe")
 LAKE = "62"
@@ -25,8 +26,8 @@ class Server:
         settings = {"DATABASE_URL": lake.database.url, "VIRTUAL_BUCKET": "virtual"}
         config = replace(Config.from_env(settings | {"CHUNK_FILES": "1"}), **changes)
         is_put = config.delivery == "materialize"
-        self.kept = empty_bucket() if is_put else Kept(None, Recent())
-        self.files = VirtualFiles(config, database, self.kept, real_objects.real_files())
+        self.kept = empty_bucket() if is_put else FileCache(None, MemoryCache())
+        self.files = VirtualFiles(config, database, self.kept, object_reader())
         self.catalog = Catalog(config, database, self.files)
 
     def list_key(self) -> str:
@@ -34,22 +35,22 @@ class Server:
         return document["snapshots"][-1]["manifest-list"].removeprefix("s3://virtual/")
 
 
-def empty_bucket() -> Kept:
+def empty_bucket() -> FileCache:
     name = f"first-build-{next(NUMBERS)}"
-    real_objects.client("s3").create_bucket(Bucket=name)
-    bucket = real_objects.bucket_store(name)
-    return Kept(bucket, Recent(), must_keep=True, listed=bucket)
+    aws.client("s3").create_bucket(Bucket=name)
+    bucket = configured.bucket_store(name)
+    return FileCache(bucket, MemoryCache(), must_keep=True, listed=bucket)
 
 
 @pytest.fixture
 def servers(lake, moto, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
-    real_objects.client.cache_clear()
+    aws.client.cache_clear()
     monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
     one = lake(LAKE)
     with closing(Database(one.database.url, one.metadata_schema)) as database:
         yield lambda **changes: Server(one, database, **changes)
-    real_objects.client.cache_clear()
+    aws.client.cache_clear()
 
 
 def test_each_request_comes_further_until_the_list_is_whole(servers):

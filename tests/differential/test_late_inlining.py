@@ -10,13 +10,20 @@ from dataclasses import dataclass, field
 from itertools import count
 
 import pytest
+from polynya_local.clients import pyiceberg, rest
+from polynya_local.clients.canonical import (
+    Canonical,
+    Columns,
+    canonical,
+    columns_of,
+    difference,
+    from_arrow,
+)
+from polynya_local.clients.duckdb_connection import LAKE, connect, literal
+from polynya_local.clients.lakes import Lake
+from polynya_pipeline.verify.job import verify
 
-from local.canonical import Canonical, Columns, canonical, columns_of, difference, from_arrow
-from local.clients import pyiceberg, rest
-from local.duckdb_connection import LAKE, connect, literal
-from local.lakes import Lake
-from pipeline.verify import verify
-from tests.in_process import standing_in
+from tests.support.in_process import standing_in
 
 OFF, ON = 0, 10
 """DATA_INLINING_ROW_LIMIT of two writers; the second one is DuckLake's default."""

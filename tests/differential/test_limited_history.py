@@ -9,10 +9,10 @@ import pytest
 from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.ducklake import queries
-from polynya.ducklake.connection import Database
-from polynya.kept import Kept, Recent
-from polynya.real_objects import real_files
-from polynya.virtual_files import VirtualFiles
+from polynya.ducklake.connection.database import Database
+from polynya.files.virtual_files import VirtualFiles
+from polynya.storage.file_cache import FileCache, MemoryCache
+from polynya.storage.object_reader import object_reader
 
 LAKES = ("09", "13", "14", "19", "22", "36", "38", "53", "71", "72")
 LIMITS = (1, 2, 3, 5)
@@ -45,5 +45,5 @@ def table_names(con) -> list[tuple[str, str]]:
 def loaded(database: Database, lake, limit: int, name: tuple[str, str]) -> dict:
     settings = {"DATABASE_URL": lake.database.url, "VIRTUAL_BUCKET": "virtual"}
     config = Config.from_env(settings | {"SNAPSHOT_LIMIT": str(limit)})
-    virtual_files = VirtualFiles(config, database, Kept(None, Recent()), real_files())
+    virtual_files = VirtualFiles(config, database, FileCache(None, MemoryCache()), object_reader())
     return Catalog(config, database, virtual_files).load_table(*name).body["metadata"]

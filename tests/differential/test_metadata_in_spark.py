@@ -11,14 +11,14 @@ from contextlib import closing
 from itertools import groupby, pairwise, takewhile
 
 import pytest
+from polynya_local.clients import native, spark
+from polynya_local.clients.canonical import canonical, columns_of, difference, from_arrow
+from polynya_local.clients.duckdb_connection import literal
+from polynya_local.clients.spark_jars import why_not
 
-from local.canonical import canonical, columns_of, difference, from_arrow
-from local.clients import native, spark
-from local.duckdb_connection import literal
-from local.spark_jars import why_not
 from tests.conftest import LAKES
 from tests.differential.test_rows import MOST_SNAPSHOTS, SPARK_CANNOT, spread
-from tests.kept_reader import KeptReader
+from tests.metadata.expected_metadata import ExpectedMetadata, served
 from tests.metadata.findings import Faults, Findings
 from tests.metadata.shown import (
     METADATA_TABLES,
@@ -27,7 +27,7 @@ from tests.metadata.shown import (
     assert_partitions,
     moments,
 )
-from tests.metadata.told import Told, served
+from tests.support.kept_reader import KeptReader
 
 IN_CI = ("09", "10", "13", "14", "17", "19", "22", "25", "31", "36", "77")
 FAULTS: Faults = {
@@ -108,7 +108,7 @@ def test_spark_shows_its_metadata_tables(case, found):
             assert_partitions(told, shown["partitions"], told.ids[-1])
 
 
-def assert_snapshots(told: Told, shown: dict) -> None:
+def assert_snapshots(told: ExpectedMetadata, shown: dict) -> None:
     now = told.ids[-1]
     keys = ("snapshot_id", "parent_id", "committed_at", "operation", "manifest_list")
     seen = [tuple(row[key] for key in keys) for row in shown["snapshots"]]
@@ -120,7 +120,7 @@ def assert_snapshots(told: Told, shown: dict) -> None:
     assert [row["latest_snapshot_id"] for row in shown["metadata_log_entries"]] == [now]
 
 
-def assert_entries(told: Told, shown: dict) -> None:
+def assert_entries(told: ExpectedMetadata, shown: dict) -> None:
     now = told.ids[-1]
     entries = [
         (row["status"], row["snapshot_id"], row["data_file"]["file_path"].rpartition("/")[2])
@@ -151,7 +151,7 @@ def test_spark_travels_in_time(case, found):
 # What was added between two snapshots
 
 
-def appended(told: Told) -> list[tuple[int, int]]:
+def appended(told: ExpectedMetadata) -> list[tuple[int, int]]:
     """(from, to): all that happened after `from` and up to `to` was appending."""
     found = []
     is_append = {id_: told.snapshots[id_]["summary"]["operation"] == "append" for id_ in told.ids}
@@ -163,12 +163,12 @@ def appended(told: Told) -> list[tuple[int, int]]:
     return spread(sorted(set(found)), MOST_FOR_SPARK)
 
 
-def is_gap(told: Told, start: int, end: int) -> bool:
+def is_gap(told: ExpectedMetadata, start: int, end: int) -> bool:
     """Whether snapshots between two listed ones are left out."""
     return told.parents[end] != start
 
 
-def appended_in_spark(told: Told, start: int, end: int):
+def appended_in_spark(told: ExpectedMetadata, start: int, end: int):
     reader = spark.session().read.format("iceberg")
     reader = reader.option("start-snapshot-id", start).option("end-snapshot-id", end)
     return reader.table(source_in_spark(told)).toArrow()
@@ -196,7 +196,7 @@ def test_spark_reads_what_was_appended(case, found):
                     assert not difference(expected, from_arrow(arrow, columns, told.hidden))
 
 
-def insertions(told: Told, start: int, end: int):
+def insertions(told: ExpectedMetadata, start: int, end: int):
     """The rows that DuckLake itself says were inserted after `start`, and their columns."""
     source = f"ducklake_table_insertions({names_at(told, end)}, {start + 1}, {end})"
     columns = columns_of(told.case.changes, source)
@@ -218,12 +218,12 @@ def test_spark_shows_what_changed(case, found):
             assert changes_in_spark(told, start, end) == changes_in_ducklake(told, start, end)
 
 
-def has_maps(told: Told) -> bool:
+def has_maps(told: ExpectedMetadata) -> bool:
     """Spark sorts changes by all columns."""
     return any("map<" in str(field.field_type) for field in told.iceberg.schema().fields)
 
 
-def before_the_first_delete_file(told: Told) -> list[int]:
+def before_the_first_delete_file(told: ExpectedMetadata) -> list[int]:
     first, *more = told.ids[:MOST_SNAPSHOTS]
     if told.deletes(first):
         return []
@@ -233,7 +233,7 @@ def before_the_first_delete_file(told: Told) -> list[int]:
     return [first, *(id_ for _, id_ in steps)]
 
 
-def changes_in_spark(told: Told, start: int, end: int) -> Counter:
+def changes_in_spark(told: ExpectedMetadata, start: int, end: int) -> Counter:
     name = ".".join(map(spark.identifier, (told.table.namespace, told.table.name)))
     words = name.replace("'", ESCAPED)
     [[view]] = (
@@ -247,7 +247,7 @@ def changes_in_spark(told: Told, start: int, end: int) -> Counter:
     return Counter(row[0] for row in rows)
 
 
-def changes_in_ducklake(told: Told, start: int, end: int) -> Counter:
+def changes_in_ducklake(told: ExpectedMetadata, start: int, end: int) -> Counter:
     names = names_at(told, end)
     found = Counter()
     for kind, function in (("INSERT", "insertions"), ("DELETE", "deletions")):
@@ -256,12 +256,12 @@ def changes_in_ducklake(told: Told, start: int, end: int) -> Counter:
     return +found
 
 
-def names_at(told: Told, snapshot_id: int) -> str:
+def names_at(told: ExpectedMetadata, snapshot_id: int) -> str:
     """The lake, and the table as it was called then: that is what DuckLake looks for."""
     then = told.case.native._name_at(told.table.namespace, told.table.name, snapshot_id)
     return ", ".join(map(literal, ("lake", then.namespace, then.name)))
 
 
-def source_in_spark(told: Told) -> str:
+def source_in_spark(told: ExpectedMetadata) -> str:
     names = (told.case.spark.catalog, told.table.namespace, told.table.name)
     return ".".join(map(spark.identifier, names))

@@ -1,8 +1,8 @@
 """Iceberg's own eyes: what clients show of a table's metadata is what DuckLake's catalog records.
 
-Native DuckLake and SQL on the catalog say what is true (`tests/metadata/told.py`). Everything else
-(the summaries, `inspect`, `iceberg_metadata`, time travel) must agree with it and with each other,
-on every lake. What Spark shows: test_metadata_in_spark.py.
+Native DuckLake and SQL on the catalog say what is true (`tests/metadata/expected_metadata.py`).
+Everything else (the summaries, `inspect`, `iceberg_metadata`, time travel) must agree with it and
+with each other, on every lake. What Spark shows: test_metadata_in_spark.py.
 """
 
 import re
@@ -11,10 +11,10 @@ from contextlib import closing
 from datetime import UTC
 
 import pytest
+from polynya_local.clients.duckdb_connection import identifier
 from pyiceberg.manifest import ManifestEntryStatus
 
-from local.duckdb_connection import identifier
-from tests.kept_reader import KeptReader
+from tests.metadata.expected_metadata import EPOCH, MILLISECOND, Entry, served
 from tests.metadata.findings import Faults, Findings
 from tests.metadata.shown import (
     METADATA_TABLES,
@@ -23,7 +23,7 @@ from tests.metadata.shown import (
     assert_partitions,
     moments,
 )
-from tests.metadata.told import EPOCH, MILLISECOND, Entry, served
+from tests.support.kept_reader import KeptReader
 
 FAULTS: Faults = {
     # DuckDB takes the names for paths.

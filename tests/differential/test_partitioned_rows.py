@@ -10,12 +10,11 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from polynya_local.clients import native, pyiceberg
+from polynya_local.clients.duckdb_connection import identifier
+from polynya_local.serving import serving
 from pyiceberg.expressions import EqualTo
 from pyiceberg.table import Table
-
-from local.clients import native, pyiceberg
-from local.duckdb_connection import identifier
-from local.serving import serving
 
 LAKE = "82"
 MOST_PARTITIONS = 32  # docs/exactness.md

@@ -28,17 +28,17 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from polynya_local.clients import pyiceberg, rest
+from polynya_local.clients.lakes import Lake
 
-from local.clients import pyiceberg, rest
-from local.lakes import Lake
 from tests.histories import draws
 from tests.histories.events import Elsewhere, Event
 from tests.histories.history import History
 from tests.histories.judge import Chosen, Judge
 from tests.histories.predicates import Predicate
 from tests.histories.writer import Writer
-from tests.in_process import cache_settings, standing_in
-from tests.kept_reader import KeptReader
+from tests.support.in_process import cache_settings, standing_in
+from tests.support.kept_reader import KeptReader
 
 FIRST = int(os.environ.get("POLYNYA_FIRST_HISTORY", "0"))
 HISTORIES = int(os.environ.get("POLYNYA_HISTORIES", "0"))

@@ -9,11 +9,10 @@ import re
 from functools import cache
 
 import pytest
-
-from local.canonical import difference, from_arrow
-from local.clients import duckdb, native, pyiceberg, rest, spark
-from local.serving import serving
-from local.spark_jars import why_not
+from polynya_local.clients import duckdb, native, pyiceberg, rest, spark
+from polynya_local.clients.canonical import difference, from_arrow
+from polynya_local.clients.spark_jars import why_not
+from polynya_local.serving import serving
 
 # Lakes of which every table must be readable; elsewhere a refusal with a reason will do.
 READABLE = {"01", "03", "04", "08", "09", "10", "13", "14", "16", "22", "25", "31", "40"}

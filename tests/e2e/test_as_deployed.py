@@ -3,10 +3,10 @@
 import json
 
 import pytest
+from polynya_local.clients.lakes import write_lake
 
-from local.lakes import write_lake
-from tests.in_process import cache_settings, standing_in
-from tests.raw_http import send
+from tests.support.in_process import cache_settings, standing_in
+from tests.support.raw_http import send
 
 DELIVERIES = ("object-lambda", "materialize")
 LAKE = """

@@ -18,19 +18,19 @@ import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from polynya_functions.rest_catalog import app as rest_catalog
+from polynya_local.clients import rest, spark
+from polynya_local.clients.duckdb_connection import ICEBERG, connect
+from polynya_local.clients.lakes import write_lake
+from polynya_local.clients.spark_jars import why_not
+from polynya_local.stand_in.api_gateway import payload, response
+from polynya_local.stand_in.http_message import Request, Response
+from polynya_local.stand_in.http_server import HttpServer
+from polynya_local.stand_in.lambda_function import LambdaFunction
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 
-from functions.rest_catalog import app as rest_catalog
-from local.clients import rest, spark
-from local.duckdb_connection import ICEBERG, connect
-from local.lakes import write_lake
-from local.spark_jars import why_not
-from local.stand_in.api_gateway import payload, response
-from local.stand_in.http_message import Request, Response
-from local.stand_in.http_server import HttpServer
-from local.stand_in.lambda_function import LambdaFunction
-from tests.in_process import standing_in
+from tests.support.in_process import standing_in
 
 LAKE = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');

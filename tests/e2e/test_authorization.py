@@ -10,16 +10,16 @@ import boto3
 import fastavro
 import pytest
 from moto.core import DEFAULT_ACCOUNT_ID
+from polynya_functions.object_lambda import app as object_lambda
+from polynya_functions.rest_catalog import app as rest_catalog
+from polynya_local.clients.lakes import write_lake
+from polynya_local.stand_in.http_message import Response
+from polynya_local.stand_in.http_server import HttpServer
+from polynya_local.stand_in.lambda_function import LambdaFunction
+from polynya_local.stand_in.object_lambda import written_response
 
-from functions.object_lambda import app as object_lambda
-from functions.rest_catalog import app as rest_catalog
-from local.lakes import write_lake
-from local.stand_in.http_message import Response
-from local.stand_in.http_server import HttpServer
-from local.stand_in.lambda_function import LambdaFunction
-from local.stand_in.object_lambda import written_response
-from tests.answers import json_of
-from tests.in_process import ALIAS, forget, settings
+from tests.support.answers import json_of
+from tests.support.in_process import ALIAS, forget, settings
 
 EVENTS = Path(__file__).parents[2] / "events"
 ACCOUNT = "111122223333"

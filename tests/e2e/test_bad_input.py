@@ -19,20 +19,28 @@ from urllib.parse import quote
 import boto3
 import fastavro
 import pytest
-from polynya import budget, real_objects
-from polynya.ducklake.connection import Database
+from polynya import budget
+from polynya.ducklake.connection.database import Database
+from polynya.storage import aws
+from polynya_functions.object_lambda import app as object_lambda_app
+from polynya_functions.rest_catalog import app as rest_app
+from polynya_local.clients import pyiceberg
+from polynya_local.clients.duckdb_connection import REGION
+from polynya_local.clients.lakes import write_lake
+from polynya_local.dynamodb import TABLE as CACHE_TABLE
+from polynya_local.serving import environment, serving
+from polynya_local.stand_in import OBJECT_LAMBDA_TIMEOUT_S, REST_TIMEOUT_S
 
-from functions.object_lambda import app as object_lambda_app
-from functions.rest_catalog import app as rest_app
-from local.clients import pyiceberg
-from local.duckdb_connection import REGION
-from local.dynamodb import TABLE as CACHE_TABLE
-from local.lakes import write_lake
-from local.serving import environment, serving
-from local.stand_in import OBJECT_LAMBDA_TIMEOUT_S, REST_TIMEOUT_S
-from tests.in_process import ALIAS, CACHE_BUCKET, cache_settings, forget, settings, standing_in
-from tests.openapi import ENVELOPE, validator
-from tests.raw_http import send
+from tests.support.in_process import (
+    ALIAS,
+    CACHE_BUCKET,
+    cache_settings,
+    forget,
+    settings,
+    standing_in,
+)
+from tests.support.openapi import ENVELOPE, validator
+from tests.support.raw_http import send
 
 LONG = "n" * 3000
 NAMES = [
@@ -631,7 +639,16 @@ def test_no_answer_and_no_log_holds_a_secret(odd, moto, what, capfd, caplog):
 @pytest.mark.parametrize("what", ["refuses the role", "has no address", "cannot be a host"])
 def test_the_command_does_not_tell_the_password(odd, moto, what):
     url = URLS[what].format(port=odd.database.port, dbname=odd.database.dbname)
-    command = [sys.executable, "-m", "local.cli", "serve", "--s3-endpoint", moto, "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "polynya_local.cli",
+        "serve",
+        "--s3-endpoint",
+        moto,
+        "--port",
+        "0",
+    ]
     ended = subprocess.run(
         command,
         env=environment({"DATABASE_URL": url}),
@@ -726,7 +743,7 @@ def test_a_connection_that_breaks_is_not_seen_by_the_client(odd, moto):
 
 
 def forget_bodies() -> None:
-    from functions.object_lambda import app
+    from polynya_functions.object_lambda import app
 
     app.virtual_files()._files._kept._recent.__init__()
 
@@ -743,18 +760,27 @@ def test_patience_ends_before_that_of_who_waits():
     assert budgets[object_lambda_app] > 2 * object_lambda_app.PATIENCE_SECONDS
     with settings(AWS_DEFAULT_REGION=REGION):
         for service, share in (("dynamodb", 0.3), ("s3", 0.6)):
-            client = real_objects.client(service).meta.config
+            client = aws.client(service).meta.config
             attempts = client.retries["total_max_attempts"]
             waits = attempts * (client.connect_timeout + client.read_timeout)
             assert waits < share * min(budgets.values()), service
         with budget.limited(1):
-            hurried = real_objects.client("s3").meta.config
+            hurried = aws.client("s3").meta.config
             assert hurried.retries["total_max_attempts"] * hurried.read_timeout <= 1
 
 
 def test_the_command_logs_to_stderr_alone(odd, moto, way):
     """The one line of JSON is all that is on stdout: whoever reads it does not read on."""
-    command = [sys.executable, "-m", "local.cli", "serve", "--s3-endpoint", moto, "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "polynya_local.cli",
+        "serve",
+        "--s3-endpoint",
+        moto,
+        "--port",
+        "0",
+    ]
     process = subprocess.Popen(
         command,
         env=environment({"DATABASE_URL": way.url}),

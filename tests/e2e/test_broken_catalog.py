@@ -3,20 +3,24 @@ what is wrong. Never an unexpected error, never other rows; other tables keep wo
 
 import json
 import re
+import tempfile
+from contextlib import contextmanager
 from io import BytesIO
+from pathlib import Path
 from typing import NamedTuple
 
 import boto3
+import duckdb
 import fastavro
 import pyarrow.parquet as pq
 import pytest
+from polynya_local.clients import native, pyiceberg
+from polynya_local.clients.duckdb_connection import REGION
+from polynya_local.clients.lakes import write_lake
 
-from local.clients import native, pyiceberg
-from local.duckdb_connection import REGION
-from local.lakes import write_lake
-from tests.damage import Damage, damaged, damages, save
-from tests.in_process import forget, standing_in
-from tests.raw_http import send
+from tests.support.damage import Damage, damaged, damages, save
+from tests.support.in_process import forget, standing_in
+from tests.support.raw_http import send
 
 NAMESPACE = "v"
 LAKE = """
@@ -303,6 +307,18 @@ def _without_pos(body: bytes) -> bytes:
     return out.getvalue()
 
 
+def _far_away(body: bytes) -> bytes:
+    """Positions that no data file has. As DuckDB writes them: what it writes is copied."""
+    with duckdb.connect() as con, tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "before").write_bytes(body)
+        ids = "{file_path: 2147483646, pos: 2147483645}"
+        con.execute(
+            f"COPY (SELECT file_path, pos + 1000000 AS pos FROM read_parquet('{folder}/before')) "
+            f"TO '{folder}/after' (FORMAT parquet, FIELD_IDS {ids})"
+        )
+        return (Path(folder) / "after").read_bytes()
+
+
 BODIES = {
     "missing": lambda body: None,
     "empty": lambda body: b"",
@@ -313,27 +329,40 @@ BODIES = {
 }
 
 
-@pytest.mark.parametrize("what", BODIES)
-def test_a_damaged_delete_file_refuses_what_it_belongs_to(world, what):
+@contextmanager
+def damaged_delete_file(world, damage):
+    """The key of a delete file of t, with other bytes meanwhile; None takes it away."""
     [[path]] = world.con.run(
         world.filled_in("SELECT path FROM ducklake_delete_file WHERE table_id = {t} LIMIT 1")
     )
     key = f"{world.lake.data_path}/v/t/{path}".removeprefix("s3://lakes/")
     body = world.s3.get_object(Bucket="lakes", Key=key)["Body"].read()
-    damaged_body = BODIES[what](body)
     try:
-        if damaged_body is None:
+        if (other := damage(body)) is None:
             world.s3.delete_object(Bucket="lakes", Key=key)
         else:
-            world.s3.put_object(Bucket="lakes", Key=key, Body=damaged_body)
+            world.s3.put_object(Bucket="lakes", Key=key, Body=other)
         forget()
+        yield key
+    finally:
+        world.s3.put_object(Bucket="lakes", Key=key, Body=body)
+
+
+@pytest.mark.parametrize("what", BODIES)
+def test_a_damaged_delete_file_refuses_what_it_belongs_to(world, what):
+    with damaged_delete_file(world, BODIES[what]) as key:
         found = world.served("t")
         assert isinstance(found, Refused)
-        if damaged_body is None:
+        if what == "missing":
             assert found.status == 500 and GONE in found.message
         else:
             assert found.status == 400
             assert f"the delete file s3://lakes/{key} is" in found.message, found
         assert world.served("merged") == world.intact["merged"]
-    finally:
-        world.s3.put_object(Bucket="lakes", Key=key, Body=body)
+
+
+def test_a_delete_of_rows_that_are_not_there_is_refused(world):
+    with damaged_delete_file(world, _far_away):
+        found = world.served("t")
+        assert isinstance(found, Refused) and found.status == 400
+        assert "names a row that it does not have" in found.message

@@ -9,14 +9,14 @@ import json
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+from polynya_functions.object_lambda import app as object_lambda
+from polynya_functions.rest_catalog import app as rest_catalog
+from polynya_local.clients import pyiceberg
+from polynya_local.clients.duckdb_connection import REGION
+from polynya_local.clients.lakes import write_lake
 
-from functions.object_lambda import app as object_lambda
-from functions.rest_catalog import app as rest_catalog
-from local.clients import pyiceberg
-from local.duckdb_connection import REGION
-from local.lakes import write_lake
-from tests.in_process import ALIAS, standing_in
-from tests.raw_http import send
+from tests.support.in_process import ALIAS, standing_in
+from tests.support.raw_http import send
 
 LAKE = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 10);

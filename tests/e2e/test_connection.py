@@ -17,17 +17,17 @@ from pg8000.native import Connection, identifier, literal
 from polynya import budget
 from polynya.config import SETTINGS
 from polynya.ducklake import queries
-from polynya.ducklake.connection import Database, connection_arguments
+from polynya.ducklake.connection.database import Database, connection_arguments
 from polynya.errors import Misconfigured, ServiceUnavailable
+from polynya_local import postgres
+from polynya_local.cli import app
+from polynya_local.clients import native, pyiceberg, rest
+from polynya_local.clients.canonical import difference, from_arrow
+from polynya_local.clients.lakes import write_lake
+from polynya_local.serving import serving
 from typer.testing import CliRunner
 
-from local import postgres
-from local.canonical import difference, from_arrow
-from local.cli import app
-from local.clients import native, pyiceberg, rest
-from local.lakes import write_lake
-from local.serving import serving
-from tests.slow_servers import delaying, silent
+from tests.support.slow_servers import delaying, silent
 
 LAKES = Path(__file__).parent.parent / "lakes"
 READER, PASSWORD = "polynya reader", "p@ss/w:rd %20'+"

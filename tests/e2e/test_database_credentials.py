@@ -11,12 +11,12 @@ from urllib.parse import parse_qs, urlsplit
 import boto3
 import pytest
 from polynya.config import Config
-from polynya.database import IamToken, open_database
-from polynya.ducklake.connection import connection_arguments
+from polynya.database import IamCredentials, open_database
+from polynya.ducklake.connection.database import connection_arguments
 from polynya.errors import Misconfigured, ServiceUnavailable
+from polynya_local import postgres
 
-from local import postgres
-from tests.in_process import settings
+from tests.support.in_process import settings
 
 HBA = "host all reader 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"
 SECRET = "lake/reader"
@@ -116,7 +116,7 @@ def test_a_secret_that_is_not_there_is_said(opened, secrets):
 def test_an_iam_token_is_for_one_role_on_one_host(moto):
     """Amazon RDS user guide, "Connecting using IAM authentication": a URL without its scheme."""
     with settings(DATABASE_URL="unused"):
-        user, token = IamToken()("db.example.com", 5432, "reader")
+        user, token = IamCredentials()("db.example.com", 5432, "reader")
     parts = urlsplit(f"https://{token}")
     query = parse_qs(parts.query)
     assert (user, parts.hostname, parts.port) == ("reader", "db.example.com", 5432)

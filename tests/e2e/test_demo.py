@@ -13,8 +13,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-
-from local.duckdb_connection import extension_path, literal
+from polynya_local.clients.duckdb_connection import extension_path, literal
 
 SECONDS = 300  # about 30 where nothing else is running
 ROW = re.compile(
@@ -55,7 +54,7 @@ def demo(monkeypatch):
     def start(*options: str, **settings: str) -> Demo:
         with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
             process = subprocess.Popen(
-                [sys.executable, "-m", "local.cli", "demo", *options],
+                [sys.executable, "-m", "polynya_local.cli", "demo", *options],
                 stdout=out,
                 stderr=err,
                 cwd=folder / "here",

@@ -10,16 +10,16 @@ import boto3
 import duckdb
 import pytest
 from pg8000.native import identifier
+from polynya_local.cli import app
+from polynya_local.clients.duckdb_connection import LAKE, connect
+from polynya_local.clients.duckdb_connection import identifier as quoted
+from polynya_local.clients.lakes import attach
+from polynya_local.reports.row_counts import for_libpq, said, secrets_of
+from polynya_local.serving import environment
 from typer.testing import CliRunner
 
-from local.cli import app
-from local.duckdb_connection import LAKE, connect
-from local.duckdb_connection import identifier as quoted
-from local.lakes import attach
-from local.row_counts import for_libpq, said, secrets_of
-from local.serving import environment
 from tests.differential.test_catalog_versions import WRITTEN, restored
-from tests.in_process import settings
+from tests.support.in_process import settings
 
 LAKES = ("09", "13", "14", "16", "17", "22", "25", "27", "29", "31", "36", "38")
 
@@ -376,7 +376,7 @@ def test_a_role_that_may_write_is_warned(lake, report):
 
 
 def doctor_process(url: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "local.cli", "doctor", "--database", url]
+    command = [sys.executable, "-m", "polynya_local.cli", "doctor", "--database", url]
     return subprocess.run(command, capture_output=True, text=True, env=environment({}))
 
 

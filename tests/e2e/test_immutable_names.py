@@ -13,15 +13,15 @@ from types import SimpleNamespace
 import boto3
 import fastavro
 import pytest
+from polynya_local.clients import native
+from polynya_local.clients.duckdb_connection import LAKE, connect
+from polynya_local.clients.lakes import attach, write_lake
+from polynya_local.clients.pyiceberg import s3_properties
+from polynya_local.serving import serving
 from pyiceberg.catalog import load_catalog
 
-from local.clients import native
-from local.clients.pyiceberg import s3_properties
-from local.duckdb_connection import LAKE, connect
-from local.lakes import attach, write_lake
-from local.serving import serving
-from tests.in_process import ALIAS, cache_settings, forget, standing_in
-from tests.raw_http import send
+from tests.support.in_process import ALIAS, cache_settings, forget, standing_in
+from tests.support.raw_http import send
 
 ATTACH = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 10);

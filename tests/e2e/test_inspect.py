@@ -5,13 +5,13 @@ import subprocess
 import sys
 
 import pytest
+from polynya_local.cli import app
+from polynya_local.clients.duckdb_connection import LAKE, connect, identifier
+from polynya_local.clients.lakes import attach
+from polynya_local.serving import environment
 from typer.testing import CliRunner
 
-from local.cli import app
-from local.duckdb_connection import LAKE, connect, identifier
-from local.lakes import attach
-from local.serving import environment
-from tests.in_process import settings
+from tests.support.in_process import settings
 
 LAKES = ("09", "13", "14", "16", "17", "22", "25", "27", "29", "31", "36", "38")
 
@@ -248,7 +248,15 @@ def test_a_refused_table_is_answered_with_the_reason(lake, inspect, natively):
 
 
 def test_the_command_needs_no_server_and_shows_no_password(lake, moto):
-    command = [sys.executable, "-m", "local.cli", "inspect", "t", "--metadata-schema", "My Lake"]
+    command = [
+        sys.executable,
+        "-m",
+        "polynya_local.cli",
+        "inspect",
+        "t",
+        "--metadata-schema",
+        "My Lake",
+    ]
     command += ["--s3-endpoint", moto, "--database"]
     good = subprocess.run(
         [*command, lake("40").database.url], capture_output=True, text=True, env=environment({})

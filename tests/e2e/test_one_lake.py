@@ -8,12 +8,11 @@ from collections import Counter
 from contextlib import closing, contextmanager
 
 import pytest
-
-from local.canonical import canonical, columns_of, difference, from_arrow
-from local.clients import duckdb, pyiceberg, rest
-from local.duckdb_connection import LAKE, connect, identifier
-from local.lakes import attach
-from local.serving import serving
+from polynya_local.clients import duckdb, pyiceberg, rest
+from polynya_local.clients.canonical import canonical, columns_of, difference, from_arrow
+from polynya_local.clients.duckdb_connection import LAKE, connect, identifier
+from polynya_local.clients.lakes import attach
+from polynya_local.serving import serving
 
 CLIENTS = [pytest.param(client, id=client.NAME.lower()) for client in (pyiceberg, duckdb)]
 PINNED_LAKES = ("08", "14", "25", "36")

@@ -10,13 +10,12 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from polynya.ducklake.connection import Database
+from polynya.ducklake.connection.database import Database
 from polynya.errors import PolynyaError
+from polynya_local import postgres, reach
+from polynya_local.cli import app
+from polynya_local.serving import environment
 from typer.testing import CliRunner
-
-from local import postgres, reach
-from local.cli import app
-from local.serving import environment
 
 RULES = """
 host all barred 127.0.0.1/32 reject
@@ -185,7 +184,7 @@ def test_every_command_says_it(command, closed_port):
 
 def test_serve_says_it_in_one_line(closed_port):
     url = f"postgresql://u:s3cret@127.0.0.1:{closed_port}/d"
-    command = [sys.executable, "-m", "local.cli", "serve", "--port", "0"]
+    command = [sys.executable, "-m", "polynya_local.cli", "serve", "--port", "0"]
     env = environment({"DATABASE_URL": url})
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")

@@ -5,14 +5,14 @@ from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
-from polynya import real_objects
-from polynya.table_deletes import RealFiles
+from polynya.storage import object_reader
+from polynya.storage.object_reader import ObjectReader
+from polynya_functions.rest_catalog import app as rest_catalog
+from polynya_local.clients import pyiceberg
+from polynya_local.clients.lakes import write_lake
 
-from functions.rest_catalog import app as rest_catalog
-from local.clients import pyiceberg
-from local.lakes import write_lake
-from tests.in_process import standing_in
-from tests.raw_http import send
+from tests.support.in_process import standing_in
+from tests.support.raw_http import send
 
 LAKE = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
@@ -81,10 +81,10 @@ def footers(monkeypatch):
 
     def read_range(location: str, first: int, end: int) -> bytes:
         read.append(location)
-        return real_objects.read_range(location, first, end)
+        return object_reader.read_range(location, first, end)
 
-    files = RealFiles(real_objects.read_object, read_range)
-    monkeypatch.setattr(rest_catalog, "real_files", lambda: files)
+    files = ObjectReader(object_reader.read_object, read_range)
+    monkeypatch.setattr(rest_catalog, "object_reader", lambda: files)
     return read
 
 

@@ -12,16 +12,17 @@ from contextlib import redirect_stdout
 import pytest
 import typer
 from pg8000.native import identifier, literal
-from polynya.ducklake.connection import Database
+from polynya.ducklake.connection.database import Database
+from polynya_local.clients import native, pyiceberg, rest
+from polynya_local.clients.canonical import difference, from_arrow
+from polynya_local.clients.lakes import write_lake
+from polynya_local.doctor import doctor
+from polynya_pipeline.common.database import connect
+from polynya_pipeline.ingest import catalog as target
+from polynya_pipeline.verify import catalog as audited
+from polynya_pipeline.verify.invariants import INVARIANTS, violations
 
-from local.canonical import difference, from_arrow
-from local.clients import native, pyiceberg, rest
-from local.doctor import doctor
-from local.lakes import write_lake
-from pipeline import audited, target
-from pipeline.database import connect
-from pipeline.invariants import INVARIANTS, violations
-from tests.in_process import standing_in
+from tests.support.in_process import standing_in
 
 LAKE = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 import requests
+from polynya_local.clients.lakes import write_lake
+from polynya_local.clients.pyiceberg import PyIceberg
 
-from local.clients.pyiceberg import PyIceberg
-from local.lakes import write_lake
-from tests.in_process import standing_in
+from tests.support.in_process import standing_in
 
 LAKE = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);

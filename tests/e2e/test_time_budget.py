@@ -5,15 +5,15 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from polynya import breaker, real_objects
+from polynya.storage import aws, circuit_breaker
 from polynya.translate.fingerprints import LENGTH
+from polynya_functions.object_lambda import app as object_lambda
+from polynya_functions.rest_catalog import app as rest_catalog
+from polynya_local.stand_in import machine
 
-from functions.object_lambda import app as object_lambda
-from functions.rest_catalog import app as rest_catalog
-from local.stand_in import machine
-from tests.in_process import cache_settings, standing_in
-from tests.raw_http import send
-from tests.slow_servers import delaying, silent
+from tests.support.in_process import cache_settings, standing_in
+from tests.support.raw_http import send
+from tests.support.slow_servers import delaying, silent
 
 LAKE = "09"  # with stored deletes: its manifests need real objects
 SECONDS = 2
@@ -107,8 +107,8 @@ def test_bucket_of_the_virtual_files_that_never_answers(lake, moto):
 
 def test_cache_that_never_answers_costs_time_once(lake, moto, monkeypatch):
     """The files are made and served without it."""
-    monkeypatch.setitem(real_objects.LONGEST, "dynamodb", 0.25)
-    monkeypatch.setattr(breaker, "SLOW_SECONDS", 0.25)
+    monkeypatch.setitem(aws.LONGEST, "dynamodb", 0.25)
+    monkeypatch.setattr(circuit_breaker, "SLOW_SECONDS", 0.25)
     one = lake(LAKE)
     with silent() as port, standing_in(one, moto) as stand_in:
         targets = lists_of(load(stand_in.api_uri))

@@ -18,21 +18,22 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
-from polynya import real_objects
 from polynya.catalog import Catalog
 from polynya.config import SECONDS_PER_DAY, Config
-from polynya.ducklake.connection import Database
+from polynya.ducklake.connection.database import Database
 from polynya.errors import Misconfigured, NoSuchKey
-from polynya.kept import Kept, Recent
-from polynya.real_objects import real_files
-from polynya.store import BucketStore, CacheStore
-from polynya.virtual_files import VirtualFiles
-from polynya.virtual_names import KINDS, parse
+from polynya.files.names import KINDS, parse
+from polynya.files.virtual_files import VirtualFiles
+from polynya.storage import aws
+from polynya.storage.bucket_store import BucketStore
+from polynya.storage.cache_store import CacheStore
+from polynya.storage.file_cache import FileCache, MemoryCache
+from polynya.storage.object_reader import object_reader
+from polynya_local.clients.duckdb_connection import LAKE, connect
+from polynya_local.clients.lakes import attach, write_lake
+from polynya_local.dynamodb import TABLE as CACHE_TABLE
 
-from local.duckdb_connection import LAKE, connect
-from local.dynamodb import TABLE as CACHE_TABLE
-from local.lakes import attach, write_lake
-from tests.in_process import cache_settings
+from tests.support.in_process import cache_settings
 
 BUCKET, CACHE_BUCKET = "vanishing", "lakes"
 DAYS = 7
@@ -73,13 +74,13 @@ def world(postgres_server, moto, tmp_path_factory):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", moto)
         patch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
         # A lease of an instance whose clock is days ahead: nobody here shall wait for its end.
-        patch.setattr("polynya.kept.PATIENCE_SECONDS", 0)
-        real_objects.client.cache_clear()
+        patch.setattr("polynya.storage.file_cache.PATIENCE_SECONDS", 0)
+        aws.client.cache_clear()
         attach(con, lake, read_only=False)
         con.execute("USE lake")
         dynamodb = boto3.client("dynamodb", endpoint_url=moto)
         yield SimpleNamespace(lake=lake, con=con, s3=s3, dynamodb=dynamodb)
-        real_objects.client.cache_clear()
+        aws.client.cache_clear()
 
 
 class Instance:
@@ -97,16 +98,16 @@ class Instance:
         )
         self.database = Database(self.config.database_url, "public")
         kept = KEPT[delivery](world, lambda: time.time() + skew)
-        self.files = VirtualFiles(self.config, self.database, kept, real_files())
+        self.files = VirtualFiles(self.config, self.database, kept, object_reader())
         self.catalog = Catalog(self.config, self.database, self.files)
 
 
-def _bucket(world, clock: Callable[[], float]) -> Kept:
+def _bucket(world, clock: Callable[[], float]) -> FileCache:
     store = BucketStore(BUCKET, lambda: world.s3, clock)
-    return Kept(store, Recent(), must_keep=True, listed=store)
+    return FileCache(store, MemoryCache(), must_keep=True, listed=store)
 
 
-def _cache(world, clock: Callable[[], float]) -> Kept:
+def _cache(world, clock: Callable[[], float]) -> FileCache:
     store = CacheStore(
         table=CACHE_TABLE,
         bucket=CACHE_BUCKET,
@@ -115,7 +116,7 @@ def _cache(world, clock: Callable[[], float]) -> Kept:
         s3=lambda: world.s3,
         clock=clock,
     )
-    return Kept(store, Recent(), leases=store)
+    return FileCache(store, MemoryCache(), leases=store)
 
 
 KEPT = {"materialize": _bucket, "object-lambda": _cache}

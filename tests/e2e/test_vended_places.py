@@ -8,11 +8,11 @@ import requests
 import typer
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sts.models import sts_backends
+from polynya_local.clients.lakes import Lake, write_lake
+from polynya_local.doctor import doctor
 
-from local.doctor import doctor
-from local.lakes import Lake, write_lake
-from tests.iam import allowed
-from tests.in_process import standing_in
+from tests.support.iam import allowed
+from tests.support.in_process import standing_in
 
 ROLE = f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/Vended"
 LAKE = """

@@ -7,17 +7,17 @@ import pytest
 import requests
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sts.models import sts_backends
+from polynya_functions.object_lambda import app as object_lambda
+from polynya_local.clients.duckdb_connection import ICEBERG, connect
+from polynya_local.clients.lakes import write_lake
+from polynya_local.stand_in import StandIn
+from polynya_local.stand_in.lambda_function import LambdaFunction
 from pyiceberg.catalog import load_catalog
 
-from functions.object_lambda import app as object_lambda
-from local.duckdb_connection import ICEBERG, connect
-from local.lakes import write_lake
-from local.stand_in import StandIn
-from local.stand_in.lambda_function import LambdaFunction
 from tests.e2e.test_authorization import head
-from tests.iam import resources
-from tests.in_process import ALIAS, standing_in
-from tests.openapi import validator
+from tests.support.iam import resources
+from tests.support.in_process import ALIAS, standing_in
+from tests.support.openapi import validator
 
 ROLE = f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/Vended"
 LAKE = """

@@ -4,11 +4,10 @@ import copy
 from contextlib import closing
 
 import duckdb as engine
-
-from local.canonical import Canonical, difference
-from local.clients import native
-from local.duckdb_connection import literal
-from local.lakes import Lake
+from polynya_local.clients import native
+from polynya_local.clients.canonical import Canonical, difference
+from polynya_local.clients.duckdb_connection import literal
+from polynya_local.clients.lakes import Lake
 
 from .events import SCHEMA, WRITERS, Event
 from .model import Model, Then

@@ -8,8 +8,8 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from local.canonical import difference, from_arrow
-from local.clients import Client, rest
+from polynya_local.clients import Client, rest
+from polynya_local.clients.canonical import difference, from_arrow
 
 from .events import SCHEMA
 from .history import History

@@ -10,9 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 import duckdb as engine
-
-from local.canonical import Canonical, Columns
-from local.duckdb_connection import identifier, literal
+from polynya_local.clients.canonical import Canonical, Columns
+from polynya_local.clients.duckdb_connection import identifier, literal
 
 Row = dict[int, Any]
 """Values by column id; a struct is such a row of its fields."""
@@ -81,7 +80,7 @@ class Column:
         return literal(value) if isinstance(value, str) else str(value).lower()
 
     def text(self, value: Any) -> str | None:
-        """A value as `local.canonical` writes it."""
+        """A value as `polynya_local.clients.canonical` writes it."""
         if value is None:
             return None
         if self.type == "STRUCT":

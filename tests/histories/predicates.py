@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from polynya_local.clients import duckdb, pyiceberg
+from polynya_local.clients.canonical import Canonical, Columns, canonical
+from polynya_local.clients.duckdb_connection import connect, identifier, literal
 from pyiceberg import expressions as iceberg
-
-from local.canonical import Canonical, Columns, canonical
-from local.clients import duckdb, pyiceberg
-from local.duckdb_connection import connect, identifier, literal
 
 from .events import SCHEMA
 

@@ -1,8 +1,8 @@
 """The DuckDB that writes, in a process of its own: it has been seen to abort at a ROLLBACK."""
 
-from local.clients.duckdb import Process
-from local.duckdb_connection import LAKE, connect, literal
-from local.lakes import Lake
+from polynya_local.clients.duckdb import Process
+from polynya_local.clients.duckdb_connection import LAKE, connect, literal
+from polynya_local.clients.lakes import Lake
 
 
 class Writer:

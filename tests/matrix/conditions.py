@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
-from local.clients.native import Native
-from local.duckdb_connection import identifier
+from polynya_local.clients.duckdb_connection import identifier
+from polynya_local.clients.native import Native
+
 from tests.matrix.condition import Condition
 
 COLUMNS = 2  # for each table; those that it is partitioned by come first

@@ -28,14 +28,14 @@ from pathlib import Path
 import boto3
 import pyarrow as pa
 from moto.server import ThreadedMotoServer
+from polynya_local.clients import duckdb, native, pyiceberg, rest, spark
+from polynya_local.clients.canonical import difference, from_arrow
+from polynya_local.clients.lakes import write_lake
+from polynya_local.clients.spark_jars import ICEBERG
+from polynya_local.postgres import postgres
+from polynya_local.serving import environment, serving
 from pyiceberg.expressions import EqualTo
 
-from local.canonical import difference, from_arrow
-from local.clients import duckdb, native, pyiceberg, rest, spark
-from local.lakes import write_lake
-from local.postgres import postgres
-from local.serving import environment, serving
-from local.spark_jars import ICEBERG
 from tests.differential.test_rows import NATIVE_DEFECTS
 from tests.matrix.conditions import conditions
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from pyiceberg.manifest import ManifestEntryStatus
 
-from .told import MILLISECOND, Told
+from .expected_metadata import MILLISECOND, ExpectedMetadata
 
 METADATA_TABLES = (
     "snapshots",
@@ -26,7 +26,7 @@ METADATA_TABLES = (
 """Those that PyIceberg has, and Spark too."""
 
 
-def assert_files(told: Told, shown: dict) -> None:
+def assert_files(told: ExpectedMetadata, shown: dict) -> None:
     now = told.expected_files(told.ids[-1])
     expected = {
         "files": now,
@@ -42,7 +42,7 @@ def assert_files(told: Told, shown: dict) -> None:
             assert seen == files, f"{told.name}: {what}"
 
 
-def assert_manifests(told: Told, rows: list[dict], now: int) -> None:
+def assert_manifests(told: ExpectedMetadata, rows: list[dict], now: int) -> None:
     """What the manifest list says of its manifests is what is in them."""
     for content, entries in ((0, told.data(now)), (1, told.deletes(now))):
         kind = "data" if content == 0 else "delete"
@@ -52,7 +52,7 @@ def assert_manifests(told: Told, rows: list[dict], now: int) -> None:
             assert listed == sum(e.status == status for e in entries), f"{told.name}: {name}"
 
 
-def assert_partitions(told: Told, rows: list[dict], now: int) -> None:
+def assert_partitions(told: ExpectedMetadata, rows: list[dict], now: int) -> None:
     data = [e for e in told.data(now) if e.is_live]
     deletes = [e for e in told.deletes(now) if e.is_live]
     for name, expected in {
@@ -66,7 +66,7 @@ def assert_partitions(told: Told, rows: list[dict], now: int) -> None:
         assert sum(row[name] for row in rows) == expected, f"{told.name}: {name}"
 
 
-def moments(told: Told) -> list[tuple[datetime, int]]:
+def moments(told: ExpectedMetadata) -> list[tuple[datetime, int]]:
     """When each snapshot was made and just before the next: of two in one millisecond the later
     one counts."""
     found = []

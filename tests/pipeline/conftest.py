@@ -5,13 +5,12 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
-
-from local.duckdb_connection import LAKE, connect
-from local.lakes import Lake, attach
-from local.postgres import Database
-from local.spark_jars import why_not
-from pipeline.ingest import Summary, ingest
-from pipeline.verify import verify
+from polynya_local.clients.duckdb_connection import LAKE, connect
+from polynya_local.clients.lakes import Lake, attach
+from polynya_local.clients.spark_jars import why_not
+from polynya_local.postgres import Database
+from polynya_pipeline.ingest.job import Summary, ingest
+from polynya_pipeline.verify.job import verify
 
 NUMBERS = itertools.count(1)
 
@@ -21,8 +20,8 @@ def spark(moto):
     """With Iceberg's jars: the same session reads through the bridge."""
     if reason := why_not():
         pytest.skip(reason)
-    from local.clients import spark
-    from local.serving import environment
+    from polynya_local.clients import spark
+    from polynya_local.serving import environment
 
     session = spark.session()
     # What tasks find in their environment, whoever has started the session.

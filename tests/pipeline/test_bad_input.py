@@ -5,15 +5,14 @@ from dataclasses import replace
 
 import boto3
 import pytest
-from polynya.ducklake.connection import connection_arguments
+from polynya.ducklake.connection.database import connection_arguments
+from polynya_local.cli import app
+from polynya_pipeline.common.database import _secret_url, with_credentials
+from polynya_pipeline.common.errors import BadInput, Unavailable
+from polynya_pipeline.ingest.catalog import TableName, table_name
+from polynya_pipeline.ingest.job import ingest
+from polynya_pipeline.verify.job import verify
 from typer.testing import CliRunner
-
-from local.cli import app
-from pipeline.database import _secret_url, with_credentials
-from pipeline.errors import BadInput, Unavailable
-from pipeline.ingest import ingest
-from pipeline.target import TableName, table_name
-from pipeline.verify import verify
 
 pytestmark = pytest.mark.spark
 

@@ -10,14 +10,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-
-from local.duckdb_connection import LAKE, connect
-from local.lakes import attach
-from pipeline import commit, database, ingest
-from pipeline.errors import Conflict
-from pipeline.order import Order
-from pipeline.target import TableName
-from pipeline.writes import snapshots
+from polynya_local.clients.duckdb_connection import LAKE, connect
+from polynya_local.clients.lakes import attach
+from polynya_pipeline.common import database
+from polynya_pipeline.common.errors import Conflict
+from polynya_pipeline.ingest import commit
+from polynya_pipeline.ingest import job as ingest
+from polynya_pipeline.ingest.catalog import TableName
+from polynya_pipeline.ingest.spec import IngestSpec
+from polynya_pipeline.ingest.writes import snapshots
 
 pytestmark = pytest.mark.spark
 
@@ -33,8 +34,8 @@ ROOT = Path(__file__).parents[2]
 VICTIM = """
 import os, signal, sys
 from pipeline import commit, ingest
-from pipeline.writes import stats
-from pipeline.session import session
+from polynya_pipeline.ingest.writes import stats
+from polynya_pipeline.common.session import session
 
 url, step = sys.argv[1:]
 
@@ -198,7 +199,7 @@ def test_a_commit_claims_its_snapshot_before_it_asks_anything():
             return [[8]] if "commit_extra_info" in calls[-1] else []
 
     plan = commit.Plan(
-        order=Order(TableName("main", "t"), "t"), base_snapshot=7, schema=None, table=None,
+        spec=IngestSpec(TableName("main", "t"), "t"), base_snapshot=7, schema=None, table=None,
         columns=(), partition_keys=(), table_uuid="", path="",
     )  # fmt: skip
     assert commit._within(Recorder(), plan, []).already

@@ -8,16 +8,15 @@ from contextlib import closing
 import boto3
 import pyarrow.parquet as pq
 import pytest
-from polynya import real_objects
+from polynya.storage.aws import client
+from polynya_local.clients import native as natives
+from polynya_local.clients.canonical import difference, from_arrow
+from polynya_local.clients.pyiceberg import s3_properties
+from polynya_pipeline.common.errors import BadInput, Conflict, Unavailable
+from polynya_pipeline.publish import destinations
+from polynya_pipeline.publish.job import publish
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import StaticTable
-
-from local.canonical import difference, from_arrow
-from local.clients import native as natives
-from local.clients.pyiceberg import s3_properties
-from pipeline import places
-from pipeline.errors import BadInput, Conflict, Unavailable
-from pipeline.publish import publish
 
 LAKES = ("09", "14", "17", "22", "36")
 
@@ -25,9 +24,9 @@ LAKES = ("09", "14", "17", "22", "36")
 @pytest.fixture(autouse=True)
 def aws(moto, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
-    real_objects.client.cache_clear()
+    client.cache_clear()
     yield
-    real_objects.client.cache_clear()
+    client.cache_clear()
 
 
 def exported(lake, place, **options):
@@ -42,7 +41,7 @@ def hidden(table) -> list[str]:
 
 DUCKDB = """
 import sys
-from local.duckdb_connection import ICEBERG, connect
+from polynya_local.clients.duckdb_connection import ICEBERG, connect
 con = connect(ICEBERG, sys.argv[1])
 con.execute("SET arrow_lossless_conversion = true")
 con.execute(f"COPY (FROM iceberg_scan('{sys.argv[2]}')) TO '{sys.argv[3]}' (FORMAT parquet)")
@@ -154,7 +153,7 @@ def test_a_run_that_is_cut_off_anywhere_leaves_what_was_there(rows_lake, tmp_pat
     rows_lake.sql("INSERT INTO t SELECT i, 'more' FROM range(2000, 2100) r(i)")
     rows_lake.sql("DELETE FROM t WHERE i = 2050")
     after = sorted(rows_lake.sql("FROM t"))
-    put, create = places.Folder.put, places.storage.create
+    put, create = destinations.Folder.put, destinations.storage.create
     steps = 0
     while True:
         left = [steps]
@@ -169,8 +168,8 @@ def test_a_run_that_is_cut_off_anywhere_leaves_what_was_there(rows_lake, tmp_pat
             return write
 
         with monkeypatch.context() as patch:
-            patch.setattr(places.Folder, "put", cut(put))
-            patch.setattr(places.storage, "create", cut(create))
+            patch.setattr(destinations.Folder, "put", cut(put))
+            patch.setattr(destinations.storage, "create", cut(create))
             try:
                 exported(rows_lake, tmp_path / "out")
                 break
@@ -184,18 +183,18 @@ def test_a_run_that_is_cut_off_anywhere_leaves_what_was_there(rows_lake, tmp_pat
 def test_a_slower_run_does_not_set_the_pointer_back(rows_lake, tmp_path, monkeypatch):
     place = tmp_path / "out" / "main" / "t"
     exported(rows_lake, tmp_path / "out")
-    from pipeline import publication
+    from polynya_pipeline.publish import tables
 
-    move = publication.Pointer.move
+    move = tables.Pointer.move
 
     def overtaken(self, document):
-        monkeypatch.setattr(publication.Pointer, "move", move)
+        monkeypatch.setattr(tables.Pointer, "move", move)
         rows_lake.sql("INSERT INTO t VALUES (7000, 'newest')")
         exported(rows_lake, tmp_path / "out")
         return move(self, document)
 
     rows_lake.sql("INSERT INTO t VALUES (6000, 'newer')")
-    monkeypatch.setattr(publication.Pointer, "move", overtaken)
+    monkeypatch.setattr(tables.Pointer, "move", overtaken)
     [table] = exported(rows_lake, tmp_path / "out").tables
     assert not table.is_new
     assert alone(place) == sorted(rows_lake.sql("FROM t"))
@@ -239,12 +238,12 @@ def test_no_spelling_of_a_place_in_or_above_the_data_is_taken(
 ):
     (tmp_path / "data").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "data")
-    where = places.directory(place.format(tmp_path)), data_path.format(tmp_path)
+    where = destinations.directory(place.format(tmp_path)), data_path.format(tmp_path)
     if is_refused:
         with pytest.raises(BadInput, match="DuckLake deletes files there"):
-            places.check_directory(*where)
+            destinations.check_directory(*where)
     else:
-        places.check_directory(*where)
+        destinations.check_directory(*where)
 
 
 def test_where_it_may_not_go(rows_lake, open_lake, tmp_path):

@@ -4,11 +4,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-
-from local.duckdb_connection import LAKE, connect, literal
-from pipeline import target
-from pipeline.writes import inlined
-from pipeline.writes.snapshots import Snapshot
+from polynya_local.clients.duckdb_connection import LAKE, connect, literal
+from polynya_pipeline.ingest import catalog
+from polynya_pipeline.ingest.writes import inlined
+from polynya_pipeline.ingest.writes.snapshots import Snapshot
 
 TYPES = (
     *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"),
@@ -36,11 +35,11 @@ def test_it_has_the_columns_that_ducklake_gives_it(stale, postgres_server, tmp_p
         for column in others:
             con.execute(f"ALTER TABLE lake.made ADD COLUMN {column}")
     with closing(database.connect()) as con:
-        schema = target.schema(con, target.lake(con), "main")
-        made, truth = (target.table(con, schema, name) for name in ("made", "truth"))
-        before = target.inlined_tables(con, made.table_id)[-1]
+        schema = catalog.schema(con, catalog.lake(con), "main")
+        made, truth = (catalog.table(con, schema, name) for name in ("made", "truth"))
+        before = catalog.inlined_tables(con, made.table_id)[-1]
         snapshot = Snapshot(99, 99, 99, 99)
         inlined.add_table(con, snapshot, made.table_id, before, made.columns)
-        [newest] = target.inlined_tables(con, truth.table_id)
+        [newest] = catalog.inlined_tables(con, truth.table_id)
         name = f"ducklake_inlined_data_{made.table_id}_99"
         assert con.run(COLUMNS, name=name) == con.run(COLUMNS, name=newest) != []

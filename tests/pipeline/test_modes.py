@@ -1,10 +1,9 @@
 """Append, overwrite and overwrite-partitions beside what DuckDB does to the same table."""
 
 import pytest
-
-from local.duckdb_connection import connect
-from pipeline import commit
-from pipeline.errors import BadInput, Conflict
+from polynya_local.clients.duckdb_connection import connect
+from polynya_pipeline.common.errors import BadInput, Conflict
+from polynya_pipeline.ingest import commit
 
 pytestmark = pytest.mark.spark
 
@@ -223,7 +222,7 @@ def test_the_table_that_somebody_else_creates_meanwhile(lake, spark, monkeypatch
 def test_duckdb_is_told_of_an_overwrite_that_it_conflicts_with(lake, spark, moto, native):
     lake.ingest(rows(spark, 0, 30), create=True)
     con = connect(("ducklake", "postgres_scanner", "httpfs"), moto)
-    from local.lakes import attach
+    from polynya_local.clients.lakes import attach
 
     attach(con, lake.as_lake, read_only=False)
     con.execute("BEGIN")

@@ -1,6 +1,6 @@
 """The package for EMR Serverless is complete: jobs run from it with nothing else but PySpark.
 
-`make package` makes the real one, and tests.packaged looks at it.
+`make package` makes the real one, and tests.checks.packaged looks at it.
 """
 
 import json
@@ -17,11 +17,11 @@ from pathlib import Path
 
 import boto3
 import pytest
+from polynya_local.build import package
+from polynya_local.serving import environment as settings
 
-from local import package
-from local.serving import environment as settings
+from tests.checks.packaged import machines, only_pyspark, submit
 from tests.contract.test_layers import packages
-from tests.packaged import machines, only_pyspark, submit
 
 pytestmark = pytest.mark.spark
 

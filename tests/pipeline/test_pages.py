@@ -5,9 +5,8 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from pipeline.kept_files import PublishedFiles
-from pipeline.pages import PAGE, packed, pages, unpacked
+from polynya_pipeline.publish.pages import PAGE, packed, pages, unpacked
+from polynya_pipeline.publish.published_files import PublishedFiles
 
 MANY = 1_000
 KEYS = [f"p/t/g1/data-{number}.avro.summary" for number in range(MANY)]

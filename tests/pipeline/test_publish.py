@@ -10,22 +10,26 @@ from dataclasses import replace
 
 import boto3
 import pytest
-from polynya import real_objects
 from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.database import open_database
 from polynya.errors import Refused
-from polynya.kept import Kept
-from polynya.virtual_files import VirtualFiles
+from polynya.files.virtual_files import VirtualFiles
+from polynya.storage import configured
+from polynya.storage.aws import client
+from polynya.storage.bucket_store import BucketStore
+from polynya.storage.file_cache import FileCache
+from polynya.storage.object_reader import object_reader
+from polynya_local.cli import app
+from polynya_local.clients import pyiceberg, rest
+from polynya_local.serving import environment
+from polynya_pipeline.common.errors import BadInput, Unavailable
+from polynya_pipeline.publish import destinations, published_files, shared_snapshot, tasks
+from polynya_pipeline.publish import run as publishing
+from polynya_pipeline.publish.job import publish
 from typer.testing import CliRunner
 
-from local.cli import app
-from local.clients import pyiceberg, rest
-from local.serving import environment
-from pipeline import kept_files, one_view, places, publish_tasks, publishing
-from pipeline.errors import BadInput, Unavailable
-from pipeline.publish import publish
-from tests.in_process import ALIAS, cache_settings, standing_in
+from tests.support.in_process import ALIAS, cache_settings, standing_in
 
 NUMBERS = itertools.count(1)
 
@@ -38,9 +42,9 @@ def aws(moto, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", moto)
     monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
-    real_objects.client.cache_clear()
+    client.cache_clear()
     yield
-    real_objects.client.cache_clear()
+    client.cache_clear()
 
 
 @pytest.fixture
@@ -78,8 +82,8 @@ def functions(lake, environ: dict[str, str]) -> dict[str, bytes]:
     at = {"DATABASE_URL": lake.database.url, "METADATA_SCHEMA": lake.metadata_schema}
     config = Config.from_env(environ | at)
     with closing(open_database(config)) as database:
-        kept = real_objects.kept_files(config)
-        files = VirtualFiles(config, database, kept, real_objects.real_files())
+        kept = configured.file_cache(config)
+        files = VirtualFiles(config, database, kept, object_reader())
         catalog = Catalog(config, database, files)
         for [namespace] in catalog.list_namespaces(None, None, None)["namespaces"]:
             for table in catalog.list_tables(namespace, None, None)["identifiers"]:
@@ -97,8 +101,10 @@ def published(lake, environ: dict[str, str], **options):
 
 @pytest.mark.parametrize("number", LAKES)
 def test_every_key_has_the_bytes_that_the_functions_give_it(number, lake, bucket, monkeypatch):
-    monkeypatch.setattr("pipeline.pages.PAGE", 2)  # else it is too little for a page
-    monkeypatch.setattr(kept_files, "MANY", 1)
+    monkeypatch.setattr(
+        "polynya_pipeline.publish.pages.PAGE", 2
+    )  # else it is too little for a page
+    monkeypatch.setattr(published_files, "MANY", 1)
     lake = lake(number)
     expected = functions(lake, bucket)
     done = published(lake, bucket)
@@ -116,7 +122,7 @@ def test_every_key_has_the_bytes_that_the_functions_give_it(number, lake, bucket
 
 @pytest.mark.spark
 def test_executors_make_the_same(lake, bucket, spark, monkeypatch):
-    monkeypatch.setattr(publish_tasks, "MANIFESTS", 1)  # else it is too little for a task
+    monkeypatch.setattr(tasks, "MANIFESTS", 1)  # else it is too little for a task
     lake = lake("17")
     expected = functions(lake, bucket)
     assert published(lake, bucket, spark=spark).is_one_view
@@ -163,10 +169,10 @@ def test_what_was_lost_is_made_again(growing, bucket):
 # The job in a process of its own, that kills itself when it has put so many objects.
 KILLED = """
 import os, signal, sys
-from polynya import real_objects
-from pipeline.publish import publish
+from polynya.storage import aws
+from polynya_pipeline.publish.job import publish
 
-s3 = real_objects.client("s3")
+s3 = aws.client("s3")
 put_object, database, left = s3.put_object, sys.argv[1], int(sys.argv[2])
 
 def counted(**of):
@@ -200,10 +206,10 @@ def test_a_job_that_is_killed_leaves_nothing_half_and_is_gone_on_with(growing, b
 @pytest.mark.parametrize("may_list", [True, False])
 def test_what_is_there_is_looked_for_in_a_list(growing, bucket, may_list, monkeypatch, tmp_path):
     """A thousand at a time; one by one where the bucket may not be listed, with the same result."""
-    monkeypatch.setattr(kept_files, "MANY", 1)
+    monkeypatch.setattr(published_files, "MANY", 1)
     expected = functions(growing.as_lake, bucket)
     listed, asked = [], []
-    sizes, get = places.storage.sizes, real_objects.BucketStore.get
+    sizes, get = destinations.storage.sizes, BucketStore.get
 
     def sizes_of(directory: str):
         listed.append(directory)
@@ -211,12 +217,10 @@ def test_what_is_there_is_looked_for_in_a_list(growing, bucket, may_list, monkey
             raise Unavailable("AccessDenied")
         return sizes(directory)
 
-    monkeypatch.setattr(places.storage, "sizes", sizes_of)
+    monkeypatch.setattr(destinations.storage, "sizes", sizes_of)
     published(growing, bucket)
     assert objects(bucket) == expected and listed
-    monkeypatch.setattr(
-        real_objects.BucketStore, "get", lambda store, key: asked.append(key) or get(store, key)
-    )
+    monkeypatch.setattr(BucketStore, "get", lambda store, key: asked.append(key) or get(store, key))
     [again] = published(growing, bucket).tables
     assert (again.manifests_made, again.lists_made, again.files) == (0, 0, 0)
     assert [key for key in asked if key.endswith(".summary")] == [] or not may_list
@@ -267,18 +271,18 @@ def test_all_is_of_one_moment_whatever_is_committed(
     growing, bucket, change, is_exported, monkeypatch
 ):
     expected = functions(growing.as_lake, bucket)
-    before = publishing.spread
+    before = publishing.map_in_spark
 
     def spread(spark, work, parts):
         if work is publishing.make:
             growing.sql(REWRITTEN[change])
         yield from before(spark, work, parts)
 
-    monkeypatch.setattr(publishing, "spread", spread)
+    monkeypatch.setattr(publishing, "map_in_spark", spread)
     if not is_exported:
         # As behind a name that leads to several servers: there it is nobody's snapshot.
-        joined = one_view.literal
-        monkeypatch.setattr(one_view, "literal", lambda name: joined("00000003-0000001B-1"))
+        joined = shared_snapshot.literal
+        monkeypatch.setattr(shared_snapshot, "literal", lambda name: joined("00000003-0000001B-1"))
     [table] = published(growing, bucket).tables
     assert objects(bucket) == expected
     assert table.snapshots == 11
@@ -302,8 +306,8 @@ def test_a_role_that_may_not_export_its_snapshot_publishes_too(growing, bucket):
 def test_a_reader_of_a_warm_store_makes_nothing(growing, moto, monkeypatch):
     cache = cache_settings(moto)
     made = []
-    put = Kept.put
-    monkeypatch.setattr(Kept, "put", lambda *of: made.append(of[1]) or put(*of))
+    put = FileCache.put
+    monkeypatch.setattr(FileCache, "put", lambda *of: made.append(of[1]) or put(*of))
 
     def read(lake) -> int:
         with standing_in(lake, moto, **cache) as stand_in:
@@ -360,7 +364,7 @@ def test_what_cannot_be_published_is_said(open_lake, growing, bucket, postgres_s
 def test_a_bucket_that_may_be_read_and_not_written(growing, bucket, monkeypatch):
     from botocore.exceptions import ClientError
 
-    s3 = real_objects.client("s3")
+    s3 = client("s3")
 
     def put_object(**_):
         status = {"HTTPStatusCode": 403}

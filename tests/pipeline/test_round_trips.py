@@ -5,12 +5,12 @@ from contextlib import closing, contextmanager
 from decimal import Decimal
 
 import pytest
+from polynya_local.clients import duckdb, pyiceberg
+from polynya_local.clients import spark as spark_client
+from polynya_local.clients.canonical import canonical, columns_of, difference, from_arrow
 
-from local.canonical import canonical, columns_of, difference, from_arrow
-from local.clients import duckdb, pyiceberg
-from local.clients import spark as spark_client
-from tests import native_filters
-from tests.in_process import standing_in
+from tests.support import native_filters
+from tests.support.in_process import standing_in
 
 pytestmark = pytest.mark.spark
 
@@ -219,7 +219,7 @@ def test_a_table_of_duckdb_takes_the_types_that_fit(lake, spark):
     ],
 )
 def test_a_value_that_does_not_fit_ends_the_job(lake, spark, type, spark_type, value, words):
-    from pipeline.errors import BadInput
+    from polynya_pipeline.common.errors import BadInput
 
     lake.sql(f"CREATE TABLE t(c {type})")
     with pytest.raises(BadInput, match=words):

@@ -10,18 +10,18 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from polynya.store import CacheStore
+from polynya.storage.cache_store import CacheStore
+from polynya_local.cli import app
+from polynya_local.clients import rest
+from polynya_local.clients.duckdb_connection import LAKE, connect
+from polynya_local.clients.lakes import attach
+from polynya_local.dynamodb import TABLE
+from polynya_local.serving import serving
+from polynya_pipeline.verify.job import verify
 from typer.testing import CliRunner
 
-from local.cli import app
-from local.clients import rest
-from local.duckdb_connection import LAKE, connect
-from local.dynamodb import TABLE
-from local.lakes import attach
-from local.serving import serving
-from pipeline.verify import verify
-from tests.in_process import ALIAS, cache_settings, forget, standing_in
-from tests.old_lakes import WRITTEN, rename_to_1_1, restored
+from tests.support.in_process import ALIAS, cache_settings, forget, standing_in
+from tests.support.old_lakes import WRITTEN, rename_to_1_1, restored
 
 HEALTHY = (
     "01",
@@ -186,7 +186,7 @@ INSERT INTO p VALUES ('a', 1), ('a', 2), ('b', 3);
 
 @pytest.fixture(scope="module")
 def faulty(postgres_server, moto):
-    from local.lakes import Lake
+    from polynya_local.clients.lakes import Lake
 
     database = postgres_server.create_database("planted faults")
     lake = Lake("planted faults", database, "s3://lakes/planted faults")

@@ -71,43 +71,42 @@ def test_the_reader_of_imports_sees_relative_nested_and_lazy_ones(tmp_path):
     assert ("polynya.errors.Refused", False) in found
     assert ("polynya.translate.values.EPOCH", False) in found
     assert ("duckdb", True) in {
-        (one.of, one.lazy) for one in imports(PACKAGE / "iceberg/sandbox.py")
+        (one.of, one.lazy) for one in imports(PACKAGE / "iceberg/parquet/sandbox.py")
     }
 
 
-# Each folder may import of ours only what stands here, besides itself and the standard library.
+# What each folder or module may import of ours, besides itself and the standard library.
 OURS = [
-    ("ducklake/", {"polynya.errors", "polynya.config", "polynya.budget"}),
-    ("iceberg/", {"polynya.errors"}),
+    ("ducklake/", {"errors", "config", "budget"}),
+    ("iceberg/", {"errors"}),
     (
         "translate/",
-        {
-            "polynya.ducklake.rows",
-            "polynya.ducklake.history",
-            "polynya.ducklake.changes",
-            "polynya.iceberg",
-            "polynya.errors",
-        },
+        {"ducklake.rows", "ducklake.history", "ducklake.changes", "iceberg", "errors"},
     ),
-    ("store.py", {"polynya.errors", "polynya.metrics"}),
+    ("storage/", {"errors", "metrics", "budget", "config"}),
+    ("files/", {"storage", "translate", "ducklake", "iceberg", "errors", "budget", "config"}),
+    ("access/", {"files", "storage", "ducklake", "errors", "metrics", "config"}),
+    ("access/policy.py", {"errors"}),
+    ("access/principals.py", set()),
+    ("storage/stores.py", set()),
+    ("storage/circuit_breaker.py", set()),
+    ("storage/parallel.py", set()),
+    ("storage/byte_range.py", {"errors"}),
     ("metrics.py", set()),
-    ("budget.py", {"polynya.errors"}),
-    ("breaker.py", set()),
-    ("parallel.py", set()),
+    ("budget.py", {"errors"}),
     ("tracing.py", set()),
-    ("byte_range.py", {"polynya.errors"}),
-    ("authorization.py", {"polynya.errors"}),
-    ("callers.py", set()),
-    ("config.py", {"polynya.errors"}),
+    ("config.py", {"errors"}),
     ("errors.py", set()),
 ]
 
 
 @pytest.mark.parametrize(("folder", "allowed"), OURS, ids=[folder for folder, _ in OURS])
 def test_a_part_imports_only_the_parts_below_it(folder, allowed):
-    itself = "polynya." + folder.removesuffix(".py").rstrip("/")
+    itself = "polynya." + folder.removesuffix(".py").rstrip("/").replace("/", ".")
     ours = {one for one in IMPORTS if one.by.startswith(folder) and within(one.of, "polynya")}
-    assert {one for one in ours if not within(one.of, itself, *allowed)} == set()
+    below = {f"polynya.{name}" for name in allowed}
+    assert {one for one in ours if not within(one.of, itself, *below)} == set()
+    assert (PACKAGE / folder).exists()
 
 
 def test_translate_asks_history_no_question():
@@ -115,15 +114,18 @@ def test_translate_asks_history_no_question():
     taken = {
         one.of for one in of_folder("translate/") if within(one.of, "polynya.ducklake.history")
     }
-    names = {"State", "TableHistory", "Totals", "states", "state_at", "unservable"}
+    names = {"State", "TableHistory", "Totals", "states", "state_at", "unservable_reason"}
     assert taken <= {f"polynya.ducklake.history.{name}" for name in names}
 
 
 # They stand on numpy, and nothing else may load them with itself.
 COLUMNAR = {
-    "data_manifests.py",
-    *(f"iceberg/{name}.py" for name in ("columns", "parts", "columnar")),
-    *(f"translate/{n}.py" for n in ("bounds", "data_files", "file_metrics", "text_columns")),
+    "files/content/data_manifests.py",
+    *(f"iceberg/avro/{name}.py" for name in ("columns", "row_encoder", "columnar")),
+    *(
+        f"translate/metrics/{name}.py"
+        for name in ("bounds", "data_files", "file_metrics", "text_columns")
+    ),
 }
 
 # A dependency and the modules that may import it; True: lazily only.
@@ -134,21 +136,22 @@ THIRD_PARTY = [
     ("pyroaring", {"iceberg/": True}),
     ("mmh3", {"iceberg/": True}),
     ("numpy", dict.fromkeys(COLUMNAR, False)),
-    ("boto3", {"real_objects.py": True}),
-    ("botocore", {"real_objects.py": True}),
+    ("boto3", {"storage/aws.py": True}),
+    ("botocore", {"storage/aws.py": True, "storage/object_reader.py": True}),
     (
         "aws_lambda_powertools",
         {
-            "kept.py": False,
-            "store.py": False,
-            "vending.py": False,
+            "storage/file_cache.py": False,
+            "storage/cache_store.py": False,
+            "access/vended_credentials.py": False,
             "metrics.py": False,
             "tracing.py": True,
         },
     ),
     *((name, {}) for name in ("fastapi", "mangum", "starlette", "pydantic", "urllib3", "requests")),
     *((name, {}) for name in ("pyarrow", "pyiceberg", "pandas", "uvicorn", "moto")),
-    *((name, {}) for name in ("local", "functions", "pipeline", "tests")),
+    *((f"polynya_{name}", {}) for name in ("local", "functions", "pipeline")),
+    ("tests", {}),
 ]
 
 
@@ -160,16 +163,16 @@ def test_what_stands_on_numpy_is_loaded_only_when_it_is_needed():
 
 # They hand a connection on and name its type; who asks the database is `ducklake/` alone.
 ANNOTATED = {
-    "added_files.py",
+    "access/authorized_files.py",
+    "access/vended_credentials.py",
     "catalog.py",
-    "data_manifests.py",
-    "guarded_files.py",
-    "table_deletes.py",
-    "table_files.py",
-    "table_manifests.py",
-    "table_rows.py",
-    "vending.py",
-    "virtual_files.py",
+    "files/content/added_files.py",
+    "files/content/data_manifests.py",
+    "files/content/deletes.py",
+    "files/content/inlined_rows.py",
+    "files/content/manifests.py",
+    "files/table_files.py",
+    "files/virtual_files.py",
 }
 
 
@@ -210,7 +213,11 @@ def test_every_dependency_is_known_here():
 
 def test_a_function_imports_nothing_of_another_function_nor_of_local():
     assert FUNCTION_IMPORTS
-    foreign = [one for one in FUNCTION_IMPORTS if within(one.of, "functions", "local", "tests")]
+    foreign = [
+        one
+        for one in FUNCTION_IMPORTS
+        if within(one.of, "polynya_functions", "polynya_local", "tests")
+    ]
     assert foreign == []
     # In Lambda the module is called `app`: a relative import would find no package.
     assert not any(
@@ -228,15 +235,15 @@ def test_a_function_knows_no_rows_no_sql_and_no_avro():
 
 SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|JOIN|COPY|CAST|CREATE|UNION|BEGIN)\b")
 SQL_HERE = {
-    "ducklake/together.py",
+    "ducklake/connection/batch.py",
+    "ducklake/connection/catalog_connection.py",
+    "ducklake/connection/database.py",
     "ducklake/file_columns.py",
-    "ducklake/lives.py",
+    "ducklake/lifetimes.py",
     "ducklake/queries.py",
-    "ducklake/neighbours.py",
-    "ducklake/connection.py",
-    "ducklake/catalog_connection.py",
-    "iceberg/parquet.py",
-    "translate/inlined.py",
+    "ducklake/table_locations.py",
+    "iceberg/parquet/files.py",
+    "translate/inlined/rows.py",
 }
 
 
@@ -260,29 +267,16 @@ def test_sql_is_written_only_where_it_is_run(path):
 PIPELINE = sorted(ROOT.glob("pipeline/**/*.py"))
 
 
-PUBLISH = {
-    f"pipeline/{name}.py"
-    for name in (
-        "kept_files",
-        "pages",
-        "places",
-        "publication",
-        "publish",
-        "publish_tasks",
-        "publishing",
-    )
-}
-
-
 def test_the_pipeline_knows_neither_the_functions_nor_this_machine():
     taken = [one for path in PIPELINE for one in imports(path)]
     assert taken
-    assert [one for one in taken if within(one.of, "functions", "local", "tests")] == []
+    assert [
+        one for one in taken if within(one.of, "polynya_functions", "polynya_local", "tests")
+    ] == []
     # What publish makes are the functions' own files; the other jobs are writers, and auditors.
-    ours = {one.of for one in taken if within(one.of, "polynya") and one.by not in PUBLISH}
+    ours = {one.of for one in taken if within(one.of, "polynya") and "publish/" not in one.by}
     allowed = ("database", "ducklake.connection", "ducklake.paths", "translate.values", "errors")
-    allowed += ("ducklake.catalog_connection",)
-    allowed += ("parallel.AT_A_TIME",)
+    allowed += ("storage.parallel.AT_A_TIME",)
     # What differs between catalog versions, and which of them there are.
     allowed += ("ducklake.queries", "ducklake.rows", "translate.tables.check_lake")
     assert {of for of in ours if not within(of, *(f"polynya.{name}" for name in allowed))} == set()
@@ -300,11 +294,11 @@ def test_the_pipeline_writes_to_the_catalog_in_one_place(path):
 
 COLD_STARTS = [
     (
-        "functions.rest_catalog.app",
+        "polynya_functions.rest_catalog.app",
         {"duckdb", "numpy", "pyarrow", "pyroaring", "boto3", "aws_xray_sdk"},
     ),
     (
-        "functions.object_lambda.app",
+        "polynya_functions.object_lambda.app",
         {"duckdb", "numpy", "pyarrow", "pyroaring", "boto3", "fastapi", "aws_xray_sdk"},
     ),
 ]

@@ -11,12 +11,13 @@ from urllib.parse import quote
 
 from pg8000.native import Connection
 
-from .authorization import EVERYTHING, Rights
+from .access.policy import EVERYTHING, Rights
+from .access.vended_credentials import CredentialVending, TableScope
 from .config import Config
 from .ducklake import queries
-from .ducklake.connection import Database
+from .ducklake.connection.batch import together
+from .ducklake.connection.database import Database
 from .ducklake.rows import Lake, NameNow, Schema, Table, View
-from .ducklake.together import together
 from .errors import (
     REMEDY,
     BadRequest,
@@ -26,11 +27,10 @@ from .errors import (
     NoSuchWarehouse,
     Refused,
 )
+from .files.virtual_files import VirtualFiles
 from .translate.fingerprints import fingerprint
 from .translate.tables import check_lake
 from .translate.views import view_metadata
-from .vending import Grant, Vending
-from .virtual_files import VirtualFiles
 
 Item = TypeVar("Item")
 
@@ -75,7 +75,7 @@ class Catalog:
         self._snapshot_id: int | None = None
         self._rights = EVERYTHING
         self._prefix = config.warehouse
-        self._vending = Vending(config) if config.vending_role else None
+        self._vending = CredentialVending(config) if config.vending_role else None
 
     # Which lake
 
@@ -170,7 +170,7 @@ class Catalog:
 
         def question(
             con: Connection, lake: Lake, snapshot_id: int, schema: Schema, found: Table
-        ) -> tuple[dict[str, Any], Grant | None]:
+        ) -> tuple[dict[str, Any], TableScope | None]:
             files = self._virtual_files.of_table(con, lake, schema, found, snapshot_id)
             document = files.metadata()
             if self._config.delivery == "materialize":
@@ -203,10 +203,10 @@ class Catalog:
 
         def question(
             con: Connection, lake: Lake, snapshot_id: int, schema: Schema, found: Table
-        ) -> Grant:
+        ) -> TableScope:
             return self._grant(con, lake, schema, found)
 
-        return self._vending.again(self._read_table(namespace, table, question))
+        return self._vending.refresh_credentials(self._read_table(namespace, table, question))
 
     def table_exists(self, namespace: str, table: str) -> None:
         """Nothing where the table exists.
@@ -361,10 +361,10 @@ class Catalog:
             raise NoSuchTable(f"Table does not exist: {namespace}.{name}")
         return found
 
-    def _grant(self, con: Connection, lake: Lake, schema: Schema, table: Table) -> Grant:
+    def _grant(self, con: Connection, lake: Lake, schema: Schema, table: Table) -> TableScope:
         assert self._vending is not None
         virtual = f"{self._virtual_files.location}/{table.table_uuid}"
-        return self._vending.grant(con, lake, schema, table, virtual)
+        return self._vending.scope(con, lake, schema, table, virtual)
 
     def _may_read(self, con: Connection, schema: Schema, table: Table) -> bool:
         """The same of one table."""

@@ -3,9 +3,9 @@
 import json
 
 from .config import Config
-from .ducklake.connection import Database, SignIn
+from .ducklake.connection.database import CredentialsProvider, Database
 from .errors import Misconfigured
-from .real_objects import answer_of, client
+from .storage import aws
 
 IAM = "iam"
 
@@ -16,18 +16,22 @@ def open_database(config: Config, timeout_seconds: float = 12) -> Database:
         config.database_url,
         config.metadata_schema,
         timeout_seconds,
-        sign_in(config.database_credentials),
+        credentials_provider(config.database_credentials),
     )
 
 
-def sign_in(credentials: str) -> SignIn | None:
+def credentials_provider(credentials: str) -> CredentialsProvider | None:
     """Who gives role and password, by what DATABASE_CREDENTIALS says; None: the URL does."""
     if not credentials:
         return None
-    return IamToken() if credentials == IAM else Secret(credentials.removeprefix("secret:"))
+    return (
+        IamCredentials()
+        if credentials == IAM
+        else SecretsManagerCredentials(credentials.removeprefix("secret:"))
+    )
 
 
-class Secret:
+class SecretsManagerCredentials:
     """The role and password that Secrets Manager holds, in the form that RDS's rotation keeps:
     `{"username": …, "password": …}`. They are asked for anew when the database refuses them."""
 
@@ -44,9 +48,9 @@ class Secret:
         self._kept = None
 
     def _current(self) -> tuple[str, str]:
-        answer = answer_of(
+        answer = aws.call(
             "the database secret",
-            lambda: client("secretsmanager").get_secret_value(SecretId=self._secret_id),
+            lambda: aws.client("secretsmanager").get_secret_value(SecretId=self._secret_id),
         )
         try:
             secret = json.loads(answer["SecretString"])
@@ -58,13 +62,13 @@ class Secret:
             ) from None
 
 
-class IamToken:
+class IamCredentials:
     """A token of RDS's IAM authentication: signed here, good for opening one connection."""
 
     def __call__(self, host: str, port: int, user: str) -> tuple[str, str]:
-        token: str = answer_of(
+        token: str = aws.call(
             "the database token",
-            lambda: client("rds").generate_db_auth_token(
+            lambda: aws.client("rds").generate_db_auth_token(
                 DBHostname=host, Port=port, DBUsername=user
             ),
         )

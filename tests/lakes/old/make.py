@@ -17,8 +17,7 @@ from pathlib import Path
 
 import boto3
 from moto.server import ThreadedMotoServer
-
-from local.postgres import Database, postgres
+from polynya_local.postgres import Database, postgres
 
 HERE = Path(__file__).parent
 BUCKET = "lakes"

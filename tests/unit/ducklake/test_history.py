@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from polynya.ducklake.history import Totals, state_at, states, unservable
-from polynya.ducklake.lives import KINDS
-from polynya.ducklake.rows import Event, Gap
+from polynya.ducklake.history import Totals, state_at, states, unservable_reason
+from polynya.ducklake.lifetimes import KINDS
+from polynya.ducklake.rows import Event, UnservableRange
 
 
 def begins(snapshot_id: int, kind: str = "data", files=1, rows=10, size=100, hash=7) -> Event:
@@ -98,7 +98,11 @@ def test_table_without_events_is_empty_everywhere():
     assert state_at([], 7) == {kind: Totals() for kind in KINDS}
 
 
-FILES = [Gap(3, 5, "merged"), Gap(5, None, "a mapping"), Gap(4, 9, "a vector")]
+FILES = [
+    UnservableRange(3, 5, "merged"),
+    UnservableRange(5, None, "a mapping"),
+    UnservableRange(4, 9, "a vector"),
+]
 
 
 @pytest.mark.parametrize(
@@ -113,16 +117,16 @@ FILES = [Gap(3, 5, "merged"), Gap(5, None, "a mapping"), Gap(4, 9, "a vector")]
     ],
 )
 def test_snapshot_is_unservable_as_long_as_an_odd_file_is_visible(snapshot_id, reason):
-    assert unservable(FILES, snapshot_id) == reason
+    assert unservable_reason(FILES, snapshot_id) == reason
 
 
 def test_snapshot_is_servable_again_after_the_odd_files_end():
-    ended = [Gap(3, 5, "merged"), Gap(4, 9, "a vector")]
-    assert [unservable(ended, n) for n in (2, 4, 5, 8, 9)] == [
+    ended = [UnservableRange(3, 5, "merged"), UnservableRange(4, 9, "a vector")]
+    assert [unservable_reason(ended, n) for n in (2, 4, 5, 8, 9)] == [
         None,
         "merged",
         "a vector",
         "a vector",
         None,
     ]
-    assert unservable([], 3) is None
+    assert unservable_reason([], 3) is None

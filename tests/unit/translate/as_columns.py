@@ -12,7 +12,7 @@ from polynya.ducklake.rows import (
     StatsColumn,
     Texts,
 )
-from polynya.iceberg.columns import DataFiles
+from polynya.iceberg.avro.columns import DataFiles
 from polynya.iceberg.manifest import Status
 
 KINDS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")

@@ -3,8 +3,8 @@
 import pytest
 from polynya.iceberg import manifest
 from polynya.iceberg.manifest import FileContent, ManifestEntry, Status
+from polynya.translate.inlined.rows_files import OLDER, RowsFile
 from polynya.translate.manifests import delete_entry, rows_entry
-from polynya.translate.rows_files import OLDER, RowsFile
 
 ADDED, EXISTING, DELETED = Status.ADDED, Status.EXISTING, Status.DELETED
 

@@ -4,16 +4,10 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
-from polynya.ducklake.rows import (
-    Column,
-    FileGroup,
-    Life,
-    PartitionColumn,
-    Partitioning,
-)
+from polynya.ducklake.rows import Column, FileGroup, Lifetime, PartitionColumn, Partitioning
 from polynya.errors import Refused
+from polynya.translate.columns.schemas import schemas
 from polynya.translate.partitions import Constant, partitions
-from polynya.translate.schemas import schemas
 from pyiceberg.partitioning import PartitionSpec as IcebergSpec
 from pyiceberg.schema import Schema
 
@@ -26,7 +20,7 @@ def partitioned(column_type: str, *transforms: str):
     shown = schemas(columns, 1, 9)
     keys = [PartitionColumn(index, 1, transform) for index, transform in enumerate(transforms)]
     partitioning = Partitioning(
-        {7: keys}, {1: frozenset({column_type})}, {}, {GROUP: Life(2, None)}, 7
+        {7: keys}, {1: frozenset({column_type})}, {}, {GROUP: Lifetime(2, None)}, 7
     )
     return partitions(partitioning, shown, 9), Schema.model_validate(shown.at(9).json())
 
@@ -143,11 +137,11 @@ def test_a_key_that_is_there_twice_is_one_field():
 HIVE = FileGroup(None, 3)
 
 
-def hive(columns: list[Column], life: Life):
+def hive(columns: list[Column], lifetime: Lifetime):
     """A table with added files that have the column 2 in their path."""
     shown = schemas(columns, 1, 9)
     types = {column.column_id: frozenset({column.column_type}) for column in columns}
-    return partitions(Partitioning({}, types, {3: [2]}, {HIVE: life}, None), shown, 9)
+    return partitions(Partitioning({}, types, {3: [2]}, {HIVE: lifetime}, None), shown, 9)
 
 
 OK, PART = (
@@ -157,10 +151,10 @@ OK, PART = (
 
 
 def test_column_in_the_path_of_added_files_is_an_identity_field():
-    found = hive([OK, PART], Life(2, None))
+    found = hive([OK, PART], Lifetime(2, None))
     spec, values = found.spec_and_values(HIVE, {}, {2: Constant(1, "7", "7")})
     assert [(field.source_id, field.transform) for field in spec.fields] == [(2, "identity")]
-    assert (values, found.gaps) == ((7,), ())
+    assert (values, found.unservable) == ((7,), ())
     assert found.spec_and_values(HIVE, {}, {2: Constant(0, None, None)})[1] == (None,)
 
 
@@ -170,28 +164,28 @@ def test_column_in_the_path_of_added_files_is_an_identity_field():
 def test_value_in_a_path_that_is_not_certain_is_refused(constants):
     """The file would be an unpartitioned one, and its readers would get NULL."""
     with pytest.raises(Refused, match="in its path"):
-        hive([OK, PART], Life(2, None)).spec_and_values(HIVE, {}, constants)
+        hive([OK, PART], Lifetime(2, None)).spec_and_values(HIVE, {}, constants)
 
 
 @pytest.mark.parametrize("type_", ["float64", "timestamptz", "uuid", "time"])
 def test_gap_where_no_identity_field_can_give_a_column_in_the_path(type_):
-    found = hive([OK, Column(2, 1, None, "p", type_, None, None)], Life(2, None))
-    assert [(gap.begin_snapshot, gap.end_snapshot) for gap in found.gaps] == [(2, None)]
+    found = hive([OK, Column(2, 1, None, "p", type_, None, None)], Lifetime(2, None))
+    assert [(gap.begin_snapshot, gap.end_snapshot) for gap in found.unservable] == [(2, None)]
 
 
-# (the end of the column, the life of the files, when both are visible)
+# (the end of the column, the lifetime of the files, when both are visible)
 GONE = [
-    (6, Life(3, None), (3, 6)),
-    (6, Life(3, 5), (3, 5)),
-    (6, Life(7, None), None),
-    (3, Life(3, 5), None),
+    (6, Lifetime(3, None), (3, 6)),
+    (6, Lifetime(3, 5), (3, 5)),
+    (6, Lifetime(7, None), None),
+    (3, Lifetime(3, 5), None),
 ]
 
 
-@pytest.mark.parametrize(("end", "life", "expected"), GONE)
-def test_gap_where_files_have_a_column_in_their_path_that_is_gone_now(end, life, expected):
+@pytest.mark.parametrize(("end", "lifetime", "expected"), GONE)
+def test_gap_where_files_have_a_column_in_their_path_that_is_gone_now(end, lifetime, expected):
     dropped = Column(2, 1, end, "p", "int32", None, None)
-    gaps = hive([OK, dropped], life).gaps
-    assert [(gap.begin_snapshot, gap.end_snapshot) for gap in gaps] == (
+    unservable = hive([OK, dropped], lifetime).unservable
+    assert [(gap.begin_snapshot, gap.end_snapshot) for gap in unservable] == (
         [expected] if expected else []
     )

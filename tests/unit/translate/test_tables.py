@@ -9,7 +9,6 @@ from polynya.ducklake.history import TableHistory
 from polynya.ducklake.rows import (
     Column,
     Event,
-    Gap,
     Inlined,
     Lake,
     MappedName,
@@ -18,11 +17,12 @@ from polynya.ducklake.rows import (
     Snapshot,
     Table,
     Tag,
+    UnservableRange,
 )
 from polynya.errors import Refused
-from polynya.translate.mappings import mappings
+from polynya.translate.columns.name_mappings import mappings
+from polynya.translate.columns.schemas import schemas
 from polynya.translate.partitions import partitions
-from polynya.translate.schemas import schemas
 from polynya.translate.tables import VERSIONS, check_lake, check_table, listed_snapshots, metadata
 from pyiceberg.table.metadata import TableMetadataUtil
 
@@ -49,7 +49,7 @@ HISTORY = TableHistory(
     columns=[Column(1, 1, None, "a", "int32", None, None)],
     snapshots=[snapshot(1, 'created_table:"main"."t"'), snapshot(3), snapshot(4), snapshot(9)],
     events=[event(3), event(4), event(9)],
-    gaps=[],
+    unservable=[],
     inlined=Inlined((), ()),
     has_partial=False,
     partitioning=Partitioning({}, {}, {}, {}, None),
@@ -197,8 +197,8 @@ def test_inlined_rows_of_before_and_of_now_are_two_files():
     assert both.summary["added-records"] == "5" and after.summary["added-records"] == "0"
 
 
-def odd(begin: int, end: int | None, reason: str = "a merged file") -> Gap:
-    return Gap(begin, end, reason)
+def odd(begin: int, end: int | None, reason: str = "a merged file") -> UnservableRange:
+    return UnservableRange(begin, end, reason)
 
 
 # (files that cannot be shown, snapshots that are listed, their parents: those that came before,
@@ -211,9 +211,9 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize(("gaps", "ids", "parents"), ODD)
-def test_snapshot_that_cannot_be_exact_is_left_out(gaps, ids, parents):
-    history = replace(HISTORY, gaps=gaps)
+@pytest.mark.parametrize(("unservable", "ids", "parents"), ODD)
+def test_snapshot_that_cannot_be_exact_is_left_out(unservable, ids, parents):
+    history = replace(HISTORY, unservable=unservable)
     assert [one.snapshot_id for one in listed_snapshots(history)] == ids
     found = document(history).snapshots
     assert [one.snapshot_id for one in found] == ids
@@ -228,8 +228,8 @@ def check(history: TableHistory) -> None:
 
 def test_table_whose_newest_state_cannot_be_exact_is_refused():
     with pytest.raises(Refused, match=r"main\.t is not served: deletion vectors"):
-        check(replace(HISTORY, gaps=[odd(9, None, "deletion vectors")]))
-    check(replace(HISTORY, gaps=[odd(3, 9)]))
+        check(replace(HISTORY, unservable=[odd(9, None, "deletion vectors")]))
+    check(replace(HISTORY, unservable=[odd(3, 9)]))
 
 
 def test_table_whose_added_files_contradict_each_other_is_refused():

@@ -1,0 +1,1 @@
+"""The source: all SQL that reads DuckLake's catalog, and the rows it returns."""

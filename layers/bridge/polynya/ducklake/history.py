@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from pg8000.native import Connection
 
 from . import queries
+from .connection.batch import together
 from .inlined_columns import with_columns
-from .lives import KINDS, TableLives
+from .lifetimes import KINDS, TableLifetimes
 from .rows import (
     Column,
     Event,
-    Gap,
     Inlined,
     Lake,
     MappedName,
@@ -27,8 +27,8 @@ from .rows import (
     SortKey,
     Table,
     Tag,
+    UnservableRange,
 )
-from .together import together
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class TableHistory:
     snapshots: list[Snapshot]
     """Those that touched the table, oldest first."""
     events: list[Event]
-    gaps: list[Gap]
+    unservable: list[UnservableRange]
     inlined: Inlined
     has_partial: bool
     """Some data files hold rows of snapshots later than their own."""
@@ -58,8 +58,8 @@ class TableHistory:
         return f"{self.schema.schema_name}.{self.table.table_name}"
 
     @property
-    def lives(self) -> TableLives:
-        return TableLives(self.lake, self.table.table_id, self.inlined, self.has_partial)
+    def lifetimes(self) -> TableLifetimes:
+        return TableLifetimes(self.lake, self.table.table_id, self.inlined, self.has_partial)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ def read(
         columns,
         names,
         (touched, first_id),
-        delete_gaps,
-        inlined_gaps,
+        unservable_deletes,
+        unservable_inlined_tables,
         partition_columns,
         groups,
         current_partition,
@@ -119,8 +119,8 @@ def read(
         lambda con: queries.columns(con, table_id, snapshot_id),
         lambda con: queries.mapped_names(con, lake, table_id),
         lambda con: queries.snapshots(con, table_id, snapshot_id, since, limit),
-        lambda con: queries.delete_gaps(con, table_id),
-        lambda con: queries.inlined_gaps(con, table_id, table.begin_snapshot),
+        lambda con: queries.unservable_deletes(con, table_id),
+        lambda con: queries.unservable_inlined_tables(con, table_id, table.begin_snapshot),
         lambda con: queries.partition_columns(con, table_id),
         lambda con: queries.file_groups(con, lake, table_id),
         lambda con: queries.partition_at(con, table_id, snapshot_id),
@@ -130,17 +130,17 @@ def read(
     )
     since = max(since, first_id)
     inlined, uncertain = with_columns(con, inlined, columns, snapshot_id)
-    gaps = [*delete_gaps, *inlined_gaps, *uncertain]
+    unservable = [*unservable_deletes, *unservable_inlined_tables, *uncertain]
     if groups.has_faults:
-        gaps += queries.data_gaps(con, lake, table_id)
-    lives = TableLives(lake, table_id, inlined, groups.has_partial)
+        unservable += queries.unservable_data_files(con, lake, table_id)
+    lifetimes = TableLifetimes(lake, table_id, inlined, groups.has_partial)
     # As JSON, which is read three times as fast as rows.
-    events, inlined_delete_gaps = together(
+    events, unservable_inlined_deletes = together(
         con,
-        lambda con: lives.events(con, snapshot_id, since),
-        lambda con: queries.inlined_delete_gaps(con, inlined, table_id),
+        lambda con: lifetimes.events(con, snapshot_id, since),
+        lambda con: queries.unservable_inlined_deletes(con, inlined, table_id),
     )
-    gaps += inlined_delete_gaps
+    unservable += unservable_inlined_deletes
     known = {snapshot.snapshot_id: snapshot for snapshot in touched}
     # A change whose own snapshot has expired shows first in the next one that is still there.
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
@@ -158,14 +158,14 @@ def read(
         columns=columns,
         snapshots=[known[key] for key in sorted(known)],
         events=events,
-        gaps=gaps,
+        unservable=unservable,
         inlined=inlined,
         has_partial=groups.has_partial,
         partitioning=Partitioning(
             columns=partition_columns,
             column_types=_types(columns),
             constants=_constants(names),
-            groups=groups.lives,
+            groups=groups.lifetimes,
             current=current_partition,
         ),
         mapped_names=names,
@@ -226,9 +226,9 @@ def _after(totals: Totals, event: Event) -> Totals:
     )
 
 
-def unservable(gaps: Iterable[Gap], snapshot_id: int) -> str | None:
+def unservable_reason(unservable: Iterable[UnservableRange], snapshot_id: int) -> str | None:
     """Why the table cannot be shown as it was at this snapshot; None where it can."""
-    for gap in gaps:
+    for gap in unservable:
         ended = gap.end_snapshot is not None and gap.end_snapshot <= snapshot_id
         if gap.begin_snapshot <= snapshot_id and not ended:
             return gap.reason

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pg8000.native import Connection
 
 from . import queries
-from .rows import Column, Gap, Inlined, InlinedOrigin, InlinedTable, postgres_name
+from .rows import Column, Inlined, InlinedOrigin, InlinedTable, UnservableRange, postgres_name
 
 Shape = tuple[int, str, str, int | None]
 """What decides how a column is read: its default does not."""
@@ -25,12 +25,12 @@ UNCERTAIN = (
 
 def with_columns(
     con: Connection, inlined: Inlined, columns: Sequence[Column], snapshot_id: int
-) -> tuple[Inlined, list[Gap]]:
+) -> tuple[Inlined, list[UnservableRange]]:
     """The tables that a reader at `snapshot_id` needs, each with the snapshot of its columns.
 
     Where that is not certain, there is a gap as long as the table's rows live.
     """
-    tables, gaps = [], []
+    tables, unservable = [], []
     for table in inlined.tables:
         if table.schema_begin > snapshot_id:
             continue
@@ -42,10 +42,10 @@ def with_columns(
             made_at = made_by(narrowed(table, origin), columns, snapshot_id)
             if made_at is None:
                 reason = UNCERTAIN.format(table.table_name)
-                gaps.append(Gap(origin.first_row, origin.last_row, reason))
+                unservable.append(UnservableRange(origin.first_row, origin.last_row, reason))
                 continue
         tables.append(replace(table, schema_begin=made_at, schema_until=made_at))
-    return Inlined(tuple(tables), inlined.delete_columns), gaps
+    return Inlined(tuple(tables), inlined.delete_columns), unservable
 
 
 def made_by(table: InlinedTable, columns: Sequence[Column], snapshot_id: int) -> int | None:

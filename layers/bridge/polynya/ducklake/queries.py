@@ -29,13 +29,12 @@ from .rows import (
     DeleteFile,
     FileGroup,
     FileGroups,
-    Gap,
     Inlined,
     InlinedDelete,
     InlinedOrigin,
     InlinedTable,
     Lake,
-    Life,
+    Lifetime,
     MappedName,
     NameNow,
     PartitionColumn,
@@ -44,6 +43,7 @@ from .rows import (
     SortKey,
     Table,
     Tag,
+    UnservableRange,
     View,
 )
 
@@ -431,9 +431,9 @@ WHERE d.table_id = :table_id AND d.begin_snapshot IS NOT NULL AND {any_of(DELETE
 ORDER BY 1, 2, 3"""
 
 
-def delete_gaps(con: Connection, table_id: int) -> list[Gap]:
-    """The lives of delete files that make a snapshot impossible to serve as it was, and why."""
-    return [Gap(*row) for row in con.run(DELETE_GAPS, table_id=table_id)]
+def unservable_deletes(con: Connection, table_id: int) -> list[UnservableRange]:
+    """The lifetimes of delete files that make a snapshot impossible to serve as it was, and why."""
+    return [UnservableRange(*row) for row in con.run(DELETE_GAPS, table_id=table_id)]
 
 
 DATA_GAPS = f"""
@@ -443,10 +443,10 @@ WHERE f.table_id = :table_id AND f.begin_snapshot IS NOT NULL AND {any_of(DATA_F
 ORDER BY 1, 2, 3"""
 
 
-def data_gaps(con: Connection, lake: Lake, table_id: int) -> list[Gap]:
+def unservable_data_files(con: Connection, lake: Lake, table_id: int) -> list[UnservableRange]:
     """The same of data files."""
     sql = DATA_GAPS.format(data_partial_max=fragment(lake, "data_partial_max"))
-    return [Gap(*row) for row in con.run(sql, table_id=table_id)]
+    return [UnservableRange(*row) for row in con.run(sql, table_id=table_id)]
 
 
 # A table that is registered and was dropped, or is registered twice: rows are missing, or double.
@@ -459,10 +459,12 @@ WHERE i.table_id = :table_id
 GROUP BY i.table_name HAVING count(c.oid) <> 1 ORDER BY 1"""
 
 
-def inlined_gaps(con: Connection, table_id: int, begin_snapshot: int) -> list[Gap]:
+def unservable_inlined_tables(
+    con: Connection, table_id: int, begin_snapshot: int
+) -> list[UnservableRange]:
     """Why inlined rows cannot be read: nobody knows of which snapshots they are, so at any."""
     return [
-        Gap(begin_snapshot, None, inlined_fault(name, is_missing=is_missing))
+        UnservableRange(begin_snapshot, None, inlined_fault(name, is_missing=is_missing))
         for name, is_missing in con.run(INLINED_GAPS, table_id=table_id)
     ]
 
@@ -589,7 +591,7 @@ GROUP BY 1, 2 ORDER BY min(f.data_file_id)"""
 
 
 def file_groups(con: Connection, lake: Lake, table_id: int) -> FileGroups:
-    """The groups of data files that are partitioned, and were added, alike, and their life.
+    """The groups of data files that are partitioned, and were added, alike, and their lifetime.
 
     In the order of their oldest files.
     """
@@ -597,7 +599,7 @@ def file_groups(con: Connection, lake: Lake, table_id: int) -> FileGroups:
     sql = FILE_GROUPS.format(**{name: fragment(lake, name) for name in names})
     rows = con.run(sql, table_id=table_id)
     return FileGroups(
-        lives={FileGroup(*row[:2]): Life(*row[2:4]) for row in rows},
+        lifetimes={FileGroup(*row[:2]): Lifetime(*row[2:4]) for row in rows},
         has_partial=any(row[4] for row in rows),
         has_faults=any(row[5] for row in rows),
     )
@@ -705,12 +707,14 @@ WHERE d.{begin} IS NOT NULL AND (d.{file_id} IS NULL OR d.{file_id} < 0)
 ORDER BY 1 LIMIT 1"""
 
 
-def inlined_delete_gaps(con: Connection, inlined: Inlined, table_id: int) -> list[Gap]:
+def unservable_inlined_deletes(
+    con: Connection, inlined: Inlined, table_id: int
+) -> list[UnservableRange]:
     """From when on there is an inlined delete of which nobody knows what it deletes."""
     if not inlined.delete_columns:
         return []
     sql = INLINED_DELETE_GAPS.format(**inlined_delete_names(inlined, table_id))
-    return [Gap(begin, None, INLINED_DELETE_FAULT) for (begin,) in con.run(sql)]
+    return [UnservableRange(begin, None, INLINED_DELETE_FAULT) for (begin,) in con.run(sql)]
 
 
 def inlined_delete_names(inlined: Inlined, table_id: int) -> dict[str, str]:

@@ -111,7 +111,7 @@ class Event:
 
     snapshot_id: int
     kind: str
-    """One of `lives.KINDS`."""
+    """One of `lifetimes.KINDS`."""
     sign: int
     files: int
     rows: int
@@ -123,7 +123,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class UnservableRange:
     """A table cannot be shown exactly as it was at a snapshot in [begin_snapshot, end_snapshot)."""
 
     begin_snapshot: int
@@ -157,24 +157,24 @@ class FileGroup:
     mapping_id: int | None
 
 
-class Life(NamedTuple):
+class Lifetime(NamedTuple):
     """The snapshots at which something is visible: [begin_snapshot, end_snapshot)."""
 
     begin_snapshot: int
     end_snapshot: int | None
 
-    def intersection(self, other: "Life") -> "Life | None":
+    def intersection(self, other: "Lifetime") -> "Lifetime | None":
         """When both are; None: never."""
         begin = max(self.begin_snapshot, other.begin_snapshot)
         ends = [end for end in (self.end_snapshot, other.end_snapshot) if end is not None]
-        return None if ends and min(ends) <= begin else Life(begin, min(ends, default=None))
+        return None if ends and min(ends) <= begin else Lifetime(begin, min(ends, default=None))
 
 
 @dataclass(frozen=True, slots=True)
 class FileGroups:
     """What the data files of a table are like."""
 
-    lives: dict[FileGroup, Life]
+    lifetimes: dict[FileGroup, Lifetime]
     has_partial: bool
     """Some hold rows of snapshots later than their own."""
     has_faults: bool
@@ -186,7 +186,7 @@ class ChunkSum:
     """What is visible at a snapshot of one kind, chunk of data files and group of them."""
 
     kind: str
-    """One of `lives.KINDS`."""
+    """One of `lifetimes.KINDS`."""
     first_id: int
     last_id: int
     """The data_file_ids of the chunk, both included."""
@@ -231,7 +231,7 @@ class Partitioning:
     """Every type that a column ever had, by column_id."""
     constants: Mapping[int | None, Sequence[int]]
     """Columns that stand in the path of the files, by mapping_id."""
-    groups: Mapping[FileGroup, Life]
+    groups: Mapping[FileGroup, Lifetime]
     """From the begin of each group's first file to the end of its last, in the order of their
     oldest files."""
     current: int | None

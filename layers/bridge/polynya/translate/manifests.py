@@ -8,7 +8,7 @@ from typing import Any
 
 from ..iceberg import manifest
 from ..iceberg.manifest import FileContent, ManifestEntry, Status
-from .rows_files import RowsFile
+from .inlined.rows_files import RowsFile
 
 FILE_PATH_ID = 2147483546
 """Reserved field id of `file_path` in position delete files."""

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
-from ..ducklake.rows import FileGroup, Gap, Partitioning
+from ..ducklake.rows import FileGroup, Partitioning, UnservableRange
 from ..errors import Refused
 from ..iceberg.partition import UNPARTITIONED, PartitionField, PartitionSpec
 from ..iceberg.types import Field, primitives
-from .schemas import Schemas
-from .types import iceberg_type
+from .columns.schemas import Schemas
+from .columns.types import iceberg_type
 from .values import EPOCH_DAY, in_range, value
 
 IDENTITY = re.compile(r"boolean|int|long|date|string|timestamp|decimal\(\d+, \d+\)")
@@ -83,7 +83,7 @@ class Partitions:
     """By id; the first is the unpartitioned one."""
     plans: Mapping[FileGroup, Plan]
     default_spec_id: int
-    gaps: tuple[Gap, ...]
+    unservable: tuple[UnservableRange, ...]
     """When a column is shown which stands in the path of files, and which no field of theirs
     gives."""
 
@@ -149,21 +149,21 @@ def partitions(partitioning: Partitioning, schemas: Schemas, snapshot_id: int) -
     plans = {group: builder.plan(group) for group in partitioning.groups}
     # Files to come may be partitioned as none is yet.
     current = builder.plan(FileGroup(partitioning.current, None)).spec
-    gaps = tuple(_gaps(partitioning, plans, schemas))
-    return Partitions(tuple(builder.specs), plans, current.spec_id, gaps)
+    unservable = tuple(_unservable(partitioning, plans, schemas))
+    return Partitions(tuple(builder.specs), plans, current.spec_id, unservable)
 
 
-def _gaps(
+def _unservable(
     partitioning: Partitioning, plans: Mapping[FileGroup, Plan], schemas: Schemas
-) -> Iterator[Gap]:
-    for group, life in partitioning.groups.items():
+) -> Iterator[UnservableRange]:
+    for group, lifetime in partitioning.groups.items():
         fields = plans[group].spec.fields
         given = {field.source_id for field in fields if field.transform == "identity"}
         for column_id in set(partitioning.constants.get(group.mapping_id, ())) - given:
-            for shown in schemas.lives(column_id):
-                if both := life.intersection(shown):
+            for shown in schemas.lifetimes(column_id):
+                if both := lifetime.intersection(shown):
                     reason = "added files have a column in their path that no partition can give"
-                    yield Gap(*both, reason)
+                    yield UnservableRange(*both, reason)
 
 
 class _Builder:

@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 
 from ..ducklake.changes import changes_of
-from ..ducklake.history import State, TableHistory, Totals, states, unservable
+from ..ducklake.history import State, TableHistory, Totals, states, unservable_reason
 from ..ducklake.rows import Column, Schema, Snapshot, Table, Tag
 from ..errors import REMEDY, Refused
 from ..iceberg import table_metadata
 from ..iceberg.table_metadata import TableMetadata
-from .default_columns import default_columns
-from .mappings import Mappings
+from .columns.default_columns import default_columns
+from .columns.name_mappings import Mappings
+from .columns.schemas import Schemas
+from .inlined.rows_files import RowsFile, rows_files
 from .partitions import Partitions
-from .rows_files import RowsFile, rows_files
-from .schemas import Schemas
 from .sort_orders import sort_fields
 from .values import EPOCH
 
@@ -86,7 +86,7 @@ def check_table(history: TableHistory, schemas: Schemas, mappings: Mappings) -> 
         Refused: with the reason.
     """
     name = f"{history.schema.schema_name}.{history.table.table_name}"
-    if reason := unservable(history.gaps, history.snapshot_id) or mappings.conflict():
+    if reason := unservable_reason(history.unservable, history.snapshot_id) or mappings.conflict():
         raise Refused(f"the table {name} is not served: {reason}")
     if not schemas.at(history.snapshot_id).fields:
         reasons = "; ".join(f"{column}: {reason}" for column, reason in schemas.hidden.items())
@@ -98,7 +98,7 @@ def listed_snapshots(history: TableHistory) -> list[Snapshot]:
     return [
         snapshot
         for snapshot in history.snapshots
-        if unservable(history.gaps, snapshot.snapshot_id) is None
+        if unservable_reason(history.unservable, snapshot.snapshot_id) is None
     ]
 
 

@@ -1,0 +1,1 @@
+"""Who may read which tables: policy, principals, vended credentials, authorized files."""

@@ -1,0 +1,1 @@
+"""The connection to PostgreSQL: sockets, credentials, transactions, batches of statements."""

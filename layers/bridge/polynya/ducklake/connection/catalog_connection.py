@@ -1,0 +1,80 @@
+"""A connection on which nothing but PostgreSQL's own functions, operators and types is found.
+
+PostgreSQL chooses among the functions of all schemas of the search path, in whatever order: for a
+varchar, `length(varchar)` in `public` wins over `pg_catalog.length(text)`, and it runs with the
+rights of the reader. So the path holds `pg_catalog` alone, and each table is sent with its schema.
+ https://wiki.postgresql.org/wiki/A_Guide_to_CVE-2018-1058
+"""
+
+import re
+from typing import Any
+
+from pg8000.exceptions import InterfaceError
+from pg8000.native import Connection, identifier, literal
+
+SEARCH_PATH = "pg_catalog, pg_temp"
+"""Without `pg_temp` at its end, temporary tables would come first."""
+
+# Strings and other identifiers are matched first, so that nothing within them is taken for a table.
+TABLE = re.compile(
+    r"""'[^']*'
+    | \bto_regclass\('(?P<regclass>ducklake_\w+)'\)
+    | (?P<before>\b(?:FROM|JOIN|INTO|UPDATE|COPY|LIKE|(?:CREATE|ALTER)[ ]TABLE|GRANT[ ]ALL[ ]ON)\s+)
+      (?P<table>(?:ducklake|polynya)_\w+ | "[^"]*(?:""[^"]*)*") (?![\w.("])
+    | "[^"]*" """,
+    re.VERBOSE,
+)
+
+
+def qualified(sql: str, schema: str) -> str:
+    """The statement with the schema before each table: those whose names begin with `ducklake_` or
+    `polynya_`, and those that are quoted, where a statement names tables."""
+
+    def replace(match: re.Match[str]) -> str:
+        if name := match["regclass"]:
+            return f"to_regclass({literal(f'{identifier(schema)}.{name}')})"
+        if match["table"] is None:
+            return match[0]
+        return f"{match['before']}{identifier(schema)}.{match['table']}"
+
+    return TABLE.sub(replace, sql)
+
+
+CONNECTION_ERRORS = (InterfaceError, OSError)
+"""What pg8000 raises on a connection that is gone. Our own code may raise OSError too, and that is
+not the database's fault: so only who calls pg8000 takes it for `ConnectionLost`."""
+
+
+class ConnectionLost(Exception):
+    """The connection is gone, or cannot be had. Its cause is what pg8000 raised."""
+
+
+class CatalogConnection(Connection):  # type: ignore[misc]
+    """Statements name DuckLake's tables without a schema; they are all in one."""
+
+    def __init__(
+        self, metadata_schema: str, *, startup_params: dict[str, str], **arguments: Any
+    ) -> None:
+        """Connect. `arguments`: those of pg8000."""
+        parameters = startup_params | {"search_path": SEARCH_PATH}
+        super().__init__(**arguments, startup_params=parameters)
+        self._metadata_schema = metadata_schema
+
+    def run(self, sql: str, *arguments: Any, **parameters: Any) -> Any:
+        """Raises:
+        ConnectionLost: the connection is gone.
+        DatabaseError: the database refuses the statement.
+        """
+        try:
+            return super().run(qualified(sql, self._metadata_schema), *arguments, **parameters)
+        except CONNECTION_ERRORS as error:
+            raise ConnectionLost(*error.args) from error
+
+    def close(self) -> None:
+        """Raises:
+        ConnectionLost: the connection was gone already.
+        """
+        try:
+            super().close()
+        except CONNECTION_ERRORS as error:
+            raise ConnectionLost(*error.args) from error

@@ -1,0 +1,280 @@
+"""The lifetimes of a table's rows in the catalog, summed by snapshot and by chunk of data files.
+
+A lifetime is the range of snapshots at which one row is visible: a data file, a delete file or an
+inlined row. Sums over them say in one query what changed when, without a row for each file.
+"""
+
+from dataclasses import dataclass
+
+from pg8000.native import Connection, identifier, literal
+
+from .faults import MAX_BYTES, MAX_ROWS, within
+from .queries import fragment, inlined_delete_names
+from .rows import ChunkSum, Event, FileGroup, Inlined, Lake
+
+KINDS = ("data", "delete", "hidden", "inlined", "partial", "partial_delete")
+"""`data`: data files; `delete`: delete files and inlined deletes; `hidden`: data files of which
+deletes hide rows; `inlined`: inlined rows; `partial`, `partial_delete`: data files and delete files
+that hold rows, or deletes, of later snapshots."""
+
+
+def _hash(start: str, *numbers: str) -> str:
+    """Of whole numbers, in PostgreSQL: a third of the time that a row's text would take."""
+    for number in numbers:
+        start = f"hashint8extended(coalesce({number}, -1), {start})"
+    return start
+
+
+# Hash functions give NULL for NULL, and a sum leaves it out: no part may be one.
+PATH_HASH = "hashtextextended(coalesce({0}.path, ''), coalesce({0}.path_is_relative::int, -1))"
+DATA_HASH = _hash(
+    PATH_HASH.format("f"),
+    "f.data_file_id",
+    "f.begin_snapshot",
+    "f.record_count",
+    "f.file_size_bytes",
+    "{data_partial_max}",
+)
+DELETE_HASH = _hash(
+    PATH_HASH.format("d"),
+    "d.delete_file_id",
+    "d.data_file_id",
+    "d.begin_snapshot",
+    "d.delete_count",
+    "{delete_partial_max}",
+)
+
+LIFETIME = """lifetime(begin_snapshot, end_snapshot, kind, rows, bytes, hash,
+  data_file_id, partition_id, mapping_id)"""
+"""What each of these selects."""
+
+DATA = f"""
+SELECT f.begin_snapshot, f.end_snapshot, 'data', {within("f.record_count", MAX_ROWS)},
+  {within("f.file_size_bytes", MAX_BYTES)}, {DATA_HASH},
+  f.data_file_id, f.partition_id, {{mapping_id}}
+FROM ducklake_data_file AS f WHERE f.table_id = :table_id"""
+
+DELETE = f"""
+SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot), 'delete',
+  {within("d.delete_count", MAX_ROWS)}, {within("d.file_size_bytes", MAX_BYTES)}, {DELETE_HASH},
+  f.data_file_id, f.partition_id, {{mapping_id}}
+FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE d.table_id = :table_id"""
+
+# A partial file holds rows, or deletes, of snapshots up to partial_max: until then it is shown
+# with another set of deletes at every snapshot.
+PARTIAL = f"""
+SELECT f.begin_snapshot, least(f.end_snapshot, {{data_partial_max}}), 'partial', 0, 0,
+  {_hash("0", "f.data_file_id", "{data_partial_max}")},
+  f.data_file_id, f.partition_id, {{mapping_id}}
+FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND {{data_partial_max}} > f.begin_snapshot"""
+
+PARTIAL_DELETE = f"""
+SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot, {{delete_partial_max}}),
+  'partial_delete', 0, 0, {_hash("0", "d.delete_file_id", "{delete_partial_max}")},
+  f.data_file_id, f.partition_id, {{mapping_id}}
+FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE d.table_id = :table_id AND {{delete_partial_max}} > d.begin_snapshot"""
+
+INLINED_DELETE = f"""
+SELECT d.{{begin}}, f.end_snapshot, 'delete', 1, 0,
+  {_hash("1", "d.{file_id}", "d.{position}", "d.{begin}")},
+  f.data_file_id, f.partition_id, {{mapping_id}}
+FROM (SELECT DISTINCT {{file_id}}, {{position}}, {{begin}} FROM {{table}}) AS d
+JOIN ducklake_data_file AS f ON f.data_file_id = d.{{file_id}}"""
+
+# A row that is deleted stays deleted as long as its file lives.
+HIDDEN = """
+SELECT d.begin_snapshot, f.end_snapshot, 'hidden', 0, 0, 0, NULL, NULL, NULL
+FROM (SELECT data_file_id, min(begin_snapshot) AS begin_snapshot FROM ({deletes}) AS every
+      GROUP BY data_file_id) AS d
+JOIN ducklake_data_file AS f USING (data_file_id)"""
+
+DELETED_FILES = """
+SELECT data_file_id, begin_snapshot FROM ducklake_delete_file WHERE table_id = :table_id"""
+
+INLINED_DELETED_FILES = """
+SELECT {file_id}, {begin} FROM {table}"""
+
+INLINED = """
+SELECT r.{begin}, r.{end}, 'inlined', 1, 0, hashtextextended(ROW({name}, {values})::text, 0),
+  NULL, NULL, NULL
+FROM {table} AS r"""
+
+IS_LIFETIME = "(end_snapshot >= begin_snapshot OR end_snapshot IS NULL)"
+"""What ended before it began was never visible: a delete of a file that was rewritten meanwhile."""
+
+# Lives that began and ended together are summed up first: what is left is as long as the history.
+# Each kind by itself, for PostgreSQL uses several cores for that, but not for them all together.
+SUMMED_UP = f"""
+SELECT begin_snapshot, end_snapshot, kind, count(*) AS things, sum(rows) AS rows,
+  sum(bytes) AS bytes, sum(hash) AS hash,
+  sum(hashint8extended(hash, end_snapshot)) FILTER (WHERE end_snapshot IS NOT NULL) AS past
+FROM ({{lifetime}}) AS {LIFETIME}
+WHERE begin_snapshot <= :snapshot_id AND {IS_LIFETIME} GROUP BY 1, 2, 3"""
+
+EVENTS = """
+WITH lifetime AS ({lifetimes}),
+event AS (
+  SELECT begin_snapshot AS snapshot_id, 1 AS sign, kind, things, rows, bytes, hash, 0 AS past
+  FROM lifetime
+  UNION ALL
+  SELECT end_snapshot, -1, kind, things, rows, bytes, hash, past
+  FROM lifetime WHERE end_snapshot <= :snapshot_id),
+last AS (
+  SELECT kind, max(snapshot_id) AS last_id FROM event WHERE snapshot_id < :since GROUP BY kind)
+SELECT CASE WHEN snapshot_id < last_id AND kind <> 'inlined' THEN 0 ELSE snapshot_id END,
+  kind, sign, sum(things)::bigint, sum(rows)::bigint, sum(bytes)::bigint, sum(hash), sum(past)
+FROM event LEFT JOIN last USING (kind)
+GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
+
+
+# A cut is at an id whose number, spread by Knuth's multiplicative hash, is divisible: that hangs on
+# the id alone, so that cuts stay where they are when files come and go. Behind the last coarse cut,
+# where files come, the cuts are finer.
+NUMBER = "(f.data_file_id % 2147483648 * 2654435761 / 65536)"
+
+CUTS = f"""
+WITH visible AS (
+  SELECT f.data_file_id, {NUMBER} % :coarse = 0 AS is_coarse FROM ducklake_data_file AS f
+  WHERE f.table_id = :table_id AND f.begin_snapshot <= :snapshot_id
+    AND (f.end_snapshot > :snapshot_id OR f.end_snapshot IS NULL)
+    AND ({NUMBER} % :coarse = 0 OR {NUMBER} % :fine = 0))
+SELECT data_file_id FROM visible
+WHERE is_coarse OR data_file_id > coalesce(
+  (SELECT max(data_file_id) FROM visible WHERE is_coarse), 0)
+ORDER BY data_file_id"""
+
+
+def cuts(con: Connection, table_id: int, snapshot_id: int, coarse: int, fine: int) -> list[int]:
+    """The data_file_ids at which chunks begin, but for the first one, which begins at 0.
+
+    They hang on the data files that are visible at the snapshot only. Between two cuts are
+    `coarse` files on average, and `fine` where files come.
+    """
+    rows = con.run(CUTS, table_id=table_id, snapshot_id=snapshot_id, coarse=coarse, fine=fine)
+    return [data_file_id for (data_file_id,) in rows]
+
+
+# OFFSET 0: else PostgreSQL expects as many chunks as files, and sorts these on its disk.
+OF_CHUNKS = f"""
+SELECT kind, place, partition_id, mapping_id, end_snapshot, max(begin_snapshot) AS begun,
+  count(*) AS things, sum(hash) AS hash
+FROM (SELECT *, width_bucket(data_file_id, CAST(:starts AS bigint[])) AS place
+  FROM ({{lifetime}}) AS {LIFETIME} WHERE begin_snapshot <= :snapshot_id
+    AND {IS_LIFETIME} AND data_file_id BETWEEN :first_id AND :last_id OFFSET 0) AS placed
+GROUP BY 1, 2, 3, 4, 5"""
+
+CHUNKS = """
+WITH summed AS (
+  SELECT *, CASE WHEN end_snapshot <= :snapshot_id THEN end_snapshot END AS ended
+  FROM ({lifetimes}) AS every),
+version AS (
+  SELECT kind, place, max(greatest(begun, ended)) AS version FROM summed GROUP BY 1, 2)
+SELECT kind, place, version, partition_id, mapping_id,
+  coalesce(sum(things) FILTER (WHERE ended IS NULL), 0)::bigint,
+  coalesce(sum(hash) FILTER (WHERE ended IS NULL), 0),
+  coalesce(sum(hash) FILTER (WHERE ended = version), 0)
+FROM summed JOIN version USING (kind, place)
+WHERE ended IS NULL OR ended = version
+GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 4, 5"""
+
+
+@dataclass(frozen=True, slots=True)
+class TableLifetimes:
+    """The lifetimes of what one table consists of."""
+
+    lake: Lake
+    table_id: int
+    inlined: Inlined
+    has_partial: bool
+    """Some data files hold rows of snapshots later than their own."""
+
+    def events(self, con: Connection, snapshot_id: int, since: int) -> list[Event]:
+        """The table's history up to `snapshot_id` as sums, in one aggregate query.
+
+        What was before `since`, but for each kind's last event there, is one event at snapshot 0.
+        Inlined rows have all of theirs: their files are made of what was before, too.
+        """
+        lifetimes = [*self._of_files(), self._of_hidden_rows(), *_of_inlined_rows(self.inlined)]
+        sql = EVENTS.format(lifetimes=_each(SUMMED_UP, lifetimes))
+        parameters = {"table_id": self.table_id, "snapshot_id": snapshot_id, "since": since}
+        return [Event(*row) for row in con.run(sql, **parameters)]
+
+    def chunks(
+        self, con: Connection, snapshot_id: int, starts: list[int], last_id: int
+    ) -> list[ChunkSum]:
+        """What is visible at a snapshot, by the chunk of its data file, in one aggregate query.
+
+        Args:
+            starts: the data_file_ids at which the chunks begin, ascending.
+            last_id: where the last one ends.
+        """
+        rows = con.run(
+            CHUNKS.format(lifetimes=_each(OF_CHUNKS, self._of_files())),
+            table_id=self.table_id,
+            snapshot_id=snapshot_id,
+            starts=starts,
+            first_id=starts[0],
+            last_id=last_id,
+        )
+        ends = [*(start - 1 for start in starts[1:]), last_id]
+        return [
+            ChunkSum(
+                kind=kind,
+                first_id=starts[place - 1],
+                last_id=ends[place - 1],
+                version=version,
+                group=FileGroup(partition_id, mapping_id),
+                files=files,
+                hash=int(visible),
+                ended=int(ended),
+            )
+            for kind, place, version, partition_id, mapping_id, files, visible, ended in rows
+        ]
+
+    def _of_files(self) -> list[str]:
+        """Of data files, and of what hides rows of them."""
+        names = ("data_partial_max", "delete_partial_max", "mapping_id")
+        fragments = {name: fragment(self.lake, name) for name in names}
+        kinds = [DATA, DELETE, PARTIAL_DELETE, *([PARTIAL] if self.has_partial else [])]
+        lifetimes = [sql.format(**fragments) for sql in kinds]
+        if self.inlined.delete_columns:
+            lifetimes.append(
+                INLINED_DELETE.format(
+                    **inlined_delete_names(self.inlined, self.table_id), **fragments
+                )
+            )
+        return lifetimes
+
+    def _of_hidden_rows(self) -> str:
+        deletes = [DELETED_FILES]
+        if self.inlined.delete_columns:
+            deletes.append(
+                INLINED_DELETED_FILES.format(**inlined_delete_names(self.inlined, self.table_id))
+            )
+        return HIDDEN.format(deletes="\nUNION ALL".join(deletes))
+
+
+def _each(sums: str, lifetimes: list[str]) -> str:
+    """The sums of several lifetimes, which are not yet summed up over these."""
+    return "\nUNION ALL".join(sums.format(lifetime=lifetime) for lifetime in lifetimes)
+
+
+def _of_inlined_rows(inlined: Inlined) -> list[str]:
+    lifetimes = []
+    for table in inlined.tables:
+        row_id, begin, end = map(identifier, table.system_columns)
+        # end_snapshot comes later and must not change the hash of a row that was visible before.
+        user_columns = map(identifier, table.user_columns)
+        lifetimes.append(
+            INLINED.format(
+                table=identifier(table.table_name),
+                begin=begin,
+                end=end,
+                values=", ".join(f"r.{name}" for name in (row_id, begin, *user_columns)),
+                name=literal(table.table_name),
+            )
+        )
+    return lifetimes

@@ -1,0 +1,1 @@
+"""Virtual files: their names, one table's files, and the cache of table metadata."""

@@ -1,0 +1,1 @@
+"""The content of virtual files, a module for each kind."""

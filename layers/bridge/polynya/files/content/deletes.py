@@ -1,0 +1,149 @@
+"""The position deletes of a table: DuckLake's delete files, inlined deletes, rows to come."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from pg8000.native import Connection
+
+from ...ducklake import queries
+from ...ducklake.history import TableHistory
+from ...ducklake.partial_files import rows_until
+from ...ducklake.paths import file_location
+from ...ducklake.rows import DataFile, DeleteFile, InlinedDelete
+from ...errors import REMEDY, NoSuchKey, Refused
+from ...iceberg.deletion_vector import deletion_vector_positions
+from ...iceberg.parquet.delete_copy import delete_copy
+from ...iceberg.parquet.files import later_rows, position_deletes_bytes, positions
+from ...storage.object_reader import ObjectReader
+
+POSITIONS = {"parquet": positions, "puffin": deletion_vector_positions}
+"""What reads the positions out of a delete file, by its format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deletes:
+    """All that hides rows of one data file at a snapshot."""
+
+    snapshot_id: int
+    data_file: DataFile
+    stored: list[DeleteFile]
+    inlined: list[InlinedDelete]
+
+    @property
+    def holds_later_rows(self) -> bool:
+        """Whether the data file holds rows that came after the snapshot."""
+        return (self.data_file.partial_max or 0) > self.snapshot_id
+
+    @property
+    def is_one_file(self) -> bool:
+        """Whether one delete file says it all."""
+        whole = [file for file in self.stored if (file.partial_max or 0) <= self.snapshot_id]
+        alone = len(self.stored) == 1 and not self.inlined
+        return bool(whole) and alone and not self.holds_later_rows
+
+    @property
+    def changed_at(self) -> int:
+        """The newest snapshot, up to their own, at which they became what they are."""
+        stored = [max(file.begin_snapshot, file.partial_max or 0) for file in self.stored]
+        inlined = [row.begin_snapshot for row in self.inlined]
+        own = [self.data_file.partial_max or 0]
+        return min(self.snapshot_id, max(stored + inlined + own))
+
+
+def deletes_at(
+    con: Connection,
+    history: TableHistory,
+    snapshot_id: int,
+    data_file_ids: tuple[int, int],
+) -> list[Deletes]:
+    """The deletes of every data file, with an id in a range, that has any."""
+    lake, table_id = history.lake, history.table.table_id
+    at = (table_id, snapshot_id, *data_file_ids)
+    stored: dict[int, list[DeleteFile]] = defaultdict(list)
+    for file in queries.delete_files_at(con, lake, *at):
+        stored[file.data_file_id].append(file)
+    inlined: dict[int, list[InlinedDelete]] = defaultdict(list)
+    for row in queries.inlined_deletes_at(con, history.inlined, *at):
+        inlined[row.data_file_id].append(row)
+    candidates = [
+        Deletes(snapshot_id, file, stored[file.data_file_id], inlined[file.data_file_id])
+        for file in queries.data_files_at(con, lake, *at)
+        if file.end_snapshot is None or file.end_snapshot > snapshot_id
+    ]
+    return [d for d in candidates if d.stored or d.inlined or d.holds_later_rows]
+
+
+def deletes_bytes(deletes: Deletes, history: TableHistory, files: ObjectReader) -> bytes:
+    """The position delete file of one data file, in Iceberg's form.
+
+    Raises:
+        Refused: a delete file is missing or damaged, or deletes name rows that are not there.
+    """
+
+    def location(file: DataFile | DeleteFile) -> str:
+        return file_location(history.lake, history.schema, history.table, file)
+
+    data_location = location(deletes.data_file)
+    # Several delete files on one data file occur; Iceberg's readers get their union.
+    deleted = {row.position for row in deletes.inlined}
+    bodies = []
+    for file in deletes.stored:
+        with readable(history, f"the delete file {location(file)}"):
+            bodies.append(files.read(location(file)))
+            deleted.update(_positions(file, bodies[-1], deletes.snapshot_id))
+    if deletes.holds_later_rows:
+        with readable(history, f"the merged data file {data_location}"):
+            deleted.update(_later_rows(deletes, partial(files.read_range, data_location)))
+    _check(deleted, deletes, history)
+    if deletes.is_one_file and (copy := delete_copy(bodies[0], data_location)) is not None:
+        return copy
+    return position_deletes_bytes(data_location, sorted(deleted))
+
+
+@contextmanager
+def readable(history: TableHistory, what: str) -> Iterator[None]:
+    """Where a real file is read that DuckLake has written.
+
+    Raises:
+        Refused: it is not there, or is not what the catalog says.
+    """
+    try:
+        yield
+    except NoSuchKey:
+        problem = "is not there: restore it"
+    except ValueError:
+        problem = "is damaged, or no such file: restore it"
+    else:
+        return
+    raise Refused(f"the table {history.full_name} is not served: {what} {problem} from a backup")
+
+
+def _positions(file: DeleteFile, body: bytes, snapshot_id: int) -> list[int]:
+    is_partial = (file.partial_max or 0) > snapshot_id
+    return POSITIONS[file.format](body, snapshot_id if is_partial else None)
+
+
+def _check(positions: Iterable[int | None], deletes: Deletes, history: TableHistory) -> None:
+    """Refuse positions that no row of the data file has.
+
+    Raises:
+        Refused: readers would fail, each in its own way.
+    """
+    rows = deletes.data_file.record_count
+    if any(position is None or not 0 <= position < rows for position in positions):
+        raise Refused(
+            f"the table {history.full_name} is not served at snapshot {deletes.snapshot_id}: a "
+            f"delete of the data file {deletes.data_file.data_file_id} names a row that it does "
+            f"not have{REMEDY}"
+        )
+
+
+def _later_rows(deletes: Deletes, read_range: Callable[[int, int], bytes]) -> Iterable[int]:
+    """The positions of rows of a merged or flushed file that came after the snapshot."""
+    file = deletes.data_file
+    if file.partial_file_info:
+        return range(rows_until(file, deletes.snapshot_id), file.record_count)
+    return later_rows(read_range, file.file_size_bytes, deletes.snapshot_id)

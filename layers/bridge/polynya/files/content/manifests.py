@@ -1,0 +1,175 @@
+"""The manifests of one table: their entries, from the catalog, as Avro."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pg8000.native import Connection
+
+from ...ducklake import queries
+from ...ducklake.history import State, state_at
+from ...ducklake.rows import DataFile, FileGroup
+from ...iceberg.avro.manifests import manifest_bytes
+from ...iceberg.manifest import ManifestContent, ManifestEntry
+from ...iceberg.partition import UNPARTITIONED, PartitionSpec
+from ...translate.inlined.rows_files import RowsFile, rows_files
+from ...translate.manifests import delete_entry, rows_entry
+from ...translate.partitions import Constant
+from ..names import Name
+from ..summarized_files import Summary
+from ..table_context import TableContext
+from ..table_names import Manifest
+from .deletes import Deletes, deletes_at
+from .inlined_rows import TableRows
+
+Tuples = dict[DataFile, tuple[PartitionSpec, tuple[Any, ...]]]
+"""The partition spec and values of files."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableManifests:
+    con: Connection
+    view: TableContext
+    rows: TableRows
+    location: Callable[[Name], str]
+    """Where clients find a virtual file."""
+    summaries: Callable[[Iterable[Name]], list[Summary]]
+    """Of files to which manifests lead."""
+    check_added_file: Callable[[DataFile], None]
+
+    def bodies(self, manifests: Iterable[Manifest]) -> Iterator[tuple[Name, bytes]]:
+        """Each manifest with its bytes."""
+        wanted = list(manifests)
+        data = [manifest for manifest in wanted if manifest.kind == "data"]
+        if data:
+            from .data_manifests import data_manifests
+
+            yield from data_manifests(self.con, self.view, data, self.check_added_file)
+        for manifest in wanted:
+            if manifest.kind == "data":
+                continue
+            entries = ENTRIES[manifest.kind](self, manifest)
+            is_delete = manifest.kind == "delete"
+            content = ManifestContent.DELETES if is_delete else ManifestContent.DATA
+            at = manifest.name.snapshot_id
+            schema = self.view.schemas.at(at)
+            yield manifest.name, manifest_bytes(entries, content, schema, manifest.spec, at)
+
+    # The entries of each kind of manifest
+
+    def _rows_entries(self, manifest: Manifest) -> list[ManifestEntry]:
+        at = manifest.name.snapshot_id
+        events, names = self.view.history.events, self.view.names
+        state = state_at(events, at)
+        entries = self._of_rows(manifest, state, at)
+        inlined = state["inlined"]
+        if inlined.changed_at == at and inlined.removed:
+            before = state_at(events, at - 1)
+            for replaced in names.rows_manifests(at - 1, before):
+                if replaced.spec == manifest.spec:
+                    entries += self._of_rows(replaced, before, at, is_gone=True)
+        return entries
+
+    def _of_rows(
+        self, manifest: Manifest, state: State, at: int, *, is_gone: bool = False
+    ) -> list[ManifestEntry]:
+        """The files of inlined rows that have the spec of the manifest."""
+        begin = self.view.history.table.begin_snapshot
+        files = [
+            (self.view.names.rows(manifest.name, file.part, place), partition, file)
+            for whole in rows_files(state["inlined"], manifest.name.snapshot_id, begin)
+            for place, partition, file in self._split(manifest, whole)
+        ]
+        summaries = self.summaries(name for name, _, _ in files)
+        return [
+            rows_entry(
+                self.location(name),
+                file,
+                partition,
+                summary["file_size_in_bytes"],
+                at,
+                is_gone=is_gone,
+            )
+            for (name, partition, file), summary in zip(files, summaries, strict=True)
+        ]
+
+    def _split(
+        self, manifest: Manifest, file: RowsFile
+    ) -> Iterator[tuple[int, tuple[Any, ...], RowsFile]]:
+        """The files of a part of the inlined rows, with their places and partitions."""
+        at = manifest.name.snapshot_id
+        if not self.view.partitions.rows_spec(self.view.schemas.at(at).fields).fields:
+            yield 0, (), file  # nobody has to look at the rows
+            return
+        for place, group in self.rows.groups(file.part, at).items():
+            if (group.partition is None) == (manifest.spec == UNPARTITIONED):
+                part = file._replace(record_count=group.record_count)
+                yield place, group.partition or (), part
+
+    def _delete_entries(self, manifest: Manifest) -> list[ManifestEntry]:
+        _, first, last, at = manifest.name.numbers
+        found = self._deletes_at(at, (first, last))
+        replaced = {
+            name: deletes
+            for name, deletes in self._deletes_at(at - 1, (first, last)).items()
+            if name not in found
+        }
+        return [
+            *self._of_deletes(found, manifest),
+            *self._of_deletes(replaced, manifest, is_gone=True),
+        ]
+
+    def _deletes_at(self, snapshot_id: int, span: tuple[int, int]) -> dict[Name, Deletes]:
+        found = deletes_at(self.con, self.view.history, snapshot_id, span)
+        return {self.view.deletes_name(deletes): deletes for deletes in found}
+
+    def _of_deletes(
+        self, found: dict[Name, Deletes], manifest: Manifest, *, is_gone: bool = False
+    ) -> list[ManifestEntry]:
+        """The delete files whose data files have the spec of the manifest."""
+        _, *span, at = manifest.name.numbers
+        tuples = self._tuples([d.data_file for d in found.values()], span)
+        names = [name for name, d in found.items() if tuples[d.data_file][0] == manifest.spec]
+        return [
+            delete_entry(
+                self.location(name),
+                self.view.location_of(found[name].data_file),
+                tuples[found[name].data_file][1],
+                summary["record_count"],
+                summary["file_size_in_bytes"],
+                found[name].changed_at,
+                at,
+                is_gone=is_gone,
+            )
+            for name, summary in zip(names, self.summaries(names), strict=True)
+        ]
+
+    def _tuples(self, files: Sequence[DataFile], span: Sequence[int]) -> Tuples:
+        """The partition spec and values of each file."""
+        if not files:
+            return {}
+        partitions, history = self.view.partitions, self.view.history
+        table_id = history.table.table_id
+        texts = queries.partition_values(self.con, table_id, *span)
+        constants: dict[int, dict[int, Constant]] = defaultdict(dict)
+        wanted = partitions.constant_ids
+        if wanted:
+            for row in queries.column_stats(self.con, history.lake, table_id, *span):
+                if row.column_id in wanted:
+                    constant = Constant(row.value_count, row.min_value, row.max_value)
+                    constants[row.data_file_id][row.column_id] = constant
+        return {
+            file: partitions.spec_and_values(
+                FileGroup(file.partition_id, file.mapping_id),
+                texts.get(file.data_file_id, {}),
+                constants[file.data_file_id],
+            )
+            for file in files
+        }
+
+
+ENTRIES = {
+    "inlined": TableManifests._rows_entries,
+    "delete": TableManifests._delete_entries,
+}

@@ -1,0 +1,86 @@
+"""The names of virtual files: key <-> what it names.
+
+    <prefix>/<table uuid>/g1/<kind>-<numbers>-<fingerprint><suffix>
+    <prefix>/<table uuid>/g1/<snapshot>-table-<fingerprint>.metadata.json
+
+A key holds all that decides the file's bytes: the generator's version, the table, the snapshot, and
+a fingerprint of the catalog rows that the file comes from.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..errors import NoSuchKey
+from ..translate.fingerprints import LENGTH
+
+GENERATOR = "g1"
+"""Changes when the same rows shall give other bytes."""
+
+
+class Kind(NamedTuple):
+    numbers: tuple[str, ...]
+    """The last one is always the snapshot whose state the file shows."""
+    suffix: str
+
+
+CHUNK = ("spec_id", "first_data_file_id", "last_data_file_id", "snapshot_id")
+
+KINDS = {
+    "table": Kind(("snapshot_id",), ".metadata.json"),
+    "list": Kind(("snapshot_id",), ".avro"),
+    "data": Kind(CHUNK, ".avro"),
+    "rows-manifest": Kind(("spec_id", "snapshot_id"), ".avro"),
+    "rows": Kind(("part", "place", "snapshot_id"), ".parquet"),
+    "deletes-manifest": Kind(CHUNK, ".avro"),
+    "deletes": Kind(("data_file_id", "snapshot_id"), ".parquet"),
+}
+
+NUMBER = r"(?:0|[1-9][0-9]{0,17})"  # one spelling for each number: one key for each file
+
+FILE = re.compile(
+    r"(?P<table_uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+    rf"/{GENERATOR}/(?P<version>(?:{NUMBER}-)?)(?P<kind>{'|'.join(KINDS)})(?P<numbers>(?:-{NUMBER})*)"
+    rf"-(?P<fingerprint>[0-9a-f]{{{LENGTH}}})(?P<suffix>\.[a-z.]+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """What a key names."""
+
+    table_uuid: str
+    kind: str
+    numbers: tuple[int, ...]
+    fingerprint: str
+
+    @property
+    def snapshot_id(self) -> int:
+        return self.numbers[-1]
+
+    def key(self, prefix: str) -> str:
+        words = [self.kind, *map(str, self.numbers)]
+        if self.kind == "table":
+            words.reverse()  # ClickHouse wants the version at the beginning of a document's name
+        file = f"{'-'.join(words)}-{self.fingerprint}{KINDS[self.kind].suffix}"
+        return f"{prefix}/{self.table_uuid}/{GENERATOR}/{file}"
+
+
+def is_virtual(key: str, prefix: str) -> bool:
+    """Whether the key lies where virtual files are; if so no real object is ever served for it."""
+    return key.startswith(f"{prefix}/")
+
+
+def parse(key: str, prefix: str) -> Name:
+    """What the key names.
+
+    Raises:
+        NoSuchKey: it has not the form of a virtual file's name.
+    """
+    match = FILE.fullmatch(key.removeprefix(f"{prefix}/")) if is_virtual(key, prefix) else None
+    if match is not None:
+        numbers = tuple(map(int, re.findall("[0-9]+", match["version"] + match["numbers"])))
+        name = Name(match["table_uuid"], match["kind"], numbers, match["fingerprint"])
+        if len(numbers) == len(KINDS[name.kind].numbers) and name.key(prefix) == key:
+            return name
+    raise NoSuchKey("no virtual file has this name")

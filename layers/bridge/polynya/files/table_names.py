@@ -1,0 +1,163 @@
+"""What the virtual files of one table are called: pure, from the table's history alone."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ..ducklake.history import State, TableHistory
+from ..ducklake.paths import file_location, table_location
+from ..ducklake.rows import ChunkSum, DataFile, DeleteFile, InlinedDelete
+from ..iceberg.partition import UNPARTITIONED, PartitionSpec
+from ..iceberg.table_metadata import TableMetadata
+from ..translate.columns.schemas import Schemas
+from ..translate.fingerprints import fingerprint, fingerprint_of_bytes
+from ..translate.metrics.measured_columns import late_columns
+from ..translate.partitions import Partitions
+from .names import GENERATOR, Name
+
+FILE_KINDS = {"data": "data", "delete": "deletes-manifest", "inlined": "rows-manifest"}
+"""What the manifests of each kind of things are called."""
+
+PARTIAL = {"partial", "partial_delete"}
+
+
+class Manifest(NamedTuple):
+    kind: str
+    """`data`, `inlined` or `delete`: the kind of things that it shows."""
+    spec: PartitionSpec
+    name: Name
+
+
+class TableNames:
+    """The names of a table's files, as of any snapshot up to that of its history."""
+
+    def __init__(
+        self,
+        history: TableHistory,
+        schemas: Schemas,
+        partitions: Partitions,
+        location: str,
+        chunk_files: int,
+    ) -> None:
+        """`location`: the table's, below which virtual files are."""
+        self._history = history
+        self._schemas = schemas
+        self._partitions = partitions
+        self._schema_prints = {
+            schema.schema_id: fingerprint(schema.json()) for schema in schemas.distinct()
+        }
+        self._chunk_files = chunk_files
+        # Whatever else decides the bytes: how virtual files are called, and where data is.
+        table = history.table
+        self._origin = (
+            GENERATOR,
+            location,
+            table_location(history.lake, history.schema, table),
+        )
+
+    def document(self, document: TableMetadata) -> Name:
+        """As of the table's own last snapshot, whatever happened in the lake since."""
+        changed_at = self._history.snapshots[-1].snapshot_id
+        return self._name("table", (changed_at,), fingerprint_of_bytes(document.body))
+
+    def manifest_list(self, snapshot_id: int, state: State) -> Name:
+        """The manifest list of a snapshot, whose fingerprint is that of all it comes from."""
+        sums = [
+            (kind, totals.changed_at, totals.hash, totals.past) for kind, totals in state.items()
+        ]
+        begin, schema = self._schemas.begin_at(snapshot_id)
+        of_schema = (begin, self._schema_prints[schema.schema_id])
+        specs = [spec.json() for spec in self._partitions.specs]
+        digest = fingerprint(*self._origin, self._chunk_files, sums, of_schema, specs)
+        return self._name("list", (snapshot_id,), digest)
+
+    def chunk_manifests(self, snapshot_id: int, sums: Iterable[ChunkSum]) -> list[Manifest]:
+        """The manifests of data files and deletes: one for each chunk and spec.
+
+        Some may prove to be empty.
+        """
+        chunks: dict[tuple[str, int, int], list[ChunkSum]] = defaultdict(list)
+        for chunk in sums:
+            kind = "data" if chunk.kind == "data" else "delete"
+            chunks[kind, chunk.first_id, chunk.last_id].append(chunk)
+        manifests = []
+        for (kind, *span), parts in sorted(chunks.items()):
+            at = self._version(kind, snapshot_id, parts)
+            if at < snapshot_id and not any(part.files for part in parts):
+                continue
+            # What ended at the chunk's version is in it as well.
+            rows: list[tuple[Any, ...]] = [
+                (p.kind, p.hash, p.ended if p.version == at else 0) for p in parts
+            ]
+            schema = self._schema_prints[self._schemas.at(at).schema_id]
+            if kind == "data" and (late := late_columns(self._schemas, self._partitions, at)):
+                rows.append((kind, late))
+            for spec in self._partitions.specs_of(part.group for part in parts):
+                digest = fingerprint(*self._origin, kind, rows, schema, spec.json())
+                name = self._name(FILE_KINDS[kind], (spec.spec_id, *span, at), digest)
+                manifests.append(Manifest(kind, spec, name))
+        return manifests
+
+    def manifest(self, name: Name) -> Manifest:
+        """What a name that one of these methods gave is the name of."""
+        kind = next(kind for kind, word in FILE_KINDS.items() if word == name.kind)
+        return Manifest(kind, self._partitions.specs[name.numbers[0]], name)
+
+    def rows_manifests(self, snapshot_id: int, state: State) -> list[Manifest]:
+        """The manifests of the inlined rows, one for each spec that they can have.
+
+        None where there are no rows, and none ended just now. One of them may prove to be empty.
+        """
+        totals = state["inlined"]
+        # They are written in the columns that the schema shows.
+        begin, schema = self._schemas.begin_at(snapshot_id)
+        at = max(totals.changed_at, begin)
+        removed = totals.removed if totals.changed_at == at else None
+        if not totals.files and (removed is None or at < snapshot_id):
+            return []
+        rows = (totals.hash, removed.hash if removed else 0)
+        spec = self._partitions.rows_spec(schema.fields)
+        schema_print = self._schema_prints[schema.schema_id]
+        digest = fingerprint(*self._origin, rows, schema_print, spec.json())
+        return [
+            Manifest("inlined", spec, self._name(FILE_KINDS["inlined"], (spec.spec_id, at), digest))
+            for spec in dict.fromkeys((UNPARTITIONED, spec))
+        ]
+
+    def rows(self, manifest: Name, part: int, place: int) -> Name:
+        """A file of inlined rows to which manifests lead: of the same rows, so they share the
+        fingerprint.
+
+        Args:
+            place: 0 without a partition, then one for each partition value.
+        """
+        return self._name("rows", (part, place, manifest.snapshot_id), manifest.fingerprint)
+
+    def deletes(
+        self,
+        data_file: DataFile,
+        changed_at: int,
+        stored: Sequence[DeleteFile],
+        inlined: Sequence[InlinedDelete],
+    ) -> Name:
+        """The position deletes of a data file, by what they come from."""
+        numbers = (data_file.data_file_id, changed_at)
+        # Not the file's end, which comes later and must not change the name.
+        of_file = (data_file.partial_max, data_file.partial_file_info)
+        parts = (self._location_of(data_file), of_file, [repr(row) for row in (*stored, *inlined)])
+        return self._name("deletes", numbers, fingerprint(*self._origin, *parts))
+
+    def _version(self, kind: str, snapshot_id: int, parts: Iterable[ChunkSum]) -> int:
+        """The last change of what a manifest shows."""
+        if any(part.kind in PARTIAL and part.files for part in parts if kind == "delete"):
+            # Until a partial file's last snapshot, each snapshot hides other rows of it.
+            return snapshot_id
+        retyped_at = self._schemas.retyped_at(snapshot_id) if kind == "data" else 0
+        return max([retyped_at, *(part.version for part in parts)])
+
+    def _location_of(self, file: DataFile) -> str:
+        history = self._history
+        return file_location(history.lake, history.schema, history.table, file)
+
+    def _name(self, kind: str, numbers: tuple[int, ...], digest: Any) -> Name:
+        return Name(self._history.table.table_uuid, kind, numbers, digest)

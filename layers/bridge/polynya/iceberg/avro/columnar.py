@@ -1,0 +1,174 @@
+"""Data manifests from columns: the same files as `avro.manifest_bytes` writes, far faster.
+
+Entries are encoded a few thousand at a time, by a few numpy operations for each column.
+"""
+
+import io
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import fastavro
+import numpy as np
+from numpy.typing import NDArray
+
+from ..manifest import FileContent, ManifestContent, Status
+from ..partition import PartitionSpec
+from ..types import TableSchema
+from .columns import ColumnMetrics, DataFiles, Integers, Texts
+from .container import container, sync_marker
+from .manifests import (
+    manifest_entry_schema,
+    manifest_metadata,
+    manifest_summary,
+    partition_record,
+    partition_schema,
+)
+from .row_encoder import Bytes, Constant, Fixed, Part, Varints, joined
+
+BLOCK_ENTRIES = 4000
+BLOCK_BYTES = 32_000_000
+"""Of a block, if all its entries were as long as their longest parts: readers take blocks whole."""
+
+CODECS: dict[str, Callable[[memoryview], bytes | memoryview]] = {
+    "null": lambda block: block,
+    # Level 6 takes twice the time for 3 % fewer bytes.
+    "deflate": lambda block: zlib.compress(block, level=1, wbits=-15),
+}
+
+
+def manifest_bytes(
+    files: DataFiles,
+    schema: TableSchema,
+    spec: PartitionSpec,
+    snapshot_id: int,
+    codec: str = "deflate",
+) -> bytes:
+    """A data manifest of one partition spec that the snapshot `snapshot_id` added."""
+    live = files.sequence_number[files.status != Status.DELETED].tolist()
+    rows = {status: files.record_count[files.status == status].tolist() for status in Status}
+    content, partition = ManifestContent.DATA, files.partition or [()] * len(spec.fields)
+    summary = manifest_summary(content, spec, snapshot_id, live, rows, partition)
+    metadata = manifest_metadata(content, schema, spec, summary)
+    out = io.BytesIO()
+    out.write(container(manifest_entry_schema(spec), (), metadata, codec))
+    marker = sync_marker(metadata)
+    entries = len(files.status)
+    entry = _entry(files, spec) if entries else []
+    for block in _blocks(entry, entries):
+        payload = CODECS[codec](joined(entry, block))
+        out.write(_long(block.stop - block.start) + _long(len(payload)))
+        out.write(payload)
+        out.write(marker)
+    return out.getvalue()
+
+
+def _blocks(entry: Sequence[Part], entries: int) -> Iterator[slice]:
+    for start in range(0, entries, BLOCK_ENTRIES):
+        yield from _fitting(entry, slice(start, min(start + BLOCK_ENTRIES, entries)))
+
+
+def _fitting(entry: Sequence[Part], rows: slice) -> Iterator[slice]:
+    """Halves of halves, until each takes no more than BLOCK_BYTES, or is one entry."""
+    entries = rows.stop - rows.start
+    width = sum(part.width(rows) for part in entry)
+    if entries == 1 or entries * width <= BLOCK_BYTES:
+        yield rows
+    else:
+        middle = rows.start + entries // 2
+        yield from _fitting(entry, slice(rows.start, middle))
+        yield from _fitting(entry, slice(middle, rows.stop))
+
+
+# The branch of a union of null and something, and the end of an array.
+NULL, SOMETHING, END = b"\x00", b"\x02", b"\x00"
+
+
+def _entry(files: DataFiles, spec: PartitionSpec) -> list[Part]:
+    """The parts of an entry, in the order of `manifest_entry_schema`; of one entry or more."""
+    parts: list[Part] = [_number(files.status)]
+    for number in (files.snapshot_id, files.sequence_number, files.sequence_number):
+        parts += [Constant(SOMETHING), _number(number)]
+    parts.append(Constant(_long(FileContent.DATA)))
+    parts += _text(files.file_path)
+    parts.append(Constant(_long(len(b"PARQUET")) + b"PARQUET"))
+    if spec.fields:
+        parts.append(Bytes(_partition(files, spec)))
+    parts += [_number(files.record_count), _number(files.file_size_in_bytes)]
+    for name in METRICS:
+        parts += _map(name, files.metrics)
+    return [*parts, Constant(NULL)]
+
+
+METRICS = (
+    "column_sizes",
+    "value_counts",
+    "null_value_counts",
+    "nan_value_counts",
+    "lower_bounds",
+    "upper_bounds",
+)
+
+
+def _map(name: str, metrics: Sequence[ColumnMetrics]) -> Iterator[Part]:
+    """A map as an array of pairs; empty where no field has a value, as in `avro`."""
+    found = {of.field_id: column for of in metrics if (column := getattr(of, name)) is not None}
+    yield Constant(SOMETHING)
+    yield from _count([column.present for column in found.values()])
+    for field_id, column in found.items():
+        yield Constant(_long(field_id), column.present)
+        if isinstance(column, Integers):
+            yield _number(column.values, column.present)
+        else:
+            yield from _text(column)
+    yield Constant(END)
+
+
+def _count(present: list[NDArray[np.bool_] | None]) -> Iterator[Part]:
+    """How many items the array has, which is not said of an empty one."""
+    sometimes = [mask for mask in present if mask is not None]
+    always = len(present) - len(sometimes)
+    if sometimes:
+        counts = always + np.sum(sometimes, axis=0)
+        yield Varints(counts, counts > 0)
+    elif always:
+        yield Constant(_long(always))
+
+
+def _number(values: NDArray[np.int64], present: NDArray[np.bool_] | None = None) -> Part:
+    if present is None and (values == values[0]).all():
+        return Constant(_long(int(values[0])))
+    return Varints(values.astype(np.int64, copy=False), present)
+
+
+def _text(texts: Texts) -> tuple[Part, Part]:
+    lengths = _number(texts.lengths, texts.present)
+    if isinstance(lengths, Constant):
+        return lengths, Fixed(texts.data.reshape(len(texts.lengths), texts.lengths[0]))
+    return lengths, Bytes(texts)
+
+
+def _partition(files: DataFiles, spec: PartitionSpec) -> Texts:
+    """The partition tuples as fastavro encodes them, each different one once."""
+    schema = fastavro.parse_schema(partition_schema(spec))
+
+    def encode(values: tuple[Any, ...]) -> bytes:
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, schema, partition_record(spec, values))
+        return out.getvalue()
+
+    tuples = list(zip(*files.partition, strict=True))
+    encoded = {values: encode(values) for values in set(tuples)}
+    found = [encoded[values] for values in tuples]
+    lengths = np.fromiter(map(len, found), np.int64, len(found))
+    return Texts(np.frombuffer(b"".join(found), np.uint8), lengths)
+
+
+def _long(value: int) -> bytes:
+    """One number as Avro writes it."""
+    rest = (value << 1) ^ (value >> 63)
+    octets = bytearray()
+    while rest > 127:
+        octets.append(rest & 127 | 128)
+        rest >>= 7
+    return bytes([*octets, rest])

@@ -1,0 +1,1 @@
+"""Small Parquet files: inlined rows, position deletes, footers."""

@@ -1,0 +1,220 @@
+"""The small Parquet files that Iceberg needs: inlined rows and position deletes.
+
+Written and read with DuckDB in process: it alone reads its own literals and casts exactly as
+DuckLake does.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from ..types import Field, List, Map, Struct, Type
+from .footer import footer_start
+from .sandbox import literal, quoted, sandbox
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+FILE_PATH_ID = 2147483546
+POS_ID = 2147483545
+"""Reserved field ids of position delete files (specification, "Reserved Field IDs")."""
+
+SNAPSHOT_COLUMN = "_ducklake_internal_snapshot_id"
+"""In partial data and delete files: the snapshot that the row, or the deletion, belongs to."""
+
+_UNHEX = "unhex(nullif(unnest(string_split(?, ',')), '-'))"
+UNNEST = {"BLOB": _UNHEX, "VARCHAR": f"decode({_UNHEX})"}
+"""What makes values again of the text that `_hex` makes of them, by their DuckDB type."""
+
+
+Texts = tuple[str, Sequence[str | bytes | None]]
+"""Values of a column, and their DuckDB type: VARCHAR or BLOB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows in text form, column by column, and the SQL that makes values of the schema of them."""
+
+    columns: Sequence[Texts | None]
+    """c0, c1, …; None: these rows have no such column."""
+    select: Sequence[str]
+    """One SQL expression over c0, c1, … for each field."""
+    count: int
+
+    @property
+    def types(self) -> dict[int, str]:
+        return {place: of[0] for place, of in enumerate(self.columns) if of is not None}
+
+
+def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
+    """A Parquet file of all rows, in order, with the fields' ids at every level.
+
+    Raises:
+        Unreadable: a text is no value of its column's type.
+    """
+    with sandbox() as (con, path):
+        selects = []
+        for number, batch in enumerate(_batches(parts)):
+            _create(con, f"batch{number}", batch)
+            values = zip(*(part.select for part in batch), strict=True)
+            named = [
+                f"{_by_part(sqls)} AS {quoted(field.name)}"
+                for sqls, field in zip(values, fields, strict=True)
+            ]
+            selects.append(f"SELECT {', '.join(named)} FROM batch{number}")
+        ids = ", ".join(f"{literal(field.name)}: {_ids(field)}" for field in fields)
+        _copy(con, " UNION ALL ".join(selects), ids, path)
+        return path.read_bytes()
+
+
+def _batches(parts: Iterable[Rows]) -> list[list[Rows]]:
+    """Parts that follow each other and have the same types, where they have the same columns.
+
+    A batch is one table in DuckDB: each costs milliseconds, however few rows it has.
+    """
+    batches: list[list[Rows]] = []
+    types: dict[int, str] = {}
+    for part in parts:
+        if not batches or any(types.get(n, type_) != type_ for n, type_ in part.types.items()):
+            batches.append([])
+            types = {}
+        batches[-1].append(part)
+        types |= part.types
+    return batches
+
+
+def _create(con: "DuckDBPyConnection", name: str, parts: Sequence[Rows]) -> None:
+    """A table of all columns of the parts; `part` is the number of each row's."""
+    types = {place: type_ for part in parts for place, type_ in part.types.items()}
+    unnests = ["unnest(string_split(?, ','))::INTEGER AS part"]
+    texts = [",".join(str(n) for n, part in enumerate(parts) for _ in range(part.count))]
+    for place, type_ in sorted(types.items()):
+        unnests.append(f"{UNNEST[type_]} AS c{place}")
+        texts.append(",".join(_hex(_values(part, place)) for part in parts))
+    con.execute(f"CREATE TABLE {name} AS SELECT {', '.join(unnests)}", texts)
+
+
+def _values(part: Rows, place: int) -> Sequence[str | bytes | None]:
+    column = part.columns[place] if place < len(part.columns) else None
+    return [None] * part.count if column is None else column[1]
+
+
+def _by_part(sqls: Sequence[str]) -> str:
+    """The expressions of parts as one: it changes where a column came or went."""
+    changes = [n for n in range(1, len(sqls)) if sqls[n] != sqls[n - 1]]
+    if not changes:
+        return sqls[0]
+    cases = [f"WHEN part < {n} THEN {sqls[n - 1]}" for n in changes]
+    return f"CASE {' '.join(cases)} ELSE {sqls[-1]} END"
+
+
+def position_deletes_bytes(data_file: str, positions: Sequence[int]) -> bytes:
+    """A position delete file: the rows of `data_file` that are deleted, ascending."""
+    with sandbox() as (con, path):
+        con.execute(
+            "CREATE TABLE deleted AS "
+            "SELECT ?::VARCHAR AS file_path, "
+            "unnest(string_split(nullif(?, ''), ',')::BIGINT[]) AS pos",
+            [data_file, ",".join(map(str, positions))],
+        )
+        ids = f"file_path: {FILE_PATH_ID}, pos: {POS_ID}"
+        _copy(con, "SELECT file_path, pos FROM deleted", ids, path)
+        return path.read_bytes()
+
+
+def positions(delete_file: bytes, snapshot_id: int | None = None) -> list[int]:
+    """The positions in a delete file, DuckLake's or ours.
+
+    Args:
+        snapshot_id: only those that were deleted up to this snapshot; for a partial file.
+
+    Raises:
+        Unreadable: it is no delete file, or damaged.
+    """
+    until = "" if snapshot_id is None else f"WHERE {SNAPSHOT_COLUMN} <= {snapshot_id}"
+    with sandbox(reads_file=True) as (con, path):
+        path.write_bytes(delete_file)
+        sql = f"SELECT pos::BIGINT FROM read_parquet(?) {until}"
+        rows = con.execute(sql, [str(path)]).fetchall()
+        return [row[0] for row in rows]
+
+
+def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -> list[int]:
+    """The positions of the rows of a partial data file that are younger than a snapshot.
+
+    Only the footer and the one column are fetched: they are put where they belong into an empty
+    file of the same size, which DuckDB takes for the whole.
+
+    Args:
+        read: the bytes of the file from the first position up to, not including, the second.
+        size: of the file, in bytes.
+
+    Raises:
+        NotParquet: it does not end as a Parquet file of this size does.
+        Unreadable: it lacks the column, or is damaged.
+    """
+    with sandbox(reads_file=True) as (con, path):
+        with path.open("wb") as file:
+            file.truncate(size)
+            _put(file, read, footer_start(read, size), size)
+            for start, end in _column_chunks(con, path, SNAPSHOT_COLUMN):
+                _put(file, read, start, end)
+        # Not DuckDB's own file_row_number: a column of the user's may have that name.
+        rows = con.execute(
+            "SELECT position FROM (SELECT row_number() OVER () - 1 AS position, "
+            f"{SNAPSHOT_COLUMN} AS snapshot_id FROM read_parquet(?)) "
+            f"WHERE snapshot_id > {snapshot_id}",
+            [str(path)],
+        ).fetchall()
+        return [row[0] for row in rows]
+
+
+def _column_chunks(con: "DuckDBPyConnection", path: Path, column: str) -> list[tuple[int, int]]:
+    rows = con.execute(
+        "SELECT data_page_offset, dictionary_page_offset, total_compressed_size "
+        "FROM parquet_metadata(?) WHERE path_in_schema = ?",
+        [str(path), column],
+    ).fetchall()
+    # Without a dictionary its offset is absent, or 0.
+    starts = [dictionary if dictionary else data for data, dictionary, _ in rows]
+    return [(start, start + length) for start, (_, _, length) in zip(starts, rows, strict=True)]
+
+
+def _put(file: IO[bytes], read: Callable[[int, int], bytes], start: int, end: int) -> None:
+    file.seek(start)
+    file.write(read(start, end))
+    file.flush()
+
+
+def _hex(values: Sequence[str | bytes | None]) -> str:
+    """All values in one text: a list of values costs DuckDB a tenth of a millisecond for each."""
+    return ",".join(
+        "-" if value is None else (value.encode() if isinstance(value, str) else value).hex()
+        for value in values
+    )
+
+
+def _ids(field: Field) -> str:
+    return _type_ids(field.type, field.field_id)
+
+
+def _type_ids(type_: Type, field_id: int) -> str:
+    """FIELD_IDS of DuckDB's COPY: https://duckdb.org/docs/stable/sql/statements/copy"""
+    match type_:
+        case Struct(fields):
+            inner = [f"{literal(field.name)}: {_ids(field)}" for field in fields]
+        case List(element_id, element):
+            inner = [f"element: {_type_ids(element, element_id)}"]
+        case Map(key_id, key, value_id, value):
+            inner = [f"key: {_type_ids(key, key_id)}", f"value: {_type_ids(value, value_id)}"]
+        case _:
+            return str(field_id)
+    return "{" + ", ".join([f"__duckdb_field_id: {field_id}", *inner]) + "}"
+
+
+def _copy(con: "DuckDBPyConnection", select: str, ids: str, path: Path) -> None:
+    con.execute(
+        f"COPY ({select}) TO {literal(str(path))} "
+        f"(FORMAT parquet, COMPRESSION snappy, FIELD_IDS {{{ids}}})"
+    )

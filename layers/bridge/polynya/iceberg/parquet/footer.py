@@ -1,0 +1,207 @@
+"""The columns of a Parquet file and the number of its rows, from its footer.
+
+The REST catalog needs the columns when it loads a table with added files, and has no DuckDB (its
+layer would cost every cold start): so the footer, a Thrift struct in the compact protocol, is read
+here, up to the last field that is of interest. Statistics come after it.
+https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+TAIL = 8
+"""Bytes behind the footer: its length, and the magic number."""
+
+MOST_LEVELS = 100
+"""Of columns within columns, and of structs within structs: more is no table that anybody has."""
+
+SCHEMA, NUM_ROWS = 2, 3
+"""Fields of FileMetaData; only the version comes before them."""
+
+REPETITION_TYPE, NAME, NUM_CHILDREN, CONVERTED_TYPE, FIELD_ID, LOGICAL_TYPE = 3, 4, 5, 6, 9, 10
+"""Fields of SchemaElement."""
+
+TYPE, INT96 = 1, 3
+REPEATED = 2
+NESTED = {1: "MAP", 2: "MAP_KEY_VALUE", 3: "LIST"}
+"""Converted types of groups."""
+CONVERTED_DECIMALS = {7: 3, 8: 6, 9: 3, 10: 6}
+"""TIME_MILLIS, TIME_MICROS, TIMESTAMP_MILLIS, TIMESTAMP_MICROS."""
+TIME, TIMESTAMP, UNIT = 7, 8, 2
+"""Members of the union LogicalType, and the field of both that holds the unit."""
+UNIT_DECIMALS = {1: 3, 2: 6, 3: 9}
+"""Members of the union TimeUnit."""
+
+
+class NotParquet(ValueError):
+    """The bytes are no Parquet file, or one whose footer cannot be read; the message says why."""
+
+
+class Column(NamedTuple):
+    """A column in a Parquet file, at whatever level."""
+
+    path: tuple[str, ...]
+    """Without the repeated groups inside lists and maps; a list's child is `element`."""
+    field_id: int | None
+    decimals: int | None
+    """Of the seconds of a time: 3, 6 or 9."""
+
+
+def columns_of(read: Callable[[int, int], bytes], size: int) -> list[Column]:
+    """Every column of a Parquet file, a group before its members.
+
+    Args:
+        read: the bytes of the file from the first position up to, not including, the second.
+        size: of the file, in bytes.
+
+    Raises:
+        NotParquet: with the reason.
+    """
+    footer = read(footer_start(read, size), size - TAIL)
+    try:
+        return _columns(iter(_Thrift(footer).struct(until=SCHEMA)[SCHEMA]))
+    except (LookupError, TypeError, AttributeError, UnicodeDecodeError, StopIteration):
+        raise NotParquet("its footer is broken") from None
+
+
+def row_count(file: bytes) -> int:
+    """The number of rows of a Parquet file that is sound."""
+    start = footer_start(lambda first, end: file[first:end], len(file))
+    count: int = _Thrift(file[start:-TAIL]).struct(until=NUM_ROWS)[NUM_ROWS]
+    return count
+
+
+def footer_start(read: Callable[[int, int], bytes], size: int) -> int:
+    """Where the footer of a Parquet file begins; it ends `TAIL` bytes before the file does.
+
+    Args, Raises: as `columns_of`.
+    """
+    tail = read(size - TAIL, size) if size > TAIL else b""
+    if tail[4:] == b"PARE":
+        raise NotParquet("its footer is encrypted")
+    if tail[4:] != b"PAR1":
+        raise NotParquet("it does not end as a Parquet file does")
+    start = size - TAIL - int.from_bytes(tail[:4], "little")
+    if start < len(b"PAR1"):
+        raise NotParquet("its footer is longer than the file")
+    return start
+
+
+def _columns(elements: Iterator[dict[int, Any]]) -> list[Column]:
+    columns: list[Column] = []
+
+    def walk(above: tuple[str, ...], parent: str | None) -> None:
+        if len(above) > MOST_LEVELS:
+            raise NotParquet(f"its columns are nested more than {MOST_LEVELS} deep")
+        element = next(elements)
+        children, repetition = element.get(NUM_CHILDREN, 0), element.get(REPETITION_TYPE)
+        # list -> repeated group -> element; map -> repeated group -> key, value
+        if parent in NESTED.values() and repetition == REPEATED and children:
+            inner = "ENTRY" if parent == "LIST" else "PAIR"
+            for _ in range(children):
+                walk(above, inner)
+            return
+        name = "element" if parent == "ENTRY" else element[NAME].decode()
+        columns.append(Column((*above, name), element.get(FIELD_ID), _decimals(element)))
+        for _ in range(children):
+            walk((*above, name), NESTED.get(element.get(CONVERTED_TYPE, -1)))
+
+    for _ in range(next(elements)[NUM_CHILDREN]):
+        walk((), None)
+    return columns
+
+
+def _decimals(element: dict[int, Any]) -> int | None:
+    """DuckDB takes an INT96 for microseconds, whatever it holds."""
+    logical = element.get(LOGICAL_TYPE, {})
+    for member in (TIME, TIMESTAMP):
+        for unit in logical.get(member, {}).get(UNIT, {}):
+            return UNIT_DECIMALS[unit]
+    if element.get(TYPE) == INT96:
+        return 6
+    return CONVERTED_DECIMALS.get(element.get(CONVERTED_TYPE, -1))
+
+
+class _Thrift:
+    """A reader of the compact protocol: a struct becomes a dict of its values by field number."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at, self._depth = data, 0, 0
+
+    def struct(self, until: int | None = None) -> dict[int, Any]:
+        """The struct that begins here.
+
+        Args:
+            until: the last field that is of interest; what comes after it is not read.
+        """
+        found: dict[int, Any] = {}
+        number = 0
+        while (head := self._byte()) != 0:
+            number = number + (head >> 4) if head >> 4 else self._integer()
+            found[number] = self._value(head & 0x0F, within_list=False)
+            if number == until:
+                break
+        return found
+
+    def _value(self, type_: int, *, within_list: bool) -> Any:
+        if type_ in {1, 2}:  # a boolean: within a struct the type is the value
+            return self._byte() == 1 if within_list else type_ == 1
+        self._depth += 1
+        if self._depth > MOST_LEVELS:
+            raise IndexError(self._depth)
+        value = READERS[type_](self)
+        self._depth -= 1
+        return value
+
+    def _list(self) -> list[Any]:
+        head = self._byte()
+        length = head >> 4 if head >> 4 < 15 else self._varint()
+        if length > len(self._data) - self._at:  # no value takes less than a byte
+            raise IndexError(length)
+        return [self._value(head & 0x0F, within_list=True) for _ in range(length)]
+
+    def _byte(self) -> int:
+        value = self._data[self._at]
+        self._at += 1
+        return value
+
+    def _bytes(self, length: int) -> bytes:
+        value = self._data[self._at : self._at + length]
+        if len(value) < length:
+            raise IndexError(length)
+        self._at += length
+        return value
+
+    def _binary(self) -> bytes:
+        return self._bytes(self._varint())
+
+    def _double(self) -> bytes:
+        return self._bytes(8)
+
+    def _varint(self) -> int:
+        value = shift = 0
+        while (byte := self._byte()) & 0x80:
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if shift > 63:
+                raise IndexError(shift)
+        return value | byte << shift
+
+    def _integer(self) -> int:
+        """Zigzag: the lowest bit is the sign."""
+        value = self._varint()
+        return (value >> 1) ^ -(value & 1)
+
+
+READERS: dict[int, Callable[[_Thrift], Any]] = {
+    3: _Thrift._byte,
+    4: _Thrift._integer,
+    5: _Thrift._integer,
+    6: _Thrift._integer,
+    7: _Thrift._double,
+    8: _Thrift._binary,
+    9: _Thrift._list,
+    12: _Thrift.struct,
+}
+"""By the number of a type. Sets and maps do not occur in a schema."""

@@ -1,0 +1,1 @@
+"""Bytes by key: the cache, the stores, and the AWS clients."""

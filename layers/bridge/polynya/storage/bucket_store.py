@@ -1,0 +1,81 @@
+"""The store of the delivery `materialize`: real objects in the bucket that clients read."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..errors import Misconfigured
+from .objects import get_object, status_code
+
+
+class BucketStore:
+    """Real objects under the same keys, in a bucket that clients read."""
+
+    def __init__(
+        self, bucket: str, s3: Callable[[], Any], clock: Callable[[], float] = time.time
+    ) -> None:
+        self._bucket, self._s3, self._clock = bucket, s3, clock
+
+    def get(self, key: str) -> bytes | None:
+        return get_object(self._s3(), self._bucket, key)
+
+    def put(self, key: str, body: bytes) -> bytes:
+        client = self._s3()
+        try:
+            client.put_object(Bucket=self._bucket, Key=key, Body=body, IfNoneMatch="*")
+        except client.exceptions.ClientError as error:
+            # 412: it is there. 409: another put of the same key was faster.
+            if status_code(error) not in {409, 412}:
+                raise
+            return self.get(key) or body
+        return body
+
+    def ages(self, keys: Iterable[str]) -> dict[str, float]:
+        """One request tells of up to a thousand keys that follow each other, so that there are at
+        most as many requests as keys, and mostly one: what nobody asks about is jumped over.
+
+        Raises:
+            Misconfigured: the bucket may not be listed.
+        """
+        left = deque(sorted({*keys}, key=str.encode))  # S3's order
+        now = self._clock()
+        found: dict[str, float] = {}
+        while left:
+            folder = left[0][: left[0].rfind("/") + 1]
+            page = self._page(folder, left[0])
+            listed = {one["Key"]: one["LastModified"] for one in page.get("Contents", ())}
+            last = max(map(str.encode, listed), default=b"") if page["IsTruncated"] else None
+            while (
+                left and left[0].startswith(folder) and (last is None or left[0].encode() <= last)
+            ):
+                key = left.popleft()
+                if key in listed:
+                    found[key] = now - listed[key].timestamp()
+        return found
+
+    def _page(self, folder: str, first: str) -> Any:
+        """The keys of a folder from this one on, up to a thousand."""
+        client = self._s3()
+        try:
+            # S3 lists what is after a key: so from the one without its last character.
+            return client.list_objects_v2(Bucket=self._bucket, Prefix=folder, StartAfter=first[:-1])
+        except client.exceptions.ClientError as error:
+            if status_code(error) == 403:
+                raise Misconfigured(
+                    "the bucket of the virtual files may not be listed: the role needs "
+                    "s3:ListBucket for the prefix of the virtual files"
+                ) from None
+            raise
+
+    def renew(self, key: str) -> bool:
+        client = self._s3()
+        here = {"Bucket": self._bucket, "Key": key}
+        try:
+            # S3 copies an object to itself only where something changes; there is no metadata.
+            client.copy_object(**here, CopySource=here, MetadataDirective="REPLACE")
+        except client.exceptions.ClientError as error:
+            if status_code(error) in {403, 404}:
+                return False
+            raise
+        return True

@@ -1,0 +1,132 @@
+"""The store of the delivery `object-lambda`: DynamoDB for small files, S3 for large ones."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from ..metrics import count
+from .objects import get_object
+
+logger = Logger(child=True)
+
+ITEM_LIMIT = 350_000
+"""Bytes of a body in DynamoDB, whose items end at 400 KB with all names."""
+
+LEASE_SECONDS = 3
+"""For which one instance alone makes a file: longer than nearly all take."""
+
+
+class CacheStore:
+    """DynamoDB for bodies up to 350 KB; S3 for larger ones, with an item that points there.
+
+    The table has the key `pk` (text) and the TTL attribute `ttl` (seconds since 1970). DynamoDB
+    deletes expired items within days and shows them until then, so `ttl` is compared here too.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        bucket: str,
+        ttl_seconds: int,
+        dynamodb: Callable[[], Any],
+        s3: Callable[[], Any],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`dynamodb` and `s3` give boto3 clients; they are called when one is first needed."""
+        self._table, self._bucket, self._ttl_seconds = table, bucket, ttl_seconds
+        self._dynamodb, self._s3, self._clock = dynamodb, s3, clock
+
+    def get(self, key: str) -> bytes | None:
+        response = self._dynamodb().get_item(TableName=self._table, Key={"pk": {"S": key}})
+        item = response.get("Item")
+        if item is None or int(item["ttl"]["N"]) <= self._clock():
+            return None
+        body = (
+            item["body"]["B"]
+            if "body" in item
+            else get_object(self._s3(), self._bucket, item["s3"]["S"])
+        )
+        if body is not None and _digest(body) != item["sha256"]["S"]:
+            logger.warning("a kept file does not match its checksum; it is made anew", key=key)
+            count("BrokenItems")
+            self._drop(key, item["sha256"]["S"])
+            return None
+        return body
+
+    def put(self, key: str, body: bytes) -> bytes:
+        place = {"body": {"B": body}} if len(body) <= ITEM_LIMIT else self._put_object(key, body)
+        if place is None:
+            return body
+        now = int(self._clock())
+        dynamodb = self._dynamodb()
+        try:
+            dynamodb.put_item(
+                TableName=self._table,
+                Item={
+                    "pk": {"S": key},
+                    "sha256": {"S": _digest(body)},
+                    "ttl": {"N": str(now + self._ttl_seconds)},
+                    **place,
+                },
+                ConditionExpression="attribute_not_exists(pk) OR #ttl <= :now",
+                ExpressionAttributeNames={"#ttl": "ttl"},
+                ExpressionAttributeValues={":now": {"N": str(now)}},
+            )
+        except dynamodb.exceptions.ConditionalCheckFailedException:
+            return self.get(key) or body
+        return body
+
+    def lease(self, key: str) -> bool:
+        now = self._clock()
+        until = now + LEASE_SECONDS
+        dynamodb = self._dynamodb()
+        try:
+            dynamodb.put_item(
+                TableName=self._table,
+                Item={
+                    "pk": {"S": _lease(key)},
+                    "until": {"N": str(until)},
+                    "ttl": {"N": str(int(until) + 1)},
+                },
+                ConditionExpression="attribute_not_exists(pk) OR #until <= :now",
+                ExpressionAttributeNames={"#until": "until"},
+                ExpressionAttributeValues={":now": {"N": str(now)}},
+            )
+        except dynamodb.exceptions.ConditionalCheckFailedException:
+            return False
+        return True
+
+    def release(self, key: str) -> None:
+        self._dynamodb().delete_item(TableName=self._table, Key={"pk": {"S": _lease(key)}})
+
+    def _drop(self, key: str, sha256: str) -> None:
+        # Only the item that was found broken: another instance may have mended it meanwhile.
+        dynamodb = self._dynamodb()
+        with suppress(dynamodb.exceptions.ConditionalCheckFailedException):
+            dynamodb.delete_item(
+                TableName=self._table,
+                Key={"pk": {"S": key}},
+                ConditionExpression="sha256 = :sha256",
+                ExpressionAttributeValues={":sha256": {"S": sha256}},
+            )
+
+    def _put_object(self, key: str, body: bytes) -> dict[str, Any] | None:
+        if not self._bucket:
+            return None
+        # Under its own digest: two instances with different bytes do not overwrite each other.
+        object_key = f"{key}/{_digest(body)}"
+        self._s3().put_object(Bucket=self._bucket, Key=object_key, Body=body)
+        return {"s3": {"S": object_key}}
+
+
+def _lease(key: str) -> str:
+    return f"{key}#lease"
+
+
+def _digest(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()

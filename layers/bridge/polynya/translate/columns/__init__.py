@@ -1,0 +1,1 @@
+"""DuckLake's columns as Iceberg schemas: types, defaults, name mappings."""

@@ -1,0 +1,82 @@
+"""Columns whose default files that are older than the column must be read with.
+
+Iceberg's `initial-default` says so. A client that ignores it reads NULL there, silently: Trino 476,
+Flink 2.1, Daft and ClickHouse do.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from ...ducklake.rows import Column, FileGroup, Lifetime, MappedName, UnservableRange
+from ...iceberg.types import Field, Struct
+from .schemas import Schemas
+
+WAY_OUT = "DuckLake writes it into new files when all rows are updated"
+
+
+class DefaultColumn(NamedTuple):
+    column_id: int
+    name: str
+    """Dotted."""
+    born: int
+    """The snapshot that added it."""
+    lifetimes: tuple[Lifetime, ...]
+    """When it is shown with its default."""
+
+
+def default_columns(schemas: Schemas, columns: Iterable[Column]) -> list[DefaultColumn]:
+    """The columns that are shown with a default, in whichever schema."""
+    born: dict[int, int] = {}
+    for column in columns:
+        born[column.column_id] = min(
+            column.begin_snapshot, born.get(column.column_id, column.begin_snapshot)
+        )
+    names: dict[int, str] = {}
+    lifetimes: dict[int, list[Lifetime]] = {}
+    ends = [begin for begin, _ in schemas.by_snapshot[1:]]
+    for (begin, schema), end in zip(schemas.by_snapshot, [*ends, None], strict=True):
+        for column_id, name in _with_default(schema.fields):
+            names[column_id] = name
+            lifetimes.setdefault(column_id, []).append(Lifetime(begin, end))
+    return [DefaultColumn(i, names[i], born[i], tuple(lifetimes[i])) for i in names]
+
+
+def unservable_defaults(
+    defaults: Iterable[DefaultColumn],
+    older_files: Mapping[int, int | None],
+    groups: Mapping[FileGroup, Lifetime],
+    mapped_names: Iterable[MappedName],
+) -> dict[str, list[UnservableRange]]:
+    """When a file is visible that lacks a column which has a default, by the column's name.
+
+    Args:
+        older_files: by column, until when files are visible that were written before it; None:
+            some are now.
+        groups: data files that were added alike, which may lack a column that is older.
+    """
+    known: dict[int | None, set[int]] = {}
+    for row in mapped_names:
+        known.setdefault(row.mapping_id, set()).add(row.target_field_id)
+    found: dict[str, list[UnservableRange]] = {}
+    for column in defaults:
+        lacking = [
+            group
+            for key, group in groups.items()
+            if key.mapping_id is not None and column.column_id not in known.get(key.mapping_id, ())
+        ]
+        if column.column_id in older_files:
+            lacking.append(Lifetime(column.born, older_files[column.column_id]))
+        reason = f"files lack the column {column.name}, which has a default: {WAY_OUT}"
+        both = [lifetime.intersection(shown) for lifetime in lacking for shown in column.lifetimes]
+        found.setdefault(column.name, []).extend(
+            UnservableRange(*lifetime, reason) for lifetime in both if lifetime
+        )
+    return found
+
+
+def _with_default(fields: Collection[Field], prefix: str = "") -> Iterator[tuple[int, str]]:
+    for field in fields:
+        if isinstance(field.type, Struct):
+            yield from _with_default(field.type.fields, f"{prefix}{field.name}.")
+        elif field.initial_default is not None:
+            yield field.field_id, prefix + field.name

@@ -1,0 +1,71 @@
+"""What cannot be a tree of columns: rows of ducklake_column that no reader can make sense of."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+from ...ducklake.rows import Column
+from ...errors import REMEDY
+
+MAX_FIELD_ID = 2147483447
+"""From the next one on Iceberg reserves the ids (specification, "Reserved Field IDs")."""
+
+MAX_DEPTH = 100
+"""Levels of nesting. AccessResolver and writers of JSON, Avro and Parquet recurse, clients too."""
+
+CHILDREN: Mapping[str, tuple[int, int | None]] = {
+    "struct": (1, None),
+    "list": (1, 1),
+    "map": (2, 2),
+}
+"""How many children a nested type has: at least, and at most."""
+
+
+def column_fault(columns: Sequence[Column]) -> str | None:
+    """Why the columns that are visible at one snapshot are no schema; None where they are one."""
+    reason = next(filter(None, map(_own_fault, columns)), None)
+    reason = reason or _repeated(columns) or _nesting_fault(columns)
+    return reason and f"broken rows in ducklake_column: {reason}{REMEDY}"
+
+
+def _own_fault(column: Column) -> str | None:
+    # Columns of the catalog may be NULL, whatever their type here says.
+    if column.column_id is None or not 0 <= column.column_id <= MAX_FIELD_ID:
+        return f"{column.column_id} is no column_id"
+    if not column.column_name:
+        return f"the column {column.column_id} has no name"
+    if not column.column_type:
+        return f"the column {column.column_name!r} has no type"
+    return None
+
+
+def _repeated(columns: Sequence[Column]) -> str | None:
+    ids = Counter(column.column_id for column in columns)
+    names = Counter((column.parent_column, column.column_name) for column in columns)
+    for column_id, times in ids.items():
+        if times > 1:
+            return f"the column_id {column_id} is there {times} times at one snapshot"
+    for (_, name), times in names.items():
+        if times > 1:
+            return f"{times} columns have the name {name!r}"
+    return None
+
+
+def _nesting_fault(columns: Sequence[Column]) -> str | None:
+    children: dict[int | None, list[Column]] = defaultdict(list)
+    for column in columns:
+        children[column.parent_column].append(column)
+    level, depth, seen = children[None], 0, 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            return f"{level[0].column_name!r} is nested deeper than {MAX_DEPTH} levels"
+        for column in level:
+            least, most = CHILDREN.get(column.column_type, (0, None))
+            found = len(children[column.column_id])
+            if found < least or (most is not None and found > most):
+                return f"the {column.column_type} {column.column_name!r} has {found} children"
+        seen += len(level)
+        level = [child for column in level for child in children[column.column_id]]
+    if seen < len(columns):
+        return "a parent_column names no column that is there, or columns are inside each other"
+    return None

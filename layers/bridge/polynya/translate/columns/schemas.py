@@ -1,0 +1,249 @@
+"""DuckLake's column rows as Iceberg schemas: nesting, field ids, defaults, hidden columns.
+
+The field id is the column id, at every level. DuckLake versions columns one by one; Iceberg's
+schemas are the distinct sets of columns that were visible together, in order of appearance.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from ...ducklake.rows import Column, Lifetime, UnservableRange
+from ...iceberg.types import Field, List, Map, Primitive, Struct, TableSchema, Type, primitives
+from .defaults import default_json
+from .faults import MAX_FIELD_ID, column_fault
+from .types import iceberg_type, may_become, no_twin
+
+NESTED = {"struct", "list", "map"}
+
+NO_FIELDS = TableSchema(0, ())
+
+
+class Hidden(NamedTuple):
+    """A column that is not shown."""
+
+    reason: str
+    is_asked: bool = False
+    """It could be, but the setting HIDDEN_TYPES names its type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schemas:
+    """All schemas of a table and the snapshot each of them began at."""
+
+    by_snapshot: tuple[tuple[int, TableSchema], ...]
+    """(first snapshot, schema), ascending; a schema that came back appears again, under its id."""
+    hidden: Mapping[str, str]
+    """Dotted names of hidden columns, in whichever schema, and why they are."""
+    unservable: tuple[UnservableRange, ...]
+    """When columns are hidden that nobody asked to hide."""
+    faults: tuple[UnservableRange, ...]
+    """When the rows of the columns are broken."""
+    last_column_id: int
+
+    def at(self, snapshot_id: int) -> TableSchema:
+        """The schema of the table as of a snapshot."""
+        return self.begin_at(snapshot_id)[1]
+
+    def begin_at(self, snapshot_id: int) -> tuple[int, TableSchema]:
+        """The schema as of a snapshot, and the snapshot at which it began."""
+        begun = [pair for pair in self.by_snapshot if pair[0] <= snapshot_id]
+        return begun[-1] if begun else self.by_snapshot[0]
+
+    def retyped_at(self, snapshot_id: int) -> int:
+        """The last snapshot, up to this one, at which a shown column got another type; 0: none.
+
+        Bounds are written in a column's type: those from before are of no use from then on.
+        """
+        begin = 0
+        for (_, before), (boundary, after) in pairwise(self.by_snapshot):
+            old, new = primitives(before.fields), primitives(after.fields)
+            if boundary <= snapshot_id and any(old[i] != new[i] for i in old.keys() & new.keys()):
+                begin = boundary
+        return begin
+
+    def lifetimes(self, column_id: int) -> Iterator[Lifetime]:
+        """When a column is shown at the top level."""
+        ends = [begin for begin, _ in self.by_snapshot[1:]]
+        for (begin, schema), end in zip(self.by_snapshot, [*ends, None], strict=True):
+            if any(field.field_id == column_id for field in schema.fields):
+                yield Lifetime(begin, end)
+
+    def distinct(self) -> list[TableSchema]:
+        return list({schema.schema_id: schema for _, schema in self.by_snapshot}.values())
+
+    @property
+    def has_defaults(self) -> bool:
+        """Whether older files need a default for a column they lack: then format version 3."""
+        return any(_has_default(schema.fields) for schema in self.distinct())
+
+    @property
+    def need_row_reader(self) -> bool:
+        """Whether Java's vectorized reader fails on the files of this table.
+
+        Seen with Iceberg 1.11: it cannot read DuckDB's INT_32 files as long, nor put the default
+        of a decimal into files that lack the column.
+        """
+        types: dict[int, set[str]] = defaultdict(set)
+        for schema in self.distinct():
+            for field_id, name in primitives(schema.fields).items():
+                types[field_id].add(name)
+        promoted = any({"int", "long"} <= names for names in types.values())
+        return promoted or any(_has_default(schema.fields, "decimal") for schema in self.distinct())
+
+
+def schemas(
+    columns: list[Column],
+    table_begin: int,
+    snapshot_id: int,
+    hidden_types: frozenset[str] = frozenset(),
+    *,
+    has_added_files: bool = False,
+) -> Schemas:
+    """Every schema of a table up to a snapshot, from all versions of its columns.
+
+    Args:
+        columns: in the order in which they stand in the table.
+        table_begin: the snapshot that made the table; columns born with it need no default.
+        hidden_types: DuckLake types that are hidden although Iceberg has them.
+        has_added_files: files that were added may lack any column, also one as old as the table.
+    """
+    boundaries = {table_begin}
+    for column in columns:
+        boundaries |= {column.begin_snapshot, column.end_snapshot or 0}
+    born = {column.column_id: column.begin_snapshot for column in reversed(columns)}
+    in_every_file = 0 if has_added_files else table_begin
+    ids: dict[tuple[Field, ...], int] = {}
+    by_snapshot: list[tuple[int, TableSchema]] = []
+    hidden: dict[str, str] = {}
+    unservable: list[UnservableRange] = []
+    faults: list[UnservableRange] = []
+    begins = sorted(b for b in boundaries if table_begin <= b <= snapshot_id)
+    for boundary, end in zip(begins, [*begins[1:], None], strict=True):
+        # A snapshot's schema hangs on what came before it only, so that it never changes.
+        known = [column for column in columns if column.begin_snapshot <= boundary]
+        visible = [column for column in known if column.visible_at(boundary)]
+        if fault := column_fault(visible):
+            faults.append(UnservableRange(boundary, end, fault))
+            continue
+        tree = _Tree(visible, _refusals(known, hidden_types), born, in_every_file)
+        fields = tree.fields()
+        schema_id = ids.setdefault(fields, len(ids))
+        if not by_snapshot or by_snapshot[-1][1].schema_id != schema_id:
+            by_snapshot.append((boundary, TableSchema(schema_id, fields)))
+        hidden |= {name: one.reason for name, one in tree.hidden.items()}
+        inexact = [f"{name}: {h.reason}" for name, h in tree.hidden.items() if not h.is_asked]
+        if inexact:
+            unservable.append(
+                UnservableRange(boundary, end, f"columns cannot be shown ({'; '.join(inexact)})")
+            )
+    column_ids = [column.column_id for column in columns if column.column_id is not None]
+    return Schemas(
+        by_snapshot=tuple(by_snapshot or [(table_begin, NO_FIELDS)]),
+        hidden=hidden,
+        unservable=tuple(unservable),
+        faults=tuple(faults),
+        last_column_id=max((i for i in column_ids if i <= MAX_FIELD_ID), default=0),
+    )
+
+
+def _refusals(columns: Iterable[Column], hidden_types: frozenset[str]) -> dict[int, Hidden]:
+    """Why a column is not shown, by id: once is enough, the files of that time are there."""
+    versions: dict[int, list[Column]] = defaultdict(list)
+    for column in sorted(columns, key=lambda column: column.begin_snapshot):
+        versions[column.column_id].append(column)
+    reasons: dict[int, Hidden] = {}
+    for column_id, history in versions.items():
+        types = [column.column_type for column in history]
+        names = [name for name in types if name and name not in NESTED]
+        for name in names:
+            if name in hidden_types:
+                reasons[column_id] = Hidden(f"the setting HIDDEN_TYPES names {name}", is_asked=True)
+            elif iceberg_type(name) is None:
+                reasons[column_id] = Hidden(no_twin(name))
+        for before, after in pairwise(names):
+            old, new = iceberg_type(before), iceberg_type(after)
+            if old and new and not may_become(old, new):
+                reasons[column_id] = Hidden(f"Iceberg cannot read {before} files as {after}")
+    return reasons
+
+
+class _Tree:
+    """The columns visible at one snapshot as nested fields, and what had to be hidden."""
+
+    def __init__(
+        self,
+        columns: Iterable[Column],
+        refusals: Mapping[int, Hidden],
+        born: Mapping[int, int],
+        table_begin: int,
+    ) -> None:
+        self._children: dict[int | None, list[Column]] = defaultdict(list)
+        for column in columns:
+            self._children[column.parent_column].append(column)
+        self._refusals = refusals
+        self._born = born
+        self._table_begin = table_begin
+        self.hidden: dict[str, Hidden] = {}
+
+    def fields(self, parent: int | None = None, prefix: str = "") -> tuple[Field, ...]:
+        fields = []
+        for column in self._children[parent]:
+            name = prefix + column.column_name
+            type_ = self._type(column, name)
+            if isinstance(type_, Hidden):
+                self.hidden[name] = type_
+                continue
+            try:
+                default = self._default(column, type_)
+            except ValueError as error:
+                self.hidden[name] = Hidden(f"its default {column.initial_default!r}: {error}")
+                continue
+            fields.append(Field(column.column_id, column.column_name, type_, default))
+        return tuple(fields)
+
+    def _type(self, column: Column, name: str) -> Type | Hidden:
+        """The Iceberg type, or why there is none."""
+        if reason := self._refusals.get(column.column_id):
+            return reason
+        if column.column_type not in NESTED:
+            return Primitive(iceberg_type(column.column_type) or "")
+        children = self._children[column.column_id]
+        if column.column_type == "struct":
+            fields = self.fields(column.column_id, name + ".")
+            if fields:
+                return Struct(fields)
+            are_asked = all(self.hidden[f"{name}.{c.column_name}"].is_asked for c in children)
+            return Hidden("none of its fields can be shown", are_asked)
+        types = [self._type(child, f"{name}.{child.column_name}") for child in children]
+        for child, type_ in zip(children, types, strict=True):
+            if isinstance(type_, Hidden):
+                return Hidden(f"{child.column_name}: {type_.reason}", type_.is_asked)
+        shown = [type_ for type_ in types if not isinstance(type_, Hidden)]
+        ids = [child.column_id for child in children]
+        if column.column_type == "list":
+            return List(ids[0], shown[0])
+        return Map(ids[0], shown[0], ids[1], shown[1])
+
+    def _default(self, column: Column, type_: Type) -> Any:
+        # Files older than the column lack it. A column as old as its table is in every file.
+        added_later = self._born[column.column_id] > self._table_begin
+        if column.initial_default is None or not added_later:
+            return None
+        if not isinstance(type_, Primitive):
+            raise ValueError("defaults of nested columns are not served")
+        return default_json(type_.name, column.initial_default)
+
+
+def _has_default(fields: Iterable[Field], type_name: str = "") -> bool:
+    """Whether a field has a default, of a type whose name begins with `type_name`."""
+    return any(
+        _has_default(field.type.fields, type_name)
+        if isinstance(field.type, Struct)
+        else isinstance(field.type, Primitive)
+        and field.type.name.startswith(type_name)
+        and field.initial_default is not None
+        for field in fields
+    )

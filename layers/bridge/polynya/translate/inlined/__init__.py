@@ -1,0 +1,1 @@
+"""DuckLake's inlined rows as Iceberg data files."""

@@ -1,0 +1,1 @@
+"""DuckLake's statistics as Iceberg metrics: bounds and counts of data files."""

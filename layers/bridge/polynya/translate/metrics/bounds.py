@@ -1,0 +1,117 @@
+"""Bounds of columns: from DuckLake's texts to Iceberg's bytes, or none.
+
+A bound that is not certain is absent: an absent one costs time, a wrong one costs rows.
+"""
+
+import math
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...iceberg.avro.columns import Texts
+from ...iceberg.single_value import LITTLE_ENDIAN, to_bytes
+from ..values import value
+
+NO_BOUNDS = {
+    # Java's UUID.compareTo is signed, DuckDB's order is unsigned: a bound would mean two things.
+    "uuid",
+}
+
+
+class Leaf(NamedTuple):
+    """A column with statistics: the type that Iceberg shows and the one the file was written in."""
+
+    type_name: str
+    written_type: str
+
+
+def bounds(
+    texts: Sequence[str | None],
+    leaves: Sequence[Leaf | None],
+    wanted: NDArray[np.bool_],
+    zero: float,
+) -> Texts:
+    """The bound of a column in each of n files, absent where it is not certain.
+
+    Args:
+        texts: as DuckLake has them; None: unknown.
+        leaves: what the column is in each file.
+        wanted: where there may be one.
+        zero: the one of the two zeros that stands for both.
+    """
+    known = wanted & np.fromiter((text is not None for text in texts), np.bool_, len(texts))
+    pairs = [
+        (text, leaf)
+        for text, leaf, is_known in zip(texts, leaves, known.tolist(), strict=True)
+        if is_known and text is not None and leaf is not None
+    ]
+    kinds = {leaf for _, leaf in pairs}
+    fixed = _fixed([text for text, _ in pairs], kinds.pop(), zero) if len(kinds) == 1 else None
+    if fixed is not None:
+        return Texts(fixed.reshape(-1), known * fixed.shape[1], known)
+    kept = {pair: _bound(*pair, zero) for pair in dict.fromkeys(pairs)}
+    coming = (kept[pair] for pair in pairs)
+    return joined([next(coming) if is_known else None for is_known in known.tolist()])
+
+
+def joined(found: Sequence[bytes | None]) -> Texts:
+    """Byte strings as a column."""
+    data = b"".join(one for one in found if one is not None)
+    lengths = np.fromiter((len(one or b"") for one in found), np.int64, len(found))
+    present = np.fromiter((one is not None for one in found), np.bool_, len(found))
+    return Texts(np.frombuffer(data, np.uint8), lengths, present)
+
+
+def _bound(text: str, leaf: Leaf, zero: float) -> bytes | None:
+    """The bound as bytes of the type that Iceberg shows now; None where it is not certain."""
+    promoted_float = leaf.written_type == "float" and leaf.type_name == "double"
+    if leaf.type_name in NO_BOUNDS or promoted_float:
+        # The text of a float32 is shorter than its value: 0.1 for 0.10000000149.
+        return None
+    try:
+        return to_bytes(leaf.type_name, _widest(value(leaf.written_type, text), zero))
+    except (ValueError, OverflowError, struct.error):
+        return None
+
+
+def _widest(read: Any, zero: float) -> Any:
+    """{-0.0, 0.0} stands as one of the two in the statistics, and Iceberg orders -0.0 first."""
+    if isinstance(read, float) and read == 0.0:
+        return math.copysign(0.0, zero)
+    return read
+
+
+NUMBERS = {
+    ("int", "int"): np.int64,
+    ("int", "long"): np.int64,
+    ("long", "long"): np.int64,
+    ("float", "float"): np.float64,
+    ("double", "double"): np.float64,
+}
+"""By (written type, type): what numpy reads the texts as, and writes as `_bound` would."""
+
+
+def _fixed(texts: list[str], leaf: Leaf, zero: float) -> NDArray[np.uint8] | None:
+    """The bounds as n rows of bytes, by numpy; None where it might do otherwise than `_bound`."""
+    read_as = NUMBERS.get((leaf.written_type, leaf.type_name))
+    if read_as is None:
+        return None
+    try:
+        read = np.array(texts, dtype=read_as)
+    except (ValueError, OverflowError):
+        return None
+    if not np.isfinite(read).all():
+        return None
+    with np.errstate(over="ignore"):
+        written = read.astype(LITTLE_ENDIAN[leaf.type_name])
+    if read_as is np.int64:
+        if (written != read).any():
+            return None
+    elif np.isfinite(written).all():
+        written[read == 0] = zero
+    else:
+        return None
+    return written.view(np.uint8).reshape(len(texts), -1)

@@ -1,0 +1,178 @@
+"""The data files of a chunk as entries of Iceberg manifests, column by column.
+
+The sequence number of everything is the DuckLake snapshot it began at, so that a delete applies to
+exactly the data files that were there before it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ducklake.rows import FileColumns, FileGroup, PartitionKeyColumn, StatsColumn
+from ...iceberg.avro.columns import ColumnMetrics, DataFiles, Integers, Texts
+from ...iceberg.manifest import Status
+from ...iceberg.partition import PartitionSpec
+from ...iceberg.types import primitives
+from ..columns.schemas import Schemas
+from ..partitions import Constant, Partitions
+from .bounds import Leaf, joined
+from .file_metrics import column_metrics
+from .text_columns import UNKNOWN, FileAligner, Numbers, numbers, texts
+
+Mask = NDArray[np.bool_]
+
+NOTHING = np.empty(0, np.int64)
+NO_FILES = DataFiles(NOTHING, NOTHING, NOTHING, joined([]), NOTHING, NOTHING, (), ())
+
+
+def data_files(
+    files: FileColumns,
+    keys: Sequence[PartitionKeyColumn],
+    stats: Sequence[StatsColumn],
+    schemas: Schemas,
+    partitions: Partitions,
+    location: Callable[[str, bool], str],
+    snapshot_id: int,
+) -> dict[PartitionSpec, DataFiles]:
+    """Entries of the files that are visible at `snapshot_id` or ended at it, by spec.
+
+    Args:
+        location: where a file is, from its path and path_is_relative.
+    """
+    ids, begin, end = map(numbers, (files.data_file_id, files.begin_snapshot, files.end_snapshot))
+    is_gone = end == snapshot_id
+    paths = zip(texts(files.path), numbers(files.path_is_relative).tolist(), strict=True)
+    specs, values = _partitions(files, ids, keys, stats, partitions)
+    every = DataFiles(
+        status=np.select([is_gone, begin == snapshot_id], [Status.DELETED, Status.ADDED]),
+        snapshot_id=np.where(is_gone, snapshot_id, begin),
+        sequence_number=begin,
+        file_path=joined([location(path or "", bool(is_so)).encode() for path, is_so in paths]),
+        record_count=numbers(files.record_count),
+        file_size_in_bytes=numbers(files.file_size_bytes),
+        partition=(),
+        metrics=_metrics(files, ids, begin, stats, schemas, snapshot_id),
+    )
+    found = {}
+    for spec in dict.fromkeys(specs):
+        mask = np.fromiter((one == spec for one in specs), np.bool_, len(specs))
+        tuples = [of for of, one in zip(values, specs, strict=True) if one == spec]
+        found[spec] = _those(every, mask, list(zip(*tuples, strict=True)))
+    return found
+
+
+def _metrics(
+    files: FileColumns,
+    ids: Numbers,
+    begin: Numbers,
+    stats: Sequence[StatsColumn],
+    schemas: Schemas,
+    snapshot_id: int,
+) -> list[ColumnMetrics]:
+    shown = primitives(schemas.at(snapshot_id).fields)
+    boundaries = [boundary for boundary, _ in schemas.by_snapshot]
+    written = [primitives(schema.fields) for _, schema in schemas.by_snapshot]
+    # In the schema of which time each file was written.
+    times = (np.searchsorted(boundaries, begin, side="right") - 1).clip(0).tolist()
+    counts = numbers(files.record_count)
+    found = []
+    for column in stats:
+        column_id = column.column_id
+        if column_id in shown:
+            of_times = [
+                Leaf(shown[column_id], types[column_id]) if column_id in types else None
+                for types in written
+            ]
+            leaves = [of_times[time] for time in times]
+            found.append(column_metrics(column, ids, counts, leaves))
+    return found
+
+
+def _partitions(
+    files: FileColumns,
+    ids: Numbers,
+    keys: Sequence[PartitionKeyColumn],
+    stats: Sequence[StatsColumn],
+    partitions: Partitions,
+) -> tuple[list[PartitionSpec], list[tuple[Any, ...]]]:
+    """The spec and the partition tuple of each file."""
+    groups = [
+        FileGroup(*(None if number == UNKNOWN else number for number in pair))
+        for pair in zip(
+            numbers(files.partition_id).tolist(), numbers(files.mapping_id).tolist(), strict=True
+        )
+    ]
+    names = [key.partition_key_index for key in keys]
+    # A value that is NULL is one; a value that is not there is none.
+    of_keys = [
+        FileAligner(numbers(key.data_file_id), ids).items(
+            [(text,) for text in texts(key.partition_value)], ()
+        )
+        for key in keys
+    ]
+    constants = [column for column in stats if column.column_id in partitions.constant_ids]
+    of_constants = [_constants(column, ids) for column in constants]
+    kept: dict[Any, tuple[PartitionSpec, tuple[Any, ...]]] = {}
+    found = []
+    for group, *values in zip(groups, *of_keys, *of_constants, strict=True):
+        key = (group, *values)
+        if key not in kept:
+            known = zip(names, values[: len(names)], strict=True)
+            of_file = zip(constants, values[len(names) :], strict=True)
+            kept[key] = partitions.spec_and_values(
+                group,
+                {name: text for name, one in known for text in one},
+                {column.column_id: one for column, one in of_file if one is not None},
+            )
+        found.append(kept[key])
+    return [spec for spec, _ in found], [values for _, values in found]
+
+
+def _constants(column: StatsColumn, ids: Numbers) -> Sequence[Constant | None]:
+    counts = numbers(column.value_count).tolist()
+    lowest, highest = texts(column.min_value), texts(column.max_value)
+    found: list[Constant | None] = [
+        Constant(*of) for of in zip(counts, lowest, highest, strict=True)
+    ]
+    return FileAligner(numbers(column.data_file_id), ids).items(found, None)
+
+
+def _those(files: DataFiles, mask: Mask, partition: Sequence[Sequence[Any]]) -> DataFiles:
+    """The files under the mask, with their partition values."""
+
+    def integers(column: Integers | None) -> Integers | None:
+        if column is None:
+            return None
+        return Integers(column.values[mask], _masked(column.present, mask))
+
+    def of_texts(column: Texts) -> Texts:
+        data = column.data[np.repeat(mask, column.lengths)]
+        return Texts(data, column.lengths[mask], _masked(column.present, mask))
+
+    return DataFiles(
+        status=files.status[mask],
+        snapshot_id=files.snapshot_id[mask],
+        sequence_number=files.sequence_number[mask],
+        file_path=of_texts(files.file_path),
+        record_count=files.record_count[mask],
+        file_size_in_bytes=files.file_size_in_bytes[mask],
+        partition=partition,
+        metrics=[
+            ColumnMetrics(
+                field_id=of.field_id,
+                column_sizes=integers(of.column_sizes),
+                value_counts=integers(of.value_counts),
+                null_value_counts=integers(of.null_value_counts),
+                nan_value_counts=integers(of.nan_value_counts),
+                lower_bounds=None if of.lower_bounds is None else of_texts(of.lower_bounds),
+                upper_bounds=None if of.upper_bounds is None else of_texts(of.upper_bounds),
+            )
+            for of in files.metrics
+        ],
+    )
+
+
+def _masked(present: Mask | None, mask: Mask) -> Mask | None:
+    return None if present is None else present[mask]

@@ -1,0 +1,64 @@
+"""DuckLake's statistics of one column as Iceberg's metrics, over many files at once."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ducklake.rows import StatsColumn
+from ...iceberg.avro.columns import ColumnMetrics, Integers, Texts
+from .bounds import Leaf, bounds
+from .text_columns import FileAligner, Numbers, numbers, texts
+
+
+def column_metrics(
+    stats: StatsColumn, file_ids: Numbers, record_counts: Numbers, leaves: Sequence[Leaf | None]
+) -> ColumnMetrics:
+    """The metrics of a column in n files.
+
+    Args:
+        file_ids: n data_file_ids, ascending.
+        record_counts: of each file.
+        leaves: what the column is in each file; None: it is not in it, whatever is said of it.
+    """
+    order = FileAligner(numbers(stats.data_file_id), file_ids)
+    sizes, values, nulls, nans = (
+        order.numbers(numbers(text))
+        for text in (
+            stats.column_size_bytes,
+            stats.value_count,
+            stats.null_count,
+            stats.contains_nan,
+        )
+    )
+    is_in = np.fromiter((leaf is not None for leaf in leaves), np.bool_, len(file_ids))
+    # value_count leaves NULLs out. Counts that do not add up are wrong: those of timetz and
+    # interval are all 0, and of a merged file seen at an older snapshot too large.
+    is_sum = is_in & (values >= 0) & (nulls >= 0) & (values + nulls == record_counts)
+    no_nan = is_in & (nans == 0)
+    # DuckDB and Spark order NaN above every number and prune by the bound: without certainty
+    # that there is none, `x >= 1` would lose the NaN rows.
+    is_float = any(leaf and leaf.type_name in {"float", "double"} for leaf in set(leaves))
+    lower = order.items(texts(stats.min_value), None)
+    upper = order.items(texts(stats.max_value), None)
+    return ColumnMetrics(
+        field_id=stats.column_id,
+        column_sizes=_integers(sizes, is_in & (sizes >= 0)),
+        value_counts=_integers(record_counts, is_sum),
+        null_value_counts=_integers(nulls, is_sum),
+        nan_value_counts=_integers(np.zeros_like(nans), no_nan),
+        lower_bounds=_some(bounds(lower, leaves, is_in, zero=-0.0)),
+        upper_bounds=_some(bounds(upper, leaves, no_nan if is_float else is_in, zero=0.0)),
+    )
+
+
+def _integers(values: Numbers, present: NDArray[np.bool_]) -> Integers | None:
+    if present.all():
+        return Integers(values)
+    return Integers(values, present) if present.any() else None
+
+
+def _some(found: Texts) -> Texts | None:
+    if found.present is None or found.present.all():
+        return Texts(found.data, found.lengths)
+    return found if found.present.any() else None

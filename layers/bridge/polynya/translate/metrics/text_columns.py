@@ -1,0 +1,64 @@
+"""Columns that PostgreSQL put together as text, taken apart again and put in the order of files."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ducklake.rows import Texts
+
+Numbers = NDArray[np.int64]
+Item = TypeVar("Item")
+
+UNKNOWN = -1
+
+
+def numbers(text: str) -> Numbers:
+    """Numbers with commas between them."""
+    return np.fromstring(text, np.int64, sep=",")
+
+
+def texts(column: Texts) -> list[str | None]:
+    """The texts of a column; None: NULL."""
+    found: list[str | None] = []
+    end = 0
+    for length in numbers(column.lengths).tolist():
+        start = end
+        end += max(length, 0)
+        found.append(None if length == UNKNOWN else column.text[start:end])
+    return found
+
+
+class FileAligner:
+    """Puts what is known of some files, by their ids, into the order of all files."""
+
+    def __init__(self, ids: Numbers, file_ids: Numbers) -> None:
+        """`ids` and `file_ids` ascend; what is known of other files is left out, and what is known
+        twice of a file: it may be two things."""
+        self._files = len(file_ids)
+        at = np.searchsorted(file_ids, ids)
+        self._is_one = at < len(file_ids)
+        self._is_one[self._is_one] = file_ids[at[self._is_one]] == ids[self._is_one]
+        is_repeated = ids[1:] == ids[:-1]
+        self._is_one[1:] &= ~is_repeated
+        self._is_one[:-1] &= ~is_repeated
+        self._at = at[self._is_one]
+        self._is_same = len(ids) == len(file_ids) and bool(self._is_one.all())
+
+    def numbers(self, values: Numbers) -> Numbers:
+        """UNKNOWN for files of which nothing is known."""
+        if self._is_same:
+            return values
+        found = np.full(self._files, UNKNOWN, np.int64)
+        found[self._at] = values[self._is_one]
+        return found
+
+    def items(self, values: Sequence[Item], unknown: Item) -> Sequence[Item]:
+        """`unknown` for files of which nothing is known."""
+        if self._is_same:
+            return values
+        found = [unknown] * self._files
+        for at, index in zip(self._at.tolist(), np.flatnonzero(self._is_one).tolist(), strict=True):
+            found[at] = values[index]
+        return found

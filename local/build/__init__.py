@@ -1,0 +1,1 @@
+"""What `make build` and `make package` need: packages, wheels, the template."""

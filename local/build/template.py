@@ -1,0 +1,144 @@
+"""template.yaml as CloudFormation deploys it: the layers and the permissions of each function."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+NO_VALUE = {"Ref": "AWS::NoValue"}
+
+
+class TemplateLoader(yaml.SafeLoader):
+    """Reads CloudFormation's short forms (`!Ref x`) as the long ones (`{"Ref": "x"}`)."""
+
+
+def _long_form(loader: TemplateLoader, tag: str, node: yaml.Node) -> dict[str, Any]:
+    if isinstance(node, yaml.ScalarNode):
+        value: Any = loader.construct_scalar(node)
+    elif isinstance(node, yaml.SequenceNode):
+        value = loader.construct_sequence(node, deep=True)
+    else:
+        value = loader.construct_mapping(node, deep=True)
+    return {tag if tag in {"Ref", "Condition"} else f"Fn::{tag}": value}
+
+
+TemplateLoader.add_multi_constructor("!", _long_form)
+
+
+@cache
+def template() -> dict[str, Any]:
+    """The whole document."""
+    loaded: dict[str, Any] = yaml.load((ROOT / "template.yaml").read_text(), Loader=TemplateLoader)
+    return loaded
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What is deployed with these values: of parameters, and of resources that are referred to.
+
+    A parameter that is not given has its default; of anything else that is not given, its name in
+    `${}` stands in the result.
+    """
+
+    values: Mapping[str, str]
+
+    def statements(self, resource: str) -> list[dict[str, Any]]:
+        """The statements of the policies of a function, or of a role, resolved."""
+        policies = self.properties(resource)["Policies"]
+        return [one for policy in policies for one in self._document(policy)["Statement"]]
+
+    def requirements(self, function: str) -> list[Path]:
+        """The lists of the packages that a function has: its own, and those of its layers."""
+        properties = self.properties(function)
+        layers = [layer.strip("${}") for layer in properties["Layers"]]
+        folders = [self.properties(layer)["ContentUri"] for layer in layers]
+        return [ROOT / folder / "requirements.txt" for folder in (*folders, properties["CodeUri"])]
+
+    def resolved(self, node: Any) -> Any:
+        """The node with every `If`, `Ref`, `Sub` and `GetAtt` replaced by its value."""
+        if isinstance(node, list):
+            return [self.resolved(one) for one in node if self._is_there(one)]
+        if not isinstance(node, dict):
+            return node
+        for name, resolve in FUNCTIONS.items():
+            if name in node:
+                return resolve(self, node[name])
+        return {key: self.resolved(value) for key, value in node.items() if self._is_there(value)}
+
+    def properties(self, resource: str) -> dict[str, Any]:
+        """The properties of a resource, resolved."""
+        properties: dict[str, Any] = self.resolved(
+            template()["Resources"][resource].get("Properties", {})
+        )
+        return properties
+
+    def broken_rules(self) -> list[str]:
+        """What CloudFormation says of these values before it deploys anything."""
+        return [
+            assertion["AssertDescription"]
+            for rule in template()["Rules"].values()
+            if self._is_true(rule.get("RuleCondition", {"Fn::Equals": ["", ""]}))
+            for assertion in rule["Assertions"]
+            if not self._is_true(assertion["Assert"])
+        ]
+
+    def _document(self, policy: Any) -> Any:
+        """A policy, or what a reference to one of the template's resources leads to."""
+        if isinstance(policy, str):
+            return self.properties(policy.strip("${}"))["PolicyDocument"]
+        return policy.get("PolicyDocument", policy)
+
+    def _is_there(self, node: Any) -> bool:
+        while isinstance(node, dict) and "Fn::If" in node:
+            condition, then, otherwise = node["Fn::If"]
+            node = then if self._holds(condition) else otherwise
+        return bool(node != NO_VALUE)
+
+    def _holds(self, condition: str) -> bool:
+        return self._is_true(template()["Conditions"][condition])
+
+    def _is_true(self, expression: dict[str, Any]) -> bool:
+        [(function, operands)] = expression.items()
+        if function == "Condition":
+            return self._holds(operands)
+        if function == "Fn::Equals":
+            left, right = map(self.resolved, operands)
+            return str(left) == str(right)
+        combine = {"Fn::Not": lambda some: not any(some), "Fn::And": all, "Fn::Or": any}[function]
+        return bool(combine(map(self._is_true, operands)))
+
+    def _if(self, node: list[Any]) -> Any:
+        condition, then, otherwise = node
+        return self.resolved(then if self._holds(condition) else otherwise)
+
+    def _ref(self, name: str) -> Any:
+        default = template()["Parameters"].get(name, {}).get("Default", f"${{{name}}}")
+        return self.values.get(name, default)
+
+    def _sub(self, node: Any) -> str:
+        text, given = (node, {}) if isinstance(node, str) else (node[0], self.resolved(node[1]))
+        return re.sub(r"\$\{([^}]+)\}", lambda m: str(given.get(m[1]) or self._ref(m[1])), text)
+
+    def _getatt(self, node: Any) -> Any:
+        return self._ref(node if isinstance(node, str) else ".".join(node))
+
+    def _select(self, node: list[Any]) -> Any:
+        return self.resolved(node[1])[int(node[0])]
+
+    def _split(self, node: list[Any]) -> list[str]:
+        return str(self.resolved(node[1])).split(node[0])
+
+
+FUNCTIONS = {
+    "Fn::If": Stack._if,
+    "Ref": Stack._ref,
+    "Fn::Sub": Stack._sub,
+    "Fn::GetAtt": Stack._getatt,
+    "Fn::Select": Stack._select,
+    "Fn::Split": Stack._split,
+}

@@ -1,0 +1,50 @@
+"""A DuckLake made by DuckDB from a script: plain SQL with a few words to fill in."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..postgres import Database
+from .duckdb_connection import LAKE, connect, identifier, literal
+
+REPEAT = re.compile(r"^-- @repeat (\d+)\n(.*)$", re.MULTILINE)
+METADATA_SCHEMA = re.compile(r"\bMETADATA_SCHEMA '((?:[^']|'')*)'")
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    name: str
+    database: Database
+    data_path: str
+    metadata_schema: str = "public"
+
+
+def write_lake(script: Path, database: Database, data_path: str, s3_endpoint: str) -> Lake:
+    """Run `script` against an empty database and an empty `data_path` (no slash at its end)."""
+    text = script.read_text()
+    with connect(LAKE, s3_endpoint) as con:
+        for statement in con.extract_statements(_filled_in(text, database, data_path)):
+            con.execute(statement)
+    found = METADATA_SCHEMA.search(text)
+    schema = found.group(1).replace("''", "'") if found else "public"
+    return Lake(script.stem, database, data_path, schema)
+
+
+def attach(con, lake: Lake, *, read_only: bool = True) -> None:
+    """Attach a lake that exists already, as `lake`."""
+    options = [f"METADATA_SCHEMA {literal(lake.metadata_schema)}"]
+    if read_only:
+        options.append("READ_ONLY")
+    source = literal(f"ducklake:postgres:{lake.database.libpq}")
+    con.execute(f"ATTACH {source} AS {identifier('lake')} ({', '.join(options)})")
+
+
+def _filled_in(text: str, database: Database, data_path: str) -> str:
+    text = REPEAT.sub(lambda found: "\n".join(_repeated(*found.groups())), text)
+    text = text.replace("{{CATALOG}}", f"postgres:{database.libpq}".replace("'", "''"))
+    return text.replace("{{DATA_PATH}}", data_path.replace("'", "''"))
+
+
+def _repeated(times: str, line: str) -> Iterator[str]:
+    return (line.replace("{{i}}", str(i)) for i in range(1, int(times) + 1))

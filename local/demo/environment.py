@@ -1,0 +1,110 @@
+"""What `polynya demo` starts: PostgreSQL, S3, a lake in them, and `polynya serve` before it."""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import boto3
+from duckdb import DuckDBPyConnection
+from moto.server import ThreadedMotoServer
+
+from ..clients import native
+from ..clients.duckdb_connection import KEY_ID, LAKE, REGION, SECRET, connect
+from ..clients.lakes import Lake, attach, write_lake
+from ..postgres import Server, postgres
+from ..progress import Progress
+from ..serving import Bridge, serving
+from .interruption import Running
+
+STORY = Path(__file__).with_name("demo.sql")
+BUCKET, PREFIX = "demo", "lake"
+
+
+@dataclass(frozen=True, slots=True)
+class DemoEnvironment:
+    """The lake, and everything that has been started for it."""
+
+    lake: Lake
+    s3_endpoint: str
+    bridge: Bridge
+    owner: DuckDBPyConnection  # writes
+    judge: native.Native  # reads
+
+
+def only_this_machine() -> None:
+    """Whatever is set up here for AWS or for a proxy is not meant for the demo."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    os.environ.update(AWS_CONFIG_FILE=os.devnull, AWS_SHARED_CREDENTIALS_FILE=os.devnull)
+    for name in ("NO_PROXY", "no_proxy"):
+        os.environ[name] = ",".join(filter(None, (os.environ.get(name), "127.0.0.1")))
+
+
+def started(running: Running, progress: Progress, delivery: str) -> DemoEnvironment:
+    with progress.stage("Starting PostgreSQL") as stage:
+        server = running.enter_context(postgres())
+        database = server.create_database("demo")
+        stage.result = f"PostgreSQL {server_version(server)}"
+    with progress.stage("Starting S3") as stage:
+        s3_endpoint = running.enter_context(s3())
+        stage.result = f"S3: moto {version('moto')} at {s3_endpoint}"
+    with progress.stage("Writing a lake") as stage:
+        lake = write_lake(STORY, database, f"s3://{BUCKET}/{PREFIX}", s3_endpoint)
+        stage.result = f"A lake, written by DuckDB {version('duckdb')} and its extension ducklake"
+    owner = running.enter_context(connect(LAKE, s3_endpoint))
+    attach(owner, lake, read_only=False)
+    judge = running.enter_context(closing(native.open(lake, s3_endpoint)))
+    with progress.stage("Starting `polynya serve`") as stage:
+        bridge = running.enter_context(serving(database.url, s3_endpoint, delivery=delivery))
+        stage.result = f"polynya serve at {bridge.catalog_uri}, delivery {bridge.delivery}"
+    return DemoEnvironment(lake, s3_endpoint, bridge, owner, judge)
+
+
+def server_version(server: Server) -> str:
+    with closing(server.maintenance.connect()) as con:
+        return con.run("SHOW server_version")[0][0].split()[0]
+
+
+@contextmanager
+def s3() -> Iterator[str]:
+    """An S3 in memory, in this process; gives its endpoint."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it tells of every request
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        endpoint = f"http://{host}:{port}"
+        s3_client(endpoint).create_bucket(Bucket=BUCKET)
+        yield endpoint
+    finally:
+        server.stop()
+
+
+def s3_client(endpoint: str):
+    return boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        region_name=REGION,
+        aws_access_key_id=KEY_ID,
+        aws_secret_access_key=SECRET,
+    )
+
+
+def what_s3_holds(world: DemoEnvironment) -> str:
+    pages = s3_client(world.s3_endpoint).get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
+    keys = [item["Key"] for page in pages for item in page.get("Contents", [])]
+    theirs = [key for key in keys if key.startswith(f"{PREFIX}/")]
+    without = [
+        f"{table.namespace}.{table.name}"
+        for table in world.judge.tables()
+        if not any(key.startswith(f"{PREFIX}/{table.namespace}/{table.name}/") for key in theirs)
+    ]
+    return (
+        f"\nS3 holds {len(theirs)} files that DuckLake wrote and {len(keys) - len(theirs)} that "
+        f"Polynya wrote. {' and '.join(sorted(without))} have no file of their own: their rows "
+        "are in PostgreSQL."
+    )

@@ -1,0 +1,217 @@
+"""`make pipeline-demo`: an hour of device events, from JSON lines to every client, by Spark."""
+
+import os
+import sys
+import tempfile
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+from polynya_pipeline.ingest.job import ingest
+from polynya_pipeline.ingest.sources import frame
+from polynya_pipeline.publish.job import publish
+from polynya_pipeline.verify.job import verify
+from pyiceberg.table import StaticTable
+
+from ..clients import duckdb, pyiceberg, spark
+from ..clients.duckdb_connection import LAKE, connect
+from ..clients.spark_jars import why_not
+from ..postgres import Database, postgres
+from ..progress import Failed, Progress, console
+from ..serving import Bridge, environment, serving
+from .environment import BUCKET, only_this_machine, s3
+
+REGIONS = ("north", "south", "east", "west")
+SCHEMA = (
+    "event_id bigint, seen_at timestamp, device string, region string, celsius decimal(5,2), "
+    "tags array<string>"
+)
+TABLE = "main.events"
+# An exact sum, so that every engine must give the same digits.
+QUESTION = """
+SELECT region, count(*) AS events, sum(celsius) AS celsius, min(seen_at) AS first,
+  max(seen_at) AS last
+FROM {} GROUP BY region ORDER BY region"""
+
+
+def main() -> None:
+    parser = ArgumentParser(prog="make pipeline-demo", description=__doc__)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    rows = parser.parse_args().rows
+    if reason := why_not():
+        sys.exit(f"polynya: {reason}")
+    try:
+        sys.exit(demonstrate(rows))
+    except (Failed, RuntimeError) as error:
+        sys.exit(f"polynya: {error}")
+
+
+def demonstrate(rows: int) -> int:
+    """Show it all; gives the exit code: 1 when two answers differ, or verify finds anything."""
+    only_this_machine()
+    progress, out = Progress(), console(sys.stdout)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="polynya-events-")))
+        with progress.stage("Starting PostgreSQL and S3") as stage:
+            database = stack.enter_context(postgres()).create_database("demo")
+            endpoint = stack.enter_context(s3())
+            stage.result = f"PostgreSQL at port {database.port}, S3 at {endpoint}"
+        os.environ.update(environment({"AWS_ENDPOINT_URL_S3": endpoint}))
+        with progress.stage("Starting Spark") as stage:
+            session = spark.session()
+            stack.callback(spark.stop)
+            stage.result = f"Spark {session.version}"
+        native = stack.enter_context(connect(LAKE, endpoint))
+        source = f"ducklake:postgres:{database.libpq}"
+        native.execute(f"ATTACH '{source}' AS lake (DATA_PATH 's3://{BUCKET}/events')")
+        write(session, database, folder, rows, progress)
+        alone = published(session, database, folder, progress)
+        with progress.stage("Starting `polynya serve`") as stage:
+            bridge = stack.enter_context(serving(database.url, endpoint))
+            stage.result = f"polynya serve at {bridge.catalog_uri}"
+        well = verified(session, database, bridge, progress)
+        same = compared(native, bridge, alone, progress, out)
+    out.print(
+        "The same answer everywhere, and nothing found."
+        if well and same
+        else "Something is wrong: see above.",
+        style="bold green" if well and same else "bold red",
+    )
+    return 0 if well and same else 1
+
+
+def events(session, folder: Path, first: int, count: int, region: str | None = None) -> str:
+    """Write `count` events as JSON lines; gives the folder."""
+    names = ", ".join(f"'{name}'" for name in REGIONS)
+    place = f"'{region}'" if region else f"element_at(array({names}), 1 + CAST(id % 4 AS int))"
+    lines = session.range(first, first + count, 1, 4).selectExpr(
+        "id AS event_id",
+        # An hour, in an order that is not quite that of the events.
+        "timestamp_micros(1767225600000000 + (id * 7919) % 3600000000) AS seen_at",
+        "concat('device-', id % 5000) AS device",
+        f"{place} AS region",
+        "CAST(20 + (id * 31 % 1500) / 100 AS decimal(5,2)) AS celsius",
+        "CASE WHEN id % 10 = 0 THEN array('reset', concat('v', id % 3)) ELSE array() END AS tags",
+    )
+    target = str(folder / f"from-{first}")
+    lines.write.json(target)
+    return target
+
+
+def write(session, database: Database, folder: Path, rows: int, progress: Progress) -> None:
+    late, corrected = rows // 20, rows // 8
+    jobs = (
+        ("the hour", 0, rows, None, {"create": True, "partition_by": ("region",)}),
+        ("late events", rows, late, None, {}),
+        ("the north again", 2 * rows, corrected, "north", {"mode": "overwrite-partitions"}),
+        ("late events", rows, late, None, {}),  # as when a scheduler runs it twice
+    )
+    made: dict[int, str] = {}
+    for token, first, count, region, options in jobs:
+        if first not in made:
+            with progress.stage(f"Making JSON lines: {token}") as stage:
+                made[first] = events(session, folder, first, count, region)
+                stage.result = f"{count:,} events as JSON lines: {token}"
+        with progress.stage(f"ingest: {token}") as stage:
+            read = frame(session, [made[first]], "json", None, SCHEMA)
+            done = ingest(read, TABLE, database=database.url, token=token, **options)
+            stage.result = f"ingest, token {token!r}: {done.lines[0]}"
+
+
+def published(session, database: Database, folder: Path, progress: Progress) -> str:
+    """Make what `polynya serve` will be asked for, and an Iceberg table that stands alone; gives
+    where its metadata is."""
+    ways = {
+        "into the bucket": {"environ": {"DELIVERY": "materialize", "VIRTUAL_BUCKET": BUCKET}},
+        "as a table that stands alone": {"environ": {}, "export": str(folder / "exported")},
+    }
+    for words, options in ways.items():
+        with progress.stage(f"publish {words}") as stage:
+            done = publish(database=database.url, tables=[TABLE], spark=session, **options)
+            stage.result = f"publish {words}: {done.summary}"
+    return done.tables[0].metadata_location
+
+
+def verified(session, database: Database, bridge: Bridge, progress: Progress) -> bool:
+    with progress.stage("verify") as stage:
+        report = verify(
+            database=database.url,
+            levels=("catalog", "storage", "metadata", "client"),
+            footers=True,
+            catalog_uri=bridge.catalog_uri,
+            bridge_s3_endpoint=bridge.s3_endpoint,
+            spark=session,
+        )
+        stage.result = f"verify: {report.summary}"
+    for finding in report.findings:
+        progress.say(f"{finding.level} {finding.check}: {finding.message}")
+    return not report.findings
+
+
+def compared(native, bridge: Bridge, alone: str, progress: Progress, out) -> bool:
+    answers: dict[str, list[tuple]] = {}
+    for name, ask in {
+        "DuckLake (DuckDB)": lambda: native.sql(QUESTION.format("lake.main.events")).fetchall(),
+        "Spark (Iceberg)": lambda: of_spark(bridge),
+        "DuckDB (Iceberg)": lambda: of_duckdb(bridge),
+        "PyIceberg": lambda: of_pyiceberg(bridge),
+        "exported, alone": lambda: of_exported(alone),
+    }.items():
+        with progress.stage(f"Asking {name}") as stage:
+            answers[name] = [tuple(map(str, row)) for row in ask()]
+            stage.result = f"{name} has answered"
+    from rich.table import Table
+
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("asked", "region", "events", "sum of celsius", "first", "last"):
+        grid.add_column(column, no_wrap=True)
+    for name, answer in answers.items():
+        for row in answer:
+            grid.add_row(name, *row)
+    out.print(grid)
+    return all(answer == answers["DuckLake (DuckDB)"] for answer in answers.values())
+
+
+@contextmanager
+def opened(client, bridge: Bridge) -> Iterator:
+    with closing(client.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)) as reader:
+        yield reader
+
+
+def of_spark(bridge: Bridge) -> list[tuple]:
+    with opened(spark, bridge) as reader:
+        question = QUESTION.format(f"{reader.catalog}.main.events")
+        return in_rows(spark.session().sql(question).toArrow())
+
+
+def of_duckdb(bridge: Bridge) -> list[tuple]:
+    with opened(duckdb, bridge) as reader:
+        return in_rows(reader.query(QUESTION.format("ice.main.events")))
+
+
+def of_pyiceberg(bridge: Bridge) -> list[tuple]:
+    """It has no SQL: DuckDB, in this process, groups the rows that it has read."""
+    with opened(pyiceberg, bridge) as reader, connect() as con:
+        con.register("events", reader.rows("main", "events"))
+        return in_rows(con.execute(QUESTION.format("events")).to_arrow_table())
+
+
+def of_exported(metadata_location: str) -> list[tuple]:
+    """Without the bridge: PyIceberg reads files."""
+    s3 = pyiceberg.s3_properties(os.environ["AWS_ENDPOINT_URL_S3"])
+    rows = StaticTable.from_metadata(metadata_location, s3).scan().to_arrow()
+    with connect() as con:
+        con.register("events", rows)
+        return in_rows(con.execute(QUESTION.format("events")).to_arrow_table())
+
+
+def in_rows(table: pa.Table) -> list[tuple]:
+    with connect() as con:
+        con.register("answer", table)
+        return con.execute("SELECT * FROM answer ORDER BY region").fetchall()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What `polynya doctor` and `polynya inspect` find out and show."""

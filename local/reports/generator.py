@@ -1,0 +1,106 @@
+"""Polynya's generator of virtual files in this process: nothing is served, kept or written."""
+
+import os
+from dataclasses import dataclass
+
+from pg8000.native import Connection
+from polynya.config import SETTINGS, Config
+from polynya.ducklake import queries
+from polynya.ducklake.connection.database import Database
+from polynya.ducklake.history import TableHistory
+from polynya.ducklake.rows import Lake, Schema, Table, UnservableRange
+from polynya.files.names import Name, is_virtual, parse
+from polynya.files.table_files import TableFiles
+from polynya.files.virtual_files import VirtualFiles
+from polynya.iceberg.table_metadata import TableMetadata
+from polynya.storage.file_cache import FileCache, MemoryCache
+from polynya.storage.object_reader import object_reader
+
+from ..serve import ALIAS
+
+FIRST_SNAPSHOT = 1
+"""The whole history, also what is older than the listed snapshots."""
+
+KEPT_BYTES = 512 * 1024 * 1024
+TIMEOUT_SECONDS = 300  # a person waits longer than API Gateway
+DEFAULTS = {"VIRTUAL_BUCKET": ALIAS, "BUILD_SECONDS": "3600"}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTable:
+    """One table as of a snapshot, within one transaction."""
+
+    con: Connection
+    history: TableHistory
+    metadata: TableMetadata
+    _files: TableFiles
+    _generator: "Generator"
+
+    @property
+    def name(self) -> str:
+        return f"{self.history.schema.schema_name}.{self.history.table.table_name}"
+
+    def unservable_defaults(self) -> dict[str, list[UnservableRange]]:
+        """When files are visible that lack a column which has a default, by its dotted name."""
+        return self._files.unservable_defaults()
+
+    def virtual_name(self, location: str) -> Name | None:
+        """What the location of a virtual file names; None: it is a real one."""
+        key, prefix = self._generator.key(location), self._generator.config.virtual_prefix
+        return parse(key, prefix) if is_virtual(key, prefix) else None
+
+    def body(self, location: str) -> bytes:
+        """The bytes of a virtual file: those that a client would be given."""
+        key, kept = self._generator.key(location), self._generator.kept
+        body = kept.get(key)
+        if body is None:
+            name = parse(key, self._generator.config.virtual_prefix)
+            body = kept.put(key, self._files.build(name))
+        return body
+
+
+class Generator:
+    """What the Lambda functions would serve with the settings of this environment."""
+
+    def __init__(self, database: str, metadata_schema: str, s3_endpoint: str | None) -> None:
+        """Open nothing yet, but see to it that S3 is the one meant.
+
+        Raises:
+            Misconfigured: a setting of the environment, or the URL, is not usable.
+        """
+        os.environ["POWERTOOLS_METRICS_DISABLED"] = "true"  # they would go to stdout
+        os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
+        if s3_endpoint:
+            os.environ["AWS_ENDPOINT_URL_S3"] = s3_endpoint
+        settings = {s.name: os.environ[s.name] for s in SETTINGS if s.name in os.environ}
+        given = {"DATABASE_URL": database, "METADATA_SCHEMA": metadata_schema}
+        self.config = Config.from_env(DEFAULTS | settings | given)
+        self.database = Database(database, metadata_schema, TIMEOUT_SECONDS)
+        self.kept = FileCache(None, MemoryCache(KEPT_BYTES))
+        self._virtual_files = VirtualFiles(self.config, self.database, self.kept, object_reader())
+
+    def key(self, location: str) -> str:
+        return location.removeprefix(f"s3://{self.config.virtual_bucket}/")
+
+    def open_table(self, con: Connection, lake: Lake, schema: Schema, table: Table) -> OpenedTable:
+        """A table as of the lake's newest snapshot.
+
+        Raises:
+            Refused: it cannot be served exactly.
+        """
+        at = (con, lake, schema, table, lake.snapshot_id)
+        files = self._virtual_files.of_table(*at, since=FIRST_SNAPSHOT)
+        return OpenedTable(con, files.history, files.metadata(), files, self)
+
+
+def tables_of(con: Connection, lake: Lake) -> list[tuple[Schema, Table]]:
+    """All tables of the newest snapshot."""
+    return [
+        (schema, table)
+        for schema in queries.schemas_at(con, lake.snapshot_id)
+        for table in queries.tables_at(con, lake.snapshot_id, schema.schema_id)
+    ]
+
+
+def full_name(schema: Schema, table: Table) -> str:
+    return f"{schema.schema_name}.{table.table_name}"

@@ -1,0 +1,191 @@
+"""All there is to a table, from the catalog's rows to the files that Iceberg clients get."""
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from polynya.ducklake import queries
+from polynya.ducklake.history import unservable_reason
+from polynya.ducklake.paths import file_location, table_location
+from polynya.ducklake.rows import DataFile
+from polynya.errors import BadRequest
+from polynya.files.content.deletes import Deletes, deletes_at
+
+from .generator import OpenedTable
+from .manifests import File, ManifestList, manifest_list
+
+PAST_FILES = "files of past snapshots lack it"
+
+EVERY = (0, 2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    snapshot_id: int
+    time: str
+    schema_id: int
+    operation: str
+    counts: dict[str, int]
+    changes: str
+    """What DuckLake says it did, to all tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a file comes from: rows of DuckLake's tables, by the name of the table."""
+
+    rows: dict[str, list[Any]]
+    note: str = ""
+
+    def __str__(self) -> str:
+        parts = [" ".join([name, *map(str, ids)]) for name, ids in self.rows.items()]
+        return ", ".join([*parts, *filter(None, [self.note])])
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    name: str
+    table_id: int
+    data_location: str
+    document: dict[str, Any]
+    """The table metadata, as clients get it; the snapshots are below."""
+    hidden: dict[str, str]
+    defaults: dict[str, str]
+    """Columns with a default that files lack, and what comes of it."""
+    snapshots: list[Snapshot]
+    left_out: dict[int, str]
+    """Snapshots that are not listed, and why."""
+    shown: Snapshot | None
+    files: ManifestList | None
+    sources: dict[str, Source]
+    """By the path of a file."""
+
+
+def table_report(table: OpenedTable, snapshot_id: int | None) -> TableReport:
+    """Look at a table, and at the files of one of its snapshots.
+
+    Args:
+        snapshot_id: one of the lake; the table is shown as it was then. None: the newest.
+
+    Raises:
+        BadRequest: the table cannot be shown at this snapshot; with the reason.
+    """
+    history, document = table.history, table.metadata.json()
+    changes = {s.snapshot_id: s.changes_made for s in history.snapshots}
+    snapshots = [_snapshot(json, changes) for json in document.pop("snapshots")]
+    for name in ("snapshot-log", "metadata-log", "refs"):
+        document.pop(name)
+    left_out = left_out_of(table)
+    shown = _shown(table, snapshots, left_out, snapshot_id)
+    lists = {s.snapshot_id: s.manifest_list for s in table.metadata.snapshots}
+    files = manifest_list(table, lists[shown.snapshot_id]) if shown else None
+    return TableReport(
+        name=table.name,
+        table_id=history.table.table_id,
+        data_location=table_location(history.lake, history.schema, history.table),
+        document=document,
+        hidden=hidden_of(table),
+        defaults=defaults_of(table),
+        snapshots=snapshots,
+        left_out=left_out,
+        shown=shown,
+        files=files,
+        sources=_sources(table, shown.snapshot_id, files) if shown and files else {},
+    )
+
+
+def hidden_of(table: OpenedTable) -> dict[str, str]:
+    """Hidden columns and why, as clients are told."""
+    hidden: dict[str, str] = json.loads(
+        table.metadata.properties.get("polynya.hidden-columns-reason", "{}")
+    )
+    return hidden
+
+
+def defaults_of(table: OpenedTable) -> dict[str, str]:
+    """Columns with a default that files lack, and what comes of it."""
+    found = {}
+    for name, unservable in table.unservable_defaults().items():
+        if unservable:
+            is_now = unservable_reason(unservable, table.history.snapshot_id) is not None
+            files = "files lack it" if is_now else PAST_FILES
+            found[name] = f"{files}, and Trino, Flink, Daft and ClickHouse read NULL there"
+    return found
+
+
+def left_out_of(table: OpenedTable) -> dict[int, str]:
+    """Snapshots that touched the table and are not listed, and why."""
+    listed = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
+    older = f"older than the newest {len(listed)} (SNAPSHOT_LIMIT)"
+    return {
+        s.snapshot_id: unservable_reason(table.history.unservable, s.snapshot_id) or older
+        for s in table.history.snapshots
+        if s.snapshot_id not in listed
+    }
+
+
+def _snapshot(json: dict[str, Any], changes: dict[int, str]) -> Snapshot:
+    summary = dict(json["summary"])
+    time = datetime.fromtimestamp(json["timestamp-ms"] / 1000, UTC)
+    return Snapshot(
+        snapshot_id=json["snapshot-id"],
+        time=time.isoformat(sep=" ", timespec="milliseconds"),
+        schema_id=json["schema-id"],
+        operation=summary.pop("operation"),
+        counts={name: int(text) for name, text in summary.items() if text.isdecimal()},
+        changes=changes.get(json["snapshot-id"], ""),
+    )
+
+
+def _shown(
+    table: OpenedTable,
+    snapshots: list[Snapshot],
+    left_out: dict[int, str],
+    snapshot_id: int | None,
+) -> Snapshot | None:
+    if snapshot_id is None:
+        return snapshots[-1] if snapshots else None
+    newest = table.history.lake.snapshot_id
+    if snapshot_id > newest:
+        raise BadRequest(f"the lake has no snapshot {snapshot_id}; its newest is {newest}")
+    touched = [s.snapshot_id for s in table.history.snapshots]
+    then = max((touch for touch in touched if touch <= snapshot_id), default=None)
+    if then is None:
+        oldest = f"; its oldest snapshot is {touched[0]}" if touched else ""
+        raise BadRequest(f"{table.name} cannot be shown at snapshot {snapshot_id}{oldest}")
+    if then in left_out:
+        raise BadRequest(f"{table.name} at snapshot {then} is left out: {left_out[then]}")
+    return next(s for s in snapshots if s.snapshot_id == then)
+
+
+def _sources(table: OpenedTable, snapshot_id: int, files: ManifestList) -> dict[str, Source]:
+    history, con = table.history, table.con
+
+    def location(file: DataFile) -> str:
+        return file_location(history.lake, history.schema, history.table, file)
+
+    at = (history.table.table_id, snapshot_id, *EVERY)
+    ids = {location(f): f.data_file_id for f in queries.data_files_at(con, history.lake, *at)}
+    deletes = {
+        location(found.data_file): found for found in deletes_at(con, history, snapshot_id, EVERY)
+    }
+    inlined = Source({inlined.table_name: [] for inlined in history.inlined.tables})
+
+    def source(file: File) -> Source:
+        if file.deletes_of is not None:
+            found = deletes.get(file.deletes_of)
+            return _source_of_deletes(found) if found else Source({})
+        return Source({"ducklake_data_file": [ids[file.path]]}) if file.path in ids else inlined
+
+    return {file.path: source(file) for file in files.files()}
+
+
+def _source_of_deletes(deletes: Deletes) -> Source:
+    rows: dict[str, list[Any]] = defaultdict(list)
+    for file in deletes.stored:
+        rows["ducklake_delete_file"].append(file.delete_file_id)
+    notes = [f"{len(deletes.inlined)} inlined"] if deletes.inlined else []
+    notes += ["rows of later snapshots"] if deletes.holds_later_rows else []
+    return Source(dict(rows), ", ".join(notes))

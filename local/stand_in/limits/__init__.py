@@ -1,0 +1,1 @@
+"""What template.yaml gives a function: packages, and rights in S3."""

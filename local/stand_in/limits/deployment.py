@@ -1,0 +1,45 @@
+"""What template.yaml gives each function, for the settings that it has on this machine."""
+
+from collections.abc import Mapping
+
+from polynya_local.build.template import Stack
+
+from .confinement import Confinement
+from .packages import importable
+from .role import Role
+
+FUNCTIONS = {"rest-catalog": "RestCatalogFunction", "object-lambda": "ObjectLambdaFunction"}
+"""The names of the functions here and in the template."""
+
+
+def as_deployed(
+    settings: Mapping[str, str], *, data_bucket: str, data_prefix: str = ""
+) -> dict[str, Confinement]:
+    """What the functions have, by name.
+
+    Args:
+        settings: of the functions: their environment.
+        data_bucket: the parameter DataBucket; under `materialize` virtual files are in it too.
+        data_prefix: the parameter DataPrefix.
+    """
+    values = {
+        "AWS::Partition": "aws",
+        "Delivery": settings["DELIVERY"],
+        "DataBucket": data_bucket,
+        "DataPrefix": data_prefix,
+        "CacheBucket.Arn": f"arn:aws:s3:::{settings.get('CACHE_BUCKET', '')}",
+        "PolicyObject": _policy_object(settings.get("AUTHORIZATION", "")),
+    }
+    if prefix := settings.get("VIRTUAL_PREFIX"):
+        values["VirtualPrefix"] = prefix
+    stack = Stack(values)
+    return {
+        name: Confinement(
+            name, importable(stack.requirements(resource)), Role(stack.statements(resource))
+        )
+        for name, resource in FUNCTIONS.items()
+    }
+
+
+def _policy_object(authorization: str) -> str:
+    return authorization.removeprefix("s3://") if authorization.startswith("s3://") else ""

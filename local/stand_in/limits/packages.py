@@ -1,0 +1,110 @@
+"""Which packages a function may import on AWS: those of its layers, its own, and the runtime's."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.machinery import ModuleSpec
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec, resolve_name
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+RUNTIME = {"boto3", "botocore", "jmespath", "s3transfer", "urllib3", "dateutil", "six"}
+"""What Lambda's Python runtime brings.
+https://docs.aws.amazon.com/lambda/latest/dg/python-package.html"""
+
+OURS = {"polynya", "polynya_functions"}
+
+
+def importable(requirements: Iterable[Path]) -> frozenset[str]:
+    """The top-level names that a function with these lists of packages may import."""
+    waiting = [line for path in requirements for line in _lines(path)]
+    done: set[str] = set()
+    names = OURS | RUNTIME | sys.stdlib_module_names | {"__main__"}
+    while waiting:
+        requirement = Requirement(waiting.pop())
+        if requirement.marker and not requirement.marker.evaluate():
+            continue
+        if (name := re.sub("[-_.]+", "-", requirement.name).lower()) in done:
+            continue
+        done.add(name)
+        try:
+            found = distribution(name)
+        except PackageNotFoundError:
+            continue  # of the lock for another system
+        waiting += found.requires or []
+        names |= {file.parts[0].partition(".")[0] for file in found.files or []}
+    return frozenset(names)
+
+
+def _lines(requirements: Path) -> Iterator[str]:
+    """The requirements of a file, without hashes and comments."""
+    for line in requirements.read_text().splitlines():
+        if re.match(r"\w", line):
+            yield line.removesuffix("\\")
+
+
+@cache
+def loaded_with(module: str) -> frozenset[str]:
+    """The modules that are imported when one of ours is: directly, or by others of ours.
+
+    Read from the source. What is imported within a function, or for type checkers, is not one of
+    them. Modules of ours have their full name, others that of their package.
+    """
+    found: set[str] = set()
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += _imports(name)
+    return frozenset(found)
+
+
+@cache
+def _imports(module: str) -> frozenset[str]:
+    top = module.partition(".")[0]
+    if top not in OURS:
+        return frozenset()
+    spec = _spec(module)
+    if spec is None or spec.origin is None:
+        return frozenset()
+    names: set[str] = set()
+    for node in _at_load_time(ast.parse(Path(spec.origin).read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        else:
+            of = "." * node.level + (node.module or "")
+            base = resolve_name(of, spec.parent) if node.level else of
+            names |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
+    return frozenset(name for name in map(_module_or_package, names) if name)
+
+
+def _at_load_time(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
+        is_later = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or (
+            isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+        )
+        if not is_later:
+            yield from _at_load_time(child)
+
+
+def _module_or_package(name: str) -> str | None:
+    """A module of ours under its full name, anything else as its package; None: no module."""
+    top = name.partition(".")[0]
+    if top not in OURS:
+        return top
+    return name if _spec(name) else None
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    """None: there is no such module, as for a name within one."""
+    try:
+        return find_spec(module)
+    except ModuleNotFoundError:
+        return None

@@ -1,0 +1,85 @@
+"""What a request to S3 is about: bucket, key and query, untouched as they came."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from urllib.parse import parse_qsl, quote, unquote
+
+from ..http_message import Request
+
+# Hosts below which a name is a bucket: `<bucket>.localhost:9000`. `*.localhost` resolves to the
+# loopback interface by itself (RFC 6761); the other form is what clients make of an IP address.
+HOSTS = (".localhost", ".127.0.0.1")
+
+UNRESERVED = "-_.~"
+
+# Query parameters of a presigned URL: SigV4 ones begin with X-Amz-, these are the older form's.
+OLD_SIGNATURE = ("awsaccesskeyid", "signature", "expires")
+
+
+@dataclass(frozen=True, slots=True)
+class S3Address:
+    """`key` and `query` in the client's own percent-encoding; no key: the bucket itself."""
+
+    bucket: str
+    key: str
+    query: str
+
+    @classmethod
+    def of(cls, request: Request) -> "S3Address":
+        host = request.header("host").partition(":")[0].lower()
+        for suffix in HOSTS:
+            if host.endswith(suffix):
+                return cls(host.removesuffix(suffix), request.path[1:], request.query)
+        bucket, _, key = request.path[1:].partition("/")
+        return cls(unquote(bucket), key, request.query)
+
+    @property
+    def key_text(self) -> str:
+        return unquote(self.key)
+
+    @property
+    def path(self) -> str:
+        """The path-style path."""
+        bucket = quote(self.bucket, safe=UNRESERVED)
+        return f"/{bucket}/{self.key}" if self.key else f"/{bucket}"
+
+    @property
+    def target(self) -> str:
+        return f"{self.path}?{self.query}" if self.query else self.path
+
+    @property
+    def canonical_target(self) -> str:
+        """The one encoding that SigV4 signs: all but unreserved characters, `/` in the path kept.
+
+        https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html. The server
+        makes the same form from whatever it is sent, so a client may write `day=1` or `day%3D1`.
+        """
+        path = quote(unquote(self.path, "latin-1"), safe="/" + UNRESERVED, encoding="latin-1")
+        pairs = parse_qsl(self.query, keep_blank_values=True, encoding="latin-1")
+        query = "&".join(f"{_encoded(name)}={_encoded(value)}" for name, value in pairs)
+        return f"{path}?{query}" if query else path
+
+    def parameters(self) -> dict[str, str]:
+        return dict(parse_qsl(self.query, keep_blank_values=True))
+
+    def in_bucket(self, bucket: str) -> "S3Address":
+        return replace(self, bucket=bucket)
+
+    def without(self, *names: str) -> "S3Address":
+        """The same address without the query parameters of these (lower-case) names."""
+        kept = [part for name, part in self._query_parts() if name not in names]
+        return replace(self, query="&".join(kept))
+
+    def unsigned(self) -> "S3Address":
+        """The same address without the signature that a presigned URL carries."""
+        old = OLD_SIGNATURE if "awsaccesskeyid" in dict(self._query_parts()) else ()
+        signed = [name for name, _ in self._query_parts() if name.startswith("x-amz-")]
+        return self.without(*signed, *old)
+
+    def _query_parts(self) -> Iterator[tuple[str, str]]:
+        for part in filter(None, self.query.split("&")):
+            yield unquote(part.partition("=")[0]).lower(), part
+
+
+def _encoded(text: str) -> str:
+    return quote(text, safe=UNRESERVED, encoding="latin-1")

@@ -1,0 +1,211 @@
+"""DuckLake's text forms of values, in statistics and partition values: written, and compared.
+
+Values are what `plain` makes of an Arrow array: days for dates, units since 1970 for timestamps,
+bytes for UUIDs, strings and blobs. No value passes through `datetime`, whose range is too small.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from polynya.translate import values
+
+from ..ingest.types.arrow import DECIMAL
+
+TEXT_BYTES = 256
+"""Longer bounds of strings and blobs are cut."""
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """The array in a type whose Python values are exact and ordered as DuckLake orders them."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_date(array.type):
+        return array.view(pa.int32())
+    if pa.types.is_time64(array.type) or pa.types.is_timestamp(array.type):
+        return array.view(pa.int64())
+    return array
+
+
+def _float(number: float) -> str:
+    return str(number) if not math.isnan(number) else "nan"
+
+
+def _float32(number: float) -> str:
+    return str(np.float32(number)) if not math.isnan(number) else "nan"
+
+
+def _date(days: int) -> str:
+    if abs(days) == 2**31 - 1:
+        return "infinity" if days > 0 else "-infinity"
+    return "{} {}".format(*_ymd(days)).rstrip()
+
+
+def _ymd(days: int) -> tuple[str, str]:
+    """The date, and what stands behind a year before Christ."""
+    text = str(np.datetime64(days, "D"))
+    sign, text = text[0] == "-", text.lstrip("+-")
+    year, month, day = text.split("-")
+    number = -int(year) if sign else int(year)
+    era = "" if number > 0 else "(BC)"
+    return f"{number if number > 0 else 1 - number:04d}-{month}-{day}", era
+
+
+def _time(micros: int) -> str:
+    seconds, micros = divmod(micros, 1_000_000)
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{text}.{micros:06d}".rstrip("0") if micros else text
+
+
+def _timestamp(micros: int, zone: str = "") -> str:
+    if abs(micros) == 2**63 - 1:
+        return "infinity" if micros > 0 else "-infinity"
+    days, rest = divmod(micros, 86_400_000_000)
+    date, era = _ymd(days)
+    return " ".join(filter(None, (date, era, _time(rest)))) + zone
+
+
+def _nanoseconds(nanos: int) -> str:
+    micros, rest = divmod(nanos, 1000)
+    if not rest:
+        return _timestamp(micros)
+    whole = _timestamp(micros - micros % 1_000_000)
+    return f"{whole}.{nanos % 1_000_000_000:09d}".rstrip("0")
+
+
+def _uuid(data: bytes) -> str:
+    digits = data.hex()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+WRITTEN: dict[str, Callable[[Any], str]] = {
+    "float32": _float32,
+    "float64": _float,
+    "varchar": str,
+    "json": str,
+    "blob": lambda data: data.hex().upper(),
+    "date": _date,
+    "time": _time,
+    "timestamp": _timestamp,
+    "timestamp_s": _timestamp,
+    "timestamp_ms": lambda millis: _timestamp(millis * 1000),
+    "timestamp_ns": _nanoseconds,
+    "timestamptz": lambda micros: _timestamp(micros, "+00"),
+    "uuid": _uuid,
+}
+
+
+def statistic(column_type: str, value: Any) -> str:
+    """A value as it stands in statistics."""
+    if column_type == "boolean":
+        return str(int(value))
+    return written(column_type, value)
+
+
+def written(column_type: str, value: Any) -> str:
+    """A value as it stands in partition values."""
+    if column_type == "boolean":
+        return "true" if value else "false"
+    if DECIMAL.fullmatch(column_type):
+        return f"{value:f}"
+    return WRITTEN.get(column_type, str)(value)
+
+
+def bounds(column_type: str, low: Any, high: Any) -> tuple[str | None, str | None]:
+    """The smallest and the largest value as texts; long ones are cut so that they stay bounds."""
+    if column_type == "blob":
+        low, high = low[:TEXT_BYTES], _upper_bytes(high)
+        if high is None:
+            return None, None
+    if column_type in {"varchar", "json"}:
+        low, high = _lower_text(low), _upper_text(high)
+        if low is None or high is None:
+            return None, None
+        # PostgreSQL has no NUL in a text.
+        return (None if "\0" in low else low), (None if "\0" in high else high)
+    return statistic(column_type, low), statistic(column_type, high)
+
+
+def _lower_text(text: str) -> str | None:
+    return text.encode()[:TEXT_BYTES].decode(errors="ignore")
+
+
+def _upper_text(text: str) -> str | None:
+    data = text.encode()
+    if len(data) <= TEXT_BYTES:
+        return text
+    head = data[:TEXT_BYTES]
+    # Incremented, as DuckLake does; where that would leave ASCII there is no bound.
+    if head[-1] >= 0x7E:
+        return None
+    return (head[:-1] + bytes([head[-1] + 1])).decode()
+
+
+def _upper_bytes(data: bytes) -> bytes | None:
+    if len(data) <= TEXT_BYTES:
+        return data
+    head = data[:TEXT_BYTES]
+    return None if head[-1] == 0xFF else head[:-1] + bytes([head[-1] + 1])
+
+
+ICEBERG = {
+    **{f"{sign}int{bits}": "long" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "int128": "decimal",
+    "uint128": "decimal",
+    "boolean": "boolean",
+    "float64": "double",
+    "date": "date",
+    "time": "time",
+    "timestamp": "timestamp",
+    "timestamp_s": "timestamp",
+    "timestamp_ms": "timestamp",
+    "timestamptz": "timestamptz",
+}
+
+
+def comparable(column_type: str, text: str) -> Any:
+    """A text of statistics as something that is ordered as its values are.
+
+    Raises:
+        ValueError: the text is not of this type, or not certain to be.
+    """
+    if column_type in {"varchar", "json"}:
+        return text.encode()
+    if column_type == "uuid":
+        return bytes.fromhex(text.replace("-", ""))
+    if column_type == "blob":
+        return bytes.fromhex(text)
+    if DECIMAL.fullmatch(column_type):
+        return values.value(column_type.replace(",", ", "), text)  # Iceberg's spelling
+    if column_type in {"float32", "float64"} and text in {"nan", "-nan"}:
+        return NAN
+    if text in {"infinity", "-infinity"} and column_type.startswith(("date", "timestamp")):
+        return math.inf if text == "infinity" else -math.inf
+    if column_type == "float32":
+        return float(np.float32(text))  # 0.1 stands for what Parquet holds, 0.10000000149
+    if column_type not in ICEBERG:
+        raise ValueError(f"no order is known for {column_type}")
+    try:
+        return values.value(ICEBERG[column_type], text)
+    except OverflowError:
+        raise ValueError(f"beyond Python's dates: {text!r}") from None
+
+
+class _NaN(float):
+    """DuckDB orders NaN above every number, infinity included."""
+
+    def __lt__(self, other: float) -> bool:
+        return False
+
+    def __gt__(self, other: float) -> bool:
+        return not isinstance(other, _NaN)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _NaN)
+
+    __hash__ = float.__hash__
+
+
+NAN = _NaN("nan")

@@ -1,0 +1,1 @@
+"""The job `ingest`: a DataFrame into a table of a DuckLake."""

@@ -1,0 +1,218 @@
+"""Within a Spark task: rows come in, Parquet files as DuckLake writes them go out."""
+
+import io
+import json
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ..common import storage
+from ..common.columns import Column, leaves
+from . import partitions
+from .partitions import PartitionKey
+from .statistics import FLOATS, ColumnStats, Gathered
+from .types.arrow import arrow_schema
+from .types.conform import conformed, nulls
+
+PARTITION = "_polynya_partition"
+"""The column that holds the partition values of a row, as a JSON list of texts."""
+
+ROWS = pa.schema(
+    [
+        ("path", pa.string()),
+        ("record_count", pa.int64()),
+        ("file_size_bytes", pa.int64()),
+        ("footer_size", pa.int64()),
+        ("partition_values", pa.string()),
+        ("stats", pa.string()),
+    ]
+)
+SPARK_ROWS = (
+    "path string, record_count long, file_size_bytes long, footer_size long, "
+    "partition_values string, stats string"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """All that a task has to know; it travels to the executors."""
+
+    columns: tuple[Column, ...]
+    frame_columns: tuple[str, ...]
+    """Those of the DataFrame, in its order; tasks see them under other names."""
+    partition_keys: tuple[PartitionKey, ...]
+    location: str
+    """The table's directory."""
+    file_prefix: str
+    """What the names of all files of this job begin with."""
+    compression: str
+    compression_level: int | None
+    row_group_rows: int
+    target_bytes: int
+    hive_directories: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    path: str
+    """Relative to the table's directory."""
+    record_count: int
+    file_size_bytes: int
+    footer_size: int
+    partition_values: tuple[str | None, ...]
+    stats: tuple[ColumnStats, ...]
+
+
+def with_partition(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterator[pa.RecordBatch]:
+    """For `mapInArrow`: the rows, and the partition values of each."""
+    columns = partitions.sources(plan.partition_keys, plan.columns)
+    for batch in batches:
+        texts = [
+            partitions.partition_texts(key, column, _array(batch, plan, column))
+            for key, column in zip(plan.partition_keys, columns, strict=True)
+        ]
+        known: dict[tuple[str | None, ...], str] = {}
+        values = [
+            known.get(row) or known.setdefault(row, json.dumps(row))
+            for row in zip(*texts, strict=True)
+        ]
+        arrays = [*batch.columns, pa.array(values, pa.string())]
+        yield pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, PARTITION])
+
+
+def written(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterator[pa.RecordBatch]:
+    """For `mapInArrow`: a row for each file. Rows must come sorted by their partition, if any."""
+    file: _OpenFile | None = None
+    for batch in batches:
+        for values, rows in _runs(batch):
+            if file is not None and (file.values != values or file.is_full):
+                yield _row(file.close())
+                file = None
+            file = file or _OpenFile(plan, values)
+            file.add(_conformed(rows, plan))
+    if file is not None:
+        yield _row(file.close())
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[tuple[str | None, ...], pa.RecordBatch]]:
+    """The batch in pieces of one partition each."""
+    if batch.num_rows == 0:
+        return
+    if PARTITION not in batch.schema.names:
+        yield (), batch
+        return
+    runs = pc.run_end_encode(batch.column(PARTITION))
+    start = 0
+    for end, text in zip(runs.run_ends.to_pylist(), runs.values.to_pylist(), strict=True):
+        yield tuple(json.loads(text)), batch.slice(start, end - start)
+        start = end
+
+
+def _conformed(batch: pa.RecordBatch, plan: FilePlan) -> pa.RecordBatch:
+    arrays = [_array(batch, plan, column) for column in plan.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(plan.columns))
+
+
+def _array(batch: pa.RecordBatch, plan: FilePlan, column: Column) -> pa.Array:
+    names = [name.casefold() for name in plan.frame_columns]
+    wanted = column.column_name.casefold()
+    if wanted not in names:
+        return nulls(column, batch.num_rows)
+    return conformed(batch.column(names.index(wanted)), column)
+
+
+class _OpenFile:
+    """A Parquet file on this machine's disk; when it is closed it moves to where it belongs."""
+
+    def __init__(self, plan: FilePlan, values: tuple[str | None, ...]) -> None:
+        self.values = values
+        self._plan = plan
+        self._gathered = Gathered(plan.columns)
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_rows = 0
+        self._folder = tempfile.TemporaryDirectory(prefix="polynya-ingest-")
+        self._path = Path(self._folder.name) / "file.parquet"
+        schema = arrow_schema(plan.columns)
+        self._writer = pq.ParquetWriter(
+            self._path,
+            schema,
+            compression=plan.compression,
+            compression_level=plan.compression_level,
+            write_statistics=bounded_paths(plan.columns, schema),
+            store_decimal_as_integer=True,
+            store_schema=False,
+        )
+
+    @property
+    def is_full(self) -> bool:
+        return self._path.stat().st_size >= self._plan.target_bytes
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        self._gathered.add(rows)
+        self._waiting.append(rows)
+        self._waiting_rows += rows.num_rows
+        if self._waiting_rows >= self._plan.row_group_rows:
+            self._write_row_group()
+
+    def close(self) -> WrittenFile:
+        """Write what is left, and put the file where it belongs; gives what the catalog says."""
+        if self._waiting:
+            self._write_row_group()
+        self._writer.close()
+        size = self._path.stat().st_size
+        with self._path.open("rb") as file:
+            file.seek(-8, 2)
+            footer_size = int.from_bytes(file.read(4), "little")
+        footer = pq.read_metadata(self._path)
+        plan = self._plan
+        path = f"{plan.file_prefix}{uuid4().hex}.parquet"
+        if plan.hive_directories:
+            path = partitions.directory(plan.partition_keys, plan.columns, self.values) + path
+        storage.put(self._path, plan.location + path)
+        self._folder.cleanup()
+        stats = tuple(self._gathered.stats(footer))
+        return WrittenFile(path, footer.num_rows, size, footer_size, self.values, stats)
+
+    def _write_row_group(self) -> None:
+        self._writer.write_table(
+            pa.Table.from_batches(self._waiting), row_group_size=self._plan.row_group_rows
+        )
+        self._waiting, self._waiting_rows = [], 0
+
+
+def bounded_paths(columns: tuple[Column, ...], schema: pa.Schema) -> list[str]:
+    """The leaf columns that get bounds in the file, as PyArrow's `write_statistics` names them.
+
+    PyArrow leaves NaN out of a row group's bounds, and DuckDB, which orders NaN above every
+    number, skips the row group for `f > 100`. DuckDB writes no bounds where there is NaN; a writer
+    of PyArrow has to decide before it sees the rows, so floats have none.
+    """
+    empty = io.BytesIO()
+    pq.write_metadata(schema, empty)
+    parquet = pq.read_metadata(empty).schema
+    paths = [(leaf, parquet.column(i).path) for i, leaf in enumerate(leaves(columns))]
+    # The names in a path may hold dots: two columns can have the same.
+    floats = {path for leaf, path in paths if leaf.column_type in FLOATS}
+    return [path for _, path in paths if path not in floats]
+
+
+def _row(file: WrittenFile) -> pa.RecordBatch:
+    row = asdict(file)
+    row["partition_values"] = json.dumps(file.partition_values)
+    row["stats"] = json.dumps([list(stats.values()) for stats in row["stats"]])
+    return pa.RecordBatch.from_pylist([row], schema=ROWS)
+
+
+def written_file(row: tuple[str, int, int, int, str, str]) -> WrittenFile:
+    """What `written` gave, at the driver."""
+    path, record_count, file_size_bytes, footer_size, values, stats = row
+    columns = tuple(ColumnStats(*one) for one in json.loads(stats))
+    return WrittenFile(
+        path, record_count, file_size_bytes, footer_size, tuple(json.loads(values)), columns
+    )

@@ -1,0 +1,111 @@
+"""Partition values of rows, in DuckLake's text forms, and the directories that are named so.
+
+Parts of a `timestamptz` are taken in UTC; DuckDB takes them in the time zone of its session.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import mmh3
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..common import texts
+from ..common.columns import Column
+from ..common.errors import BadInput
+
+BUCKET = re.compile(r"bucket\((\d+)\)")
+PARTS: dict[str, Callable[[pa.Array], pa.Array]] = {
+    "year": pc.year,
+    "month": pc.month,
+    "day": pc.day,
+    "hour": pc.hour,
+}
+TIMES = {"timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamptz"}
+PARTS_OF = {"year": {"date", *TIMES}, "month": {"date", *TIMES}, "day": {"date", *TIMES}}
+PARTS_OF["hour"] = TIMES
+
+HASHED: dict[str, Callable[[object], bytes]] = {
+    **{
+        name: lambda number: number.to_bytes(8, "little", signed=True)  # type: ignore[attr-defined]
+        for name in (
+            *("int8", "int16", "int32", "int64"),
+            *("date", "time", "timestamp", "timestamptz"),
+        )
+    },
+    "varchar": lambda text: str(text).encode(),
+    "blob": lambda data: data,  # type: ignore[dict-item,return-value]
+}
+"""The bytes that DuckLake hashes, for the types of which that is known: those of Iceberg."""
+
+NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionKey:
+    partition_key_index: int
+    column_id: int
+    transform: str
+
+
+def check(keys: tuple[PartitionKey, ...], columns: tuple[Column, ...]) -> None:
+    """Raises:
+    BadInput: a value of this partitioning cannot be computed here as DuckLake would.
+    """
+    for key, column in zip(keys, sources(keys, columns), strict=True):
+        known = (
+            (key.transform == "identity" and not column.children)
+            or column.column_type in PARTS_OF.get(key.transform, ())
+            or (BUCKET.fullmatch(key.transform) and column.column_type in HASHED)
+        )
+        if not known:
+            raise BadInput(
+                f"partitioning by {key.transform} of {column.column_name} "
+                f"({column.column_type}) is not one that this job can write"
+            )
+
+
+def sources(keys: tuple[PartitionKey, ...], columns: tuple[Column, ...]) -> list[Column]:
+    by_id = {column.column_id: column for column in columns}
+    missing = [key.column_id for key in keys if key.column_id not in by_id]
+    if missing:
+        raise BadInput("the table is partitioned by a field within another column")
+    return [by_id[key.column_id] for key in keys]
+
+
+def partition_texts(key: PartitionKey, column: Column, array: pa.Array) -> list[str | None]:
+    """The partition value of each row."""
+    if key.transform in PARTS:
+        if pa.types.is_timestamp(array.type) and array.type.tz:
+            array = array.view(pa.timestamp(array.type.unit))
+        return [None if p is None else str(p) for p in PARTS[key.transform](array).to_pylist()]
+    seen = texts.plain(array).dictionary_encode()
+    values = [_text(key, column, value) for value in seen.dictionary.to_pylist()]
+    return [None if i is None else values[i] for i in seen.indices.to_pylist()]
+
+
+def _text(key: PartitionKey, column: Column, value: object) -> str:
+    if match := BUCKET.fullmatch(key.transform):
+        return str((mmh3.hash(HASHED[column.column_type](value)) & 0x7FFFFFFF) % int(match[1]))
+    text = texts.written(column.column_type, value)
+    if "\0" in text:
+        raise BadInput(f"a partition value of {column.column_name} holds a NUL character")
+    return text
+
+
+def directory(
+    keys: tuple[PartitionKey, ...], columns: tuple[Column, ...], values: Sequence[str | None]
+) -> str:
+    """`year=2024/b%20c=x/`: names escaped as DuckLake does it, all but letters, digits, `_.-~`."""
+    parts, used = [], set()
+    for key, column, value in zip(keys, sources(keys, columns), values, strict=True):
+        transform = key.transform.partition("(")[0]
+        name = column.column_name if transform == "identity" else transform
+        if name in used:
+            name = f"{name}_{column.column_name}"
+        used.add(name)
+        text = NULL_DIRECTORY if value is None else quote(value, safe="")
+        parts.append(f"{quote(name, safe='')}={text}/")
+    return "".join(parts)

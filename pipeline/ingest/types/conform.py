@@ -1,0 +1,82 @@
+"""Arrow arrays as Spark hands them over, made into arrays of the types that are written."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...common.columns import LIST, MAP, STRUCT, Column
+from ...common.errors import BadInput
+from .arrow import arrow_type
+
+UUID_BYTES = 16
+
+
+def conformed(array: pa.Array, column: Column) -> pa.Array:
+    """`array` as the type of `column`, field ids included; no value changes.
+
+    Raises:
+        BadInput: a value does not fit, or a NULL stands where none may.
+    """
+    if not column.nulls_allowed and array.null_count:
+        raise BadInput(f"a NULL in the column {column.column_name}, which is NOT NULL")
+    try:
+        return _conformed(array, column)
+    except (pa.ArrowInvalid, ValueError) as error:
+        words = str(error).splitlines()[0]
+        raise BadInput(
+            f"a value does not fit into the column {column.column_name} "
+            f"({column.column_type}): {words}"
+        ) from None
+
+
+def nulls(column: Column, length: int) -> pa.Array:
+    """A column, or a field of a struct, that the DataFrame does not have."""
+    return _typed(arrow_type(column), pa.nulls(length, _storage(arrow_type(column))))
+
+
+def _conformed(array: pa.Array, column: Column) -> pa.Array:
+    type = arrow_type(column)
+    if array.offset:  # children are taken without it below
+        array = pa.concat_arrays([array, array[:0]])
+    if column.column_type == STRUCT:
+        fields = {array.type.field(i).name.casefold(): i for i in range(array.type.num_fields)}
+        children = [
+            nulls(child, len(array)) if place is None else _conformed(array.field(place), child)
+            for child in column.children
+            for place in [fields.get(child.column_name.casefold())]
+        ]
+        return pa.Array.from_buffers(type, len(array), array.buffers()[:1], children=children)
+    if column.column_type == LIST:
+        values = _conformed(array.values, column.children[0])
+        return pa.Array.from_buffers(type, len(array), array.buffers()[:2], children=[values])
+    if column.column_type == MAP:
+        key, value = column.children
+        arrays = [_conformed(array.keys, key), _conformed(array.items, value)]
+        entries = pa.StructArray.from_arrays(arrays, fields=[type.key_field, type.item_field])
+        return pa.Array.from_buffers(type, len(array), array.buffers()[:2], children=[entries])
+    if column.column_type == "uuid":
+        return _typed(type, uuids(array))
+    return _typed(type, array.cast(_storage(type)))
+
+
+def _storage(type: pa.DataType) -> pa.DataType:
+    return type.storage_type if isinstance(type, pa.BaseExtensionType) else type
+
+
+def _typed(type: pa.DataType, storage: pa.Array) -> pa.Array:
+    if isinstance(type, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(type, storage)
+    return storage
+
+
+def uuids(texts: pa.Array) -> pa.Array:
+    """UUIDs as 16 bytes, from texts with or without hyphens."""
+    digits = pc.replace_substring(texts.cast(pa.string()), "-", "")
+    digits = pc.replace_substring_regex(digits, r"^\{(.*)\}$", r"\1")
+    filled = pc.fill_null(digits, "0" * 2 * UUID_BYTES)
+    wrong = pc.invert(pc.match_substring_regex(filled, r"^[0-9a-fA-F]{32}$"))
+    if pc.any(wrong).as_py():
+        raise ValueError(f"{texts.filter(wrong)[0].as_py()!r} is no UUID")
+    data = pa.py_buffer(bytes.fromhex("".join(filled.to_pylist())))
+    validity = pc.is_valid(texts)
+    mask = validity.buffers()[1] if texts.null_count else None
+    return pa.Array.from_buffers(pa.binary(UUID_BYTES), len(texts), [mask, data])

@@ -1,0 +1,97 @@
+"""With which types files of text are read: the table's, under the names that the files have.
+
+Spark's JSON reader finds a field by its exact name, and drops those that it was not told of.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from typing import Any
+
+from ...common.columns import LIST, MAP, STRUCT, Column
+from ...common.errors import BadInput
+from .spark import check_names, quoted, spark_type
+
+
+def read_types(found: Any, columns: Iterable[Column], *, evolve: bool) -> str:
+    """The schema to read with, as DDL.
+
+    Args:
+        found: the schema that Spark has inferred.
+        evolve: fields that the table does not have within its columns are read, too.
+
+    Raises:
+        BadInput: there are such fields, and they would be dropped; or two have one name.
+    """
+    surplus: list[str] = []
+    ddl = ", ".join(f"{name} {kind}" for name, kind in _fields(found, columns, "", surplus))
+    if surplus and not evolve:
+        paths = ", ".join(dict.fromkeys(surplus))
+        raise BadInput(
+            f"fields in the files that the table does not have: {paths}; --evolve adds them"
+        )
+    return ddl
+
+
+def _fields(
+    found: Any, columns: Iterable[Column], above: str, surplus: list[str]
+) -> Iterator[tuple[str, str]]:
+    """Name and type of each field that was found; the paths of those that a column lacks go to
+    `surplus`."""
+    check_names([field.name for field in found], above.rstrip(".") or "a file")
+    known = {column.column_name.casefold(): column for column in columns}
+    for field in found:
+        path, column = above + field.name, known.get(field.name.casefold())
+        if column is None:
+            if above:  # a whole column does not get lost unseen
+                surplus.append(path)
+            yield quoted(field.name), _ddl(field.dataType)
+        else:
+            yield quoted(field.name), _read_as(field.dataType, column, path, surplus)
+
+
+def _read_as(found: Any, column: Column, path: str, surplus: list[str]) -> str:
+    kind = found.typeName()
+    if kind == "array" and column.column_type == LIST:
+        element = _read_as(found.elementType, column.children[0], f"{path}.element", surplus)
+        return f"array<{element}>"
+    if kind == "struct" and column.column_type == MAP and len(found):  # as JSON's are inferred
+        key, value = column.children
+        of_all = reduce(_union, (field.dataType for field in found))
+        return f"map<{spark_type(key)},{_read_as(of_all, value, f'{path}.value', surplus)}>"
+    if kind == "struct" and column.column_type == STRUCT:
+        fields = dict(_fields(found, column.children, f"{path}.", surplus))
+        names = {field.name.casefold() for field in found}
+        absent = [child for child in column.children if child.column_name.casefold() not in names]
+        fields |= {quoted(child.column_name): spark_type(child) for child in absent}
+        return _struct(fields.items())
+    return spark_type(column)
+
+
+def _ddl(found: Any) -> str:
+    """An inferred type as DDL, whatever its fields are called."""
+    kind = found.typeName()
+    if kind == "struct":
+        return _struct((quoted(field.name), _ddl(field.dataType)) for field in found)
+    return f"array<{_ddl(found.elementType)}>" if kind == "array" else str(found.simpleString())
+
+
+def _struct(fields: Iterable[tuple[str, str]]) -> str:
+    return f"struct<{','.join(f'{name}:{kind}' for name, kind in fields)}>"
+
+
+def _union(one: Any, other: Any) -> Any:
+    """The type that takes the values of both, as Spark would have inferred it."""
+    from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, StructType
+
+    kinds = {one.typeName(), other.typeName()}
+    if kinds == {"struct"}:
+        types = {field.name: field.dataType for field in one}
+        for field in other:
+            there = types.get(field.name)
+            types[field.name] = field.dataType if there is None else _union(there, field.dataType)
+        return StructType([StructField(name, kind) for name, kind in types.items()])
+    if kinds == {"array"}:
+        return ArrayType(_union(one.elementType, other.elementType))
+    if one == other:
+        return one
+    return DoubleType() if kinds == {"long", "double"} else StringType()

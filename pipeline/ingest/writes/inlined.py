@@ -1,0 +1,83 @@
+"""PostgreSQL tables of inlined rows: a new one after an ALTER, and rows that end."""
+
+from collections.abc import Iterable
+
+from pg8000.native import Connection, identifier
+from polynya.ducklake.queries import CATALOG_SCHEMA
+
+from ...common.columns import Column
+from .snapshots import Snapshot
+
+TYPES = {
+    "boolean": "boolean",
+    "int8": "smallint",
+    "int16": "smallint",
+    "int32": "integer",
+    "int64": "bigint",
+    "uint8": "integer",
+    "uint16": "integer",
+    "uint32": "bigint",
+    "float32": "real",
+    "float64": "double precision",
+    "varchar": "bytea",
+    "json": "bytea",
+    "blob": "bytea",
+    "time": "time",
+    "timetz": "timetz",
+    "interval": "interval",
+    "uuid": "uuid",
+}
+"""What DuckLake inlines columns as; others as text."""
+
+SYSTEM = "row_id bigint, begin_snapshot bigint, end_snapshot bigint"
+
+OWNER = f"""
+SELECT pg_get_userbyid(relowner) FROM pg_class
+WHERE relname = CAST(:name AS text) AND relnamespace = {CATALOG_SCHEMA}"""
+
+TABLE = """
+INSERT INTO ducklake_inlined_data_tables (table_id, table_name, schema_version)
+VALUES (:table_id, :table_name, :schema_version)"""
+
+
+def add_table(
+    con: Connection, snapshot: Snapshot, table_id: int, before: str, columns: Iterable[Column]
+) -> None:
+    """A table for the rows that DuckDB will inline from now on. It makes one at each ALTER, and
+    without it would go on with the one `before`, which lacks the new columns.
+
+    Args:
+        columns: all of the table's, with the new ones. The table before need not have the others:
+            a writer that does not inline makes none at its ALTER.
+    """
+    name = f"ducklake_inlined_data_{table_id}_{snapshot.schema_version}"
+    # DuckDB inserts by position, and its columns are in the order of their ids.
+    in_order = sorted(columns, key=lambda column: column.column_id)
+    kinds = [f"{identifier(column.column_name)} {_kind(column.column_type)}" for column in in_order]
+    con.run(f"CREATE TABLE {identifier(name)} ({', '.join([SYSTEM, *kinds])})")
+    [[owner]] = con.run(OWNER, name=before)
+    con.run(f"GRANT ALL ON {identifier(name)} TO {identifier(owner)}")
+    con.run(
+        TABLE,
+        table_id=table_id,
+        table_name=name,
+        schema_version=snapshot.schema_version,
+    )
+
+
+def _kind(column_type: str) -> str:
+    if column_type.startswith("decimal"):
+        return column_type.replace("decimal", "numeric")
+    return TYPES.get(column_type, "varchar")
+
+
+def end_rows(con: Connection, snapshot_id: int, tables: Iterable[str]) -> int:
+    """End the rows that live in PostgreSQL itself; gives how many."""
+    count = 0
+    for name in tables:
+        con.run(
+            f"UPDATE {identifier(name)} SET end_snapshot = :snapshot_id WHERE end_snapshot IS NULL",
+            snapshot_id=snapshot_id,
+        )
+        count += con.row_count
+    return count

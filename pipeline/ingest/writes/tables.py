@@ -1,0 +1,122 @@
+"""A table with its columns, partitioning and comments."""
+
+from collections.abc import Iterable, Sequence
+
+from pg8000.native import Connection
+
+from ...common.columns import Added, Column
+from ..partitions import PartitionKey
+from .copy import copy
+from .snapshots import Snapshot
+
+TABLE = """
+INSERT INTO ducklake_table
+  (table_id, table_uuid, begin_snapshot, schema_id, table_name, path, path_is_relative)
+VALUES (:table_id, CAST(:table_uuid AS uuid), :snapshot_id, :schema_id, :table_name, :path, true)"""
+
+
+def add(
+    con: Connection,
+    snapshot_id: int,
+    schema_id: int,
+    table_id: int,
+    table_uuid: str,
+    table_name: str,
+    path: str,
+) -> None:
+    con.run(
+        TABLE,
+        table_id=table_id,
+        table_uuid=table_uuid,
+        snapshot_id=snapshot_id,
+        schema_id=schema_id,
+        table_name=table_name,
+        path=path,
+    )
+
+
+SCHEMA_VERSION = """
+INSERT INTO ducklake_schema_versions (begin_snapshot, schema_version, table_id)
+VALUES (:snapshot_id, :schema_version, :table_id)"""
+
+
+def add_schema_version(con: Connection, snapshot: Snapshot, table_id: int) -> None:
+    con.run(
+        SCHEMA_VERSION,
+        snapshot_id=snapshot.snapshot_id,
+        schema_version=snapshot.schema_version,
+        table_id=table_id,
+    )
+
+
+def add_columns(con: Connection, snapshot_id: int, table_id: int, added: Iterable[Added]) -> None:
+    rows: list[Sequence[object]] = []
+
+    def visit(column: Column, parent: int | None) -> None:
+        kind = "" if column.children else "literal"
+        words = (column.column_name, column.column_type, "NULL", column.nulls_allowed, parent)
+        ids = (column.column_id, snapshot_id, table_id, column.column_id)
+        rows.append((*ids, *words, kind, "duckdb"))
+        for child in column.children:
+            visit(child, column.column_id)
+
+    for new in added:
+        visit(new.column, new.parent_column)
+    copy(
+        con,
+        "ducklake_column",
+        (
+            *("column_id", "begin_snapshot", "table_id", "column_order", "column_name"),
+            *("column_type", "default_value", "nulls_allowed", "parent_column"),
+            *("default_value_type", "default_value_dialect"),
+        ),
+        rows,
+    )
+
+
+PARTITION = """
+INSERT INTO ducklake_partition_info (partition_id, table_id, begin_snapshot)
+VALUES (:partition_id, :table_id, :snapshot_id)"""
+
+
+def add_partitioning(
+    con: Connection,
+    snapshot_id: int,
+    table_id: int,
+    partition_id: int,
+    keys: Iterable[PartitionKey],
+) -> None:
+    con.run(PARTITION, partition_id=partition_id, table_id=table_id, snapshot_id=snapshot_id)
+    rows = [
+        (partition_id, table_id, key.partition_key_index, key.column_id, key.transform)
+        for key in keys
+    ]
+    copy(
+        con,
+        "ducklake_partition_column",
+        ("partition_id", "table_id", "partition_key_index", "column_id", "transform"),
+        rows,
+    )
+
+
+def add_comments(
+    con: Connection, snapshot_id: int, table_id: int, comment: str | None, of: Iterable[Column]
+) -> None:
+    if comment is not None:
+        copy(
+            con,
+            "ducklake_tag",
+            ("object_id", "begin_snapshot", "key", "value"),
+            [(table_id, snapshot_id, "comment", comment)],
+        )
+    rows = [
+        (table_id, column.column_id, snapshot_id, "comment", column.comment)
+        for column in of
+        if column.comment is not None
+    ]
+    copy(
+        con,
+        "ducklake_column_tag",
+        ("table_id", "column_id", "begin_snapshot", "key", "value"),
+        rows,
+    )

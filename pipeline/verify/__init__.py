@@ -1,0 +1,1 @@
+"""The job `verify`: is a lake as its catalog says?"""

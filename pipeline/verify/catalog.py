@@ -1,0 +1,215 @@
+"""What `verify` reads of the catalog besides the invariants: tables, files, statistics."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pg8000.native import Connection, identifier
+from polynya.ducklake import queries
+from polynya.ducklake.paths import location
+from polynya.ducklake.rows import Lake
+from polynya.errors import Misconfigured, Refused
+from polynya.translate.tables import check_lake
+
+from ..common.columns import Column, tree
+from ..common.errors import BadInput
+from ..ingest import catalog
+
+Fragments = Mapping[str, str]
+"""The SQL for what differs between catalog versions, by the names of `queries.fragment`."""
+
+
+def lake(con: Connection) -> tuple[Lake, Fragments]:
+    """Raises:
+    BadInput: no lake, or one of a kind that is not served either.
+    """
+    try:
+        found = queries.lake(con)
+        check_lake(found.version, found.encrypted)
+    except (Misconfigured, Refused) as error:
+        raise BadInput(str(error)) from None
+    names = ("data_partial_max", "stats_table")
+    return found, {name: queries.fragment(found, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTable:
+    table_id: int
+    begin_snapshot: int
+    schema_name: str
+    table_name: str
+    location: str
+    columns: tuple[Column, ...]
+    column_ids: tuple[int, ...]
+    """Of all versions."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.schema_name}.{self.table_name}"
+
+
+TABLES = """
+SELECT t.table_id, t.begin_snapshot, s.schema_name, t.table_name, s.path, s.path_is_relative,
+  t.path, t.path_is_relative
+FROM ducklake_table AS t JOIN ducklake_schema AS s USING (schema_id)
+WHERE t.end_snapshot IS NULL AND s.end_snapshot IS NULL ORDER BY s.schema_name, t.table_name"""
+
+COLUMN_IDS = "SELECT DISTINCT column_id FROM ducklake_column WHERE table_id = :table_id"
+
+
+def tables(con: Connection, lake: Lake) -> list[CatalogTable]:
+    found = []
+    for table_id, begin, schema_name, name, schema_path, schema_relative, path, relative in con.run(
+        TABLES
+    ):
+        above = lake.data_path + schema_path if schema_relative else schema_path
+        rows = con.run(catalog.COLUMNS, table_id=table_id)
+        columns = tree((Column(*row[:5]), row[5]) for row in rows)
+        ids = tuple(row[0] for row in con.run(COLUMN_IDS, table_id=table_id))
+        location = above + path if relative else path
+        found.append(CatalogTable(table_id, begin, schema_name, name, location, columns, ids))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogFile:
+    """A data file or a delete file that the newest snapshot shows."""
+
+    file_id: int
+    kind: str
+    """data, delete"""
+    location: str
+    record_count: int
+    file_size_bytes: int
+    footer_size: int | None
+    is_added: bool
+    """By ducklake_add_data_files: it may have other columns, and no field ids."""
+
+
+FILES = """
+SELECT f.data_file_id, 'data', f.path, f.path_is_relative, f.record_count, f.file_size_bytes,
+  f.footer_size, f.mapping_id IS NOT NULL
+FROM ducklake_data_file AS f WHERE f.table_id = :table_id AND f.end_snapshot IS NULL
+UNION ALL
+SELECT d.delete_file_id, CASE d.format WHEN 'parquet' THEN 'delete' ELSE d.format END, d.path,
+  d.path_is_relative, d.delete_count, d.file_size_bytes, d.footer_size, false
+FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE d.table_id = :table_id AND d.end_snapshot IS NULL AND f.end_snapshot IS NULL
+ORDER BY 1"""
+
+
+def files(con: Connection, table: CatalogTable) -> list[CatalogFile]:
+    return [
+        CatalogFile(file_id, kind, table.location + path if relative else path, *more)
+        for file_id, kind, path, relative, *more in con.run(FILES, table_id=table.table_id)
+    ]
+
+
+# DuckLake forgets nothing at once: files of the past, of tables that are dropped and share the
+# directory, and those that wait to be deleted.
+KNOWN = """
+SELECT s.path, s.path_is_relative, t.path, t.path_is_relative, f.path, f.path_is_relative
+FROM (SELECT table_id, path, path_is_relative FROM ducklake_data_file
+  UNION SELECT table_id, path, path_is_relative FROM ducklake_delete_file) AS f
+JOIN (SELECT DISTINCT table_id, schema_id, path, path_is_relative FROM ducklake_table) AS t
+  USING (table_id)
+JOIN (SELECT DISTINCT schema_id, path, path_is_relative FROM ducklake_schema) AS s
+  USING (schema_id)"""
+SCHEDULED = "SELECT path, path_is_relative FROM ducklake_files_scheduled_for_deletion"
+
+
+def known_locations(con: Connection, lake: Lake) -> set[str]:
+    """Every file that a snapshot shows, or showed, or that waits to be deleted."""
+    base = (lake.data_path, False)
+    files = con.run(KNOWN)
+    known = {location(base, (s, sr), (t, tr), (f, fr)) for s, sr, t, tr, f, fr in files}
+    return known | {location(base, (path, relative)) for path, relative in con.run(SCHEDULED)}
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogStats:
+    data_file_id: int
+    begin_snapshot: int
+    record_count: int
+    is_added: bool
+    is_partial: bool
+    column_id: int
+    value_count: int | None
+    null_count: int | None
+    min_value: str | None
+    max_value: str | None
+    contains_nan: bool | None
+
+
+STATS = """
+SELECT f.data_file_id, f.begin_snapshot, f.record_count, f.mapping_id IS NOT NULL,
+  {data_partial_max} IS NOT NULL, s.column_id, s.value_count, s.null_count, s.min_value,
+  s.max_value, s.contains_nan
+FROM ducklake_data_file AS f JOIN {stats_table} AS s USING (data_file_id)
+WHERE f.table_id = :table_id AND f.end_snapshot IS NULL
+  AND f.data_file_id >= :first AND f.data_file_id < :end
+  AND s.data_file_id >= :first AND s.data_file_id < :end"""
+
+
+def stats(
+    con: Connection, fragments: Fragments, table_id: int, first: int, end: int
+) -> list[CatalogStats]:
+    rows = con.run(STATS.format(**fragments), table_id=table_id, first=first, end=end)
+    return [CatalogStats(*row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnVersion:
+    column_id: int
+    begin_snapshot: int
+    end_snapshot: int | None
+    column_type: str
+    parent_column: int | None
+
+
+VERSIONS = """
+SELECT column_id, begin_snapshot, end_snapshot, column_type, parent_column
+FROM ducklake_column WHERE table_id = :table_id"""
+
+
+def column_versions(con: Connection, table_id: int) -> list[ColumnVersion]:
+    return [ColumnVersion(*row) for row in con.run(VERSIONS, table_id=table_id)]
+
+
+IDENTITIES = """
+SELECT v.data_file_id, c.column_id, v.partition_value
+FROM ducklake_data_file AS f
+JOIN ducklake_file_partition_value AS v USING (data_file_id)
+JOIN ducklake_partition_column AS c
+  ON c.partition_id = f.partition_id AND c.partition_key_index = v.partition_key_index
+WHERE f.table_id = :table_id AND f.end_snapshot IS NULL AND c.transform = 'identity'
+  AND f.data_file_id >= :first AND f.data_file_id < :end"""
+
+
+def identities(
+    con: Connection, table_id: int, first: int, end: int
+) -> dict[tuple[int, int], str | None]:
+    """Identity partition values by data file and column."""
+    rows = con.run(IDENTITIES, table_id=table_id, first=first, end=end)
+    return {(file_id, column_id): value for file_id, column_id, value in rows}
+
+
+def row_count(con: Connection, lake: Lake, table: CatalogTable) -> tuple[int, bool]:
+    """How many rows a table has, by the catalog; and whether all are in files, none deleted."""
+    found = files(con, table)
+    rows = sum(file.record_count for file in found if file.kind == "data")
+    deleted = sum(file.record_count for file in found if file.kind != "data")
+    where = queries.inlined(con, lake, table.table_id, table.begin_snapshot)
+    inlined = 0
+    for one in where.tables:
+        end = identifier(one.system_columns[2])
+        live = f"SELECT count(*) FROM {identifier(one.table_name)} WHERE {end} IS NULL"
+        inlined += con.run(live)[0][0]
+    if where.delete_columns:
+        name = queries.inlined_delete_table(table.table_id)
+        live = (
+            f"SELECT count(*) FROM {name} AS d JOIN ducklake_data_file AS f "
+            f"ON f.data_file_id = d.{identifier(where.delete_columns[0])} "
+            "WHERE f.end_snapshot IS NULL"
+        )
+        deleted += con.run(live)[0][0]
+    return rows + inlined - deleted, not (deleted or inlined)

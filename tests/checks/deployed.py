@@ -1,0 +1,326 @@
+"""`make deployed`: `sam deploy` of the template to an emulator of AWS; clients read through it.
+
+MiniStack (its own environment, loopback only) plays CloudFormation with SAM's transform, Lambda,
+API Gateway, S3 with Object Lambda, DynamoDB, Secrets Manager, SSM and STS. PostgreSQL, SAM, the
+built functions and layers, PyIceberg and DuckDB are real.
+
+Three variables of the functions' environment are others than on AWS: where AWS is, where
+WriteGetObjectResponse goes, and a database without TLS on this machine.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import boto3
+import requests
+import yaml
+from polynya_local.build.template import TemplateLoader
+from polynya_local.clients import native
+from polynya_local.clients.canonical import difference, from_arrow
+from polynya_local.clients.duckdb_connection import ICEBERG, LAKE, connect, identifier, s3_secret
+from polynya_local.clients.lakes import Lake, attach, write_lake
+from polynya_local.postgres import postgres
+from polynya_local.serving import environment
+from polynya_local.stand_in.http_message import PER_CONNECTION, Request, Response
+from polynya_local.stand_in.http_server import HttpServer
+from pyiceberg.catalog import load_catalog
+
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / ".aws-sam/local"
+MINISTACK = ROOT / ".venv-ministack/bin/ministack"
+SAM = ROOT / ".venv-sam/bin/sam"
+ACCOUNT, REGION = "111122223333", "us-east-1"
+SCRIPT = ROOT / "tests/checks/deployed.sql"
+# The emulator wants a signature and does not check it.
+SIGNED = f"AWS4-HMAC-SHA256 Credential=test/20261121/{REGION}/execute-api/aws4_request"
+PARAMETERS = {
+    "PythonRuntime": "python3.13",
+    "Architecture": "x86_64",
+    "DataBucket": "lakes",
+    "DataPrefix": "deployed/",
+    "CredentialVending": "yes",
+}
+
+
+# Under AUTH the emulator checks signatures and permissions, except on an Object Lambda alias, which
+# it takes for a bucket. With Tracing=Active X-Ray's layer is there, and loaded.
+RUNS = {
+    "object-lambda": ("AUTH=false", "Disabled"),
+    "materialize": ("AUTH=true", "Active"),
+}
+
+
+def main() -> None:
+    for delivery, (auth, tracing) in RUNS.items():
+        with ministack(auth) as aws, postgres() as server:
+            for bucket in ("lakes", "packages"):
+                boto3.client("s3", endpoint_url=aws).create_bucket(Bucket=bucket)
+            database = server.create_database("deployed")
+            lake = write_lake(SCRIPT, database, "s3://lakes/deployed/lake", aws)
+            secret = boto3.client("secretsmanager", endpoint_url=aws).create_secret(
+                Name="lake/reader",
+                SecretString=json.dumps({"username": database.user, "password": "unused"}),
+            )
+            started = time.monotonic()
+            outputs = deployed(aws, lake, delivery, secret["ARN"], tracing)
+            seconds = time.monotonic() - started
+            print(f"sam deploy, {delivery}, {auth}, Tracing={tracing}: {seconds:.0f} s")
+            for name in ("CatalogUrl", "VirtualBucket"):
+                print(f"  {name}: {outputs[name]}")
+            with catalog(aws, outputs["CatalogUrl"]) as uri:
+                read(uri, aws, lake)
+                view(uri, aws, lake)
+                if auth == "AUTH=true":
+                    steal(uri, aws)
+
+
+def steal(uri: str, aws: str) -> None:
+    """With the credentials of one table, ask for files of each."""
+    with closing(Vended(uri, aws)) as vended:
+        tables = [vended.table(name) for name in vended.tables()]
+    given = tables[0].io.properties
+    s3 = boto3.client(
+        "s3",
+        endpoint_url=aws,
+        aws_access_key_id=given["s3.access-key-id"],
+        aws_secret_access_key=given["s3.secret-access-key"],
+        aws_session_token=given["s3.session-token"],
+    )
+    for table in tables:
+        places = [table.metadata_location, *(t.file.file_path for t in table.scan().plan_files())]
+        for place in dict.fromkeys((places[0], places[-1])):
+            bucket, _, key = place.removeprefix("s3://").partition("/")
+            try:
+                answer = s3.get_object(Bucket=bucket, Key=key)["ResponseMetadata"]["HTTPStatusCode"]
+            except s3.exceptions.ClientError as error:
+                answer = error.response["Error"]["Code"]
+            what = f"a file of {table.name()[-1]}, {place.rpartition('.')[2]}"
+            print(f"  credentials of {tables[0].name()[-1]} for {what}: {answer}")
+            assert (answer == 200) == (table is tables[0]), answer
+
+
+def read(uri: str, aws: str, lake: Lake) -> None:
+    """Every table at every listed snapshot, by both clients; what they get is what DuckLake has."""
+    unsigned = requests.get(f"{uri}/v1/config", timeout=60).status_code
+    signed = requests.get(f"{uri}/v1/config", headers={"Authorization": SIGNED}, timeout=60)
+    print(f"  GET /v1/config: {signed.status_code}; without a signature: {unsigned}")
+    truth = native.open(lake, aws)
+    for client in (Vended(uri, aws), Own(uri, aws)):
+        reads = 0
+        started = time.monotonic()
+        with closing(truth), closing(client):
+            for table in truth.tables():
+                for snapshot_id in [None, *client.snapshots(table.namespace, table.name)]:
+                    at = (table.namespace, table.name, snapshot_id)
+                    rows = from_arrow(client.rows(*at), truth.columns(*at))
+                    wrong = difference(truth.canonical(*at), rows)
+                    assert not wrong, (client.name, at, wrong)
+                    reads += 1
+        print(
+            f"  {client.name}: {reads} reads equal DuckLake's, {time.monotonic() - started:.1f} s"
+        )
+        truth = native.open(lake, aws)
+    truth.close()
+
+
+def view(uri: str, aws: str, lake: Lake) -> None:
+    """The text of the view gives DuckDB the rows of the view."""
+    address = f"{uri}/v1/lake/namespaces/main/views/of_added"
+    loaded = requests.get(address, headers={"Authorization": SIGNED}, timeout=60).json()
+    [version] = loaded["metadata"]["versions"]
+    [representation] = version["representations"]
+    with connect(LAKE, aws) as con:
+        attach(con, lake)
+        con.execute("USE lake")
+        rows = con.execute(f"{representation['sql']} ORDER BY ALL").fetchall()
+        assert rows == con.execute("FROM lake.main.of_added ORDER BY ALL").fetchall() != []
+    print(f"  the view of_added: {len(rows)} rows by its text")
+
+
+class Vended:
+    """PyIceberg, with what the catalog vends and no credentials of its own."""
+
+    name = "PyIceberg, vended credentials"
+
+    def __init__(self, uri: str, aws: str) -> None:
+        given = {"type": "rest", "uri": uri, "warehouse": "lake", "s3.endpoint": aws}
+        given["s3.request-timeout"] = "60"  # a cold start on a busy machine
+        signing = {"rest.sigv4-enabled": "true", "rest.signing-name": "execute-api"}
+        region = {"rest.signing-region": REGION}
+        self._catalog = load_catalog("deployed", **given, **signing, **region)
+
+    def tables(self) -> list[tuple[str, ...]]:
+        return self._catalog.list_tables("main")
+
+    def table(self, name: tuple[str, ...]):
+        return self._catalog.load_table(name)
+
+    def snapshots(self, namespace: str, table: str) -> list[int]:
+        return [s.snapshot_id for s in self._catalog.load_table((namespace, table)).snapshots()]
+
+    def rows(self, namespace: str, table: str, snapshot_id: int | None):
+        loaded = self._catalog.load_table((namespace, table))
+        assert loaded.io.properties["s3.session-token"]
+        return loaded.scan(snapshot_id=snapshot_id).to_arrow()
+
+    def close(self) -> None:
+        self._catalog.close()
+
+
+class Own:
+    """DuckDB, with credentials of its own."""
+
+    name = "DuckDB, own credentials"
+
+    def __init__(self, uri: str, aws: str) -> None:
+        self._listing = Vended(uri, aws)
+        self._con = connect(ICEBERG)
+        self._con.execute(s3_secret(aws).replace("SECRET (", "SECRET own (", 1))
+        self._con.execute("SET arrow_lossless_conversion = true")
+        self._con.execute(
+            f"ATTACH 'lake' AS ice (TYPE iceberg, ENDPOINT '{uri}', AUTHORIZATION_TYPE 'sigv4', "
+            f"SECRET own, SIGV4_REGION '{REGION}', SIGV4_SERVICE 'execute-api', "
+            "DEFAULT_SCHEMA 'main')"
+        )
+
+    def snapshots(self, namespace: str, table: str) -> list[int]:
+        return self._listing.snapshots(namespace, table)
+
+    def rows(self, namespace: str, table: str, snapshot_id: int | None):
+        at = "" if snapshot_id is None else f" AT (VERSION => {snapshot_id})"
+        source = f"ice.{identifier(namespace)}.{identifier(table)}{at}"
+        return self._con.execute(f"SELECT * FROM {source}").to_arrow_table()
+
+    def close(self) -> None:
+        self._con.close()
+        self._listing.close()
+
+
+# The emulator
+
+
+@contextmanager
+def ministack(auth: str) -> Iterator[str]:
+    port = free_port()
+    uri = f"http://127.0.0.1:{port}"
+    os.environ |= environment({"AWS_ENDPOINT_URL": uri}) | {"AWS_DEFAULT_REGION": REGION}
+    settings = {
+        "BIND_HOST": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "IOT_MTLS_ENABLED": "0",
+        "SFTP_ENABLED": "0",
+        "LAMBDA_EXECUTOR": "local",
+        "MINISTACK_ACCOUNT_ID": ACCOUNT,
+        "AUTH": auth.removeprefix("AUTH="),
+    }
+    log = (BUILD.parent / "ministack.log").open("w")
+    process = subprocess.Popen(
+        [MINISTACK], env=os.environ | settings, stdout=log, stderr=log, start_new_session=True
+    )
+    try:
+        wait_for(uri)
+        yield uri
+    finally:
+        os.killpg(process.pid, 15)
+        process.wait(20)
+
+
+def deployed(aws: str, lake: Lake, delivery: str, secret_arn: str, tracing: str) -> dict[str, str]:
+    """Deploy a stack of this delivery; its outputs."""
+    template = in_json(yaml.load((BUILD / "template.yaml").read_text(), Loader=TemplateLoader))
+    variables = template["Globals"]["Function"]["Environment"]["Variables"]
+    variables |= {
+        "AWS_ENDPOINT_URL": aws,
+        "OBJECT_LAMBDA_ENDPOINT": aws,
+        "DATABASE_URL": f"{lake.database.url}?sslmode=disable",
+    }
+    path = BUILD / f"{delivery}.json"
+    path.write_text(json.dumps(template))
+    stack = f"polynya-{delivery}"
+    pairs = PARAMETERS | {
+        "Delivery": delivery,
+        "Tracing": tracing,
+        "DatabaseHost": lake.database.host,
+        "DatabaseName": lake.database.dbname,
+        "DatabaseSecretArn": secret_arn,
+    }
+    command = [SAM, "deploy", "--template-file", path, "--stack-name", stack]
+    command += ["--s3-bucket", "packages", "--capabilities", "CAPABILITY_IAM"]
+    command += ["--no-confirm-changeset", "--region", REGION, "--config-env", "none"]
+    command += ["--parameter-overrides", *(f"{name}={value}" for name, value in pairs.items())]
+    run = subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
+    if run.returncode:
+        sys.exit(f"{run.stdout}\n{run.stderr}")
+    client = boto3.client("cloudformation", endpoint_url=aws)
+    [described] = client.describe_stacks(StackName=stack)["Stacks"]
+    return {one["OutputKey"]: one["OutputValue"] for one in described["Outputs"]}
+
+
+def in_json(node):
+    """As JSON has it: `Fn::GetAtt` with a list."""
+    if isinstance(node, dict):
+        return {
+            key: value.split(".", 1)
+            if key == "Fn::GetAtt" and isinstance(value, str)
+            else in_json(value)
+            for key, value in node.items()
+        }
+    return [in_json(one) for one in node] if isinstance(node, list) else node
+
+
+@contextmanager
+def catalog(aws: str, url: str) -> Iterator[str]:
+    """The API under an address that this machine can resolve: the emulator goes by the host."""
+    api = url.removeprefix("https://").partition(".")[0]
+    host = f"{api}.execute-api.localhost:{aws.rpartition(':')[2]}"
+
+    def answer(request: Request) -> Response:
+        headers = {k: v for k, v in request.headers if k.lower() not in PER_CONNECTION | {"host"}}
+        query = f"?{request.query}" if request.query else ""
+        found = requests.request(
+            request.method,
+            f"{aws}{request.path}{query}",
+            headers=headers | {"Host": host},
+            data=request.body.read(),
+            timeout=120,
+        )
+        kept = tuple(
+            (k, v)
+            for k, v in found.headers.items()
+            if k.lower() not in PER_CONNECTION | {"content-encoding"}
+        )
+        return Response(found.status_code, kept, found.content)
+
+    server = HttpServer(0)
+    server.start(answer)
+    try:
+        yield server.uri
+    finally:
+        server.stop()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(uri: str) -> None:
+    for _ in range(300):
+        try:
+            requests.get(f"{uri}/_ministack/health", timeout=2)
+            return
+        except requests.RequestException:
+            time.sleep(0.2)
+    raise TimeoutError("MiniStack does not answer")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""The two real Lambda handlers in this process, behind the stand-in for API Gateway and S3.
+
+Quicker than the command, and with settings that the command does not offer: several of DynamoDB's,
+and lakes that it refuses to serve. Both functions read their settings once, so only one at a time.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import boto3
+import pytest
+from polynya.storage import aws
+from polynya_functions.object_lambda import app as object_lambda
+from polynya_functions.rest_catalog import app as rest_catalog
+from polynya_local.clients.duckdb_connection import REGION
+from polynya_local.clients.lakes import Lake
+from polynya_local.dynamodb import TABLE, create_table
+from polynya_local.stand_in import StandIn
+from polynya_local.stand_in.limits.deployment import as_deployed
+
+ALIAS = "virtual"
+CACHE_BUCKET = "kept"
+READ_ONCE = (
+    rest_catalog.open_catalog,
+    rest_catalog.readers,
+    object_lambda.config,
+    object_lambda.virtual_files,
+    aws.client,
+    aws.object_lambda_client,
+)
+
+
+@contextmanager
+def settings(**values: str) -> Iterator[None]:
+    """The environment that the handlers find, and handlers that have not read another."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in values.items():
+            patch.setenv(name, value)
+        forget()
+        yield
+        forget()
+
+
+def forget() -> None:
+    """What a new instance of both functions does not know."""
+    for opened in (rest_catalog.open_catalog, object_lambda.virtual_files):
+        if opened.cache_info().currsize:
+            with suppress(Exception):  # settings without which they cannot be opened
+                opened()._database.close()
+    for read in READ_ONCE:
+        read.cache_clear()
+
+
+@contextmanager
+def standing_in(
+    lake: Lake,
+    s3_endpoint: str,
+    *,
+    delivery: str = "object-lambda",
+    data_prefix: str = "",
+    confined: bool = True,
+    **values: str,
+) -> Iterator[StandIn]:
+    """Serve `lake`, each function with the packages and the rights in S3 that it has on AWS.
+
+    Args:
+        data_prefix: the template's parameter DataPrefix.
+        confined: False for what no deployment has, such as virtual files in a bucket of their own.
+        values: settings besides, or instead of, the usual ones.
+    """
+    bucket = lake.data_path.removeprefix("s3://").partition("/")[0]
+    stand_in = StandIn(
+        alias=ALIAS if delivery == "object-lambda" else None,
+        supporting_bucket=bucket,
+        s3_endpoint=s3_endpoint,
+        region=REGION,
+    )
+    usual = {
+        "DATABASE_URL": lake.database.url,
+        "METADATA_SCHEMA": lake.metadata_schema,
+        "WAREHOUSE": "lake",
+        "DELIVERY": delivery,
+        "VIRTUAL_BUCKET": ALIAS if delivery == "object-lambda" else bucket,
+        "AWS_ENDPOINT_URL_S3": s3_endpoint,
+        "AWS_ENDPOINT_URL_DYNAMODB": s3_endpoint,
+        "OBJECT_LAMBDA_ENDPOINT": stand_in.s3_uri,
+    }
+    given = usual | values
+    deployment = as_deployed(given, data_bucket=bucket, data_prefix=data_prefix)
+    confinements = deployment if confined else None
+    with stand_in, settings(**given):
+        stand_in.start(rest_catalog.handler, object_lambda.handler, confinements)
+        yield stand_in
+
+
+def cache_settings(endpoint: str) -> dict[str, str]:
+    """The settings of a store in the DynamoDB and the S3 of `endpoint`, which all tests share."""
+    client = boto3.client("dynamodb", endpoint_url=endpoint, region_name=REGION)
+    if TABLE not in client.list_tables()["TableNames"]:
+        create_table(endpoint, REGION)
+    # Not the lakes' own: rights on the one would be rights on the other.
+    boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1").create_bucket(
+        Bucket=CACHE_BUCKET
+    )
+    return {"CACHE_TABLE": TABLE, "CACHE_BUCKET": CACHE_BUCKET}

@@ -1,0 +1,247 @@
+"""The authorization policy: what it permits, and that a wrong one permits nothing."""
+
+import json
+
+import pytest
+from polynya.access.policy import EVERYTHING, Policy
+from polynya.access.principals import (
+    principal_arn,
+    principals_of_api_caller,
+    principals_of_s3_caller,
+    session_name,
+)
+from polynya.access.resolver import AccessResolver
+from polynya.config import Config
+from polynya.errors import Misconfigured
+
+ANALYST = "arn:aws:iam::111122223333:role/Analyst"
+POLICY = {
+    "rules": [
+        {
+            "principals": [ANALYST, "cognito:groups=analysts"],
+            "tables": {"main": ["orders", "line*"], "sales_*": ["*"]},
+        },
+        {"principals": ["client_id=finance-*"], "tables": {"*": ["*"]}},
+        {"principals": ["arn:aws:iam::111122223333:user/*"], "tables": {"a.b": ["c*d*e"]}},
+        {"principals": ["*"], "tables": {"open": ["*"]}},
+    ]
+}
+
+
+def policy(document: object = POLICY) -> Policy:
+    return Policy.parse(json.dumps(document))
+
+
+# (a name of the caller, namespace, table, whether it may be read)
+CASES = [
+    (ANALYST, "main", "orders", True),
+    (ANALYST, "main", "lines", True),
+    (ANALYST, "main", "line", True),
+    (ANALYST, "main", "order", False),
+    (ANALYST, "main", "orders2", False),
+    (ANALYST, "main", "Orders", False),
+    (ANALYST, "main", "orders\n", False),
+    (ANALYST, "mainx", "orders", False),
+    (ANALYST, "sales_eu", "x\ny", True),
+    (ANALYST, "sales", "x", False),
+    (ANALYST, "open", "x", True),
+    (ANALYST + "2", "main", "orders", False),
+    ("arn:aws:iam::999999999999:role/Analyst", "main", "orders", False),
+    ("cognito:groups=analysts", "main", "orders", True),
+    ("cognito:groups=analysts2", "main", "orders", False),
+    ("sub=analysts", "main", "orders", False),
+    ("client_id=finance-1", "secret", "salaries", True),
+    ("client_id=finance", "secret", "salaries", False),
+    ("arn:aws:iam::111122223333:user/x", "a.b", "cde", True),
+    ("arn:aws:iam::111122223333:user/x", "a.b", "c..d..e", True),
+    ("arn:aws:iam::111122223333:user/x", "a.b", "ced", False),
+    ("arn:aws:iam::111122223333:user/x", "aXb", "cde", False),
+]
+
+
+@pytest.mark.parametrize(("name", "namespace", "table", "may_read"), CASES)
+def test_a_table_may_be_read_as_the_rules_say(name, namespace, table, may_read):
+    rights = policy().rights_of([name])
+    assert rights.table(namespace, table) is may_read
+
+
+def test_a_namespace_is_seen_whole_where_every_table_may_be_read():
+    rights = policy().rights_of([ANALYST])
+    seen = [n for n in ("main", "sales_eu", "open", "secret", "a.b") if rights.whole_namespace(n)]
+    assert seen == ["sales_eu", "open"]
+
+
+def test_nobody_goes_by_no_name():
+    rights = policy().rights_of([])
+    assert not rights.table("main", "orders") and rights.table("open", "x")
+    assert not policy({"rules": []}).rights_of([ANALYST]).tables
+
+
+def test_all_tables_is_known_as_such():
+    assert policy().rights_of(["client_id=finance-1"]).all_tables and EVERYTHING.all_tables
+    assert not policy().rights_of([ANALYST]).all_tables
+
+
+WRONG = [
+    "",
+    "[]",
+    "{}",
+    '{"rules": {}}',
+    '{"rules": [], "Rules": []}',
+    '{"rules": [[]]}',
+    '{"rules": [{"principals": ["*"]}]}',
+    '{"rules": [{"principals": ["*"], "tables": {}, "deny": {}}]}',
+    '{"rules": [{"principals": "*", "tables": {}}]}',
+    '{"rules": [{"principals": [1], "tables": {}}]}',
+    '{"rules": [{"principals": [""], "tables": {}}]}',
+    '{"rules": [{"principals": ["Analyst"], "tables": {}}]}',
+    '{"rules": [{"principals": ["*=admin"], "tables": {}}]}',
+    '{"rules": [{"principals": ["*"], "tables": ["*"]}]}',
+    '{"rules": [{"principals": ["*"], "tables": {"main": "*"}}]}',
+    '{"rules": [{"principals": ["*"], "tables": {"main": [null]}}]}',
+    # Of two keys that are the same, a reader of JSON takes the last one.
+    '{"rules": [], "rules": [{"principals": ["*"], "tables": {"*": ["*"]}}]}',
+    '{"rules": [{"principals": [], "tables": {}, "principals": ["*"]}]}',
+    '{"rules": [{"principals": ["*"], "tables": {"main": ["a"], "main": ["*"]}}]}',
+    '{"rules": [{"principals": ["*"], "tables": {"main": ["a"], "m\\u0061in": ["*"]}}]}',
+    '{"rules": [], "list_claims": [], "list_claims": ["username"]}',
+    '{"rules": [], "list_claims": "cognito:groups"}',
+    '{"rules": [], "list_claims": [null]}',
+    '{"list_claims": []}',
+    '{"rules": ' + "[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("document", WRONG, ids=range(len(WRONG)))
+def test_half_a_policy_is_none(document):
+    with pytest.raises(Misconfigured, match="nothing is served"):
+        Policy.parse(document)
+
+
+# Who calls
+
+SESSION = "arn:aws:sts::111122223333:assumed-role/Analyst/me"
+JWT = {
+    "sub": "x",
+    "cognito:groups": "[analysts staff]",
+    "scope": "ice/read ice/all",
+    "arn:aws:iam::111122223333:role/Admin": "1",
+    "custom:team": "[a b",
+    "sub=x": "admin",
+}
+
+
+@pytest.mark.parametrize(
+    ("authorizer", "names"),
+    [
+        (None, []),
+        ({}, []),
+        ({"iam": {"userArn": SESSION}}, [ANALYST]),
+        ({"iam": {"userArn": "arn:aws:iam::1:user/p/me"}}, ["arn:aws:iam::1:user/p/me"]),
+        ({"iam": {"userArn": None}}, []),
+        (
+            {"jwt": {"claims": JWT, "scopes": None}},
+            [
+                "sub=x",
+                "cognito:groups=analysts",
+                "cognito:groups=staff",
+                "scope=ice/read ice/all",
+                "scope=ice/read",
+                "scope=ice/all",
+                "custom:team=[a b",
+            ],
+        ),
+        ({"lambda": {"userArn": SESSION}}, []),
+    ],
+)
+def test_an_api_caller_goes_by(authorizer, names):
+    assert principals_of_api_caller({"authorizer": authorizer}, {"cognito:groups"}) == names
+
+
+# (claim, its text in API Gateway's event, the values that match where `groups` is declared a list).
+# An HTTP API writes the token's ["a", "b"] as [a b], and a text as it is.
+CLAIMS = [
+    ("groups", "[a b]", ["a", "b"]),
+    ("groups", "[admin]", ["admin"]),
+    ("groups", "[]", []),
+    ("groups", "[interns,finance]", ["interns,finance"]),
+    ("groups", "[[x] y]", ["[x]", "y"]),
+    ("groups", "admin", ["admin"]),
+    ("groups", "a b", ["a b"]),
+    ("groups", "a,b", ["a,b"]),
+    ("groups", "[a b", ["[a b"]),
+    ("username", "[admin]", ["[admin]"]),
+    ("username", "[x admin]", ["[x admin]"]),
+    ("username", "x admin", ["x admin"]),
+    ("username", "x,admin", ["x,admin"]),
+    ("scope", "ice/read ice/all", ["ice/read ice/all", "ice/read", "ice/all"]),
+    ("scope", "ice/read,ice/all", ["ice/read,ice/all"]),
+    ("scp", "[ice/all]", ["[ice/all]"]),
+    ("exp", "1679571478", ["1679571478"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "values"), CLAIMS, ids=[f"{c[0]}={c[1]}" for c in CLAIMS]
+)
+def test_only_claims_that_are_declared_lists_have_several_values(claim, text, values):
+    event = {"authorizer": {"jwt": {"claims": {claim: text}}}}
+    assert principals_of_api_caller(event, {"groups"}) == [f"{claim}={value}" for value in values]
+
+
+def test_the_policy_declares_the_lists():
+    document = POLICY | {"list_claims": ["cognito:groups"]}
+    event = {"authorizer": {"jwt": {"claims": {"cognito:groups": "[analysts]"}}}}
+    for source, may_read in ((POLICY, False), (document, True)):
+        rights = readers(json.dumps(source), [0.0]).of_api(event)
+        assert rights.table("main", "orders") is may_read
+
+
+def test_an_s3_caller_goes_by_the_role():
+    assert principals_of_s3_caller({"arn": SESSION}) == [ANALYST]
+    assert principals_of_s3_caller({}) == []
+
+
+def test_the_name_of_a_session_says_nothing_of_who_it_is():
+    """Whoever assumes a role chooses it."""
+    arn = "arn:aws:sts::1:assumed-role/Low/arn:aws:iam::1:role/Admin"
+    assert principal_arn(arn) == "arn:aws:iam::1:role/Low"
+
+
+@pytest.mark.parametrize(
+    ("arn", "role", "session"),
+    [
+        (SESSION, ANALYST, "me"),
+        (SESSION, "arn:aws:iam::111122223333:role/with/path/Analyst", "me"),
+        (SESSION, "arn:aws:iam::111122223333:role/Other", None),
+        (SESSION, "arn:aws:iam::999999999999:role/Analyst", None),
+        (ANALYST, ANALYST, None),
+    ],
+)
+def test_the_session_of_a_role(arn, role, session):
+    assert session_name(arn, role) == session
+
+
+# The policy is read at run time
+
+
+def readers(source: str, times: list[float]) -> AccessResolver:
+    environ = {"DATABASE_URL": "u", "VIRTUAL_BUCKET": "b", "AUTHORIZATION": source}
+    return AccessResolver(Config.from_env(environ), clock=lambda: times[0])
+
+
+def test_a_permission_that_is_taken_away_is_gone_a_minute_later(monkeypatch):
+    documents = [json.dumps(POLICY), '{"rules": []}', "{"]
+    monkeypatch.setattr("polynya.access.resolver._text", lambda source: documents.pop(0))
+    times = [1000.0]
+    asked = readers("ssm:/p", times)
+    assert asked.of_s3({"arn": SESSION}).table("main", "orders")
+    times[0] += 59
+    assert asked.of_s3({"arn": SESSION}).table("main", "orders")
+    times[0] += 2
+    assert not asked.of_s3({"arn": SESSION}).table("main", "orders")
+    times[0] += 61
+    with pytest.raises(Misconfigured):
+        asked.of_s3({"arn": SESSION})
+    with pytest.raises(IndexError):  # it is asked for again at once, and the old one is not used
+        asked.of_s3({"arn": SESSION})

@@ -1,0 +1,201 @@
+"""Session policies: what they hold, what they do not, and that they fit."""
+
+import json
+from collections.abc import Iterable
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from polynya.access.table_scope import OtherTables, S3Scope, fitting
+from polynya.access.vended_credentials import (
+    POLICY_LIMIT,
+    CredentialVending,
+    TableScope,
+    table_of_session,
+)
+from polynya.config import Config
+from polynya.errors import Refused
+
+from tests.support.iam import allowed, resources
+
+UUID = "01a1fad5-de06-72d5-96d5-394e01873100"
+ROLE = "arn:aws-cn:iam::111122223333:role/Vended"
+VIRTUAL = f"s3://v/polynya/{UUID}"
+OWN = "s3://data/lake/main/t/"
+
+
+def place(location: str) -> S3Scope:
+    return S3Scope(location, location.endswith("/"))
+
+
+def neighbours(tables: Iterable[str] = (), files: Iterable[str] = ()) -> OtherTables:
+    return OtherTables(tables, files, "s3://v/polynya/")
+
+
+def policy_of(
+    locations: Iterable[str],
+    around: OtherTables | None = None,
+    delivery: str = "materialize",
+) -> tuple[str, list[str]]:
+    """The policy, and the locations that it names, for these or for a few more."""
+    environ = {
+        "DATABASE_URL": "u",
+        "VIRTUAL_BUCKET": "v",
+        "VENDING_ROLE": ROLE,
+        "DELIVERY": delivery,
+    }
+    vending = CredentialVending(Config.from_env(environ))
+    places = fitting(
+        map(place, locations), around or neighbours(), lambda some: vending._fits(some, VIRTUAL)
+    )
+    return vending._policy(places, VIRTUAL), [one.location for one in places]
+
+
+def test_a_table_in_one_place():
+    text, places = policy_of({OWN})
+    assert places == [OWN]
+    assert allowed(text, f"{OWN}x=1/f.parquet")
+    assert allowed(text, f"{VIRTUAL}/g1/list-1-ab.avro")
+    assert not allowed(text, "s3://data/lake/main/t2/f.parquet")
+    assert not allowed(text, f"s3://v/polynya/{UUID.replace('0', '1')}/g1/list-1-ab.avro")
+
+
+def test_behind_object_lambda_the_role_says_which_access_point():
+    text, _ = policy_of({OWN}, delivery="object-lambda")
+    assert resources(text) == ["arn:aws-cn:s3:::data/lake/main/t/*"]
+    assert json.loads(text)["Statement"][1:] == [
+        {
+            "Effect": "Allow",
+            "Action": ["s3-object-lambda:GetObject", "lambda:InvokeFunction"],
+            "Resource": "*",
+        }
+    ]
+
+
+NAMES = ["a*", "a?b", "${aws:username}", "$", "$*", "*", "?", "ünï ❄", 'a"b\\c', "a\nb", "${*}"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("others", ["axb", "ax", "a", "axxb", "x", "xx", "${x}", "$x", "a/b", ""])
+def test_a_name_is_no_wildcard(name, others):
+    """Neither of a directory nor of a file; a file is not the beginning of another's name."""
+    for location, within in ((f"s3://data/{name}/", "f"), (f"s3://data/d/{name}", "")):
+        text, _ = policy_of({location})
+        assert allowed(text, location + within)
+        other = location.replace(f"/{name}", f"/{others}")
+        assert not allowed(text, other + within)
+        if not within:
+            assert not allowed(text, f"{location}2") and not allowed(text, f"{location}/x")
+
+
+def test_a_file_that_is_called_like_a_directory_is_a_file():
+    vending = CredentialVending(Config.from_env({"DATABASE_URL": "u", "VIRTUAL_BUCKET": "v"}))
+    text = vending._policy([S3Scope("s3://data/lake/", False)], VIRTUAL)
+    assert "data/lake/*" not in text and '"arn:aws:s3:::data/lake/"' in text
+
+
+@pytest.mark.parametrize("count", [1, 2, 10, 20, 40, 100, 5000])
+def test_many_partitions_fit_and_nothing_is_lost(count):
+    directories = {f"s3://b/added/year={n // 12}/month={n % 12}/" for n in range(count)}
+    text, places = policy_of({OWN, *directories})
+    assert len(text) <= POLICY_LIMIT
+    for directory in directories:
+        assert allowed(text, f"{directory}f.parquet")
+        assert any(directory.startswith(place) for place in places)
+    assert not allowed(text, "s3://b/other/f") and not allowed(text, "s3://data/lake/main/u/f")
+    if count <= 20:  # as long as they fit, exactly these
+        assert set(places) == {OWN, *directories}
+
+
+def test_files_are_named_one_by_one_as_long_as_they_fit():
+    files = {f"s3://b/landing/{n:02}.parquet" for n in range(12)}
+    text, places = policy_of({OWN, *files})
+    assert set(places) == {OWN, *files} and not allowed(text, "s3://b/landing/12.parquet")
+    many = {f"s3://b/landing/{n:02}.parquet" for n in range(60)}
+    assert policy_of({OWN, *many})[1] == ["s3://b/landing/", OWN]
+
+
+TOO_MANY = [f"s3://b/added/d{n:02}-{'x' * 30}/" for n in range(60)]
+PARTITIONS = [f"s3://b/added/day={n:02}-{'x' * 30}/" for n in range(60)]
+KEYS = [f"s3://b/landing/{n:02}-{'x' * 30}.parquet" for n in range(60)]
+SIBLING = "s3://b/added/other/"
+
+
+@pytest.mark.parametrize(
+    ("locations", "around"),
+    [
+        (TOO_MANY, neighbours()),  # what they are in may hold anything
+        (TOO_MANY, neighbours(files=[SIBLING])),
+        (PARTITIONS, neighbours(files=[SIBLING])),
+        (PARTITIONS, neighbours(tables=[SIBLING])),
+        (PARTITIONS, neighbours(tables=["s3://b/added/"])),
+        (PARTITIONS, neighbours(tables=["s3://b/"])),
+        (PARTITIONS, neighbours(files=["s3a://B/added/day=00/"])),
+        (PARTITIONS, neighbours(files=["https://b.s3.amazonaws.com/added/x/"])),
+        (PARTITIONS, neighbours(files=["https://s3.amazonaws.com/b/%61dded/x/"])),
+        (KEYS, neighbours(files=["s3://b/landing/"])),
+        (KEYS, neighbours(tables=["s3://b/landing/new/"])),
+        (KEYS, neighbours(tables=["s3://b/land"])),  # its files may be called land + ing/…
+        ([f"s3://bucket-{n}/day=1/" for n in range(200)], neighbours()),
+        ([f"s3://b/day={n}/" for n in range(200)], neighbours()),  # above them is the bucket
+        ([f"s3://v/polynya/day={n}/" for n in range(200)], neighbours()),
+    ],
+)
+def test_what_does_not_fit_is_not_given(locations, around):
+    with pytest.raises(Refused, match="no credentials for this table"):
+        policy_of(locations, around)
+
+
+@pytest.mark.parametrize(
+    ("directory", "tables", "files", "absent"),
+    [
+        ("s3://b/a/b/", [], [], True),
+        ("s3://b/a/b/", ["s3://b/a/b2/", "s3://b/a/c/"], ["s3://b/a/b2/"], True),
+        ("s3://b/a/b/", ["s3://b/a/b/"], [], False),
+        ("s3://b/a/b/", ["s3://b/a/b/c/"], [], False),
+        ("s3://b/a/b/", ["s3://b/a/"], [], False),
+        ("s3://b/a/b/", ["s3://b/"], [], False),
+        ("s3://b/a/b/", [], ["s3://b/a/b/"], False),
+        ("s3://b/a/b/", [], ["s3://b/a/b/c/d/"], False),
+        ("s3://b/a/b/", [], ["s3://b/a/", "s3://b/"], True),  # files beside it
+        ("s3://b/a/b/", ["s3a://b/a/b/"], [], False),
+        ("s3a://b/a/b/", ["s3n://B/a/b/"], [], False),
+        ("s3://b/a/b/", ["S3://b/a/b/"], [], False),
+        ("s3://b/a/b/", ["s3://b/A/b/", "s3://b//a/b/", "s3://c/a/b/"], [], True),  # other keys
+        ("s3://b/ä/b/", ["s3://b/a\u0308/b/"], [], True),  # as bytes they differ
+        ("s3://b/a/b/", ["s3://b/a/b"], [], False),
+        ("s3://v/polynya/x/", [], [], False),
+        ("s3://v/", [], [], False),
+        ("s3://b/", [], [], False),
+        ("s3://b//", [], [], False),
+        ("s3://b/t", [], [], False),
+        ("/tmp/lake/main/t/", [], [], False),
+        ("gs://b/t/", [], [], False),
+    ],
+)
+def test_a_directory_is_given_where_no_other_table_is(directory, tables, files, absent):
+    assert neighbours(tables, files).absent_from(directory) is absent
+
+
+def test_a_policy_that_sts_cannot_pack_is_not_given(monkeypatch):
+    """AWS limits its packed form besides, and tells nobody how it packs."""
+    sts = boto3.client("sts", "eu-central-1", aws_access_key_id="x", aws_secret_access_key="x")
+    monkeypatch.setattr("polynya.access.vended_credentials.aws.client", lambda service: sts)
+    environ = {"DATABASE_URL": "u", "VIRTUAL_BUCKET": "v", "VENDING_ROLE": ROLE}
+    vending, given = (
+        CredentialVending(Config.from_env(environ)),
+        TableScope(UUID, VIRTUAL, "{}", (OWN,)),
+    )
+    with Stubber(sts) as stub:
+        for _ in range(2):
+            stub.add_client_error("assume_role", "PackedPolicyTooLarge", http_status_code=400)
+        assert vending.for_table(given, "refresh") == {}
+        with pytest.raises(Refused, match="no credentials for this table"):
+            vending.refresh_credentials(given)
+
+
+def test_the_table_of_a_session():
+    assert table_of_session(f"polynya-{UUID}") == UUID
+    for other in (UUID, f"polynya-{UUID}x", f"x-polynya-{UUID}", "polynya-", "me"):
+        assert table_of_session(other) is None
+    assert len(f"polynya-{UUID}") <= 64  # AssumeRole, "RoleSessionName"

@@ -1,0 +1,51 @@
+"""Where the schema is put into a statement, and where not."""
+
+import pytest
+from polynya.ducklake.connection.catalog_connection import qualified
+
+# The mark stands for the schema.
+STATEMENTS = [
+    "SELECT 1 FROM §ducklake_table",
+    "SELECT FROM §ducklake_table AS t JOIN §ducklake_schema AS s USING (schema_id)",
+    "SELECT i.n FROM\n  §ducklake_table\nWHERE true",
+    "INSERT INTO §ducklake_tag\n  (object_id)\nVALUES (:a)",
+    "UPDATE §ducklake_data_file SET end_snapshot = :a",
+    "SELECT record_count FROM §ducklake_table_stats WHERE table_id = :a FOR UPDATE",
+    "DELETE FROM §ducklake_table_stats",
+    'COPY §"ducklake_tag" ("object_id") FROM STDIN',
+    'CREATE TABLE §"ducklake_inlined_data_1_2" (LIKE §"ducklake_inlined_data_1_1")',
+    'ALTER TABLE §"ducklake_inlined_data_1_2" ADD "ducklake_x" varchar',
+    'GRANT ALL ON §"ducklake_inlined_data_1_2" TO "ducklake_owner"',
+    'SELECT r."a" FROM §"ducklake_inlined_data_1_2" AS r',
+    'SELECT r."x FROM ducklake_table" FROM §"a ""table"" FROM ducklake_table" AS r',
+    "SELECT 'x FROM ducklake_table', 'it''s FROM ducklake_table' FROM §ducklake_table",
+    "SELECT relname FROM pg_class WHERE relname IN ('ducklake_data_file', 'ducklake_tag')",
+    "WITH life AS (SELECT 1) SELECT * FROM life JOIN version USING (kind)",
+    "DECLARE files NO SCROLL CURSOR FOR SELECT 1 FROM (SELECT f.* FROM §ducklake_data_file AS f)",
+    "FETCH FORWARD 64 FROM files",
+    "SELECT extract(epoch FROM s.snapshot_time) FROM §ducklake_snapshot AS s",
+    "SELECT FROM ducklake_meta.ducklake_table",
+    'SELECT FROM "ducklake_meta"."ducklake_table"',
+    'CREATE INDEX CONCURRENTLY ON "ducklake_meta"."ducklake_data_file" (table_id)',
+    "SELECT ducklake_snapshot.snapshot_id FROM §ducklake_snapshot",
+]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize(
+    ("schema", "written"),
+    [("public", '"public".'), ('My "x\'\\1" FROM', '"My ""x\'\\1"" FROM".')],
+)
+def test_tables_are_sent_with_their_schema(statement, schema, written):
+    assert qualified(statement.replace("§", ""), schema) == statement.replace("§", written)
+
+
+def test_a_table_is_looked_for_in_the_schema():
+    sql = "SELECT to_regclass('ducklake_metadata') IS NOT NULL"
+    found = """SELECT to_regclass('"it\'\'s".ducklake_metadata') IS NOT NULL"""
+    assert qualified(sql, "it's") == found
+
+
+def test_a_long_statement_costs_time_in_proportion_to_its_length():
+    for part in ('"', "'", 'FROM "', "FROM ducklake_", '""', " "):
+        qualified(part * 100_000, "public")

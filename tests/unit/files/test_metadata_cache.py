@@ -1,0 +1,61 @@
+"""The same history is put together once; any other one, and one from the future, anew."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from polynya.files.metadata_cache import MOST, MetadataCache
+
+from tests.unit.translate.test_tables import HISTORY
+
+
+class Counting:
+    """Makes another document each time."""
+
+    def __init__(self) -> None:
+        self.documents = MetadataCache()
+
+    def __call__(self, history) -> object:
+        return self.documents.once(history, lambda now_ms: object())
+
+
+def history_of(number: int):
+    return replace(HISTORY, table=replace(HISTORY.table, table_uuid=f"uuid-{number}"))
+
+
+def test_the_same_history_is_put_together_once():
+    made = Counting()
+    document = made(HISTORY)
+    assert made(replace(HISTORY)) is document
+    later = replace(HISTORY.lake, snapshot_id=HISTORY.lake.snapshot_id + 1)
+    assert made(replace(HISTORY, lake=later, snapshot_id=later.snapshot_id)) is document
+
+
+def test_another_history_gives_another_document():
+    made = Counting()
+    documents = [made(HISTORY)]
+    [*before, last] = HISTORY.events
+    for other in (
+        {"events": [*before, replace(last, past=last.past + 1)]},
+        {"snapshots": HISTORY.snapshots[1:]},
+        {"columns": HISTORY.columns[:-1]},
+        {"table": replace(HISTORY.table, table_name="renamed")},
+        {"lake": replace(HISTORY.lake, data_path="s3://moved/")},
+    ):
+        documents.append(made(replace(HISTORY, **other)))
+    assert len(set(map(id, documents))) == len(documents) == 6
+
+
+def test_what_is_ahead_of_us_is_shown_as_of_now_each_time():
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    [*before, last] = HISTORY.snapshots
+    ahead = replace(HISTORY, snapshots=[*before, replace(last, snapshot_time=soon)])
+    made = Counting()
+    assert made(ahead) is not made(ahead)
+
+
+def test_the_tables_asked_for_last_are_kept():
+    made = Counting()
+    documents = [made(history_of(number)) for number in range(MOST + 1)]
+    assert made(history_of(MOST)) is documents[MOST]
+    assert made(history_of(1)) is documents[1]
+    assert made(history_of(0)) is not documents[0]

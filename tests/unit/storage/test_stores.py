@@ -1,0 +1,521 @@
+"""Where generated files are kept, against moto's DynamoDB and S3 over HTTP."""
+
+import hashlib
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import boto3
+import botocore.config
+import botocore.exceptions
+import pytest
+from polynya import budget
+from polynya.errors import ServiceUnavailable
+from polynya.storage.bucket_store import BucketStore
+from polynya.storage.cache_store import ITEM_LIMIT, LEASE_SECONDS, CacheStore
+from polynya.storage.file_cache import FileCache, MemoryCache
+from polynya.storage.parallel import in_parallel
+
+TABLE, BUCKET = "cache", "store-tests"
+TTL = 1000
+LARGE = bytes(range(256)) * (ITEM_LIMIT // 256 + 1)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.5
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(scope="module")
+def aws(moto):
+    """Clients, a table with the key of template.yaml, and a bucket."""
+    clients = SimpleNamespace(
+        dynamodb=boto3.client("dynamodb", endpoint_url=moto),
+        s3=boto3.client("s3", endpoint_url=moto),
+    )
+    clients.s3.create_bucket(Bucket=BUCKET)
+    clients.dynamodb.create_table(
+        TableName=TABLE,
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    yield clients
+    clients.dynamodb.close()
+    clients.s3.close()
+
+
+@pytest.fixture(autouse=True)
+def emptied(request):
+    """Each test has the table and the bucket to itself."""
+    if "aws" not in request.fixturenames:
+        return
+    aws = request.getfixturevalue("aws")
+    for item in aws.dynamodb.scan(TableName=TABLE)["Items"]:
+        aws.dynamodb.delete_item(TableName=TABLE, Key={"pk": item["pk"]})
+    for key in keys(aws):
+        aws.s3.delete_object(Bucket=BUCKET, Key=key)
+
+
+def keys(aws) -> list[str]:
+    return [found["Key"] for found in aws.s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])]
+
+
+def item(aws, key: str) -> dict | None:
+    return aws.dynamodb.get_item(TableName=TABLE, Key={"pk": {"S": key}}).get("Item")
+
+
+def cache(aws, *, bucket=BUCKET, clock=None) -> CacheStore:
+    return CacheStore(
+        table=TABLE,
+        bucket=bucket,
+        ttl_seconds=TTL,
+        dynamodb=lambda: aws.dynamodb,
+        s3=lambda: aws.s3,
+        clock=clock or Clock(),
+    )
+
+
+def bucket_store(aws) -> BucketStore:
+    return BucketStore(BUCKET, lambda: aws.s3)
+
+
+BODIES = [b"", b"x", bytes(ITEM_LIMIT), bytes(ITEM_LIMIT + 1), LARGE]
+
+
+@pytest.mark.parametrize("make", [cache, bucket_store])
+@pytest.mark.parametrize("body", BODIES, ids=len)
+def test_what_is_put_is_got(make, body, aws):
+    store = make(aws)
+    assert store.get("k/ü.avro") is None
+    assert store.put("k/ü.avro", body) == body
+    assert make(aws).get("k/ü.avro") == body
+
+
+@pytest.mark.parametrize("make", [cache, bucket_store])
+@pytest.mark.parametrize(
+    ("first", "second"), [(b"first", b"second"), (LARGE, b"small"), (b"small", LARGE)]
+)
+def test_the_first_copy_stays(make, first, second, aws):
+    assert make(aws).put("k", first) == first
+    assert make(aws).put("k", second) == first
+    assert make(aws).get("k") == first
+
+
+# ---------------------------------------------------------------- DynamoDB and S3
+
+
+@pytest.mark.parametrize(("size", "in_s3"), [(ITEM_LIMIT, False), (ITEM_LIMIT + 1, True)])
+def test_large_bodies_are_in_s3_with_an_item_that_points_there(size, in_s3, aws):
+    cache(aws).put("k", bytes(size))
+    digest = hashlib.sha256(bytes(size)).hexdigest()
+    found = item(aws, "k")
+    assert found["sha256"] == {"S": digest}
+    assert keys(aws) == ([f"k/{digest}"] if in_s3 else [])
+    assert found.keys() == {"pk", "sha256", "ttl", "s3" if in_s3 else "body"}
+
+
+def test_large_bodies_are_not_kept_without_a_bucket(aws):
+    store = cache(aws, bucket="")
+    assert store.put("k", LARGE) == LARGE
+    assert store.get("k") is None and item(aws, "k") is None
+
+
+def test_item_lives_until_its_ttl_though_dynamodb_still_shows_it(aws):
+    clock = Clock()
+    store = cache(aws, clock=clock)
+    store.put("k", b"x")
+    assert item(aws, "k")["ttl"] == {"N": str(1_700_000_000 + TTL)}
+    clock.now = 1_700_000_000 + TTL - 1
+    assert store.get("k") == b"x"
+    clock.now = 1_700_000_000 + TTL
+    assert store.get("k") is None
+    assert item(aws, "k") is not None
+
+
+def test_expired_item_gives_way(aws):
+    clock = Clock()
+    store = cache(aws, clock=clock)
+    store.put("k", b"old")
+    clock.now += TTL
+    assert store.put("k", b"new") == b"new"
+    assert store.get("k") == b"new"
+
+
+@pytest.mark.parametrize("body", [b"right", LARGE], ids=len)
+def test_body_that_does_not_match_its_checksum_is_dropped(body, aws):
+    store = cache(aws)
+    store.put("k", body)
+    broken = item(aws, "k") | {"sha256": {"S": "0" * 64}}
+    aws.dynamodb.put_item(TableName=TABLE, Item=broken)
+    assert store.get("k") is None
+    assert item(aws, "k") is None
+    assert store.put("k", body) == body
+    assert store.get("k") == body
+
+
+def test_object_that_was_changed_in_s3_is_not_served(aws):
+    store = cache(aws)
+    store.put("k", LARGE)
+    aws.s3.put_object(Bucket=BUCKET, Key=keys(aws)[0], Body=b"other")
+    assert store.get("k") is None
+    store.put("k", LARGE)
+    assert store.get("k") == LARGE
+
+
+def test_broken_item_that_was_mended_meanwhile_stays(aws):
+    """Between reading and dropping, another instance has put the right one."""
+    store = cache(aws)
+    store.put("k", b"right")
+    right = item(aws, "k")
+    broken = right | {"body": {"B": b"wrong"}, "sha256": {"S": "0" * 64}}
+    aws.dynamodb.put_item(TableName=TABLE, Item=broken)
+
+    class Mended:
+        exceptions = aws.dynamodb.exceptions
+
+        def get_item(self, **arguments):
+            answer = aws.dynamodb.get_item(**arguments)
+            aws.dynamodb.put_item(TableName=TABLE, Item=right)
+            return answer
+
+        def __getattr__(self, name):
+            return getattr(aws.dynamodb, name)
+
+    assert cache(SimpleNamespace(dynamodb=Mended(), s3=aws.s3)).get("k") is None
+    assert store.get("k") == b"right"
+
+
+def test_pointer_to_an_object_that_is_gone_is_a_miss_and_is_mended(aws):
+    """A lifecycle rule of the bucket may be faster than the table's TTL."""
+    store = cache(aws)
+    store.put("k", LARGE)
+    aws.s3.delete_object(Bucket=BUCKET, Key=keys(aws)[0])
+    assert store.get("k") is None
+    assert store.put("k", LARGE) == LARGE
+    assert store.get("k") == LARGE
+
+
+# ---------------------------------------------------------------- real objects
+
+
+def test_object_of_the_bucket_is_under_the_very_key(aws):
+    bucket_store(aws).put("polynya/t/list.avro", b"x")
+    assert keys(aws) == ["polynya/t/list.avro"]
+
+
+def test_missing_bucket_is_a_failure_not_a_first_copy(aws):
+    store = BucketStore("no-such-bucket-here", lambda: aws.s3)
+    with pytest.raises(botocore.exceptions.ClientError):
+        store.put("k", b"x")
+
+
+def test_ages_are_of_what_is_there(aws):
+    store = BucketStore(BUCKET, lambda: aws.s3, lambda: time.time() + 1000)
+    assert store.ages([]) == {} and store.ages(["p/a", "p/b"]) == {}
+    for key in ("p/a", "p/a.summary", "p/c", "q/a", "p/ü"):
+        store.put(key, b"x")
+    ages = store.ages(["p/c", "p/b", "p/a", "p/c", "p/ü", "p", "p/d/e"])
+    assert ages.keys() == {"p/a", "p/c", "p/ü"}
+    assert all(995 < age < 1100 for age in ages.values())
+
+
+def test_lists_jump_over_what_nobody_asks_about(aws):
+    """A page has a thousand keys, and 10 here."""
+    store = bucket_store(aws)
+    names = [f"p/{number:02}" for number in range(42)]
+    for name in names:
+        store.put(name, b"")
+    asked: list[str] = []
+
+    def shorter(params, **_) -> None:
+        asked.append(params["StartAfter"])
+        params["MaxKeys"] = 10
+
+    events = aws.s3.meta.events
+    events.register("provide-client-params.s3.ListObjectsV2", shorter)
+    try:
+        assert store.ages(names).keys() == {*names}
+        every, asked[:] = len(asked), []
+        some = ["p/00", "p/00.no", "p/09", "p/30", "p/30.no", "p/39", "p/40", "p/zz"]
+        assert store.ages(some).keys() == {*some} & {*names}
+    finally:
+        events.unregister("provide-client-params.s3.ListObjectsV2", shorter)
+    assert (every, len(asked)) == (5, 3)
+
+
+def test_what_is_renewed_is_young_and_has_the_same_bytes(aws):
+    store = bucket_store(aws)
+    store.put("k", LARGE)
+    before = aws.s3.head_object(Bucket=BUCKET, Key="k")["LastModified"]
+    time.sleep(1.1)  # S3's clock shows seconds
+    assert store.renew("k")
+    assert aws.s3.head_object(Bucket=BUCKET, Key="k")["LastModified"] > before
+    assert store.get("k") == LARGE
+    assert not store.renew("gone")
+
+
+# ---------------------------------------------------------------- in this process
+
+
+def test_recent_keeps_what_was_used_last_within_its_bytes():
+    recent = MemoryCache(limit=10)
+    for key in "abc":
+        recent.put(key, key.encode() * 3)
+    assert recent.get("a") == b"aaa"  # used again: `b` is the oldest now
+    recent.put("d", b"dddd")
+    assert [recent.get(key) for key in "abcd"] == [b"aaa", None, b"ccc", b"dddd"]
+
+
+def test_recent_gives_up_as_many_as_it_must():
+    recent = MemoryCache(limit=10)
+    for key in "abcde":
+        recent.put(key, b"xx")
+    recent.put("large", bytes(9))
+    assert [recent.get(key) for key in "abcde"] == [None] * 5
+    assert recent.get("large") == bytes(9)
+
+
+@pytest.mark.parametrize(("size", "kept"), [(10, True), (11, False)])
+def test_recent_keeps_nothing_larger_than_itself(size, kept):
+    recent = MemoryCache(limit=10)
+    recent.put("a", b"a")
+    assert recent.put("k", bytes(size)) == bytes(size)
+    assert (recent.get("k") is not None) == kept
+    assert (recent.get("a") is not None) != kept
+
+
+def test_recent_keeps_the_first_copy():
+    recent = MemoryCache(limit=10)
+    assert recent.put("k", b"first") == b"first"
+    assert recent.put("k", b"second") == b"first"
+    assert recent.get("k") == b"first"
+
+
+def test_recent_never_holds_more_than_its_limit():
+    recent = MemoryCache(limit=100)
+    for number in range(1000):
+        recent.put(str(number % 37), bytes(number % 37))
+        held = sum(len(recent.get(str(n)) or b"") for n in range(37))
+        assert held <= 100
+
+
+# ---------------------------------------------------------------- a store that fails
+
+
+class Broken:
+    """What a store does whose service is away: it raises, at every call."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def get(self, key: str) -> bytes | None:
+        self.calls += 1
+        raise OSError("away")
+
+    def put(self, key: str, body: bytes) -> bytes:
+        self.calls += 1
+        raise OSError("away")
+
+    def lease(self, key: str) -> bool:
+        self.calls += 1
+        raise OSError("away")
+
+    def release(self, key: str) -> None:
+        self.calls += 1
+        raise OSError("away")
+
+
+@pytest.fixture
+def logged(monkeypatch):
+    """The keys of the failures that the log tells of."""
+    keys = []
+    monkeypatch.setattr(
+        "polynya.storage.file_cache.logger.exception", lambda text, key: keys.append(key)
+    )
+    return keys
+
+
+def test_store_that_fails_is_logged_and_costs_nothing_else(logged):
+    kept = FileCache(Broken(), MemoryCache())
+    assert kept.get("k") is None
+    assert kept.put("k", b"x") == b"x"
+    assert logged == ["k", "k"]
+    assert kept.get("k") == b"x"  # of this process
+
+
+def test_store_that_clients_read_must_not_fail(logged):
+    kept = FileCache(Broken(), MemoryCache(), must_keep=True)
+    assert kept.get("k") is None
+    with pytest.raises(ServiceUnavailable):
+        kept.put("k", b"x")
+    assert kept.get("k") is None  # and nothing is remembered as kept
+    assert logged == ["k", "k", "k"]
+
+
+@pytest.mark.parametrize("kind", ["cache", "bucket"])
+def test_endpoint_that_does_not_answer_is_only_logged(kind, logged, aws):
+    nowhere = botocore.config.Config(connect_timeout=1, retries={"total_max_attempts": 1})
+    clients = SimpleNamespace(
+        dynamodb=boto3.client("dynamodb", endpoint_url="http://127.0.0.1:9", config=nowhere),
+        s3=boto3.client("s3", endpoint_url="http://127.0.0.1:9", config=nowhere),
+    )
+    kept = FileCache(cache(clients) if kind == "cache" else bucket_store(clients), MemoryCache())
+    assert kept.get("k") is None
+    assert kept.put("k", LARGE) == LARGE
+    assert logged == ["k", "k"]
+
+
+def test_table_that_is_missing_is_only_logged(logged, aws):
+    store = cache(aws)
+    store._table = "no-such-table"
+    kept = FileCache(store, MemoryCache())
+    assert kept.get("k") is None and kept.put("k", b"x") == b"x"
+    assert logged == ["k", "k"]
+
+
+def test_what_the_store_holds_wins_over_what_was_made(aws):
+    cache(aws).put("k", b"first")
+    kept = FileCache(cache(aws), MemoryCache())
+    assert kept.put("k", b"second") == b"first"
+    assert kept.get("k") == b"first"
+
+
+def test_store_is_asked_once_for_what_is_used_often(logged):
+    broken = Broken()
+    kept = FileCache(broken, MemoryCache())
+    kept.put("k", b"x")
+    assert [kept.get("k") for _ in range(5)] == [b"x"] * 5
+    assert broken.calls == 1
+
+
+def test_without_a_store_only_this_process_remembers():
+    recent = MemoryCache()
+    kept = FileCache(None, recent)
+    assert kept.get("k") is None and kept.put("k", b"x") == b"x" and kept.get("k") == b"x"
+
+
+class Slow(Broken):
+    """It raises after a while."""
+
+    def get(self, key: str, body: bytes = b"") -> bytes | None:
+        time.sleep(0.1)
+        return super().get(key)
+
+    put = lease = release = get
+
+
+def test_store_that_lets_us_wait_in_vain_is_left_alone_for_a_while(logged, monkeypatch):
+    monkeypatch.setattr("polynya.storage.circuit_breaker.SLOW_SECONDS", 0.1)
+    monkeypatch.setattr("polynya.storage.circuit_breaker.OPEN_SECONDS", 0.5)
+    slow = Slow()
+    kept = FileCache(slow, MemoryCache(0), leases=slow)
+    assert [kept.once(key, lambda: b"made") for key in "abc"] == [b"made"] * 3
+    assert kept.get_many("defg") == [None] * 4
+    assert slow.calls == len(logged) == 1
+    time.sleep(0.5)
+    assert kept.get("h") is None and slow.calls == 2
+
+
+def test_store_that_fails_at_once_is_asked_again(logged):
+    broken = Broken()
+    kept = FileCache(broken, MemoryCache(0))
+    assert kept.get_many("abc") == [None] * 3 and broken.calls == 3
+
+
+def test_what_clients_read_is_never_left_alone(logged, monkeypatch):
+    monkeypatch.setattr("polynya.storage.circuit_breaker.SLOW_SECONDS", 0.1)
+    slow = Slow()
+    kept = FileCache(slow, MemoryCache(), must_keep=True)
+    for key in "ab":
+        with pytest.raises(ServiceUnavailable):
+            kept.once(key, lambda: b"made")
+    assert slow.calls == 4
+
+
+def test_parallel_requests_have_the_budget_of_who_asks():
+    with budget.limited(5):
+        left = in_parallel(lambda _: budget.left(), range(20))
+    assert all(0 < seconds <= 5 for seconds in left)
+    assert budget.left() == float("inf")
+
+
+# ---------------------------------------------------------------- who makes it
+
+
+def instance(aws) -> FileCache:
+    """As another Lambda instance has it."""
+    store = cache(aws, clock=time.time)
+    return FileCache(store, MemoryCache(), leases=store)
+
+
+def not_called() -> bytes:
+    raise AssertionError("it is there, or another one makes it")
+
+
+def test_what_is_there_is_not_made(aws):
+    cache(aws, clock=time.time).put("k", b"x")
+    assert instance(aws).once("k", not_called) == b"x"
+    assert item(aws, "k#lease") is None
+
+
+def test_one_makes_it_and_the_others_wait(aws):
+    begun, may_end = threading.Event(), threading.Event()
+
+    def make() -> bytes:
+        begun.set()
+        assert may_end.wait(10)
+        return b"made"
+
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(instance(aws).once, "k", make)
+        assert begun.wait(10)
+        others = [pool.submit(instance(aws).once, "k", not_called) for _ in range(4)]
+        time.sleep(0.5)
+        assert not any(other.done() for other in others)
+        may_end.set()
+        assert [future.result(10) for future in (first, *others)] == [b"made"] * 5
+
+
+def test_writer_that_died_costs_the_rest_of_its_lease(aws, monkeypatch):
+    monkeypatch.setattr("polynya.storage.cache_store.LEASE_SECONDS", 0.5)
+    began = time.monotonic()
+    assert cache(aws, clock=time.time).lease("k")  # and never again a word of it
+    assert instance(aws).once("k", lambda: b"made") == b"made"
+    assert time.monotonic() - began >= 0.5
+
+
+def test_nobody_waits_for_ever(aws, monkeypatch):
+    monkeypatch.setattr("polynya.storage.file_cache.PATIENCE_SECONDS", 0.5)
+    assert cache(aws, clock=time.time).lease("k")
+    assert instance(aws).once("k", lambda: b"made") == b"made"
+
+
+def test_file_that_cannot_be_made_is_given_back_to_others(aws):
+    def fails() -> bytes:
+        raise ServiceUnavailable("away")
+
+    with pytest.raises(ServiceUnavailable):
+        instance(aws).once("k", fails)
+    assert item(aws, "k#lease") is None
+    assert cache(aws).get("k") is None
+
+
+def test_lease_ends_and_its_item_with_it(aws):
+    clock = Clock()
+    store = cache(aws, clock=clock)
+    assert store.lease("k")
+    assert not store.lease("k")
+    assert store.lease("other")
+    assert int(item(aws, "k#lease")["ttl"]["N"]) >= clock.now + LEASE_SECONDS
+    clock.now += LEASE_SECONDS
+    assert store.lease("k")
+
+
+@pytest.mark.parametrize("store", [None, Broken()], ids=["none", "broken"])
+def test_without_leases_everybody_makes_it(store, logged):
+    assert FileCache(store, MemoryCache(), leases=store).once("k", lambda: b"made") == b"made"

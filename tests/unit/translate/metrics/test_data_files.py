@@ -1,0 +1,189 @@
+"""Data files as entries of manifests: status, sequence numbers, and bounds in the schema's type."""
+
+from dataclasses import replace
+
+import pytest
+from polynya.ducklake.rows import (
+    Column,
+    ColumnStats,
+    DataFile,
+    FileGroup,
+    Lifetime,
+    PartitionColumn,
+    Partitioning,
+)
+from polynya.iceberg.manifest import Status
+from polynya.translate.columns.schemas import schemas
+from polynya.translate.metrics.data_files import data_files
+from polynya.translate.metrics.measured_columns import (
+    MOST_COLUMNS,
+    columns_with_metrics,
+    late_columns,
+)
+from polynya.translate.partitions import partitions
+
+from tests.unit.translate.as_columns import Row, file_columns, key_column, rows_of, stats_columns
+
+ADDED, EXISTING, DELETED = Status.ADDED, Status.EXISTING, Status.DELETED
+COLUMNS = [
+    Column(1, 1, 5, "a", "int32", None, None),
+    Column(1, 5, None, "a", "int64", None, None),
+    Column(2, 5, None, "b", "varchar", None, None),
+    Column(3, 1, None, "l", "list", None, None),
+    Column(4, 1, None, "element", "int32", None, 3),
+    Column(5, 1, 5, "gone", "int32", None, None),
+]
+SCHEMAS = schemas(COLUMNS, 1, 100)
+
+
+def data_file(data_file_id=7, begin=3, end=None) -> DataFile:
+    return DataFile(
+        data_file_id=data_file_id,
+        begin_snapshot=begin,
+        end_snapshot=end,
+        path=f"{data_file_id}.parquet",
+        path_is_relative=True,
+        record_count=10,
+        file_size_bytes=700,
+        partial_max=None,
+        partial_file_info=None,
+        partition_id=None,
+        mapping_id=None,
+    )
+
+
+def known(data_file_id=7, column_id=1, minimum="1", maximum="9") -> ColumnStats:
+    return ColumnStats(data_file_id, column_id, 40, 10, 0, minimum, maximum, None)
+
+
+PARTITIONING = Partitioning(
+    columns={5: [PartitionColumn(0, 2, "identity")]},
+    column_types={1: frozenset({"int32", "int64"}), 2: frozenset({"varchar"})},
+    constants={8: [2]},
+    groups={
+        FileGroup(None, None): Lifetime(1, None),
+        FileGroup(5, None): Lifetime(6, None),
+        FileGroup(None, 8): Lifetime(6, None),
+    },
+    current=5,
+)
+PARTITIONS = partitions(PARTITIONING, SCHEMAS, 100)
+
+
+def entries(files, snapshot_id, stats=(), keys=()) -> list[Row]:
+    found = data_files(
+        file_columns(files),
+        keys,
+        stats_columns(stats),
+        SCHEMAS,
+        PARTITIONS,
+        lambda path, is_relative: f"s3://b/{path}" if is_relative else path,
+        snapshot_id,
+    )
+    return [row for of_spec in found.values() for row in rows_of(of_spec)]
+
+
+# Specification, "Manifest Entry Fields": the snapshot that added the file, or that deleted it.
+# (begin, end, asked at, status, snapshot id)
+STATUSES = [
+    (3, None, 3, ADDED, 3),
+    (3, None, 4, EXISTING, 3),
+    (3, 9, 3, ADDED, 3),
+    (3, 9, 8, EXISTING, 3),
+    (3, 9, 9, DELETED, 9),
+]
+
+
+@pytest.mark.parametrize(("begin", "end", "at", "status", "snapshot_id"), STATUSES)
+def test_data_file_is_added_existing_or_deleted(begin, end, at, status, snapshot_id):
+    [entry] = entries([data_file(begin=begin, end=end)], at)
+    assert (entry.status, entry.snapshot_id, entry.sequence_number) == (status, snapshot_id, 3)
+
+
+def test_data_file_is_under_its_location_with_its_own_numbers():
+    away = replace(data_file(9), path="s3://elsewhere/ü%20x.parquet", path_is_relative=False)
+    inside, outside = entries([data_file(), away], 3)
+    assert (inside.file_path, inside.record_count, inside.file_size_in_bytes) == (
+        "s3://b/7.parquet",
+        10,
+        700,
+    )
+    assert outside.file_path == "s3://elsewhere/ü%20x.parquet"
+    assert not any(inside.metrics.values())
+
+
+def test_each_file_has_its_own_statistics():
+    files = [data_file(9, begin=6), data_file(7, begin=6), data_file(11, begin=6)]
+    stats = [known(7, 1, "1", "1"), known(9, 1, "2", "2"), known(8, 1, "3", "3")]
+    found = {row.file_path: row.metrics["lower_bounds"] for row in entries(files, 6, stats)}
+    assert {path: {i: b[0] for i, b in of.items()} for path, of in found.items()} == {
+        "s3://b/7.parquet": {1: 1},
+        "s3://b/9.parquet": {1: 2},
+        "s3://b/11.parquet": {},
+    }
+
+
+def test_bounds_are_in_the_type_that_the_snapshot_shows():
+    """The file was written with an int; the column is a long from snapshot 5 on."""
+    for at, width in ((4, 4), (5, 8)):
+        [entry] = entries([data_file(begin=3)], at, [known()])
+        assert entry.metrics["lower_bounds"] == {1: (1).to_bytes(width, "little")}
+
+
+def test_files_of_several_times_stand_in_one_manifest():
+    files, stats = [data_file(7, begin=3), data_file(8, begin=6)], [known(7), known(8, 1, "-1")]
+    old, new = entries(files, 6, stats)
+    assert old.metrics["lower_bounds"] == {1: (1).to_bytes(8, "little")}
+    assert new.metrics["lower_bounds"] == {1: (-1).to_bytes(8, "little", signed=True)}
+
+
+def test_column_that_the_file_or_the_schema_lacks_has_no_metrics():
+    later = known(column_id=2, minimum="x", maximum="y")  # hive files have such statistics
+    dropped = known(column_id=5)
+    [entry] = entries([data_file(begin=3)], 6, [known(), later, dropped, known(column_id=99)])
+    assert {kind: set(of) for kind, of in entry.metrics.items() if of} == {
+        "column_sizes": {1},
+        "value_counts": {1},
+        "null_value_counts": {1},
+        "lower_bounds": {1},
+        "upper_bounds": {1},
+    }
+
+
+def test_leaf_in_a_list_has_no_metrics():
+    [entry] = entries([data_file(begin=3)], 3, [known(column_id=4)])
+    assert not any(entry.metrics.values())
+
+
+def test_files_are_told_apart_by_their_spec():
+    """The second has a value that is no date of its partition, the last one stands in a path."""
+    files = [
+        data_file(1, begin=6),
+        replace(data_file(2, begin=6), partition_id=5),
+        replace(data_file(3, begin=6), partition_id=5),
+        replace(data_file(4, begin=6), partition_id=5),
+        replace(data_file(5, begin=6), mapping_id=8),
+    ]
+    stats = [*(known(n, 1, str(n), str(n)) for n in range(1, 6)), known(5, 2, "y", "y")]
+    found = entries(files, 6, stats, [key_column(0, {2: "x", 3: None})])
+    assert {row.file_path: row.partition for row in found} == {
+        "s3://b/1.parquet": (),
+        "s3://b/2.parquet": ("x",),
+        "s3://b/3.parquet": (None,),
+        "s3://b/4.parquet": (),  # no value is recorded
+        "s3://b/5.parquet": ("y",),
+    }
+    for row in found:
+        number = int(row.file_path.removeprefix("s3://b/").removesuffix(".parquet"))
+        assert row.metrics["lower_bounds"][1] == number.to_bytes(8, "little")
+
+
+def test_of_a_wide_table_the_first_columns_have_metrics_and_those_of_the_partitions():
+    wide = [Column(n, 1, None, f"c{n}", "int32", None, None) for n in range(1, 200)]
+    groups = {FileGroup(5, None): Lifetime(1, None)}
+    types = {n: frozenset({"int32"}) for n in range(1, 200)}
+    partitioning = Partitioning({5: [PartitionColumn(0, 150, "identity")]}, types, {}, groups, 5)
+    shown = schemas(wide, 1, 9)
+    wanted = columns_with_metrics(shown, partitions(partitioning, shown, 9), 9)
+    assert wanted == {*range(1, MOST_COLUMNS + 1), 150}
+    assert late_columns(shown, partitions(partitioning, shown, 9), 9) == [150]
