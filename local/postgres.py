@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from pg8000.native import Connection, identifier, literal
@@ -54,6 +55,14 @@ class Database:
             user += ":" + quote(self.password, safe="")
         return f"postgresql://{user}@{self.host}:{self.port}/{quote(self.dbname, safe='')}"
 
+    def run(self, sql: str, **values: object) -> list[list[Any]]:
+        """The rows of one statement, on a connection of its own."""
+        con = self.connect()
+        try:
+            return con.run(sql, **values)
+        finally:
+            con.close()
+
     def connect(self) -> Connection:
         return Connection(
             self.user,
@@ -79,29 +88,22 @@ class Server:
     def copy_database(self, original: Database, name: str) -> Database:
         """A database with the same in it; whoever uses the original is thrown out."""
         dbname = literal(original.dbname)
-        self._run(
+        self.maintenance.run(
             f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = {dbname}"
         )
         return self._create(name, f" TEMPLATE {identifier(original.dbname)}")
 
     def _create(self, name: str, options: str) -> Database:
         dbname = self.prefix + name
-        self._run(f"CREATE DATABASE {identifier(dbname)}{options}")
+        self.maintenance.run(f"CREATE DATABASE {identifier(dbname)}{options}")
         self.created.append(dbname)
         m = self.maintenance
         return Database(m.host, m.port, m.user, dbname, m.password)
 
     def drop_databases(self) -> None:
         for dbname in self.created:
-            self._run(f"DROP DATABASE IF EXISTS {identifier(dbname)} WITH (FORCE)")
+            self.maintenance.run(f"DROP DATABASE IF EXISTS {identifier(dbname)} WITH (FORCE)")
         self.created.clear()
-
-    def _run(self, sql: str) -> None:
-        con = self.maintenance.connect()
-        try:
-            con.run(sql)
-        finally:
-            con.close()
 
 
 @contextmanager

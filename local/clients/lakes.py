@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from ..postgres import Database
 from .duckdb_connection import LAKE, connect, identifier, literal
@@ -20,15 +19,16 @@ class Lake:
     metadata_schema: str = "public"
 
 
-def write_lake(script: Path, database: Database, data_path: str, s3_endpoint: str) -> Lake:
-    """Run `script` against an empty database and an empty `data_path` (no slash at its end)."""
-    text = script.read_text()
+def write_lake(
+    name: str, script: str, database: Database, data_path: str, s3_endpoint: str | None
+) -> Lake:
+    """Run the text of a script on an empty database and an empty `data_path` (no final slash)."""
     with connect(LAKE, s3_endpoint) as con:
-        for statement in con.extract_statements(_filled_in(text, database, data_path)):
+        for statement in con.extract_statements(_filled_in(script, database, data_path)):
             con.execute(statement)
-    found = METADATA_SCHEMA.search(text)
+    found = METADATA_SCHEMA.search(script)
     schema = found.group(1).replace("''", "'") if found else "public"
-    return Lake(script.stem, database, data_path, schema)
+    return Lake(name, database, data_path, schema)
 
 
 def attach(con, lake: Lake, *, read_only: bool = True) -> None:

@@ -6,6 +6,8 @@ reason; it may never be wrong.
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import cache
 
 import pytest
@@ -13,6 +15,8 @@ from polynya_local.clients import duckdb, native, pyiceberg, rest, spark
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.spark_jars import why_not
 from polynya_local.serving import serving
+
+from tests.support.in_process import bridge as bridge_in_process
 
 # Lakes of which every table must be readable; elsewhere a refusal with a reason will do.
 READABLE = {"01", "03", "04", "08", "09", "10", "13", "14", "16", "22", "25", "31", "40"}
@@ -57,6 +61,8 @@ CLIENT_FAULTS = {
 QUOTED_NAME = re.compile(r'"(?:[^"]|"")*"')
 MOST_SNAPSHOTS = 40  # up to here all of them are read
 SPREAD = 6
+# Lakes that the command itself serves; the others are served by the same handlers in this process.
+WITH_THE_COMMAND = {"13", "14", "22"}
 
 needs_spark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 CLIENTS = [
@@ -81,17 +87,18 @@ class Case:
         self.columns = cache(self.native.columns)
 
     def serving(self, hide_types: tuple[str, ...] = ()):
-        return serving(
-            self._lake.database.url,
-            self._s3_endpoint,
-            delivery=self._delivery,
-            metadata_schema=self._lake.metadata_schema,
-            hide_types=hide_types,
-            settings={
+        how = {
+            "delivery": self._delivery,
+            "hide_types": hide_types,
+            "settings": {
                 "SNAPSHOT_LIMIT": "2000",  # all of them
                 "CHUNK_FILES": self._chunk_files,
             },
-        )
+        }
+        lake, schema = self._lake, self._lake.metadata_schema
+        if self.number in WITH_THE_COMMAND:
+            return serving(lake.database.url, self._s3_endpoint, metadata_schema=schema, **how)
+        return bridge_in_process(lake, self._s3_endpoint, **how)
 
     def hidden_from(self, client) -> tuple[str, ...]:
         if client is not spark:
@@ -124,13 +131,13 @@ def spark_session():
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_client_reads_what_ducklake_reads(client, case, bridge, left_out):
+def test_client_reads_what_ducklake_reads(client, case, bridge, shared_duckdb, left_out):
     hidden_types = case.hidden_from(client)
     if hidden_types:
         with case.serving(hidden_types) as other:
-            wrong = differences(client, case, other, left_out)
+            wrong = differences(client, case, other, shared_duckdb, left_out)
     else:
-        wrong = differences(client, case, bridge, left_out)
+        wrong = differences(client, case, bridge, shared_duckdb, left_out)
     fault = CLIENT_FAULTS.get((client.NAME, case.number))
     if fault is None:
         assert not wrong, "\n".join(wrong)
@@ -140,14 +147,13 @@ def test_client_reads_what_ducklake_reads(client, case, bridge, left_out):
         assert all(re.search(fault, line) for line in wrong), "\n".join(wrong)
 
 
-def differences(client, case, bridge, left_out) -> list[str]:
+def differences(client, case, bridge, shared_duckdb, left_out) -> list[str]:
     """One line for each thing that is not as DuckLake has it."""
     catalog = catalog_of(case, bridge, left_out)
     if catalog is None:
         return []
-    reader = client.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
     wrong = []
-    try:
+    with opened(client, bridge, shared_duckdb) as reader:
         for table in case.tables:
             metadata = metadata_of(case, catalog, table, left_out)
             if metadata is None:
@@ -159,9 +165,19 @@ def differences(client, case, bridge, left_out) -> list[str]:
                     assert report, f"{where}: DuckLake has been mended"
                     continue
                 wrong += [f"{where}: {line}" for line in report]
-    finally:
-        reader.close()
     return wrong
+
+
+@contextmanager
+def opened(client, bridge, shared_duckdb) -> Iterator:
+    where = (bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
+    if client is duckdb:
+        yield shared_duckdb.attached_to(*where)
+    else:
+        with closing(client.open(*where)) as reader:
+            if client is pyiceberg:  # loads a table once, as an application does
+                reader._catalog.load_table = cache(reader._catalog.load_table)
+            yield reader
 
 
 def compared(reader, case, table, snapshot_id, hidden) -> list[str]:
