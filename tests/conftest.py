@@ -17,7 +17,6 @@ from tests.support.shared_duckdb import SharedDuckDB
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 DELIVERIES = ("materialize", "object-lambda")
-MATERIALIZED = {"10", "13", "14", "17", "22", "36"}
 LEFT_OUT = pytest.StashKey[list[str]]()
 
 
@@ -30,14 +29,13 @@ def pytest_configure(config):
     config.stash[LEFT_OUT] = []
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """With `--dist loadgroup`, one process runs all tests of a lake, or else all of a file: so a
-    lake is written once, and a fixture of a module is made once."""
-    for item in items:
-        values = item.callspec.params if hasattr(item, "callspec") else {}
-        group = values.get("lake_name") or item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    if config.getoption("dist") == "loadscope":
+        from tests.support.scheduler import LakeScheduling
+
+        return LakeScheduling(config, log)
+    return None
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -90,22 +88,17 @@ def pytest_generate_tests(metafunc):
     """A test that asks for `lake_name` runs once for each lake."""
     if "lake_name" not in metafunc.fixturenames:
         return
-    config, names = metafunc.config, "lake_name"
-    lakes = wanted_lakes(config)
-    # A module may name the lakes that are read IN_CI; the others are left to `make test-all`.
-    in_ci = getattr(metafunc.module, "IN_CI", {number_of(name) for name in lakes})
-    slow = {name for name in lakes if number_of(name) not in in_ci}
-    cases = [pytest.param(name, marks=[pytest.mark.slow] * (name in slow)) for name in lakes]
-    if "delivery" in metafunc.fixturenames:
-        names = "lake_name, delivery"
-        if only := config.getoption("--delivery"):
-            cases = [(name, only) for name in lakes]
-        else:
-            # The generator is the same behind both; a few lakes show that this is so.
-            cases = [(name, "object-lambda") for name in lakes]
-            cases += [(name, "materialize") for name in lakes if number_of(name) in MATERIALIZED]
+    lakes = wanted_lakes(metafunc.config)
+    if cases := getattr(metafunc.module, "cases", None):
+        names, values = cases(lakes, metafunc.config.getoption("--delivery"))
+    else:
+        # A module may name the lakes that are read IN_CI; the others are left to `make test-all`.
+        in_ci = getattr(metafunc.module, "IN_CI", {number_of(name) for name in lakes})
+        slow = {name for name in lakes if number_of(name) not in in_ci}
+        values = [pytest.param(name, marks=[pytest.mark.slow] * (name in slow)) for name in lakes]
+        names = "lake_name"
     # One lake after the other, each with all its tests.
-    metafunc.parametrize(names, cases, scope="module")
+    metafunc.parametrize(names, values, scope="module")
 
 
 def wanted_lakes(config) -> list[str]:

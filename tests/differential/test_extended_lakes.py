@@ -1,8 +1,9 @@
 """Every test lake goes on under DuckLake's own settings, and is read.
 
-Most of them were written without inlining, and many have evolved by then. Each table gets rows and
-loses one. The judge is the DuckDB that does it, which reads at once: after the next table of
-inlined rows is made it may take other columns for those of these rows (docs/ducklake.md).
+CI extends some of them, `make test-all` every one. Most were written without inlining, and many
+have evolved by then. Each table gets rows and loses one. The judge is the DuckDB that does it,
+which reads at once: after the next table of inlined rows is made it may take other columns for
+those of these rows (docs/ducklake.md).
 """
 
 import json
@@ -26,6 +27,11 @@ from polynya_local.clients.lakes import attach
 from tests.differential.test_rows import refused_with_a_reason
 from tests.support.in_process import standing_in
 
+# Those that have evolved, merged, partitions, deletes, or added files; the plain ones say less.
+IN_CI = {
+    *("10", "12", "14", "16", "17", "22", "23", "25", "28", "36", "40", "50", "53", "54", "58"),
+    *("62", "64", "65", "71", "73", "76", "79"),
+}
 TABLES = "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'lake'"
 A_ROW = "INSERT INTO {0} SELECT * FROM {0} LIMIT 1"
 NULLS = "INSERT INTO {0} SELECT {1}"  # where there is no row

@@ -20,7 +20,7 @@ from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.serving import serving
 from pyiceberg.catalog import load_catalog
 
-from tests.support.in_process import ALIAS, cache_settings, forget, standing_in
+from tests.support.in_process import ALIAS, bridge, cache_settings, forget, standing_in
 from tests.support.raw_http import send
 
 ATTACH = """
@@ -314,13 +314,13 @@ def test_a_fresh_client_sees_each_change_at_once(make_lake, moto, delivery):
         "DELETE FROM t",
     ]
     with (
-        serving(lake.database.url, moto, delivery=delivery) as bridge,
+        bridge(lake, moto, delivery=delivery) as running,
         writing(lake, moto) as con,
     ):
         seen = []
         for sql in changes:
             con.execute(sql)
-            table = tables_of(bridge.catalog_uri, bridge.s3_endpoint, "t")["t"]
+            table = tables_of(running.catalog_uri, running.s3_endpoint, "t")["t"]
             assert scanned(table) == rows(con), sql
             seen.append(rows(con))
     assert len({str(content) for content in seen}) == len(changes) - 1  # a flush changes no row
