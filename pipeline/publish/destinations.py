@@ -1,4 +1,4 @@
-"""Where published files go: into the store that the functions read, or into a folder of a table."""
+"""Where published files go: the functions' store, or the directory of an exported table."""
 
 import os
 import posixpath
@@ -19,31 +19,31 @@ from ..common import storage
 from ..common.errors import BadInput
 from .published_files import PublishedFiles
 
-METADATA, BESIDE = "metadata", "metadata/polynya"
-"""The folder of an exported table's files, and of what only the next run reads."""
+METADATA, INTERNAL = "metadata", "metadata/polynya"
+"""The folders of an exported table: for Iceberg's files, and for what only the next run reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """It travels to executors, which make what they need of it."""
+    """A destination of one table. Spark sends it to the executors."""
 
     config: Config
     directory: str = ""
-    """Of an exported table; empty: the functions' store."""
+    """That of an exported table; empty: the functions' store."""
 
     @property
     def is_export(self) -> bool:
         return bool(self.directory)
 
     def location(self, key: str) -> str:
-        """Where clients find a file, by its key; also the table's own location."""
+        """The location at which clients read a file, by its key; also that of a table."""
         if not self.is_export:
             return f"s3://{self.config.virtual_bucket}/{key}"
         folder, name = posixpath.split(key)
         if posixpath.basename(folder) != GENERATOR:
             return self.directory
-        is_beside = name.endswith((".summary", ".page", ".json")) and ".metadata." not in name
-        return f"{self.directory}/{BESIDE if is_beside else METADATA}/{name}"
+        is_internal = name.endswith((".summary", ".page", ".json")) and ".metadata." not in name
+        return f"{self.directory}/{INTERNAL if is_internal else METADATA}/{name}"
 
     def files(self, *, writes: bool = True) -> PublishedFiles:
         """What is kept there; `writes=False`: nothing is added."""
@@ -51,18 +51,18 @@ class Destination:
         return PublishedFiles(self._store(), self._there if listed else None, writes)
 
     def _there(self, keys: Sequence[str]) -> set[str]:
-        """Which of these, all of one table, are there: by a list of the table's files."""
+        """The keys that exist, by a listing of the table's files; all must be of one table."""
         at = f"{self.directory}/{METADATA}"
         if not self.is_export:
             at = posixpath.dirname(self.location(keys[0]))
         locations = {self.location(key): key for key in keys}
-        found = (location for location, _ in storage.sizes(f"{at}/"))
+        found = (location for location, _ in storage.list_files(f"{at}/"))
         return {locations[location] for location in found if location in locations}
 
     def build_context(self, files: PublishedFiles) -> BuildContext:
-        # The functions read real files in S3 only, and what they refuse is not published for them.
-        real = EXPORTED if self.is_export else object_reader()
-        return BuildContext(self.config, self.location, files, real)
+        # The functions read data files in S3 only; what they refuse is not published for them.
+        reader = EXPORT_READER if self.is_export else object_reader()
+        return BuildContext(self.config, self.location, files, reader)
 
     def _store(self) -> Store:
         if self.is_export:
@@ -80,30 +80,30 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """Files of one exported table, in S3 or in a folder; the first copy stays."""
+    """The store of one exported table, in S3 or in a local folder; existing files stay."""
 
     location: Callable[[str], str]
 
     def get(self, key: str) -> bytes | None:
-        return storage.whole(self.location(key))
+        return storage.read_file(self.location(key))
 
     def put(self, key: str, body: bytes) -> bytes:
         location = self.location(key)
-        return body if storage.create(location, body) else storage.whole(location) or body
+        return body if storage.create(location, body) else storage.read_file(location) or body
 
 
 def _read(location: str) -> bytes:
-    body = storage.whole(location)
+    body = storage.read_file(location)
     if body is None:
-        raise NoSuchKey(f"a file that the catalog names is gone: {location}")
+        raise NoSuchKey(f"a file that the catalog names does not exist: {location}")
     return body
 
 
 def _read_range(location: str, first: int, end: int) -> bytes:
-    return storage.read(location, first, end - first)
+    return storage.read_range(location, first, end - first)
 
 
-EXPORTED = ObjectReader(_read, _read_range)
+EXPORT_READER = ObjectReader(_read, _read_range)
 
 
 def settings(
@@ -131,7 +131,7 @@ def settings(
 
 
 def directory(export: str) -> str:
-    """A folder of this machine in full, or a place in S3 as it is.
+    """The destination of an export: the absolute path of a local folder, or a location in S3.
 
     Raises:
         BadInput: it is neither.
@@ -141,34 +141,34 @@ def directory(export: str) -> str:
             raise BadInput("--export names no bucket: s3://bucket/prefix")
         return export.rstrip("/")
     if "://" in export:
-        raise BadInput(f"--export is a folder or s3://bucket/prefix, not {export}")
+        raise BadInput(f"--export must be a folder or s3://bucket/prefix, not {export}")
     return os.path.abspath(export)
 
 
 def check_directory(export: str, data_path: str) -> None:
     """Raises:
-    BadInput: the place is in the lake's data path, where DuckLake would take the files for its own
-        orphans, or above it, where a table's folder could be in it.
+    BadInput: the destination is in the lake's data path, where DuckLake would delete the files as
+        orphans, or above it, so that a table's folder could be in it.
     """
     if not data_path:
         return
-    place, data = _parts(export), _parts(data_path)
-    if place[: len(data)] == data:
+    target, data = _parts(export), _parts(data_path)
+    if target[: len(data)] == data:
         raise BadInput(
             f"{export} is in the lake's own data path {data_path}: DuckLake deletes files there "
-            "that it does not know; export to another place"
+            "that it does not know; export elsewhere"
         )
-    if data[: len(place)] == place:
+    if data[: len(target)] == target:
         raise BadInput(
-            f"{export} holds the lake's own data path {data_path}, and a table's folder could be "
-            "in it: DuckLake deletes files there that it does not know; export to another place"
+            f"{export} contains the lake's own data path {data_path}, and a table's folder could "
+            "be in it: DuckLake deletes files there that it does not know; export elsewhere"
         )
 
 
 def _parts(location: str) -> tuple[str, ...]:
-    """The same for all spellings of one place: s3a:// and s3n://, doubled slashes, dots, links.
+    """Equal for all spellings of one location: s3a:// and s3n://, doubled slashes, dots, links.
 
-    To S3 `a//b` is another key than `a/b`; not every client keeps them apart.
+    In S3 `a//b` is another key than `a/b`, but not every client distinguishes them.
     """
     scheme, colon, path = location.rpartition("://")
     if not colon or scheme == "file":
@@ -178,13 +178,15 @@ def _parts(location: str) -> tuple[str, ...]:
     return ("s3" if storage.is_s3(location) else scheme, bucket, *filter(None, folders))
 
 
-PLAIN = re.compile(r"[A-Za-z0-9_-]+")
+SIMPLE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def table_directory(export: str, schema: Schema, table: Table) -> str:
-    """Of one exported table: names that not every client spells alike are left out."""
+    """The directory of one exported table; names with other characters are replaced by ids."""
     names = [
-        schema.schema_name if PLAIN.fullmatch(schema.schema_name) else f"schema-{schema.schema_id}",
-        table.table_name if PLAIN.fullmatch(table.table_name) else table.table_uuid,
+        schema.schema_name
+        if SIMPLE_NAME.fullmatch(schema.schema_name)
+        else f"schema-{schema.schema_id}",
+        table.table_name if SIMPLE_NAME.fullmatch(table.table_name) else table.table_uuid,
     ]
     return "/".join([export, *names])

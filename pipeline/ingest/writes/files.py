@@ -1,4 +1,4 @@
-"""Data files, which begin and end."""
+"""Rows of data files: added at a snapshot, ended at a snapshot."""
 
 from collections.abc import Sequence
 
@@ -17,14 +17,15 @@ def add(
     first_row_id: int,
     files: Sequence[WrittenFile],
 ) -> None:
+    """Add data files with their statistics and partition values; ids are numbered in order."""
     file_rows: list[Sequence[object]] = []
     stats_rows: list[Sequence[object]] = []
     value_rows: list[Sequence[object]] = []
     row_id = first_row_id
     for file_id, file in enumerate(files, first_file_id):
-        words = (file.path, True, "parquet", file.record_count, file.file_size_bytes)
-        more = (file.footer_size, row_id, partition_id)
-        file_rows.append((file_id, table_id, snapshot_id, *words, *more))
+        stored = (file.path, True, "parquet", file.record_count, file.file_size_bytes)
+        position = (file.footer_size, row_id, partition_id)
+        file_rows.append((file_id, table_id, snapshot_id, *stored, *position))
         row_id += file.record_count
         for s in file.stats:
             counts = (s.column_size_bytes, s.value_count, s.null_count)
@@ -65,4 +66,5 @@ WHERE data_file_id = ANY(:data_file_ids)"""
 
 
 def end(con: Connection, snapshot_id: int, data_file_ids: list[int]) -> None:
+    """End data files at a snapshot: it and later ones do not show them."""
     con.run(END_FILES, snapshot_id=snapshot_id, data_file_ids=data_file_ids)
