@@ -19,8 +19,8 @@ def show(report: Report) -> None:
     )
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for name in (*COLUMNS, "metadata"):
-        justify = "left" if name in TEXT_COLUMNS else "right"
-        grid.add_column(name, justify=justify, overflow="fold")
+        is_text = name in TEXT_COLUMNS
+        grid.add_column(name, justify="left" if is_text else "right", overflow="fold")
     for table in report.tables:
         numbers = (
             table.snapshots,

@@ -25,7 +25,7 @@ def lake(con: Connection) -> tuple[Lake, Fragments]:
         BadInput: there is no lake, or Polynya does not serve it (version, encryption).
     """
     try:
-        found = queries.lake(con)
+        found = queries.lake().run(con)
         check_lake(found.version, found.encrypted)
     except (Misconfigured, Refused) as error:
         raise BadInput(str(error)) from None
@@ -218,7 +218,7 @@ def row_count(con: Connection, lake: Lake, table: CatalogTable) -> tuple[int, bo
     found = files(con, table)
     rows = sum(file.record_count for file in found if file.kind == "data")
     deleted = sum(file.record_count for file in found if file.kind != "data")
-    stored = queries.inlined(con, lake, table.table_id, table.begin_snapshot)
+    stored = queries.inlined(lake, table.table_id, table.begin_snapshot).run(con)
     inlined = 0
     for one in stored.tables:
         end = identifier(one.system_columns[2])

@@ -15,6 +15,7 @@ from polynya_local.clients.pyiceberg import s3_properties
 from polynya_pipeline.common.errors import BadInput, Conflict, Unavailable
 from polynya_pipeline.publish import destinations
 from polynya_pipeline.publish.job import publish
+from polynya_pipeline.publish.steps.export_pointer import ExportPointer
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import StaticTable
 
@@ -183,18 +184,16 @@ def test_a_run_that_is_cut_off_anywhere_leaves_what_was_there(rows_lake, tmp_pat
 def test_a_slower_run_does_not_set_the_pointer_back(rows_lake, tmp_path, monkeypatch):
     place = tmp_path / "out" / "main" / "t"
     exported(rows_lake, tmp_path / "out")
-    from polynya_pipeline.publish import tables
-
-    move = tables.Pointer.move
+    move = ExportPointer.move
 
     def overtaken(self, document):
-        monkeypatch.setattr(tables.Pointer, "move", move)
+        monkeypatch.setattr(ExportPointer, "move", move)
         rows_lake.sql("INSERT INTO t VALUES (7000, 'newest')")
         exported(rows_lake, tmp_path / "out")
         return move(self, document)
 
     rows_lake.sql("INSERT INTO t VALUES (6000, 'newer')")
-    monkeypatch.setattr(tables.Pointer, "move", overtaken)
+    monkeypatch.setattr(ExportPointer, "move", overtaken)
     [table] = exported(rows_lake, tmp_path / "out").tables
     assert not table.is_new
     assert alone(place) == sorted(rows_lake.sql("FROM t"))
@@ -249,9 +248,9 @@ def test_no_spelling_of_a_place_in_or_above_the_data_is_taken(
 def test_where_it_may_not_go(rows_lake, open_lake, tmp_path):
     with pytest.raises(BadInput, match="DuckLake deletes files there"):
         exported(rows_lake, f"{rows_lake.data_path}/export")
-    with pytest.raises(BadInput, match="holds the lake's own data path"):
+    with pytest.raises(BadInput, match="contains the lake's own data path"):
         exported(rows_lake, tmp_path)
-    with pytest.raises(BadInput, match="a folder or s3://bucket/prefix"):
+    with pytest.raises(BadInput, match="must be a folder or s3://bucket/prefix"):
         exported(rows_lake, "gs://bucket/x")
     (tmp_path / "file").write_text("")
     with pytest.raises(Unavailable, match="cannot be written"):

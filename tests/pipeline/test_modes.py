@@ -214,7 +214,7 @@ def test_what_others_do_meanwhile(lake, spark, monkeypatch):
 
 def test_the_table_that_somebody_else_creates_meanwhile(lake, spark, monkeypatch):
     meanwhile(monkeypatch, lambda: lake.sql("CREATE TABLE T(a INTEGER)"))
-    with pytest.raises(Conflict, match="created by somebody else"):
+    with pytest.raises(Conflict, match="created by another writer"):
         lake.ingest(rows(spark, 0, 3), create=True)
     assert files_of(lake) == set() and lake.sql("FROM t") == []
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pg8000.native import Connection
 
 from . import queries
-from .connection.batch import together
+from .connection.statements import run_batched
 from .inlined_columns import with_columns
 from .lifetimes import KINDS, TableLifetimes
 from .rows import (
@@ -113,32 +113,32 @@ def read(
         sort_keys,
         tags,
         column_tags,
-    ) = together(
+    ) = run_batched(
         con,
-        lambda con: queries.inlined(con, lake, table_id, table.begin_snapshot),
-        lambda con: queries.columns(con, table_id, snapshot_id),
-        lambda con: queries.mapped_names(con, lake, table_id),
-        lambda con: queries.snapshots(con, table_id, snapshot_id, since, limit),
-        lambda con: queries.unservable_deletes(con, table_id),
-        lambda con: queries.unservable_inlined_tables(con, table_id, table.begin_snapshot),
-        lambda con: queries.partition_columns(con, table_id),
-        lambda con: queries.file_groups(con, lake, table_id),
-        lambda con: queries.partition_at(con, table_id, snapshot_id),
-        lambda con: queries.sort_keys_at(con, lake, snapshot_id, table_id),
-        lambda con: queries.tags_at(con, snapshot_id, table_id),
-        lambda con: queries.column_tags_at(con, snapshot_id, table_id),
+        queries.inlined(lake, table_id, table.begin_snapshot),
+        queries.columns(table_id, snapshot_id),
+        queries.mapped_names(lake, table_id),
+        queries.snapshots(table_id, snapshot_id, since, limit),
+        queries.unservable_deletes(table_id),
+        queries.unservable_inlined_tables(table_id, table.begin_snapshot),
+        queries.partition_columns(table_id),
+        queries.file_groups(lake, table_id),
+        queries.partition_at(table_id, snapshot_id),
+        queries.sort_keys_at(lake, snapshot_id, table_id),
+        queries.tags_at(snapshot_id, table_id),
+        queries.column_tags_at(snapshot_id, table_id),
     )
     since = max(since, first_id)
     inlined, uncertain = with_columns(con, inlined, columns, snapshot_id)
     unservable = [*unservable_deletes, *unservable_inlined_tables, *uncertain]
     if groups.has_faults:
-        unservable += queries.unservable_data_files(con, lake, table_id)
+        unservable += queries.unservable_data_files(lake, table_id).run(con)
     lifetimes = TableLifetimes(lake, table_id, inlined, groups.has_partial)
     # As JSON, which is read three times as fast as rows.
-    events, unservable_inlined_deletes = together(
+    events, unservable_inlined_deletes = run_batched(
         con,
-        lambda con: lifetimes.events(con, snapshot_id, since),
-        lambda con: queries.unservable_inlined_deletes(con, inlined, table_id),
+        lifetimes.events(snapshot_id, since),
+        queries.unservable_inlined_deletes(inlined, table_id),
     )
     unservable += unservable_inlined_deletes
     known = {snapshot.snapshot_id: snapshot for snapshot in touched}
@@ -147,7 +147,7 @@ def read(
     changes |= {edge for c in columns for edge in (c.begin_snapshot, c.end_snapshot) if edge}
     expired = sorted(change for change in changes - known.keys() if 0 < change <= snapshot_id)
     if expired:
-        for snapshot in queries.next_snapshots(con, expired, snapshot_id):
+        for snapshot in queries.next_snapshots(expired, snapshot_id).run(con):
             if snapshot.snapshot_id >= since:
                 known.setdefault(snapshot.snapshot_id, snapshot)
     return TableHistory(

@@ -36,7 +36,7 @@ def with_columns(
             continue
         made_at = made_by(table, columns, snapshot_id)
         if made_at is None:
-            origin = queries.inlined_origin(con, table)
+            origin = queries.inlined_origin(table).run(con)
             if origin.first_row is None:
                 continue
             made_at = made_by(narrowed(table, origin), columns, snapshot_id)

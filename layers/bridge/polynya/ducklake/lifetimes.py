@@ -5,9 +5,11 @@ inlined row. Sums over them say in one query what changed when, without a row fo
 """
 
 from dataclasses import dataclass
+from typing import Any
 
-from pg8000.native import Connection, identifier, literal
+from pg8000.native import identifier, literal
 
+from .connection.statements import Statement, select
 from .faults import MAX_BYTES, MAX_ROWS, within
 from .queries import fragment, inlined_delete_names
 from .rows import ChunkSum, Event, FileGroup, Inlined, Lake
@@ -147,14 +149,14 @@ WHERE is_coarse OR data_file_id > coalesce(
 ORDER BY data_file_id"""
 
 
-def cuts(con: Connection, table_id: int, snapshot_id: int, coarse: int, fine: int) -> list[int]:
-    """The data_file_ids at which chunks begin, but for the first one, which begins at 0.
+def cuts(table_id: int, snapshot_id: int, coarse: int, fine: int) -> Statement[list[int]]:
+    """The data_file_ids at which chunks begin, without the first chunk, which begins at 0.
 
-    They hang on the data files that are visible at the snapshot only. Between two cuts are
-    `coarse` files on average, and `fine` where files come.
+    They depend on the data files that are visible at the snapshot, and on nothing else. Between two
+    cuts are `coarse` files on average, and `fine` files at the end, where files are added.
     """
-    rows = con.run(CUTS, table_id=table_id, snapshot_id=snapshot_id, coarse=coarse, fine=fine)
-    return [data_file_id for (data_file_id,) in rows]
+    at = {"table_id": table_id, "snapshot_id": snapshot_id}
+    return select(int, CUTS, **at, coarse=coarse, fine=fine)
 
 
 # OFFSET 0: else PostgreSQL expects as many chunks as files, and sorts these on its disk.
@@ -191,7 +193,7 @@ class TableLifetimes:
     has_partial: bool
     """Some data files hold rows of snapshots later than their own."""
 
-    def events(self, con: Connection, snapshot_id: int, since: int) -> list[Event]:
+    def events(self, snapshot_id: int, since: int) -> Statement[list[Event]]:
         """The table's history up to `snapshot_id` as sums, in one aggregate query.
 
         What was before `since`, but for each kind's last event there, is one event at snapshot 0.
@@ -199,29 +201,30 @@ class TableLifetimes:
         """
         lifetimes = [*self._of_files(), self._of_hidden_rows(), *_of_inlined_rows(self.inlined)]
         sql = EVENTS.format(lifetimes=_each(SUMMED_UP, lifetimes))
-        parameters = {"table_id": self.table_id, "snapshot_id": snapshot_id, "since": since}
-        return [Event(*row) for row in con.run(sql, **parameters)]
+        return select(Event, sql, table_id=self.table_id, snapshot_id=snapshot_id, since=since)
 
     def chunks(
-        self, con: Connection, snapshot_id: int, starts: list[int], last_id: int
-    ) -> list[ChunkSum]:
+        self, snapshot_id: int, starts: list[int], last_id: int
+    ) -> Statement[list[ChunkSum]]:
         """What is visible at a snapshot, by the chunk of its data file, in one aggregate query.
 
         Args:
             starts: the data_file_ids at which the chunks begin, ascending.
             last_id: where the last one ends.
         """
-        rows = con.run(
-            CHUNKS.format(lifetimes=_each(OF_CHUNKS, self._of_files())),
-            table_id=self.table_id,
-            snapshot_id=snapshot_id,
-            starts=starts,
-            first_id=starts[0],
-            last_id=last_id,
-        )
         ends = [*(start - 1 for start in starts[1:]), last_id]
-        return [
-            ChunkSum(
+
+        def chunk_sum(
+            kind: str,
+            place: int,
+            version: int,
+            partition_id: int | None,
+            mapping_id: int | None,
+            files: int,
+            visible: Any,
+            ended: Any,
+        ) -> ChunkSum:
+            return ChunkSum(
                 kind=kind,
                 first_id=starts[place - 1],
                 last_id=ends[place - 1],
@@ -231,8 +234,16 @@ class TableLifetimes:
                 hash=int(visible),
                 ended=int(ended),
             )
-            for kind, place, version, partition_id, mapping_id, files, visible, ended in rows
-        ]
+
+        return select(
+            chunk_sum,
+            CHUNKS.format(lifetimes=_each(OF_CHUNKS, self._of_files())),
+            table_id=self.table_id,
+            snapshot_id=snapshot_id,
+            starts=starts,
+            first_id=starts[0],
+            last_id=last_id,
+        )
 
     def _of_files(self) -> list[str]:
         """Of data files, and of what hides rows of them."""

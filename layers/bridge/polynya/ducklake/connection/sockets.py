@@ -50,8 +50,8 @@ def limit_tls(context: ssl.SSLContext, longest_wait: float) -> None:
     context.sslsocket_class = _limited_class(ssl.SSLSocket, longest_wait)
 
 
-def connected(arguments: Mapping[str, Any], longest_wait: float) -> socket.socket:
-    """A socket to where pg8000's arguments `host` and `port`, or `unix_sock`, say.
+def connect(arguments: Mapping[str, Any], longest_wait: float) -> socket.socket:
+    """A socket to pg8000's arguments `host` and `port`, or to its `unix_sock`.
 
     Raises:
         OSError, UnicodeError: nothing answers there; the host has no such name.
