@@ -46,7 +46,7 @@ class Destination:
         return f"{self.directory}/{INTERNAL if is_internal else METADATA}/{name}"
 
     def files(self, *, writes: bool = True) -> PublishedFiles:
-        """What is kept there; `writes=False`: nothing is added."""
+        """The files at the destination; `writes=False`: nothing is added."""
         listed = self.is_export or self.config.delivery == "materialize"
         return PublishedFiles(self._store(), self._there if listed else None, writes)
 

@@ -57,6 +57,7 @@ def bucket(moto):
         "VIRTUAL_BUCKET": name,
         "CHUNK_FILES": "3",
         "SNAPSHOT_LIMIT": "100",
+        "BUILD_SECONDS": "600",  # of the functions, on a busy machine
     }
 
 
