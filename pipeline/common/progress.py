@@ -30,6 +30,7 @@ class Reporter:
         )
 
     def say(self, line: str) -> None:
+        """Print one line."""
         self._console.print(line, soft_wrap=True)
 
     @contextmanager

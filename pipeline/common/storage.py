@@ -35,11 +35,13 @@ def s3_client() -> Any:
 
 
 def bucket_and_key(location: str) -> tuple[str, str]:
+    """The parts of a location in S3; the key is not decoded."""
     bucket, _, key = location.partition("://")[2].partition("/")
     return bucket, key
 
 
 def is_s3(location: str) -> bool:
+    """Whether a location is in S3; all others are local paths, or refused by `check_scheme`."""
     return location.startswith(S3_SCHEMES)
 
 

@@ -109,6 +109,7 @@ class _Job:
     reporter: Reporter
 
     def run(self, connection: "_JobConnection", frame: Any) -> Summary:
+        """All steps, unless the job was done before."""
         spec = self.spec
         summary = Summary(str(spec.name), spec.mode, spec.token, "dry-run")
         summary.file_prefix = planning.file_prefix(spec.token)
@@ -190,6 +191,7 @@ class _JobConnection:
         self.con = connect()
 
     def handed_over(self) -> Connection | None:
+        """The connection, for `commit`; None: it was lost."""
         return self.con if self.is_alive else None
 
     @property

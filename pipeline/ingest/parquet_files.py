@@ -156,9 +156,11 @@ class _OpenFile:
 
     @property
     def is_full(self) -> bool:
+        """Whether the file has reached the table's `target_file_size`."""
         return self._path.stat().st_size >= self._plan.target_bytes
 
     def add(self, rows: pa.RecordBatch) -> None:
+        """Add rows; writes a row group once there are enough of them."""
         self._statistics.add(rows)
         self._waiting.append(rows)
         self._waiting_rows += rows.num_rows

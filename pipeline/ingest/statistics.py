@@ -38,6 +38,7 @@ class FileStatistics:
         self._value_counts: Counter[int] = Counter()
 
     def add(self, table: pa.RecordBatch) -> None:
+        """Include rows, whose columns are those of the table in its order."""
         for column, array in zip(self._columns, table.columns, strict=True):
             for leaf, values in _leaf_arrays(column, array):
                 self._add(leaf, values)

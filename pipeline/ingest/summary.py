@@ -31,10 +31,12 @@ class Summary:
 
     @property
     def json(self) -> dict[str, Any]:
+        """The summary as a JSON document."""
         return asdict(self)
 
     @property
     def lines(self) -> list[str]:
+        """The summary as text."""
         lines = [f"{self.table}: {OUTCOMES[self.outcome].format(self=self)}"]
         if self.created:
             lines.append(f"The table {'would be' if self.outcome == 'dry-run' else 'was'} created.")

@@ -33,6 +33,7 @@ class Destination:
 
     @property
     def is_export(self) -> bool:
+        """Whether the table becomes a standalone one."""
         return bool(self.directory)
 
     def location(self, key: str) -> str:
@@ -60,6 +61,7 @@ class Destination:
         return {locations[location] for location in found if location in locations}
 
     def build_context(self, files: PublishedFiles) -> BuildContext:
+        """What the functions' code needs to generate files for this destination."""
         # The functions read data files in S3 only; what they refuse is not published for them.
         reader = EXPORT_READER if self.is_export else object_reader()
         return BuildContext(self.config, self.location, files, reader)
@@ -85,9 +87,17 @@ class Folder:
     location: Callable[[str], str]
 
     def get(self, key: str) -> bytes | None:
+        """Raises:
+        Unavailable: the file cannot be read.
+        """
         return storage.read_file(self.location(key))
 
     def put(self, key: str, body: bytes) -> bytes:
+        """Write a file; gives its content, which is that of an existing file.
+
+        Raises:
+            Unavailable: the file cannot be written.
+        """
         location = self.location(key)
         return body if storage.create(location, body) else storage.read_file(location) or body
 

@@ -114,6 +114,11 @@ class _Publication:
     reporter: Reporter
 
     def run(self, database: str, metadata_schema: str) -> Report:
+        """Publish as of one snapshot of PostgreSQL.
+
+        Raises:
+            Overtaken: a table of inlined rows was dropped meanwhile; the run has to be repeated.
+        """
         with shared_snapshot.exported(database, metadata_schema) as (con, snapshot):
             lake = queries.lake().run(con)
             check_lake(lake.version, lake.encrypted)

@@ -42,10 +42,12 @@ class Report:
 
     @property
     def json(self) -> dict[str, Any]:
+        """The report as a JSON document."""
         return asdict(self)
 
     @property
     def summary(self) -> str:
+        """One line of text."""
         done = [table for table in self.tables if not table.refused]
         refused = len(self.tables) - len(done)
         manifests = sum(table.manifests_built for table in done)

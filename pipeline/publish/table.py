@@ -70,4 +70,5 @@ class PublishedTable:
         return self.files.lists(ids[-self.snapshot_limit :] if self.snapshot_limit else ids)
 
     def key(self, name: Name) -> str:
+        """The key of a file of this table."""
         return name.key(self.destination.config.virtual_prefix)

@@ -33,6 +33,7 @@ class Part:
 
     @property
     def weight(self) -> int:
+        """The number of manifests to build, or of snapshots to plan."""
         return len(self.keys or self.snapshot_ids)
 
     def split(self, weight: int) -> "tuple[Part, Part]":

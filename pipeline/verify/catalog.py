@@ -46,6 +46,7 @@ class CatalogTable:
 
     @property
     def name(self) -> str:
+        """`schema.table`."""
         return f"{self.schema_name}.{self.table_name}"
 
 

@@ -47,20 +47,24 @@ class Report:
         _add(self.notes, Finding(level, check, about, message))
 
     def count(self, what: str, number: int) -> None:
+        """Add to the number of checked things of a kind."""
         self.checked[what] = self.checked.get(what, 0) + number
 
     @property
     def summary(self) -> str:
+        """One line of text."""
         checked = ", ".join(f"{number:,} {what}" for what, number in self.checked.items())
         verdict = f"{len(self.findings):,} findings" if self.findings else "All is well"
         return f"{verdict}: {self.tables:,} tables at snapshot {self.snapshot_id}; {checked}"
 
     @property
     def json(self) -> dict[str, Any]:
+        """The report as a JSON document."""
         return {"well": not self.findings, "summary": self.summary, **asdict(self)}
 
     @property
     def page(self) -> str:
+        """The report as an HTML page."""
         rows = [
             f"<tr class={kind}>"
             + "".join(f"<td>{escape(w)}</td>" for w in (f.level, f.check, f.about, f.message))

@@ -7,7 +7,7 @@ report = verify(database="postgresql://…", footers=True)
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pg8000.native import Connection
 from polynya.ducklake.connection.database import BEGIN
@@ -24,6 +24,9 @@ from .findings import Level, Report
 from .invariants import INVARIANTS, violations
 from .statistics import FileRange, check_range
 from .stored_files import NOTES, FooterTask, check_footers, check_presence
+
+if TYPE_CHECKING:
+    from .metadata import ServedCatalog
 
 FILES_PER_TASK = 500
 STATS_FILES_PER_TASK = 20_000
@@ -114,6 +117,7 @@ class _Verification:
     report: Report
 
     def check_invariants(self) -> None:
+        """Level catalog: the invariants in SQL."""
         names = {table.table_id: table.name for table in self.tables}
         with self.reporter.stage(f"Level catalog: {len(INVARIANTS)} invariants"):
             for invariant in INVARIANTS:
@@ -125,6 +129,7 @@ class _Verification:
                 self.report.count("invariants", 1)
 
     def check_statistics(self) -> None:
+        """Level catalog: the statistics of every data file."""
         for table in self.tables:
             with self.reporter.stage(f"Level catalog: statistics of {table.name}"):
                 files = catalog.files(self.con, table)
@@ -144,6 +149,7 @@ class _Verification:
         ]
 
     def check_storage(self, footers: bool) -> None:
+        """Level storage: files and sizes, and with `footers` what is in the files."""
         referenced = catalog.referenced_locations(self.con, self.lake)
         for table in self.tables:
             files = catalog.files(self.con, table)
@@ -198,6 +204,7 @@ class _Verification:
         return catalog.stats(self.con, self.fragments, table.table_id, 0, last + 1)
 
     def check_served(self, catalog_uri: str, s3_endpoint: str | None, warehouse: str) -> None:
+        """Levels metadata and client: what a served catalog gives Iceberg clients."""
         from . import client
         from .metadata import ServedCatalog
 
@@ -215,7 +222,7 @@ class _Verification:
                     self._check_client(served, table, rows, counts)
 
     def _check_metadata(
-        self, served: Any, table: CatalogTable, files: list[CatalogFile], rows: int
+        self, served: "ServedCatalog", table: CatalogTable, files: list[CatalogFile], rows: int
     ) -> None:
         from .metadata import check
 
@@ -224,7 +231,11 @@ class _Verification:
             self.report.find(Level.METADATA, name, table.name, message)
 
     def _check_client(
-        self, served: Any, table: CatalogTable, rows: int, counts: dict[int, int] | None
+        self,
+        served: "ServedCatalog",
+        table: CatalogTable,
+        rows: int,
+        counts: dict[int, int] | None,
     ) -> None:
         from . import client
 

@@ -3,7 +3,7 @@
 import io
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
@@ -17,6 +17,24 @@ SECONDS = 60
 """The timeout of a request to the catalog."""
 DATA, DELETED = 0, 2
 """Iceberg's values of `content` and `status` in a manifest entry."""
+
+
+class ManifestFile(TypedDict):
+    """An entry of a manifest list; the fields that are compared."""
+
+    manifest_path: str
+    manifest_length: int
+    added_files_count: int
+    existing_files_count: int
+
+
+class DataFile(TypedDict):
+    """A data file or delete file in a manifest entry; the fields that are compared."""
+
+    content: int
+    file_path: str
+    record_count: int
+    file_size_in_bytes: int
 
 
 class ServedCatalog:
@@ -46,6 +64,7 @@ class ServedCatalog:
         return document
 
     def read(self, location: str) -> bytes:
+        """The content of a metadata file in the catalog's S3."""
         import boto3
 
         bucket, _, key = location.partition("://")[2].partition("/")
@@ -70,26 +89,28 @@ def check(
     Args:
         row_count: the number of rows in the catalog.
     """
-    entries: dict[str, dict[str, Any]] = {}
+    data_files: dict[str, DataFile] = {}
     deleted = 0
     for manifest in _manifests(served, table):
         body = served.read(manifest["manifest_path"])
-        live = [entry for entry in _records(body) if entry["status"] != DELETED]
+        live: list[DataFile] = [
+            entry["data_file"] for entry in _records(body) if entry["status"] != DELETED
+        ]
         yield from _check_manifest(manifest, len(body), len(live))
-        for file in (entry["data_file"] for entry in live):
+        for file in live:
             if file["content"] != DATA:
                 deleted += file["record_count"]
                 continue
-            if file["file_path"] in entries:
+            if file["file_path"] in data_files:
                 yield "metadata-twice", f"{file['file_path']} is listed twice"
-            entries[file["file_path"]] = file
-    yield from _compare(files, entries)
-    rows = sum(file["record_count"] for file in entries.values()) - deleted
+            data_files[file["file_path"]] = file
+    yield from _compare(files, data_files)
+    rows = sum(file["record_count"] for file in data_files.values()) - deleted
     if rows != row_count:
         yield "metadata-rows", f"the documents have {rows} rows, the catalog has {row_count}"
 
 
-def _manifests(served: ServedCatalog, table: CatalogTable) -> list[dict[str, Any]]:
+def _manifests(served: ServedCatalog, table: CatalogTable) -> list[ManifestFile]:
     """The entries of the manifest list of the current snapshot."""
     metadata = served.table_metadata(table)
     for snapshot in metadata.get("snapshots", ()):
@@ -98,7 +119,7 @@ def _manifests(served: ServedCatalog, table: CatalogTable) -> list[dict[str, Any
     return []
 
 
-def _check_manifest(manifest: dict[str, Any], length: int, live: int) -> Iterator[Problem]:
+def _check_manifest(manifest: ManifestFile, length: int, live: int) -> Iterator[Problem]:
     path = manifest["manifest_path"]
     if length != manifest["manifest_length"]:
         message = f"{path} has {length} bytes; its list says {manifest['manifest_length']}"
@@ -108,20 +129,24 @@ def _check_manifest(manifest: dict[str, Any], length: int, live: int) -> Iterato
         yield "manifest-count", f"{path} has {live} files; its list says {counted}"
 
 
-def _records(body: bytes) -> list[dict[str, Any]]:
-    return list(fastavro.reader(io.BytesIO(body)))  # type: ignore[arg-type]
+def _records(body: bytes) -> list[Any]:
+    """The records of an Avro file."""
+    return list(fastavro.reader(io.BytesIO(body)))
 
 
-def _compare(files: list[CatalogFile], entries: dict[str, dict[str, Any]]) -> Iterator[Problem]:
+def _compare(files: list[CatalogFile], served: dict[str, DataFile]) -> Iterator[Problem]:
+    """Compare the data files of the catalog with those of the manifests."""
     data = {file.location: file for file in files if file.kind == "data"}
-    for path in sorted(data.keys() - entries.keys()):
+    for path in sorted(data.keys() - served.keys()):
         yield "metadata-missing", f"{path} is not in the documents"
-    for path in sorted(entries.keys() - data.keys()):
+    for path in sorted(served.keys() - data.keys()):
         if not path.rpartition("/")[2].startswith("rows-"):  # a file of inlined rows
             yield "metadata-surplus", f"{path} is in the documents and not in the catalog"
-    for path in sorted(data.keys() & entries.keys()):
-        for name in ("record_count", "file_size_in_bytes"):
-            expected = getattr(data[path], name.replace("_in_", "_"))
-            if entries[path][name] != expected:
-                message = f"{path}: {name} {entries[path][name]}, not {expected}"
-                yield "metadata-differs", message
+    for path in sorted(data.keys() & served.keys()):
+        ours, theirs = data[path], served[path]
+        for name, expected, found in (
+            ("record_count", ours.record_count, theirs["record_count"]),
+            ("file_size_in_bytes", ours.file_size_bytes, theirs["file_size_in_bytes"]),
+        ):
+            if found != expected:
+                yield "metadata-differs", f"{path}: {name} {found}, not {expected}"

@@ -85,6 +85,7 @@ class _ColumnTypes:
         self._newest = {v.column_id: v for v in versions if v.end_snapshot is None}
 
     def at(self, column_id: int, snapshot_id: int) -> str | None:
+        """The type at a snapshot; None: the column did not exist."""
         for v in self._versions:
             ended = v.end_snapshot is not None and v.end_snapshot <= snapshot_id
             if v.column_id == column_id and v.begin_snapshot <= snapshot_id and not ended:
@@ -92,6 +93,7 @@ class _ColumnTypes:
         return None
 
     def now(self, column_id: int) -> str | None:
+        """The type at the newest snapshot; None: the column has been dropped."""
         newest = self._newest.get(column_id)
         return newest.column_type if newest else None
 

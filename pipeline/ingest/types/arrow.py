@@ -55,9 +55,15 @@ def arrow_type(column: Column) -> pa.DataType:
 
 
 def arrow_field(column: Column) -> pa.Field:
+    """The Arrow field of a column, with its field id."""
     field_id = {"PARQUET:field_id": str(column.column_id)}
     return pa.field(column.column_name, arrow_type(column), metadata=field_id)
 
 
 def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
+    """The Arrow schema of a table's columns.
+
+    Raises:
+        BadInput: PyArrow cannot write a type as DuckLake does.
+    """
     return pa.schema([arrow_field(column) for column in columns])

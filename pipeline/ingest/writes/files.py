@@ -7,6 +7,16 @@ from pg8000.native import Connection
 from ..parquet_files import WrittenFile
 from .copy import copy
 
+FILE_COLUMNS = (
+    *("data_file_id", "table_id", "begin_snapshot", "path", "path_is_relative", "file_format"),
+    *("record_count", "file_size_bytes", "footer_size", "row_id_start", "partition_id"),
+)
+STATS_COLUMNS = (
+    *("data_file_id", "table_id", "column_id", "column_size_bytes", "value_count"),
+    *("null_count", "min_value", "max_value", "contains_nan"),
+)
+VALUE_COLUMNS = ("data_file_id", "table_id", "partition_key_index", "partition_value")
+
 
 def add(
     con: Connection,
@@ -31,33 +41,11 @@ def add(
             counts = (s.column_size_bytes, s.value_count, s.null_count)
             bounds = (s.min_value, s.max_value, s.contains_nan)
             stats_rows.append((file_id, table_id, s.column_id, *counts, *bounds))
-        for key, value in enumerate(file.partition_values):
-            value_rows.append((file_id, table_id, key, value))
-    copy(
-        con,
-        "ducklake_data_file",
-        (
-            *("data_file_id", "table_id", "begin_snapshot", "path", "path_is_relative"),
-            *("file_format", "record_count", "file_size_bytes", "footer_size", "row_id_start"),
-            "partition_id",
-        ),
-        file_rows,
-    )
-    copy(
-        con,
-        "ducklake_file_column_stats",
-        (
-            *("data_file_id", "table_id", "column_id", "column_size_bytes", "value_count"),
-            *("null_count", "min_value", "max_value", "contains_nan"),
-        ),
-        stats_rows,
-    )
-    copy(
-        con,
-        "ducklake_file_partition_value",
-        ("data_file_id", "table_id", "partition_key_index", "partition_value"),
-        value_rows,
-    )
+        for index, value in enumerate(file.partition_values):
+            value_rows.append((file_id, table_id, index, value))
+    copy(con, "ducklake_data_file", FILE_COLUMNS, file_rows)
+    copy(con, "ducklake_file_column_stats", STATS_COLUMNS, stats_rows)
+    copy(con, "ducklake_file_partition_value", VALUE_COLUMNS, value_rows)
 
 
 END_FILES = """
