@@ -1,4 +1,4 @@
-"""What cannot be done is said in one sentence, and nothing is half-written."""
+"""A job that cannot be done fails with one sentence, and writes nothing."""
 
 import json
 from dataclasses import replace
@@ -51,7 +51,7 @@ def test_names_with_quotes_and_dots_and_spaces(lake, spark):
     assert lake.verify().findings == []
 
 
-# Options of a job on an existing table t(id BIGINT), and what is said.
+# Options of a job on an existing table t(id BIGINT), and a part of the message.
 REFUSED = [
     ({"table": "nothing"}, "no table main.nothing: --create creates it"),
     ({"table": "nowhere.t"}, "no schema nowhere"),

@@ -1,4 +1,4 @@
-"""Killed at each step and run again with the same token: the rows are there once."""
+"""A job that is killed at any step and run again with the same token writes its rows once."""
 
 import os
 import signal
@@ -29,8 +29,8 @@ def lake(folder_lake):
 
 ROOT = Path(__file__).parents[2]
 
-# The job, in a process of its own, that kills itself where it is told to.
-VICTIM = """
+# The job in a process of its own, which kills itself at the step that its argument names.
+KILLED_JOB = """
 import os, signal, sys
 from polynya_pipeline.common.spark import session
 from polynya_pipeline.ingest import job, job_files
@@ -63,12 +63,12 @@ STEPS = ("before the files", "after the files", "within the transaction", "after
 
 
 def test_a_job_that_is_killed_and_run_again_is_done_once(open_lake, spark, tmp_path):
-    lakes, victims = [], []
+    lakes, processes = [], []
     for number, step in enumerate(STEPS):
         lake = open_lake(f"{tmp_path}/{number}/")
         lake.sql("CREATE TABLE t(id BIGINT)")
-        command = [sys.executable, "-c", VICTIM, lake.database.url, step]
-        victims.append(
+        command = [sys.executable, "-c", KILLED_JOB, lake.database.url, step]
+        processes.append(
             subprocess.Popen(
                 command,
                 cwd=ROOT,
@@ -79,9 +79,9 @@ def test_a_job_that_is_killed_and_run_again_is_done_once(open_lake, spark, tmp_p
             )
         )
         lakes.append(lake)
-    for victim in victims:
-        output, _ = victim.communicate(timeout=180)
-        assert victim.returncode == -signal.SIGKILL, output.decode()
+    for process in processes:
+        output, _ = process.communicate(timeout=180)
+        assert process.returncode == -signal.SIGKILL, output.decode()
     for step, lake in zip(STEPS, lakes, strict=True):
         frame = spark.range(0, 100, 1, 2)
         again = lake.ingest(frame, token="the job", remove_orphans=True)
@@ -95,24 +95,24 @@ def test_a_job_that_is_killed_and_run_again_is_done_once(open_lake, spark, tmp_p
         assert report.findings == [] and report.notes == [], step
 
 
-def test_the_connection_that_dies_at_the_commit_is_no_second_commit(lake, spark, monkeypatch):
+def test_a_connection_that_is_lost_at_the_commit_causes_no_second_commit(lake, spark, monkeypatch):
     lake.sql("CREATE TABLE t(id BIGINT)")
     before = commit._transaction
 
-    def committed_unheard(con, plan, files):
+    def lost_after_commit(con, plan, files):
         monkeypatch.setattr(commit, "_transaction", before)
         before(con, plan, files)
         con._usock.shutdown(socket.SHUT_RDWR)
         con.run("SELECT 1")  # raises what a connection that died raises
 
-    monkeypatch.setattr(commit, "_transaction", committed_unheard)
+    monkeypatch.setattr(commit, "_transaction", lost_after_commit)
     done = lake.ingest(spark.range(0, 10, 1, 1), token="job")
     assert done.outcome == "already-committed"
     assert lake.sql("SELECT count(*) FROM t") == [(10,)]
     assert lake.verify().findings == []
 
 
-def test_two_runs_of_a_job_at_once_are_one_too_many(lake, spark):
+def test_a_second_run_of_a_running_job_is_refused(lake, spark):
     lake.sql("CREATE TABLE t(id BIGINT)")
     with closing(connect_postgres(lake.database.url, "public")) as con:
         job._lock(con, "job")
@@ -126,7 +126,7 @@ JOBS, COMMITS, FILES, DUCKDBS = (8, 2, 150, 2) if os.environ.get("POLYNYA_SOAK")
 
 
 def test_jobs_and_duckdb_commit_side_by_side(lake, spark, moto, native):
-    """Nothing lost, nothing doubled, no id given twice, every snapshot readable."""
+    """No row is lost or duplicated, no id is used twice, every snapshot is readable."""
     lake.sql("CREATE TABLE t(writer VARCHAR, id BIGINT)")
     failures = []
 
@@ -186,8 +186,8 @@ def test_jobs_and_duckdb_commit_side_by_side(lake, spark, moto, native):
     assert lake.verify().findings == []
 
 
-def test_a_commit_claims_its_snapshot_before_it_asks_anything():
-    """Else two runs of one job could both ask, and both find that it has not been done."""
+def test_a_commit_claims_its_snapshot_before_it_reads_anything():
+    """Otherwise two runs of one job could both find that it has not been committed."""
     calls = []
 
     class Recorder:

@@ -1,4 +1,4 @@
-"""What is published is what the functions make, key by key; nothing is made twice, or half."""
+"""Published files are those of the functions, key by key; no file is built twice or incomplete."""
 
 import itertools
 import json
@@ -24,7 +24,7 @@ from polynya_local.cli import app
 from polynya_local.clients import pyiceberg, rest
 from polynya_local.serving import environment
 from polynya_pipeline.common.errors import BadInput, Unavailable
-from polynya_pipeline.publish import destinations, published_files, shared_snapshot, tasks
+from polynya_pipeline.publish import destinations, pages, published_files, shared_snapshot, tasks
 from polynya_pipeline.publish.job import publish
 from polynya_pipeline.publish.steps.build_manifests import build_in_executor
 from typer.testing import CliRunner
@@ -63,15 +63,15 @@ def bucket(moto):
 
 def objects(environ: dict[str, str]) -> dict[str, bytes]:
     s3 = boto3.client("s3")
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=environ["VIRTUAL_BUCKET"])
+    listing = s3.get_paginator("list_objects_v2").paginate(Bucket=environ["VIRTUAL_BUCKET"])
     return {
         item["Key"]: s3.get_object(Bucket=environ["VIRTUAL_BUCKET"], Key=item["Key"])["Body"].read()
-        for page in pages
+        for page in listing
         for item in page.get("Contents", ())
     }
 
 
-def taken_out(environ: dict[str, str]) -> dict[str, bytes]:
+def removed_objects(environ: dict[str, str]) -> dict[str, bytes]:
     found = objects(environ)
     for key in found:
         boto3.client("s3").delete_object(Bucket=environ["VIRTUAL_BUCKET"], Key=key)
@@ -79,12 +79,12 @@ def taken_out(environ: dict[str, str]) -> dict[str, bytes]:
 
 
 def functions(lake, environ: dict[str, str]) -> dict[str, bytes]:
-    """What the functions put into the bucket when every table is loaded; it is empty after it."""
+    """What the functions put into the bucket when every table is loaded; removes it again."""
     at = {"DATABASE_URL": lake.database.url, "METADATA_SCHEMA": lake.metadata_schema}
     config = Config.from_env(environ | at)
     with closing(open_database(config)) as database:
-        kept = configured.file_cache(config)
-        files = VirtualFiles(config, database, kept, object_reader())
+        cache = configured.file_cache(config)
+        files = VirtualFiles(config, database, cache, object_reader())
         catalog = Catalog(config, database, files)
         for [namespace] in catalog.list_namespaces(None, None, None)["namespaces"]:
             for table in catalog.list_tables(namespace, None, None)["identifiers"]:
@@ -92,7 +92,7 @@ def functions(lake, environ: dict[str, str]) -> dict[str, bytes]:
                     catalog.load_table(namespace, table["name"])
                 except Refused:
                     continue
-    return taken_out(environ)
+    return removed_objects(environ)
 
 
 def published(lake, environ: dict[str, str], **options):
@@ -102,9 +102,7 @@ def published(lake, environ: dict[str, str], **options):
 
 @pytest.mark.parametrize("number", LAKES)
 def test_every_key_has_the_bytes_that_the_functions_give_it(number, lake, bucket, monkeypatch):
-    monkeypatch.setattr(
-        "polynya_pipeline.publish.pages.PAGE", 2
-    )  # else it is too little for a page
+    monkeypatch.setattr(pages, "PAGE", 2)  # otherwise there are too few files for a page
     monkeypatch.setattr(published_files, "MANY", 1)
     lake = lake(number)
     expected = functions(lake, bucket)
@@ -123,7 +121,9 @@ def test_every_key_has_the_bytes_that_the_functions_give_it(number, lake, bucket
 
 @pytest.mark.spark
 def test_executors_make_the_same(lake, bucket, spark, monkeypatch):
-    monkeypatch.setattr(tasks, "MANIFESTS", 1)  # else it is too little for a task
+    monkeypatch.setattr(
+        tasks, "MANIFESTS", 1
+    )  # otherwise there are too few manifests for two tasks
     lake = lake("17")
     expected = functions(lake, bucket)
     assert published(lake, bucket, spark=spark).is_snapshot_shared
@@ -167,7 +167,7 @@ def test_what_was_lost_is_made_again(growing, bucket):
     assert table.manifests_built == 1 and objects(bucket) == before
 
 
-# The job in a process of its own, that kills itself when it has put so many objects.
+# The job in a process of its own, which kills itself after so many PutObject requests.
 KILLED = """
 import os, signal, sys
 from polynya.storage import aws
