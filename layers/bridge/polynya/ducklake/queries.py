@@ -50,12 +50,12 @@ from .rows import (
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# Word for word the DuckLake specification's predicate, so that the two can be compared by eye:
+# The predicate of the DuckLake specification, word for word, so that one can compare them:
 # https://ducklake.select/docs/stable/specification/queries
 VISIBLE = """:snapshot_id >= {0}.begin_snapshot
   AND (:snapshot_id < {0}.end_snapshot OR {0}.end_snapshot IS NULL)"""
 
-# Partial files: the newest snapshot whose rows the file holds. Until 0.4 it stood at the end of
+# Partial files: the newest snapshot whose rows the file holds. Until 0.4 it was at the end of
 # the text partial_file_info, '14:1|15:2' (snapshot:rows so far).
 FRAGMENTS = {
     "data_partial_max": (
@@ -74,7 +74,7 @@ FRAGMENTS = {
         ),
     ),
     # DuckDB 1.5 leaves partial_max out of the deletes that it flushes together with their rows;
-    # what was written at a flush holds deletes of the snapshots up to it.
+    # a file that was written at a flush holds deletes of the snapshots up to the flush.
     "delete_partial_max": (
         (
             "ducklake_delete_file.partial_max",
@@ -84,7 +84,7 @@ FRAGMENTS = {
         ),
     ),
     "mapping_id": (("ducklake_data_file.mapping_id", "f.mapping_id"),),
-    # Which snapshots made which schema versions; per table since 0.4, and not at all in 0.2.
+    # Which snapshots made which schema versions: per table since 0.4, absent in 0.2.
     "schema_versions": (
         (
             "ducklake_schema_versions.table_id",
@@ -110,7 +110,7 @@ def fragment(lake: Lake, name: str) -> str:
     return next((sql for column, sql in FRAGMENTS[name] if column in lake.layout), "NULL")
 
 
-# `to_regclass` finds the table where `catalog_connection` sends every statement.
+# `to_regclass` looks in the schema that `catalog_connection` puts before every table.
 CATALOG_SCHEMA = "(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('ducklake_metadata'))"
 
 LAKE = f"""
@@ -167,7 +167,7 @@ def schemas_at(snapshot_id: int) -> Statement[list[Schema]]:
     return select(Schema, SCHEMAS_AT, snapshot_id=snapshot_id)
 
 
-# Python and Iceberg have no time that is infinite, nor every year that PostgreSQL has.
+# Python and Iceberg have neither infinite times nor all years of PostgreSQL.
 IS_TIME = "s.snapshot_time BETWEEN '1970-01-01' AND '9999-12-31'"
 
 VIEWS_AT = f"""
@@ -323,12 +323,12 @@ def columns(table_id: int, snapshot_id: int) -> Statement[list[Column]]:
 MICROS = f"""CASE WHEN {IS_TIME}
   THEN (extract(epoch FROM s.snapshot_time) * 1000000)::bigint ELSE 0 END"""
 
-# One character more than is read: the text that is cut off is refused.
+# One character more than is accepted: a text that was cut off is refused.
 CHANGES_MADE = f"coalesce(left(c.changes_made, {MOST_CHARACTERS + 1}), '')"
 
-# LIKE and the pattern only narrow down: a name may hold the same characters. `changes.changes_of`
-# decides. A creation or a renaming names the table, not its id.
-# Changes are looked through before anything is joined: a lake has a million, the table a thousand.
+# LIKE and the pattern are only a first filter: a name may contain the same characters.
+# `changes.changes_of` decides. A creation or a renaming contains the table's name, not its id.
+# Changes are filtered before the join: a lake has a million of them, the table a thousand.
 SNAPSHOTS = f"""
 WITH touched AS (
   SELECT begin_snapshot AS snapshot_id FROM ducklake_table WHERE table_id = :table_id
@@ -444,7 +444,7 @@ FROM ducklake_snapshot"""
 
 
 def inlined_origin(table: InlinedTable) -> Statement[InlinedOrigin]:
-    """What snapshots and the rows themselves say of when a table of inlined rows was made."""
+    """What snapshots and rows say about the snapshot that made a table of inlined rows."""
     _, begin, end = map(identifier, table.system_columns)
     sql = INLINED_ORIGIN.format(table=identifier(table.table_name), begin=begin, end=end)
     parameters = {"schema_version": table.schema_version}
@@ -477,8 +477,8 @@ def unservable_data_files(lake: Lake, table_id: int) -> Statement[list[Unservabl
     return select(UnservableRange, sql, table_id=table_id)
 
 
-# A table that is registered and was dropped, or is registered twice: rows are missing, or double.
-# One that DuckLake drops at a flush is gone from both within one transaction.
+# A table that is registered and does not exist, or is registered twice: rows are missing or double.
+# A table that DuckLake drops at a flush disappears from both places within one transaction.
 UNSERVABLE_INLINED_TABLES = f"""
 SELECT i.table_name::text, count(c.oid) = 0
 FROM ducklake_inlined_data_tables AS i
@@ -490,7 +490,7 @@ GROUP BY i.table_name HAVING count(c.oid) <> 1 ORDER BY 1"""
 def unservable_inlined_tables(
     table_id: int, begin_snapshot: int
 ) -> Statement[list[UnservableRange]]:
-    """Why inlined rows cannot be read: nobody knows of which snapshots they are, so at any."""
+    """Why inlined rows cannot be read. Their snapshots are unknown, so all are affected."""
 
     def row(name: str | None, is_missing: bool) -> UnservableRange:
         return UnservableRange(begin_snapshot, None, inlined_fault(name, is_missing=is_missing))
@@ -498,8 +498,8 @@ def unservable_inlined_tables(
     return select(row, UNSERVABLE_INLINED_TABLES, table_id=table_id)
 
 
-# A file of the snapshot that added a column may be written before it, or after: then it has
-# statistics of it.
+# A file of the snapshot that added a column may have been written before the column was added, or
+# after: then it has statistics of the column.
 OLDER_FILES = """
 SELECT c.column_id, bool_or(f.end_snapshot IS NULL), max(f.end_snapshot)
 FROM unnest(CAST(:column_ids AS bigint[]), CAST(:borns AS bigint[])) AS c(column_id, born)
@@ -543,7 +543,7 @@ def _data_file_columns(lake: Lake) -> str:
     return DATA_FILE_COLUMNS.format(**{name: fragment(lake, name) for name in names})
 
 
-# Also the files that ended at this very snapshot: a manifest lists them as DELETED.
+# Includes files that ended at this snapshot: a manifest lists them as DELETED.
 DATA_FILES_AT = """
 SELECT {columns}
 FROM ducklake_data_file AS f
@@ -612,7 +612,7 @@ def partition_at(table_id: int, snapshot_id: int) -> Statement[int | None]:
     return Statement(PARTITION_AT, parameters, lambda rows: rows[0][0] if rows else None)
 
 
-# Whatever is to be known of all data files is asked at once: there may be a million.
+# One query for everything that concerns all data files: there may be a million.
 FILE_GROUPS = f"""
 SELECT f.partition_id, {{mapping_id}}, min(f.begin_snapshot),
   CASE WHEN bool_and(f.end_snapshot IS NOT NULL) THEN max(f.end_snapshot) END,
@@ -687,7 +687,7 @@ def column_stats(
     return select(ColumnStats, sql, table_id=table_id, first_id=first_id, last_id=last_id)
 
 
-# A delete file often keeps end_snapshot NULL after its data file ended: only visible data counts.
+# A delete file often keeps end_snapshot NULL after its data file ended: the data file decides.
 DELETE_FILES_AT = f"""
 SELECT d.delete_file_id, d.data_file_id, d.begin_snapshot, d.path, d.path_is_relative,
   lower(d.format), {{delete_partial_max}}
@@ -754,8 +754,8 @@ def inlined_delete_table(table_id: int) -> str:
     return name
 
 
-# Whole rows as PostgreSQL writes them, because a statement of a table's every column grows with the
-# tables times their columns. The parentheses: a column may be called as the table is here.
+# Whole rows as text, because a statement that names each column grows with the number of tables
+# times their columns. `(r.*)` and not `r`: a column may be called r.
 INLINED_ROWS_AT = """
 SELECT {number} AS number, r.{row_id} AS row_id, r.{begin} AS begun, (r.*)::text FROM {table} AS r
 WHERE r.{begin} >= :since AND r.{begin} < :until
