@@ -241,7 +241,19 @@ SQL_HERE = {
     "ducklake/connection/database.py",
     "ducklake/file_columns.py",
     "ducklake/lifetimes.py",
-    "ducklake/queries.py",
+    *(
+        f"ducklake/queries/{name}.py"
+        for name in (
+            "catalog",
+            "data_files",
+            "deletes",
+            "fragments",
+            "inlined_tables",
+            "named_objects",
+            "table_columns",
+            "table_snapshots",
+        )
+    ),
     "ducklake/table_locations.py",
     "iceberg/parquet/files.py",
     "translate/inlined/rows.py",
