@@ -239,8 +239,8 @@ SQL_HERE = {
     "ducklake/connection/statements.py",
     "ducklake/connection/catalog_connection.py",
     "ducklake/connection/database.py",
-    "ducklake/file_columns.py",
-    "ducklake/lifetimes.py",
+    "ducklake/queries/file_columns.py",
+    "ducklake/queries/lifetimes.py",
     *(
         f"ducklake/queries/{name}.py"
         for name in (
@@ -254,7 +254,7 @@ SQL_HERE = {
             "table_snapshots",
         )
     ),
-    "ducklake/table_locations.py",
+    "ducklake/queries/table_locations.py",
     "iceberg/parquet/files.py",
     "translate/inlined/rows.py",
 }

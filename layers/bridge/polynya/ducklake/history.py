@@ -14,7 +14,7 @@ from pg8000.native import Connection
 from . import queries
 from .connection.statements import run_batched
 from .inlined_columns import with_columns
-from .lifetimes import KINDS, TableLifetimes
+from .queries.lifetimes import KINDS, TableLifetimes
 from .rows import (
     Column,
     Event,
