@@ -55,10 +55,12 @@ class TableHistory:
 
     @property
     def full_name(self) -> str:
+        """The name with its schema, for messages."""
         return f"{self.schema.schema_name}.{self.table.table_name}"
 
     @property
     def lifetimes(self) -> TableLifetimes:
+        """The lifetimes of the table's rows in the catalog."""
         return TableLifetimes(self.lake, self.table.table_id, self.inlined, self.has_partial)
 
 

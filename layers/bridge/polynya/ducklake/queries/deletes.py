@@ -83,5 +83,6 @@ def inlined_delete_names(inlined: Inlined, table_id: int) -> dict[str, str]:
 
 
 def inlined_delete_table(table_id: int) -> str:
+    """The name of the table of inlined deletes, as an identifier."""
     name: str = identifier(f"ducklake_inlined_delete_{table_id}")
     return name

@@ -31,6 +31,8 @@ class Chunk(NamedTuple):
 
 
 class ChunkColumns(NamedTuple):
+    """The data files of one chunk, column by column."""
+
     files: FileColumns
     partition_keys: list[PartitionKeyColumn]
     stats: list[StatsColumn]

@@ -15,6 +15,8 @@ WAY_OUT = "DuckLake writes it into new files when all rows are updated"
 
 
 class DefaultColumn(NamedTuple):
+    """A column that is shown with a default."""
+
     column_id: int
     name: str
     """The path of the column, with dots."""

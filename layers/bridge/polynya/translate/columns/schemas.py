@@ -72,6 +72,7 @@ class Schemas:
                 yield Lifetime(begin, end)
 
     def distinct(self) -> list[TableSchema]:
+        """Each schema once, in the order of ids."""
         return list({schema.schema_id: schema for _, schema in self.by_snapshot}.values())
 
     @property

@@ -74,6 +74,7 @@ class Source:
             self._children.setdefault(column.parent_column, []).append(column)
 
     def children(self, column: Column) -> list[Column]:
+        """The members of a nested column, in their order."""
         return self._children.get(column.column_id, [])
 
     def sql_type(self, column: Column) -> str:
