@@ -35,11 +35,10 @@ def default_columns(schemas: Schemas, columns: Iterable[Column]) -> list[Default
         )
     names: dict[int, str] = {}
     lifetimes: dict[int, list[Lifetime]] = {}
-    ends = [begin for begin, _ in schemas.by_snapshot[1:]]
-    for (begin, schema), end in zip(schemas.by_snapshot, [*ends, None], strict=True):
+    for lifetime, schema in schemas.spans():
         for column_id, name in _with_default(schema.fields):
             names[column_id] = name
-            lifetimes.setdefault(column_id, []).append(Lifetime(begin, end))
+            lifetimes.setdefault(column_id, []).append(lifetime)
     return [DefaultColumn(i, names[i], born[i], tuple(lifetimes[i])) for i in names]
 
 
