@@ -15,9 +15,10 @@ from pg8000.native import Connection
 
 from .. import budget
 from ..config import SECONDS_PER_DAY, Config
-from ..ducklake import lifetimes, queries
+from ..ducklake import queries
 from ..ducklake.faults import MAX_ID
 from ..ducklake.history import TableHistory, state_at, states, unservable_reason
+from ..ducklake.queries import lifetimes
 from ..ducklake.rows import UnservableRange
 from ..errors import NoSuchKey, ServiceUnavailable
 from ..iceberg.avro.manifests import manifest_file, manifest_list_bytes
