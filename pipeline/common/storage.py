@@ -9,10 +9,11 @@ from typing import Any
 from uuid import uuid4
 
 from polynya.storage.parallel import AT_A_TIME
+from polynya.storage.s3 import SCHEMES
 
 from .errors import BadInput, Unavailable
 
-S3 = ("s3://", "s3a://", "s3n://")
+S3 = tuple(f"{scheme}://" for scheme in SCHEMES)
 
 
 @cache

@@ -45,12 +45,12 @@ def publish(
     """
     started = time.monotonic()
     try:
-        config = settings(environ, metadata_schema, bool(export), snapshots)
+        found = settings(environ, bool(export), snapshots)
     except Misconfigured as error:
         raise BadInput(str(error)) from None
     try:
         job = Publishing(
-            config=config,
+            settings=found,
             export=directory(export) if export else "",
             snapshots=snapshots,
             tables=tuple(table_name(name) for name in tables),

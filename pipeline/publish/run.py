@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pg8000.native import Connection
-from polynya.config import Config
 from polynya.ducklake import queries
 from polynya.ducklake.rows import Lake, Schema, Table
 from polynya.errors import NoSuchKey, Refused
@@ -18,7 +17,12 @@ from ..common.map_in_spark import map_in_spark
 from ..common.progress import Reporter
 from ..ingest.catalog import TableName
 from . import shared_snapshot
-from .destinations import Destination, check_directory, table_directory
+from .destinations import (
+    Destination,
+    PublishSettings,
+    check_directory,
+    table_directory,
+)
 from .shared_snapshot import SharedSnapshot
 from .tables import Publication, PublishedTable
 from .tasks import DONE, REFUSED, Answer, Part, Task, make, plan, tasks
@@ -64,7 +68,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Publishing:
-    config: Config
+    settings: PublishSettings
     export: str
     """The directory of all exported tables; empty: into the functions' store."""
     snapshots: int | None
@@ -139,7 +143,8 @@ class Publishing:
         return [one.result for one in of]
 
     def _open(self, con: Connection, lake: Lake, found: Found) -> Publication:
-        place = Destination(self.config, self.export and table_directory(self.export, *found))
+        directory = self.export and table_directory(self.export, *found)
+        place = Destination(self.settings.files, self.settings.storage, directory)
         return Publication.open(con, lake, found, place, self.snapshots, self.writes)
 
     def _spread(

@@ -65,7 +65,7 @@ class Publication:
         snapshot_limit: int | None,
         writes: bool,
     ) -> "Publication":
-        limit = place.config.snapshot_limit
+        limit = place.settings.snapshot_limit
         read = history.read(con, lake, *found, lake.snapshot_id, limit=limit)
         kept = place.files(writes=writes)
         files = TableFiles(con, read, place.build_context(kept))
@@ -153,7 +153,7 @@ class Publication:
     def finish(self) -> None:
         """The lists, and the document that leads to them last."""
         for snapshot_id in sorted(self.plans):
-            self.files.keep_list(self.lists[snapshot_id], self.plans[snapshot_id])
+            self.files.cache_list(self.lists[snapshot_id], self.plans[snapshot_id])
         if self.place.is_export:
             pointer = Pointer(self.place.directory)
             moved, location = pointer.move(self.document.body)
@@ -161,14 +161,14 @@ class Publication:
         elif len(self.lists) == len(self.document.snapshots):
             # Behind a plain bucket nothing is made when it is read: all that it names, or no name.
             before = self.kept.made
-            self.files.keep_document(self.document)
+            self.files.cache_document(self.document)
             self.result.is_new = self.kept.made > before
             self.result.metadata_location = self.files.metadata_location(self.document)
         self.made(self.kept.made, self.kept.bytes_made)
 
     def _key(self, name: Name) -> str:
-        return name.key(self.place.config.virtual_prefix)
+        return name.key(self.place.settings.virtual_prefix)
 
     def _of_location(self, location: str) -> Name:
-        prefix = f"{self.place.config.virtual_prefix}/{self.history.table.table_uuid}/{GENERATOR}"
+        prefix = f"{self.place.settings.virtual_prefix}/{self.history.table.table_uuid}/{GENERATOR}"
         return name_of(f"{prefix}/{location.rpartition('/')[2]}", self.place)

@@ -97,7 +97,7 @@ def _planned(con: Connection, is_same: bool, part: Part) -> list[Any]:
     if not is_same:
         return []
     files = TableFiles(con, part.history, part.place.build_context(part.place.files()))
-    prefix = part.place.config.virtual_prefix
+    prefix = part.place.settings.virtual_prefix
     return [
         [snapshot_id, [manifest.name.key(prefix) for manifest in files.manifests(snapshot_id)]]
         for snapshot_id in part.snapshot_ids
@@ -115,12 +115,12 @@ def _made(con: Connection, is_same: bool, part: Part) -> list[int]:
         (snapshot_id,) = part.snapshot_ids
         there = set(files.manifests(snapshot_id))
         manifests = [manifest for manifest in manifests if manifest in there]
-    files.keep_manifests(manifests)
+    files.cache_manifests(manifests)
     return [kept.made, kept.bytes_made]
 
 
 def name_of(key: str, place: Destination) -> Name:
-    return parse(key, place.config.virtual_prefix)
+    return parse(key, place.settings.virtual_prefix)
 
 
 def _worked(task: Task, work: Callable[[Connection, bool, Part], list[Any]]) -> list[Answer]:

@@ -82,7 +82,7 @@ def functions(lake, environ: dict[str, str]) -> dict[str, bytes]:
     at = {"DATABASE_URL": lake.database.url, "METADATA_SCHEMA": lake.metadata_schema}
     config = Config.from_env(environ | at)
     with closing(open_database(config)) as database:
-        kept = configured.file_cache(config)
+        kept = configured.file_cache(config.storage)
         files = VirtualFiles(config, database, kept, object_reader())
         catalog = Catalog(config, database, files)
         for [namespace] in catalog.list_namespaces(None, None, None)["namespaces"]:

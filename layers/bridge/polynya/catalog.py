@@ -12,7 +12,7 @@ from urllib.parse import quote
 from pg8000.native import Connection
 
 from .access.policy import EVERYTHING, Rights
-from .access.vended_credentials import CredentialVending, TableScope
+from .access.vended_credentials import CredentialVending, LoadCredentialsResponse, TableScope
 from .config import Config
 from .ducklake import queries
 from .ducklake.connection.batch import together
@@ -171,10 +171,9 @@ class Catalog:
         def question(
             con: Connection, lake: Lake, snapshot_id: int, schema: Schema, found: Table
         ) -> tuple[dict[str, Any], TableScope | None]:
-            files = self._virtual_files.of_table(con, lake, schema, found, snapshot_id)
+            files = self._virtual_files.table_files(con, lake, schema, found, snapshot_id)
             document = files.metadata()
-            if self._config.delivery == "materialize":
-                files.keep(document)
+            self._virtual_files.materialize(files, document)
             body = {
                 "metadata-location": files.metadata_location(document),
                 "metadata": document.json(refs_only=snapshots == "refs"),
@@ -191,7 +190,7 @@ class Catalog:
         at = f"v1/{self._prefix}/namespaces/{_escaped(namespace)}/tables/{_escaped(table)}"
         return LoadedTable(body | self._vending.for_table(granted, f"{at}/credentials"), etag=None)
 
-    def load_credentials(self, namespace: str, table: str) -> dict[str, Any]:
+    def load_credentials(self, namespace: str, table: str) -> LoadCredentialsResponse:
         """New credentials for the files of a table.
 
         Raises:
@@ -311,7 +310,7 @@ class Catalog:
         return [
             schema
             for schema in schemas
-            if schema.schema_id in seen or self._rights.whole_namespace(schema.schema_name)
+            if schema.schema_id in seen or self._rights.may_read_namespace(schema.schema_name)
         ]
 
     def _tables_at(self, con: Connection, snapshot_id: int, schema: Schema) -> list[Table]:
@@ -334,7 +333,7 @@ class Catalog:
         return [
             found
             for found in queries.names_now(con, snapshot_id)
-            if self._rights.table(found.schema_name, found.name)
+            if self._rights.may_read_table(found.schema_name, found.name)
         ]
 
     def _schema_at(self, con: Connection, snapshot_id: int, namespace: str) -> Schema:
@@ -370,7 +369,7 @@ class Catalog:
         """The same of one table."""
         if self._snapshot_id is not None:
             schema, table = queries.table_of_uuid(con, table.table_uuid) or (schema, table)
-        return self._rights.table(schema.schema_name, table.table_name)
+        return self._rights.may_read_table(schema.schema_name, table.table_name)
 
 
 def _escaped(name: str) -> str:

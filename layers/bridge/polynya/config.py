@@ -1,13 +1,13 @@
 """Settings, read from the environment once and handed down.
 
-`SETTINGS` is the whole list: `template.yaml` and the README's table name the same ones, and a test
-holds the three together.
+`SETTINGS` is the whole list: `template.yaml` and docs/settings.md name the same ones, and a test
+checks that. `Config` groups the values by what depends on them.
 """
 
 import os
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from .errors import Misconfigured
@@ -122,26 +122,104 @@ INEXACT_COLUMNS = ("hide", "refuse")
 COLUMN_DEFAULTS = ("serve", "refuse")
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
-    """The settings as values."""
+Texts = Mapping[str, str]
+"""The text of each setting, by its name; defaults are filled in."""
 
-    database_url: str
-    database_credentials: str
-    metadata_schema: str
-    warehouse: str
-    delivery: str
-    virtual_bucket: str
+
+@dataclass(frozen=True, slots=True)
+class FileSettings:
+    """What the virtual files of a table depend on, besides the catalog's rows."""
+
     virtual_prefix: str
-    cache_table: str
-    cache_bucket: str
-    cache_ttl_days: int
+    """The key prefix of all virtual files, without slashes around it."""
     snapshot_limit: int
     build_seconds: int
     chunk_files: int
     hidden_types: frozenset[str]
+    """DuckLake column types."""
     inexact_columns: str
+    """`hide` or `refuse`."""
     column_defaults: str
+    """`serve` or `refuse`."""
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] = os.environ) -> "FileSettings":
+        """Read these settings; no other one has to be there.
+
+        Raises:
+            Misconfigured: a value is not usable.
+        """
+        return cls._parse(_texts(cls, environ))
+
+    @classmethod
+    def _parse(cls, texts: Texts) -> "FileSettings":
+        defaults = DELIVERIES[_one_of(DELIVERIES, texts, "DELIVERY")]
+        return cls(
+            virtual_prefix=texts["VIRTUAL_PREFIX"].strip("/"),
+            snapshot_limit=_number(texts, "SNAPSHOT_LIMIT") or defaults.snapshot_limit,
+            build_seconds=_number(texts, "BUILD_SECONDS") or defaults.build_seconds,
+            chunk_files=max(1, _number(texts, "CHUNK_FILES")),
+            hidden_types=_names(texts["HIDDEN_TYPES"]),
+            inexact_columns=_one_of(INEXACT_COLUMNS, texts, "INEXACT_COLUMNS"),
+            column_defaults=_one_of(COLUMN_DEFAULTS, texts, "COLUMN_DEFAULTS"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSettings:
+    """Where virtual files are for clients, and which store holds them."""
+
+    delivery: str
+    """`object-lambda` or `materialize`."""
+    virtual_bucket: str
+    cache_table: str
+    cache_bucket: str
+    cache_ttl_days: int
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] = os.environ) -> "StorageSettings":
+        """Read these settings; no other one has to be there.
+
+        Raises:
+            Misconfigured: VIRTUAL_BUCKET is missing, or a value is not usable.
+        """
+        return cls._parse(_texts(cls, environ))
+
+    @classmethod
+    def _parse(cls, texts: Texts) -> "StorageSettings":
+        return cls(
+            delivery=_one_of(DELIVERIES, texts, "DELIVERY"),
+            virtual_bucket=texts["VIRTUAL_BUCKET"],
+            cache_table=texts["CACHE_TABLE"],
+            cache_bucket=texts["CACHE_BUCKET"],
+            cache_ttl_days=_number(texts, "CACHE_TTL_DAYS"),
+        )
+
+    @property
+    def is_materialized(self) -> bool:
+        """Whether virtual files are real objects in a real bucket."""
+        return self.delivery == "materialize"
+
+    @property
+    def ttl_seconds(self) -> int:
+        """How long a generated file is kept."""
+        return self.cache_ttl_days * SECONDS_PER_DAY
+
+    def location(self, key: str) -> str:
+        """Where clients find a virtual file, by its key: `s3://bucket/key`."""
+        return f"s3://{self.virtual_bucket}/{key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All settings of a function: its files, their storage, and where the function runs."""
+
+    files: FileSettings
+    storage: StorageSettings
+    database_url: str
+    database_credentials: str
+    metadata_schema: str
+    warehouse: str
     authorization: str
     vending_role: str
     vending_seconds: int
@@ -155,29 +233,24 @@ class Config:
             Misconfigured: a required setting is missing or a value is not usable.
         """
         texts = {setting.name: _text(setting, environ) for setting in SETTINGS}
-        delivery = _one_of(DELIVERIES, texts, "DELIVERY")
         return cls(
+            files=FileSettings._parse(texts),
+            storage=StorageSettings._parse(texts),
             database_url=texts["DATABASE_URL"],
             database_credentials=_credentials(texts["DATABASE_CREDENTIALS"]),
             metadata_schema=texts["METADATA_SCHEMA"],
             warehouse=_warehouse(texts["WAREHOUSE"]),
-            delivery=delivery,
-            virtual_bucket=texts["VIRTUAL_BUCKET"],
-            virtual_prefix=texts["VIRTUAL_PREFIX"].strip("/"),
-            cache_table=texts["CACHE_TABLE"],
-            cache_bucket=texts["CACHE_BUCKET"],
-            cache_ttl_days=_number(texts, "CACHE_TTL_DAYS"),
-            snapshot_limit=_number(texts, "SNAPSHOT_LIMIT") or DELIVERIES[delivery].snapshot_limit,
-            build_seconds=_number(texts, "BUILD_SECONDS") or DELIVERIES[delivery].build_seconds,
-            chunk_files=max(1, _number(texts, "CHUNK_FILES")),
-            hidden_types=_names(texts["HIDDEN_TYPES"]),
-            inexact_columns=_one_of(INEXACT_COLUMNS, texts, "INEXACT_COLUMNS"),
-            column_defaults=_one_of(COLUMN_DEFAULTS, texts, "COLUMN_DEFAULTS"),
             authorization=_authorization(texts["AUTHORIZATION"]),
             vending_role=texts["VENDING_ROLE"],
             vending_seconds=_vending_seconds(texts),
             object_lambda_endpoint=texts["OBJECT_LAMBDA_ENDPOINT"],
         )
+
+
+def _texts(group: type[FileSettings | StorageSettings], environ: Mapping[str, str]) -> Texts:
+    """The settings that are fields of a group, and the delivery, which sets defaults."""
+    names = {"DELIVERY", *(field.name.upper() for field in fields(group))}
+    return {one.name: _text(one, environ) for one in SETTINGS if one.name in names}
 
 
 def _text(setting: Setting, environ: Mapping[str, str]) -> str:

@@ -126,7 +126,7 @@ class Database:
                         "the catalog database offers no TLS; DATABASE_URL may say sslmode=disable"
                     ) from None
                 failure = ServiceUnavailable("the catalog database does not answer; try again")
-                if budget.left() <= 0:
+                if budget.seconds_left() <= 0:
                     break
             except DatabaseError as error:
                 self._rollback()
