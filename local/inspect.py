@@ -46,19 +46,17 @@ def inspect(
     """
     # Here, because PyIceberg and rich take a second that `polynya serve` need not wait.
     from .reports.render import render
-    from .reports.table_report import TableReport, table_report
-
-    def question(con: Connection) -> TableReport:
-        lake = queries.lake(con)
-        check_lake(lake.version, lake.encrypted)
-        found = _table_named(con, lake, table)
-        return table_report(generator.open_table(con, lake, *found), snapshot)
+    from .reports.table_report import table_report
 
     try:
         reach.check(database, metadata_schema)
         generator = Generator(database, metadata_schema, s3_endpoint)
         try:
-            seen = generator.database.read(question)
+            with generator.database.transaction() as con:
+                lake = queries.lake().run(con)
+                check_lake(lake.version, lake.encrypted)
+                found = _table_named(con, lake, table)
+                seen = table_report(generator.open_table(con, lake, *found), snapshot)
         finally:
             generator.database.close()
     except PolynyaError as error:

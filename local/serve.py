@@ -89,7 +89,8 @@ def serve(
     region = os.environ["AWS_DEFAULT_REGION"]
     try:
         reach.check(database, metadata_schema)
-        lake = Database(database, metadata_schema).read(queries.lake)
+        with Database(database, metadata_schema).transaction() as con:
+            lake = queries.lake().run(con)
     except PolynyaError as error:
         raise typer.Exit(_fail(str(error))) from None
     try:

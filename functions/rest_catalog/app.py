@@ -96,7 +96,7 @@ PageSize = Annotated[int | None, Query(alias="pageSize", ge=1)]
 
 async def get_config(warehouse: str | None = None) -> JSONResponse:
     """Answer getConfig."""
-    return JSONResponse(open_catalog().config(warehouse))
+    return JSONResponse(open_catalog().get_config(warehouse))
 
 
 async def health() -> JSONResponse:
@@ -164,7 +164,7 @@ async def load_credentials(catalog: AtPrefix, namespace: Namespace, table: str) 
 
 async def table_exists(catalog: AtPrefix, namespace: Namespace, table: str) -> Response:
     """Answer tableExists."""
-    catalog.table_exists(namespace, table)
+    catalog.check_table_exists(namespace, table)
     return Response(status_code=204)
 
 

@@ -126,13 +126,13 @@ def diagnosis(
         PolynyaError: the database cannot be asked at all.
     """
     report = Report()
-    ask = generator.database.read
+    ask = generator.read
     schema = generator.config.metadata_schema
     found = ask(lambda con: rights(con, schema))
     if found is not None:
         _judge_rights(report, found, schema)
     try:
-        lake = ask(queries.lake)
+        lake = ask(queries.lake().run)
     except PolynyaError as error:
         report.add(ERROR, "catalog", str(error))
         yield report
@@ -246,8 +246,8 @@ class _Doctor:
         seen = TableReport(full_name(schema, table), table.table_id)
         self._report.tables.append(seen)
 
-        def question(con: Connection) -> None:
-            lake = queries.lake(con)
+        def look(con: Connection) -> None:
+            lake = queries.lake().run(con)
             seen.counts.clear()
             opened = self._generator.open_table(con, lake, schema, table)
             seen.snapshots = len(opened.metadata.snapshots)
@@ -259,7 +259,7 @@ class _Doctor:
             self._look_into_files(opened)
 
         try:
-            self._generator.database.read(question)
+            self._generator.read(look)
             seen.status = "served"
         except Refused as error:
             seen.status, seen.reason = "refused", str(error)
@@ -315,8 +315,8 @@ class _Doctor:
             schema, table = opened.history.schema, opened.history.table
             return self._alone.rows(con, lake, schema, table, snapshot_id)
         # Under the name that it had then.
-        for schema in queries.schemas_at(con, snapshot_id):
-            for table in queries.tables_at(con, snapshot_id, schema.schema_id):
+        for schema in queries.schemas_at(snapshot_id).run(con):
+            for table in queries.tables_at(snapshot_id, schema.schema_id).run(con):
                 if table.table_id == opened.history.table.table_id:
                     return self._ducklake.rows(schema, table, snapshot_id)
         raise Unknown("the table was not there")
@@ -324,10 +324,10 @@ class _Doctor:
     def _look_into_files(self, opened: OpenedTable) -> None:
         """Compare the catalog's count of each file with the file's own."""
         history = opened.history
-        at = (opened.con, history.lake, history.table.table_id, history.snapshot_id, *EVERY)
+        at = (history.lake, history.table.table_id, history.snapshot_id, *EVERY)
         files = {
             file_location(history.lake, history.schema, history.table, file): file
-            for file in queries.data_files_at(*at)
+            for file in queries.data_files_at(*at).run(opened.con)
             if file.end_snapshot is None
         }
         elsewhere = [path for path in files if path.partition("://")[0] not in SCHEMES]

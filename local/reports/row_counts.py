@@ -10,7 +10,7 @@ import duckdb
 import pyarrow.parquet as pq
 from pg8000.native import Connection, identifier
 from polynya.ducklake import queries
-from polynya.ducklake.connection.database import LOCAL
+from polynya.ducklake.connection.url import LOCAL
 from polynya.ducklake.rows import Lake, Schema, Table
 from polynya.iceberg.parquet.files import positions
 
@@ -146,7 +146,7 @@ class CatalogAlone:
         Raises:
             Unknown: the catalog does not say it.
         """
-        inlined = queries.inlined(con, lake, table.table_id, table.begin_snapshot)
+        inlined = queries.inlined(lake, table.table_id, table.begin_snapshot).run(con)
         deletes = STORED_DELETES.format(partial_max=queries.fragment(lake, "delete_partial_max"))
         if inlined.delete_columns:
             file_id, position, begin = map(identifier, inlined.delete_columns)

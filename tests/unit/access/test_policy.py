@@ -234,7 +234,7 @@ def readers(source: str, times: list[float]) -> AccessResolver:
 
 def test_a_permission_that_is_taken_away_is_gone_a_minute_later(monkeypatch):
     documents = [json.dumps(POLICY), '{"rules": []}', "{"]
-    monkeypatch.setattr("polynya.access.resolver._text", lambda source: documents.pop(0))
+    monkeypatch.setattr("polynya.access.resolver._document", lambda source: documents.pop(0))
     times = [1000.0]
     asked = readers("ssm:/p", times)
     assert asked.s3_rights({"arn": SESSION}).may_read_table("main", "orders")

@@ -3,11 +3,9 @@
 import time
 from collections.abc import Callable
 
-from pg8000.native import Connection
-
 from ..config import Config
 from ..ducklake import queries
-from ..ducklake.connection.database import Database
+from ..ducklake.connection.database import Database, retried
 from ..errors import NoSuchKey
 from ..events import UserIdentity
 from ..files.names import parse
@@ -31,7 +29,7 @@ class AuthorizedFiles:
     ) -> None:
         """`clock` gives seconds."""
         self._prefix = config.files.virtual_prefix
-        self._database = database
+        self.database = database
         self._files = files
         self._access = AccessResolver(config)
         self._clock = clock
@@ -62,11 +60,12 @@ class AuthorizedFiles:
         """The current name of a table, read at most a minute ago; None if it does not exist."""
         read_at, name = self._names.get(table_uuid, (0.0, None))
         if name is None or self._clock() - read_at > REFRESH_SECONDS:
-            name = self._database.read(lambda con: _current_name(con, table_uuid))
+            name = self._read_name(table_uuid)
             self._names[table_uuid] = (self._clock(), name)
         return name
 
-
-def _current_name(con: Connection, table_uuid: str) -> TableName | None:
-    found = queries.table_of_uuid(con, table_uuid)
-    return (found[0].schema_name, found[1].table_name) if found else None
+    @retried
+    def _read_name(self, table_uuid: str) -> TableName | None:
+        with self.database.transaction() as con:
+            found = queries.table_of_uuid(table_uuid).run(con)
+        return (found[0].schema_name, found[1].table_name) if found else None

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
 from aws_lambda_powertools import Logger
 from pg8000.native import Connection
@@ -19,6 +19,7 @@ from ..ducklake import table_locations
 from ..ducklake.paths import table_location
 from ..ducklake.rows import Lake, Schema, Table
 from ..errors import Refused
+from ..iceberg import rest
 from ..metrics import count
 from ..storage import aws
 from .table_scope import KEY, OtherTables, S3Scope, coarsen_until, parent_directory
@@ -47,19 +48,6 @@ class TableScope:
     """Where the table's own files are: objects and directories."""
     reason: str = ""
     """Why no policy fits."""
-
-
-class StorageCredential(TypedDict):
-    """`StorageCredential` of the Iceberg REST specification."""
-
-    prefix: str
-    config: dict[str, str]
-
-
-LoadCredentialsResponse = TypedDict(
-    "LoadCredentialsResponse", {"storage-credentials": list[StorageCredential]}
-)
-"""`LoadCredentialsResponse` of the Iceberg REST specification."""
 
 
 def table_of_session(session: str) -> str | None:
@@ -117,12 +105,12 @@ class CredentialVending:
         # DuckDB expects the location of the metadata first, and takes the prefix of an entry as its
         # scope only if there are several. Other clients read `config`.
         prefixes = dict.fromkeys([f"{scope.virtual_location}/", *scope.locations])
-        entries: list[StorageCredential] = [
+        entries: list[rest.StorageCredential] = [
             {"prefix": prefix, "config": config} for prefix in prefixes
         ]
         return {"config": config, "storage-credentials": entries}
 
-    def refresh_credentials(self, scope: TableScope) -> LoadCredentialsResponse:
+    def refresh_credentials(self, scope: TableScope) -> rest.LoadCredentialsResponse:
         """The answer to loadCredentials: one entry, because Java accepts no more.
 
         Raises:
@@ -194,12 +182,12 @@ def table_scopes(
         Refused: there are none that fit.
     """
     own = table_location(lake, schema, table)
-    added = table_locations.own_directories(con, table.table_id, is_relative=False)
+    added = table_locations.own_directories(table.table_id, is_relative=False).run(con)
     others = other_tables(con, lake, table, virtual_location)
     if others.absent_from(own):
         scopes = {S3Scope(own, True)}
     else:
-        within = table_locations.own_directories(con, table.table_id, is_relative=True)
+        within = table_locations.own_directories(table.table_id, is_relative=True).run(con)
         scopes = _scopes(con, table.table_id, within, own, others, is_relative=True)
     scopes |= _scopes(con, table.table_id, added, "", others, is_relative=False)
     if not all(KEY.fullmatch(scope.location) for scope in scopes):
@@ -211,8 +199,8 @@ def table_scopes(
 
 def other_tables(con: Connection, lake: Lake, table: Table, virtual_location: str) -> OtherTables:
     """Where all other tables of the lake are, and all virtual files."""
-    others = table_locations.others(con, lake, table.table_id)
-    files = table_locations.added_directories(con, others.table_ids)
+    others = table_locations.others(lake, table.table_id).run(con)
+    files = table_locations.added_directories(others.table_ids).run(con)
     return OtherTables(others.directories, files, parent_directory(virtual_location))
 
 
@@ -238,7 +226,7 @@ def _scopes(
         if number > MAX_KEYS:
             break
         by_key.add(one)
-    keys = table_locations.own_files(con, table_id, by_key, is_relative=is_relative)
+    keys = table_locations.own_files(table_id, by_key, is_relative=is_relative).run(con)
     return {
         *(S3Scope(base + key, False) for key in keys),
         *(S3Scope(base + one, True) for one in directories if one not in by_key),

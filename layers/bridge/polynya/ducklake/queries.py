@@ -1,18 +1,19 @@
-"""Questions to the DuckLake catalog database. All of Polynya's SQL on the catalog is here.
+"""The SELECTs on DuckLake's catalog, as statements whose results are rows in DuckLake's own terms.
 
-Each function asks one question and returns rows in DuckLake's own terms. `_at` in a name means
-"as of this snapshot": visible from its begin_snapshot up to, but not including, its end_snapshot.
-What differs between catalog versions (0.2 to 1.1-dev1) is a table at the top of the file, decided
-by the columns that are there, not by the version's name.
+`_at` in a name means "as of this snapshot": visible from its begin_snapshot up to, but not
+including, its end_snapshot. What differs between catalog versions (0.2 to 1.1-dev1) is a table at
+the top of the file: the columns that exist decide, not the name of the version.
 """
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from pg8000.native import Connection, identifier
+from pg8000.native import identifier
 
 from ..errors import REMEDY, Misconfigured, Refused
 from .changes import MOST_CHARACTERS, changes_of
+from .connection.statements import Rows, Statement, known, select
 from .faults import (
     DATA_FILE_FAULTS,
     DELETE_FILE_FAULTS,
@@ -49,12 +50,12 @@ from .rows import (
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# Word for word the DuckLake specification's predicate, so that the two can be compared by eye:
+# The predicate of the DuckLake specification, word for word, so that one can compare them:
 # https://ducklake.select/docs/stable/specification/queries
 VISIBLE = """:snapshot_id >= {0}.begin_snapshot
   AND (:snapshot_id < {0}.end_snapshot OR {0}.end_snapshot IS NULL)"""
 
-# Partial files: the newest snapshot whose rows the file holds. Until 0.4 it stood at the end of
+# Partial files: the newest snapshot whose rows the file holds. Until 0.4 it was at the end of
 # the text partial_file_info, '14:1|15:2' (snapshot:rows so far).
 FRAGMENTS = {
     "data_partial_max": (
@@ -73,7 +74,7 @@ FRAGMENTS = {
         ),
     ),
     # DuckDB 1.5 leaves partial_max out of the deletes that it flushes together with their rows;
-    # what was written at a flush holds deletes of the snapshots up to it.
+    # a file that was written at a flush holds deletes of the snapshots up to the flush.
     "delete_partial_max": (
         (
             "ducklake_delete_file.partial_max",
@@ -83,7 +84,7 @@ FRAGMENTS = {
         ),
     ),
     "mapping_id": (("ducklake_data_file.mapping_id", "f.mapping_id"),),
-    # Which snapshots made which schema versions; per table since 0.4, and not at all in 0.2.
+    # Which snapshots made which schema versions: per table since 0.4, absent in 0.2.
     "schema_versions": (
         (
             "ducklake_schema_versions.table_id",
@@ -109,7 +110,7 @@ def fragment(lake: Lake, name: str) -> str:
     return next((sql for column, sql in FRAGMENTS[name] if column in lake.layout), "NULL")
 
 
-# `to_regclass` finds the table where `catalog_connection` sends every statement.
+# `to_regclass` looks in the schema that `catalog_connection` puts before every table.
 CATALOG_SCHEMA = "(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('ducklake_metadata'))"
 
 LAKE = f"""
@@ -126,8 +127,16 @@ WHERE c.relnamespace = {CATALOG_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped
     'ducklake_file_column_statistics')"""
 
 
-def lake(con: Connection) -> Lake:
-    rows = con.run(LAKE)
+def lake() -> Statement[Lake]:
+    """The lake as a whole: its options, its newest snapshot, and which columns its catalog has.
+
+    Raises, when it runs:
+        Misconfigured: the tables are there, but no snapshot is.
+    """
+    return Statement(LAKE, {}, _lake)
+
+
+def _lake(rows: Rows) -> Lake:
     options = {key: value for kind, key, value in rows if kind == "option"}
     newest = [key for kind, key, _ in rows if kind == "snapshot" and key is not None]
     if "version" not in options or not newest:
@@ -141,9 +150,10 @@ def lake(con: Connection) -> Lake:
     )
 
 
-def snapshot_exists(con: Connection, snapshot_id: int) -> bool:
+def snapshot_exists(snapshot_id: int) -> Statement[bool]:
+    """Whether the lake has this snapshot, and it has not expired."""
     sql = "SELECT 1 FROM ducklake_snapshot WHERE snapshot_id = :snapshot_id"
-    return bool(con.run(sql, snapshot_id=snapshot_id))
+    return Statement(sql, {"snapshot_id": snapshot_id}, bool)
 
 
 SCHEMAS_AT = f"""
@@ -152,11 +162,12 @@ FROM ducklake_schema AS s
 WHERE s.schema_name IS NOT NULL AND {VISIBLE.format("s")} ORDER BY s.schema_name"""
 
 
-def schemas_at(con: Connection, snapshot_id: int) -> list[Schema]:
-    return [Schema(*row) for row in con.run(SCHEMAS_AT, snapshot_id=snapshot_id)]
+def schemas_at(snapshot_id: int) -> Statement[list[Schema]]:
+    """The schemas of the lake, by name."""
+    return select(Schema, SCHEMAS_AT, snapshot_id=snapshot_id)
 
 
-# Python and Iceberg have no time that is infinite, nor every year that PostgreSQL has.
+# Python and Iceberg have neither infinite times nor all years of PostgreSQL.
 IS_TIME = "s.snapshot_time BETWEEN '1970-01-01' AND '9999-12-31'"
 
 VIEWS_AT = f"""
@@ -167,9 +178,9 @@ WHERE v.schema_id = :schema_id AND v.view_name IS NOT NULL AND {VISIBLE.format("
 ORDER BY v.view_name"""
 
 
-def views_at(con: Connection, snapshot_id: int, schema_id: int) -> list[View]:
-    rows = con.run(VIEWS_AT, snapshot_id=snapshot_id, schema_id=schema_id)
-    return [View(*row) for row in rows]
+def views_at(snapshot_id: int, schema_id: int) -> Statement[list[View]]:
+    """The views of a schema, by name."""
+    return select(View, VIEWS_AT, snapshot_id=snapshot_id, schema_id=schema_id)
 
 
 TAGS_AT = f"""
@@ -177,9 +188,9 @@ SELECT t.object_id, t.key, t.value FROM ducklake_tag AS t
 WHERE t.object_id = :object_id AND t.key IS NOT NULL AND {VISIBLE.format("t")} ORDER BY t.key"""
 
 
-def tags_at(con: Connection, snapshot_id: int, object_id: int) -> list[Tag]:
+def tags_at(snapshot_id: int, object_id: int) -> Statement[list[Tag]]:
     """Tags of a table or a view; the key of its comment is `comment`."""
-    return [Tag(*row) for row in con.run(TAGS_AT, snapshot_id=snapshot_id, object_id=object_id)]
+    return select(Tag, TAGS_AT, snapshot_id=snapshot_id, object_id=object_id)
 
 
 COLUMN_TAGS_AT = f"""
@@ -187,9 +198,9 @@ SELECT t.column_id, t.key, t.value FROM ducklake_column_tag AS t
 WHERE t.table_id = :table_id AND {VISIBLE.format("t")} ORDER BY t.column_id, t.key"""
 
 
-def column_tags_at(con: Connection, snapshot_id: int, table_id: int) -> list[Tag]:
-    rows = con.run(COLUMN_TAGS_AT, snapshot_id=snapshot_id, table_id=table_id)
-    return [Tag(*row) for row in rows]
+def column_tags_at(snapshot_id: int, table_id: int) -> Statement[list[Tag]]:
+    """Tags of a table's columns, with the column_id as `object_id`."""
+    return select(Tag, COLUMN_TAGS_AT, snapshot_id=snapshot_id, table_id=table_id)
 
 
 SORT_KEYS_AT = f"""
@@ -198,12 +209,11 @@ FROM ducklake_sort_info AS i JOIN ducklake_sort_expression AS e USING (sort_id)
 WHERE i.table_id = :table_id AND {VISIBLE.format("i")} ORDER BY e.sort_key_index"""
 
 
-def sort_keys_at(con: Connection, lake: Lake, snapshot_id: int, table_id: int) -> list[SortKey]:
-    """What a table is SORTED BY; nothing in catalogs before 0.4."""
+def sort_keys_at(lake: Lake, snapshot_id: int, table_id: int) -> Statement[list[SortKey]]:
+    """What a table is SORTED BY; an empty list in catalogs before 0.4."""
     if "ducklake_sort_info.sort_id" not in lake.layout:
-        return []
-    rows = con.run(SORT_KEYS_AT, snapshot_id=snapshot_id, table_id=table_id)
-    return [SortKey(*row) for row in rows]
+        return known([])
+    return select(SortKey, SORT_KEYS_AT, snapshot_id=snapshot_id, table_id=table_id)
 
 
 TABLE_COLUMNS = """t.table_id, t.table_uuid::text,
@@ -218,9 +228,9 @@ WHERE t.schema_id = :schema_id AND t.table_name IS NOT NULL AND {VISIBLE.format(
 ORDER BY t.table_name"""
 
 
-def tables_at(con: Connection, snapshot_id: int, schema_id: int) -> list[Table]:
-    rows = con.run(TABLES_AT, snapshot_id=snapshot_id, schema_id=schema_id)
-    return [Table(*row) for row in rows]
+def tables_at(snapshot_id: int, schema_id: int) -> Statement[list[Table]]:
+    """The tables of a schema, by name."""
+    return select(Table, TABLES_AT, snapshot_id=snapshot_id, schema_id=schema_id)
 
 
 TABLE_AT = f"""
@@ -233,19 +243,32 @@ NEWEST = "(SELECT max(snapshot_id) FROM ducklake_snapshot)"
 
 
 def table_at(
-    con: Connection, snapshot_id: int | None, schema_name: str, table_name: str
-) -> tuple[Schema, Table] | None:
-    """`snapshot_id` None: the newest."""
-    names = {"schema_name": schema_name, "table_name": table_name}
+    snapshot_id: int | None, schema_name: str, table_name: str
+) -> Statement[tuple[Schema, Table] | None]:
+    """The table of this name; None if there is none.
+
+    Args:
+        snapshot_id: None for the newest.
+
+    Raises, when it runs:
+        Refused: the catalog has several rows for the table.
+    """
+
+    def result(rows: Rows) -> tuple[Schema, Table] | None:
+        if len(rows) > 1:
+            raise Refused(
+                f"the table {schema_name}.{table_name} is not served: ducklake_table or "
+                f"ducklake_schema has {len(rows)} rows for it at one snapshot{REMEDY}"
+            )
+        return _schema_and_table(rows)
+
+    parameters: dict[str, Any] = {"schema_name": schema_name, "table_name": table_name}
     if snapshot_id is None:
-        rows = con.run(TABLE_AT.replace(":snapshot_id", NEWEST), **names)
-    else:
-        rows = con.run(TABLE_AT, snapshot_id=snapshot_id, **names)
-    if len(rows) > 1:
-        raise Refused(
-            f"the table {schema_name}.{table_name} is not served: ducklake_table or "
-            f"ducklake_schema has {len(rows)} rows for it at one snapshot{REMEDY}"
-        )
+        return Statement(TABLE_AT.replace(":snapshot_id", NEWEST), parameters, result)
+    return Statement(TABLE_AT, parameters | {"snapshot_id": snapshot_id}, result)
+
+
+def _schema_and_table(rows: Rows) -> tuple[Schema, Table] | None:
     return (Schema(*rows[0][:4]), Table(*rows[0][4:])) if rows else None
 
 
@@ -256,10 +279,9 @@ WHERE t.table_uuid = CAST(:table_uuid AS uuid)
 ORDER BY t.begin_snapshot DESC, s.begin_snapshot DESC LIMIT 1"""
 
 
-def table_of_uuid(con: Connection, table_uuid: str) -> tuple[Schema, Table] | None:
-    """The table with this identity under its newest name, also when it was dropped since."""
-    rows = con.run(TABLE_OF_UUID, table_uuid=table_uuid)
-    return (Schema(*rows[0][:4]), Table(*rows[0][4:])) if rows else None
+def table_of_uuid(table_uuid: str) -> Statement[tuple[Schema, Table] | None]:
+    """The table with this identity under its newest name, also if it has been dropped since."""
+    return Statement(TABLE_OF_UUID, {"table_uuid": table_uuid}, _schema_and_table)
 
 
 NAMES_NOW = f"""
@@ -278,9 +300,9 @@ SELECT * FROM (
   ORDER BY v.view_id, n.begin_snapshot DESC, s.begin_snapshot DESC) AS views"""
 
 
-def names_now(con: Connection, snapshot_id: int) -> list[NameNow]:
-    """The newest names of the tables and views that are there at the snapshot."""
-    return [NameNow(*row) for row in con.run(NAMES_NOW, snapshot_id=snapshot_id)]
+def names_now(snapshot_id: int) -> Statement[list[NameNow]]:
+    """The newest names of the tables and views that exist at the snapshot."""
+    return select(NameNow, NAMES_NOW, snapshot_id=snapshot_id)
 
 
 COLUMNS = """
@@ -291,9 +313,9 @@ WHERE c.table_id = :table_id AND c.begin_snapshot <= :snapshot_id
 ORDER BY c.column_order, c.column_id, c.begin_snapshot"""
 
 
-def columns(con: Connection, table_id: int, snapshot_id: int) -> list[Column]:
+def columns(table_id: int, snapshot_id: int) -> Statement[list[Column]]:
     """Every version of every column that began up to `snapshot_id`."""
-    return [Column(*row) for row in con.run(COLUMNS, table_id=table_id, snapshot_id=snapshot_id)]
+    return select(Column, COLUMNS, table_id=table_id, snapshot_id=snapshot_id)
 
 
 # A number is read ten times as fast as a timestamp.
@@ -301,12 +323,12 @@ def columns(con: Connection, table_id: int, snapshot_id: int) -> list[Column]:
 MICROS = f"""CASE WHEN {IS_TIME}
   THEN (extract(epoch FROM s.snapshot_time) * 1000000)::bigint ELSE 0 END"""
 
-# One character more than is read: the text that is cut off is refused.
+# One character more than is accepted: a text that was cut off is refused.
 CHANGES_MADE = f"coalesce(left(c.changes_made, {MOST_CHARACTERS + 1}), '')"
 
-# LIKE and the pattern only narrow down: a name may hold the same characters. `changes.changes_of`
-# decides. A creation or a renaming names the table, not its id.
-# Changes are looked through before anything is joined: a lake has a million, the table a thousand.
+# LIKE and the pattern are only a first filter: a name may contain the same characters.
+# `changes.changes_of` decides. A creation or a renaming contains the table's name, not its id.
+# Changes are filtered before the join: a lake has a million of them, the table a thousand.
 SNAPSHOTS = f"""
 WITH touched AS (
   SELECT begin_snapshot AS snapshot_id FROM ducklake_table WHERE table_id = :table_id
@@ -324,21 +346,24 @@ ORDER BY s.snapshot_id DESC LIMIT :most"""
 
 
 def snapshots(
-    con: Connection, table_id: int, snapshot_id: int, since: int, limit: int | None
-) -> tuple[list[Snapshot], int]:
+    table_id: int, snapshot_id: int, since: int, limit: int | None
+) -> Statement[tuple[list[Snapshot], int]]:
     """Snapshots from `since` up to `snapshot_id` that touched the table, oldest first.
 
     Never snapshot 0: it only makes the schema `main`, and PyIceberg takes id 0 for "the newest".
 
     With a `limit` the newest so many, and one more, which is their parent; beside them the id of
-    the oldest, or 0 where all are there.
+    the oldest, or 0 if the list is complete.
     """
     most = None if limit is None else limit + 1
+
+    def result(rows: Rows) -> tuple[list[Snapshot], int]:
+        is_cut = most is not None and len(rows) == most
+        found = [_snapshot(*row[:3]) for row in rows if row[3] or changes_of(row[2], table_id)]
+        return found[::-1], rows[-1][0] if is_cut else 0
+
     parameters = {"table_id": table_id, "snapshot_id": snapshot_id, "since": since, "most": most}
-    rows = con.run(SNAPSHOTS, **parameters)
-    is_cut = most is not None and len(rows) == most
-    found = [_snapshot(*row[:3]) for row in rows if row[3] or changes_of(row[2], table_id)]
-    return found[::-1], rows[-1][0] if is_cut else 0
+    return Statement(SNAPSHOTS, parameters, result)
 
 
 def _snapshot(snapshot_id: int, micros: int, changes_made: str) -> Snapshot:
@@ -355,10 +380,9 @@ CROSS JOIN LATERAL (
 LEFT JOIN ducklake_snapshot_changes AS c ON c.snapshot_id = n.snapshot_id"""
 
 
-def next_snapshots(con: Connection, snapshot_ids: list[int], newest: int) -> list[Snapshot]:
-    """For each id the first snapshot from it on that is still there, up to `newest`."""
-    rows = con.run(NEXT_SNAPSHOTS, snapshot_ids=snapshot_ids, newest=newest)
-    return [_snapshot(*row) for row in rows]
+def next_snapshots(snapshot_ids: list[int], newest: int) -> Statement[list[Snapshot]]:
+    """For each id the first snapshot from it on that has not expired, up to `newest`."""
+    return select(_snapshot, NEXT_SNAPSHOTS, snapshot_ids=snapshot_ids, newest=newest)
 
 
 # A table that was made at an ALTER has a row of its schema version. One that was made at an INSERT,
@@ -383,11 +407,14 @@ WHERE c.relnamespace = {CATALOG_SCHEMA}
 ORDER BY 4, 1"""
 
 
-def inlined(con: Connection, lake: Lake, table_id: int, begin_snapshot: int) -> Inlined:
+def inlined(lake: Lake, table_id: int, begin_snapshot: int) -> Statement[Inlined]:
     """Which PostgreSQL tables hold inlined rows and deletes. Deletes are registered nowhere."""
     sql = INLINED.format(schema_versions=fragment(lake, "schema_versions"))
-    delete_table = f"ducklake_inlined_delete_{table_id}"
-    rows = con.run(sql, table_id=table_id, delete_table=delete_table)
+    parameters = {"table_id": table_id, "delete_table": f"ducklake_inlined_delete_{table_id}"}
+    return Statement(sql, parameters, lambda rows: _inlined(rows, begin_snapshot))
+
+
+def _inlined(rows: Rows, begin_snapshot: int) -> Inlined:
     tables = tuple(
         InlinedTable(
             table_name=name,
@@ -416,14 +443,15 @@ SELECT max(snapshot_id) FILTER (WHERE schema_version < :schema_version),
 FROM ducklake_snapshot"""
 
 
-def inlined_origin(con: Connection, table: InlinedTable) -> InlinedOrigin:
-    """What snapshots and the rows themselves say of when a table of inlined rows was made."""
+def inlined_origin(table: InlinedTable) -> Statement[InlinedOrigin]:
+    """What snapshots and rows say about the snapshot that made a table of inlined rows."""
     _, begin, end = map(identifier, table.system_columns)
     sql = INLINED_ORIGIN.format(table=identifier(table.table_name), begin=begin, end=end)
-    return InlinedOrigin(*con.run(sql, schema_version=table.schema_version)[0])
+    parameters = {"schema_version": table.schema_version}
+    return Statement(sql, parameters, lambda rows: InlinedOrigin(*rows[0]))
 
 
-DELETE_GAPS = f"""
+UNSERVABLE_DELETES = f"""
 SELECT DISTINCT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot),
   {reason_of(DELETE_FILE_FAULTS)}
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
@@ -431,27 +459,27 @@ WHERE d.table_id = :table_id AND d.begin_snapshot IS NOT NULL AND {any_of(DELETE
 ORDER BY 1, 2, 3"""
 
 
-def unservable_deletes(con: Connection, table_id: int) -> list[UnservableRange]:
+def unservable_deletes(table_id: int) -> Statement[list[UnservableRange]]:
     """The lifetimes of delete files that make a snapshot impossible to serve as it was, and why."""
-    return [UnservableRange(*row) for row in con.run(DELETE_GAPS, table_id=table_id)]
+    return select(UnservableRange, UNSERVABLE_DELETES, table_id=table_id)
 
 
-DATA_GAPS = f"""
+UNSERVABLE_DATA_FILES = f"""
 SELECT DISTINCT f.begin_snapshot, f.end_snapshot, {reason_of(DATA_FILE_FAULTS)}
 FROM ducklake_data_file AS f
 WHERE f.table_id = :table_id AND f.begin_snapshot IS NOT NULL AND {any_of(DATA_FILE_FAULTS)}
 ORDER BY 1, 2, 3"""
 
 
-def unservable_data_files(con: Connection, lake: Lake, table_id: int) -> list[UnservableRange]:
-    """The same of data files."""
-    sql = DATA_GAPS.format(data_partial_max=fragment(lake, "data_partial_max"))
-    return [UnservableRange(*row) for row in con.run(sql, table_id=table_id)]
+def unservable_data_files(lake: Lake, table_id: int) -> Statement[list[UnservableRange]]:
+    """The lifetimes of data files that make a snapshot impossible to serve as it was, and why."""
+    sql = UNSERVABLE_DATA_FILES.format(data_partial_max=fragment(lake, "data_partial_max"))
+    return select(UnservableRange, sql, table_id=table_id)
 
 
-# A table that is registered and was dropped, or is registered twice: rows are missing, or double.
-# One that DuckLake drops at a flush is gone from both within one transaction.
-INLINED_GAPS = f"""
+# A table that is registered and does not exist, or is registered twice: rows are missing or double.
+# A table that DuckLake drops at a flush disappears from both places within one transaction.
+UNSERVABLE_INLINED_TABLES = f"""
 SELECT i.table_name::text, count(c.oid) = 0
 FROM ducklake_inlined_data_tables AS i
 LEFT JOIN pg_class AS c ON c.relname = i.table_name AND c.relnamespace = {CATALOG_SCHEMA}
@@ -460,17 +488,18 @@ GROUP BY i.table_name HAVING count(c.oid) <> 1 ORDER BY 1"""
 
 
 def unservable_inlined_tables(
-    con: Connection, table_id: int, begin_snapshot: int
-) -> list[UnservableRange]:
-    """Why inlined rows cannot be read: nobody knows of which snapshots they are, so at any."""
-    return [
-        UnservableRange(begin_snapshot, None, inlined_fault(name, is_missing=is_missing))
-        for name, is_missing in con.run(INLINED_GAPS, table_id=table_id)
-    ]
+    table_id: int, begin_snapshot: int
+) -> Statement[list[UnservableRange]]:
+    """Why inlined rows cannot be read. Their snapshots are unknown, so all are affected."""
+
+    def row(name: str | None, is_missing: bool) -> UnservableRange:
+        return UnservableRange(begin_snapshot, None, inlined_fault(name, is_missing=is_missing))
+
+    return select(row, UNSERVABLE_INLINED_TABLES, table_id=table_id)
 
 
-# A file of the snapshot that added a column may be written before it, or after: then it has
-# statistics of it.
+# A file of the snapshot that added a column may have been written before the column was added, or
+# after: then it has statistics of the column.
 OLDER_FILES = """
 SELECT c.column_id, bool_or(f.end_snapshot IS NULL), max(f.end_snapshot)
 FROM unnest(CAST(:column_ids AS bigint[]), CAST(:borns AS bigint[])) AS c(column_id, born)
@@ -483,22 +512,25 @@ GROUP BY 1"""
 
 
 def older_files(
-    con: Connection, lake: Lake, table_id: int, borns: dict[int, int]
-) -> dict[int, int | None]:
-    """Until when files are visible that were written before a column was added; None: still.
+    lake: Lake, table_id: int, borns: dict[int, int]
+) -> Statement[dict[int, int | None]]:
+    """The end snapshot of the files that were written before a column was added, by column_id.
+
+    None: such files are visible now. A column without such files is absent.
 
     Args:
         borns: the snapshot that added each column, by column_id.
     """
     if not borns:
-        return {}
+        return known({})
     sql = OLDER_FILES.format(stats_table=fragment(lake, "stats_table"))
     ids = list(borns)
     parameters = {"column_ids": ids, "borns": [borns[i] for i in ids], "table_id": table_id}
-    return {
-        column_id: None if are_visible else until
-        for column_id, are_visible, until in con.run(sql, **parameters)
-    }
+    return Statement(sql, parameters, _older_files)
+
+
+def _older_files(rows: Rows) -> dict[int, int | None]:
+    return {column_id: None if is_visible else until for column_id, is_visible, until in rows}
 
 
 DATA_FILE_COLUMNS = """f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path,
@@ -511,7 +543,7 @@ def _data_file_columns(lake: Lake) -> str:
     return DATA_FILE_COLUMNS.format(**{name: fragment(lake, name) for name in names})
 
 
-# Also the files that ended at this very snapshot: a manifest lists them as DELETED.
+# Includes files that ended at this snapshot: a manifest lists them as DELETED.
 DATA_FILES_AT = """
 SELECT {columns}
 FROM ducklake_data_file AS f
@@ -522,17 +554,17 @@ ORDER BY f.data_file_id"""
 
 
 def data_files_at(
-    con: Connection, lake: Lake, table_id: int, snapshot_id: int, first_id: int, last_id: int
-) -> list[DataFile]:
+    lake: Lake, table_id: int, snapshot_id: int, first_id: int, last_id: int
+) -> Statement[list[DataFile]]:
     """Data files with an id in [first_id, last_id]: visible, or ended at `snapshot_id`."""
-    rows = con.run(
+    return select(
+        DataFile,
         DATA_FILES_AT.format(columns=_data_file_columns(lake)),
         table_id=table_id,
         snapshot_id=snapshot_id,
         first_id=first_id,
         last_id=last_id,
     )
-    return [DataFile(*row) for row in rows]
 
 
 FIRST_ADDED_FILES = f"""
@@ -543,15 +575,12 @@ WHERE f.table_id = :table_id AND f.mapping_id IS NOT NULL AND f.begin_snapshot <
 ORDER BY f.mapping_id, f.end_snapshot DESC NULLS FIRST, f.data_file_id"""
 
 
-def first_added_files(
-    con: Connection, lake: Lake, table_id: int, snapshot_id: int
-) -> list[DataFile]:
-    """Of each mapping one of the files that live the longest."""
+def first_added_files(lake: Lake, table_id: int, snapshot_id: int) -> Statement[list[DataFile]]:
+    """For each name mapping one of the files that are visible the longest."""
     partial_max = fragment(lake, "data_partial_max")
     columns = _data_file_columns(lake)
     sql = FIRST_ADDED_FILES.format(columns=columns, data_partial_max=partial_max)
-    rows = con.run(sql, table_id=table_id, snapshot_id=snapshot_id)
-    return [DataFile(*row) for row in rows]
+    return select(DataFile, sql, table_id=table_id, snapshot_id=snapshot_id)
 
 
 PARTITION_COLUMNS = """
@@ -560,10 +589,14 @@ FROM ducklake_partition_info AS i JOIN ducklake_partition_column AS c USING (par
 WHERE i.table_id = :table_id ORDER BY i.partition_id, c.partition_key_index"""
 
 
-def partition_columns(con: Connection, table_id: int) -> dict[int | None, list[PartitionColumn]]:
+def partition_columns(table_id: int) -> Statement[dict[int | None, list[PartitionColumn]]]:
     """The columns of every partitioning the table ever had, by partition_id."""
+    return Statement(PARTITION_COLUMNS, {"table_id": table_id}, _partition_columns)
+
+
+def _partition_columns(rows: Rows) -> dict[int | None, list[PartitionColumn]]:
     columns: dict[int | None, list[PartitionColumn]] = {}
-    for partition_id, *row in con.run(PARTITION_COLUMNS, table_id=table_id):
+    for partition_id, *row in rows:
         columns.setdefault(partition_id, []).append(PartitionColumn(*row))
     return columns
 
@@ -573,13 +606,13 @@ SELECT i.partition_id FROM ducklake_partition_info AS i
 WHERE i.table_id = :table_id AND {VISIBLE.format("i")} ORDER BY 1 DESC LIMIT 1"""
 
 
-def partition_at(con: Connection, table_id: int, snapshot_id: int) -> int | None:
+def partition_at(table_id: int, snapshot_id: int) -> Statement[int | None]:
     """The partition_id of files that are written at the snapshot."""
-    rows = con.run(PARTITION_AT, table_id=table_id, snapshot_id=snapshot_id)
-    return rows[0][0] if rows else None
+    parameters = {"table_id": table_id, "snapshot_id": snapshot_id}
+    return Statement(PARTITION_AT, parameters, lambda rows: rows[0][0] if rows else None)
 
 
-# Whatever is to be known of all data files is asked at once: there may be a million.
+# One query for everything that concerns all data files: there may be a million.
 FILE_GROUPS = f"""
 SELECT f.partition_id, {{mapping_id}}, min(f.begin_snapshot),
   CASE WHEN bool_and(f.end_snapshot IS NOT NULL) THEN max(f.end_snapshot) END,
@@ -590,14 +623,14 @@ WHERE f.table_id = :table_id AND f.begin_snapshot IS NOT NULL
 GROUP BY 1, 2 ORDER BY min(f.data_file_id)"""
 
 
-def file_groups(con: Connection, lake: Lake, table_id: int) -> FileGroups:
-    """The groups of data files that are partitioned, and were added, alike, and their lifetime.
-
-    In the order of their oldest files.
-    """
+def file_groups(lake: Lake, table_id: int) -> Statement[FileGroups]:
+    """Data files grouped by partitioning and name mapping, in the order of their oldest files."""
     names = ("mapping_id", "data_partial_max")
     sql = FILE_GROUPS.format(**{name: fragment(lake, name) for name in names})
-    rows = con.run(sql, table_id=table_id)
+    return Statement(sql, {"table_id": table_id}, _file_groups)
+
+
+def _file_groups(rows: Rows) -> FileGroups:
     return FileGroups(
         lifetimes={FileGroup(*row[:2]): Lifetime(*row[2:4]) for row in rows},
         has_partial=any(row[4] for row in rows),
@@ -611,10 +644,10 @@ FROM ducklake_name_mapping AS n JOIN ducklake_column_mapping AS m USING (mapping
 WHERE m.table_id = :table_id ORDER BY n.mapping_id, n.column_id"""
 
 
-def mapped_names(con: Connection, lake: Lake, table_id: int) -> list[MappedName]:
+def mapped_names(lake: Lake, table_id: int) -> Statement[list[MappedName]]:
     """The names of columns in the files that were added to the table."""
     sql = MAPPED_NAMES.format(is_partition=fragment(lake, "is_partition"))
-    return [MappedName(*row) for row in con.run(sql, table_id=table_id)]
+    return select(MappedName, sql, table_id=table_id)
 
 
 PARTITION_VALUES = """
@@ -624,13 +657,16 @@ WHERE v.table_id = :table_id AND v.data_file_id BETWEEN :first_id AND :last_id""
 
 
 def partition_values(
-    con: Connection, table_id: int, first_id: int, last_id: int
-) -> dict[int, dict[int, str | None]]:
+    table_id: int, first_id: int, last_id: int
+) -> Statement[dict[int, dict[int, str | None]]]:
     """Partition values as text: by data_file_id, by partition_key_index."""
+    parameters = {"table_id": table_id, "first_id": first_id, "last_id": last_id}
+    return Statement(PARTITION_VALUES, parameters, _partition_values)
+
+
+def _partition_values(rows: Rows) -> dict[int, dict[int, str | None]]:
     values: dict[int, dict[int, str | None]] = {}
-    for data_file_id, key, text in con.run(
-        PARTITION_VALUES, table_id=table_id, first_id=first_id, last_id=last_id
-    ):
+    for data_file_id, key, text in rows:
         values.setdefault(data_file_id, {})[key] = text
     return values
 
@@ -644,16 +680,14 @@ ORDER BY s.data_file_id, s.column_id"""
 
 
 def column_stats(
-    con: Connection, lake: Lake, table_id: int, first_id: int, last_id: int
-) -> list[ColumnStats]:
+    lake: Lake, table_id: int, first_id: int, last_id: int
+) -> Statement[list[ColumnStats]]:
+    """The statistics of each column of the data files with an id in [first_id, last_id]."""
     sql = COLUMN_STATS.format(stats_table=fragment(lake, "stats_table"))
-    return [
-        ColumnStats(*row)
-        for row in con.run(sql, table_id=table_id, first_id=first_id, last_id=last_id)
-    ]
+    return select(ColumnStats, sql, table_id=table_id, first_id=first_id, last_id=last_id)
 
 
-# A delete file often keeps end_snapshot NULL after its data file ended: only visible data counts.
+# A delete file often keeps end_snapshot NULL after its data file ended: the data file decides.
 DELETE_FILES_AT = f"""
 SELECT d.delete_file_id, d.data_file_id, d.begin_snapshot, d.path, d.path_is_relative,
   lower(d.format), {{delete_partial_max}}
@@ -664,17 +698,15 @@ ORDER BY d.data_file_id, d.delete_file_id"""
 
 
 def delete_files_at(
-    con: Connection, lake: Lake, table_id: int, snapshot_id: int, first_id: int, last_id: int
-) -> list[DeleteFile]:
+    lake: Lake, table_id: int, snapshot_id: int, first_id: int, last_id: int
+) -> Statement[list[DeleteFile]]:
     """Delete files of visible data files with an id in [first_id, last_id].
 
     There can be several for one data file.
     """
     sql = DELETE_FILES_AT.format(delete_partial_max=fragment(lake, "delete_partial_max"))
-    rows = con.run(
-        sql, table_id=table_id, snapshot_id=snapshot_id, first_id=first_id, last_id=last_id
-    )
-    return [DeleteFile(*row) for row in rows]
+    at = {"table_id": table_id, "snapshot_id": snapshot_id}
+    return select(DeleteFile, sql, **at, first_id=first_id, last_id=last_id)
 
 
 INLINED_DELETES_AT = f"""
@@ -686,35 +718,28 @@ ORDER BY 1, 2, 3"""
 
 
 def inlined_deletes_at(
-    con: Connection,
-    inlined: Inlined,
-    table_id: int,
-    snapshot_id: int,
-    first_id: int,
-    last_id: int,
-) -> list[InlinedDelete]:
+    inlined: Inlined, table_id: int, snapshot_id: int, first_id: int, last_id: int
+) -> Statement[list[InlinedDelete]]:
     """Deletes of rows of visible data files, with an id in a range, that PostgreSQL keeps."""
     if not inlined.delete_columns:
-        return []
+        return known([])
     sql = INLINED_DELETES_AT.format(**inlined_delete_names(inlined, table_id))
-    rows = con.run(sql, snapshot_id=snapshot_id, first_id=first_id, last_id=last_id)
-    return [InlinedDelete(*row) for row in rows]
+    span = {"first_id": first_id, "last_id": last_id}
+    return select(InlinedDelete, sql, snapshot_id=snapshot_id, **span)
 
 
-INLINED_DELETE_GAPS = """
+UNSERVABLE_INLINED_DELETES = """
 SELECT d.{begin} FROM {table} AS d
 WHERE d.{begin} IS NOT NULL AND (d.{file_id} IS NULL OR d.{file_id} < 0)
 ORDER BY 1 LIMIT 1"""
 
 
-def unservable_inlined_deletes(
-    con: Connection, inlined: Inlined, table_id: int
-) -> list[UnservableRange]:
-    """From when on there is an inlined delete of which nobody knows what it deletes."""
+def unservable_inlined_deletes(inlined: Inlined, table_id: int) -> Statement[list[UnservableRange]]:
+    """The snapshots from which on an inlined delete exists that names no data file."""
     if not inlined.delete_columns:
-        return []
-    sql = INLINED_DELETE_GAPS.format(**inlined_delete_names(inlined, table_id))
-    return [UnservableRange(begin, None, INLINED_DELETE_FAULT) for (begin,) in con.run(sql)]
+        return known([])
+    sql = UNSERVABLE_INLINED_DELETES.format(**inlined_delete_names(inlined, table_id))
+    return select(lambda begin: UnservableRange(begin, None, INLINED_DELETE_FAULT), sql)
 
 
 def inlined_delete_names(inlined: Inlined, table_id: int) -> dict[str, str]:
@@ -729,8 +754,8 @@ def inlined_delete_table(table_id: int) -> str:
     return name
 
 
-# Whole rows as PostgreSQL writes them, because a statement of a table's every column grows with the
-# tables times their columns. The parentheses: a column may be called as the table is here.
+# Whole rows as text, because a statement that names each column grows with the number of tables
+# times their columns. `(r.*)` and not `r`: a column may be called r.
 INLINED_ROWS_AT = """
 SELECT {number} AS number, r.{row_id} AS row_id, r.{begin} AS begun, (r.*)::text FROM {table} AS r
 WHERE r.{begin} >= :since AND r.{begin} < :until
@@ -738,17 +763,15 @@ WHERE r.{begin} >= :since AND r.{begin} < :until
 
 
 def inlined_rows_at(
-    con: Connection,
-    tables: Sequence[InlinedTable],
-    snapshot_id: int,
-    since: int,
-    until: int,
-) -> list[tuple[InlinedTable, list[Record]]]:
+    tables: Sequence[InlinedTable], snapshot_id: int, since: int, until: int
+) -> Statement[list[tuple[InlinedTable, list[Record]]]]:
     """The rows that are visible and began from `since` on, before `until`, by their tables.
 
     As text because pg8000 cannot read PostgreSQL's time '24:00:00', and because DuckDB reads its
-    own literals better than anybody else.
+    own literals better than any other reader.
     """
+    if not tables:
+        return known([])
     selects = []
     for number, table in enumerate(tables):
         row_id, begin, end = map(identifier, table.system_columns)
@@ -756,10 +779,12 @@ def inlined_rows_at(
         selects.append(
             INLINED_ROWS_AT.format(number=number, table=name, row_id=row_id, begin=begin, end=end)
         )
-    if not selects:
-        return []
     sql = "\nUNION ALL".join(selects) + "\nORDER BY number, row_id, begun"
-    found: dict[int, list[Record]] = {}
-    for number, *_, text in con.run(sql, snapshot_id=snapshot_id, since=since, until=until):
-        found.setdefault(number, []).append(record(tables[number], text))
-    return [(tables[number], rows) for number, rows in found.items()]
+
+    def result(rows: Rows) -> list[tuple[InlinedTable, list[Record]]]:
+        found: dict[int, list[Record]] = {}
+        for number, *_, text in rows:
+            found.setdefault(number, []).append(record(tables[number], text))
+        return [(tables[number], records) for number, records in found.items()]
+
+    return Statement(sql, {"snapshot_id": snapshot_id, "since": since, "until": until}, result)

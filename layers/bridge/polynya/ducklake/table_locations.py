@@ -1,4 +1,4 @@
-"""Where the data files of a table are, and where those of other tables are.
+"""The directories and files of one table in S3, and those of all other tables.
 
 Directories end with a slash, and are spelled as in DuckLake's rows.
 """
@@ -6,8 +6,7 @@ Directories end with a slash, and are spelled as in DuckLake's rows.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pg8000.native import Connection
-
+from .connection.statements import Rows, Statement, select
 from .paths import location
 from .rows import Lake
 
@@ -18,12 +17,19 @@ SELECT {DIRECTORY}, count(DISTINCT f.path) FROM ducklake_data_file AS f
 WHERE f.table_id = :table_id AND f.path_is_relative = :is_relative GROUP BY 1"""
 
 
-def own_directories(con: Connection, table_id: int, *, is_relative: bool) -> dict[str, int]:
-    """How many data files of a table are in each directory, of all snapshots.
+def own_directories(table_id: int, *, is_relative: bool) -> Statement[dict[str, int]]:
+    """The number of data files of a table in each directory, over all snapshots.
 
-    `is_relative`: those below the table's path, relative to it; else the others.
+    Args:
+        is_relative: True for files below the table's path, with directories relative to it; False
+            for the others.
     """
-    return dict(con.run(OWN_DIRECTORIES, table_id=table_id, is_relative=is_relative))
+    parameters = {"table_id": table_id, "is_relative": is_relative}
+    return Statement(OWN_DIRECTORIES, parameters, _counts)
+
+
+def _counts(rows: Rows) -> dict[str, int]:
+    return {directory: count for directory, count in rows}  # noqa: C416 (the types)
 
 
 OWN_FILES = f"""
@@ -33,12 +39,11 @@ WHERE f.table_id = :table_id AND f.path_is_relative = :is_relative
 
 
 def own_files(
-    con: Connection, table_id: int, directories: Iterable[str], *, is_relative: bool
-) -> list[str]:
+    table_id: int, directories: Iterable[str], *, is_relative: bool
+) -> Statement[list[str]]:
     """The paths of the data files in some of these directories."""
-    directories = list(directories)
-    rows = con.run(OWN_FILES, table_id=table_id, is_relative=is_relative, directories=directories)
-    return [path for (path,) in rows]
+    within = {"is_relative": is_relative, "directories": list(directories)}
+    return select(str, OWN_FILES, table_id=table_id, **within)
 
 
 TABLES = """
@@ -50,19 +55,24 @@ ORDER BY t.begin_snapshot, s.begin_snapshot"""
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """The tables that rights tell from one table: all that are not called like it now."""
+    """The tables that are not readable with the rights on one table: those with another name."""
 
     directories: frozenset[str]
-    """Those of dropped tables too, as long as a snapshot shows them."""
+    """Their directories, including those of dropped tables that a snapshot still shows."""
     table_ids: frozenset[int]
-    """Of the table itself, and of tables dropped under the name that it has: who may read the one
-    may read the others at older snapshots."""
+    """The table itself, and tables that were dropped under its name: a reader of the table may read
+    them at older snapshots."""
 
 
-def others(con: Connection, lake: Lake, table_id: int) -> Others:
+def others(lake: Lake, table_id: int) -> Statement[Others]:
+    """The tables that are not readable with the rights on one table."""
+    return Statement(TABLES, {}, lambda rows: _others(rows, lake, table_id))
+
+
+def _others(rows: Rows, lake: Lake, table_id: int) -> Others:
     names: dict[int, tuple[str, str]] = {}
     directories: list[tuple[int, str]] = []
-    for id_, schema_name, table_name, *paths in con.run(TABLES):
+    for id_, schema_name, table_name, *paths in rows:
         names[id_] = (schema_name, table_name)  # the newest comes last
         place = location((lake.data_path, False), (paths[0], paths[1]), (paths[2], paths[3]))
         directories.append((id_, place))
@@ -78,7 +88,6 @@ SELECT DISTINCT {DIRECTORY} FROM (
 WHERE NOT f.path_is_relative AND NOT f.table_id = ANY(CAST(:table_ids AS bigint[]))"""
 
 
-def added_directories(con: Connection, table_ids: Iterable[int]) -> list[str]:
-    """Where files are that were added to any but these tables."""
-    rows = con.run(ADDED_DIRECTORIES, table_ids=list(table_ids))
-    return [directory for (directory,) in rows]
+def added_directories(table_ids: Iterable[int]) -> Statement[list[str]]:
+    """The directories of files that were added to any but these tables."""
+    return select(str, ADDED_DIRECTORIES, table_ids=list(table_ids))

@@ -120,7 +120,7 @@ class TableFiles:
     def manifests(self, snapshot_id: int) -> list[Manifest]:
         """The manifests in the list of a snapshot; some may prove to be empty."""
         size, table_id = self._settings.chunk_files, self.history.table.table_id
-        cuts = lifetimes.cuts(self._con, table_id, snapshot_id, size, max(1, size // TAIL))
+        cuts = lifetimes.cuts(table_id, snapshot_id, size, max(1, size // TAIL)).run(self._con)
         manifests = self._chunk_manifests(snapshot_id, [0, *cuts], MAX_ID)
         state = state_at(self.history.events, snapshot_id)
         return [*manifests, *self._names.rows_manifests(snapshot_id, state)]
@@ -263,7 +263,7 @@ class TableFiles:
 
     def _chunk_manifests(self, snapshot_id: int, starts: list[int], last: int) -> list[Manifest]:
         """The manifests of chunks that begin at these data file ids; the last ends at `last`."""
-        sums = self.history.lifetimes.chunks(self._con, snapshot_id, starts, last)
+        sums = self.history.lifetimes.chunks(snapshot_id, starts, last).run(self._con)
         return self._names.chunk_manifests(snapshot_id, sums)
 
     def _key(self, name: Name) -> str:

@@ -27,7 +27,7 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A data file or a position delete file; statistics by field id, absent where not certain."""
+    """A data file or a position delete file; statistics by field id, absent if not certain."""
 
     content: FileContent
     file_path: str
@@ -55,7 +55,7 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """What a manifest list says of one manifest."""
+    """An entry of a manifest list."""
 
     manifest_path: str
     manifest_length: int

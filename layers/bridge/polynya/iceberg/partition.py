@@ -15,7 +15,7 @@ from .single_value import DECIMAL, to_bytes
 class PartitionField:
     source_id: int
     field_id: int
-    """From 1000 on; equal source and transform have the same one in every spec."""
+    """From 1000 on; the same source and transform have the same id in every spec."""
     name: str
     transform: str
     """`identity`, `bucket[16]`, `year`, `month`, `day`, `hour`."""
@@ -42,7 +42,7 @@ class PartitionSpec:
 
 UNPARTITIONED = PartitionSpec(0, ())
 
-# The logical types are needed: without them DuckDB 1.5.5 aborts the process.
+# The logical types are required: without them DuckDB 1.5.5 aborts the process.
 AVRO_TYPES: dict[str, Any] = {
     "boolean": "boolean",
     "int": "int",
@@ -70,10 +70,12 @@ def avro_type(field: PartitionField) -> Any:
 
 
 def summaries(spec: PartitionSpec, columns: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-    """What a manifest list says of the partition values in a manifest: always exact.
+    """The field summaries of a manifest, for the manifest list: always exact.
 
-    `columns` are the values of all entries, for each field of the spec. Bounds are in base64, to be
-    kept among a manifest's metadata.
+    Bounds are in base64, because they are stored in a manifest's metadata.
+
+    Args:
+        columns: for each field of the spec the values of all entries.
     """
     result = []
     for field, column in zip(spec.fields, columns, strict=True):

@@ -13,7 +13,7 @@ NO_DOCS: Mapping[int, str] = {}
 @dataclass(frozen=True, slots=True)
 class Primitive:
     name: str
-    """As the specification spells it: `int`, `long`, `decimal(9, 2)`, `timestamptz`, …"""
+    """The specification's spelling: `int`, `long`, `decimal(9, 2)`, `timestamptz`, …"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,8 @@ def data_manifests(
             stats = [column for column in found.stats if column.column_id in wanted[chunk.version]]
             columns = found._replace(stats=stats)
             if table.mappings.paths:
-                for file in queries.data_files_at(con, lake, table_id, chunk.version, *chunk[:2]):
+                visible = queries.data_files_at(lake, table_id, chunk.version, *chunk[:2])
+                for file in visible.run(con):
                     check(file)
             files = data_files(
                 *columns,
