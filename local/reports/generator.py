@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pg8000.native import Connection
-from polynya.config import SETTINGS, Config
+from polynya.config import Config
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database, retried
 from polynya.ducklake.history import TableHistory
@@ -15,6 +15,7 @@ from polynya.files.names import Name, is_virtual, parse
 from polynya.files.table_files import TableFiles
 from polynya.files.virtual_files import VirtualFiles
 from polynya.iceberg.table_metadata import TableMetadata
+from polynya.settings import SETTINGS
 from polynya.storage.file_cache import FileCache
 from polynya.storage.memory_cache import MemoryCache
 from polynya.storage.object_reader import object_reader

@@ -15,8 +15,8 @@ from polynya import errors
 from polynya.access.table_scope import S3Scope
 from polynya.access.vended_credentials import session_policy
 from polynya.config import DELIVERIES as DEFAULTS
-from polynya.config import SETTINGS
 from polynya.metrics import METRICS
+from polynya.settings import SETTINGS
 from polynya_local.build.template import NO_VALUE, Stack, template
 
 ROOT = Path(__file__).parents[2]

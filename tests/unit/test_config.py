@@ -3,8 +3,9 @@
 import os
 
 import pytest
-from polynya.config import DELIVERIES, SETTINGS, Config, FileSettings, StorageSettings
+from polynya.config import DELIVERIES, Config, FileSettings, StorageSettings
 from polynya.errors import Misconfigured
+from polynya.settings import SETTINGS
 
 REQUIRED = {"DATABASE_URL": "postgresql://u:secret@h/d", "VIRTUAL_BUCKET": "b"}
 

@@ -1,8 +1,4 @@
-"""Settings, read from the environment once and handed down.
-
-`SETTINGS` is the whole list: `template.yaml` and docs/settings.md name the same ones, and a test
-checks that. `Config` groups the values by what depends on them.
-"""
+"""The values of the settings, read from the environment once, in groups by what depends on them."""
 
 import os
 import re
@@ -11,103 +7,13 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from .errors import Misconfigured
+from .settings import SETTINGS, Setting
 
 SECONDS_PER_DAY = 86_400
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One environment variable: its name, what it is when absent (None: required), what it does."""
-
-    name: str
-    default: str | None
-    help: str
-
-
-SETTINGS = (
-    Setting(
-        "DATABASE_URL",
-        None,
-        "the PostgreSQL database of the DuckLake: postgresql://user:password@host:port/database, "
-        "with ?sslmode=disable|require|verify-ca|verify-full&sslrootcert=FILE (verify-full unless "
-        "the host is this machine; the file `rds` is Amazon RDS's own)",
-    ),
-    Setting(
-        "DATABASE_CREDENTIALS",
-        "",
-        "where role and password come from at run time: `secret:` and the name or ARN of a secret "
-        "in Secrets Manager, or `iam` for RDS's IAM authentication; empty: from DATABASE_URL",
-    ),
-    Setting("METADATA_SCHEMA", "public", "the PostgreSQL schema that holds DuckLake's tables"),
-    Setting("WAREHOUSE", "lake", "the name of the lake: clients give it as `warehouse`"),
-    Setting("DELIVERY", "object-lambda", "where virtual files are: `object-lambda`, `materialize`"),
-    Setting(
-        "VIRTUAL_BUCKET",
-        None,
-        "the bucket of the virtual files: the alias of the Object Lambda access point, or with "
-        "`materialize` a real bucket; `ssm:NAME` stands for an SSM parameter that holds it",
-    ),
-    Setting("VIRTUAL_PREFIX", "polynya", "the key prefix of the virtual files"),
-    Setting("CACHE_TABLE", "", "the DynamoDB table that keeps generated files; empty: none"),
-    Setting("CACHE_BUCKET", "", "the bucket that keeps generated files over 350 KB; empty: none"),
-    Setting("CACHE_TTL_DAYS", "7", "days that a generated file is kept"),
-    Setting(
-        "SNAPSHOT_LIMIT",
-        "0",
-        "how many snapshots a table lists, newest first; 0: 1000, with `materialize` 20",
-    ),
-    Setting(
-        "BUILD_SECONDS",
-        "0",
-        "how long one request may make files; what is left is made by the next, which 503 asks "
-        "for; 0: 45, for S3 waits 60 s; with `materialize` 20, for API Gateway waits 29 s",
-    ),
-    Setting(
-        "CHUNK_FILES",
-        "2048",
-        "how many data files a manifest lists, on average; where files come it is a sixteenth",
-    ),
-    Setting(
-        "HIDDEN_TYPES",
-        "",
-        "DuckLake column types to hide, comma-separated: for clients that cannot read a table "
-        "which has them, such as Spark with `time`",
-    ),
-    Setting(
-        "INEXACT_COLUMNS",
-        "hide",
-        "what becomes of columns that have no exact Iceberg form: `hide` them, or `refuse` the "
-        "table, and leave out its older snapshots that had some",
-    ),
-    Setting(
-        "COLUMN_DEFAULTS",
-        "serve",
-        "what becomes of tables with files that lack a column which has a default: `serve` them, "
-        "or `refuse` the table, and leave out its older snapshots that had some: for clients that "
-        "read NULL there",
-    ),
-    Setting(
-        "AUTHORIZATION",
-        "",
-        "who may read which tables: `ssm:NAME` or `s3://bucket/key` of the policy, or its JSON; "
-        "empty: whoever may call may read all",
-    ),
-    Setting(
-        "VENDING_ROLE",
-        "",
-        "the ARN of the role whose credentials are vended, limited to one table; empty: none are",
-    ),
-    Setting("VENDING_SECONDS", "3600", "how long vended credentials are good, 900 to 3600 s"),
-    Setting(
-        "OBJECT_LAMBDA_ENDPOINT",
-        "",
-        "where WriteGetObjectResponse goes; only for stand-ins on one machine",
-    ),
-)
-
-
 class Delivery(NamedTuple):
-    """What a delivery sets where the settings say nothing."""
+    """The defaults of a delivery."""
 
     snapshot_limit: int
     """A listed snapshot costs `materialize` its files, `object-lambda` about 0.5 KB of the 6 MB
@@ -120,7 +26,6 @@ DELIVERIES = {"object-lambda": Delivery(1000, 45), "materialize": Delivery(20, 2
 INEXACT_COLUMNS = ("hide", "refuse")
 
 COLUMN_DEFAULTS = ("serve", "refuse")
-
 
 Texts = Mapping[str, str]
 """The text of each setting, by its name; defaults are filled in."""
@@ -262,7 +167,7 @@ def _text(setting: Setting, environ: Mapping[str, str]) -> str:
 
 def _credentials(text: str) -> str:
     if text not in {"", "iam"} and not re.fullmatch("secret:.+", text):
-        # Not the text: whoever puts the secret itself here should not find it in a log.
+        # Without the text: somebody may have put the secret itself here, and this is logged.
         raise Misconfigured("DATABASE_CREDENTIALS must be `iam`, or `secret:` and a name or ARN")
     return text
 
