@@ -248,10 +248,22 @@ SQL_HERE = {
     "ducklake/connection/statements.py",
     "ducklake/connection/catalog_connection.py",
     "ducklake/connection/database.py",
-    "ducklake/file_columns.py",
-    "ducklake/lifetimes.py",
-    "ducklake/queries.py",
-    "ducklake/table_locations.py",
+    "ducklake/queries/file_columns.py",
+    "ducklake/queries/lifetimes.py",
+    *(
+        f"ducklake/queries/{name}.py"
+        for name in (
+            "catalog",
+            "data_files",
+            "deletes",
+            "fragments",
+            "inlined_tables",
+            "named_objects",
+            "table_columns",
+            "table_snapshots",
+        )
+    ),
+    "ducklake/queries/table_locations.py",
     "iceberg/parquet/files.py",
     "translate/inlined/rows.py",
 }

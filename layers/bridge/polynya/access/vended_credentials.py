@@ -15,8 +15,8 @@ from aws_lambda_powertools import Logger
 from pg8000.native import Connection
 
 from ..config import Config
-from ..ducklake import table_locations
 from ..ducklake.paths import table_location
+from ..ducklake.queries import table_locations
 from ..ducklake.rows import Lake, Schema, Table
 from ..errors import Refused
 from ..iceberg import rest

@@ -22,6 +22,8 @@ SMALLEST = 12
 
 
 class Fault(NamedTuple):
+    """A condition that no valid row fulfils."""
+
     condition: str
     reason: str
     """The sentence, as a SQL expression."""

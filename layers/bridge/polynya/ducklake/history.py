@@ -14,7 +14,7 @@ from pg8000.native import Connection
 from . import queries
 from .connection.statements import run_batched
 from .inlined_columns import with_columns
-from .lifetimes import KINDS, TableLifetimes
+from .queries.lifetimes import KINDS, TableLifetimes
 from .rows import (
     Column,
     Event,
@@ -55,10 +55,12 @@ class TableHistory:
 
     @property
     def full_name(self) -> str:
+        """The name with its schema, for messages."""
         return f"{self.schema.schema_name}.{self.table.table_name}"
 
     @property
     def lifetimes(self) -> TableLifetimes:
+        """The lifetimes of the table's rows in the catalog."""
         return TableLifetimes(self.lake, self.table.table_id, self.inlined, self.has_partial)
 
 

@@ -24,6 +24,8 @@ class Lake:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
+    """A row of ducklake_schema."""
+
     schema_id: int
     schema_name: str
     path: str
@@ -32,6 +34,8 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """A row of ducklake_table."""
+
     table_id: int
     table_uuid: str
     begin_snapshot: int
@@ -45,6 +49,8 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class View:
+    """A row of ducklake_view."""
+
     view_id: int
     view_uuid: str
     begin_snapshot: int
@@ -70,6 +76,8 @@ class NameNow:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
+    """A row of ducklake_sort_expression."""
+
     expression: str
     sort_direction: str
     null_order: str
@@ -77,6 +85,8 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class Tag:
+    """A row of ducklake_tag or ducklake_column_tag."""
+
     object_id: int
     """The table or view; in a column tag the column."""
     key: str
@@ -85,6 +95,8 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """A row of ducklake_column: one version of a column."""
+
     column_id: int
     begin_snapshot: int
     end_snapshot: int | None
@@ -94,12 +106,15 @@ class Column:
     parent_column: int | None
 
     def visible_at(self, snapshot_id: int) -> bool:
+        """Whether this version of the column is visible at a snapshot."""
         ended = self.end_snapshot is not None and self.end_snapshot <= snapshot_id
         return self.begin_snapshot <= snapshot_id and not ended
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
+    """A row of ducklake_snapshot, with its row of ducklake_snapshot_changes."""
+
     snapshot_id: int
     snapshot_time: datetime
     changes_made: str
@@ -133,6 +148,8 @@ class UnservableRange:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
+    """A row of ducklake_data_file."""
+
     data_file_id: int
     begin_snapshot: int
     end_snapshot: int | None
@@ -202,6 +219,8 @@ class ChunkSum:
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumn:
+    """A row of ducklake_partition_column."""
+
     partition_key_index: int
     column_id: int
     transform: str
@@ -239,6 +258,8 @@ class Partitioning:
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
+    """A row of ducklake_file_column_stats: statistics of one column in one data file."""
+
     data_file_id: int
     column_id: int
     column_size_bytes: int | None
@@ -300,6 +321,8 @@ class StatsColumn:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
+    """A row of ducklake_delete_file."""
+
     delete_file_id: int
     data_file_id: int
     begin_snapshot: int
@@ -312,6 +335,8 @@ class DeleteFile:
 
 @dataclass(frozen=True, slots=True)
 class InlinedDelete:
+    """A row of ducklake_inlined_delete_<table_id>: one deleted row of a data file."""
+
     data_file_id: int
     position: int
     begin_snapshot: int

@@ -13,9 +13,9 @@ from functools import cached_property
 from pg8000.native import Connection
 
 from .. import budget
-from ..ducklake import lifetimes
 from ..ducklake.faults import MAX_ID
 from ..ducklake.history import TableHistory, state_at, states, unservable_reason
+from ..ducklake.queries import lifetimes
 from ..ducklake.rows import UnservableRange
 from ..errors import NoSuchKey, ServiceUnavailable
 from ..iceberg.avro.manifests import manifest_file, manifest_list_bytes

@@ -13,6 +13,8 @@ from .single_value import DECIMAL, to_bytes
 
 @dataclass(frozen=True, slots=True)
 class PartitionField:
+    """A field of a partition spec."""
+
     source_id: int
     field_id: int
     """From 1000 on; the same source and transform have the same id in every spec."""
@@ -23,6 +25,7 @@ class PartitionField:
     """The type of the values, by its name in the specification."""
 
     def json(self) -> dict[str, Any]:
+        """The field in the table metadata (Appendix C)."""
         return {
             "source-id": self.source_id,
             "field-id": self.field_id,
@@ -33,10 +36,13 @@ class PartitionField:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSpec:
+    """A partition spec; without fields the table is unpartitioned."""
+
     spec_id: int
     fields: tuple[PartitionField, ...]
 
     def json(self) -> dict[str, Any]:
+        """The spec in the table metadata (Appendix C)."""
         return {"spec-id": self.spec_id, "fields": [field.json() for field in self.fields]}
 
 

@@ -12,6 +12,8 @@ from .types import TableSchema
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
+    """A snapshot of the table metadata."""
+
     snapshot_id: int
     """The sequence number is the same number."""
     parent_snapshot_id: int | None
@@ -31,6 +33,7 @@ class SortField:
     null_order: str
 
     def json(self) -> dict[str, Any]:
+        """The field in the table metadata (Appendix C)."""
         return {
             "source-id": self.source_id,
             "transform": "identity",
@@ -41,6 +44,8 @@ class SortField:
 
 @dataclass(frozen=True)
 class TableMetadata:
+    """The content of a table metadata document, format version 2 or 3."""
+
     format_version: int
     table_uuid: str
     location: str

@@ -19,4 +19,5 @@ def fingerprint(*parts: Any) -> str:
 
 
 def fingerprint_of_bytes(body: bytes) -> str:
+    """20 hexadecimal digits (80 bits) of a hash of the bytes."""
     return hashlib.sha256(body).hexdigest()[:LENGTH]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pg8000.native import Connection
 
 from ...ducklake import queries
-from ...ducklake.file_columns import Chunk, ChunkColumns, file_columns
 from ...ducklake.paths import location, table_location
+from ...ducklake.queries.file_columns import Chunk, ChunkColumns, file_columns
 from ...ducklake.rows import DataFile
 from ...iceberg.avro.columnar import manifest_bytes
 from ...iceberg.avro.columns import DataFiles

@@ -108,6 +108,7 @@ def partition_schema(spec: PartitionSpec) -> dict[str, Any]:
 
 
 def partition_record(spec: PartitionSpec, values: Iterable[Any]) -> dict[str, Any]:
+    """A partition tuple as a record of `partition_schema`."""
     return dict(zip(map(_avro_name, spec.fields), values, strict=True))
 
 

@@ -44,6 +44,7 @@ class Rows:
 
     @property
     def types(self) -> dict[int, str]:
+        """The DuckDB types of the columns that the rows have, by position."""
         return {place: of[0] for place, of in enumerate(self.columns) if of is not None}
 
 

@@ -40,6 +40,8 @@ class Unreadable(ValueError):
 
 
 class Sandbox(NamedTuple):
+    """A connection and the file that it can access."""
+
     con: "DuckDBPyConnection"
     path: Path
     """A file that may be written and read; it does not exist yet."""

@@ -15,6 +15,8 @@ WAY_OUT = "DuckLake writes it into new files when all rows are updated"
 
 
 class DefaultColumn(NamedTuple):
+    """A column that is shown with a default."""
+
     column_id: int
     name: str
     """The path of the column, with dots."""
@@ -33,11 +35,10 @@ def default_columns(schemas: Schemas, columns: Iterable[Column]) -> list[Default
         )
     names: dict[int, str] = {}
     lifetimes: dict[int, list[Lifetime]] = {}
-    ends = [begin for begin, _ in schemas.by_snapshot[1:]]
-    for (begin, schema), end in zip(schemas.by_snapshot, [*ends, None], strict=True):
+    for lifetime, schema in schemas.spans():
         for column_id, name in _with_default(schema.fields):
             names[column_id] = name
-            lifetimes.setdefault(column_id, []).append(Lifetime(begin, end))
+            lifetimes.setdefault(column_id, []).append(lifetime)
     return [DefaultColumn(i, names[i], born[i], tuple(lifetimes[i])) for i in names]
 
 

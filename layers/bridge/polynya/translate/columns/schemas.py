@@ -66,12 +66,18 @@ class Schemas:
 
     def lifetimes(self, column_id: int) -> Iterator[Lifetime]:
         """The snapshots that show a column at the top level."""
+        for lifetime, schema in self.spans():
+            if any(field.field_id == column_id for field in schema.fields):
+                yield lifetime
+
+    def spans(self) -> Iterator[tuple[Lifetime, TableSchema]]:
+        """The snapshots of each schema, in ascending order."""
         ends = [begin for begin, _ in self.by_snapshot[1:]]
         for (begin, schema), end in zip(self.by_snapshot, [*ends, None], strict=True):
-            if any(field.field_id == column_id for field in schema.fields):
-                yield Lifetime(begin, end)
+            yield Lifetime(begin, end), schema
 
     def distinct(self) -> list[TableSchema]:
+        """Each schema once, in the order of ids."""
         return list({schema.schema_id: schema for _, schema in self.by_snapshot}.values())
 
     @property

@@ -42,7 +42,7 @@ def _values(
     place = None if column is None else names.index(postgres_name(column.column_name))
 
     def of(row: Row) -> Any:
-        text = source.defaults[field.source_id] if place is None else row[place]
+        text = source.default(field.source_id) if place is None else row[place]
         return transformed(field.transform, type_name, _value(type_name, text))
 
     return of

@@ -68,12 +68,13 @@ class Source:
     def __init__(self, columns: Sequence[Column], snapshot_id: int) -> None:
         visible = [column for column in columns if column.visible_at(snapshot_id)]
         self.by_id = {column.column_id: column for column in visible}
-        self.defaults = {column.column_id: column.initial_default for column in columns}
+        self._defaults = {column.column_id: column.initial_default for column in columns}
         self._children: dict[int | None, list[Column]] = {}
         for column in visible:
             self._children.setdefault(column.parent_column, []).append(column)
 
     def children(self, column: Column) -> list[Column]:
+        """The members of a nested column, in their order."""
         return self._children.get(column.column_id, [])
 
     def sql_type(self, column: Column) -> str:
@@ -92,6 +93,10 @@ class Source:
             return column.column_type  # DuckDB's spelling too
         # A column of an unknown type is hidden: its value is not read, and VARCHAR can hold any.
         return SOURCE_TYPES.get(column.column_type, "VARCHAR")
+
+    def default(self, column_id: int) -> str | None:
+        """The text of the value that a column has in rows that are older than it; None for NULL."""
+        return self._defaults[column_id]
 
 
 def inlined_columns(
@@ -132,7 +137,7 @@ def inlined_rows(
 
 def _default(field: Field, source: Source) -> str:
     """The value of a field that the rows' schema version did not have."""
-    text = None if field.initial_default is None else source.defaults[field.field_id]
+    text = None if field.initial_default is None else source.default(field.field_id)
     return f"CAST({'NULL' if text is None else literal(text)} AS {_target_type(field.type)})"
 
 

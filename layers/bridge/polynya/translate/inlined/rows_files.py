@@ -14,6 +14,8 @@ OLDER, NEW = 0, 1
 
 
 class RowsFile(NamedTuple):
+    """One file of inlined rows."""
+
     part: int
     """`OLDER`: rows from before the last change; `NEW`: rows that it added."""
     record_count: int

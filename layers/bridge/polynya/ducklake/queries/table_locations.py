@@ -6,9 +6,9 @@ Directories end with a slash, and are spelled as in DuckLake's rows.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .connection.statements import Rows, Statement, select
-from .paths import location
-from .rows import Lake
+from ..connection.statements import Rows, Statement, select
+from ..paths import location
+from ..rows import Lake
 
 DIRECTORY = "regexp_replace(f.path, '[^/]*$', '')"
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from pg8000.native import Connection
 
-from .queries import fragment
-from .rows import FileColumns, Lake, PartitionKeyColumn, StatsColumn, Texts
+from ..rows import FileColumns, Lake, PartitionKeyColumn, StatsColumn, Texts
+from .fragments import fragment
 
 AT_ONCE = 64
 """Rows that are fetched from a cursor at a time; each row is one column of one chunk."""
@@ -31,6 +31,8 @@ class Chunk(NamedTuple):
 
 
 class ChunkColumns(NamedTuple):
+    """The data files of one chunk, column by column."""
+
     files: FileColumns
     partition_keys: list[PartitionKeyColumn]
     stats: list[StatsColumn]

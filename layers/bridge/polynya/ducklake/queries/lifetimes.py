@@ -9,10 +9,11 @@ from typing import Any
 
 from pg8000.native import identifier, literal
 
-from .connection.statements import Statement, select
-from .faults import MAX_BYTES, MAX_ROWS, within
-from .queries import fragment, inlined_delete_names
-from .rows import ChunkSum, Event, FileGroup, Inlined, Lake
+from ..connection.statements import Statement, select
+from ..faults import MAX_BYTES, MAX_ROWS, within
+from ..rows import ChunkSum, Event, FileGroup, Inlined, Lake
+from .deletes import inlined_delete_names
+from .fragments import fragment
 
 KINDS = ("data", "delete", "hidden", "inlined", "partial", "partial_delete")
 """`data`: data files; `delete`: delete files and inlined deletes; `hidden`: data files of which
