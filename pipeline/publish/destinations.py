@@ -202,7 +202,7 @@ PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def table_directory(export: str, schema: Schema, table: Table) -> str:
-    """Of one exported table: names that not every client spells alike are left out."""
+    """The folder of an exported table: ids replace names that not every client spells alike."""
     names = [
         schema.schema_name if PLAIN.fullmatch(schema.schema_name) else f"schema-{schema.schema_id}",
         table.table_name if PLAIN.fullmatch(table.table_name) else table.table_uuid,

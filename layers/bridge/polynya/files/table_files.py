@@ -7,7 +7,6 @@ from the bottom, because a file holds the length of the files to which it refers
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 from pg8000.native import Connection
@@ -18,22 +17,19 @@ from ..ducklake.history import TableHistory, state_at, states, unservable_reason
 from ..ducklake.queries import lifetimes
 from ..ducklake.rows import UnservableRange
 from ..errors import NoSuchKey, ServiceUnavailable
-from ..iceberg.avro.manifests import manifest_file, manifest_list_bytes
 from ..iceberg.table_metadata import TableMetadata
 from ..translate.tables import check_table, metadata
 from .build_context import BuildContext
 from .content.added_files import AddedFiles
 from .content.deletes import deletes_at, deletes_bytes
 from .content.inlined_rows import TableRows
+from .content.manifest_lists import manifest_list
 from .content.manifests import TableManifests
 from .names import Name
 from .summarized_files import SummarizedFiles
 from .table_context import table_context
 from .table_names import Manifest
 from .unservable import UnservableSnapshots
-
-NO_SNAPSHOT = 0
-"""DuckLake's first snapshot, which no table has."""
 
 TAIL = 16
 """The chunks of the newest files, where files are added, are this many times smaller."""
@@ -218,20 +214,8 @@ class TableFiles:
         """The manifest list of a snapshot; those of its manifests that are missing are cached."""
         self.cache_manifests(manifests)
         names = [manifest.name for manifest in manifests]
-        files = [
-            manifest_file(self._location(name), summary)
-            for name, summary in zip(names, self._files.summaries(names), strict=True)
-        ]
-        # Only the list of the snapshot itself says that it added a manifest. Later snapshots may
-        # have the same files in other chunks: a reader of added rows would get them twice.
-        files = [
-            file
-            if file.added_snapshot_id == snapshot_id
-            else replace(file, added_snapshot_id=NO_SNAPSHOT)
-            for file in files
-            if file.has_entries
-        ]
-        return manifest_list_bytes(files, snapshot_id)
+        locations = map(self._location, names)
+        return manifest_list(snapshot_id, zip(locations, self._files.summaries(names), strict=True))
 
     def _build_chunk_manifest(self, name: Name) -> bytes | None:
         _, first, last, at = name.numbers
