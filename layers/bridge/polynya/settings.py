@@ -36,11 +36,11 @@ SETTINGS = (
         "VIRTUAL_BUCKET",
         None,
         "the bucket of the virtual files: the alias of the Object Lambda access point, or with "
-        "`materialize` a real bucket; `ssm:NAME` stands for an SSM parameter that holds it",
+        "`materialize` a real bucket; `ssm:NAME` reads it from an SSM parameter",
     ),
     Setting("VIRTUAL_PREFIX", "polynya", "the key prefix of the virtual files"),
-    Setting("CACHE_TABLE", "", "the DynamoDB table that keeps generated files; empty: none"),
-    Setting("CACHE_BUCKET", "", "the bucket that keeps generated files over 350 KB; empty: none"),
+    Setting("CACHE_TABLE", "", "the DynamoDB table that caches generated files; empty: none"),
+    Setting("CACHE_BUCKET", "", "the bucket that caches generated files over 350 KB; empty: none"),
     Setting("CACHE_TTL_DAYS", "7", "days that a generated file is kept"),
     Setting(
         "SNAPSHOT_LIMIT",
@@ -50,13 +50,15 @@ SETTINGS = (
     Setting(
         "BUILD_SECONDS",
         "0",
-        "how long one request may make files; what is left is made by the next, which 503 asks "
-        "for; 0: 45, for S3 waits 60 s; with `materialize` 20, for API Gateway waits 29 s",
+        "how long one request may generate files; the answer is then 503, and the next request "
+        "continues; 0: 45, because S3 waits 60 s, or with `materialize` 20, because API Gateway "
+        "waits 29 s",
     ),
     Setting(
         "CHUNK_FILES",
         "2048",
-        "how many data files a manifest lists, on average; where files come it is a sixteenth",
+        "how many data files a manifest lists, on average; a sixteenth of that where new files "
+        "arrive",
     ),
     Setting(
         "HIDDEN_TYPES",
@@ -67,28 +69,27 @@ SETTINGS = (
     Setting(
         "INEXACT_COLUMNS",
         "hide",
-        "what becomes of columns that have no exact Iceberg form: `hide` them, or `refuse` the "
-        "table, and leave out its older snapshots that had some",
+        "columns without an exact Iceberg form: `hide` them, or `refuse` the table, and leave out "
+        "its older snapshots that have some",
     ),
     Setting(
         "COLUMN_DEFAULTS",
         "serve",
-        "what becomes of tables with files that lack a column which has a default: `serve` them, "
-        "or `refuse` the table, and leave out its older snapshots that had some: for clients that "
-        "read NULL there",
+        "tables with files that lack a column which has a default: `serve` them, or `refuse` the "
+        "table, and leave out its older snapshots that have some, for clients that read NULL there",
     ),
     Setting(
         "AUTHORIZATION",
         "",
         "who may read which tables: `ssm:NAME` or `s3://bucket/key` of the policy, or its JSON; "
-        "empty: whoever may call may read all",
+        "empty: all callers may read all tables",
     ),
     Setting(
         "VENDING_ROLE",
         "",
         "the ARN of the role whose credentials are vended, limited to one table; empty: none are",
     ),
-    Setting("VENDING_SECONDS", "3600", "how long vended credentials are good, 900 to 3600 s"),
+    Setting("VENDING_SECONDS", "3600", "how long vended credentials are valid, 900 to 3600 s"),
     Setting(
         "OBJECT_LAMBDA_ENDPOINT",
         "",
