@@ -745,7 +745,7 @@ def test_a_connection_that_breaks_is_not_seen_by_the_client(odd, moto):
 def forget_bodies() -> None:
     from polynya_functions.object_lambda import app
 
-    app.virtual_files()._files._kept._recent.__init__()
+    app.virtual_files()._files._cache._memory.__init__()
 
 
 def test_patience_ends_before_that_of_who_waits():
