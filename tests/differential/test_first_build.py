@@ -24,9 +24,17 @@ NUMBERS = count()
 class Server:
     """Both functions in this process, with small manifests."""
 
-    def __init__(self, lake, database: Database, **changes) -> None:
-        settings = {"DATABASE_URL": lake.database.url, "VIRTUAL_BUCKET": "virtual"}
-        config = replace(Config.from_env(settings | {"CHUNK_FILES": "1"}), **changes)
+    def __init__(
+        self, lake, database: Database, delivery: str = "object-lambda", **file_settings
+    ) -> None:
+        environ = {
+            "DATABASE_URL": lake.database.url,
+            "VIRTUAL_BUCKET": "virtual",
+            "DELIVERY": delivery,
+            "CHUNK_FILES": "1",
+        }
+        config = Config.from_env(environ)
+        config = replace(config, files=replace(config.files, **file_settings))
         is_put = config.storage.is_materialized
         self.kept = empty_bucket() if is_put else FileCache(None, MemoryCache())
         self.files = VirtualFiles(config, database, self.kept, object_reader())
