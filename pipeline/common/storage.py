@@ -10,10 +10,11 @@ from typing import Any
 from uuid import uuid4
 
 from polynya.storage.parallel import AT_A_TIME
+from polynya.storage.s3 import SCHEMES
 
 from .errors import BadInput, Unavailable
 
-S3_SCHEMES = ("s3://", "s3a://", "s3n://")
+S3_SCHEMES = tuple(f"{scheme}://" for scheme in SCHEMES)
 NOT_FOUND = {"NoSuchKey", "404", "AccessDenied", "403"}
 """S3's error codes for a missing object; 403 if the role may not list the bucket."""
 EXISTS = {"PreconditionFailed", "ConditionalRequestConflict", "409", "412"}

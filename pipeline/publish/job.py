@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pg8000.native import Connection
-from polynya.config import Config
 from polynya.ducklake import queries
 from polynya.ducklake.rows import Lake
 from polynya.errors import BadRequest, Misconfigured, NoSuchKey, PolynyaError, Refused
@@ -25,7 +24,14 @@ from ..common.catalog import TableName, table_name
 from ..common.errors import BadInput, Overtaken, Unavailable
 from ..common.progress import Reporter
 from . import shared_snapshot
-from .destinations import Destination, check_directory, directory, settings, table_directory
+from .destinations import (
+    Destination,
+    PublishSettings,
+    check_directory,
+    directory,
+    settings,
+    table_directory,
+)
 from .report import Report, TableResult
 from .shared_snapshot import SharedSnapshot
 from .steps import build_manifests, plan_manifests
@@ -72,13 +78,13 @@ def publish(
     """
     started = time.monotonic()
     try:
-        config = settings(environ, metadata_schema, bool(export), snapshots)
+        found = settings(environ, bool(export), snapshots)
     except Misconfigured as error:
         raise BadInput(str(error)) from None
     reporter = reporter or Reporter(quiet=True)
     try:
         job = _Publication(
-            config=config,
+            settings=found,
             export=directory(export) if export else "",
             snapshots=snapshots,
             tables=tuple(table_name(name) for name in tables),
@@ -103,7 +109,7 @@ def publish(
 class _Publication:
     """A run: some tables at a time, each step for all of them, so that executors share the work."""
 
-    config: Config
+    settings: PublishSettings
     export: str
     """The directory of all exported tables; empty: the functions' store."""
     snapshots: int | None
@@ -151,7 +157,7 @@ class _Publication:
 
     def _open(self, con: Connection, lake: Lake, selected: Selected) -> PublishedTable:
         folder = self.export and table_directory(self.export, *selected)
-        destination = Destination(self.config, folder)
+        destination = Destination(self.settings.files, self.settings.storage, folder)
         return PublishedTable.open(
             con, lake, *selected, destination, self.snapshots, writes=self.writes
         )

@@ -47,7 +47,7 @@ class PublishedTable:
         Args:
             writes: False: nothing is written into the destination.
         """
-        limit = destination.config.snapshot_limit
+        limit = destination.settings.snapshot_limit
         read = history.read(con, lake, schema, table, lake.snapshot_id, limit=limit)
         store = destination.files(writes=writes)
         files = TableFiles(con, read, destination.build_context(store))
@@ -71,4 +71,4 @@ class PublishedTable:
 
     def key(self, name: Name) -> str:
         """The key of a file of this table."""
-        return name.key(self.destination.config.virtual_prefix)
+        return name.key(self.destination.settings.virtual_prefix)

@@ -168,7 +168,7 @@ def test_role_and_password_are_asked_for_where_the_connection_is_made(
     monkeypatch.setenv("DATABASE_CREDENTIALS", f"secret:{arn}")
     done = CliRunner().invoke(app, ["verify", "--json", "--database", bare.url])
     assert done.exit_code == 0 and json.loads(done.stdout)["findings"] == []
-    for wrong, words in (("hunter2", "must be iam"), ("secret:hunter2", "cannot be had")):
+    for wrong, words in (("hunter2", "must be iam"), ("secret:hunter2", "cannot be read")):
         with pytest.raises(BadInput, match=words) as raised:
             ingest(spark.range(3), "t", database=with_credentials(bare.url, wrong))
         assert "hunter2" not in str(raised.value)

@@ -83,7 +83,7 @@ def functions(lake, environ: dict[str, str]) -> dict[str, bytes]:
     at = {"DATABASE_URL": lake.database.url, "METADATA_SCHEMA": lake.metadata_schema}
     config = Config.from_env(environ | at)
     with closing(open_database(config)) as database:
-        cache = configured.file_cache(config)
+        cache = configured.file_cache(config.storage)
         files = VirtualFiles(config, database, cache, object_reader())
         catalog = Catalog(config, database, files)
         for [namespace] in catalog.list_namespaces(None, None, None)["namespaces"]:

@@ -332,6 +332,7 @@ POLYNYA_IN_JOBS = {
     "ducklake.queries",
     "ducklake.rows",
     "storage.parallel.AT_A_TIME",
+    "storage.s3.SCHEMES",
     "translate.tables.check_lake",
     "translate.values",
 }

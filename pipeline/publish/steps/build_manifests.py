@@ -51,12 +51,12 @@ def _build(con: Connection, is_shared: bool, part: Part) -> list[int]:
     # Rows that are newer than the driver's may include partial files.
     history = part.history if is_shared else replace(part.history, has_partial=True)
     files = TableFiles(con, history, destination.build_context(store))
-    prefix = destination.config.virtual_prefix
+    prefix = destination.settings.virtual_prefix
     manifests = [files.manifest(parse(key, prefix)) for key in part.keys]
     if not is_shared:
         # Only manifests that the rows still give; the driver builds the others.
         (snapshot_id,) = part.snapshot_ids
         current = set(files.manifests(snapshot_id))
         manifests = [manifest for manifest in manifests if manifest in current]
-    files.keep_manifests(manifests)
+    files.cache_manifests(manifests)
     return [store.made, store.bytes_made]

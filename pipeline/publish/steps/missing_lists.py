@@ -36,6 +36,6 @@ def find_missing_lists(table: PublishedTable) -> None:
 
 def _name(table: PublishedTable, location: str) -> Name:
     """The name of a manifest, from its location in a list."""
-    prefix = table.destination.config.virtual_prefix
+    prefix = table.destination.settings.virtual_prefix
     file_name = location.rpartition("/")[2]
     return parse(f"{prefix}/{table.history.table.table_uuid}/{GENERATOR}/{file_name}", prefix)

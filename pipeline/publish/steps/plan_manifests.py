@@ -36,7 +36,7 @@ def _keys(con: Connection, is_shared: bool, part: Part) -> list[Any]:
         return []
     destination = part.destination
     files = TableFiles(con, part.history, destination.build_context(destination.files()))
-    prefix = destination.config.virtual_prefix
+    prefix = destination.settings.virtual_prefix
     return [
         [snapshot_id, [manifest.name.key(prefix) for manifest in files.manifests(snapshot_id)]]
         for snapshot_id in part.snapshot_ids
@@ -45,7 +45,7 @@ def _keys(con: Connection, is_shared: bool, part: Part) -> list[Any]:
 
 def record_plans(table: PublishedTable, answer: Iterable[Sequence[Any]]) -> None:
     """Record the keys that an executor found."""
-    prefix = table.destination.config.virtual_prefix
+    prefix = table.destination.settings.virtual_prefix
     for snapshot_id, keys in answer:
         names = [parse(key, prefix) for key in keys]
         table.plans[snapshot_id] = [table.files.manifest(name) for name in names]

@@ -13,7 +13,7 @@ def write_lists(table: PublishedTable) -> None:
         Unavailable: the destination cannot be written.
     """
     for snapshot_id in sorted(table.plans):
-        table.files.keep_list(table.lists[snapshot_id], table.plans[snapshot_id])
+        table.files.cache_list(table.lists[snapshot_id], table.plans[snapshot_id])
     if table.destination.is_export:
         pointer = ExportPointer(table.destination.directory)
         result = table.result
@@ -26,6 +26,6 @@ def write_lists(table: PublishedTable) -> None:
 
 def _write_document(table: PublishedTable) -> None:
     before = table.store.made
-    table.files.keep_document(table.document)
+    table.files.cache_document(table.document)
     table.result.is_new = table.store.made > before
     table.result.metadata_location = table.files.metadata_location(table.document)
