@@ -1,4 +1,4 @@
-"""AccessResolver of the same tables: DuckLake itself, and Iceberg clients through the bridge.
+"""Readers of the same tables: DuckLake itself, and Iceberg clients through the bridge.
 
 Each module has `NAME` and `open(catalog_uri, warehouse, s3_endpoint)`, which gives a `Client`.
 """

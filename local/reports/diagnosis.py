@@ -12,6 +12,7 @@ from polynya.ducklake import queries
 from polynya.ducklake.paths import file_location
 from polynya.ducklake.rows import Lake, Schema, Table
 from polynya.errors import PolynyaError, Refused
+from polynya.storage.s3 import SCHEMES
 from polynya.translate.tables import check_lake
 
 from ..clients.duckdb_connection import literal
@@ -28,7 +29,6 @@ from .row_counts import (
 )
 from .table_report import EVERY, PAST_FILES, defaults_of, hidden_of, left_out_of
 
-S3 = {"s3", "s3a", "s3n"}
 FOOTERS = 100  # data files of a table whose own count is looked at, newest first
 SMALL = 16 * 1024 * 1024  # bytes of statistics that are quickly read without an index
 ERROR, WARNING, NOTE = "error", "warning", "note"
@@ -201,7 +201,7 @@ def _judge_lake(report: Report, lake: Lake) -> None:
     except Refused as error:
         report.lake["served"] = False
         report.add(ERROR, "lake", str(error))
-    if lake.data_path.partition("://")[0] not in S3:
+    if lake.data_path.partition("://")[0] not in SCHEMES:
         report.add(
             ERROR,
             "settings",
@@ -330,11 +330,11 @@ class _Doctor:
             for file in queries.data_files_at(*at).run(opened.con)
             if file.end_snapshot is None
         }
-        elsewhere = [path for path in files if path.partition("://")[0] not in S3]
+        elsewhere = [path for path in files if path.partition("://")[0] not in SCHEMES]
         if elsewhere:
             message = f"{_number(len(elsewhere), 'data file')} not in S3, such as {elsewhere[0]}"
             self._report.add(ERROR, opened.name, message)
-        looked_at = [path for path in files if path.partition("://")[0] in S3][-FOOTERS:]
+        looked_at = [path for path in files if path.partition("://")[0] in SCHEMES][-FOOTERS:]
         for path, rows in self._own_counts(looked_at).items():
             file = files[path]
             what = f"ducklake_data_file {file.data_file_id} ({path})"

@@ -1,8 +1,8 @@
 """The history of one table, read within one transaction, and what it says of each snapshot.
 
 History is mutable in DuckLake: a second delete, a merge or a flush replace rows of past snapshots.
-So every state carries a hash of the rows it consists of, and whoever names something after a state
-puts the hash into the name.
+So every state carries a hash of its rows, and the name of a file that is made from a state contains
+the hash.
 """
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ from pg8000.native import Connection
 from . import queries
 from .connection.statements import run_batched
 from .inlined_columns import with_columns
-from .lifetimes import KINDS, TableLifetimes
+from .queries.lifetimes import KINDS, TableLifetimes
 from .rows import (
     Column,
     Event,
@@ -33,7 +33,7 @@ from .rows import (
 
 @dataclass(frozen=True, slots=True)
 class TableHistory:
-    """Everything about a table up to a snapshot, but no single file."""
+    """Everything about a table up to a snapshot, without its single files."""
 
     lake: Lake
     schema: Schema
@@ -41,7 +41,7 @@ class TableHistory:
     snapshot_id: int
     columns: list[Column]
     snapshots: list[Snapshot]
-    """Those that touched the table, oldest first."""
+    """The snapshots that touched the table, oldest first."""
     events: list[Event]
     unservable: list[UnservableRange]
     inlined: Inlined
@@ -55,10 +55,12 @@ class TableHistory:
 
     @property
     def full_name(self) -> str:
+        """The name with its schema, for messages."""
         return f"{self.schema.schema_name}.{self.table.table_name}"
 
     @property
     def lifetimes(self) -> TableLifetimes:
+        """The lifetimes of the table's rows in the catalog."""
         return TableLifetimes(self.lake, self.table.table_id, self.inlined, self.has_partial)
 
 
@@ -71,12 +73,12 @@ class Totals:
     bytes: int = 0
     hash: int = 0
     changed_at: int = 0
-    """The newest snapshot, up to the one asked for, at which one of them began or ended."""
+    """The newest snapshot, up to the requested one, at which a row began or ended."""
     added: Event | None = None
     removed: Event | None = None
     """What began and what ended at `changed_at`."""
     past: int = 0
-    """Of all that ended and when: it changes as well when DuckLake forgets what had ended."""
+    """A hash of all rows that ended, and when; DuckLake changes it when it expires such rows."""
 
 
 State = Mapping[str, Totals]
@@ -96,8 +98,8 @@ def read(
     """Read the history of `table` as a reader at `snapshot_id` sees it.
 
     Args:
-        since: the first snapshot that is asked about.
-        limit: how many snapshots are asked about at most, newest first.
+        since: the first snapshot that is read.
+        limit: the largest number of snapshots that is read, newest first.
     """
     table_id = table.table_id
     (
@@ -134,7 +136,7 @@ def read(
     if groups.has_faults:
         unservable += queries.unservable_data_files(lake, table_id).run(con)
     lifetimes = TableLifetimes(lake, table_id, inlined, groups.has_partial)
-    # As JSON, which is read three times as fast as rows.
+    # A batch returns JSON, which is read three times as fast as rows.
     events, unservable_inlined_deletes = run_batched(
         con,
         lifetimes.events(snapshot_id, since),
@@ -142,7 +144,7 @@ def read(
     )
     unservable += unservable_inlined_deletes
     known = {snapshot.snapshot_id: snapshot for snapshot in touched}
-    # A change whose own snapshot has expired shows first in the next one that is still there.
+    # A change whose own snapshot has expired is visible first in the next snapshot that exists.
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
     changes |= {edge for c in columns for edge in (c.begin_snapshot, c.end_snapshot) if edge}
     expired = sorted(change for change in changes - known.keys() if 0 < change <= snapshot_id)
@@ -185,7 +187,7 @@ def _types(columns: Iterable[Column]) -> dict[int, frozenset[str]]:
 
 
 def _constants(names: Iterable[MappedName]) -> dict[int | None, list[int]]:
-    """The columns that stand in the path of the files of a mapping."""
+    """The columns whose values are in the paths of the files, by mapping_id."""
     constants: dict[int | None, list[int]] = defaultdict(list)
     for name in names:
         if name.is_partition:
@@ -227,7 +229,7 @@ def _after(totals: Totals, event: Event) -> Totals:
 
 
 def unservable_reason(unservable: Iterable[UnservableRange], snapshot_id: int) -> str | None:
-    """Why the table cannot be shown as it was at this snapshot; None where it can."""
+    """Why the table cannot be shown as it was at this snapshot; None if it can."""
     for gap in unservable:
         ended = gap.end_snapshot is not None and gap.end_snapshot <= snapshot_id
         if gap.begin_snapshot <= snapshot_id and not ended:

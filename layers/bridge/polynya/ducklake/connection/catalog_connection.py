@@ -1,9 +1,9 @@
-"""A connection on which nothing but PostgreSQL's own functions, operators and types is found.
+"""A connection that finds only PostgreSQL's own functions, operators and types.
 
-PostgreSQL chooses among the functions of all schemas of the search path, in whatever order: for a
-varchar, `length(varchar)` in `public` wins over `pg_catalog.length(text)`, and it runs with the
+PostgreSQL chooses among the functions of all schemas of the search path, regardless of their order:
+for a varchar, `length(varchar)` in `public` wins over `pg_catalog.length(text)`, and runs with the
 rights of the reader. So the path holds `pg_catalog` alone, and each table is sent with its schema.
- https://wiki.postgresql.org/wiki/A_Guide_to_CVE-2018-1058
+https://wiki.postgresql.org/wiki/A_Guide_to_CVE-2018-1058
 """
 
 import re
@@ -51,7 +51,7 @@ def connection_errors() -> Iterator[None]:
     """Make `ConnectionLost` of what pg8000 and sockets raise on a connection that is gone.
 
     Our own code may raise OSError too, which is not the fault of the database: so only calls of
-    pg8000 and of sockets belong in this context. UnicodeError: the host's name is not a name.
+    pg8000 and of sockets belong in this context. UnicodeError: the host's name is invalid.
     """
     try:
         yield

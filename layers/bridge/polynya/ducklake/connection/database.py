@@ -18,24 +18,24 @@ from .sockets import limit_tls
 from .url import connection_arguments
 
 GONE_TABLE = "42P01"
-"""undefined_table. DuckLake drops an empty inlined table at a flush, between two of our queries."""
+"""undefined_table. DuckLake drops an empty inlined table at a flush, between two statements."""
 
 TRANSIENT = {"57P01", "57P02", "57P03", "53300", "40001", GONE_TABLE}
-"""Worth a second try: shutdown, crash, starting up, too many connections, a standby's conflict."""
+"""A second try may succeed: shutdown, crash, start-up, too many connections, standby conflict."""
 
 UNAVAILABLE = (TRANSIENT - {GONE_TABLE}) | {"57014"}
-"""The database cannot answer now; the last one is a statement that took too long."""
+"""The database cannot answer now; 57014 is a statement that took too long."""
 
 REFUSED = {"28P01", "28000"}
-"""A password that is none (any more), and a role that may not sign in (a bad IAM token)."""
+"""A wrong or expired password, and a role that may not log in (a bad IAM token)."""
 
 NO_GRANT = "42501"
 
 NO_SUCH_CHARACTER = "22021"
-"""Bytes that are no character: a NUL in what we ask, or text in the catalog that is not UTF-8."""
+"""Invalid bytes: a NUL in a parameter, or text in the catalog that is not UTF-8."""
 
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-"""One view of the catalog, whatever is committed meanwhile."""
+"""All statements of the transaction see the same catalog, whatever is committed meanwhile."""
 
 TEXT_FORMS = {
     "client_encoding": "UTF8",
@@ -45,8 +45,8 @@ TEXT_FORMS = {
     "bytea_output": "hex",
     "extra_float_digits": "1",
 }
-"""They make PostgreSQL's text forms the ones that DuckLake writes and pg8000 reads. Fingerprints
-are of text forms: whoever makes virtual files needs the same."""
+"""With these PostgreSQL writes the text forms that DuckLake writes and pg8000 reads. Fingerprints
+are made of text forms, so everything that makes virtual files needs the same ones."""
 
 
 class CredentialsProvider(Protocol):
@@ -124,7 +124,7 @@ class Database:
             failure: PolynyaError = ServiceUnavailable(
                 "the catalog database does not answer; try again"
             )
-            failure.is_transient = budget.left() > 0
+            failure.is_transient = budget.seconds_left() > 0
             raise failure from None
         except DatabaseError as error:
             self._rollback()
@@ -133,7 +133,7 @@ class Database:
             self._rollback()
             raise
         except BaseException:
-            # An answer may be on its way, which the next statement would take for its own.
+            # A response may still arrive, and the next statement would read it as its own.
             self.close()
             raise
 
@@ -260,6 +260,6 @@ def _sqlstate(error: DatabaseError) -> str:
 
 
 def _message(error: DatabaseError) -> str:
-    """The database's own text: to look at, never to show."""
+    """The database's own text, for our decisions only: it must not be shown."""
     details = error.args[0] if error.args else None
     return details.get("M", "") if isinstance(details, dict) else ""

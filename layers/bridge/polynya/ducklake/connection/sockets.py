@@ -1,7 +1,7 @@
-"""Sockets to PostgreSQL on which no wait outlasts its limit, nor the budget of the request.
+"""Sockets to PostgreSQL whose waits end with their limit and with the budget of the request.
 
-pg8000 takes one timeout, for each read alone: a server that answers each message just within it
-would keep a request for as long as it has messages.
+pg8000 has one timeout for each read: a server that answers each message just in time would block a
+request for as long as it sends messages.
 """
 
 import socket
@@ -13,10 +13,10 @@ from ... import budget
 
 
 class _Limited:
-    """What is mixed into a class of sockets."""
+    """A mixin for classes of sockets."""
 
     longest_wait: float
-    """Seconds, for one wait."""
+    """Seconds of one wait."""
 
     def connect(self, *args: Any) -> Any:
         return self._limited().connect(*args)
@@ -34,7 +34,7 @@ class _Limited:
         return self._limited().sendall(*args)
 
     def _limited(self) -> Any:
-        seconds = min(self.longest_wait, budget.left())
+        seconds = min(self.longest_wait, budget.seconds_left())
         if seconds <= 0:
             raise TimeoutError("the time of the request is over")
         self.settimeout(seconds)  # type: ignore[attr-defined]
@@ -46,7 +46,7 @@ def _limited_class(base: type, longest_wait: float) -> Any:
 
 
 def limit_tls(context: ssl.SSLContext, longest_wait: float) -> None:
-    """The sockets that the context makes are limited too."""
+    """Limit the sockets that a TLS context makes."""
     context.sslsocket_class = _limited_class(ssl.SSLSocket, longest_wait)
 
 

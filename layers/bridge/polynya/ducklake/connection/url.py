@@ -16,7 +16,12 @@ RDS_CERTIFICATES = Path(__file__).with_name("rds-certificates.pem")
 
 
 def connection_arguments(url: str) -> dict[str, Any]:
-    """Arguments of pg8000 for a URL in libpq's form (PostgreSQL manual, 34.1.1.2)."""
+    """Arguments of pg8000 for a URL in libpq's form (PostgreSQL manual, 34.1.1.2).
+
+    Raises:
+        Misconfigured: it is no PostgreSQL URL, or TLS cannot be set up. The message never holds the
+            URL.
+    """
     try:
         parts = urlsplit(url)
         port = parts.port or 5432
@@ -28,7 +33,7 @@ def connection_arguments(url: str) -> dict[str, Any]:
     host = query.get("host") or parts.hostname or ""
     arguments: dict[str, Any] = {
         "user": unquote(parts.username or "postgres"),
-        # Not None: pg8000 fails on that where SCRAM asks for a password.
+        # Not None: pg8000 fails on None if SCRAM asks for a password.
         "password": unquote(parts.password or ""),
         "database": unquote(parts.path.strip("/")),
     }
@@ -40,7 +45,7 @@ def connection_arguments(url: str) -> dict[str, Any]:
 def _tls(host: str, query: dict[str, str]) -> ssl.SSLContext | bool:
     mode = query.get("sslmode") or ("disable" if host in LOCAL else "verify-full")
     if mode == "disable":
-        return False  # None would be: if the server has it, with whatever certificate
+        return False  # None would mean: if the server offers TLS, with any certificate
     root = query.get("sslrootcert")
     try:
         context = ssl.create_default_context(cafile=None if root == "rds" else root)

@@ -1,4 +1,4 @@
-"""Where the data files of a table are, and where those of other tables are.
+"""The directories and files of one table in S3, and those of all other tables.
 
 Directories end with a slash, and are spelled as in DuckLake's rows.
 """
@@ -6,9 +6,9 @@ Directories end with a slash, and are spelled as in DuckLake's rows.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .connection.statements import Rows, Statement, select
-from .paths import location
-from .rows import Lake
+from ..connection.statements import Rows, Statement, select
+from ..paths import location
+from ..rows import Lake
 
 DIRECTORY = "regexp_replace(f.path, '[^/]*$', '')"
 
@@ -18,9 +18,11 @@ WHERE f.table_id = :table_id AND f.path_is_relative = :is_relative GROUP BY 1"""
 
 
 def own_directories(table_id: int, *, is_relative: bool) -> Statement[dict[str, int]]:
-    """How many data files of a table are in each directory, of all snapshots.
+    """The number of data files of a table in each directory, over all snapshots.
 
-    `is_relative`: those below the table's path, relative to it; else the others.
+    Args:
+        is_relative: True for files below the table's path, with directories relative to it; False
+            for the others.
     """
     parameters = {"table_id": table_id, "is_relative": is_relative}
     return Statement(OWN_DIRECTORIES, parameters, _counts)
@@ -53,17 +55,17 @@ ORDER BY t.begin_snapshot, s.begin_snapshot"""
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """The tables that rights tell from one table: all that are not called like it now."""
+    """The tables that are not readable with the rights on one table: those with another name."""
 
     directories: frozenset[str]
-    """Those of dropped tables too, as long as a snapshot shows them."""
+    """Their directories, including those of dropped tables that a snapshot still shows."""
     table_ids: frozenset[int]
-    """Of the table itself, and of tables dropped under the name that it has: who may read the one
-    may read the others at older snapshots."""
+    """The table itself, and tables that were dropped under its name: a reader of the table may read
+    them at older snapshots."""
 
 
 def others(lake: Lake, table_id: int) -> Statement[Others]:
-    """The tables that rights tell from one table."""
+    """The tables that are not readable with the rights on one table."""
     return Statement(TABLES, {}, lambda rows: _others(rows, lake, table_id))
 
 
