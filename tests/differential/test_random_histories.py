@@ -220,6 +220,7 @@ class Histories(RuleBasedStateMachine):
         pytest.fail("\n".join([*wrong, "", f"kept as {stage.script}:", script]), pytrace=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(FIRST, FIRST + (HISTORIES or 1)))
 def test_every_listed_snapshot_has_the_rows_that_were_written(
     number, postgres_server, moto, request, left_out

@@ -224,10 +224,14 @@ def world(lake, moto):
         yield World(served, moto, stand_in)
 
 
+KINDS = ["missing", pytest.param("strange", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("table", "row", "shown_by"), ROWS)
-def test_no_broken_value_gives_other_rows_or_an_unexpected_error(world, table, row, shown_by):
+def test_no_broken_value_gives_other_rows_or_an_unexpected_error(world, table, row, shown_by, kind):
     problems = {}
-    for damage in damages(world.con, world.filled_in(table), world.filled_in(row)):
+    for damage in damages(world.con, world.filled_in(table), world.filled_in(row), kind):
         with damaged(world.con, damage) as is_damaged:
             if not is_damaged:
                 continue
