@@ -21,8 +21,9 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-OURS = {"polynya": ROOT / "layers/bridge/polynya", "pipeline": ROOT / "pipeline"}
+from ..checkout import ROOT
+
+OURS = {"polynya": ROOT / "layers/bridge/polynya", "polynya_pipeline": ROOT / "pipeline"}
 REQUIREMENTS = [
     ROOT / "layers/bridge/requirements.in",
     ROOT / "layers/columnar/requirements.in",

@@ -9,7 +9,8 @@ from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).parents[2]
+from ..checkout import ROOT
+
 NO_VALUE = {"Ref": "AWS::NoValue"}
 
 

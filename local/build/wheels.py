@@ -11,7 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .package import GLIBC, MACHINES, MINOR, ROOT
+from ..checkout import ROOT
+from .package import GLIBC, MACHINES, MINOR
 
 LOCKS = [
     ROOT / folder / "requirements.txt"

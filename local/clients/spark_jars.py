@@ -3,17 +3,25 @@
 `python -m polynya_local.clients.spark_jars` fetches them, once.
 """
 
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from .. import checkout
 
 ICEBERG = "1.11.0"
 ARTIFACTS = (
     f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{ICEBERG}",
     f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}",
 )
-CACHE = Path(__file__).parents[2] / ".cache" / "jars"
+CACHE = (
+    checkout.ROOT / ".cache/jars"
+    if checkout.IS_CHECKOUT
+    else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "polynya/jars"
+)
+FETCH = "`make setup`" if checkout.IS_CHECKOUT else "`python -m polynya_local.clients.spark_jars`"
 SECONDS = 900  # about 110 MB
 
 
@@ -28,7 +36,7 @@ def why_not() -> str | None:
     if not shutil.which("java"):
         return "Spark needs Java 17 or 21, and there is no `java` on PATH"
     if jars() is None:
-        return "the Iceberg jars are not here: `make setup` fetches them"
+        return f"the Iceberg jars are not here: {FETCH} fetches them"
     return None
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ..progress import Failed, in_one_line
-from ..serve import Delivery
+from ..options import Delivery, DeliveryOption
 from .interruption import Interruption
 
 
@@ -26,13 +26,7 @@ def demo(
             "left out anyway.",
         ),
     ] = False,
-    delivery: Annotated[
-        Delivery,
-        typer.Option(
-            help="object-lambda: metadata files are made when they are read. materialize: they "
-            "are put into the data bucket when a table is loaded."
-        ),
-    ] = Delivery.OBJECT_LAMBDA,
+    delivery: DeliveryOption = Delivery.OBJECT_LAMBDA,
 ) -> None:
     """Make a DuckLake, serve it, and let real Iceberg clients read it.
 

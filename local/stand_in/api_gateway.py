@@ -1,4 +1,4 @@
-"""Amazon API Gateway's HTTP API in front of one Lambda function, payload format 2.0.
+"""Amazon API Gateway's HTTP API before one Lambda function, payload format 2.0.
 
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 """

@@ -26,12 +26,12 @@ from tests.contract.test_layers import packages
 pytestmark = pytest.mark.spark
 
 IMPORT_ALL = """
-import importlib, pkgutil, pipeline, polynya
-for root in (pipeline, polynya):
+import importlib, pkgutil, polynya, polynya_pipeline
+for root in (polynya, polynya_pipeline):
     for module in pkgutil.walk_packages(root.__path__, root.__name__ + "."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-print(pipeline.__file__)
+print(polynya_pipeline.__file__)
 """
 
 
@@ -119,7 +119,7 @@ def test_what_is_packed_can_be_unpacked_anywhere(tmp_path):
     with zipfile.ZipFile(BytesIO(package.our_zip())) as ours:
         names = set(ours.namelist())
     there = {str(path.relative_to(elsewhere / package.SITE)) for path in elsewhere.rglob("*.pem")}
-    assert there and there | {"pipeline/commands.py", "polynya/py.typed"} <= names
+    assert there and there | {"polynya_pipeline/commands.py", "polynya/py.typed"} <= names
 
 
 def test_a_library_for_another_machine_is_seen(tmp_path):
