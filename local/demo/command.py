@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from ..progress import Failed, in_one_line
 from ..options import Delivery, DeliveryOption
+from ..progress import Failed, in_one_line
 from .interruption import Interruption
 
 

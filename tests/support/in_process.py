@@ -15,6 +15,7 @@ from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients.duckdb_connection import REGION
 from polynya_local.clients.lakes import Lake
 from polynya_local.stand_in import StandIn
+from polynya_local.stand_in.dynamodb import TABLE
 from polynya_local.stand_in.limits.deployment import as_deployed
 
 ALIAS = "virtual"
