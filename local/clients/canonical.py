@@ -119,7 +119,13 @@ def _written(value: str, native: str) -> str:
     return words
 
 
-def _struct(value, native, given, path, hidden) -> str:
+def _struct(
+    value: str,
+    native: DuckDBPyType,
+    given: DuckDBPyType,
+    path: tuple[str, ...],
+    hidden: Collection[str],
+) -> str:
     fields = dict(given.children)
     parts = []
     for name, type in native.children:
@@ -141,14 +147,26 @@ def _struct(value, native, given, path, hidden) -> str:
     return _unless_null(value, f"'{{' || {body} || '}}'")
 
 
-def _list(value, native, given, path, hidden) -> str:
+def _list(
+    value: str,
+    native: DuckDBPyType,
+    given: DuckDBPyType,
+    path: tuple[str, ...],
+    hidden: Collection[str],
+) -> str:
     element = _parameter(path)
     words = text(element, native.children[0][1], given.children[0][1], (*path, "element"), hidden)
     texts = f"list_transform({value}, lambda {element}: coalesce({words}, 'NULL'))"
     return _unless_null(value, f"'[' || array_to_string({texts}, ', ') || ']'")
 
 
-def _map(value, native, given, path, hidden) -> str:
+def _map(
+    value: str,
+    native: DuckDBPyType,
+    given: DuckDBPyType,
+    path: tuple[str, ...],
+    hidden: Collection[str],
+) -> str:
     entry = _parameter(path)
     kinds = zip(native.children, given.children, strict=True)
     key, item = (
@@ -185,7 +203,9 @@ def difference(native: Canonical, client: Canonical) -> list[str]:
     return report
 
 
-def _examples(columns: tuple[str, ...], missing: Counter, surplus: Counter) -> Iterator[str]:
+def _examples(
+    columns: tuple[str, ...], missing: Counter[Row], surplus: Counter[Row]
+) -> Iterator[str]:
     unpaired = list(surplus)
     for row in list(missing)[:EXAMPLES]:
         twin = max(unpaired, key=lambda other: _alike(row, other), default=None)

@@ -5,17 +5,20 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 import pyarrow as pa
+from duckdb import DuckDBPyConnection
 
 from .duckdb_connection import ICEBERG, connect, identifier, literal, s3_secret
 
 NAME = "DuckDB"
 SECONDS = 120  # longer than any query here
 
+Opener = Callable[..., DuckDBPyConnection]
+
 
 class Process:
     """A DuckDB in a process of its own, which `opened(*where)` gives a connection."""
 
-    def __init__(self, opened: Callable, *where: str) -> None:
+    def __init__(self, opened: Opener, *where: str) -> None:
         self._opened, self._where = opened, where
         self._start()
 
@@ -81,7 +84,7 @@ class DuckDB(Process):
             self.query(sql)
 
 
-def answer(pipe: Connection, opened: Callable, *where: str) -> None:
+def answer(pipe: Connection, opened: Opener, *where: str) -> None:
     """The child: SQL comes in; an Arrow stream or an error goes out."""
     con = None
     while True:
@@ -91,16 +94,16 @@ def answer(pipe: Connection, opened: Callable, *where: str) -> None:
             return
         try:
             con = con or opened(*where)
-            said = ("rows", stream(con.execute(sql).to_arrow_table()))
+            reply: tuple[str, str | bytes] = "rows", stream(con.execute(sql).to_arrow_table())
         except Exception as error:
-            said = ("error", f"{type(error).__name__}: {error}")
+            reply = ("error", f"{type(error).__name__}: {error}")
         try:
-            pipe.send(said)
+            pipe.send(reply)
         except OSError:
             return  # nobody listens any more
 
 
-def attached(catalog_uri: str, warehouse: str, s3_endpoint: str):
+def attached(catalog_uri: str, warehouse: str, s3_endpoint: str) -> DuckDBPyConnection:
     con = connect(ICEBERG, s3_endpoint)
     con.execute("SET arrow_lossless_conversion = true")
     con.execute(attaching(catalog_uri, warehouse))
@@ -119,7 +122,8 @@ def stream(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return sink.getvalue().to_pybytes()
+    body: bytes = sink.getvalue().to_pybytes()
+    return body
 
 
 def open(catalog_uri: str, warehouse: str, s3_endpoint: str) -> DuckDB:

@@ -11,7 +11,9 @@ ICEBERG = ("avro", "httpfs", "iceberg")
 KEY_ID, SECRET, REGION = "test", "test", "us-east-1"
 
 
-def connect(extensions: tuple[str, ...] = (), s3_endpoint: str | None = None):
+def connect(
+    extensions: tuple[str, ...] = (), s3_endpoint: str | None = None
+) -> duckdb.DuckDBPyConnection:
     """Open an in-memory DuckDB in UTC with `extensions` loaded, and S3 at `s3_endpoint`."""
     con = duckdb.connect(
         config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
@@ -28,7 +30,7 @@ def connect(extensions: tuple[str, ...] = (), s3_endpoint: str | None = None):
 def extension_path(name: str) -> Path:
     """The file in the PyPI package duckdb-extension-<name>; its version must be DuckDB's own."""
     spec = find_spec(f"duckdb_extension_{name}")
-    if spec is None:
+    if spec is None or not spec.submodule_search_locations:
         raise RuntimeError(f"pip install duckdb-extension-{name.replace('_', '-')}")
     folder = Path(spec.submodule_search_locations[0]) / "extensions"
     path = folder / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"

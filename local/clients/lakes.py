@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from duckdb import DuckDBPyConnection
+
 from ..postgres import Database
 from .duckdb_connection import LAKE, connect, identifier, literal
 
@@ -31,7 +33,7 @@ def write_lake(script: Path, database: Database, data_path: str, s3_endpoint: st
     return Lake(script.stem, database, data_path, schema)
 
 
-def attach(con, lake: Lake, *, read_only: bool = True) -> None:
+def attach(con: DuckDBPyConnection, lake: Lake, *, read_only: bool = True) -> None:
     """Attach a lake that exists already, as `lake`."""
     options = [f"METADATA_SCHEMA {literal(lake.metadata_schema)}"]
     if read_only:

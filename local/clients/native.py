@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .canonical import Canonical, canonical, columns_of
+from .canonical import Canonical, Columns, canonical, columns_of
 from .duckdb_connection import LAKE, connect, identifier
 from .lakes import Lake, attach
 
@@ -65,12 +65,13 @@ class Native:
         source = self._source(namespace, table, snapshot_id)
         return canonical(self._con, source, columns_of(self._con, source), hidden)
 
-    def columns(self, namespace: str, table: str, snapshot_id: int | None = None):
+    def columns(self, namespace: str, table: str, snapshot_id: int | None = None) -> Columns:
         return columns_of(self._con, self._source(namespace, table, snapshot_id))
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Run any SQL; the lake is attached as `lake`."""
-        return self._con.execute(sql).fetchall()
+        rows: list[tuple[Any, ...]] = self._con.execute(sql).fetchall()
+        return rows
 
     def close(self) -> None:
         self._con.close()

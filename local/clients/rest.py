@@ -1,5 +1,6 @@
 """The catalog's own answers, as JSON, without a client in between."""
 
+from typing import Any
 from urllib.parse import quote
 
 import requests
@@ -32,23 +33,26 @@ class Rest:
             for identifier in self._pages(f"namespaces/{quoted(namespace)}/tables", "identifiers")
         ]
 
-    def load_table(self, namespace: str, table: str) -> dict:
+    def load_table(self, namespace: str, table: str) -> dict[str, Any]:
         """The table metadata document with all snapshots."""
         path = f"namespaces/{quoted(namespace)}/tables/{quoted(table)}"
-        return self._get(path, {"snapshots": "all"})["metadata"]
+        metadata: dict[str, Any] = self._get(path, {"snapshots": "all"})["metadata"]
+        return metadata
 
-    def _pages(self, path: str, key: str) -> list:
-        items, token = [], ""
+    def _pages(self, path: str, key: str) -> list[Any]:
+        items: list[Any] = []
+        token: str | None = ""
         while token is not None:
             page = self._get(path, {"pageToken": token})
             items += page[key]
             token = page.get("next-page-token")
         return items
 
-    def _get(self, path: str, parameters: dict[str, str]) -> dict:
+    def _get(self, path: str, parameters: dict[str, str]) -> dict[str, Any]:
         answer = requests.get(f"{self._base}/{path}", params=parameters, timeout=SECONDS)
         if answer.ok:
-            return answer.json()
+            body: dict[str, Any] = answer.json()
+            return body
         try:
             error = answer.json()["error"]
         except (ValueError, KeyError):

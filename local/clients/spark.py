@@ -5,11 +5,15 @@ import os
 import sys
 import tempfile
 from functools import cache
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from .duckdb_connection import KEY_ID, REGION, SECRET
 from .spark_jars import jars, why_not
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 NAME = "Spark"
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -52,15 +56,15 @@ def catalog_settings(catalog_uri: str, warehouse: str, s3_endpoint: str) -> dict
 
 
 @cache
-def session():
+def session() -> "SparkSession":
     if reason := why_not():
         raise RuntimeError(reason)
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable  # else the first python3 on PATH
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    settings = {
-        "spark.jars": ",".join(map(str, jars())),
+    settings: dict[str, bool | float | int | str | None] = {
+        "spark.jars": ",".join(map(str, jars() or [])),
         "spark.sql.extensions": EXTENSIONS,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",

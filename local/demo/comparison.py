@@ -9,6 +9,7 @@ from rich.text import Text
 
 from ..clients import Client
 from ..clients.canonical import Canonical, Columns, difference, from_arrow
+from ..clients.native import Native
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Truth:
 class Comparison:
     """Moments in the order in which they are added, and the clients that were asked."""
 
-    def __init__(self, native) -> None:
+    def __init__(self, native: Native) -> None:
         self._native = native
         self.truths: list[Truth] = []
         self.seconds: dict[str, float] = {}

@@ -3,9 +3,12 @@
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing import resource_tracker
 from types import TracebackType
+from typing import TypeVar
+
+T = TypeVar("T")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -65,7 +68,7 @@ class Running(ExitStack):
         super().__init__()
         self._interruption = interruption
 
-    def enter_context(self, manager):
+    def enter_context(self, manager: AbstractContextManager[T]) -> T:
         with self._interruption.held():
             return super().enter_context(manager)
 

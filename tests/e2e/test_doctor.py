@@ -14,7 +14,7 @@ from polynya_local.cli import app
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.duckdb_connection import identifier as quoted
 from polynya_local.clients.lakes import attach
-from polynya_local.reports.row_counts import for_libpq, said, secrets_of
+from polynya_local.reports.diagnosis.duckdb_access import for_libpq, redacted, secrets_of
 from polynya_local.serving import environment
 from typer.testing import CliRunner
 
@@ -403,7 +403,7 @@ def test_what_duckdb_says_of_a_connection_is_not_repeated():
     with connect(LAKE) as con, pytest.raises(duckdb.Error) as failed:
         con.execute(f"ATTACH 'ducklake:postgres:{url}' AS lake (READ_ONLY)")
     assert "s3cret" in str(failed.value)  # or `said` is not needed
-    assert said(failed.value, secrets_of(url)) == "DuckDB cannot attach the lake"
+    assert redacted(failed.value, secrets_of(url)) == "DuckDB cannot attach the lake"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 import venv
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZipFile
@@ -18,7 +19,7 @@ from polynya_local.serving import environment
 
 ROOT = Path(__file__).parents[2]
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-UNTRACKED = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
+UNTRACKED = shutil.ignore_patterns("__pycache__")
 # It asks PyPI, or its cache, for 570 MB.
 installs = pytest.mark.skipif(
     not os.environ.get("POLYNYA_WHEEL"), reason="`make test-all` runs it, with POLYNYA_WHEEL=1"
@@ -73,30 +74,36 @@ class Installed:
         return subprocess.run(command, cwd=self.here, env=given, capture_output=True, text=True)
 
     def environment(self, settings: dict[str, str]) -> dict[str, str]:
-        given = environment(settings) | {"HOME": str(self.here)}
-        return {name: text for name, text in given.items() if name != "PYTHONPATH"}
+        return without_checkout(environment(settings)) | {"HOME": str(self.here)}
+
+
+def without_checkout(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in variables.items() if name != "PYTHONPATH"}
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Installed:
     """Built from a copy, so that no older build is in it, then installed with the extra `local`."""
     folder = tmp_path_factory.mktemp("wheel")
+    clean = without_checkout(os.environ)
     source = folder / "source"
     source.mkdir()
     for path in SETUPTOOLS["package-dir"].values():
         shutil.copytree(ROOT / path, source / path, ignore=UNTRACKED)
-    for pattern in ("*.toml", "*.md", "LICENSE", "NOTICE", "*/requirements*", "layers/*/req*"):
+    for pattern in ("*.toml", "*.md", "LICENSE", "NOTICE", "*/requirements*", "*/*/requirements*"):
         for path in ROOT.glob(pattern):
             target = source / path.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "wheel", "--no-deps", "-w", folder / "dist", source], check=True)
+    subprocess.run(
+        [*pip, "wheel", "--no-deps", "-w", folder / "dist", source], check=True, env=clean
+    )
     [wheel] = (folder / "dist").glob("*.whl")
     venv.create(folder / "venv")
     pip += ["--python", str(folder / "venv/bin/python"), "install"]
     what = ["--constraint", str(ROOT / "constraints.txt"), f"polynya[local] @ {wheel.as_uri()}"]
-    subprocess.run([*pip, *what], check=True)
+    subprocess.run([*pip, *what], check=True, env=clean)
     here = folder / "here"
     here.mkdir()
     return Installed(wheel, folder / "venv", here)
@@ -118,7 +125,7 @@ def test_it_tells_its_version(installed):
 
 @installs
 def test_serve_serves(installed, lake, moto):
-    made = lake("01_append_and_travel")
+    made = lake("01")
     command = [installed.folder / "bin/polynya", "serve", "--database", made.database.url]
     command += ["--s3-endpoint", moto, "--port", "0"]
     process = subprocess.Popen(
@@ -142,7 +149,7 @@ def test_serve_serves(installed, lake, moto):
 
 @installs
 def test_doctor_and_inspect_look(installed, lake, moto):
-    made = lake("01_append_and_travel")
+    made = lake("01")
     where = ("--database", made.database.url, "--s3-endpoint", moto)
     done = installed.run("doctor", *where, "--json")
     report = json.loads(done.stdout)
@@ -157,7 +164,7 @@ def test_doctor_and_inspect_look(installed, lake, moto):
     ("words", "extra"), [(["demo"], "demo"), (["ingest", "t", "f", "--database", "{}"], "pipeline")]
 )
 def test_a_missing_extra_is_named(installed, lake, words, extra):
-    url = lake("01_append_and_travel").database.url
+    url = lake("01").database.url
     done = installed.run(*(word.format(url) for word in words))
     assert done.returncode != 0
     assert done.stderr.endswith(f"pip install 'polynya[{extra}]'\n")
@@ -165,6 +172,6 @@ def test_a_missing_extra_is_named(installed, lake, words, extra):
 
 @installs
 def test_what_needs_a_checkout_says_so(installed, lake):
-    url = lake("01_append_and_travel").database.url
+    url = lake("01").database.url
     done = installed.run("serve", "--as-deployed", "--database", url)
     assert done.returncode == 2 and "checkout" in done.stderr

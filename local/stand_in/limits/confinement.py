@@ -60,7 +60,7 @@ def current() -> Confinement | None:
 def _install() -> None:
     builtins.__import__ = _importing(builtins.__import__)
     BaseClient._make_api_call = _calling(BaseClient._make_api_call)
-    threading.Thread.start = _starting(threading.Thread.start)  # type: ignore[method-assign]
+    threading.Thread.start = _starting(threading.Thread.start)  # type: ignore[method-assign, assignment]
 
 
 def _importing(original: Callable[..., Any]) -> Callable[..., Any]:
