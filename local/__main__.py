@@ -9,7 +9,7 @@ EXTRAS = {
     "pytz": "demo",
     "requests": "demo",
     "pandas": "pipeline",
-    "pyspark": "spark",
+    "pyspark": "pipeline,spark",
 }
 """The extra that brings a package; `local` brings all others."""
 

@@ -22,9 +22,7 @@ from .reports.generator import Generator, full_name, tables_of
 def inspect(
     table: Annotated[
         str,
-        typer.Argument(
-            metavar="TABLE", help="namespace.table; the table alone if its name is unique."
-        ),
+        typer.Argument(metavar="TABLE", help="namespace.table, or a table name that is unique."),
     ],
     database: DatabaseUrl,
     metadata_schema: MetadataSchema = "public",

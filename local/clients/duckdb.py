@@ -1,4 +1,4 @@
-"""DuckDB's iceberg extension, always in a process of its own: it can abort, and we must not."""
+"""DuckDB with its iceberg extension, in a process of its own: the extension can abort."""
 
 import multiprocessing
 from collections.abc import Callable
@@ -16,14 +16,18 @@ Opener = Callable[..., DuckDBPyConnection]
 
 
 class Process:
-    """A DuckDB in a process of its own, which `opened(*where)` gives a connection."""
+    """A DuckDB in a process of its own, which calls `opened(*where)` for its connection."""
 
     def __init__(self, opened: Opener, *where: str) -> None:
         self._opened, self._where = opened, where
         self._start()
 
     def query(self, sql: str) -> pa.Table:
-        """Run any SQL; the Iceberg catalog is attached as `ice`."""
+        """The rows of any SQL.
+
+        Raises:
+            RuntimeError: DuckDB reports an error, ends, or does not answer in time.
+        """
         try:
             self._pipe.send(sql)
             if not self._pipe.poll(SECONDS):
@@ -38,12 +42,12 @@ class Process:
         return pa.ipc.open_stream(answer).read_all()
 
     def restart(self) -> None:
-        """Start afresh: DuckDB keeps metadata files by their path for as long as it lives."""
+        """Start a new process: DuckDB caches metadata files by path until it ends."""
         self.close()
         self._start()
 
     def close(self) -> None:
-        self._pipe.close()  # the child ends when nobody can ask it any more
+        self._pipe.close()  # the child ends when the pipe is closed
         self._process.join(5)
         if self._process.is_alive():
             self._process.kill()
@@ -51,7 +55,7 @@ class Process:
         self._process.close()
 
     def _start(self) -> None:
-        # `spawn`: a child that shares nothing with us, above all no DuckDB and no threads.
+        # `spawn`: the child shares no DuckDB and no threads with this process.
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(
@@ -66,6 +70,8 @@ class Process:
 
 
 class DuckDB(Process):
+    """An Iceberg client; the catalog is attached as `ice`."""
+
     name = NAME
 
     def __init__(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
@@ -78,14 +84,14 @@ class DuckDB(Process):
         return self.query(f"SELECT * FROM {source}")
 
     def move(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
-        """Read through another bridge from now on, in the same process."""
+        """Attach another catalog instead, in the same process."""
         self._where = (catalog_uri, warehouse, s3_endpoint)
         for sql in ("DETACH ice", s3_secret(s3_endpoint), attaching(catalog_uri, warehouse)):
             self.query(sql)
 
 
 def answer(pipe: Connection, opened: Opener, *where: str) -> None:
-    """The child: SQL comes in; an Arrow stream or an error goes out."""
+    """Run in the child: receive SQL, send an Arrow stream or an error."""
     con = None
     while True:
         try:
@@ -100,10 +106,11 @@ def answer(pipe: Connection, opened: Opener, *where: str) -> None:
         try:
             pipe.send(reply)
         except OSError:
-            return  # nobody listens any more
+            return  # the parent has ended
 
 
 def attached(catalog_uri: str, warehouse: str, s3_endpoint: str) -> DuckDBPyConnection:
+    """A connection with an Iceberg catalog attached as `ice`."""
     con = connect(ICEBERG, s3_endpoint)
     con.execute("SET arrow_lossless_conversion = true")
     con.execute(attaching(catalog_uri, warehouse))
@@ -111,6 +118,7 @@ def attached(catalog_uri: str, warehouse: str, s3_endpoint: str) -> DuckDBPyConn
 
 
 def attaching(catalog_uri: str, warehouse: str) -> str:
+    """The ATTACH statement of an Iceberg catalog."""
     # Without DEFAULT_SCHEMA DuckDB does not see a namespace of this name, DuckLake's default.
     return (
         f"ATTACH {literal(warehouse)} AS ice (TYPE iceberg, ENDPOINT {literal(catalog_uri)}, "
@@ -119,6 +127,7 @@ def attaching(catalog_uri: str, warehouse: str) -> str:
 
 
 def stream(table: pa.Table) -> bytes:
+    """A table as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

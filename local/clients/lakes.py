@@ -1,4 +1,4 @@
-"""A DuckLake made by DuckDB from a script: plain SQL with a few words to fill in."""
+"""Writes a DuckLake with DuckDB from an SQL script with placeholders."""
 
 import re
 from collections.abc import Iterator
@@ -16,6 +16,8 @@ METADATA_SCHEMA = re.compile(r"\bMETADATA_SCHEMA '((?:[^']|'')*)'")
 
 @dataclass(frozen=True, slots=True)
 class Lake:
+    """Where a DuckLake is."""
+
     name: str
     database: Database
     data_path: str
@@ -23,7 +25,14 @@ class Lake:
 
 
 def write_lake(script: Path, database: Database, data_path: str, s3_endpoint: str) -> Lake:
-    """Run `script` against an empty database and an empty `data_path` (no slash at its end)."""
+    """Run a script on an empty database and an empty data path.
+
+    The script may have the placeholders `{{CATALOG}}` and `{{DATA_PATH}}`, and lines after
+    `-- @repeat N`, which are run N times with the numbers 1 to N for `{{i}}`.
+
+    Args:
+        data_path: without a slash at its end.
+    """
     text = script.read_text()
     with connect(LAKE, s3_endpoint) as con:
         for statement in con.extract_statements(_filled_in(text, database, data_path)):
@@ -34,7 +43,7 @@ def write_lake(script: Path, database: Database, data_path: str, s3_endpoint: st
 
 
 def attach(con: DuckDBPyConnection, lake: Lake, *, read_only: bool = True) -> None:
-    """Attach a lake that exists already, as `lake`."""
+    """Attach an existing lake as `lake`."""
     options = [f"METADATA_SCHEMA {literal(lake.metadata_schema)}"]
     if read_only:
         options.append("READ_ONLY")

@@ -1,4 +1,4 @@
-"""DuckLake as DuckDB itself reads it: what every Iceberg client must equal."""
+"""DuckLake as DuckDB's own extension reads it: the rows that every Iceberg client must give."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -22,6 +22,8 @@ class Table:
 
 
 class Native:
+    """Reads a lake with DuckDB's extension ducklake."""
+
     name = NAME
 
     def __init__(self, lake: Lake, s3_endpoint: str) -> None:
@@ -30,7 +32,7 @@ class Native:
         self._catalog = f"{CATALOG}.{identifier(lake.metadata_schema)}"
 
     def tables(self, snapshot_id: int | None = None) -> list[Table]:
-        """The tables that are visible now, or were at `snapshot_id`."""
+        """The tables at a snapshot; without one, at the newest."""
         visible = _visible_at("t", snapshot_id), _visible_at("s", snapshot_id)
         rows = self._con.execute(f"""
             SELECT t.table_id, s.schema_name, t.table_name
@@ -41,7 +43,7 @@ class Native:
         return [Table(*row) for row in rows]
 
     def snapshots(self) -> dict[int, str]:
-        """Every snapshot of the lake, and what it changed, in DuckLake's words."""
+        """The `changes_made` of every snapshot of the lake, by its id."""
         return dict(
             self._con.execute(f"""
                 SELECT snapshot_id, coalesce(changes_made, '')
@@ -61,11 +63,12 @@ class Native:
         snapshot_id: int | None = None,
         hidden: Collection[str] = (),
     ) -> Canonical:
-        """`rows` as text, without a detour through Arrow, which lacks some of DuckLake's types."""
+        """`rows` as text, without Arrow, which lacks some of DuckLake's types."""
         source = self._source(namespace, table, snapshot_id)
         return canonical(self._con, source, columns_of(self._con, source), hidden)
 
     def columns(self, namespace: str, table: str, snapshot_id: int | None = None) -> Columns:
+        """The names and types of a table's columns."""
         return columns_of(self._con, self._source(namespace, table, snapshot_id))
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
@@ -84,7 +87,7 @@ class Native:
         return f"{name} AT (VERSION => {int(snapshot_id)})"
 
     def _name_at(self, namespace: str, table: str, snapshot_id: int) -> Table:
-        """A table that was renamed is found under the name it had."""
+        """The name at a snapshot of a table that may have been renamed since."""
         names = {(t.namespace, t.name): t.table_id for t in self.tables()}
         table_id = names[namespace, table]
         return next(t for t in self.tables(snapshot_id) if t.table_id == table_id)

@@ -30,9 +30,9 @@ class PyIceberg:
 
 
 def s3_properties(endpoint: str) -> dict[str, str]:
-    """For a local S3, which takes any key."""
+    """PyIceberg's properties of a local S3."""
     return {
-        # A list of hundreds of manifests that nobody has made yet: 3 seconds are the default.
+        # Hundreds of manifests may be generated for one list; the default is 3 seconds.
         "s3.request-timeout": "60",
         "s3.endpoint": endpoint,
         "s3.access-key-id": KEY_ID,

@@ -1,4 +1,4 @@
-"""The catalog's own answers, as JSON, without a client in between."""
+"""The catalog's answers as JSON, without an Iceberg client."""
 
 from typing import Any
 from urllib.parse import quote
@@ -9,7 +9,7 @@ SECONDS = 120
 
 
 class Refused(Exception):
-    """The catalog answered with an error of the REST spec."""
+    """The catalog answered with an error."""
 
     def __init__(self, status: int, type: str, message: str) -> None:
         super().__init__(f"{status} {type}: {message}")
@@ -17,6 +17,11 @@ class Refused(Exception):
 
 
 class Rest:
+    """Reads from an Iceberg REST catalog.
+
+    Every method raises Refused if the catalog answers with an error.
+    """
+
     def __init__(self, catalog_uri: str, warehouse: str) -> None:
         self._base = f"{catalog_uri.rstrip('/')}/v1"
         config = self._get("config", {"warehouse": warehouse})
@@ -25,7 +30,7 @@ class Rest:
             self._base += "/" + quote(prefix, safe="")
 
     def tables(self) -> list[tuple[str, str]]:
-        """Every (namespace, table) of the catalog; a namespace has one level."""
+        """The (namespace, table) pairs of the catalog; a namespace has one level."""
         namespaces = self._pages("namespaces", "namespaces")
         return [
             (namespace, identifier["name"])
@@ -34,7 +39,7 @@ class Rest:
         ]
 
     def load_table(self, namespace: str, table: str) -> dict[str, Any]:
-        """The table metadata document with all snapshots."""
+        """The table metadata, with all snapshots."""
         path = f"namespaces/{quoted(namespace)}/tables/{quoted(table)}"
         metadata: dict[str, Any] = self._get(path, {"snapshots": "all"})["metadata"]
         return metadata
@@ -61,4 +66,5 @@ class Rest:
 
 
 def quoted(name: str) -> str:
+    """A name, percent-encoded for a path."""
     return quote(name, safe="")

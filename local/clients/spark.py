@@ -37,10 +37,11 @@ class Spark:
         return session().sql(f"SELECT * FROM {source}").toArrow()
 
     def close(self) -> None:
-        """The session stays: starting another takes ten seconds."""
+        """Keep the session: another one takes ten seconds to start."""
 
 
 def catalog_settings(catalog_uri: str, warehouse: str, s3_endpoint: str) -> dict[str, str]:
+    """Spark's settings of a catalog, without the prefix `spark.sql.catalog.<name>.`"""
     return {
         "type": "rest",
         "uri": catalog_uri,
@@ -51,17 +52,22 @@ def catalog_settings(catalog_uri: str, warehouse: str, s3_endpoint: str) -> dict
         "s3.access-key-id": KEY_ID,
         "s3.secret-access-key": SECRET,
         "client.region": REGION,
-        "cache-enabled": "false",  # else tables are kept for 30 seconds
+        "cache-enabled": "false",  # the default caches tables for 30 seconds
     }
 
 
 @cache
 def session() -> "SparkSession":
+    """The one session of this process.
+
+    Raises:
+        RuntimeError: Java or the Iceberg jars are missing.
+    """
     if reason := why_not():
         raise RuntimeError(reason)
     from pyspark.sql import SparkSession
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # else the first python3 on PATH
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # the default is the first python3 on PATH
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     settings: dict[str, bool | float | int | str | None] = {
         "spark.jars": ",".join(map(str, jars() or [])),
@@ -88,6 +94,7 @@ def stop() -> None:
 
 
 def identifier(name: str) -> str:
+    """A name, quoted for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 

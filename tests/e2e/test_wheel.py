@@ -161,7 +161,8 @@ def test_doctor_and_inspect_look(installed, lake, moto):
 
 @installs
 @pytest.mark.parametrize(
-    ("words", "extra"), [(["demo"], "demo"), (["ingest", "t", "f", "--database", "{}"], "pipeline")]
+    ("words", "extra"),
+    [(["demo"], "demo"), (["ingest", "t", "f", "--database", "{}"], "pipeline,spark")],
 )
 def test_a_missing_extra_is_named(installed, lake, words, extra):
     url = lake("01").database.url
