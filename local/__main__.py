@@ -18,7 +18,7 @@ def main() -> None:
     try:
         from .cli import app
 
-        app()
+        app(prog_name="polynya")
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package.startswith("polynya"):

@@ -45,10 +45,10 @@ app.command()(demo)
 app.command()(inspect)
 app.command()(doctor)
 app.command()(indexes)
-app.command()(ingest)
-app.command()(publish)
+app.command(short_help="Write files into a table of a DuckLake, with Spark.")(ingest)
+app.command(short_help="Generate metadata files, or export Iceberg tables.")(publish)
 app.command()(verify)
 
 
 if __name__ == "__main__":
-    app()
+    app(prog_name="polynya")

@@ -34,7 +34,7 @@ def doctor(
     ] = 3,
     as_json: AsJson = False,
 ) -> None:
-    """Check a lake: what is served, whether row counts agree, what is missing.
+    """Check what Polynya serves of a lake, and whether it is exact.
 
     Shows which tables are served, refused, or lack columns or snapshots, and why. Compares the
     row counts of every table in DuckLake, in its files and in what Iceberg clients get. Names

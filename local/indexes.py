@@ -31,11 +31,11 @@ def indexes(
         ),
     ] = None,
 ) -> None:
-    """Print the missing indexes as SQL, or create them with --create-as.
+    """Print or create the indexes that a large lake lacks.
 
-    DuckLake has no index for ranges of files, so each new manifest costs a scan of all
-    statistics. CREATE INDEX CONCURRENTLY does not block writers. DuckLake ignores the indexes.
-    Without --create-as nothing is changed.
+    Prints them as SQL, or creates them with --create-as. DuckLake has no index for ranges of
+    files, so each new manifest costs a scan of all statistics. CREATE INDEX CONCURRENTLY does not
+    block writers, and DuckLake ignores the indexes.
     """
     try:
         reach.check(database, metadata_schema)

@@ -30,7 +30,9 @@ def inspect(
     snapshot: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, help="Show the files as of this DuckLake snapshot. Default: now."
+            metavar="N",
+            min=0,
+            help="Show the files as of this DuckLake snapshot. Default: the newest.",
         ),
     ] = None,
     limit: Annotated[
@@ -38,16 +40,16 @@ def inspect(
         typer.Option(
             metavar="N",
             min=0,
-            help="How many snapshots, files of a manifest and columns of a file are shown; 0: all.",
+            help="Show at most N snapshots, files of a manifest and columns of a file; 0: all.",
         ),
     ] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Show a table as Iceberg clients get it: metadata, snapshots, files.
+    """Show a table as Iceberg clients get it.
 
-    Also shows manifests, bounds, deletes, and the rows of DuckLake that each file comes from. The
-    files are generated in this process by the code that generates them for clients; no server is
-    needed, and nothing is stored.
+    Shows its metadata, snapshots, manifests, files, bounds and deletes, and the rows of DuckLake's
+    catalog that each file comes from. This process generates the files with the code that generates
+    them for clients; no server is needed, and nothing is stored.
     """
     # Imported here: PyIceberg takes a second, which other commands do not need.
     from .reports.render import render

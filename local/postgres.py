@@ -52,12 +52,14 @@ class Database:
 
     @property
     def url(self) -> str:
+        """The URL, with percent-encoded user, password and name."""
         user = quote(self.user, safe="")
         if self.password:
             user += ":" + quote(self.password, safe="")
         return f"postgresql://{user}@{self.host}:{self.port}/{quote(self.dbname, safe='')}"
 
     def connect(self) -> Connection:
+        """Open a connection."""
         return Connection(
             self.user, self.host, self.dbname, self.port, self.password, tcp_keepalive=False
         )
@@ -70,10 +72,11 @@ class Server:
     maintenance: Database
     """The database in which CREATE DATABASE runs."""
     prefix: str = ""
-    """Of the names of our databases, on a server that also has others."""
+    """The prefix of our databases' names, on a server that also has others."""
     created: list[str] = field(default_factory=list)
 
     def create_database(self, name: str) -> Database:
+        """Create an empty database."""
         return self._create(name, "")
 
     def copy_database(self, original: Database, name: str) -> Database:
@@ -92,6 +95,7 @@ class Server:
         return Database(m.host, m.port, m.user, dbname, m.password)
 
     def drop_databases(self) -> None:
+        """Drop the databases that this object has created."""
         for dbname in self.created:
             self._run(f"DROP DATABASE IF EXISTS {identifier(dbname)} WITH (FORCE)")
         self.created.clear()

@@ -60,6 +60,7 @@ class Progress:
         self.say(f"{stage.result} ({time.monotonic() - start:.1f} s)")
 
     def say(self, line: str) -> None:
+        """Print a line."""
         self._console.print(line, soft_wrap=True)
 
 

@@ -15,6 +15,7 @@ from polynya.ducklake.connection.database import Database
 from polynya.ducklake.rows import Lake
 from polynya.errors import PolynyaError
 from polynya.translate.tables import check_lake
+from polynya_pipeline.common.options import MetadataSchema, S3Endpoint
 
 from . import checkout, reach
 from .options import DatabaseUrl, Delivery, DeliveryOption
@@ -28,16 +29,12 @@ ALIAS = "polynya-local--ol-s3"
 
 def serve(
     database: DatabaseUrl,
-    metadata_schema: Annotated[
-        str, typer.Option(metavar="NAME", help="The PostgreSQL schema of DuckLake's tables.")
-    ] = "public",
-    s3_endpoint: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="The S3 that holds the data. Default: AWS."),
-    ] = None,
+    metadata_schema: MetadataSchema = "public",
+    s3_endpoint: S3Endpoint = None,
     port: Annotated[
         int,
         typer.Option(
+            metavar="N",
             min=0,
             max=65534,
             help="The port of the catalog; S3 is on the next one. 0 picks two free ports.",

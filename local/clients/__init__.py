@@ -10,9 +10,12 @@ import pyarrow as pa
 
 
 class Client(Protocol):
+    """A program that reads tables."""
+
     name: str
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
         """All rows of a table at a snapshot; without one, at the newest."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the client."""

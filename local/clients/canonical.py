@@ -125,7 +125,7 @@ def _written(value: str, native: str) -> str:
     if native in FLOATS:
         return f"CASE WHEN isnan({value}) THEN 'nan' ELSE {words} END"  # DuckDB also has `-nan`
     if native in QUOTED:
-        return f"CAST(to_json({words}) AS VARCHAR)"  # tells 'NULL' from NULL, and shows NUL bytes
+        return f"CAST(to_json({words}) AS VARCHAR)"  # 'NULL' differs from NULL; shows NUL bytes
     return words
 
 

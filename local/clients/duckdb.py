@@ -47,6 +47,7 @@ class Process:
         self._start()
 
     def close(self) -> None:
+        """End the process."""
         self._pipe.close()  # the child ends when the pipe is closed
         self._process.join(5)
         if self._process.is_alive():
@@ -62,7 +63,7 @@ class Process:
             target=answer, args=(theirs, self._opened, *self._where), daemon=True
         )
         self._process.start()
-        theirs.close()  # else the end of the child would not be seen
+        theirs.close()  # otherwise reading would not end with the child
 
     def _cause_of_death(self) -> str:
         self._process.join(5)
@@ -78,6 +79,7 @@ class DuckDB(Process):
         super().__init__(attached, catalog_uri, warehouse, s3_endpoint)
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+        """All rows of a table, at a snapshot or the newest."""
         source = f"ice.{identifier(namespace)}.{identifier(table)}"
         if snapshot_id is not None:
             source += f" AT (VERSION => {int(snapshot_id)})"
@@ -136,4 +138,5 @@ def stream(table: pa.Table) -> bytes:
 
 
 def open(catalog_uri: str, warehouse: str, s3_endpoint: str) -> DuckDB:
+    """A client of a catalog."""
     return DuckDB(catalog_uri, warehouse, s3_endpoint)

@@ -16,6 +16,8 @@ CATALOG = identifier("__ducklake_metadata_lake")
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """A table of the lake; `table_id` stays when it is renamed."""
+
     table_id: int
     namespace: str
     name: str
@@ -53,6 +55,7 @@ class Native:
         )
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+        """All rows of a table, by its name now, at a snapshot or the newest."""
         source = self._source(namespace, table, snapshot_id)
         return self._con.execute(f"SELECT * FROM {source}").to_arrow_table()
 
@@ -94,6 +97,7 @@ class Native:
 
 
 def open(lake: Lake, s3_endpoint: str) -> Native:
+    """A reader of a lake."""
     return Native(lake, s3_endpoint)
 
 

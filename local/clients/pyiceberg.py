@@ -9,6 +9,8 @@ NAME = "PyIceberg"
 
 
 class PyIceberg:
+    """Reads an Iceberg REST catalog, with the files in a local S3."""
+
     name = NAME
 
     def __init__(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
@@ -23,6 +25,7 @@ class PyIceberg:
         )
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+        """All rows of a table, at a snapshot or the newest."""
         return self._catalog.load_table((namespace, table)).scan(snapshot_id=snapshot_id).to_arrow()
 
     def close(self) -> None:
@@ -42,4 +45,5 @@ def s3_properties(endpoint: str) -> dict[str, str]:
 
 
 def open(catalog_uri: str, warehouse: str, s3_endpoint: str) -> PyIceberg:
+    """A client of a catalog."""
     return PyIceberg(catalog_uri, warehouse, s3_endpoint)

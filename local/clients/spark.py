@@ -21,6 +21,8 @@ NUMBERS = itertools.count(1)
 
 
 class Spark:
+    """A catalog in Spark's session; `catalog` is its name in SQL."""
+
     name = NAME
 
     def __init__(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
@@ -31,6 +33,7 @@ class Spark:
             session().conf.set(f"{prefix}.{name}", value)
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+        """All rows of a table, at a snapshot or the newest."""
         source = ".".join(map(identifier, (self.catalog, namespace, table)))
         if snapshot_id is not None:
             source += f" VERSION AS OF {int(snapshot_id)}"
@@ -99,4 +102,5 @@ def identifier(name: str) -> str:
 
 
 def open(catalog_uri: str, warehouse: str, s3_endpoint: str) -> Spark:
+    """A client of a catalog."""
     return Spark(catalog_uri, warehouse, s3_endpoint)

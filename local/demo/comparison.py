@@ -24,10 +24,12 @@ class Moment:
 
     @property
     def name(self) -> str:
+        """`namespace.table`."""
         return f"{self.namespace}.{self.table}"
 
     @property
     def at(self) -> str:
+        """The snapshot id, or `now`."""
         return "now" if self.snapshot_id is None else str(self.snapshot_id)
 
 
@@ -82,6 +84,7 @@ class Comparison:
 
     @property
     def reads(self) -> int:
+        """How many answers there are."""
         return sum(len(truth.answers) for truth in self.truths)
 
     def disagreements(self) -> list[str]:
@@ -95,6 +98,7 @@ class Comparison:
 
 
 def show(out: Console, title: str, comparison: Comparison, clients: list[str]) -> None:
+    """Print a comparison under a title."""
     out.print(f"\n{title}\n", style="bold")
     out.print(grid(comparison, clients))
 
@@ -117,6 +121,7 @@ def grid(comparison: Comparison, clients: list[str]) -> Grid:
 
 
 def cell(answer: Answer | None) -> Text:
+    """A client's row count and verdict; `-`: it did not read."""
     if answer is None:
         return Text("-")
     count = "no rows" if answer.row_count is None else f"{answer.row_count:,}"

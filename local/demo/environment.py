@@ -91,6 +91,7 @@ def s3() -> Iterator[str]:
 
 
 def s3_client(endpoint: str) -> BaseClient:
+    """A boto3 client of a local S3."""
     return boto3.client(
         "s3",
         endpoint_url=endpoint,

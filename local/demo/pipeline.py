@@ -114,6 +114,7 @@ def write_events(
 def ingest_events(
     session: "SparkSession", database: Database, folder: Path, rows: int, progress: Progress
 ) -> None:
+    """Write events as JSON lines and ingest them, with one job repeated."""
     late, corrected = rows // 20, rows // 8
     jobs: tuple[tuple[str, int, int, str | None, dict[str, Any]], ...] = (
         ("the hour", 0, rows, None, {"create": True, "partition_by": ("region",)}),
@@ -204,12 +205,14 @@ def opened(client: Any, bridge: Bridge) -> Iterator[Any]:
 
 
 def ask_spark(bridge: Bridge) -> list[Row]:
+    """Spark's answer through Polynya."""
     with opened(spark, bridge) as reader:
         question = QUESTION.format(f"{reader.catalog}.main.events")
         return in_rows(spark.session().sql(question).toArrow())
 
 
 def ask_duckdb(bridge: Bridge) -> list[Row]:
+    """DuckDB's answer through Polynya."""
     with opened(duckdb, bridge) as reader:
         return in_rows(reader.query(QUESTION.format("ice.main.events")))
 
@@ -231,6 +234,7 @@ def ask_exported(metadata_location: str) -> list[Row]:
 
 
 def in_rows(table: pa.Table) -> list[Row]:
+    """The rows of an answer, ordered by region."""
     with connect() as con:
         con.register("answer", table)
         rows: list[Row] = con.execute("SELECT * FROM answer ORDER BY region").fetchall()

@@ -39,9 +39,11 @@ class SparkProcess:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def connect(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
+        """Read from this catalog from now on."""
         self._ask("connect", catalog_uri, warehouse, s3_endpoint)
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+        """All rows of a table, at a snapshot or the newest."""
         answer = self._ask("rows", namespace, table, snapshot_id)
         return pa.ipc.open_stream(answer).read_all()
 

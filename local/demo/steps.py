@@ -49,6 +49,7 @@ class Reader:
 
     @contextmanager
     def opened(self) -> Iterator[Client]:
+        """The client; if the block fails, its processes are killed."""
         with closing(self.open()) as client:
             try:
                 yield client
@@ -86,6 +87,7 @@ def demonstrate(*, delivery: str, with_spark: bool, keep: bool, interruption: In
 
 
 def reader_of(module: ClientModule, bridge: Bridge) -> Reader:
+    """The reader of a client module."""
     where = (bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
     return Reader(module.NAME, lambda: module.open(*where))
 
@@ -111,6 +113,7 @@ def connected(spark: SparkProcess, bridge: Bridge) -> SparkProcess:
 def compare_snapshots(
     demo: DemoEnvironment, readers: list[Reader], interruption: Interruption, progress: Progress
 ) -> Comparison:
+    """Let every reader read every table at every snapshot."""
     comparison = Comparison(demo.native)
     with progress.stage("DuckLake reads") as stage:
         for moment in moments(demo):
@@ -152,6 +155,7 @@ def commit_messages(writer: DuckDBPyConnection) -> dict[int, str]:
 def compare_changes(
     demo: DemoEnvironment, readers: list[Reader], interruption: Interruption, progress: Progress
 ) -> Comparison:
+    """Change the lake, and let a new client of every reader read the change."""
     comparison = Comparison(demo.native)
     for event, sql in CHANGES.items():
         with progress.stage(event) as stage:
@@ -166,6 +170,7 @@ def compare_changes(
 
 
 def show_recipes(out: Console, demo: DemoEnvironment) -> None:
+    """Print what to paste into other programs."""
     for title, text in recipes(demo.bridge, demo.lake, demo.s3_endpoint).items():
         out.print(f"\n{title}\n", style="bold")
         out.print(text.rstrip(), soft_wrap=True)

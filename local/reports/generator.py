@@ -38,6 +38,7 @@ class OpenedTable:
 
     @property
     def name(self) -> str:
+        """`namespace.table`."""
         return f"{self.history.schema.schema_name}.{self.history.table.table_name}"
 
     def unservable_defaults(self) -> dict[str, list[UnservableRange]]:

@@ -32,6 +32,8 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class File:
+    """An entry of a manifest; sizes are in bytes."""
+
     status: str
     path: str
     rows: int
@@ -48,6 +50,8 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
+    """A manifest and its record in the manifest list."""
+
     path: str
     kind: str
     """`data`, `inlined rows` or `deletes`."""
@@ -65,11 +69,14 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class ManifestList:
+    """A manifest list and its manifests."""
+
     path: str
     bytes: int
     manifests: list[Manifest]
 
     def files(self) -> Iterator[File]:
+        """The entries of all manifests."""
         return (file for manifest in self.manifests for file in manifest.entries)
 
 

@@ -51,6 +51,8 @@ GROUP BY 1, i.indexrelid"""
 
 @dataclass(frozen=True, slots=True)
 class Rights:
+    """What the role may do, and which indexes are missing."""
+
     role: str
     may_use_schema: bool
     tables: int

@@ -24,6 +24,8 @@ ALL_IDS = (0, 2**63 - 1)
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
+    """A listed snapshot; `counts` are the numbers of its Iceberg summary."""
+
     snapshot_id: int
     time: str
     schema_id: int
@@ -48,6 +50,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
+    """A table as `polynya inspect` shows it."""
+
     name: str
     table_id: int
     data_location: str

@@ -40,6 +40,7 @@ class ApiGateway:
         self._keep_encoded_path = keep_encoded_path
 
     def answer(self, request: Request) -> Response:
+        """The answer to one request; 500 if the function fails."""
         path = request.path if self._keep_encoded_path else unquote(request.path)
         try:
             return response(self._function.invoke(payload(request, path)))

@@ -51,9 +51,11 @@ class HttpServer(ThreadingHTTPServer):
 
     @property
     def uri(self) -> str:
+        """`http://127.0.0.1:<port>`."""
         return f"http://{HOST}:{self.server_port}"
 
     def start(self, answer: Answer) -> None:
+        """Serve in a thread; `answer` is called in the thread of each connection."""
         self.answer = answer
         name = f"http-{self.server_port}"
         self._serving = Thread(target=self.serve_forever, args=(0.05,), name=name, daemon=True)

@@ -97,6 +97,7 @@ class LambdaFunction:
         return json.loads(answer)
 
     def stop(self) -> None:
+        """Finish the events under way and end the thread."""
         self._thread.submit(_close_event_loop)
         self._thread.shutdown(wait=True)
 

@@ -74,10 +74,12 @@ class StandIn:
 
     @property
     def api_uri(self) -> str:
+        """The URI of the catalog."""
         return self._api.uri
 
     @property
     def s3_uri(self) -> str:
+        """The endpoint of S3."""
         return self._s3.uri
 
     def start(

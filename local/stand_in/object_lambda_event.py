@@ -12,7 +12,7 @@ from .s3.address import S3Address
 from .s3.upstream import S3Upstream
 
 ACCOUNT = "123456789012"
-# On AWS part of WriteGetObjectResponse's host name; here, with `inject_host_prefix=False`, a header.
+# On AWS part of WriteGetObjectResponse's host name; here a header, by `inject_host_prefix=False`.
 ROUTE = "io-local-001"
 AUTHORIZATION_HEADERS = frozenset(("authorization", "x-amz-date", "x-amz-security-token"))
 

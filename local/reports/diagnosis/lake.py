@@ -12,6 +12,7 @@ SMALL_STATISTICS = 16 * 1024 * 1024  # bytes, which a scan without an index read
 
 
 def is_in_s3(location: str) -> bool:
+    """Whether a location is an object or prefix in S3."""
     return location.partition("://")[0] in S3_SCHEMES
 
 

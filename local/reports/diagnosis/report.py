@@ -9,6 +9,8 @@ ERROR, WARNING, NOTE = "error", "warning", "note"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """A fact that the user should know."""
+
     level: str
     """`error`: wrong, or not served. `warning`: may become so. `note`: for information."""
     about: str
@@ -38,6 +40,8 @@ class RowCount:
 
 @dataclass(slots=True)
 class TableResult:
+    """What the checks of one table found."""
+
     name: str
     """`namespace.table`."""
     table_id: int
@@ -59,6 +63,8 @@ class TableResult:
 
 @dataclass(slots=True)
 class Report:
+    """The result of `polynya doctor`."""
+
     lake: dict[str, Any] = field(default_factory=dict)
     judge: str = ""
     """The program that counts DuckLake's rows."""
@@ -73,10 +79,12 @@ class Report:
 
     @property
     def is_well(self) -> bool:
+        """Whether there is no error."""
         return all(finding.level != ERROR for finding in self.findings)
 
     @property
     def summary(self) -> str:
+        """One line with the verdict and the numbers of tables, row counts and findings."""
         levels = Counter(finding.level for finding in self.findings)
         served = sum(table.status == "served" for table in self.tables)
         counts = [count for table in self.tables for count in table.counts]

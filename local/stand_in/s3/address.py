@@ -36,6 +36,7 @@ class S3Address:
 
     @property
     def key_text(self) -> str:
+        """The decoded key."""
         return unquote(self.key)
 
     @property
@@ -46,6 +47,7 @@ class S3Address:
 
     @property
     def target(self) -> str:
+        """Path and query for a request line."""
         return f"{self.path}?{self.query}" if self.query else self.path
 
     @property
@@ -61,9 +63,11 @@ class S3Address:
         return f"{path}?{query}" if query else path
 
     def parameters(self) -> dict[str, str]:
+        """The decoded query parameters."""
         return dict(parse_qsl(self.query, keep_blank_values=True))
 
     def in_bucket(self, bucket: str) -> "S3Address":
+        """The same key and query in another bucket."""
         return replace(self, bucket=bucket)
 
     def without(self, *names: str) -> "S3Address":
