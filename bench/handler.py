@@ -47,6 +47,6 @@ def handling(lake: Lake) -> Iterator[Ask]:
         app.open_catalog.cache_clear()
         app.readers.cache_clear()
         yield ask
-        app.open_catalog()._database.close()
+        app.open_catalog().database.close()
         app.open_catalog.cache_clear()
         app.readers.cache_clear()

@@ -1,6 +1,7 @@
 """`polynya indexes`: prints or creates the indexes that a large lake needs."""
 
 import sys
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -15,7 +16,7 @@ from polynya_pipeline.common.options import MetadataSchema
 from . import reach
 from .options import DatabaseUrl
 from .progress import Failed, Progress
-from .reports.rights import Rights, create_index, rights
+from .reports.rights import create_index, rights
 
 NOT_OWNER = "only the owner of DuckLake's tables may create an index on them"
 
@@ -52,11 +53,8 @@ def indexes(
 
 
 def _missing(database: str, metadata_schema: str) -> list[str]:
-    opened = Database(database, metadata_schema)
-    try:
-        found: Rights | None = opened.read(lambda con: rights(con, metadata_schema))
-    finally:
-        opened.close()
+    with closing(Database(database, metadata_schema)) as opened, opened.transaction() as con:
+        found = rights(con, metadata_schema)
     if found is None:
         raise Misconfigured(f"there is no DuckLake in the schema {metadata_schema!r}")
     return [create_index(metadata_schema, table) for table in found.unindexed]

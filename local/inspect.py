@@ -53,19 +53,17 @@ def inspect(
     """
     # Imported here: PyIceberg takes a second, which other commands do not need.
     from .reports.render import render
-    from .reports.table_report import TableReport, table_report
-
-    def read(con: Connection) -> TableReport:
-        lake = queries.lake(con)
-        check_lake(lake.version, lake.encrypted)
-        found = _table_named(con, lake, table)
-        return table_report(generator.open_table(con, lake, *found), snapshot)
+    from .reports.table_report import table_report
 
     try:
         reach.check(database, metadata_schema)
         generator = Generator(database, metadata_schema, s3_endpoint)
         try:
-            report = generator.database.read(read)
+            with generator.database.transaction() as con:
+                lake = queries.lake().run(con)
+                check_lake(lake.version, lake.encrypted)
+                found = _table_named(con, lake, table)
+                report = table_report(generator.open_table(con, lake, *found), snapshot)
         finally:
             generator.database.close()
     except PolynyaError as error:

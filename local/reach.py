@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection
-from polynya.ducklake.connection.database import connection_arguments
+from polynya.ducklake.connection.url import connection_arguments
 from polynya.errors import Misconfigured, PolynyaError, ServiceUnavailable
 
 SECONDS = 10

@@ -136,7 +136,8 @@ def _read_lake(database: str, metadata_schema: str) -> Lake:
     """
     try:
         reach.check(database, metadata_schema)
-        lake = Database(database, metadata_schema).read(queries.lake)
+        with Database(database, metadata_schema).transaction() as con:
+            lake = queries.lake().run(con)
     except PolynyaError as error:
         _fail(str(error))
     try:

@@ -80,7 +80,7 @@ PageSize = Annotated[int | None, Query(alias="pageSize", ge=1)]
 
 
 async def get_config(warehouse: str | None = None) -> JSONResponse:
-    return JSONResponse(open_catalog().config(warehouse))
+    return JSONResponse(open_catalog().get_config(warehouse))
 
 
 async def health() -> JSONResponse:
@@ -140,7 +140,7 @@ async def load_credentials(catalog: AtPrefix, namespace: Namespace, table: str) 
 
 
 async def table_exists(catalog: AtPrefix, namespace: Namespace, table: str) -> Response:
-    catalog.table_exists(namespace, table)
+    catalog.check_table_exists(namespace, table)
     return Response(status_code=204)
 
 

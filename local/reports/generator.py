@@ -1,12 +1,14 @@
 """Generates virtual files in this process; nothing is served, stored or written."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pg8000.native import Connection
 from polynya.config import SETTINGS, Config
 from polynya.ducklake import queries
-from polynya.ducklake.connection.database import Database
+from polynya.ducklake.connection.database import Database, retried
 from polynya.ducklake.history import TableHistory
 from polynya.ducklake.rows import Lake, Schema, Table, UnservableRange
 from polynya.files.names import Name, is_virtual, parse
@@ -60,6 +62,9 @@ class OpenedTable:
         return body
 
 
+Result = TypeVar("Result")
+
+
 class Generator:
     """Generates what the Lambda functions serve with the settings of this environment."""
 
@@ -80,6 +85,16 @@ class Generator:
         self.kept = FileCache(None, MemoryCache(KEPT_BYTES))
         self._virtual_files = VirtualFiles(self.config, self.database, self.kept, object_reader())
 
+    @retried
+    def read(self, question: Callable[[Connection], Result]) -> Result:
+        """The result of a function of a connection, within one transaction.
+
+        Raises:
+            PolynyaError: the database cannot be read.
+        """
+        with self.database.transaction() as con:
+            return question(con)
+
     def key(self, location: str) -> str:
         """The key of a location in the bucket of the virtual files."""
         return location.removeprefix(f"s3://{self.config.virtual_bucket}/")
@@ -99,8 +114,8 @@ def tables_of(con: Connection, lake: Lake) -> list[tuple[Schema, Table]]:
     """All tables of the newest snapshot."""
     return [
         (schema, table)
-        for schema in queries.schemas_at(con, lake.snapshot_id)
-        for table in queries.tables_at(con, lake.snapshot_id, schema.schema_id)
+        for schema in queries.schemas_at(lake.snapshot_id).run(con)
+        for table in queries.tables_at(lake.snapshot_id, schema.schema_id).run(con)
     ]
 
 

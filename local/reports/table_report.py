@@ -176,7 +176,7 @@ def _sources(table: OpenedTable, snapshot_id: int, files: ManifestList) -> dict[
         return file_location(history.lake, history.schema, history.table, file)
 
     at = (history.table.table_id, snapshot_id, *ALL_IDS)
-    ids = {location(f): f.data_file_id for f in queries.data_files_at(con, history.lake, *at)}
+    ids = {location(f): f.data_file_id for f in queries.data_files_at(history.lake, *at).run(con)}
     deletes = {
         location(found.data_file): found for found in deletes_at(con, history, snapshot_id, ALL_IDS)
     }

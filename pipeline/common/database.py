@@ -14,15 +14,14 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
 from polynya.database import credentials_provider
-from polynya.ducklake.connection.catalog_connection import CONNECTION_ERRORS as PG8000_ERRORS
 from polynya.ducklake.connection.catalog_connection import CatalogConnection, ConnectionLost
-from polynya.ducklake.connection.database import TEXT_FORMS, connection_arguments
+from polynya.ducklake.connection.database import TEXT_FORMS
+from polynya.ducklake.connection.url import connection_arguments
 from polynya.errors import PolynyaError, ServiceUnavailable
 
 from .errors import BadInput, JobError, Unavailable
 
 RDS_KEYS = ("username", "password", "dbname")
-CONNECTION_ERRORS = (ConnectionLost,)
 CREDENTIALS = re.compile("iam|secret:.+")
 """The forms of DATABASE_CREDENTIALS, and of the parameter `credentials` of a URL."""
 
@@ -52,9 +51,9 @@ def connect(database: str, metadata_schema: str) -> Connection:
         "idle_in_transaction_session_timeout": "0",  # one view for as long as a job takes
     }
     with translate_errors(metadata_schema):
-        return _opened(
+        return CatalogConnection(
             metadata_schema,
-            arguments
+            **arguments
             | {
                 "timeout": None,
                 "tcp_keepalive": True,
@@ -62,13 +61,6 @@ def connect(database: str, metadata_schema: str) -> Connection:
                 "startup_params": parameters,
             },
         )
-
-
-def _opened(metadata_schema: str, arguments: dict[str, Any]) -> Connection:
-    try:
-        return CatalogConnection(metadata_schema, **arguments)
-    except (*PG8000_ERRORS, UnicodeError) as error:  # UnicodeError: of the host's name
-        raise ConnectionLost(*error.args) from error
 
 
 def _arguments(url: str) -> dict[str, Any]:
@@ -112,7 +104,7 @@ def translate_errors(metadata_schema: str) -> Iterator[None]:
     """Errors of the database become sentences, without its own text: that may hold row values."""
     try:
         yield
-    except CONNECTION_ERRORS:
+    except ConnectionLost:
         raise Unavailable("the catalog database does not answer") from None
     except DatabaseError as error:
         raise _sentence(sqlstate(error), metadata_schema) from None

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
+from polynya.ducklake.connection.catalog_connection import ConnectionLost
 
 from ..common.columns import Added, Column, added, leaves
-from ..common.database import CONNECTION_ERRORS, sqlstate
+from ..common.database import sqlstate
 from ..common.errors import BadInput, Conflict, Unavailable
 from ..common.modes import APPEND, OVERWRITE_PARTITIONS
 from . import catalog, writes
@@ -92,7 +93,7 @@ def commit(
         except DatabaseError as error:
             if sqlstate(error) not in RETRYABLE_SQLSTATES:
                 raise
-        except (*CONNECTION_ERRORS, Unavailable):
+        except (ConnectionLost, Unavailable):
             # Perhaps after the COMMIT: the next try finds the token then.
             con = None
         time.sleep(random.uniform(0.5, 1) * min(LONGEST_PAUSE, 0.05 * 1.5**retries))
@@ -109,7 +110,7 @@ def _transaction(con: Connection, plan: Plan, files: list[WrittenFile]) -> Commi
         con.run("ROLLBACK" if done.already else "COMMIT")
         return done
     except BaseException:
-        with suppress(DatabaseError, *CONNECTION_ERRORS):
+        with suppress(DatabaseError, ConnectionLost):
             con.run("ROLLBACK")
         raise
 

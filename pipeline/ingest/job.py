@@ -16,10 +16,11 @@ from uuid import uuid4
 
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
+from polynya.ducklake.connection.catalog_connection import ConnectionLost
 
 from ..common import database as databases
 from ..common import storage
-from ..common.database import CONNECTION_ERRORS, translate_errors
+from ..common.database import translate_errors
 from ..common.errors import BadInput, Conflict, JobError, Unavailable, spark_message
 from ..common.modes import APPEND
 from ..common.progress import Reporter
@@ -242,12 +243,12 @@ class _Session:
     def is_alive(self) -> bool:
         try:
             self.con.run("SELECT 1")
-        except (DatabaseError, *CONNECTION_ERRORS):
+        except (DatabaseError, ConnectionLost):
             return False
         return True
 
     def close(self) -> None:
-        with suppress(DatabaseError, *CONNECTION_ERRORS):
+        with suppress(DatabaseError, ConnectionLost):
             self.con.close()
 
 

@@ -77,7 +77,7 @@ class Publishing:
 
     def run(self, database: str, metadata_schema: str) -> Published:
         with shared_snapshot.exported(database, metadata_schema) as (con, view):
-            lake = queries.lake(con)
+            lake = queries.lake().run(con)
             check_lake(lake.version, lake.encrypted)
             if self.export:
                 check_directory(self.export, lake.data_path)
@@ -96,15 +96,15 @@ class Publishing:
             BadInput: a table or a namespace is not there.
         """
         at = lake.snapshot_id
-        schemas = {schema.schema_name: schema for schema in queries.schemas_at(con, at)}
+        schemas = {schema.schema_name: schema for schema in queries.schemas_at(at).run(con)}
         found: dict[int, Found] = {}
         for name in self.namespaces or (() if self.tables else schemas):
             if name not in schemas:
                 raise BadInput(f"no namespace {name}")
-            for table in queries.tables_at(con, at, schemas[name].schema_id):
+            for table in queries.tables_at(at, schemas[name].schema_id).run(con):
                 found[table.table_id] = (schemas[name], table)
         for wanted in self.tables:
-            one = queries.table_at(con, at, wanted.schema_name, wanted.table_name)
+            one = queries.table_at(at, wanted.schema_name, wanted.table_name).run(con)
             if one is None:
                 raise BadInput(f"no table {wanted}")
             found[one[1].table_id] = one

@@ -23,7 +23,7 @@ def lake(con: Connection) -> tuple[Lake, Fragments]:
     BadInput: no lake, or one of a kind that is not served either.
     """
     try:
-        found = queries.lake(con)
+        found = queries.lake().run(con)
         check_lake(found.version, found.encrypted)
     except (Misconfigured, Refused) as error:
         raise BadInput(str(error)) from None
@@ -198,7 +198,7 @@ def row_count(con: Connection, lake: Lake, table: CatalogTable) -> tuple[int, bo
     found = files(con, table)
     rows = sum(file.record_count for file in found if file.kind == "data")
     deleted = sum(file.record_count for file in found if file.kind != "data")
-    where = queries.inlined(con, lake, table.table_id, table.begin_snapshot)
+    where = queries.inlined(lake, table.table_id, table.begin_snapshot).run(con)
     inlined = 0
     for one in where.tables:
         end = identifier(one.system_columns[2])

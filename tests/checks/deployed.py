@@ -45,7 +45,7 @@ PARAMETERS = {
     "Architecture": "x86_64",
     "DataBucket": "lakes",
     "DataPrefix": "deployed/",
-    "CredentialVending": "yes",
+    "Vending": "yes",
 }
 
 

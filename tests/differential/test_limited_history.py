@@ -22,7 +22,8 @@ LIMITS = (1, 2, 3, 5)
 def test_newest_snapshots_are_the_same_under_any_limit(number, lake):
     one = lake(number)
     with closing(Database(one.database.url, one.metadata_schema)) as database:
-        names = database.read(table_names)
+        with database.transaction() as con:
+            names = table_names(con)
         whole = {name: loaded(database, one, 1_000_000, name) for name in names}
         assert any(len(document["snapshots"]) > 1 for document in whole.values())
         for limit in LIMITS:
@@ -34,11 +35,11 @@ def test_newest_snapshots_are_the_same_under_any_limit(number, lake):
 
 
 def table_names(con) -> list[tuple[str, str]]:
-    at = queries.lake(con).snapshot_id
+    at = queries.lake().run(con).snapshot_id
     return [
         (schema.schema_name, table.table_name)
-        for schema in queries.schemas_at(con, at)
-        for table in queries.tables_at(con, at, schema.schema_id)
+        for schema in queries.schemas_at(at).run(con)
+        for table in queries.tables_at(at, schema.schema_id).run(con)
     ]
 
 

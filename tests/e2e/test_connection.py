@@ -17,7 +17,8 @@ from pg8000.native import Connection, identifier, literal
 from polynya import budget
 from polynya.config import SETTINGS
 from polynya.ducklake import queries
-from polynya.ducklake.connection.database import Database, connection_arguments
+from polynya.ducklake.connection.database import Database
+from polynya.ducklake.connection.url import connection_arguments
 from polynya.errors import Misconfigured, ServiceUnavailable
 from polynya_local import postgres
 from polynya_local.cli import app
@@ -28,6 +29,7 @@ from polynya_local.serving import serving
 from typer.testing import CliRunner
 
 from tests.support.slow_servers import delaying, silent
+from tests.support.transactions import read
 
 LAKES = Path(__file__).parent.parent / "lakes"
 READER, PASSWORD = "polynya reader", "p@ss/w:rd %20'+"
@@ -165,7 +167,7 @@ def tls() -> Iterator[tuple[postgres.Database, Path]]:
 def test_the_connection_is_encrypted_as_sslmode_says(tls, host, query, is_encrypted):
     asked = over_tls(tls, host, query)
     question = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
-    assert asked.read(lambda con: con.run(question)) == [[is_encrypted]]
+    assert read(asked, lambda con: con.run(question)) == [[is_encrypted]]
     asked.close()
 
 
@@ -181,13 +183,13 @@ def test_the_connection_is_encrypted_as_sslmode_says(tls, host, query, is_encryp
 @pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")  # pg8000's
 def test_a_certificate_that_is_not_the_right_one_is_refused(tls, host, query):
     with pytest.raises(Misconfigured, match="certificate"):
-        over_tls(tls, host, query).read(lambda con: None)
+        read(over_tls(tls, host, query), lambda con: None)
     gc.collect()
 
 
 def test_a_server_without_tls_is_refused_where_tls_is_asked_for(numbers):
     with pytest.raises(Misconfigured, match="TLS"):
-        Database(f"{numbers.url}?sslmode=require", "public").read(lambda con: None)
+        read(Database(f"{numbers.url}?sslmode=require", "public"), lambda con: None)
 
 
 def over_tls(tls, host: str, query: str) -> Database:
@@ -249,7 +251,7 @@ def test_nothing_can_be_written(statement, first, lake):
     """Even by the owner of everything, and even outside of the transaction."""
     database = Database(lake("40").database.url, "My Lake")
     with pytest.raises(Misconfigured, match="25006"):
-        database.read(lambda con: (con.run(first), con.run(statement)))
+        read(database, lambda con: (con.run(first), con.run(statement)))
     database.close()
 
 
@@ -259,7 +261,7 @@ def test_a_missing_grant_is_named(reader, lake):
     run(database, f'GRANT USAGE ON SCHEMA "My Lake" TO {identifier(READER)}')
     asked = Database(replace(database, user=READER, password=PASSWORD).url, "My Lake")
     with pytest.raises(Misconfigured, match="GRANT SELECT ON ALL TABLES"):
-        asked.read(queries.lake)
+        read(asked, queries.lake().run)
     asked.close()
 
 
@@ -286,8 +288,8 @@ def test_one_answer_is_one_view(numbers):
         run(numbers, "INSERT INTO number VALUES (2)", "CREATE TABLE later()")
         return [before, count(con)]
 
-    assert asked.read(question) == [1, 1]
-    assert asked.read(count) == 2
+    assert read(asked, question) == [1, 1]
+    assert read(asked, count) == 2
     asked.close()
 
 
@@ -331,7 +333,7 @@ def odd(postgres_server):
     ],
 )
 def test_what_the_server_has_as_default_does_not_matter(odd, question, answer):
-    assert odd.read(lambda con: con.run(question)) == [[answer]]
+    assert read(odd, lambda con: con.run(question)) == [[answer]]
 
 
 # Losses
@@ -344,9 +346,9 @@ def backend(con: Connection) -> int:
 
 def test_a_connection_that_was_ended_is_opened_again(numbers):
     asked = Database(numbers.url, "public")
-    first = asked.read(backend)
+    first = read(asked, backend)
     run(numbers, f"SELECT pg_terminate_backend({first}, 5000)")
-    assert asked.read(backend) != first
+    assert read(asked, backend) != first
     asked.close()
 
 
@@ -362,41 +364,41 @@ def test_a_question_that_was_cut_off_is_asked_once_more(numbers, losses):
         return count(con)
 
     if losses == 1:
-        assert asked.read(question) == 1
+        assert read(asked, question) == 1
     else:
         with pytest.raises(ServiceUnavailable) as away:
-            asked.read(question)
+            read(asked, question)
         assert away.value.retry_after
     assert len(set(tries)) == len(tries) == 2
-    assert asked.read(count) == 1
+    assert read(asked, count) == 1
     asked.close()
 
 
 def test_an_answer_that_cannot_be_read_is_not_taken_for_the_next(numbers):
     asked = Database(numbers.url, "public")
     with pytest.raises(ValueError):
-        asked.read(lambda con: con.run("SELECT time '24:00:00' FROM generate_series(1, 9)"))
-    assert asked.read(count) == 1
+        read(asked, lambda con: con.run("SELECT time '24:00:00' FROM generate_series(1, 9)"))
+    assert read(asked, count) == 1
     asked.close()
 
 
 def test_a_query_that_takes_too_long_is_ended(numbers):
     asked = Database(numbers.url, "public", timeout_seconds=1)
     with pytest.raises(ServiceUnavailable):
-        asked.read(lambda con: con.run("SELECT pg_sleep(30)"))
-    assert asked.read(count) == 1
+        read(asked, lambda con: con.run("SELECT pg_sleep(30)"))
+    assert read(asked, count) == 1
     asked.close()
 
 
 def test_a_server_that_is_not_there_is_unavailable():
     with pytest.raises(ServiceUnavailable) as away:
-        Database("postgresql://u:s3cret@127.0.0.1:1/d", "public").read(count)
+        read(Database("postgresql://u:s3cret@127.0.0.1:1/d", "public"), count)
     assert "s3cret" not in str(away.value)
 
 
 def test_a_database_that_is_not_there_is_a_mistake(numbers):
     with pytest.raises(Misconfigured, match="role, password or database"):
-        Database(replace(numbers, dbname="no such").url, "public").read(count)
+        read(Database(replace(numbers, dbname="no such").url, "public"), count)
 
 
 # Errors of our own code
@@ -421,9 +423,9 @@ def test_an_error_of_our_own_is_not_the_databases(numbers, error):
         raise error if isinstance(error, Exception) else error()
 
     with pytest.raises((OSError, UnicodeError)):
-        asked.read(question)
+        read(asked, question)
     assert tries == [1]
-    assert asked.read(count) == 1
+    assert read(asked, count) == 1
     asked.close()
 
 
@@ -461,7 +463,7 @@ def test_text_that_is_not_utf8_is_named(ascii_database):
     )
     asked = Database(ascii_database.url, "public")
     with pytest.raises(Misconfigured, match="not UTF-8"):
-        asked.read(lambda con: con.run("SELECT s FROM ducklake_text"))
+        read(asked, lambda con: con.run("SELECT s FROM ducklake_text"))
     asked.close()
 
 
@@ -473,7 +475,7 @@ def test_a_server_that_never_answers_costs_the_budget_and_no_more(tls):
     with silent() as port, budget.limited(1):
         began = time.monotonic()
         with pytest.raises(ServiceUnavailable):
-            Database(f"postgresql://u@127.0.0.1:{port}/d?sslmode={tls}", "public").read(count)
+            read(Database(f"postgresql://u@127.0.0.1:{port}/d?sslmode={tls}", "public"), count)
         assert time.monotonic() - began < 2
 
 
@@ -483,7 +485,7 @@ def test_each_wait_has_its_own_limit_too():
         began = time.monotonic()
         asked = Database(f"postgresql://u@127.0.0.1:{port}/d", "public", timeout_seconds=0.5)
         with pytest.raises(ServiceUnavailable):
-            asked.read(count)
+            read(asked, count)
         assert 1 <= time.monotonic() - began < 2  # twice
 
 
@@ -494,13 +496,13 @@ def test_answers_that_are_each_in_time_are_together_within_the_budget(encrypted,
     with delaying(database.port, 0.3) as port:
         url = f"postgresql://{database.user}@localhost:{port}/{database.dbname}?{query}"
         asked = Database(url, "public", timeout_seconds=5)
-        assert asked.read(backend)  # it does answer
+        assert read(asked, backend)  # it does answer
         with budget.limited(2):
             began = time.monotonic()
             with pytest.raises(ServiceUnavailable):
-                asked.read(lambda con: [backend(con) for _ in range(20)])
+                read(asked, lambda con: [backend(con) for _ in range(20)])
             assert time.monotonic() - began < 3
-        assert asked.read(backend)
+        assert read(asked, backend)
         asked.close()
 
 
@@ -524,7 +526,7 @@ def test_the_catalog_may_be_in_any_schema(schema, postgres_server):
         f"CREATE TABLE {name}.ducklake_data_file(partial_max bigint)",
     )
     asked = Database(database.url, schema)
-    found = asked.read(queries.lake)
+    found = read(asked, queries.lake().run)
     assert (found.version, found.snapshot_id) == ("1.0", 7)
     assert found.layout == {"ducklake_data_file.partial_max"}
     asked.close()
@@ -533,5 +535,5 @@ def test_the_catalog_may_be_in_any_schema(schema, postgres_server):
 def test_a_schema_without_a_catalog_is_a_mistake(numbers):
     asked = Database(numbers.url, "elsewhere")
     with pytest.raises(Misconfigured, match=r"'elsewhere'.*METADATA_SCHEMA"):
-        asked.read(queries.lake)
+        read(asked, queries.lake().run)
     asked.close()

@@ -12,11 +12,12 @@ import boto3
 import pytest
 from polynya.config import Config
 from polynya.database import IamCredentials, open_database
-from polynya.ducklake.connection.database import connection_arguments
+from polynya.ducklake.connection.url import connection_arguments
 from polynya.errors import Misconfigured, ServiceUnavailable
 from polynya_local import postgres
 
 from tests.support.in_process import settings
+from tests.support.transactions import read
 
 HBA = "host all reader 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"
 SECRET = "lake/reader"
@@ -74,7 +75,7 @@ def run(database: postgres.Database, sql: str) -> None:
 
 
 def who(database) -> str:
-    return database.read(lambda con: con.run("SELECT current_user")[0][0])
+    return read(database, lambda con: con.run("SELECT current_user")[0][0])
 
 
 def test_role_and_password_are_those_of_the_secret(opened):

@@ -17,6 +17,8 @@ from polynya_local.cli import app
 from polynya_local.serving import environment
 from typer.testing import CliRunner
 
+from tests.support.transactions import read
+
 RULES = """
 host all barred 127.0.0.1/32 reject
 host all guarded 127.0.0.1/32 scram-sha-256
@@ -203,7 +205,7 @@ def test_the_functions_stay_discreet(server, closed_port):
     }
     for url, port in ports.items():
         with pytest.raises(PolynyaError) as said:
-            Database("postgresql://" + url.format(port), "public").read(lambda con: None)
+            read(Database("postgresql://" + url.format(port), "public"), lambda con: None)
         message = str(said.value)
         assert "127.0.0.1" not in message and str(port) not in message and "nowhere" not in message
 

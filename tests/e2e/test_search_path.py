@@ -23,6 +23,7 @@ from polynya_pipeline.verify import catalog as audited
 from polynya_pipeline.verify.invariants import INVARIANTS, violations
 
 from tests.support.in_process import standing_in
+from tests.support.transactions import read
 
 LAKE = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake
@@ -172,7 +173,7 @@ def test_the_search_path_holds_nothing_but_postgresql(lake):
     lake, _ = lake
     asked = Database(lake.database.url, lake.metadata_schema)
     con = connect(lake.database.url, lake.metadata_schema)
-    for path in (asked.read(lambda con: con.run("SHOW search_path")), con.run("SHOW search_path")):
+    for path in (read(asked, lambda con: con.run("SHOW search_path")), con.run("SHOW search_path")):
         assert path == [["pg_catalog, pg_temp"]]
     con.close()
     asked.close()

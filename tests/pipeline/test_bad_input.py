@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import boto3
 import pytest
-from polynya.ducklake.connection.database import connection_arguments
+from polynya.ducklake.connection.url import connection_arguments
 from polynya_local.cli import app
 from polynya_pipeline.common.database import _secret_url, with_credentials
 from polynya_pipeline.common.errors import BadInput, Unavailable

@@ -49,7 +49,7 @@ class Containers:
     def invoke(self, event: dict[str, Any]) -> Any:
         path = Path(self._folder.name) / "event.json"
         path.write_text(_bridged(json.dumps(event)))
-        given = PARAMETERS | {"DatabaseHost": "db", "DatabaseName": "d", "CredentialVending": "no"}
+        given = PARAMETERS | {"DatabaseHost": "db", "DatabaseName": "d", "Vending": "no"}
         command = [SAM, "local", "invoke", self._name, "--event", path, "--skip-pull-image"]
         command += ["--template", self._template, "--parameter-overrides"]
         command += [f"{name}={value}" for name, value in given.items()]

@@ -46,7 +46,7 @@ def forget() -> None:
     for opened in (rest_catalog.open_catalog, object_lambda.virtual_files):
         if opened.cache_info().currsize:
             with suppress(Exception):  # settings without which they cannot be opened
-                opened()._database.close()
+                opened().database.close()
     for read in READ_ONCE:
         read.cache_clear()
 

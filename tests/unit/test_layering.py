@@ -85,13 +85,14 @@ OURS = [
     ),
     ("storage/", {"errors", "metrics", "budget", "config"}),
     ("files/", {"storage", "translate", "ducklake", "iceberg", "errors", "budget", "config"}),
-    ("access/", {"files", "storage", "ducklake", "errors", "metrics", "config"}),
+    ("access/", {"files", "storage", "ducklake", "iceberg.rest", "errors", "metrics", "config"}),
     ("access/policy.py", {"errors"}),
     ("access/principals.py", set()),
     ("storage/stores.py", set()),
     ("storage/circuit_breaker.py", set()),
     ("storage/parallel.py", set()),
     ("storage/byte_range.py", {"errors"}),
+    ("pagination.py", {"errors"}),
     ("metrics.py", set()),
     ("budget.py", {"errors"}),
     ("tracing.py", set()),
@@ -163,7 +164,7 @@ def test_what_stands_on_numpy_is_loaded_only_when_it_is_needed():
 
 # They hand a connection on and name its type; who asks the database is `ducklake/` alone.
 ANNOTATED = {
-    "access/authorized_files.py",
+    "access/readable_lake.py",
     "access/vended_credentials.py",
     "catalog.py",
     "files/content/added_files.py",
@@ -235,13 +236,25 @@ def test_a_function_knows_no_rows_no_sql_and_no_avro():
 
 SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|JOIN|COPY|CAST|CREATE|UNION|BEGIN)\b")
 SQL_HERE = {
-    "ducklake/connection/batch.py",
+    "ducklake/connection/statements.py",
     "ducklake/connection/catalog_connection.py",
     "ducklake/connection/database.py",
-    "ducklake/file_columns.py",
-    "ducklake/lifetimes.py",
-    "ducklake/queries.py",
-    "ducklake/table_locations.py",
+    "ducklake/queries/file_columns.py",
+    "ducklake/queries/lifetimes.py",
+    *(
+        f"ducklake/queries/{name}.py"
+        for name in (
+            "catalog",
+            "data_files",
+            "deletes",
+            "fragments",
+            "inlined_tables",
+            "named_objects",
+            "table_columns",
+            "table_snapshots",
+        )
+    ),
+    "ducklake/queries/table_locations.py",
     "iceberg/parquet/files.py",
     "translate/inlined/rows.py",
 }

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import base64
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
 from urllib.parse import quote
 
 from pg8000.native import Connection
 
 from .access.policy import EVERYTHING, Rights
+from .access.readable_lake import ReadableLake, schema_name, table_name, view_name
 from .access.vended_credentials import CredentialVending, TableScope
 from .config import Config
 from .ducklake import queries
-from .ducklake.connection.batch import together
-from .ducklake.connection.database import Database
-from .ducklake.rows import Lake, NameNow, Schema, Table, View
-from .errors import (
-    REMEDY,
-    BadRequest,
-    NoSuchNamespace,
-    NoSuchTable,
-    NoSuchView,
-    NoSuchWarehouse,
-    Refused,
-)
+from .ducklake.connection.database import Database, retried
+from .ducklake.connection.statements import Statement, known, run_batched
+from .ducklake.rows import Lake, Schema, Table
+from .errors import BadRequest, NoSuchTable, NoSuchWarehouse
 from .files.virtual_files import VirtualFiles
+from .iceberg import rest
+from .pagination import page_of
 from .translate.fingerprints import fingerprint
 from .translate.tables import check_lake
 from .translate.views import view_metadata
-
-Item = TypeVar("Item")
 
 ENDPOINTS = [
     "GET /v1/{prefix}/namespaces",
@@ -59,97 +52,127 @@ PINNED_PREFIX = re.compile(r"(?P<warehouse>[A-Za-z0-9_-]+)--at-(?P<snapshot_id>0
 class LoadedTable:
     """The answer to loadTable."""
 
-    body: dict[str, Any]
+    body: rest.LoadTableResult
     etag: str | None
     """None with credentials, which are others each time."""
 
 
-class Catalog:
-    """One lake, as of its newest snapshot or pinned to one."""
+@dataclass(frozen=True, slots=True)
+class OpenTable:
+    """One table, within the transaction that found it."""
 
-    def __init__(self, config: Config, database: Database, virtual_files: VirtualFiles) -> None:
-        self._config = config
-        self._database = database
-        self._virtual_files = virtual_files
-        self._versions: set[str] = set()  # of the lake, as seen since we are here
-        self._snapshot_id: int | None = None
-        self._rights = EVERYTHING
-        self._prefix = config.warehouse
-        self._vending = CredentialVending(config) if config.vending_role else None
+    readable: ReadableLake
+    schema: Schema
+    table: Table
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """One lake, as of its newest snapshot or pinned to one, as one caller may read it."""
+
+    settings: Config
+    database: Database
+    virtual_files: VirtualFiles
+    snapshot_id: int | None = None
+    """The snapshot that every table is pinned to; None for the newest."""
+    rights: Rights = EVERYTHING
+    _checked_versions: set[str] = field(default_factory=set)
+    """Versions of the lake that this process has read and can serve."""
 
     # Which lake
 
-    def config(self, warehouse: str | None) -> dict[str, Any]:
+    @retried
+    def get_config(self, warehouse: str | None) -> rest.CatalogConfig:
         """The answer to getConfig.
 
         Raises:
-            NoSuchWarehouse: another lake is asked for, or a snapshot that is not there.
+            NoSuchWarehouse: another lake is asked for, or a snapshot that does not exist.
         """
-        prefix = self._config.warehouse
+        prefix = self.settings.warehouse
         if match := PINNED.fullmatch(warehouse or ""):
             prefix = f"{match['warehouse']}--at-{match['snapshot_id']}"
         elif warehouse:
             prefix = warehouse
-        self.at_prefix(prefix)._read(lambda con, lake, snapshot_id: None)
-        endpoints = [*ENDPOINTS, *(VENDING_ENDPOINTS if self._vending else [])]
+        with self.at_prefix(prefix)._lake():
+            pass
+        endpoints = [*ENDPOINTS, *(VENDING_ENDPOINTS if self.settings.vending_role else [])]
         return {"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": endpoints}
 
     def at_prefix(self, prefix: str, rights: Rights = EVERYTHING) -> Catalog:
-        """The catalog that the path prefix of a route names, as one caller may see it.
+        """The catalog that the path prefix of a route names, as one caller may read it.
 
         Raises:
             NoSuchWarehouse: it names another lake.
         """
         match = PINNED_PREFIX.fullmatch(prefix)
         warehouse = match["warehouse"] if match else prefix
-        if warehouse != self._config.warehouse:
+        if warehouse != self.settings.warehouse:
             raise NoSuchWarehouse(
                 f"Warehouse does not exist: {warehouse}; this catalog serves "
-                f"{self._config.warehouse!r}"
+                f"{self.settings.warehouse!r}"
             )
-        catalog = Catalog(self._config, self._database, self._virtual_files)
-        catalog._snapshot_id = int(match["snapshot_id"]) if match else None
-        catalog._versions = self._versions
-        catalog._rights = rights
-        catalog._prefix = prefix
-        return catalog
+        snapshot_id = int(match["snapshot_id"]) if match else None
+        return replace(self, snapshot_id=snapshot_id, rights=rights)
 
+    @retried
     def health(self) -> dict[str, Any]:
-        """That the catalog database answers, and its newest snapshot."""
-        return {"status": "ok", "snapshot-id": self._read(lambda con, lake, at: at)}
+        """The status `ok` and the newest snapshot, if the catalog database answers.
+
+        Raises:
+            ServiceUnavailable: it does not.
+        """
+        with self._lake() as lake:
+            return {"status": "ok", "snapshot-id": lake.snapshot_id}
 
     # Namespaces: a DuckLake schema is a namespace of one level
 
+    @retried
     def list_namespaces(
         self, parent: str | None, page_token: str | None, page_size: int | None
-    ) -> dict[str, Any]:
-        def question(con: Connection, lake: Lake, snapshot_id: int) -> list[Schema]:
+    ) -> rest.ListNamespacesResponse:
+        """The namespaces, by name; none below a parent.
+
+        Raises:
+            NoSuchNamespace: the parent does not exist.
+            BadRequest: the page token is none of this catalog's.
+        """
+        with self._lake() as lake:
+            schemas = lake.schemas() if not parent else []
             if parent:
-                self._schema_at(con, snapshot_id, parent)
-                return []
-            return self._schemas_at(con, snapshot_id)
+                lake.schema(parent)
+        page, more = page_of(schemas, schema_name, page_token, page_size)
+        return {"namespaces": [[schema.schema_name] for schema in page], **more}  # type: ignore[typeddict-item]
 
-        page, more = _page(self._read(question), _schema_name, page_token, page_size)
-        return {"namespaces": [[schema.schema_name] for schema in page], **more}
+    @retried
+    def load_namespace_metadata(self, namespace: str) -> rest.GetNamespaceResponse:
+        """One namespace; DuckLake keeps no properties of it.
 
-    def load_namespace_metadata(self, namespace: str) -> dict[str, Any]:
-        schema = self._read(lambda con, lake, at: self._schema_at(con, at, namespace))
+        Raises:
+            NoSuchNamespace: it does not exist.
+        """
+        with self._lake() as lake:
+            schema = lake.schema(namespace)
         return {"namespace": [schema.schema_name], "properties": {}}
 
     # Tables
 
+    @retried
     def list_tables(
         self, namespace: str, page_token: str | None, page_size: int | None
-    ) -> dict[str, Any]:
-        def question(con: Connection, lake: Lake, snapshot_id: int) -> tuple[Schema, list[Table]]:
-            schema = self._schema_at(con, snapshot_id, namespace)
-            return schema, self._tables_at(con, snapshot_id, schema)
+    ) -> rest.ListTablesResponse:
+        """The tables of a namespace, by name.
 
-        schema, tables = self._read(question)
-        page, more = _page(tables, _table_name, page_token, page_size)
-        names = [{"namespace": [schema.schema_name], "name": table.table_name} for table in page]
-        return {"identifiers": names, **more}
+        Raises:
+            NoSuchNamespace: the namespace does not exist.
+            BadRequest: the page token is none of this catalog's.
+        """
+        with self._lake() as lake:
+            schema = lake.schema(namespace)
+            tables = lake.tables(schema)
+        page, more = page_of(tables, table_name, page_token, page_size)
+        return _identifiers(schema, [table.table_name for table in page], more)
 
+    @retried
     def load_table(
         self,
         namespace: str,
@@ -157,276 +180,163 @@ class Catalog:
         snapshots: str | None = None,
         with_credentials: bool = False,
     ) -> LoadedTable:
-        """The table metadata; with `snapshots="refs"` of the current snapshot alone.
+        """The table metadata.
 
-        `with_credentials`: for the files of this table, if any are vended here.
+        Args:
+            snapshots: `refs` for the current snapshot alone.
+            with_credentials: vend credentials for the files of this table, if the settings do so.
 
         Raises:
-            NoSuchTable: also when the namespace is missing.
+            NoSuchTable: the table or its namespace does not exist.
             Refused: the table cannot be served exactly.
         """
         if snapshots not in {None, "all", "refs"}:
             raise BadRequest("snapshots must be one of: all, refs")
-
-        def question(
-            con: Connection, lake: Lake, snapshot_id: int, schema: Schema, found: Table
-        ) -> tuple[dict[str, Any], TableScope | None]:
-            files = self._virtual_files.of_table(con, lake, schema, found, snapshot_id)
-            document = files.metadata()
-            if self._config.delivery == "materialize":
-                files.keep(document)
-            body = {
-                "metadata-location": files.metadata_location(document),
-                "metadata": document.json(refs_only=snapshots == "refs"),
-                "config": {},
-            }
-            vends = with_credentials and self._vending is not None
-            return body, self._grant(con, lake, schema, found) if vends else None
-
-        body, granted = self._read_table(namespace, table, question)
-        if granted is None or self._vending is None:
+        vending = self._vending() if with_credentials else None
+        with self._table(namespace, table) as opened:
+            body = self._load_table_result(opened, refs_only=snapshots == "refs")
+            scope = self._scope(vending, opened) if vending else None
+        if vending is None or scope is None:
             # The location holds the fingerprint of the document, of which this is all, or the end.
-            of = (body["metadata-location"], len(body["metadata"]["snapshots"]))
-            return LoadedTable(body, etag=f'"{fingerprint(*of)}"')
+            shown = (body["metadata-location"], len(body["metadata"]["snapshots"]))
+            return LoadedTable(body, etag=f'"{fingerprint(*shown)}"')
         at = f"v1/{self._prefix}/namespaces/{_escaped(namespace)}/tables/{_escaped(table)}"
-        return LoadedTable(body | self._vending.for_table(granted, f"{at}/credentials"), etag=None)
+        credentials = vending.for_table(scope, f"{at}/credentials")
+        return LoadedTable({**body, **credentials}, etag=None)  # type: ignore[typeddict-item]
 
-    def load_credentials(self, namespace: str, table: str) -> dict[str, Any]:
+    @retried
+    def load_credentials(self, namespace: str, table: str) -> rest.LoadCredentialsResponse:
         """New credentials for the files of a table.
 
         Raises:
-            NoSuchTable: also when the namespace is missing, or where nothing is vended: then the
+            NoSuchTable: the table or its namespace does not exist; or nothing is vended, and the
                 path can only mean a table of that name.
         """
-        if self._vending is None:
+        if (vending := self._vending()) is None:
             raise NoSuchTable(f"Table does not exist: {namespace}.{table}/credentials")
+        with self._table(namespace, table) as opened:
+            scope = self._scope(vending, opened)
+        return vending.refresh_credentials(scope)  # type: ignore[return-value]
 
-        def question(
-            con: Connection, lake: Lake, snapshot_id: int, schema: Schema, found: Table
-        ) -> TableScope:
-            return self._grant(con, lake, schema, found)
-
-        return self._vending.refresh_credentials(self._read_table(namespace, table, question))
-
-    def table_exists(self, namespace: str, table: str) -> None:
-        """Nothing where the table exists.
+    @retried
+    def check_table_exists(self, namespace: str, table: str) -> None:
+        """Do nothing if the table exists.
 
         Raises:
             NoSuchTable: it does not.
         """
-        self._read_table(namespace, table, lambda *_: None)
+        with self._table(namespace, table):
+            pass
 
     # Views
 
+    @retried
     def list_views(
         self, namespace: str, page_token: str | None, page_size: int | None
-    ) -> dict[str, Any]:
-        def question(con: Connection, lake: Lake, snapshot_id: int) -> tuple[Schema, list[View]]:
-            schema = self._schema_at(con, snapshot_id, namespace)
-            return schema, self._views_at(con, snapshot_id, schema)
+    ) -> rest.ListTablesResponse:
+        """The views of a namespace, by name. Raises: as `list_tables`."""
+        with self._lake() as lake:
+            schema = lake.schema(namespace)
+            views = lake.views(schema)
+        page, more = page_of(views, view_name, page_token, page_size)
+        return _identifiers(schema, [view.view_name for view in page], more)
 
-        schema, views = self._read(question)
-        page, more = _page(views, _view_name, page_token, page_size)
-        names = [{"namespace": [schema.schema_name], "name": view.view_name} for view in page]
-        return {"identifiers": names, **more}
-
-    def load_view(self, namespace: str, view: str) -> dict[str, Any]:
-        """The view metadata. It is in no file: clients read what the answer holds.
+    @retried
+    def load_view(self, namespace: str, view: str) -> rest.LoadViewResult:
+        """The view metadata. No file holds it: clients read what the answer holds.
 
         Raises:
-            NoSuchView: also when the namespace is missing.
+            NoSuchView: the view or its namespace does not exist.
         """
-
-        def question(con: Connection, lake: Lake, snapshot_id: int) -> dict[str, Any]:
-            schema = _named(self._schemas_at(con, snapshot_id), _schema_name, namespace)
-            views = self._views_at(con, snapshot_id, schema) if schema else []
-            found = _named(views, _view_name, view)
-            if schema is None or found is None:
-                raise NoSuchView(f"View does not exist: {namespace}.{view}")
-            tags = queries.tags_at(con, snapshot_id, found.view_id)
-            return view_metadata(schema, found, tags, self._virtual_files.location)
-
-        metadata = self._read(question)
+        with self._lake() as lake:
+            schema, found = lake.view(namespace, view)
+            tags = queries.tags_at(lake.snapshot_id, found.view_id).run(lake.con)
+            metadata = view_metadata(schema, found, tags, self.virtual_files.location)
         location = f"{metadata['location']}/{metadata['current-version-id']}.metadata.json"
         return {"metadata-location": location, "metadata": metadata, "config": {}}
 
-    def _read(self, question: Callable[[Connection, Lake, int], Item]) -> Item:
-        """Ask within one transaction, as of the pinned or the newest snapshot."""
+    # Transactions
 
-        def asked(con: Connection) -> Item:
-            lake, snapshot_id = self._opened(con)
-            return question(con, lake, snapshot_id)
-
-        return self._database.read(asked)
-
-    def _read_table(
-        self,
-        namespace: str,
-        name: str,
-        question: Callable[[Connection, Lake, int, Schema, Table], Item],
-    ) -> Item:
-        """The same of one table.
+    @contextmanager
+    def _lake(self) -> Iterator[ReadableLake]:
+        """A transaction, at the pinned or the newest snapshot.
 
         Raises:
-            NoSuchTable: it is not there, or not to be read.
+            NoSuchWarehouse: the lake does not have the pinned snapshot.
         """
+        with self.database.transaction() as con:
+            lake, _ = self._read_lake(con, known(None))
+            yield self._readable(con, lake)
 
-        def asked(con: Connection) -> Item:
-            lake, snapshot_id, found = self._opened(
-                con, lambda con: queries.table_at(con, self._snapshot_id, namespace, name)
-            )
-            schema, table = self._table(con, snapshot_id, namespace, name, found)
-            return question(con, lake, snapshot_id, schema, table)
+    @contextmanager
+    def _table(self, namespace: str, name: str) -> Iterator[OpenTable]:
+        """A transaction on one table. Raises: as `_lake`.
 
-        return self._database.read(asked)
+        Raises:
+            NoSuchTable: there is none that the caller may read.
+        """
+        with self.database.transaction() as con:
+            of_this_name = queries.table_at(self.snapshot_id, namespace, name)
+            lake, found = self._read_lake(con, of_this_name)
+            readable = self._readable(con, lake)
+            yield OpenTable(readable, *readable.table(namespace, name, found))
 
-    def _opened(self, con: Connection, *questions: Callable[[Connection], Any]) -> list[Any]:
-        """The lake, the snapshot as of which it is read, and the answers, in one statement."""
-        pinned = self._snapshot_id
-        if not self._versions:
-            # Other versions have other tables, of which nothing must be asked before this check.
-            lake = queries.lake(con)
+    def _read_lake(self, con: Connection, statement: Statement[Any]) -> tuple[Lake, Any]:
+        """The lake and the result of another statement, in one round trip."""
+        if not self._checked_versions:
+            # Another version has other tables, of which nothing may be asked before this check.
+            lake = queries.lake().run(con)
             check_lake(lake.version, lake.encrypted)
-            self._versions.add(lake.version)
-
-        def is_there(con: Connection) -> bool:
-            return pinned is None or queries.snapshot_exists(con, pinned)
-
-        lake, exists, *answers = together(con, queries.lake, is_there, *questions)
+            self._checked_versions.add(lake.version)
+        pinned = self.snapshot_id
+        exists = known(True) if pinned is None else queries.snapshot_exists(pinned)
+        lake, is_there, result = run_batched(con, queries.lake(), exists, statement)
         check_lake(lake.version, lake.encrypted)
-        if not exists:
+        if not is_there:
             raise NoSuchWarehouse(
-                f"Warehouse does not exist: {self._config.warehouse}@{pinned}; the lake has "
+                f"Warehouse does not exist: {self.settings.warehouse}@{pinned}; the lake has "
                 f"no snapshot {pinned}, or it has expired"
             )
-        return [lake, lake.snapshot_id if pinned is None else pinned, *answers]
+        return lake, result
 
-    # What the caller may not read is as if it were not there
+    def _readable(self, con: Connection, lake: Lake) -> ReadableLake:
+        snapshot_id = lake.snapshot_id if self.snapshot_id is None else self.snapshot_id
+        return ReadableLake(con, lake, snapshot_id, self.rights)
 
-    def _schemas_at(self, con: Connection, snapshot_id: int) -> list[Schema]:
-        schemas = queries.schemas_at(con, snapshot_id)
-        if self._rights.all_tables:
-            return schemas
-        seen = {found.schema_id for found in self._readable(con, snapshot_id)}
-        return [
-            schema
-            for schema in schemas
-            if schema.schema_id in seen or self._rights.whole_namespace(schema.schema_name)
-        ]
+    def _load_table_result(self, opened: OpenTable, *, refs_only: bool) -> rest.LoadTableResult:
+        at = opened.readable
+        files = self.virtual_files.of_table(
+            at.con, at.lake, opened.schema, opened.table, at.snapshot_id
+        )
+        document = files.metadata()
+        if self.settings.delivery == "materialize":
+            files.keep(document)
+        return {
+            "metadata-location": files.metadata_location(document),
+            "metadata": document.json(refs_only=refs_only),
+            "config": {},
+        }
 
-    def _tables_at(self, con: Connection, snapshot_id: int, schema: Schema) -> list[Table]:
-        tables = queries.tables_at(con, snapshot_id, schema.schema_id)
-        if self._rights.all_tables:
-            return tables
-        seen = {(found.kind, found.object_id) for found in self._readable(con, snapshot_id)}
-        return [table for table in tables if ("table", table.table_id) in seen]
+    # Credentials
 
-    def _views_at(self, con: Connection, snapshot_id: int, schema: Schema) -> list[View]:
-        views = queries.views_at(con, snapshot_id, schema.schema_id)
-        if self._rights.all_tables:
-            return views
-        seen = {(found.kind, found.object_id) for found in self._readable(con, snapshot_id)}
-        return [view for view in views if ("view", view.view_id) in seen]
+    def _vending(self) -> CredentialVending | None:
+        return CredentialVending(self.settings) if self.settings.vending_role else None
 
-    def _readable(self, con: Connection, snapshot_id: int) -> list[NameNow]:
-        """The tables and views of a snapshot that may be read, by the names that they have now:
-        rights do not change with the snapshot, and are the same for the files of a table."""
-        return [
-            found
-            for found in queries.names_now(con, snapshot_id)
-            if self._rights.table(found.schema_name, found.name)
-        ]
+    def _scope(self, vending: CredentialVending, opened: OpenTable) -> TableScope:
+        virtual = f"{self.virtual_files.location}/{opened.table.table_uuid}"
+        at = opened.readable
+        return vending.scope(at.con, at.lake, opened.schema, opened.table, virtual)
 
-    def _schema_at(self, con: Connection, snapshot_id: int, namespace: str) -> Schema:
-        schema = _named(self._schemas_at(con, snapshot_id), _schema_name, namespace)
-        if schema is None:
-            raise NoSuchNamespace(f"Namespace does not exist: {namespace}")
-        return schema
+    @property
+    def _prefix(self) -> str:
+        pinned = "" if self.snapshot_id is None else f"--at-{self.snapshot_id}"
+        return f"{self.settings.warehouse}{pinned}"
 
-    def _table(
-        self,
-        con: Connection,
-        snapshot_id: int,
-        namespace: str,
-        name: str,
-        found: tuple[Schema, Table] | None,
-    ) -> tuple[Schema, Table]:
-        """The table of this very name, if it may be read; or the one that Java means by it."""
-        if "+" in namespace + name:
-            schema = _named(self._schemas_at(con, snapshot_id), _schema_name, namespace)
-            tables = self._tables_at(con, snapshot_id, schema) if schema else []
-            table = _named(tables, _table_name, name)
-            found = (schema, table) if schema and table else None
-        if found is None or not self._may_read(con, *found):
-            raise NoSuchTable(f"Table does not exist: {namespace}.{name}")
-        return found
 
-    def _grant(self, con: Connection, lake: Lake, schema: Schema, table: Table) -> TableScope:
-        assert self._vending is not None
-        virtual = f"{self._virtual_files.location}/{table.table_uuid}"
-        return self._vending.scope(con, lake, schema, table, virtual)
-
-    def _may_read(self, con: Connection, schema: Schema, table: Table) -> bool:
-        """The same of one table."""
-        if self._snapshot_id is not None:
-            schema, table = queries.table_of_uuid(con, table.table_uuid) or (schema, table)
-        return self._rights.table(schema.schema_name, table.table_name)
+def _identifiers(schema: Schema, names: list[str], more: dict[str, str]) -> rest.ListTablesResponse:
+    identifiers = [{"namespace": [schema.schema_name], "name": name} for name in names]
+    return {"identifiers": identifiers, **more}  # type: ignore[typeddict-item]
 
 
 def _escaped(name: str) -> str:
     return quote(name, safe="")
-
-
-def _named(items: Sequence[Item], name_of: Callable[[Item], str], name: str) -> Item | None:
-    """The item of this name, or that Java means by it: in a path it writes a space as `+`.
-
-    API Gateway has decoded the path, so that this cannot be told from a `+` any more.
-
-    Raises:
-        BadRequest: it could be two; the wrong one would have the wrong rows.
-        Refused: two rows of the catalog have the name.
-    """
-    found = [one for one in items if name in {name_of(one), name_of(one).replace(" ", "+")}]
-    if len({name_of(one) for one in found}) < len(found):
-        raise Refused(f"{name!r} is {len(found)} times in DuckLake's catalog{REMEDY}")
-    if len(found) > 1:
-        names = " and ".join(repr(name_of(one)) for one in found)
-        raise BadRequest(f"{name!r} may be {names}: Java writes a space as +; rename one of them")
-    return found[0] if found else None
-
-
-def _schema_name(schema: Schema) -> str:
-    return schema.schema_name
-
-
-def _view_name(view: View) -> str:
-    return view.view_name
-
-
-def _table_name(table: Table) -> str:
-    return table.table_name
-
-
-def _page(
-    items: Sequence[Item],
-    name_of: Callable[[Item], str],
-    page_token: str | None,
-    page_size: int | None,
-) -> tuple[Sequence[Item], dict[str, str]]:
-    """A page in the order of names; the token is the last name, so it outlives other changes."""
-    items = sorted(items, key=name_of)
-    if page_token:
-        after = _decoded(page_token)
-        items = [item for item in items if name_of(item) > after]
-    if page_size is None or len(items) <= page_size:
-        return items, {}
-    page = items[:page_size]
-    token = base64.urlsafe_b64encode(name_of(page[-1]).encode()).decode()
-    return page, {"next-page-token": token}
-
-
-def _decoded(page_token: str) -> str:
-    try:
-        return base64.b64decode(page_token, altchars=b"-_", validate=True).decode()
-    except ValueError:  # not base64, not even ASCII, or not UTF-8 inside
-        raise BadRequest("pageToken is not one that this catalog gave out") from None

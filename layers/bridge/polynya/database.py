@@ -44,7 +44,7 @@ class SecretsManagerCredentials:
             self._kept = self._current()
         return self._kept
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
         self._kept = None
 
     def _current(self) -> tuple[str, str]:
@@ -74,5 +74,5 @@ class IamCredentials:
         )
         return user, token
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
         pass  # each is new

@@ -21,6 +21,8 @@ class PolynyaError(Exception):
     code = "InternalError"
     retry_after: int | None = None
     """Seconds after which the same request may succeed, for the header `Retry-After`."""
+    is_transient: bool = False
+    """A second try may succeed at once: the connection was lost, or a table was dropped."""
 
 
 class BadRequest(PolynyaError):

@@ -29,11 +29,11 @@ def diagnose(
     """
     report = Report()
     schema = generator.config.metadata_schema
-    found = generator.database.read(lambda con: rights(con, schema))
+    found = generator.read(lambda con: rights(con, schema))
     if found is not None:
         check_rights(report, found, schema)
     try:
-        lake = generator.database.read(queries.lake)
+        lake = generator.read(queries.lake().run)
     except PolynyaError as error:
         report.add(ERROR, "catalog", str(error))
         yield report
@@ -42,7 +42,7 @@ def diagnose(
     if report.lake["served"]:
         check = TableCheck(generator, report, database, s3_endpoint, past)
         try:
-            for pair in generator.database.read(lambda con: tables_of(con, lake)):
+            for pair in generator.read(lambda con: tables_of(con, lake)):
                 yield report
                 check.run(*pair)
         except PolynyaError as error:

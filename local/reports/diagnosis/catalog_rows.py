@@ -45,7 +45,7 @@ class CatalogCounts:
         Raises:
             Uncountable: the catalog does not hold the number.
         """
-        inlined = queries.inlined(con, lake, table.table_id, table.begin_snapshot)
+        inlined = queries.inlined(lake, table.table_id, table.begin_snapshot).run(con)
         deletes = STORED_DELETES.format(partial_max=queries.fragment(lake, "delete_partial_max"))
         if inlined.delete_columns:
             file_id, position, begin = map(identifier, inlined.delete_columns)

@@ -29,10 +29,10 @@ class DataFileCheck:
     def run(self, opened: OpenedTable) -> None:
         """Add a finding for each file that is not in S3, cannot be read or has another count."""
         history = opened.history
-        at = (opened.con, history.lake, history.table.table_id, history.snapshot_id, *ALL_IDS)
+        at = (history.lake, history.table.table_id, history.snapshot_id, *ALL_IDS)
         files = {
             file_location(history.lake, history.schema, history.table, file): file
-            for file in queries.data_files_at(*at)
+            for file in queries.data_files_at(*at).run(opened.con)
             if file.end_snapshot is None
         }
         elsewhere = [path for path in files if not is_in_s3(path)]

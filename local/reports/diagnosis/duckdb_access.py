@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import boto3
 from duckdb import DuckDBPyConnection
-from polynya.ducklake.connection.database import LOCAL
+from polynya.ducklake.connection.url import LOCAL
 
 from ...clients.duckdb_connection import connect, literal
 

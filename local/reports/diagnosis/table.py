@@ -70,7 +70,7 @@ class TableCheck:
         self._report.tables.append(result)
 
         def check(con: Connection) -> None:
-            lake = queries.lake(con)
+            lake = queries.lake().run(con)
             result.counts.clear()
             opened = self._generator.open_table(con, lake, schema, table)
             result.snapshots = len(opened.metadata.snapshots)
@@ -82,7 +82,7 @@ class TableCheck:
             self._data_files.run(opened)
 
         try:
-            self._generator.database.read(check)
+            self._generator.read(check)
             result.status = "served"
         except Refused as error:
             result.status, result.reason = "refused", str(error)
@@ -137,8 +137,8 @@ class TableCheck:
             schema, table = opened.history.schema, opened.history.table
             return self._catalog.rows(con, lake, schema, table, snapshot_id)
         # DuckDB finds a table by the name that it had at the snapshot.
-        for schema in queries.schemas_at(con, snapshot_id):
-            for table in queries.tables_at(con, snapshot_id, schema.schema_id):
+        for schema in queries.schemas_at(snapshot_id).run(con):
+            for table in queries.tables_at(snapshot_id, schema.schema_id).run(con):
                 if table.table_id == opened.history.table.table_id:
                     return self._ducklake.rows(schema, table, snapshot_id)
         raise Uncountable("the table did not exist")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from polynya.ducklake.history import Totals, state_at, states, unservable_reason
-from polynya.ducklake.lifetimes import KINDS
+from polynya.ducklake.queries.lifetimes import KINDS
 from polynya.ducklake.rows import Event, UnservableRange
 
 

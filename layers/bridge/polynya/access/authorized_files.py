@@ -4,11 +4,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pg8000.native import Connection
-
 from ..config import Config
 from ..ducklake import queries
-from ..ducklake.connection.database import Database
+from ..ducklake.connection.database import Database, retried
 from ..errors import NoSuchKey
 from ..files.names import parse
 from ..files.virtual_files import VirtualFiles
@@ -29,7 +27,7 @@ class AuthorizedFiles:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._prefix = config.virtual_prefix
-        self._database = database
+        self.database = database
         self._files = files
         self._readers = AccessResolver(config)
         self._clock = clock
@@ -59,11 +57,12 @@ class AuthorizedFiles:
         """What the table is called now, as of the last minute."""
         kept_at, named = self._names.get(table_uuid, (0.0, None))
         if named is None or self._clock() - kept_at > KEPT_SECONDS:
-            named = self._database.read(lambda con: _name_of(con, table_uuid))
+            named = self._read_name(table_uuid)
             self._names[table_uuid] = (self._clock(), named)
         return named
 
-
-def _name_of(con: Connection, table_uuid: str) -> Named | None:
-    found = queries.table_of_uuid(con, table_uuid)
-    return (found[0].schema_name, found[1].table_name) if found else None
+    @retried
+    def _read_name(self, table_uuid: str) -> Named | None:
+        with self.database.transaction() as con:
+            found = queries.table_of_uuid(table_uuid).run(con)
+        return (found[0].schema_name, found[1].table_name) if found else None

@@ -15,8 +15,8 @@ from aws_lambda_powertools import Logger
 from pg8000.native import Connection
 
 from ..config import Config
-from ..ducklake import table_locations
 from ..ducklake.paths import table_location
+from ..ducklake.queries import table_locations
 from ..ducklake.rows import Lake, Schema, Table
 from ..errors import Refused
 from ..metrics import count
@@ -160,12 +160,12 @@ def places_of(
         Refused: that cannot be said in so many words as fit.
     """
     own = table_location(lake, schema, table)
-    added = table_locations.own_directories(con, table.table_id, is_relative=False)
+    added = table_locations.own_directories(table.table_id, is_relative=False).run(con)
     around = other_tables(con, lake, table, virtual)
     if around.absent_from(own):
         places = {S3Scope(own, True)}
     else:
-        within = table_locations.own_directories(con, table.table_id, is_relative=True)
+        within = table_locations.own_directories(table.table_id, is_relative=True).run(con)
         places = _places(con, table.table_id, within, own, around, is_relative=True)
     places |= _places(con, table.table_id, added, "", around, is_relative=False)
     if not all(KEY.fullmatch(place.location) for place in places):
@@ -176,8 +176,8 @@ def places_of(
 
 
 def other_tables(con: Connection, lake: Lake, table: Table, virtual: str) -> OtherTables:
-    others = table_locations.others(con, lake, table.table_id)
-    files = table_locations.added_directories(con, others.table_ids)
+    others = table_locations.others(lake, table.table_id).run(con)
+    files = table_locations.added_directories(others.table_ids).run(con)
     return OtherTables(others.directories, files, directory_of(virtual))
 
 
@@ -203,7 +203,7 @@ def _places(
         if number > MOST_KEYS:
             break
         by_key.add(one)
-    keys = table_locations.own_files(con, table_id, by_key, is_relative=is_relative)
+    keys = table_locations.own_files(table_id, by_key, is_relative=is_relative).run(con)
     return {
         *(S3Scope(base + key, False) for key in keys),
         *(S3Scope(base + one, True) for one in directories if one not in by_key),

@@ -1,6 +1,6 @@
 """The text `ducklake_snapshot_changes.changes_made`: what one snapshot did, and to which tables.
 
-A comma list of `type:value`; a value is an id or quoted names, in which `""` stands for a quote.
+A comma list of `type:value`; a value is an id or quoted names, in which a quote is written `""`.
 https://ducklake.select/docs/stable/specification/tables/ducklake_snapshot_changes
 """
 
@@ -12,7 +12,7 @@ from ..errors import Refused
 QUOTED = re.compile('"[^"]*(?:"|$)')
 
 MOST_CHARACTERS = 1_000_000
-"""Of one text: about 40,000 changes."""
+"""The longest text that is read: about 40,000 changes."""
 
 
 def changes_of(changes_made: str, table_id: int) -> frozenset[str]:

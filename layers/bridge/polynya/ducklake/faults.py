@@ -1,8 +1,8 @@
-"""What no sound row of DuckLake's file tables can say, as SQL, and what to tell the user then.
+"""Faults of rows in DuckLake's file tables: the condition as SQL, and the sentence for the user.
 
-A catalog table has no constraint but a few primary keys, so that a restored dump, a tool or a hand
-can leave anything in it. A file of which such a row tells is not guessed at: the snapshots that
-show it are not served.
+A catalog table has no constraint except a few primary keys, so a restored dump, a tool or a person
+can leave anything in it. Polynya does not guess what such a row means: the snapshots that show its
+file are not served.
 """
 
 from collections.abc import Sequence
@@ -15,16 +15,18 @@ MAX_ID = 10**18 - 1
 
 MAX_ROWS = 10**12
 MAX_BYTES = 10**14
-"""Of one file: ten times what S3 stores, and sums over a million files still fit 64 bits."""
+"""The largest file: ten times what S3 stores; the sum over a million files still fits 64 bits."""
 
 SMALLEST = 12
 """Bytes of a Parquet file: its magic twice, and the length of the footer."""
 
 
 class Fault(NamedTuple):
+    """A condition that no valid row fulfils."""
+
     condition: str
     reason: str
-    """A SQL text."""
+    """The sentence, as a SQL expression."""
 
 
 def _broken(table: str, what: str) -> str:
@@ -37,7 +39,7 @@ def _is_not(number: str, least: int, most: int) -> str:
 
 NO_PATH = "({0}.path IS NULL OR {0}.path = '' OR {0}.path_is_relative IS NULL)"
 
-# `{data_partial_max}` is written otherwise in each version of the catalog.
+# `{data_partial_max}` differs between versions of the catalog: `queries.fragment`.
 DATA_FILE_FAULTS = (
     Fault("f.encryption_key IS NOT NULL", "'encrypted data files'"),
     Fault(
@@ -96,7 +98,7 @@ def reason_of(faults: Sequence[Fault]) -> str:
 
 
 def within(number: str, most: int) -> str:
-    """A number that is summed up; 0 where it is a fault, which must not spoil other snapshots."""
+    """A number to sum up; 0 if it is a fault, so that other snapshots keep correct sums."""
     return f"CASE WHEN {number} BETWEEN 0 AND {most} THEN {number} ELSE 0 END"
 
 

@@ -1,8 +1,8 @@
 """The history of one table, read within one transaction, and what it says of each snapshot.
 
 History is mutable in DuckLake: a second delete, a merge or a flush replace rows of past snapshots.
-So every state carries a hash of the rows it consists of, and whoever names something after a state
-puts the hash into the name.
+So every state carries a hash of its rows, and the name of a file that is made from a state contains
+the hash.
 """
 
 from collections import defaultdict
@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pg8000.native import Connection
 
 from . import queries
-from .connection.batch import together
+from .connection.statements import run_batched
 from .inlined_columns import with_columns
-from .lifetimes import KINDS, TableLifetimes
+from .queries.lifetimes import KINDS, TableLifetimes
 from .rows import (
     Column,
     Event,
@@ -33,7 +33,7 @@ from .rows import (
 
 @dataclass(frozen=True, slots=True)
 class TableHistory:
-    """Everything about a table up to a snapshot, but no single file."""
+    """Everything about a table up to a snapshot, without its single files."""
 
     lake: Lake
     schema: Schema
@@ -41,7 +41,7 @@ class TableHistory:
     snapshot_id: int
     columns: list[Column]
     snapshots: list[Snapshot]
-    """Those that touched the table, oldest first."""
+    """The snapshots that touched the table, oldest first."""
     events: list[Event]
     unservable: list[UnservableRange]
     inlined: Inlined
@@ -55,10 +55,12 @@ class TableHistory:
 
     @property
     def full_name(self) -> str:
+        """The name with its schema, for messages."""
         return f"{self.schema.schema_name}.{self.table.table_name}"
 
     @property
     def lifetimes(self) -> TableLifetimes:
+        """The lifetimes of the table's rows in the catalog."""
         return TableLifetimes(self.lake, self.table.table_id, self.inlined, self.has_partial)
 
 
@@ -71,12 +73,12 @@ class Totals:
     bytes: int = 0
     hash: int = 0
     changed_at: int = 0
-    """The newest snapshot, up to the one asked for, at which one of them began or ended."""
+    """The newest snapshot, up to the requested one, at which a row began or ended."""
     added: Event | None = None
     removed: Event | None = None
     """What began and what ended at `changed_at`."""
     past: int = 0
-    """Of all that ended and when: it changes as well when DuckLake forgets what had ended."""
+    """A hash of all rows that ended, and when; DuckLake changes it when it expires such rows."""
 
 
 State = Mapping[str, Totals]
@@ -96,8 +98,8 @@ def read(
     """Read the history of `table` as a reader at `snapshot_id` sees it.
 
     Args:
-        since: the first snapshot that is asked about.
-        limit: how many snapshots are asked about at most, newest first.
+        since: the first snapshot that is read.
+        limit: the largest number of snapshots that is read, newest first.
     """
     table_id = table.table_id
     (
@@ -113,41 +115,41 @@ def read(
         sort_keys,
         tags,
         column_tags,
-    ) = together(
+    ) = run_batched(
         con,
-        lambda con: queries.inlined(con, lake, table_id, table.begin_snapshot),
-        lambda con: queries.columns(con, table_id, snapshot_id),
-        lambda con: queries.mapped_names(con, lake, table_id),
-        lambda con: queries.snapshots(con, table_id, snapshot_id, since, limit),
-        lambda con: queries.unservable_deletes(con, table_id),
-        lambda con: queries.unservable_inlined_tables(con, table_id, table.begin_snapshot),
-        lambda con: queries.partition_columns(con, table_id),
-        lambda con: queries.file_groups(con, lake, table_id),
-        lambda con: queries.partition_at(con, table_id, snapshot_id),
-        lambda con: queries.sort_keys_at(con, lake, snapshot_id, table_id),
-        lambda con: queries.tags_at(con, snapshot_id, table_id),
-        lambda con: queries.column_tags_at(con, snapshot_id, table_id),
+        queries.inlined(lake, table_id, table.begin_snapshot),
+        queries.columns(table_id, snapshot_id),
+        queries.mapped_names(lake, table_id),
+        queries.snapshots(table_id, snapshot_id, since, limit),
+        queries.unservable_deletes(table_id),
+        queries.unservable_inlined_tables(table_id, table.begin_snapshot),
+        queries.partition_columns(table_id),
+        queries.file_groups(lake, table_id),
+        queries.partition_at(table_id, snapshot_id),
+        queries.sort_keys_at(lake, snapshot_id, table_id),
+        queries.tags_at(snapshot_id, table_id),
+        queries.column_tags_at(snapshot_id, table_id),
     )
     since = max(since, first_id)
     inlined, uncertain = with_columns(con, inlined, columns, snapshot_id)
     unservable = [*unservable_deletes, *unservable_inlined_tables, *uncertain]
     if groups.has_faults:
-        unservable += queries.unservable_data_files(con, lake, table_id)
+        unservable += queries.unservable_data_files(lake, table_id).run(con)
     lifetimes = TableLifetimes(lake, table_id, inlined, groups.has_partial)
-    # As JSON, which is read three times as fast as rows.
-    events, unservable_inlined_deletes = together(
+    # A batch returns JSON, which is read three times as fast as rows.
+    events, unservable_inlined_deletes = run_batched(
         con,
-        lambda con: lifetimes.events(con, snapshot_id, since),
-        lambda con: queries.unservable_inlined_deletes(con, inlined, table_id),
+        lifetimes.events(snapshot_id, since),
+        queries.unservable_inlined_deletes(inlined, table_id),
     )
     unservable += unservable_inlined_deletes
     known = {snapshot.snapshot_id: snapshot for snapshot in touched}
-    # A change whose own snapshot has expired shows first in the next one that is still there.
+    # A change whose own snapshot has expired is visible first in the next snapshot that exists.
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
     changes |= {edge for c in columns for edge in (c.begin_snapshot, c.end_snapshot) if edge}
     expired = sorted(change for change in changes - known.keys() if 0 < change <= snapshot_id)
     if expired:
-        for snapshot in queries.next_snapshots(con, expired, snapshot_id):
+        for snapshot in queries.next_snapshots(expired, snapshot_id).run(con):
             if snapshot.snapshot_id >= since:
                 known.setdefault(snapshot.snapshot_id, snapshot)
     return TableHistory(
@@ -185,7 +187,7 @@ def _types(columns: Iterable[Column]) -> dict[int, frozenset[str]]:
 
 
 def _constants(names: Iterable[MappedName]) -> dict[int | None, list[int]]:
-    """The columns that stand in the path of the files of a mapping."""
+    """The columns whose values are in the paths of the files, by mapping_id."""
     constants: dict[int | None, list[int]] = defaultdict(list)
     for name in names:
         if name.is_partition:
@@ -227,7 +229,7 @@ def _after(totals: Totals, event: Event) -> Totals:
 
 
 def unservable_reason(unservable: Iterable[UnservableRange], snapshot_id: int) -> str | None:
-    """Why the table cannot be shown as it was at this snapshot; None where it can."""
+    """Why the table cannot be shown as it was at this snapshot; None if it can."""
     for gap in unservable:
         ended = gap.end_snapshot is not None and gap.end_snapshot <= snapshot_id
         if gap.begin_snapshot <= snapshot_id and not ended:

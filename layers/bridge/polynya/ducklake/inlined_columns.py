@@ -1,9 +1,9 @@
-"""Which columns a PostgreSQL table of inlined rows has: those of the snapshot that made it.
+"""The columns of a PostgreSQL table of inlined rows: those of the snapshot that made the table.
 
 DuckLake makes such a table at CREATE TABLE and at an ALTER, and then ducklake_schema_versions says
-at which snapshot. Where nothing was inlined before, it makes one at the first small INSERT, with a
-schema version of its own that stands nowhere else; and the snapshot may have expired since. Other
-versions then say between which snapshots it was made, and the names of its columns decide.
+at which snapshot. If nothing was inlined before, it makes one at the first small INSERT, with a
+schema version of its own that no other row has; and the snapshot may have expired since. Then the
+other versions say between which snapshots it was made, and the names of its columns decide.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from . import queries
 from .rows import Column, Inlined, InlinedOrigin, InlinedTable, UnservableRange, postgres_name
 
 Shape = tuple[int, str, str, int | None]
-"""What decides how a column is read: its default does not."""
+"""What determines how a column is read; its default does not."""
 
 UNCERTAIN = (
     "it is not certain which columns the rows in {} have: snapshots have expired since they were "
@@ -28,7 +28,7 @@ def with_columns(
 ) -> tuple[Inlined, list[UnservableRange]]:
     """The tables that a reader at `snapshot_id` needs, each with the snapshot of its columns.
 
-    Where that is not certain, there is a gap as long as the table's rows live.
+    If that is not certain, the snapshots that show rows of the table are unservable.
     """
     tables, unservable = [], []
     for table in inlined.tables:
@@ -36,7 +36,7 @@ def with_columns(
             continue
         made_at = made_by(table, columns, snapshot_id)
         if made_at is None:
-            origin = queries.inlined_origin(con, table)
+            origin = queries.inlined_origin(table).run(con)
             if origin.first_row is None:
                 continue
             made_at = made_by(narrowed(table, origin), columns, snapshot_id)
@@ -49,7 +49,7 @@ def with_columns(
 
 
 def made_by(table: InlinedTable, columns: Sequence[Column], snapshot_id: int) -> int | None:
-    """A snapshot at which the table's columns are visible; None: it is not certain which are."""
+    """A snapshot at which the table's columns are visible; None if these are not certain."""
     names = set(table.user_columns)
     shapes: dict[tuple[Shape, ...], int] = {}
     for at in _candidates(table, columns, snapshot_id):
@@ -60,7 +60,7 @@ def made_by(table: InlinedTable, columns: Sequence[Column], snapshot_id: int) ->
 
 
 def narrowed(table: InlinedTable, origin: InlinedOrigin) -> InlinedTable:
-    """The table with the snapshots that may have made it by all that is left of them."""
+    """The table, with a narrower range of snapshots that may have made it."""
     if origin.same is not None:
         return replace(table, schema_begin=origin.same, schema_until=origin.same)
     begin = table.schema_begin if origin.before is None else origin.before + 1
@@ -73,7 +73,7 @@ def narrowed(table: InlinedTable, origin: InlinedOrigin) -> InlinedTable:
 
 
 def _candidates(table: InlinedTable, columns: Iterable[Column], snapshot_id: int) -> Iterator[int]:
-    """Of the snapshots that may have made the table those from which on columns were others."""
+    """The first snapshot that may have made the table, and those at which columns changed."""
     begin, until = table.schema_begin, table.schema_until
     yield begin
     if until == begin:

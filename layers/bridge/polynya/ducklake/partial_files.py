@@ -1,10 +1,10 @@
-"""Merged data files of catalogs until 0.4: the rows of each snapshot stand one after the other."""
+"""Merged data files of catalogs up to 0.4: their rows are in the order of their snapshots."""
 
 from .rows import DataFile
 
 
 def rows_until(file: DataFile, snapshot_id: int) -> int:
-    """How many rows at the beginning of the file are not younger than the snapshot.
+    """The number of rows, from the beginning of the file, that existed at the snapshot.
 
     `partial_file_info` reads 'snapshot:rows so far|…', ascending.
     """

@@ -16,7 +16,7 @@ def location(*levels: tuple[str, bool]) -> str:
 
 
 def table_location(lake: Lake, schema: Schema, table: Table) -> str:
-    """The directory of a table; never its identity, for two tables may share it."""
+    """The directory of a table; never its identity, because two tables may share it."""
     return location(
         (lake.data_path, False),
         (schema.path, schema.path_is_relative),
@@ -25,6 +25,6 @@ def table_location(lake: Lake, schema: Schema, table: Table) -> str:
 
 
 def file_location(lake: Lake, schema: Schema, table: Table, file: DataFile | DeleteFile) -> str:
-    """Where a data or delete file is, as DuckLake's writers spell it."""
+    """The location of a data file or a delete file, spelled as DuckLake's writers spell it."""
     directory = table_location(lake, schema, table)
     return location((directory, False), (file.path, file.path_is_relative))

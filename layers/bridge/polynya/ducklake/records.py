@@ -1,4 +1,4 @@
-"""Rows of inlined tables, of the text that PostgreSQL writes for a whole row."""
+"""Rows of inlined tables, parsed from the text that PostgreSQL writes for a whole row."""
 
 import re
 from collections.abc import Callable
@@ -6,9 +6,9 @@ from collections.abc import Callable
 from .rows import InlinedTable
 
 Record = dict[str, str | bytes | None]
-"""Texts by the name in PostgreSQL; bytes where it has bytea."""
+"""Values by their column names in PostgreSQL: text, or bytes for bytea."""
 
-# PostgreSQL manual, 8.16.6: quotes and backslashes are doubled in quotes; nothing is NULL.
+# PostgreSQL manual, 8.16.6: quotes and backslashes are doubled in quotes; an empty field is NULL.
 VALUE = re.compile(r'[(,](?:"((?:[^"\\]|""|\\\\)*)"|([^,()"]*))')
 DOUBLED = re.compile(r'(["\\])\1')
 
@@ -28,7 +28,7 @@ VALUES: dict[str, Callable[[str], str | bytes]] = {
     "timestamp without time zone": _date,
     "timestamp with time zone": _date,
 }
-"""What is made of PostgreSQL's texts, by its types; other texts stay as they are."""
+"""Conversions of PostgreSQL's texts, by its types; other texts stay as they are."""
 
 
 def record(table: InlinedTable, text: str) -> Record:

@@ -24,6 +24,8 @@ class Lake:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
+    """A row of ducklake_schema."""
+
     schema_id: int
     schema_name: str
     path: str
@@ -32,10 +34,12 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """A row of ducklake_table."""
+
     table_id: int
     table_uuid: str
     begin_snapshot: int
-    """Of the table, not of its newest name: the smallest of all rows with this table_id."""
+    """When the table began, not its newest name: the smallest of all rows with this table_id."""
     end_snapshot: int | None
     schema_id: int
     table_name: str
@@ -45,12 +49,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class View:
+    """A row of ducklake_view."""
+
     view_id: int
     view_uuid: str
     begin_snapshot: int
-    """Of this text and name: a view that is altered or renamed has several rows."""
+    """When this text and name began: a view that is altered or renamed has several rows."""
     begin_time: datetime | None
-    """When that snapshot was made; None: it has expired."""
+    """When that snapshot was made; None if it has expired."""
     view_name: str
     dialect: str
     sql: str
@@ -58,7 +64,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class NameNow:
-    """What a table or a view of some snapshot was called last."""
+    """The newest name of a table or a view."""
 
     kind: str
     """`table` or `view`."""
@@ -70,6 +76,8 @@ class NameNow:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
+    """A row of ducklake_sort_expression."""
+
     expression: str
     sort_direction: str
     null_order: str
@@ -77,14 +85,18 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class Tag:
+    """A row of ducklake_tag or ducklake_column_tag."""
+
     object_id: int
-    """A table, a view, or with a column tag the column."""
+    """The table or view; in a column tag the column."""
     key: str
     value: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """A row of ducklake_column: one version of a column."""
+
     column_id: int
     begin_snapshot: int
     end_snapshot: int | None
@@ -94,12 +106,15 @@ class Column:
     parent_column: int | None
 
     def visible_at(self, snapshot_id: int) -> bool:
+        """Whether this version of the column is visible at a snapshot."""
         ended = self.end_snapshot is not None and self.end_snapshot <= snapshot_id
         return self.begin_snapshot <= snapshot_id and not ended
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
+    """A row of ducklake_snapshot, with its row of ducklake_snapshot_changes."""
+
     snapshot_id: int
     snapshot_time: datetime
     changes_made: str
@@ -117,9 +132,9 @@ class Event:
     rows: int
     bytes: int
     hash: int
-    """Sum of 64-bit hashes: the same for the same set of rows, in whatever order."""
+    """Sum of 64-bit hashes: equal for equal sets of rows, in any order."""
     past: int = 0
-    """The same of what ended, and when."""
+    """Sum of 64-bit hashes of the rows that ended, and when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +148,8 @@ class UnservableRange:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
+    """A row of ducklake_data_file."""
+
     data_file_id: int
     begin_snapshot: int
     end_snapshot: int | None
@@ -143,15 +160,15 @@ class DataFile:
     partial_max: int | None
     """The newest snapshot whose rows a merged or flushed file holds."""
     partial_file_info: str | None
-    """Until version 0.4: 'snapshot:rows so far|…', the rows standing in the order of snapshots."""
+    """Until version 0.4: 'snapshot:rows so far|…', the rows are in the order of snapshots."""
     partition_id: int | None
     mapping_id: int | None
-    """Not NULL: a file that ducklake_add_data_files added."""
+    """None, except for a file that ducklake_add_data_files added."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """What data files can have in common: how they are partitioned, and how they were added."""
+    """Data files with the same partitioning and the same name mapping."""
 
     partition_id: int | None
     mapping_id: int | None
@@ -164,7 +181,7 @@ class Lifetime(NamedTuple):
     end_snapshot: int | None
 
     def intersection(self, other: "Lifetime") -> "Lifetime | None":
-        """When both are; None: never."""
+        """The snapshots of both; None if there are none."""
         begin = max(self.begin_snapshot, other.begin_snapshot)
         ends = [end for end in (self.end_snapshot, other.end_snapshot) if end is not None]
         return None if ends and min(ends) <= begin else Lifetime(begin, min(ends, default=None))
@@ -172,18 +189,18 @@ class Lifetime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileGroups:
-    """What the data files of a table are like."""
+    """Facts about all data files of a table."""
 
     lifetimes: dict[FileGroup, Lifetime]
     has_partial: bool
-    """Some hold rows of snapshots later than their own."""
+    """Some files hold rows of snapshots later than their own."""
     has_faults: bool
-    """Some cannot be served: of another format, encrypted, or their rows are broken."""
+    """Some files cannot be served: another format, encrypted, or broken catalog rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkSum:
-    """What is visible at a snapshot of one kind, chunk of data files and group of them."""
+    """What is visible at a snapshot: of one kind, in one chunk and one group of data files."""
 
     kind: str
     """One of `lifetimes.KINDS`."""
@@ -191,17 +208,19 @@ class ChunkSum:
     last_id: int
     """The data_file_ids of the chunk, both included."""
     version: int
-    """The last snapshot, up to the one asked for, at which one of this kind began or ended."""
+    """The last snapshot, up to the requested one, at which a row of this kind began or ended."""
     group: FileGroup
     files: int
     hash: int
-    """As in Event, of what is visible."""
+    """Sum of 64-bit hashes of the visible rows."""
     ended: int
-    """The same of what ended at `version`."""
+    """Sum of 64-bit hashes of the rows that ended at `version`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumn:
+    """A row of ducklake_partition_column."""
+
     partition_key_index: int
     column_id: int
     transform: str
@@ -218,7 +237,7 @@ class MappedName:
     target_field_id: int
     parent_column: int | None
     is_partition: bool | None
-    """It stands in the path of the files (`part=1/…`) and not in them."""
+    """Its value is in the path of the files (`part=1/…`), not in the files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,21 +249,22 @@ class Partitioning:
     column_types: Mapping[int, frozenset[str]]
     """Every type that a column ever had, by column_id."""
     constants: Mapping[int | None, Sequence[int]]
-    """Columns that stand in the path of the files, by mapping_id."""
+    """Columns whose values are in the paths of the files, by mapping_id."""
     groups: Mapping[FileGroup, Lifetime]
-    """From the begin of each group's first file to the end of its last, in the order of their
-    oldest files."""
+    """From the begin of a group's first file to the end of its last; ordered by oldest file."""
     current: int | None
-    """The partition_id of files to come."""
+    """The partition_id of new files."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
+    """A row of ducklake_file_column_stats: statistics of one column in one data file."""
+
     data_file_id: int
     column_id: int
     column_size_bytes: int | None
     value_count: int | None
-    """Without NULLs, whatever DuckLake's documentation says: it is num_values - num_nulls."""
+    """Without NULLs (num_values - num_nulls), unlike DuckLake's documentation says."""
     null_count: int | None
     min_value: str | None
     max_value: str | None
@@ -256,13 +276,13 @@ class Texts:
     """The texts of n rows, one after the other."""
 
     lengths: str
-    """In characters, with commas between them; -1: NULL."""
+    """Numbers of characters, separated by commas; -1 for NULL."""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class FileColumns:
-    """Data files column by column: numbers with commas between them, -1 for NULL."""
+    """Data files column by column: numbers separated by commas, -1 for NULL."""
 
     data_file_id: str
     """Ascending."""
@@ -301,6 +321,8 @@ class StatsColumn:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
+    """A row of ducklake_delete_file."""
+
     delete_file_id: int
     data_file_id: int
     begin_snapshot: int
@@ -313,6 +335,8 @@ class DeleteFile:
 
 @dataclass(frozen=True, slots=True)
 class InlinedDelete:
+    """A row of ducklake_inlined_delete_<table_id>: one deleted row of a data file."""
+
     data_file_id: int
     position: int
     begin_snapshot: int
@@ -328,18 +352,18 @@ class InlinedTable:
     table_name: str
     schema_version: int
     schema_begin: int
-    """The first snapshot that can have made the table, whose columns are the table's."""
+    """The first snapshot that can have made the table. The table has the columns of its maker."""
     schema_until: int | None
-    """The last one; None: the newest. It is the first one where the catalog says which it was."""
+    """The last such snapshot; None for the newest. Equal to the first if the catalog names it."""
     system_columns: tuple[str, str, str]
     """row_id, begin_snapshot, end_snapshot; their names differ between catalog versions."""
     user_columns: tuple[str, ...]
     user_types: tuple[str, ...]
-    """PostgreSQL's names of their types."""
+    """The names of their types in PostgreSQL."""
 
     @property
     def binary_columns(self) -> frozenset[str]:
-        """Those that PostgreSQL holds as bytea: varchar, json (their UTF-8) and blob."""
+        """The columns that PostgreSQL holds as bytea: varchar, json (as UTF-8) and blob."""
         types = zip(self.user_columns, self.user_types, strict=True)
         return frozenset(name for name, type_ in types if type_ == "bytea")
 
@@ -349,24 +373,24 @@ MOST_BYTES = 63
 
 
 def postgres_name(name: str | None) -> str:
-    """What PostgreSQL makes of a name."""
+    """A name as PostgreSQL stores it: cut after 63 bytes."""
     return (name or "").encode()[:MOST_BYTES].decode(errors="ignore")
 
 
 @dataclass(frozen=True, slots=True)
 class InlinedOrigin:
-    """What is left of the snapshots around the one that made an inlined table; None: nothing."""
+    """Snapshots around the one that made an inlined table; None for those that do not exist."""
 
     before: int | None
     """The newest snapshot of an earlier schema version."""
     same: int | None
-    """The oldest snapshot of its own."""
+    """The oldest snapshot of its own schema version."""
     after: int | None
-    """The oldest of a later one."""
+    """The oldest snapshot of a later schema version."""
     first_row: int | None
-    """When the oldest of its rows began; None: it has none."""
+    """When the oldest of its rows began; None if it has no rows."""
     last_row: int | None
-    """When the last of its rows ended; None: some are live."""
+    """When the last of its rows ended; None if some rows are live."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,4 +399,5 @@ class Inlined:
 
     tables: tuple[InlinedTable, ...]
     delete_columns: tuple[str, ...]
-    """Of ducklake_inlined_delete_<table_id>: data file, position, begin; empty: no such table."""
+    """Columns of ducklake_inlined_delete_<table_id>: data file, position, begin. Empty if the table
+    does not exist."""

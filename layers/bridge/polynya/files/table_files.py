@@ -15,9 +15,10 @@ from pg8000.native import Connection
 
 from .. import budget
 from ..config import SECONDS_PER_DAY, Config
-from ..ducklake import lifetimes, queries
+from ..ducklake import queries
 from ..ducklake.faults import MAX_ID
 from ..ducklake.history import TableHistory, state_at, states, unservable_reason
+from ..ducklake.queries import lifetimes
 from ..ducklake.rows import UnservableRange
 from ..errors import NoSuchKey, ServiceUnavailable
 from ..iceberg.avro.manifests import manifest_file, manifest_list_bytes
@@ -96,7 +97,7 @@ class TableFiles:
         history = self._history
         columns = default_columns(self._view.schemas, history.columns)
         borns = {column.column_id: column.born for column in columns}
-        older = queries.older_files(self._con, history.lake, history.table.table_id, borns)
+        older = queries.older_files(history.lake, history.table.table_id, borns).run(self._con)
         return unservable_defaults(
             columns, older, history.partitioning.groups, history.mapped_names
         )
@@ -171,7 +172,7 @@ class TableFiles:
     def manifests(self, snapshot_id: int) -> list[Manifest]:
         """The manifests that the list of a snapshot shows; some may prove to be empty."""
         size, table_id = self._around.config.chunk_files, self._history.table.table_id
-        cuts = lifetimes.cuts(self._con, table_id, snapshot_id, size, max(1, size // TAIL))
+        cuts = lifetimes.cuts(table_id, snapshot_id, size, max(1, size // TAIL)).run(self._con)
         manifests = self._chunk_manifests(snapshot_id, [0, *cuts], MAX_ID)
         state = state_at(self._history.events, snapshot_id)
         return [*manifests, *self._names.rows_manifests(snapshot_id, state)]
@@ -277,7 +278,7 @@ class TableFiles:
 
     def _chunk_manifests(self, snapshot_id: int, starts: list[int], last: int) -> list[Manifest]:
         """The manifests of chunks that begin at `starts`."""
-        sums = self._history.lifetimes.chunks(self._con, snapshot_id, starts, last)
+        sums = self._history.lifetimes.chunks(snapshot_id, starts, last).run(self._con)
         return self._names.chunk_manifests(snapshot_id, sums)
 
     def _manifest(self, name: Name, manifests: Iterable[Manifest]) -> bytes | None:

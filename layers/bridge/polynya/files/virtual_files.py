@@ -4,8 +4,8 @@ from pg8000.native import Connection
 
 from ..config import Config
 from ..ducklake import history, queries
-from ..ducklake.connection.batch import together
-from ..ducklake.connection.database import Database
+from ..ducklake.connection.database import Database, retried
+from ..ducklake.connection.statements import run_batched
 from ..ducklake.rows import Lake, Schema, Table
 from ..errors import NoSuchKey
 from ..storage.file_cache import FileCache
@@ -48,7 +48,7 @@ class VirtualFiles:
             ServiceUnavailable: the database or S3 does not answer.
         """
         name = parse(key, self._prefix)
-        return self._kept.once(key, lambda: self._database.read(lambda con: self._build(con, name)))
+        return self._kept.once(key, lambda: self._build(name))
 
     def of_table(
         self,
@@ -69,10 +69,13 @@ class VirtualFiles:
         found = history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit)
         return TableFiles(con, found, self._around)
 
-    def _build(self, con: Connection, name: Name) -> bytes:
-        lake, found = together(
-            con, queries.lake, lambda con: queries.table_of_uuid(con, name.table_uuid)
-        )
+    @retried
+    def _build(self, name: Name) -> bytes:
+        with self._database.transaction() as con:
+            return self._build_within(con, name)
+
+    def _build_within(self, con: Connection, name: Name) -> bytes:
+        lake, found = run_batched(con, queries.lake(), queries.table_of_uuid(name.table_uuid))
         check_lake(lake.version, lake.encrypted)
         if found is None:
             raise NoSuchKey("the catalog holds no such table")

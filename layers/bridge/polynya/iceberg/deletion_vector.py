@@ -13,7 +13,7 @@ MAGIC = bytes.fromhex("D1D33964")
 PUFFIN = b"PFA1"
 
 FOOTER_TAIL = 12
-"""Bytes behind the footer's JSON: its length (little-endian), flags, magic."""
+"""Bytes after the footer's JSON: its length (little-endian), flags, magic."""
 
 SNAPSHOT_PROPERTY = "ducklake-snapshot-id"
 
@@ -22,8 +22,8 @@ def deletion_vector_positions(stored: bytes, snapshot_id: int | None = None) -> 
     """The positions that a stored deletion vector deletes, ascending.
 
     Args:
-        snapshot_id: in a file of several vectors, which hold the deletes up to a snapshot each,
-            the newest one up to this snapshot; None: the newest.
+        snapshot_id: in a file of several vectors, each with the deletes up to one snapshot, the
+            newest vector up to this snapshot is read; None: the newest vector.
 
     Raises:
         ValueError: it is no deletion vector, or damaged.

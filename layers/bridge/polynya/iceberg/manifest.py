@@ -10,16 +10,22 @@ from typing import Any
 
 
 class ManifestContent(IntEnum):
+    """Field 517, `content`, of a manifest list."""
+
     DATA = 0
     DELETES = 1
 
 
 class FileContent(IntEnum):
+    """Field 134, `content`, of a data file."""
+
     DATA = 0
     POSITION_DELETES = 1
 
 
 class Status(IntEnum):
+    """Field 0, `status`, of a manifest entry."""
+
     EXISTING = 0
     ADDED = 1
     DELETED = 2
@@ -27,7 +33,7 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A data file or a position delete file; statistics by field id, absent where not certain."""
+    """A data file or a position delete file; statistics by field id, absent if not certain."""
 
     content: FileContent
     file_path: str
@@ -46,6 +52,8 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
+    """An entry of a manifest."""
+
     status: Status
     snapshot_id: int
     sequence_number: int
@@ -55,7 +63,7 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """What a manifest list says of one manifest."""
+    """An entry of a manifest list."""
 
     manifest_path: str
     manifest_length: int
@@ -75,4 +83,5 @@ class ManifestFile:
 
     @property
     def has_entries(self) -> bool:
+        """Whether the manifest has any entry."""
         return self.added_files_count + self.existing_files_count + self.deleted_files_count > 0

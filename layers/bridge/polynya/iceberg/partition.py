@@ -13,9 +13,11 @@ from .single_value import DECIMAL, to_bytes
 
 @dataclass(frozen=True, slots=True)
 class PartitionField:
+    """A field of a partition spec."""
+
     source_id: int
     field_id: int
-    """From 1000 on; equal source and transform have the same one in every spec."""
+    """From 1000 on; the same source and transform have the same id in every spec."""
     name: str
     transform: str
     """`identity`, `bucket[16]`, `year`, `month`, `day`, `hour`."""
@@ -23,6 +25,7 @@ class PartitionField:
     """The type of the values, by its name in the specification."""
 
     def json(self) -> dict[str, Any]:
+        """The field in the table metadata (Appendix C)."""
         return {
             "source-id": self.source_id,
             "field-id": self.field_id,
@@ -33,16 +36,19 @@ class PartitionField:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSpec:
+    """A partition spec; without fields the table is unpartitioned."""
+
     spec_id: int
     fields: tuple[PartitionField, ...]
 
     def json(self) -> dict[str, Any]:
+        """The spec in the table metadata (Appendix C)."""
         return {"spec-id": self.spec_id, "fields": [field.json() for field in self.fields]}
 
 
 UNPARTITIONED = PartitionSpec(0, ())
 
-# The logical types are needed: without them DuckDB 1.5.5 aborts the process.
+# The logical types are required: without them DuckDB 1.5.5 aborts the process.
 AVRO_TYPES: dict[str, Any] = {
     "boolean": "boolean",
     "int": "int",
@@ -70,10 +76,12 @@ def avro_type(field: PartitionField) -> Any:
 
 
 def summaries(spec: PartitionSpec, columns: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-    """What a manifest list says of the partition values in a manifest: always exact.
+    """The field summaries of a manifest, for the manifest list: always exact.
 
-    `columns` are the values of all entries, for each field of the spec. Bounds are in base64, to be
-    kept among a manifest's metadata.
+    Bounds are in base64, because they are stored in a manifest's metadata.
+
+    Args:
+        columns: for each field of the spec the values of all entries.
     """
     result = []
     for field, column in zip(spec.fields, columns, strict=True):

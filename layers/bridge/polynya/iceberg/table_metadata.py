@@ -12,25 +12,28 @@ from .types import TableSchema
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
+    """A snapshot of the table metadata."""
+
     snapshot_id: int
-    """Also its sequence number."""
+    """The sequence number is the same number."""
     parent_snapshot_id: int | None
     timestamp_ms: int
     manifest_list: str
     schema_id: int
     summary: Mapping[str, str]
-    """With `operation`; every value is text, or DuckDB and Java refuse the document."""
+    """Includes `operation`. Every value is text: DuckDB and Java refuse the document otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class SortField:
-    """By a column itself. https://iceberg.apache.org/spec/#sorting"""
+    """A sort field with the identity transform. https://iceberg.apache.org/spec/#sorting"""
 
     source_id: int
     direction: str
     null_order: str
 
     def json(self) -> dict[str, Any]:
+        """The field in the table metadata (Appendix C)."""
         return {
             "source-id": self.source_id,
             "transform": "identity",
@@ -41,13 +44,15 @@ class SortField:
 
 @dataclass(frozen=True)
 class TableMetadata:
+    """The content of a table metadata document, format version 2 or 3."""
+
     format_version: int
     table_uuid: str
     location: str
     last_updated_ms: int
     last_column_id: int
     sort_fields: Sequence[SortField]
-    """What files to come are sorted by."""
+    """The sort order of new files."""
     specs: Sequence[PartitionSpec]
     default_spec_id: int
     schemas: list[TableSchema]
@@ -65,7 +70,7 @@ class TableMetadata:
         return json.dumps(self.json(), ensure_ascii=False, separators=(",", ":")).encode()
 
     def json(self, refs_only: bool = False) -> dict[str, Any]:
-        """The document; with `refs_only` it names the current snapshot alone."""
+        """The document; with `refs_only` it lists only the current snapshot."""
         newest = self.snapshots[-1:]
         sort_orders = [{"order-id": 0, "fields": list[Any]()}]
         if self.sort_fields:
@@ -111,7 +116,7 @@ def _snapshot(snapshot: Snapshot) -> dict[str, Any]:
         "schema-id": snapshot.schema_id,
         "summary": dict(snapshot.summary),
     }
-    # Absent, never null: Java cannot parse a null parent.
+    # Absent, not null: Java cannot parse a null parent.
     if snapshot.parent_snapshot_id is not None:
         json["parent-snapshot-id"] = snapshot.parent_snapshot_id
     return json

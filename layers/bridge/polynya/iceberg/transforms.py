@@ -1,7 +1,7 @@
 """Partition transforms of single values (specification, "Partition Transforms").
 
 https://iceberg.apache.org/spec/#partition-transforms
-Values are those of `translate.values`: days for date, microseconds for time and timestamp.
+Values are as in `translate.values`: days for date, microseconds for time and timestamp.
 """
 
 import re
@@ -17,10 +17,10 @@ HASHED_AS_LONG = {"int", "long", "date", "time", "timestamp"}
 
 
 def transformed(transform: str, type_name: str, value: Any) -> Any:
-    """The partition value of `value`, which is of an Iceberg primitive type; None is None.
+    """The partition value of a value of an Iceberg primitive type; None for None.
 
     Raises:
-        ValueError: the transform does not take this type, or is not known.
+        ValueError: the transform does not take this type, or is unknown.
     """
     if value is None or transform == "identity":
         return value
@@ -33,7 +33,7 @@ def transformed(transform: str, type_name: str, value: Any) -> Any:
 
 def _hash(type_name: str, value: Any) -> int:
     """Murmur3, 32 bits, without the sign (specification, Appendix B)."""
-    import mmh3  # with the columnar layer: for who builds files
+    import mmh3  # in the columnar layer, for the code that builds files
 
     if type_name in HASHED_AS_LONG:
         data = int(value).to_bytes(8, "little", signed=True)
@@ -64,4 +64,4 @@ CALENDAR: dict[tuple[str, str], Callable[[int], int]] = {
     ("day", "timestamp"): lambda micros: micros // DAY,
     ("hour", "timestamp"): lambda micros: micros // HOUR,
 }
-"""Counted from 1970, by transform and type."""
+"""Functions that count from 1970, by transform and type."""

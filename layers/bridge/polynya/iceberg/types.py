@@ -12,8 +12,10 @@ NO_DOCS: Mapping[int, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
+    """A primitive type."""
+
     name: str
-    """As the specification spells it: `int`, `long`, `decimal(9, 2)`, `timestamptz`, …"""
+    """The specification's spelling: `int`, `long`, `decimal(9, 2)`, `timestamptz`, …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +31,23 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
+    """A struct of fields."""
+
     fields: tuple[Field, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class List:
+    """A list, with the field id of its element."""
+
     element_id: int
     element: "Type"
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
+    """A map, with the field ids of its key and value."""
+
     key_id: int
     key: "Type"
     value_id: int
@@ -51,6 +59,8 @@ Type = Primitive | Struct | List | Map
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
+    """A schema of a table."""
+
     schema_id: int
     fields: tuple[Field, ...]
 

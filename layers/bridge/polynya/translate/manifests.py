@@ -1,7 +1,7 @@
-"""Inlined rows and deletes of a table as entries of Iceberg manifests; `data_files` has the rest.
+"""Inlined rows and deletes as entries of Iceberg manifests; `metrics.data_files` has the rest.
 
-The sequence number of everything is the DuckLake snapshot it began at, so that a delete applies to
-exactly the data files that were there before it.
+The sequence number of a file is the DuckLake snapshot at which it began, so that a delete applies
+to exactly the data files that existed before it.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ def rows_entry(
     *,
     is_gone: bool = False,
 ) -> ManifestEntry:
-    """The entry of a Parquet file that holds inlined rows; `is_gone`: until `snapshot_id`."""
+    """The entry of a Parquet file of inlined rows; `is_gone`: DELETED at `snapshot_id`."""
     file = manifest.DataFile(
         FileContent.DATA, location, rows.record_count, size, partition=partition
     )
@@ -41,7 +41,7 @@ def delete_entry(
     *,
     is_gone: bool = False,
 ) -> ManifestEntry:
-    """The entry of the position delete file of one data file; `is_gone`: until `snapshot_id`."""
+    """The entry of the position delete file of a data file; `is_gone`: DELETED at `snapshot_id`."""
     path = data_file.encode()
     file = manifest.DataFile(
         content=FileContent.POSITION_DELETES,

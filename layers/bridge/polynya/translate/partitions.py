@@ -1,9 +1,9 @@
 """DuckLake's partitioning as Iceberg partition specs: only what is provably the same.
 
 DuckLake's time transforms are calendar parts (month 1 to 12), Iceberg's count from 1970; and a
-bucket is the same only where both hash the same bytes. What has no twin is left out of the spec:
-a spec with fewer fields is still true. Files whose column stands in their path and not in the file
-need an identity field, because it gives the constant to the readers.
+bucket is the same only if both hash the same bytes. A transform without an Iceberg equivalent is
+omitted: a spec with fewer fields is still true. Files whose path holds the value of a column need
+an identity field, which gives readers the constant.
 """
 
 import re
@@ -21,8 +21,8 @@ from .columns.types import iceberg_type
 from .values import EPOCH_DAY, in_range, value
 
 IDENTITY = re.compile(r"boolean|int|long|date|string|timestamp|decimal\(\d+, \d+\)")
-"""Iceberg types whose DuckLake partition values are read with certainty. Not floats: NaN and the
-two zeros. Not timestamptz: its text is in the time zone of the writer."""
+"""Iceberg types whose DuckLake partition values are certain. Not floats, because of NaN and the
+two zeros. Not timestamptz, whose text is in the time zone of the writer."""
 
 BUCKET = re.compile(r"bucket\(([1-9][0-9]{0,8})\)")
 
@@ -37,10 +37,10 @@ BUCKET_TYPES = {
     "varchar",
     "blob",
 }
-"""DuckLake types that DuckLake and Iceberg hash alike; others differ, seen on 40 values each."""
+"""Types that DuckLake and Iceberg hash alike; others differ (measured, 40 values each)."""
 
 CALENDAR_TYPES = {"date", "timestamp"}
-"""Not timestamptz: DuckLake takes the parts in the time zone of the writer's session."""
+"""Not timestamptz: DuckLake computes the parts in the time zone of the writer's session."""
 
 FINEST = ("year", "month", "day", "hour")
 
@@ -56,11 +56,11 @@ class Source:
     is_calendar: bool = False
     """The parts are a year, a month from 1 to 12, …; not counted from 1970."""
     constant: int | None = None
-    """Or the column whose one value stands in its statistics."""
+    """Or the column whose statistics hold the one value."""
 
 
 class Constant(NamedTuple):
-    """The statistics of a column that stands in the path of a file: it has one value there."""
+    """The statistics of a column whose value is in the path of the file: one value per file."""
 
     value_count: int | None
     min_value: str | None
@@ -84,8 +84,8 @@ class Partitions:
     plans: Mapping[FileGroup, Plan]
     default_spec_id: int
     unservable: tuple[UnservableRange, ...]
-    """When a column is shown which stands in the path of files, and which no field of theirs
-    gives."""
+    """The snapshots that show a column whose value is in the path of files, and that no partition
+    field of these files gives."""
 
     def specs_of(self, groups: Iterable[FileGroup]) -> list[PartitionSpec]:
         """The specs that files of these groups can have; any file can be unpartitioned."""
@@ -93,15 +93,14 @@ class Partitions:
         return [self.specs[spec_id] for spec_id in sorted(ids)]
 
     def rows_spec(self, fields: Iterable[Field]) -> PartitionSpec:
-        """The spec of inlined rows that are written in these columns: the table's own, if they
-        have all that it is made of."""
+        """The spec of inlined rows: the table's, if these columns include its sources."""
         spec = self.specs[self.default_spec_id]
         ids = {field.field_id for field in fields}
         return spec if ids.issuperset(f.source_id for f in spec.fields) else UNPARTITIONED
 
     @property
     def constant_ids(self) -> set[int]:
-        """The columns that stand in the path of some files."""
+        """The columns whose values are in the paths of some files."""
         sources = (source for plan in self.plans.values() for source in plan.sources)
         return {source.constant for source in sources if source.constant is not None}
 
@@ -113,14 +112,14 @@ class Partitions:
     ) -> tuple[PartitionSpec, tuple[Any, ...]]:
         """The spec of a file and its partition tuple.
 
-        A file with a value that cannot be told with certainty is an unpartitioned one.
+        A file with a value that is not certain is unpartitioned.
 
         Args:
             texts: its partition values by partition_key_index.
-            constants: by column_id, of the columns that stand in its path.
+            constants: by column_id, for the columns whose values are in the path.
 
         Raises:
-            Refused: no reader would get the value of a column that stands in the file's path.
+            Refused: no reader would get the value of a column that is in the file's path.
         """
         plan = self.plans.get(group)
         if plan is None or not plan.spec.fields:
@@ -141,13 +140,13 @@ class Partitions:
 def partitions(partitioning: Partitioning, schemas: Schemas, snapshot_id: int) -> Partitions:
     """The specs for every group of files with one partitioning, in the order of their files.
 
-    A field whose column the newest schema does not show is left out: readers could not bind it.
+    A field is omitted if the newest schema does not show its column: readers could not bind it.
     """
     shown = primitives(schemas.at(snapshot_id).fields)
     top_level = {field.field_id: field.name for field in schemas.at(snapshot_id).fields}
     builder = _Builder(partitioning, {i: shown[i] for i in shown.keys() & top_level}, top_level)
     plans = {group: builder.plan(group) for group in partitioning.groups}
-    # Files to come may be partitioned as none is yet.
+    # New files may have a partitioning that no file has yet.
     current = builder.plan(FileGroup(partitioning.current, None)).spec
     unservable = tuple(_unservable(partitioning, plans, schemas))
     return Partitions(tuple(builder.specs), plans, current.spec_id, unservable)
@@ -203,7 +202,7 @@ class _Builder:
             key = Source((column.partition_key_index,))
             type_name = self._types[column.column_id]
             if column.transform == "identity":
-                # Java reads the values in the newest type, also where it wants those of an older
+                # Java reads the values in the newest type, also if it needs those of an older
                 # schema, and fails: no field for a column that was promoted.
                 types = {iceberg_type(name) for name in self._types_of[column.column_id]}
                 if types == {type_name} and IDENTITY.fullmatch(type_name):
@@ -247,7 +246,7 @@ class _Builder:
 
 
 def _finest(parts: Mapping[str, int]) -> str | None:
-    """The finest part that is there with all coarser ones; None without the year."""
+    """The finest part that is present with all coarser ones; None without the year."""
     finest = None
     for part in FINEST:
         if part not in parts:
@@ -274,7 +273,7 @@ def _value(
 
 
 def _constant(field: PartitionField, stats: Constant) -> Any:
-    """The one value of a column that stands in the path of its file."""
+    """The one value of a column whose value is in the path of its file."""
     if stats.value_count == 0:
         return None
     if stats.min_value is None or stats.min_value != stats.max_value:
@@ -283,7 +282,7 @@ def _constant(field: PartitionField, stats: Constant) -> Any:
 
 
 def _since_1970(parts: Sequence[int]) -> int:
-    """Years, months, days or hours since 1970, by how many parts there are."""
+    """Years, months, days or hours since 1970, depending on the number of parts."""
     year, month, day, hour = [*parts, 1, 1, 0][: len(parts)] + [1, 1, 0][len(parts) - 1 :]
     if len(parts) == 1:
         return year - 1970

@@ -1,4 +1,4 @@
-"""DuckLake's SORTED BY as an Iceberg sort order, where it names columns and nothing else."""
+"""DuckLake's SORTED BY as an Iceberg sort order, if it names only columns."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ NULL_ORDERS = {"NULLS_FIRST": "nulls-first", "NULLS_LAST": "nulls-last"}
 
 
 def sort_fields(keys: Sequence[SortKey], fields: Sequence[Field]) -> list[SortField]:
-    """The sort fields; none where a key is an expression: half an order would be another one."""
+    """The sort fields; none if a key is an expression: a part of an order is another order."""
     ids = {f.name: f.field_id for f in fields if isinstance(f.type, Primitive)}
     quoted = {'"' + name.replace('"', '""') + '"': field_id for name, field_id in ids.items()}
     known = ids | quoted

@@ -34,8 +34,8 @@ COMMENT = "comment"
 """The key of the tag that COMMENT ON writes."""
 
 TAG_PREFIX = "polynya.tag."
-"""Of the property that a tag becomes. Clients take properties of a table for their own settings
-(PyIceberg's s3.endpoint and py-io-impl), so that no tag may have a name that means one."""
+"""Prefix of the property that a tag becomes. Clients read their own settings from properties of a
+table (PyIceberg: s3.endpoint, py-io-impl), so a tag must not have the name of a setting."""
 
 ONE_MILLISECOND = timedelta(milliseconds=1)
 
@@ -44,7 +44,7 @@ def check_lake(version: str, encrypted: bool) -> None:
     """Refuse a lake that cannot be served at all.
 
     Raises:
-        Refused: with what it is and what to do.
+        Refused: the message says what it is and what to do.
     """
     if encrypted:
         raise Refused(
@@ -63,7 +63,7 @@ def check_rows(schema: Schema, table: Table) -> None:
     """Refuse a table whose own row, or that of its schema, is broken.
 
     Raises:
-        Refused: with what is missing.
+        Refused: the message says what is missing.
     """
     values = {
         "ducklake_table.table_id": table.table_id,
@@ -83,7 +83,7 @@ def check_table(history: TableHistory, schemas: Schemas, mappings: Mappings) -> 
     """Refuse a table whose newest state cannot be served exactly.
 
     Raises:
-        Refused: with the reason.
+        Refused: the message says why.
     """
     name = f"{history.schema.schema_name}.{history.table.table_name}"
     if reason := unservable_reason(history.unservable, history.snapshot_id) or mappings.conflict():
@@ -116,14 +116,15 @@ def metadata(
 
     Args:
         manifest_list: the location of the manifest list of a snapshot with a given state.
-        snapshot_limit: how many snapshots are listed, newest first.
-        now_ms: no snapshot is younger: DuckDB resolves "latest" as "as of now" and would miss it.
+        snapshot_limit: the number of snapshots that are listed, newest first.
+        now_ms: the latest time that a snapshot gets: DuckDB resolves "latest" as "as of now" and
+            would miss a later one.
     """
     servable = listed_snapshots(history)
     times = _times(servable, now_ms)
     ids = [snapshot.snapshot_id for snapshot in servable]
-    # Also where the one before is left out: who reads what was added since an older one is told
-    # that there is a gap, and does not miss what was added in it.
+    # Also if the parent is not listed: a client that reads changes since an older snapshot gets an
+    # error, and does not miss what the parent added.
     touched = [snapshot.snapshot_id for snapshot in history.snapshots]
     parents = dict(zip(touched[1:], touched, strict=False))
     wanted = {near for id_ in ids[-snapshot_limit:] for near in (id_ - 1, id_)}
@@ -173,7 +174,8 @@ def metadata(
 
 
 def _times(snapshots: list[Snapshot], now_ms: int) -> list[int]:
-    """Milliseconds since 1970, never decreasing (commits may overtake each other), never ahead."""
+    """Milliseconds since 1970: never decreasing (commits may overtake each other), never later than
+    now."""
     times: list[int] = []
     for snapshot in snapshots:
         time = min((snapshot.snapshot_time - EPOCH) // ONE_MILLISECOND, now_ms)
@@ -191,9 +193,9 @@ def _summary(
     *,
     is_first: bool,
 ) -> dict[str, str]:
-    """What the snapshot did, as DuckLake recorded it, and what the table holds after it.
+    """The summary of a snapshot: what it did, as DuckLake recorded it, and the totals after it.
 
-    Rows are Iceberg's: those of the files, deleted ones included.
+    Record counts are Iceberg's: rows of the files, deleted ones included.
 
     Args:
         before: the state of the table just before the snapshot.
@@ -213,15 +215,15 @@ def _summary(
         "deleted-records": _change(data, at, "removed", "rows") + _records(old_rows),
     }
     if (rows or old_rows) and partitions.rows_spec(schemas.at(at).fields).fields:
-        # How many partitions the rows have nobody has looked at yet.
+        # The number of partitions of the rows is not known yet.
         for number in ("total-data-files", "added-data-files", "deleted-data-files"):
             del numbers[number]
     is_partial = state["partial"].files or state["partial_delete"].files
     if not (rows or is_partial or state["hidden"].files):
-        # The size of a file that is not written yet nobody knows.
+        # The size of a file that does not exist yet is not known.
         numbers["total-files-size"] = data.bytes
     if not is_partial:
-        # How many rows of a partial file are of later snapshots stands in the file alone.
+        # Only the file itself says how many of its rows are of later snapshots.
         numbers["total-delete-files"] = state["hidden"].files
         numbers["total-position-deletes"] = state["delete"].rows
         numbers["total-equality-deletes"] = 0
@@ -231,14 +233,14 @@ def _summary(
 
 
 def _operation(changes: frozenset[str], partial: Totals, at: int, *, is_first: bool) -> str:
-    """What Iceberg calls the changes.
+    """Iceberg's operation for the changes.
 
-    A flush, a merge, a rewrite leave the rows as they are, whatever files they add and remove.
+    A flush, a merge and a rewrite do not change the rows, whatever files they add and remove.
     """
     is_adding = bool(changes & ADDING) or is_first
     is_deleting = bool(changes & DELETING) and not changes & REWRITING
-    # Rows in a file with rows of other snapshots: who reads what an `append` added takes files
-    # whole, and these are not its own.
+    # The file has rows of other snapshots too: a client that reads what an `append` added reads
+    # whole files.
     is_mixed = partial.files > 0 or _change(partial, at, "removed", "files") > 0
     return OPERATIONS[is_adding, is_deleting or (is_adding and is_mixed)]
 
@@ -253,7 +255,7 @@ def _records(files: Iterable[RowsFile]) -> int:
 
 
 def _change(totals: Totals, snapshot_id: int, change: str, number: str) -> int:
-    """A number of what began (`added`) or ended (`removed`) at the snapshot itself."""
+    """A total over what began (`added`) or ended (`removed`) at the snapshot itself."""
     event = getattr(totals, change)
     return getattr(event, number) if event and totals.changed_at == snapshot_id else 0
 
@@ -277,7 +279,7 @@ def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> 
         properties["polynya.hidden-columns"] = _json(list(schemas.hidden))
         properties["polynya.hidden-columns-reason"] = _json(schemas.hidden)
     is_millis = any(column.column_type == "timestamp_ms" for column in columns)
-    # An added file may hold ints narrower than its column.
+    # An added file may have narrower integers than its column.
     if is_millis or schemas.need_row_reader or mappings.paths:
         properties["read.parquet.vectorization.enabled"] = "false"
     return properties

@@ -1,7 +1,7 @@
 """DuckLake's text forms of single values: statistics, defaults.
 
-Only what is read with certainty: years 1 to 9999, finite values. Everything else is a ValueError,
-and who asked does without (a bound) or refuses (a default).
+Only certain values: years 1 to 9999, finite numbers. Everything else is a ValueError, and the
+caller omits it (a bound) or refuses it (a default).
 """
 
 import math
@@ -25,7 +25,7 @@ def value(type_name: str, text: str) -> Any:
     """Read `text` as a value of an Iceberg type: days for date, microseconds for the other times.
 
     Raises:
-        ValueError: the text is not of this type, or not certain to be.
+        ValueError: the text is not a value of this type, or this is not certain.
     """
     if match := DECIMAL.fullmatch(type_name):
         return _decimal(text, *map(int, match.groups()))
@@ -37,7 +37,7 @@ def value(type_name: str, text: str) -> Any:
 
 
 def in_range(type_name: str, number: int) -> int:
-    """The number.
+    """Return the number if it fits the type.
 
     Raises:
         ValueError: it does not fit the Iceberg type `int` or `long`.
@@ -60,7 +60,7 @@ def _float(text: str) -> float:
     return number
 
 
-# Not whatever Decimal reads: 1e999999999 would become an integer of a billion digits.
+# Not everything that Decimal reads: 1e999999999 would be an integer of a billion digits.
 NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{0,40})?|[+-]?\.[0-9]{1,40}")
 TIME = re.compile(r"([0-9]{1,2}):([0-9]{2}):([0-9]{2}(?:\.[0-9]{1,9})?)")
 

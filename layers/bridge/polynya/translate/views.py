@@ -11,8 +11,8 @@ from .values import EPOCH
 def view_metadata(schema: Schema, view: View, tags: list[Tag], location: str) -> dict[str, Any]:
     """The view metadata document, with the view's newest text as its one version.
 
-    DuckLake does not keep the types of a view's columns, so its schema is empty: who knows the
-    dialect learns them from the text.
+    DuckLake does not record the types of a view's columns, so the schema is empty: a client that
+    knows the dialect derives them from the SQL.
 
     Raises:
         Refused: the view's row in the catalog is broken.

@@ -1,12 +1,14 @@
-"""A connection on which nothing but PostgreSQL's own functions, operators and types is found.
+"""A connection that finds only PostgreSQL's own functions, operators and types.
 
-PostgreSQL chooses among the functions of all schemas of the search path, in whatever order: for a
-varchar, `length(varchar)` in `public` wins over `pg_catalog.length(text)`, and it runs with the
+PostgreSQL chooses among the functions of all schemas of the search path, regardless of their order:
+for a varchar, `length(varchar)` in `public` wins over `pg_catalog.length(text)`, and runs with the
 rights of the reader. So the path holds `pg_catalog` alone, and each table is sent with its schema.
- https://wiki.postgresql.org/wiki/A_Guide_to_CVE-2018-1058
+https://wiki.postgresql.org/wiki/A_Guide_to_CVE-2018-1058
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pg8000.exceptions import InterfaceError
@@ -40,13 +42,21 @@ def qualified(sql: str, schema: str) -> str:
     return TABLE.sub(replace, sql)
 
 
-CONNECTION_ERRORS = (InterfaceError, OSError)
-"""What pg8000 raises on a connection that is gone. Our own code may raise OSError too, and that is
-not the database's fault: so only who calls pg8000 takes it for `ConnectionLost`."""
-
-
 class ConnectionLost(Exception):
-    """The connection is gone, or cannot be had. Its cause is what pg8000 raised."""
+    """The connection is gone, or cannot be made. Its cause is what the socket or pg8000 raised."""
+
+
+@contextmanager
+def connection_errors() -> Iterator[None]:
+    """Make `ConnectionLost` of what pg8000 and sockets raise on a connection that is gone.
+
+    Our own code may raise OSError too, which is not the fault of the database: so only calls of
+    pg8000 and of sockets belong in this context. UnicodeError: the host's name is invalid.
+    """
+    try:
+        yield
+    except (InterfaceError, OSError, UnicodeError) as error:
+        raise ConnectionLost(*error.args) from error
 
 
 class CatalogConnection(Connection):  # type: ignore[misc]
@@ -55,26 +65,35 @@ class CatalogConnection(Connection):  # type: ignore[misc]
     def __init__(
         self, metadata_schema: str, *, startup_params: dict[str, str], **arguments: Any
     ) -> None:
-        """Connect. `arguments`: those of pg8000."""
+        """Connect.
+
+        Args:
+            arguments: those of pg8000.
+
+        Raises:
+            ConnectionLost: nothing answers, or TLS fails.
+            DatabaseError: the database refuses.
+        """
         parameters = startup_params | {"search_path": SEARCH_PATH}
-        super().__init__(**arguments, startup_params=parameters)
+        with connection_errors():
+            super().__init__(**arguments, startup_params=parameters)
         self._metadata_schema = metadata_schema
 
     def run(self, sql: str, *arguments: Any, **parameters: Any) -> Any:
-        """Raises:
-        ConnectionLost: the connection is gone.
-        DatabaseError: the database refuses the statement.
+        """Send one statement.
+
+        Raises:
+            ConnectionLost: the connection is gone.
+            DatabaseError: the database refuses the statement.
         """
-        try:
+        with connection_errors():
             return super().run(qualified(sql, self._metadata_schema), *arguments, **parameters)
-        except CONNECTION_ERRORS as error:
-            raise ConnectionLost(*error.args) from error
 
     def close(self) -> None:
-        """Raises:
-        ConnectionLost: the connection was gone already.
+        """Close the connection.
+
+        Raises:
+            ConnectionLost: the connection was gone already.
         """
-        try:
+        with connection_errors():
             super().close()
-        except CONNECTION_ERRORS as error:
-            raise ConnectionLost(*error.args) from error

@@ -1,7 +1,7 @@
-"""Sockets to PostgreSQL on which no wait outlasts its limit, nor the budget of the request.
+"""Sockets to PostgreSQL whose waits end with their limit and with the budget of the request.
 
-pg8000 takes one timeout, for each read alone: a server that answers each message just within it
-would keep a request for as long as it has messages.
+pg8000 has one timeout for each read: a server that answers each message just in time would block a
+request for as long as it sends messages.
 """
 
 import socket
@@ -13,10 +13,10 @@ from ... import budget
 
 
 class _Limited:
-    """What is mixed into a class of sockets."""
+    """A mixin for classes of sockets."""
 
     longest_wait: float
-    """Seconds, for one wait."""
+    """Seconds of one wait."""
 
     def connect(self, *args: Any) -> Any:
         return self._limited().connect(*args)
@@ -46,12 +46,12 @@ def _limited_class(base: type, longest_wait: float) -> Any:
 
 
 def limit_tls(context: ssl.SSLContext, longest_wait: float) -> None:
-    """The sockets that the context makes are limited too."""
+    """Limit the sockets that a TLS context makes."""
     context.sslsocket_class = _limited_class(ssl.SSLSocket, longest_wait)
 
 
-def connected(arguments: Mapping[str, Any], longest_wait: float) -> socket.socket:
-    """A socket to where pg8000's arguments `host` and `port`, or `unix_sock`, say.
+def connect(arguments: Mapping[str, Any], longest_wait: float) -> socket.socket:
+    """A socket to pg8000's arguments `host` and `port`, or to its `unix_sock`.
 
     Raises:
         OSError, UnicodeError: nothing answers there; the host has no such name.

@@ -56,7 +56,7 @@ class AddedFiles:
         if not self.view.mappings.paths:
             return
         at = (history.table.table_id, history.snapshot_id)
-        for file in queries.first_added_files(con, history.lake, *at):
+        for file in queries.first_added_files(history.lake, *at).run(con):
             if reason := self._contradiction(file):
                 yield UnservableRange(file.begin_snapshot, file.end_snapshot, reason)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pg8000.native import Connection
 
 from ...ducklake import queries
-from ...ducklake.file_columns import Chunk, file_columns
 from ...ducklake.paths import location, table_location
+from ...ducklake.queries.file_columns import Chunk, file_columns
 from ...ducklake.rows import DataFile
 from ...iceberg.avro.columnar import manifest_bytes
 from ...translate.metrics.data_files import NO_FILES, data_files
@@ -49,7 +49,8 @@ def data_manifests(
             stats = [column for column in found.stats if column.column_id in wanted[chunk.version]]
             columns = found._replace(stats=stats)
             if view.mappings.paths:
-                for file in queries.data_files_at(con, lake, table_id, chunk.version, *chunk[:2]):
+                visible = queries.data_files_at(lake, table_id, chunk.version, *chunk[:2])
+                for file in visible.run(con):
                     check(file)
             files = data_files(
                 *columns,

@@ -63,14 +63,14 @@ def deletes_at(
     lake, table_id = history.lake, history.table.table_id
     at = (table_id, snapshot_id, *data_file_ids)
     stored: dict[int, list[DeleteFile]] = defaultdict(list)
-    for file in queries.delete_files_at(con, lake, *at):
+    for file in queries.delete_files_at(lake, *at).run(con):
         stored[file.data_file_id].append(file)
     inlined: dict[int, list[InlinedDelete]] = defaultdict(list)
-    for row in queries.inlined_deletes_at(con, history.inlined, *at):
+    for row in queries.inlined_deletes_at(history.inlined, *at).run(con):
         inlined[row.data_file_id].append(row)
     candidates = [
         Deletes(snapshot_id, file, stored[file.data_file_id], inlined[file.data_file_id])
-        for file in queries.data_files_at(con, lake, *at)
+        for file in queries.data_files_at(lake, *at).run(con)
         if file.end_snapshot is None or file.end_snapshot > snapshot_id
     ]
     return [d for d in candidates if d.stored or d.inlined or d.holds_later_rows]

@@ -103,7 +103,7 @@ class TableRows:
         since, until = SINCE[part](snapshot_id)
         found = []
         at = (snapshot_id, since, until)
-        for table, records in queries.inlined_rows_at(self.con, history.inlined.tables, *at):
+        for table, records in queries.inlined_rows_at(history.inlined.tables, *at).run(self.con):
             names = inlined_columns(table, history.columns, fields)
             self._check_columns(table, names)
             found.append((table, [[record[name] for name in names] for record in records]))

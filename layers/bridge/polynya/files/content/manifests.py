@@ -151,11 +151,11 @@ class TableManifests:
             return {}
         partitions, history = self.view.partitions, self.view.history
         table_id = history.table.table_id
-        texts = queries.partition_values(self.con, table_id, *span)
+        texts = queries.partition_values(table_id, *span).run(self.con)
         constants: dict[int, dict[int, Constant]] = defaultdict(dict)
         wanted = partitions.constant_ids
         if wanted:
-            for row in queries.column_stats(self.con, history.lake, table_id, *span):
+            for row in queries.column_stats(history.lake, table_id, *span).run(self.con):
                 if row.column_id in wanted:
                     constant = Constant(row.value_count, row.min_value, row.max_value)
                     constants[row.data_file_id][row.column_id] = constant

@@ -1,4 +1,4 @@
-"""Data manifests from columns: the same files as `avro.manifest_bytes` writes, far faster.
+"""Data manifests from columns: the same files that `manifests.manifest_bytes` writes, far faster.
 
 Entries are encoded a few thousand at a time, by a few numpy operations for each column.
 """
@@ -28,7 +28,7 @@ from .row_encoder import Bytes, Constant, Fixed, Part, Varints, joined
 
 BLOCK_ENTRIES = 4000
 BLOCK_BYTES = 32_000_000
-"""Of a block, if all its entries were as long as their longest parts: readers take blocks whole."""
+"""The largest block, if all its entries were as long as the longest: readers read whole blocks."""
 
 CODECS: dict[str, Callable[[memoryview], bytes | memoryview]] = {
     "null": lambda block: block,
@@ -69,7 +69,7 @@ def _blocks(entry: Sequence[Part], entries: int) -> Iterator[slice]:
 
 
 def _fitting(entry: Sequence[Part], rows: slice) -> Iterator[slice]:
-    """Halves of halves, until each takes no more than BLOCK_BYTES, or is one entry."""
+    """Split rows into halves until each half fits into BLOCK_BYTES or is one entry."""
     entries = rows.stop - rows.start
     width = sum(part.width(rows) for part in entry)
     if entries == 1 or entries * width <= BLOCK_BYTES:
@@ -80,12 +80,12 @@ def _fitting(entry: Sequence[Part], rows: slice) -> Iterator[slice]:
         yield from _fitting(entry, slice(middle, rows.stop))
 
 
-# The branch of a union of null and something, and the end of an array.
+# The branches of a union with null, and the end of an array.
 NULL, SOMETHING, END = b"\x00", b"\x02", b"\x00"
 
 
 def _entry(files: DataFiles, spec: PartitionSpec) -> list[Part]:
-    """The parts of an entry, in the order of `manifest_entry_schema`; of one entry or more."""
+    """The parts of entries, in the order of `manifest_entry_schema`."""
     parts: list[Part] = [_number(files.status)]
     for number in (files.snapshot_id, files.sequence_number, files.sequence_number):
         parts += [Constant(SOMETHING), _number(number)]
@@ -111,7 +111,7 @@ METRICS = (
 
 
 def _map(name: str, metrics: Sequence[ColumnMetrics]) -> Iterator[Part]:
-    """A map as an array of pairs; empty where no field has a value, as in `avro`."""
+    """A map as an array of pairs; empty if no field has a value, as in `avro.manifests`."""
     found = {of.field_id: column for of in metrics if (column := getattr(of, name)) is not None}
     yield Constant(SOMETHING)
     yield from _count([column.present for column in found.values()])
@@ -125,7 +125,7 @@ def _map(name: str, metrics: Sequence[ColumnMetrics]) -> Iterator[Part]:
 
 
 def _count(present: list[NDArray[np.bool_] | None]) -> Iterator[Part]:
-    """How many items the array has, which is not said of an empty one."""
+    """The number of items of an array, which Avro does not write for an empty one."""
     sometimes = [mask for mask in present if mask is not None]
     always = len(present) - len(sometimes)
     if sometimes:
@@ -149,7 +149,7 @@ def _text(texts: Texts) -> tuple[Part, Part]:
 
 
 def _partition(files: DataFiles, spec: PartitionSpec) -> Texts:
-    """The partition tuples as fastavro encodes them, each different one once."""
+    """The partition tuples as fastavro encodes them; equal tuples are encoded once."""
     schema = fastavro.parse_schema(partition_schema(spec))
 
     def encode(values: tuple[Any, ...]) -> bytes:

@@ -1,7 +1,7 @@
 """The entries of a data manifest column by column: what `columnar` encodes.
 
-The words are those of `manifest.DataFile` and `manifest.ManifestEntry`; row i of every column is
-about entry i.
+Names are those of `manifest.DataFile` and `manifest.ManifestEntry`; row i of every column belongs
+to entry i.
 """
 
 from collections.abc import Sequence
@@ -18,23 +18,23 @@ class Texts:
 
     data: NDArray[np.uint8]
     lengths: NDArray[np.int64]
-    """In bytes; 0 where absent."""
+    """Lengths in bytes; 0 if absent."""
     present: NDArray[np.bool_] | None = None
-    """None: all."""
+    """Which are present; None: all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Integers:
-    """n numbers; what stands where one is absent does not matter."""
+    """n numbers; the value of an absent number does not matter."""
 
     values: NDArray[np.int64]
     present: NDArray[np.bool_] | None = None
-    """None: all."""
+    """Which are present; None: all."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnMetrics:
-    """Of one field, over n files; None: no file has it."""
+    """The metrics of one field over n files; None if no file has them."""
 
     field_id: int
     column_sizes: Integers | None = None
@@ -42,19 +42,19 @@ class ColumnMetrics:
     null_value_counts: Integers | None = None
     nan_value_counts: Integers | None = None
     lower_bounds: Texts | None = None
-    """As the specification serializes single values."""
+    """Single values as the specification serializes them (Appendix D)."""
     upper_bounds: Texts | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DataFiles:
-    """n entries; none of the columns is null unless it says so."""
+    """n entries; no column is null unless its type says so."""
 
     status: NDArray[np.int64]
     """`manifest.Status`."""
     snapshot_id: NDArray[np.int64]
     sequence_number: NDArray[np.int64]
-    """The file_sequence_number is the same."""
+    """The file_sequence_number is the same number."""
     file_path: Texts
     record_count: NDArray[np.int64]
     file_size_in_bytes: NDArray[np.int64]

@@ -1,6 +1,6 @@
 """Avro object container files, the same bytes every time.
 
-Codec `deflate`: the only one but `null` that every client reads.
+Codec `deflate`: the only one besides `null` that every client reads.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ def container(
     metadata: Mapping[str, str],
     codec: str = "deflate",
 ) -> bytes:
-    """A file with these records; without any it is the header, which blocks can follow."""
+    """A file with these records; without records it is the header, which blocks can follow."""
     out = io.BytesIO()
     fastavro.writer(
         out,

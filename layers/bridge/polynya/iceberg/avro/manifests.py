@@ -29,7 +29,7 @@ def _optional(field_id: int, name: str, type_: Any, doc: str) -> dict[str, Any]:
 
 
 def _map(field_id: int, name: str, key_id: int, value_id: int, value: str, doc: str) -> Any:
-    # Avro's own maps have string keys, so a map is an array of key/value records.
+    # Avro's maps have string keys, so a map is an array of key/value records.
     record = {
         "type": "record",
         "name": f"k{key_id}_v{value_id}",
@@ -108,6 +108,7 @@ def partition_schema(spec: PartitionSpec) -> dict[str, Any]:
 
 
 def partition_record(spec: PartitionSpec, values: Iterable[Any]) -> dict[str, Any]:
+    """A partition tuple as a record of `partition_schema`."""
     return dict(zip(map(_avro_name, spec.fields), values, strict=True))
 
 
@@ -125,14 +126,14 @@ def manifest_entry_schema(spec: PartitionSpec) -> dict[str, Any]:
 
 
 SUMMARY = "polynya.manifest-file"
-"""Key of a manifest's own summary among its metadata, so that a manifest list can be written from
-manifests that are kept, without decoding their entries."""
+"""Key of a manifest's summary in its own metadata: a manifest list can be written from cached
+manifests without decoding their entries."""
 
 
 def manifest_list_bytes(manifests: Iterable[ManifestFile], snapshot_id: int) -> bytes:
     """The manifest list of one snapshot; its sequence number is its id.
 
-    Without "parent-snapshot-id", which nobody reads: it would change when the parent expires.
+    Without "parent-snapshot-id", which no client reads: it would change when the parent expires.
     """
     metadata = {
         "snapshot-id": str(snapshot_id),
@@ -167,7 +168,7 @@ def manifest_bytes(
 def manifest_metadata(
     content: ManifestContent, schema: TableSchema, spec: PartitionSpec, summary: Mapping[str, Any]
 ) -> dict[str, str]:
-    """What the header of a manifest says."""
+    """The metadata in the header of a manifest."""
     return {
         "schema": json.dumps(schema.json(), ensure_ascii=False, separators=(",", ":")),
         "schema-id": str(schema.schema_id),
@@ -180,9 +181,9 @@ def manifest_metadata(
 
 
 def summary_of(manifest: bytes) -> dict[str, Any]:
-    """What a manifest list says of a manifest that `manifest_bytes` made, but for its path.
+    """The entry of a manifest list for a manifest that `manifest_bytes` made, without its path.
 
-    As JSON has it: bytes are base64.
+    A JSON object: bytes are base64.
     """
     metadata = fastavro.reader(io.BytesIO(manifest)).metadata
     return {"manifest_length": len(manifest), **json.loads(metadata[SUMMARY])}
@@ -198,13 +199,13 @@ def manifest_file(manifest_path: str, summary: Mapping[str, Any]) -> ManifestFil
 
 
 def manifest_paths(manifest_list: bytes) -> list[str]:
-    """Where the manifests of a manifest list are."""
+    """The locations of the manifests in a manifest list."""
     records: Any = fastavro.reader(io.BytesIO(manifest_list))
     return [record["manifest_path"] for record in records]
 
 
 def file_paths(manifest: bytes) -> list[str]:
-    """Where the files of a manifest's entries are, also of those that are gone."""
+    """The locations of the files in a manifest, deleted entries included."""
     records: Any = fastavro.reader(io.BytesIO(manifest))
     return [record["data_file"]["file_path"] for record in records]
 
@@ -221,7 +222,7 @@ def manifest_summary(
     rows: Mapping[Status, Sequence[int]],
     partition: Sequence[Sequence[Any]],
 ) -> dict[str, Any]:
-    """The fields of ManifestFile that the entries tell.
+    """The fields of ManifestFile that follow from the entries.
 
     Args:
         live: sequence numbers of the entries that are not deleted.
@@ -231,7 +232,7 @@ def manifest_summary(
     summary = {
         "content": int(content),
         "partition_spec_id": spec.spec_id,
-        # Empty, not null, in which Spark's table `manifests` falls over.
+        # Empty, not null: Spark's metadata table `manifests` fails on null.
         "partitions": summaries(spec, partition),
         "sequence_number": snapshot_id,
         "min_sequence_number": min(live, default=snapshot_id),
@@ -244,7 +245,7 @@ def manifest_summary(
 
 
 def _avro_name(field: PartitionField) -> str:
-    """The field's own name where Avro allows it: Sail takes partition values by name, not by id."""
+    """The field's name if Avro allows it: Sail reads partition values by name, not by id."""
     is_plain = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", field.name)
     numbered = f"p{field.field_id}"
     return field.name if is_plain and not re.fullmatch("p[0-9]+", field.name) else numbered
@@ -252,7 +253,7 @@ def _avro_name(field: PartitionField) -> str:
 
 def _entry(entry: ManifestEntry, spec: PartitionSpec) -> dict[str, Any]:
     file = entry.data_file
-    # Not asdict, which copies deeply: it took half of the time.
+    # Not asdict, which copies deeply and took half of the time.
     return {
         "status": entry.status,
         "snapshot_id": entry.snapshot_id,
@@ -277,8 +278,8 @@ def _entry(entry: ManifestEntry, spec: PartitionSpec) -> dict[str, Any]:
 
 
 def _pairs(values: Mapping[int, Any]) -> tuple[str, list[dict[str, Any]]]:
-    """A map as an array; empty, not null, which PyIceberg's inspect.entries() cannot read.
+    """A map as an array; empty, not null: PyIceberg's inspect.entries() cannot read null.
 
-    With its type beside it, fastavro does not try the branches of the union on every pair.
+    The name of the branch saves fastavro from trying each branch of the union on every pair.
     """
     return "array", [{"key": key, "value": values[key]} for key in sorted(values)]

@@ -1,7 +1,7 @@
-"""Rows of bytes that are put together column by column, without a loop over the rows.
+"""Encodes rows of bytes column by column, without a loop over the rows.
 
-A part is put where it belongs in n rows at once, in words of eight bytes. What of a word does not
-belong to the part is overwritten by the parts that follow.
+A part is written to its place in n rows at once, in words of eight bytes. The bytes of a word that
+do not belong to the part are overwritten by the parts after it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,32 +16,32 @@ from .columns import Texts
 Octets = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 Places = NDArray[np.int64]
-"""In octets, of n rows."""
+"""Eight bytes for each of n rows."""
 Lengths = NDArray[np.int64]
-"""In bytes: (n,), or (1,) where all rows are alike."""
+"""Bytes of each row: shape (n,), or (1,) if all rows have the same length."""
 Words = NDArray[np.uint64]
-"""Their first byte is the lowest."""
+"""Little-endian words."""
 
 WORD = 8
 FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(WORD + 1)], "<u8")
-"""By their number: the bytes of a word that count."""
+"""Masks of a word, by the number of its bytes that are used."""
 
 MANY = 512
-"""What has more bytes than that is copied by itself: a few rows shall not cost all the others."""
+"""Longer byte strings are copied one by one, so that a few long rows do not slow all others."""
 
 
 def words_of(octets: Octets) -> Words:
-    """The eight bytes from each place on, but for the last seven places."""
+    """The eight bytes from each position on, except the last seven positions."""
     return np.ndarray(len(octets) - WORD + 1, "<u8", octets, strides=(1,))
 
 
 class Rows:
-    """Where n rows are put."""
+    """The buffer that n rows are written to."""
 
     def __init__(self, lengths: Lengths) -> None:
         self.ends: Places = np.cumsum(lengths)
         self.starts: Places = self.ends - lengths
-        # A word may begin at the end of the last row.
+        # A word may begin at the end of the last row, so the buffer is longer.
         self.octets: Octets = np.empty(int(self.ends[-1]) + WORD, np.uint8)
         self.words = words_of(self.octets)
 
@@ -51,10 +51,10 @@ class Short:
     """Up to eight bytes of each row."""
 
     words: Words
-    """(n,) or (1,); 0 in the bytes behind its length."""
+    """Shape (n,) or (1,); bytes after the length are 0."""
     lengths: Lengths
     width: int
-    """The greatest of the lengths, or more."""
+    """The largest length, or more."""
 
     def put(self, rows: Rows, at: Places) -> None:
         rows.words[at] = self.words
@@ -62,10 +62,10 @@ class Short:
 
 @dataclass(frozen=True, slots=True)
 class Long:
-    """Any bytes of each row, which stand somewhere else already."""
+    """Any bytes of each row, copied from another buffer."""
 
     source: Octets
-    """With MANY more behind them."""
+    """The buffer, with MANY more bytes after the last."""
     starts: Places
     lengths: Lengths
     width: int
@@ -87,18 +87,18 @@ Piece = Short | Long
 
 
 class Part(Protocol):
-    """One part of all rows."""
+    """One part of every row."""
 
     def width(self, rows: slice) -> int:
-        """The most bytes that it can have in one of `rows`."""
+        """The largest number of bytes that it has in one of `rows`."""
 
     def pieces(self, rows: slice) -> Iterator[Piece]:
-        """What it is in these, one after the other."""
+        """The pieces of the part in these rows, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same bytes in every row that has them."""
+    """A part with the same bytes in every row, or in the rows that have it."""
 
     value: bytes
     present: Mask | None = None
@@ -115,7 +115,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Varints:
-    """Numbers as Avro writes them."""
+    """Numbers in Avro's variable-length encoding."""
 
     values: NDArray[np.int64]
     present: Mask | None = None
@@ -130,10 +130,10 @@ class Varints:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """Bytes of the same number in every row."""
+    """Bytes of the same length in every row."""
 
     octets: Octets
-    """(all rows, w)."""
+    """Shape (all rows, length)."""
 
     def width(self, rows: slice) -> int:
         return int(self.octets.shape[1])
@@ -174,8 +174,8 @@ class Bytes:
 def joined(parts: Sequence[Part], rows: slice) -> memoryview:
     """The bytes of these rows.
 
-    Each row has eight bytes before its last eight: what is put there runs over into the next row,
-    whose beginning is put right at the end.
+    A word that is written near the end of a row runs over into the next row, whose beginning is
+    corrected at the end.
     """
     pieces = list(_together(piece for part in parts for piece in part.pieces(rows)))
     lengths = np.zeros(rows.stop - rows.start, np.int64)
@@ -191,13 +191,13 @@ def joined(parts: Sequence[Part], rows: slice) -> memoryview:
             beginnings = out.words[out.starts]
     if beginnings is None:
         raise ValueError("a row is too short")
-    # The end of each row was put over the beginning of the next one.
+    # The end of each row has overwritten the beginning of the next one.
     out.words[out.starts] = beginnings
     return out.octets[:-WORD].data
 
 
 def _together(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """The same bytes in fewer pieces: short ones that follow each other are one."""
+    """The same bytes in fewer pieces: adjacent short pieces are merged."""
     last: Short | None = None
     for piece in pieces:
         if isinstance(piece, Long):
@@ -225,7 +225,7 @@ def _where(present: Mask | None, rows: slice, words: Words, lengths: Lengths) ->
     return Short(words * there, lengths * there, width)
 
 
-# To spread groups of 7 bits over bytes: from how many bits on, by how much, and which halves.
+# Steps that spread groups of 7 bits over bytes: threshold in bits, shift, and masks.
 SPREAD = [
     tuple(map(np.uint64, step))
     for step in (
@@ -235,13 +235,13 @@ SPREAD = [
     )
 ]
 LOW_BITS, HIGH_BIT = np.uint64(0x7F7F_7F7F_7F7F_7F7F), np.uint64(0x8080_8080_8080_8080)
-"""Of each byte of a word. The high one says that another byte follows."""
+"""The high bit of each byte of a word, which says that another byte follows."""
 MOST = np.uint64((1 << 56) - 1)
 """The largest number whose bytes are one word."""
 
 
 def varints(values: NDArray[np.int64]) -> Iterator[tuple[Words, Lengths]]:
-    """The bytes of n numbers: zigzag, then 7 bits to a byte; a ninth and tenth byte come apart.
+    """The bytes of n numbers: zigzag, then 7 bits per byte; a ninth and tenth byte are separate.
 
     https://avro.apache.org/docs/1.12.0/specification/#primitive-types-1
     """
@@ -251,7 +251,7 @@ def varints(values: NDArray[np.int64]) -> Iterator[tuple[Words, Lengths]]:
     for bits, shift, low, high in SPREAD:
         if largest >> bits:
             words = words & low | (words & high) << shift
-    # Not 0: the bytes behind which there is one that is not.
+    # Every byte that has a byte other than 0 after it.
     before = words >> np.uint64(8)
     for shift in map(np.uint64, (8, 16, 32)):
         before |= before >> shift

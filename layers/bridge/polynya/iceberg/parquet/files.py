@@ -1,7 +1,7 @@
 """The small Parquet files that Iceberg needs: inlined rows and position deletes.
 
-Written and read with DuckDB in process: it alone reads its own literals and casts exactly as
-DuckLake does.
+Written and read with DuckDB in process, because only DuckDB reads its own literals and casts
+exactly as DuckLake does.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ SNAPSHOT_COLUMN = "_ducklake_internal_snapshot_id"
 
 _UNHEX = "unhex(nullif(unnest(string_split(?, ',')), '-'))"
 UNNEST = {"BLOB": _UNHEX, "VARCHAR": f"decode({_UNHEX})"}
-"""What makes values again of the text that `_hex` makes of them, by their DuckDB type."""
+"""SQL that parses the text that `_hex` writes, by DuckDB type."""
 
 
 Texts = tuple[str, Sequence[str | bytes | None]]
@@ -34,16 +34,17 @@ Texts = tuple[str, Sequence[str | bytes | None]]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows in text form, column by column, and the SQL that makes values of the schema of them."""
+    """Rows in text form, column by column, and the SQL that converts them to the schema."""
 
     columns: Sequence[Texts | None]
-    """c0, c1, …; None: these rows have no such column."""
+    """Columns c0, c1, …; None if these rows do not have the column."""
     select: Sequence[str]
     """One SQL expression over c0, c1, … for each field."""
     count: int
 
     @property
     def types(self) -> dict[int, str]:
+        """The DuckDB types of the columns that the rows have, by position."""
         return {place: of[0] for place, of in enumerate(self.columns) if of is not None}
 
 
@@ -51,7 +52,7 @@ def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
     """A Parquet file of all rows, in order, with the fields' ids at every level.
 
     Raises:
-        Unreadable: a text is no value of its column's type.
+        Unreadable: a text is not a value of its column's type.
     """
     with sandbox() as (con, path):
         selects = []
@@ -69,9 +70,9 @@ def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
 
 
 def _batches(parts: Iterable[Rows]) -> list[list[Rows]]:
-    """Parts that follow each other and have the same types, where they have the same columns.
+    """Adjacent parts whose common columns have the same types.
 
-    A batch is one table in DuckDB: each costs milliseconds, however few rows it has.
+    A batch is one table in DuckDB, which costs milliseconds even with few rows.
     """
     batches: list[list[Rows]] = []
     types: dict[int, str] = {}
@@ -85,7 +86,7 @@ def _batches(parts: Iterable[Rows]) -> list[list[Rows]]:
 
 
 def _create(con: "DuckDBPyConnection", name: str, parts: Sequence[Rows]) -> None:
-    """A table of all columns of the parts; `part` is the number of each row's."""
+    """A table with all columns of the parts; `part` is the number of a row's part."""
     types = {place: type_ for part in parts for place, type_ in part.types.items()}
     unnests = ["unnest(string_split(?, ','))::INTEGER AS part"]
     texts = [",".join(str(n) for n, part in enumerate(parts) for _ in range(part.count))]
@@ -101,7 +102,7 @@ def _values(part: Rows, place: int) -> Sequence[str | bytes | None]:
 
 
 def _by_part(sqls: Sequence[str]) -> str:
-    """The expressions of parts as one: it changes where a column came or went."""
+    """One expression for all parts; parts with other columns have another branch."""
     changes = [n for n in range(1, len(sqls)) if sqls[n] != sqls[n - 1]]
     if not changes:
         return sqls[0]
@@ -127,10 +128,10 @@ def positions(delete_file: bytes, snapshot_id: int | None = None) -> list[int]:
     """The positions in a delete file, DuckLake's or ours.
 
     Args:
-        snapshot_id: only those that were deleted up to this snapshot; for a partial file.
+        snapshot_id: for a partial file: only the positions deleted up to this snapshot.
 
     Raises:
-        Unreadable: it is no delete file, or damaged.
+        Unreadable: it is not a delete file, or is damaged.
     """
     until = "" if snapshot_id is None else f"WHERE {SNAPSHOT_COLUMN} <= {snapshot_id}"
     with sandbox(reads_file=True) as (con, path):
@@ -141,17 +142,17 @@ def positions(delete_file: bytes, snapshot_id: int | None = None) -> list[int]:
 
 
 def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -> list[int]:
-    """The positions of the rows of a partial data file that are younger than a snapshot.
+    """The positions of the rows of a partial data file that were added after a snapshot.
 
-    Only the footer and the one column are fetched: they are put where they belong into an empty
-    file of the same size, which DuckDB takes for the whole.
+    Only the footer and one column are fetched, and written to their places in an empty file of the
+    same size, which DuckDB reads as if it were complete.
 
     Args:
         read: the bytes of the file from the first position up to, not including, the second.
-        size: of the file, in bytes.
+        size: the size of the file, in bytes.
 
     Raises:
-        NotParquet: it does not end as a Parquet file of this size does.
+        NotParquet: it is not a Parquet file of this size.
         Unreadable: it lacks the column, or is damaged.
     """
     with sandbox(reads_file=True) as (con, path):
@@ -160,7 +161,7 @@ def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -
             _put(file, read, footer_start(read, size), size)
             for start, end in _column_chunks(con, path, SNAPSHOT_COLUMN):
                 _put(file, read, start, end)
-        # Not DuckDB's own file_row_number: a column of the user's may have that name.
+        # Not DuckDB's file_row_number: a user's column may have that name.
         rows = con.execute(
             "SELECT position FROM (SELECT row_number() OVER () - 1 AS position, "
             f"{SNAPSHOT_COLUMN} AS snapshot_id FROM read_parquet(?)) "
@@ -176,7 +177,7 @@ def _column_chunks(con: "DuckDBPyConnection", path: Path, column: str) -> list[t
         "FROM parquet_metadata(?) WHERE path_in_schema = ?",
         [str(path), column],
     ).fetchall()
-    # Without a dictionary its offset is absent, or 0.
+    # Without a dictionary the offset is absent or 0.
     starts = [dictionary if dictionary else data for data, dictionary, _ in rows]
     return [(start, start + length) for start, (_, _, length) in zip(starts, rows, strict=True)]
 
@@ -188,7 +189,7 @@ def _put(file: IO[bytes], read: Callable[[int, int], bytes], start: int, end: in
 
 
 def _hex(values: Sequence[str | bytes | None]) -> str:
-    """All values in one text: a list of values costs DuckDB a tenth of a millisecond for each."""
+    """All values in one text: in a list, DuckDB takes a tenth of a millisecond per value."""
     return ",".join(
         "-" if value is None else (value.encode() if isinstance(value, str) else value).hex()
         for value in values

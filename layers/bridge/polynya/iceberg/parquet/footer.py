@@ -1,8 +1,8 @@
 """The columns of a Parquet file and the number of its rows, from its footer.
 
 The REST catalog needs the columns when it loads a table with added files, and has no DuckDB (its
-layer would cost every cold start): so the footer, a Thrift struct in the compact protocol, is read
-here, up to the last field that is of interest. Statistics come after it.
+layer would slow every cold start). So this module reads the footer, a Thrift struct in the compact
+protocol, up to the last field that it needs. Statistics come after that field.
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 TAIL = 8
-"""Bytes behind the footer: its length, and the magic number."""
+"""Bytes after the footer: its length, and the magic number."""
 
 MOST_LEVELS = 100
-"""Of columns within columns, and of structs within structs: more is no table that anybody has."""
+"""The deepest nesting of columns and of Thrift structs that is read; real tables have less."""
 
 SCHEMA, NUM_ROWS = 2, 3
 """Fields of FileMetaData; only the version comes before them."""
@@ -35,17 +35,17 @@ UNIT_DECIMALS = {1: 3, 2: 6, 3: 9}
 
 
 class NotParquet(ValueError):
-    """The bytes are no Parquet file, or one whose footer cannot be read; the message says why."""
+    """The bytes are not a Parquet file, or its footer cannot be read; the message says why."""
 
 
 class Column(NamedTuple):
-    """A column in a Parquet file, at whatever level."""
+    """A column of a Parquet file, at any level."""
 
     path: tuple[str, ...]
     """Without the repeated groups inside lists and maps; a list's child is `element`."""
     field_id: int | None
     decimals: int | None
-    """Of the seconds of a time: 3, 6 or 9."""
+    """Decimal places of the seconds: 3, 6 or 9; None if the column is not a time."""
 
 
 def columns_of(read: Callable[[int, int], bytes], size: int) -> list[Column]:
@@ -53,10 +53,10 @@ def columns_of(read: Callable[[int, int], bytes], size: int) -> list[Column]:
 
     Args:
         read: the bytes of the file from the first position up to, not including, the second.
-        size: of the file, in bytes.
+        size: the size of the file, in bytes.
 
     Raises:
-        NotParquet: with the reason.
+        NotParquet: the message says why.
     """
     footer = read(footer_start(read, size), size - TAIL)
     try:
@@ -66,14 +66,14 @@ def columns_of(read: Callable[[int, int], bytes], size: int) -> list[Column]:
 
 
 def row_count(file: bytes) -> int:
-    """The number of rows of a Parquet file that is sound."""
+    """The number of rows of an intact Parquet file."""
     start = footer_start(lambda first, end: file[first:end], len(file))
     count: int = _Thrift(file[start:-TAIL]).struct(until=NUM_ROWS)[NUM_ROWS]
     return count
 
 
 def footer_start(read: Callable[[int, int], bytes], size: int) -> int:
-    """Where the footer of a Parquet file begins; it ends `TAIL` bytes before the file does.
+    """The position at which the footer begins; it ends `TAIL` bytes before the end of the file.
 
     Args, Raises: as `columns_of`.
     """
@@ -113,7 +113,7 @@ def _columns(elements: Iterator[dict[int, Any]]) -> list[Column]:
 
 
 def _decimals(element: dict[int, Any]) -> int | None:
-    """DuckDB takes an INT96 for microseconds, whatever it holds."""
+    """DuckDB reads every INT96 as microseconds."""
     logical = element.get(LOGICAL_TYPE, {})
     for member in (TIME, TIMESTAMP):
         for unit in logical.get(member, {}).get(UNIT, {}):
@@ -124,7 +124,7 @@ def _decimals(element: dict[int, Any]) -> int | None:
 
 
 class _Thrift:
-    """A reader of the compact protocol: a struct becomes a dict of its values by field number."""
+    """A reader of the compact protocol: a struct becomes a dict of values by field number."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at, self._depth = data, 0, 0
@@ -133,7 +133,7 @@ class _Thrift:
         """The struct that begins here.
 
         Args:
-            until: the last field that is of interest; what comes after it is not read.
+            until: the last field that is read.
         """
         found: dict[int, Any] = {}
         number = 0
@@ -157,7 +157,7 @@ class _Thrift:
     def _list(self) -> list[Any]:
         head = self._byte()
         length = head >> 4 if head >> 4 < 15 else self._varint()
-        if length > len(self._data) - self._at:  # no value takes less than a byte
+        if length > len(self._data) - self._at:  # no value is shorter than a byte
             raise IndexError(length)
         return [self._value(head & 0x0F, within_list=True) for _ in range(length)]
 
@@ -204,4 +204,4 @@ READERS: dict[int, Callable[[_Thrift], Any]] = {
     9: _Thrift._list,
     12: _Thrift.struct,
 }
-"""By the number of a type. Sets and maps do not occur in a schema."""
+"""Readers by type number. Sets and maps do not occur in a schema."""

@@ -1,9 +1,9 @@
-"""DuckDB in process, for one file: it can reach one scratch folder, and nothing else.
+"""DuckDB in process, for one file: it can access one temporary folder and nothing else.
 
-Statements are made of names and texts of a catalog that others write. These are quoted, and types
-come from a closed list; should a mistake let one through, it finds no file, no network and no
-setting that it could change. DuckDB is imported when a file is made: the REST catalog's start does
-not pay for it.
+Statements contain names and texts of a catalog that others write. They are quoted, and types come
+from a closed list. If a mistake lets one through, the statement finds no file, no network and no
+setting that it could change. DuckDB is imported when a file is made, so it does not slow the cold
+start of the REST catalog.
 """
 
 import tempfile
@@ -35,25 +35,27 @@ SET lock_configuration = true"""
 
 
 class Unreadable(ValueError):
-    """DuckDB cannot read what it was given. The message does not quote DuckDB's, which can hold
+    """DuckDB cannot read its input. The message does not quote DuckDB's message, which can contain
     values of rows."""
 
 
 class Sandbox(NamedTuple):
+    """A connection and the file that it can access."""
+
     con: "DuckDBPyConnection"
     path: Path
-    """A file that may be written and read; it is not there yet."""
+    """A file that may be written and read; it does not exist yet."""
 
 
 @contextmanager
 def sandbox(*, reads_file: bool = False) -> Iterator[Sandbox]:
-    """A DuckDB of its own, as long as the block runs.
+    """A separate DuckDB for the duration of the block.
 
     Args:
-        reads_file: the block reads somebody else's file; else only texts, by SQL that is ours.
+        reads_file: the block reads a file of the lake; otherwise only texts, with SQL of our own.
 
     Raises:
-        Unreadable: the texts or the file are to blame.
+        Unreadable: the texts or the file are not valid.
         PolynyaError: DuckDB fails in another way.
     """
     import duckdb

@@ -1,6 +1,6 @@
-"""Columns whose default files that are older than the column must be read with.
+"""Columns with a default that readers must use for files older than the column.
 
-Iceberg's `initial-default` says so. A client that ignores it reads NULL there, silently: Trino 476,
+This is Iceberg's `initial-default`. A client that ignores it reads NULL silently: Trino 476,
 Flink 2.1, Daft and ClickHouse do.
 """
 
@@ -15,17 +15,19 @@ WAY_OUT = "DuckLake writes it into new files when all rows are updated"
 
 
 class DefaultColumn(NamedTuple):
+    """A column that is shown with a default."""
+
     column_id: int
     name: str
-    """Dotted."""
+    """The path of the column, with dots."""
     born: int
-    """The snapshot that added it."""
+    """The snapshot that added the column."""
     lifetimes: tuple[Lifetime, ...]
-    """When it is shown with its default."""
+    """The snapshots that show it with its default."""
 
 
 def default_columns(schemas: Schemas, columns: Iterable[Column]) -> list[DefaultColumn]:
-    """The columns that are shown with a default, in whichever schema."""
+    """The columns that some schema shows with a default."""
     born: dict[int, int] = {}
     for column in columns:
         born[column.column_id] = min(
@@ -33,11 +35,10 @@ def default_columns(schemas: Schemas, columns: Iterable[Column]) -> list[Default
         )
     names: dict[int, str] = {}
     lifetimes: dict[int, list[Lifetime]] = {}
-    ends = [begin for begin, _ in schemas.by_snapshot[1:]]
-    for (begin, schema), end in zip(schemas.by_snapshot, [*ends, None], strict=True):
+    for lifetime, schema in schemas.spans():
         for column_id, name in _with_default(schema.fields):
             names[column_id] = name
-            lifetimes.setdefault(column_id, []).append(Lifetime(begin, end))
+            lifetimes.setdefault(column_id, []).append(lifetime)
     return [DefaultColumn(i, names[i], born[i], tuple(lifetimes[i])) for i in names]
 
 
@@ -47,12 +48,12 @@ def unservable_defaults(
     groups: Mapping[FileGroup, Lifetime],
     mapped_names: Iterable[MappedName],
 ) -> dict[str, list[UnservableRange]]:
-    """When a file is visible that lacks a column which has a default, by the column's name.
+    """The snapshots that show a file without a column that has a default, by the column's name.
 
     Args:
-        older_files: by column, until when files are visible that were written before it; None:
-            some are now.
-        groups: data files that were added alike, which may lack a column that is older.
+        older_files: by column, the end snapshot of the files that were written before it; None if
+            some are visible now.
+        groups: groups of data files; added files may lack a column that is older than they are.
     """
     known: dict[int | None, set[int]] = {}
     for row in mapped_names:

@@ -1,7 +1,7 @@
 """DuckLake's `initial_default` as Iceberg's `initial-default`.
 
-What files written before the column was added are read with. Never `default_value`: that one is
-for rows to come, and it is the text 'NULL' where there is none.
+It applies to files that were written before the column was added. Never `default_value`, which is
+for new rows, and is the text 'NULL' if there is none.
 JSON single-value form: https://iceberg.apache.org/spec/#json-single-value-serialization
 """
 
@@ -18,7 +18,7 @@ def default_json(type_name: str, text: str) -> Any:
     """The default of a column of an Iceberg primitive type in JSON.
 
     Raises:
-        ValueError: the default cannot be written down with certainty.
+        ValueError: the value of the default is not certain.
     """
     if type_name == "binary":
         # The text is in DuckDB's escape form, not in hexadecimal like a statistic.

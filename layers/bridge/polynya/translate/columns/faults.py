@@ -1,4 +1,4 @@
-"""What cannot be a tree of columns: rows of ducklake_column that no reader can make sense of."""
+"""Faults of ducklake_column: rows that do not form a tree of columns."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -7,28 +7,28 @@ from ...ducklake.rows import Column
 from ...errors import REMEDY
 
 MAX_FIELD_ID = 2147483447
-"""From the next one on Iceberg reserves the ids (specification, "Reserved Field IDs")."""
+"""The largest id that Iceberg does not reserve (specification, "Reserved Field IDs")."""
 
 MAX_DEPTH = 100
-"""Levels of nesting. AccessResolver and writers of JSON, Avro and Parquet recurse, clients too."""
+"""Levels of nesting. Readers and writers of JSON, Avro and Parquet recurse, also in clients."""
 
 CHILDREN: Mapping[str, tuple[int, int | None]] = {
     "struct": (1, None),
     "list": (1, 1),
     "map": (2, 2),
 }
-"""How many children a nested type has: at least, and at most."""
+"""The smallest and the largest number of children of a nested type."""
 
 
 def column_fault(columns: Sequence[Column]) -> str | None:
-    """Why the columns that are visible at one snapshot are no schema; None where they are one."""
+    """Why the columns that are visible at one snapshot are not a schema; None if they are."""
     reason = next(filter(None, map(_own_fault, columns)), None)
     reason = reason or _repeated(columns) or _nesting_fault(columns)
     return reason and f"broken rows in ducklake_column: {reason}{REMEDY}"
 
 
 def _own_fault(column: Column) -> str | None:
-    # Columns of the catalog may be NULL, whatever their type here says.
+    # Columns of the catalog may be NULL, although the types here say otherwise.
     if column.column_id is None or not 0 <= column.column_id <= MAX_FIELD_ID:
         return f"{column.column_id} is no column_id"
     if not column.column_name:

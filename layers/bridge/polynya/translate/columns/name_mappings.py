@@ -1,8 +1,8 @@
 """DuckLake's name mappings as Iceberg's: for files that were added, which have no field ids.
 
-DuckLake maps each added file by itself, Iceberg has one mapping for the table, and applies it only
-to files without field ids. Where that would read another column than DuckLake does, the files are
-refused. https://iceberg.apache.org/spec/#column-projection
+DuckLake has a mapping for each added file. Iceberg has one mapping for the table, and applies it
+only to files without field ids. If that would read another column than DuckLake reads, the files
+are refused. https://iceberg.apache.org/spec/#column-projection
 """
 
 import json
@@ -17,8 +17,8 @@ from ...iceberg.parquet.footer import Column as FileColumn
 from .faults import MAX_DEPTH
 
 DECIMALS = {"timestamp_s": 0, "timestamp_ms": 3, "timestamp_ns": 9}
-"""Of the seconds in a DuckLake type; of others 6. What is finer in an added file DuckLake rounds;
-readers of Iceberg do not, and Java takes nanoseconds for microseconds."""
+"""Decimal places of the seconds by DuckLake type; 6 for others. DuckLake rounds finer values of an
+added file; Iceberg clients do not, and Java reads nanoseconds as microseconds."""
 
 Path = tuple[str, ...]
 """The names from the top of a file down to a column."""
@@ -26,11 +26,11 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Mappings:
-    """Field ids by path, of each mapping."""
+    """Field ids by path, for each mapping."""
 
     paths: Mapping[int, Mapping[Path, int]]
     fault: str | None = None
-    """Why the rows of the catalog are no mappings."""
+    """Why the rows of the catalog are not valid mappings."""
 
     @property
     def of_table(self) -> dict[Path, int]:
@@ -38,7 +38,7 @@ class Mappings:
         return {path: field_id for paths in self.paths.values() for path, field_id in paths.items()}
 
     def conflict(self) -> str | None:
-        """Why the mappings cannot be one; None where they can."""
+        """Why the mappings cannot be merged into one; None if they can."""
         if self.fault:
             return self.fault
         known: dict[Path, int] = {}
@@ -52,7 +52,7 @@ class Mappings:
     def contradiction(
         self, mapping_id: int, file: Sequence[FileColumn], column_types: Mapping[int, str]
     ) -> str | None:
-        """Why a reader of Iceberg would take other values from an added file than DuckLake does.
+        """Why an Iceberg client would read other values from an added file than DuckLake does.
 
         Args:
             column_types: DuckLake's, by column id.
@@ -64,7 +64,7 @@ class Mappings:
             if field_id is not None and field_id != own.get(path):
                 return f"the field id {field_id} of {name!r} in an added file is not DuckLake's"
             if field_id is None and has_ids and path in own:
-                # Java takes the mapping only for files without any id.
+                # Java applies the mapping only to files without any id.
                 return f"{name!r} in an added file has no field id, while other columns have"
             if field_id is None and path not in own and path in table:
                 return f"an added file has a column {name!r} that DuckLake ignores in it"
@@ -86,7 +86,7 @@ class Mappings:
 
 
 def mappings(names: Iterable[MappedName], lists: Collection[int]) -> Mappings:
-    """From the rows of ducklake_name_mapping. Columns that stand in the path are in no file.
+    """Mappings from the rows of ducklake_name_mapping, without the columns that are in the path.
 
     Args:
         lists: the ids of the columns that are lists: their child is called `list` in the catalog,

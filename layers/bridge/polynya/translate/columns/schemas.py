@@ -26,21 +26,21 @@ class Hidden(NamedTuple):
 
     reason: str
     is_asked: bool = False
-    """It could be, but the setting HIDDEN_TYPES names its type."""
+    """It could be shown, but the setting HIDDEN_TYPES names its type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schemas:
-    """All schemas of a table and the snapshot each of them began at."""
+    """All schemas of a table, and the snapshot at which each began."""
 
     by_snapshot: tuple[tuple[int, TableSchema], ...]
-    """(first snapshot, schema), ascending; a schema that came back appears again, under its id."""
+    """(first snapshot, schema), ascending; a schema that returns appears again, same id."""
     hidden: Mapping[str, str]
-    """Dotted names of hidden columns, in whichever schema, and why they are."""
+    """Hidden columns of all schemas: the path with dots, and why it is hidden."""
     unservable: tuple[UnservableRange, ...]
-    """When columns are hidden that nobody asked to hide."""
+    """The snapshots with columns that are hidden and not named by HIDDEN_TYPES."""
     faults: tuple[UnservableRange, ...]
-    """When the rows of the columns are broken."""
+    """The snapshots at which the rows of the columns are broken."""
     last_column_id: int
 
     def at(self, snapshot_id: int) -> TableSchema:
@@ -53,9 +53,9 @@ class Schemas:
         return begun[-1] if begun else self.by_snapshot[0]
 
     def retyped_at(self, snapshot_id: int) -> int:
-        """The last snapshot, up to this one, at which a shown column got another type; 0: none.
+        """The last snapshot, up to this one, at which a shown column changed its type; 0 if none.
 
-        Bounds are written in a column's type: those from before are of no use from then on.
+        Bounds are written in a column's type: bounds from before are not usable afterwards.
         """
         begin = 0
         for (_, before), (boundary, after) in pairwise(self.by_snapshot):
@@ -65,26 +65,32 @@ class Schemas:
         return begin
 
     def lifetimes(self, column_id: int) -> Iterator[Lifetime]:
-        """When a column is shown at the top level."""
+        """The snapshots that show a column at the top level."""
+        for lifetime, schema in self.spans():
+            if any(field.field_id == column_id for field in schema.fields):
+                yield lifetime
+
+    def spans(self) -> Iterator[tuple[Lifetime, TableSchema]]:
+        """The snapshots of each schema, in ascending order."""
         ends = [begin for begin, _ in self.by_snapshot[1:]]
         for (begin, schema), end in zip(self.by_snapshot, [*ends, None], strict=True):
-            if any(field.field_id == column_id for field in schema.fields):
-                yield Lifetime(begin, end)
+            yield Lifetime(begin, end), schema
 
     def distinct(self) -> list[TableSchema]:
+        """Each schema once, in the order of ids."""
         return list({schema.schema_id: schema for _, schema in self.by_snapshot}.values())
 
     @property
     def has_defaults(self) -> bool:
-        """Whether older files need a default for a column they lack: then format version 3."""
+        """Whether older files need a default for a column, which requires format version 3."""
         return any(_has_default(schema.fields) for schema in self.distinct())
 
     @property
     def need_row_reader(self) -> bool:
         """Whether Java's vectorized reader fails on the files of this table.
 
-        Seen with Iceberg 1.11: it cannot read DuckDB's INT_32 files as long, nor put the default
-        of a decimal into files that lack the column.
+        Measured with Iceberg 1.11: it cannot read INT_32 columns that DuckDB wrote as long, nor
+        return the default of a decimal for files that lack the column.
         """
         types: dict[int, set[str]] = defaultdict(set)
         for schema in self.distinct():
@@ -105,10 +111,10 @@ def schemas(
     """Every schema of a table up to a snapshot, from all versions of its columns.
 
     Args:
-        columns: in the order in which they stand in the table.
+        columns: in the order of the table.
         table_begin: the snapshot that made the table; columns born with it need no default.
         hidden_types: DuckLake types that are hidden although Iceberg has them.
-        has_added_files: files that were added may lack any column, also one as old as the table.
+        has_added_files: added files may lack any column, also one as old as the table.
     """
     boundaries = {table_begin}
     for column in columns:
@@ -122,7 +128,7 @@ def schemas(
     faults: list[UnservableRange] = []
     begins = sorted(b for b in boundaries if table_begin <= b <= snapshot_id)
     for boundary, end in zip(begins, [*begins[1:], None], strict=True):
-        # A snapshot's schema hangs on what came before it only, so that it never changes.
+        # A snapshot's schema depends only on earlier snapshots, so that it never changes.
         known = [column for column in columns if column.begin_snapshot <= boundary]
         visible = [column for column in known if column.visible_at(boundary)]
         if fault := column_fault(visible):
@@ -150,7 +156,7 @@ def schemas(
 
 
 def _refusals(columns: Iterable[Column], hidden_types: frozenset[str]) -> dict[int, Hidden]:
-    """Why a column is not shown, by id: once is enough, the files of that time are there."""
+    """Why a column is not shown, by id: one fault hides it always, because its files remain."""
     versions: dict[int, list[Column]] = defaultdict(list)
     for column in sorted(columns, key=lambda column: column.begin_snapshot):
         versions[column.column_id].append(column)
@@ -171,7 +177,7 @@ def _refusals(columns: Iterable[Column], hidden_types: frozenset[str]) -> dict[i
 
 
 class _Tree:
-    """The columns visible at one snapshot as nested fields, and what had to be hidden."""
+    """The columns that are visible at one snapshot as nested fields, and those that are hidden."""
 
     def __init__(
         self,
@@ -205,7 +211,7 @@ class _Tree:
         return tuple(fields)
 
     def _type(self, column: Column, name: str) -> Type | Hidden:
-        """The Iceberg type, or why there is none."""
+        """The Iceberg type, or the reason why there is none."""
         if reason := self._refusals.get(column.column_id):
             return reason
         if column.column_type not in NESTED:

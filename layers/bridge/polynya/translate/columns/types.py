@@ -1,8 +1,8 @@
 """DuckLake column types as Iceberg types.
 
-A type that Iceberg lacks is widened where every value survives unchanged in the Parquet file that
-already exists (int8 -> int). The rest have no twin here and their columns are hidden: a wrong type
-would not fail, it would read wrong rows. `docs/exactness.md` is the list for users.
+A type that Iceberg lacks is widened if every value in existing Parquet files stays the same
+(int8 -> int). Other types have no equivalent here, and their columns are hidden: a wrong type would
+not fail, it would read wrong rows. `docs/exactness.md` is the list for users.
 """
 
 import re
@@ -44,32 +44,32 @@ NO_TWIN = {
 DECIMAL = re.compile(r"decimal\(([1-9][0-9]?), ?(0|[1-9][0-9]?)\)")
 
 MAX_PRECISION = 38
-"""Of a decimal, in DuckLake and in Iceberg."""
+"""The largest precision of a decimal, in DuckLake and in Iceberg."""
 
 # Specification, "Schema Evolution": the promotions of format version 2. Decimals below.
 PROMOTIONS = {("int", "long"), ("float", "double")}
 
 
 def iceberg_type(column_type: str) -> str | None:
-    """The name of the Iceberg primitive that is the twin of a DuckLake `column_type`, or None."""
+    """The Iceberg primitive type that is equivalent to a DuckLake `column_type`, or None."""
     if is_decimal(column_type):
         return column_type if ", " in column_type else column_type.replace(",", ", ")
     return PRIMITIVES.get(column_type)
 
 
 def is_decimal(column_type: str) -> bool:
-    """Whether this is a decimal that DuckLake and Iceberg know."""
+    """Whether this is a decimal that DuckLake and Iceberg support."""
     match = DECIMAL.fullmatch(column_type)
     return bool(match and int(match[2]) <= int(match[1]) <= MAX_PRECISION)
 
 
 def no_twin(column_type: str) -> str:
-    """Why a DuckLake type has no twin, for the user."""
+    """Why a DuckLake type has no Iceberg equivalent, for the user."""
     return NO_TWIN.get(column_type, f"the DuckLake type {column_type} is not known to Polynya")
 
 
 def may_become(before: str, after: str) -> bool:
-    """Whether Iceberg reads files written as `before` when the column is `after` now."""
+    """Whether Iceberg reads files that were written as `before` if the column is now `after`."""
     if before == after or (before, after) in PROMOTIONS:
         return True
     old, new = DECIMAL.fullmatch(before), DECIMAL.fullmatch(after)

@@ -1,4 +1,4 @@
-"""The partition value of inlined rows, from their texts."""
+"""Partition values of inlined rows, from their text form."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,10 +20,10 @@ def inlined_partitions(
     fields: tuple[Field, ...],
     rows: Sequence[Row],
 ) -> list[tuple[Any, ...] | None]:
-    """The partition tuple of each row; None where a value is not certain.
+    """The partition tuple of each row; None if a value is not certain.
 
     Args:
-        fields: of the schema in which the rows are shown; it has the columns of the spec.
+        fields: the schema of the rows; it has the columns of the spec.
         rows: the columns that `inlined_columns` names.
     """
     source = Source(columns, table.schema_begin)
@@ -36,13 +36,13 @@ def inlined_partitions(
 def _values(
     field: PartitionField, type_name: str, source: Source, names: Sequence[str]
 ) -> Callable[[Row], Any]:
-    """What gives the value of a partition field of a row."""
+    """A function from a row to the value of a partition field."""
     column = source.by_id.get(field.source_id)
-    # A row from before the column was added has its default.
+    # A row that is older than the column has the default.
     place = None if column is None else names.index(postgres_name(column.column_name))
 
     def of(row: Row) -> Any:
-        text = source.defaults[field.source_id] if place is None else row[place]
+        text = source.default(field.source_id) if place is None else row[place]
         return transformed(field.transform, type_name, _value(type_name, text))
 
     return of

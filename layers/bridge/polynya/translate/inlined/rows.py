@@ -1,4 +1,4 @@
-"""Inlined rows as values of an Iceberg schema: which SQL makes the ones of the others.
+"""Inlined rows as values of an Iceberg schema: the SQL that converts them.
 
 DuckLake keeps inlined rows in PostgreSQL in one table per schema version, with the column names of
 that version and values in DuckDB's text forms. A row of an old version is read as DuckLake reads
@@ -68,12 +68,13 @@ class Source:
     def __init__(self, columns: Sequence[Column], snapshot_id: int) -> None:
         visible = [column for column in columns if column.visible_at(snapshot_id)]
         self.by_id = {column.column_id: column for column in visible}
-        self.defaults = {column.column_id: column.initial_default for column in columns}
+        self._defaults = {column.column_id: column.initial_default for column in columns}
         self._children: dict[int | None, list[Column]] = {}
         for column in visible:
             self._children.setdefault(column.parent_column, []).append(column)
 
     def children(self, column: Column) -> list[Column]:
+        """The members of a nested column, in their order."""
         return self._children.get(column.column_id, [])
 
     def sql_type(self, column: Column) -> str:
@@ -90,14 +91,18 @@ class Source:
                 return f"MAP({inner[0]}, {inner[1]})"
         if is_decimal(column.column_type):
             return column.column_type  # DuckDB's spelling too
-        # A type that is not known is hidden: nobody asks for its value, and a text holds any.
+        # A column of an unknown type is hidden: its value is not read, and VARCHAR can hold any.
         return SOURCE_TYPES.get(column.column_type, "VARCHAR")
+
+    def default(self, column_id: int) -> str | None:
+        """The text of the value that a column has in rows that are older than it; None for NULL."""
+        return self._defaults[column_id]
 
 
 def inlined_columns(
     table: InlinedTable, columns: Sequence[Column], fields: Sequence[Field]
 ) -> list[str]:
-    """The columns of an inlined table that the schema still shows, as PostgreSQL calls them."""
+    """The columns of an inlined table that the schema still shows, by their PostgreSQL names."""
     source = Source(columns, table.schema_begin)
     shown = [source.by_id[field.field_id] for field in fields if field.field_id in source.by_id]
     return [postgres_name(column.column_name) for column in shown]
@@ -109,7 +114,7 @@ def inlined_rows(
     fields: Sequence[Field],
     rows: list[list[Any]],
 ) -> Rows:
-    """What turns `rows` (the columns that `inlined_columns` names) into values of `fields`."""
+    """Rows (columns that `inlined_columns` names), and the SQL that converts them to `fields`."""
     source = Source(columns, table.schema_begin)
     texts: list[Texts | None] = []
     select = []
@@ -132,7 +137,7 @@ def inlined_rows(
 
 def _default(field: Field, source: Source) -> str:
     """The value of a field that the rows' schema version did not have."""
-    text = None if field.initial_default is None else source.defaults[field.field_id]
+    text = None if field.initial_default is None else source.default(field.field_id)
     return f"CAST({'NULL' if text is None else literal(text)} AS {_target_type(field.type)})"
 
 
@@ -167,7 +172,7 @@ def _member(sql: str, field: Field, source: Source) -> str:
 
 
 def _has_shape(column: Column, type_: Type, source: Source) -> bool:
-    """Whether the column has the very members of the type, so that a cast by name will do."""
+    """Whether the column has exactly the members of the type, so that a cast by name suffices."""
     children = source.children(column)
     match type_:
         case Struct(fields):

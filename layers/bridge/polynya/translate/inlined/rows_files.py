@@ -1,8 +1,9 @@
-"""Which files show the inlined rows at their last change, and since when.
+"""The files of the inlined rows at their last change, and the snapshot at which each began.
 
-What a snapshot added stands apart, so that whoever reads only that gets just that. The rows from
-before go from file to file as long as rows come. When rows end, whatever is left is new, so that
-the files before and after say together which rows are gone.
+Rows that a snapshot added are in a file of their own, so that a client that reads only what was
+added gets exactly these rows. Older rows move to a new file with each snapshot that adds rows. When
+rows end, all remaining rows are in a new file: the old and the new file together show which rows
+are gone.
 """
 
 from typing import NamedTuple
@@ -13,8 +14,10 @@ OLDER, NEW = 0, 1
 
 
 class RowsFile(NamedTuple):
+    """One file of inlined rows."""
+
     part: int
-    """`OLDER`: rows from before the last change; `NEW`: those that it added."""
+    """`OLDER`: rows from before the last change; `NEW`: rows that it added."""
     record_count: int
     begin_snapshot: int
 
@@ -23,8 +26,8 @@ def rows_files(inlined: Totals, at: int, table_begin: int) -> list[RowsFile]:
     """The files of inlined rows.
 
     Args:
-        at: their last change, or that of the schema in which they are written.
-        table_begin: when older rows came is not one snapshot; the table's own is before them all.
+        at: the last change of the rows, or of the schema in which they are written.
+        table_begin: older rows were added at several snapshots; the table began before them all.
     """
     is_change = inlined.changed_at == at
     new = inlined.added.rows if is_change and inlined.added else 0

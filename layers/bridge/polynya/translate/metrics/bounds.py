@@ -1,4 +1,4 @@
-"""Bounds of columns: from DuckLake's texts to Iceberg's bytes, or none.
+"""Lower and upper bounds of columns: from DuckLake's texts to Iceberg's bytes.
 
 A bound that is not certain is absent: an absent one costs time, a wrong one costs rows.
 """
@@ -16,7 +16,7 @@ from ...iceberg.single_value import LITTLE_ENDIAN, to_bytes
 from ..values import value
 
 NO_BOUNDS = {
-    # Java's UUID.compareTo is signed, DuckDB's order is unsigned: a bound would mean two things.
+    # Java's UUID.compareTo is signed, DuckDB's order is unsigned: a bound would be ambiguous.
     "uuid",
 }
 
@@ -34,13 +34,13 @@ def bounds(
     wanted: NDArray[np.bool_],
     zero: float,
 ) -> Texts:
-    """The bound of a column in each of n files, absent where it is not certain.
+    """The bound of a column in each of n files, absent if it is not certain.
 
     Args:
-        texts: as DuckLake has them; None: unknown.
-        leaves: what the column is in each file.
-        wanted: where there may be one.
-        zero: the one of the two zeros that stands for both.
+        texts: DuckLake's statistics; None if unknown.
+        leaves: the types of the column in each file.
+        wanted: the files that may have a bound.
+        zero: the zero that a bound of either zero becomes.
     """
     known = wanted & np.fromiter((text is not None for text in texts), np.bool_, len(texts))
     pairs = [
@@ -66,7 +66,7 @@ def joined(found: Sequence[bytes | None]) -> Texts:
 
 
 def _bound(text: str, leaf: Leaf, zero: float) -> bytes | None:
-    """The bound as bytes of the type that Iceberg shows now; None where it is not certain."""
+    """The bound as bytes of the type that Iceberg shows now; None if it is not certain."""
     promoted_float = leaf.written_type == "float" and leaf.type_name == "double"
     if leaf.type_name in NO_BOUNDS or promoted_float:
         # The text of a float32 is shorter than its value: 0.1 for 0.10000000149.
@@ -78,7 +78,7 @@ def _bound(text: str, leaf: Leaf, zero: float) -> bytes | None:
 
 
 def _widest(read: Any, zero: float) -> Any:
-    """{-0.0, 0.0} stands as one of the two in the statistics, and Iceberg orders -0.0 first."""
+    """The statistics of {-0.0, 0.0} have only one of the two, and Iceberg orders -0.0 first."""
     if isinstance(read, float) and read == 0.0:
         return math.copysign(0.0, zero)
     return read
@@ -91,11 +91,11 @@ NUMBERS = {
     ("float", "float"): np.float64,
     ("double", "double"): np.float64,
 }
-"""By (written type, type): what numpy reads the texts as, and writes as `_bound` would."""
+"""By (written type, shown type): the numpy type to parse, and the one to write."""
 
 
 def _fixed(texts: list[str], leaf: Leaf, zero: float) -> NDArray[np.uint8] | None:
-    """The bounds as n rows of bytes, by numpy; None where it might do otherwise than `_bound`."""
+    """The bounds as n rows of bytes, by numpy; None if the result might differ from `_bound`."""
     read_as = NUMBERS.get((leaf.written_type, leaf.type_name))
     if read_as is None:
         return None

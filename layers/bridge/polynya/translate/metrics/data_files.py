@@ -1,7 +1,7 @@
 """The data files of a chunk as entries of Iceberg manifests, column by column.
 
-The sequence number of everything is the DuckLake snapshot it began at, so that a delete applies to
-exactly the data files that were there before it.
+The sequence number of a file is the DuckLake snapshot at which it began, so that a delete applies
+to exactly the data files that existed before it.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ def data_files(
     """Entries of the files that are visible at `snapshot_id` or ended at it, by spec.
 
     Args:
-        location: where a file is, from its path and path_is_relative.
+        location: makes the location of a file from its path and path_is_relative.
     """
     ids, begin, end = map(numbers, (files.data_file_id, files.begin_snapshot, files.end_snapshot))
     is_gone = end == snapshot_id
@@ -74,7 +74,7 @@ def _metrics(
     shown = primitives(schemas.at(snapshot_id).fields)
     boundaries = [boundary for boundary, _ in schemas.by_snapshot]
     written = [primitives(schema.fields) for _, schema in schemas.by_snapshot]
-    # In the schema of which time each file was written.
+    # The schema of the snapshot at which each file was written.
     times = (np.searchsorted(boundaries, begin, side="right") - 1).clip(0).tolist()
     counts = numbers(files.record_count)
     found = []
@@ -105,7 +105,7 @@ def _partitions(
         )
     ]
     names = [key.partition_key_index for key in keys]
-    # A value that is NULL is one; a value that is not there is none.
+    # NULL is a value; an absent value is not.
     of_keys = [
         FileAligner(numbers(key.data_file_id), ids).items(
             [(text,) for text in texts(key.partition_value)], ()

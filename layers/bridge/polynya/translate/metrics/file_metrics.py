@@ -18,8 +18,9 @@ def column_metrics(
 
     Args:
         file_ids: n data_file_ids, ascending.
-        record_counts: of each file.
-        leaves: what the column is in each file; None: it is not in it, whatever is said of it.
+        record_counts: the number of rows of each file.
+        leaves: the types of the column in each file; None if the file does not have the column,
+            even if it has statistics of it.
     """
     order = FileAligner(numbers(stats.data_file_id), file_ids)
     sizes, values, nulls, nans = (
@@ -32,7 +33,7 @@ def column_metrics(
         )
     )
     is_in = np.fromiter((leaf is not None for leaf in leaves), np.bool_, len(file_ids))
-    # value_count leaves NULLs out. Counts that do not add up are wrong: those of timetz and
+    # value_count excludes NULLs. Counts that do not add up are wrong: those of timetz and
     # interval are all 0, and of a merged file seen at an older snapshot too large.
     is_sum = is_in & (values >= 0) & (nulls >= 0) & (values + nulls == record_counts)
     no_nan = is_in & (nans == 0)

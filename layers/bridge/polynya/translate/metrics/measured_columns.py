@@ -1,4 +1,4 @@
-"""The columns of which a manifest has metrics."""
+"""The columns that have metrics in a manifest."""
 
 from itertools import islice
 
@@ -7,17 +7,19 @@ from ..columns.schemas import Schemas
 from ..partitions import Partitions
 
 MOST_COLUMNS = 100
-"""As many as Iceberg's writers keep metrics of, by default (write.metadata.metrics)."""
+"""The default number of columns with metrics in Iceberg (write.metadata.metrics)."""
 
 
 def columns_with_metrics(schemas: Schemas, partitions: Partitions, snapshot_id: int) -> set[int]:
-    """The columns of which statistics are needed, by column_id."""
+    """The ids of the columns whose statistics are needed."""
     return _first(schemas, snapshot_id) | _sources(partitions)
 
 
 def late_columns(schemas: Schemas, partitions: Partitions, snapshot_id: int) -> list[int]:
-    """Those of them that have metrics only because some partition spec stands on them, whenever it
-    came: what a manifest holds hangs on them."""
+    """The ids of the columns that have metrics only because a partition spec uses them.
+
+    The content of a manifest depends on them, also if the spec is newer than the manifest.
+    """
     late = _sources(partitions) - _first(schemas, snapshot_id)
     return sorted(late & primitives(schemas.at(snapshot_id).fields).keys())
 

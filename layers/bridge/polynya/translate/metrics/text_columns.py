@@ -1,4 +1,4 @@
-"""Columns that PostgreSQL put together as text, taken apart again and put in the order of files."""
+"""Parses columns that PostgreSQL has concatenated, and aligns them with the files."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -15,12 +15,12 @@ UNKNOWN = -1
 
 
 def numbers(text: str) -> Numbers:
-    """Numbers with commas between them."""
+    """Parse numbers that are separated by commas."""
     return np.fromstring(text, np.int64, sep=",")
 
 
 def texts(column: Texts) -> list[str | None]:
-    """The texts of a column; None: NULL."""
+    """Split the texts of a column; None for NULL."""
     found: list[str | None] = []
     end = 0
     for length in numbers(column.lengths).tolist():
@@ -31,11 +31,11 @@ def texts(column: Texts) -> list[str | None]:
 
 
 class FileAligner:
-    """Puts what is known of some files, by their ids, into the order of all files."""
+    """Aligns values of some files, by their ids, with the order of all files."""
 
     def __init__(self, ids: Numbers, file_ids: Numbers) -> None:
-        """`ids` and `file_ids` ascend; what is known of other files is left out, and what is known
-        twice of a file: it may be two things."""
+        """Both arrays ascend. Values of other files are ignored, and so are two values of one file,
+        which may contradict each other."""
         self._files = len(file_ids)
         at = np.searchsorted(file_ids, ids)
         self._is_one = at < len(file_ids)

@@ -1,8 +1,8 @@
 """Data files with their partition values and statistics, column by column, chunk after chunk.
 
-PostgreSQL puts the values of a column together, for pg8000 reads rows one by one: a row for each
-file and column would cost more than to write them as Avro. All chunks are read in one pass, which
-needs no index.
+PostgreSQL concatenates the values of a column, because pg8000 reads rows one by one: reading a row
+for each file and column would cost more than writing them as Avro. All chunks are read in one pass,
+which needs no index.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 from pg8000.native import Connection
 
-from .queries import fragment
-from .rows import FileColumns, Lake, PartitionKeyColumn, StatsColumn, Texts
+from ..rows import FileColumns, Lake, PartitionKeyColumn, StatsColumn, Texts
+from .fragments import fragment
 
 AT_ONCE = 64
-"""Rows of a cursor that come in one answer: each is a column of a chunk."""
+"""Rows that are fetched from a cursor at a time; each row is one column of one chunk."""
 
 FEW = 2
-"""Chunks that are read without a cursor: only so PostgreSQL uses several cores, and what a commit
-has changed is found among all statistics of the lake."""
+"""Up to so many chunks are read without a cursor: PostgreSQL uses several cores only without one,
+and what a commit has changed must be found among all statistics of the lake."""
 
 
 class Chunk(NamedTuple):
@@ -31,6 +31,8 @@ class Chunk(NamedTuple):
 
 
 class ChunkColumns(NamedTuple):
+    """The data files of one chunk, column by column."""
+
     files: FileColumns
     partition_keys: list[PartitionKeyColumn]
     stats: list[StatsColumn]
@@ -38,19 +40,19 @@ class ChunkColumns(NamedTuple):
 
 
 def _numbers(expression: str) -> str:
-    """All numbers as one text; NULL is -1, for none of them can be negative."""
+    """All numbers as one text; NULL is -1, because none of them can be negative."""
     return f"string_agg(coalesce({expression}, -1)::text, ',')"
 
 
 def _texts(expression: str) -> str:
-    """How many characters each text has, and all of them in one."""
+    """The number of characters of each text, and all texts as one."""
     return f"{_numbers(f'length({expression})')}, coalesce(string_agg({expression}, ''), '')"
 
 
 PLACE = "width_bucket({0}.data_file_id, CAST(:starts AS bigint[])) AS place"
 SPAN = "{0}.table_id = :table_id AND {0}.data_file_id BETWEEN :first_id AND :last_id"
 
-# Ids to come belong to the last chunk; what came after its version may be most of a table.
+# New ids belong to the last chunk; what was added after its version may be most of a table.
 SEEN = f"""{SPAN}
   AND {{0}}.data_file_id <= (SELECT max(every.data_file_id) FROM ducklake_data_file AS every
     WHERE every.table_id = :table_id AND every.begin_snapshot <= :newest)"""
@@ -88,8 +90,8 @@ def file_columns(
     """The data files of each chunk that are visible at its version, or ended at it.
 
     Args:
-        chunks: next to each other, in ascending order.
-        column_ids: the columns of which statistics are wanted.
+        chunks: adjacent, in ascending order.
+        column_ids: the columns whose statistics are read.
     """
     span = {
         "table_id": table_id,
@@ -123,7 +125,7 @@ def _rows(con: Connection, _: str, sql: str, parameters: dict[str, Any]) -> Iter
 def _rows_by_cursor(
     con: Connection, name: str, sql: str, parameters: dict[str, Any]
 ) -> Iterator[list[Any]]:
-    """Read as they are needed."""
+    """Rows of a cursor, fetched as they are needed."""
     con.run(f"DECLARE {name} NO SCROLL CURSOR FOR {sql}", **parameters)
     while page := con.run(f"FETCH FORWARD {AT_ONCE} FROM {name}"):
         yield from page
@@ -140,7 +142,7 @@ def _by_place(rows: Iterable[list[Any]]) -> Places:
 
 
 def _aligned(found: Places, places: Iterable[int]) -> Iterator[list[list[Any]]]:
-    """The rows of every place; none for those that have none."""
+    """The rows of every place; an empty list for a place without rows."""
     coming = next(found, None)
     for place in places:
         if coming is not None and coming[0] == place:

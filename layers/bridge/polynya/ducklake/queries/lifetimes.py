@@ -5,12 +5,15 @@ inlined row. Sums over them say in one query what changed when, without a row fo
 """
 
 from dataclasses import dataclass
+from typing import Any
 
-from pg8000.native import Connection, identifier, literal
+from pg8000.native import identifier, literal
 
-from .faults import MAX_BYTES, MAX_ROWS, within
-from .queries import fragment, inlined_delete_names
-from .rows import ChunkSum, Event, FileGroup, Inlined, Lake
+from ..connection.statements import Statement, select
+from ..faults import MAX_BYTES, MAX_ROWS, within
+from ..rows import ChunkSum, Event, FileGroup, Inlined, Lake
+from .deletes import inlined_delete_names
+from .fragments import fragment
 
 KINDS = ("data", "delete", "hidden", "inlined", "partial", "partial_delete")
 """`data`: data files; `delete`: delete files and inlined deletes; `hidden`: data files of which
@@ -19,13 +22,13 @@ that hold rows, or deletes, of later snapshots."""
 
 
 def _hash(start: str, *numbers: str) -> str:
-    """Of whole numbers, in PostgreSQL: a third of the time that a row's text would take."""
+    """SQL for a hash of whole numbers: a third of the time that hashing a row's text takes."""
     for number in numbers:
         start = f"hashint8extended(coalesce({number}, -1), {start})"
     return start
 
 
-# Hash functions give NULL for NULL, and a sum leaves it out: no part may be one.
+# Hash functions return NULL for NULL, and a sum ignores it: no argument may be NULL.
 PATH_HASH = "hashtextextended(coalesce({0}.path, ''), coalesce({0}.path_is_relative::int, -1))"
 DATA_HASH = _hash(
     PATH_HASH.format("f"),
@@ -46,7 +49,7 @@ DELETE_HASH = _hash(
 
 LIFETIME = """lifetime(begin_snapshot, end_snapshot, kind, rows, bytes, hash,
   data_file_id, partition_id, mapping_id)"""
-"""What each of these selects."""
+"""The columns that each of the following SELECTs has."""
 
 DATA = f"""
 SELECT f.begin_snapshot, f.end_snapshot, 'data', {within("f.record_count", MAX_ROWS)},
@@ -103,10 +106,10 @@ SELECT r.{begin}, r.{end}, 'inlined', 1, 0, hashtextextended(ROW({name}, {values
 FROM {table} AS r"""
 
 IS_LIFETIME = "(end_snapshot >= begin_snapshot OR end_snapshot IS NULL)"
-"""What ended before it began was never visible: a delete of a file that was rewritten meanwhile."""
+"""A row that ended before it began was never visible: a delete of a file that was rewritten."""
 
-# Lives that began and ended together are summed up first: what is left is as long as the history.
-# Each kind by itself, for PostgreSQL uses several cores for that, but not for them all together.
+# Lifetimes that began and ended together are summed first: what is left is as long as the history.
+# Each kind by itself, because PostgreSQL uses several cores for one kind, not for their union.
 SUMMED_UP = f"""
 SELECT begin_snapshot, end_snapshot, kind, count(*) AS things, sum(rows) AS rows,
   sum(bytes) AS bytes, sum(hash) AS hash,
@@ -130,9 +133,9 @@ FROM event LEFT JOIN last USING (kind)
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
 
 
-# A cut is at an id whose number, spread by Knuth's multiplicative hash, is divisible: that hangs on
-# the id alone, so that cuts stay where they are when files come and go. Behind the last coarse cut,
-# where files come, the cuts are finer.
+# A cut is at an id whose multiplicative hash (Knuth) is divisible: this depends on the id alone, so
+# cuts stay where they are when files are added or removed. After the last coarse cut, where files
+# are added, the cuts are finer.
 NUMBER = "(f.data_file_id % 2147483648 * 2654435761 / 65536)"
 
 CUTS = f"""
@@ -147,17 +150,17 @@ WHERE is_coarse OR data_file_id > coalesce(
 ORDER BY data_file_id"""
 
 
-def cuts(con: Connection, table_id: int, snapshot_id: int, coarse: int, fine: int) -> list[int]:
-    """The data_file_ids at which chunks begin, but for the first one, which begins at 0.
+def cuts(table_id: int, snapshot_id: int, coarse: int, fine: int) -> Statement[list[int]]:
+    """The data_file_ids at which chunks begin, without the first chunk, which begins at 0.
 
-    They hang on the data files that are visible at the snapshot only. Between two cuts are
-    `coarse` files on average, and `fine` where files come.
+    They depend on the data files that are visible at the snapshot, and on nothing else. Between two
+    cuts are `coarse` files on average, and `fine` files at the end, where files are added.
     """
-    rows = con.run(CUTS, table_id=table_id, snapshot_id=snapshot_id, coarse=coarse, fine=fine)
-    return [data_file_id for (data_file_id,) in rows]
+    at = {"table_id": table_id, "snapshot_id": snapshot_id}
+    return select(int, CUTS, **at, coarse=coarse, fine=fine)
 
 
-# OFFSET 0: else PostgreSQL expects as many chunks as files, and sorts these on its disk.
+# Without OFFSET 0 PostgreSQL expects as many chunks as files, and sorts them on disk.
 OF_CHUNKS = f"""
 SELECT kind, place, partition_id, mapping_id, end_snapshot, max(begin_snapshot) AS begun,
   count(*) AS things, sum(hash) AS hash
@@ -183,7 +186,7 @@ GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 4, 5"""
 
 @dataclass(frozen=True, slots=True)
 class TableLifetimes:
-    """The lifetimes of what one table consists of."""
+    """The lifetimes of the files and inlined rows of one table."""
 
     lake: Lake
     table_id: int
@@ -191,37 +194,38 @@ class TableLifetimes:
     has_partial: bool
     """Some data files hold rows of snapshots later than their own."""
 
-    def events(self, con: Connection, snapshot_id: int, since: int) -> list[Event]:
+    def events(self, snapshot_id: int, since: int) -> Statement[list[Event]]:
         """The table's history up to `snapshot_id` as sums, in one aggregate query.
 
-        What was before `since`, but for each kind's last event there, is one event at snapshot 0.
-        Inlined rows have all of theirs: their files are made of what was before, too.
+        Events before `since` are summed into one at snapshot 0, except the last event of each kind.
+        Inlined rows keep all events, because their files depend on earlier ones too.
         """
         lifetimes = [*self._of_files(), self._of_hidden_rows(), *_of_inlined_rows(self.inlined)]
         sql = EVENTS.format(lifetimes=_each(SUMMED_UP, lifetimes))
-        parameters = {"table_id": self.table_id, "snapshot_id": snapshot_id, "since": since}
-        return [Event(*row) for row in con.run(sql, **parameters)]
+        return select(Event, sql, table_id=self.table_id, snapshot_id=snapshot_id, since=since)
 
     def chunks(
-        self, con: Connection, snapshot_id: int, starts: list[int], last_id: int
-    ) -> list[ChunkSum]:
+        self, snapshot_id: int, starts: list[int], last_id: int
+    ) -> Statement[list[ChunkSum]]:
         """What is visible at a snapshot, by the chunk of its data file, in one aggregate query.
 
         Args:
             starts: the data_file_ids at which the chunks begin, ascending.
             last_id: where the last one ends.
         """
-        rows = con.run(
-            CHUNKS.format(lifetimes=_each(OF_CHUNKS, self._of_files())),
-            table_id=self.table_id,
-            snapshot_id=snapshot_id,
-            starts=starts,
-            first_id=starts[0],
-            last_id=last_id,
-        )
         ends = [*(start - 1 for start in starts[1:]), last_id]
-        return [
-            ChunkSum(
+
+        def chunk_sum(
+            kind: str,
+            place: int,
+            version: int,
+            partition_id: int | None,
+            mapping_id: int | None,
+            files: int,
+            visible: Any,
+            ended: Any,
+        ) -> ChunkSum:
+            return ChunkSum(
                 kind=kind,
                 first_id=starts[place - 1],
                 last_id=ends[place - 1],
@@ -231,11 +235,19 @@ class TableLifetimes:
                 hash=int(visible),
                 ended=int(ended),
             )
-            for kind, place, version, partition_id, mapping_id, files, visible, ended in rows
-        ]
+
+        return select(
+            chunk_sum,
+            CHUNKS.format(lifetimes=_each(OF_CHUNKS, self._of_files())),
+            table_id=self.table_id,
+            snapshot_id=snapshot_id,
+            starts=starts,
+            first_id=starts[0],
+            last_id=last_id,
+        )
 
     def _of_files(self) -> list[str]:
-        """Of data files, and of what hides rows of them."""
+        """SELECTs of the lifetimes of data files, and of deletes on them."""
         names = ("data_partial_max", "delete_partial_max", "mapping_id")
         fragments = {name: fragment(self.lake, name) for name in names}
         kinds = [DATA, DELETE, PARTIAL_DELETE, *([PARTIAL] if self.has_partial else [])]
@@ -258,7 +270,7 @@ class TableLifetimes:
 
 
 def _each(sums: str, lifetimes: list[str]) -> str:
-    """The sums of several lifetimes, which are not yet summed up over these."""
+    """The sums of each SELECT of lifetimes, one after the other."""
     return "\nUNION ALL".join(sums.format(lifetime=lifetime) for lifetime in lifetimes)
 
 
@@ -266,7 +278,7 @@ def _of_inlined_rows(inlined: Inlined) -> list[str]:
     lifetimes = []
     for table in inlined.tables:
         row_id, begin, end = map(identifier, table.system_columns)
-        # end_snapshot comes later and must not change the hash of a row that was visible before.
+        # end_snapshot is set later and must not change the hash of a row that was visible before.
         user_columns = map(identifier, table.user_columns)
         lifetimes.append(
             INLINED.format(

@@ -1,0 +1,149 @@
+"""A lake at one snapshot, within one transaction, as far as one caller may read it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pg8000.native import Connection
+
+from ..ducklake import queries
+from ..ducklake.rows import Lake, NameNow, Schema, Table, View
+from ..errors import REMEDY, BadRequest, NoSuchNamespace, NoSuchTable, NoSuchView, Refused
+from .policy import Rights
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableLake:
+    """What the caller may not read is as if it did not exist."""
+
+    con: Connection
+    lake: Lake
+    snapshot_id: int
+    """The snapshot that is read: the newest, or the one that the client named."""
+    rights: Rights
+
+    def schemas(self) -> list[Schema]:
+        """The schemas that the caller may see, by name."""
+        schemas = queries.schemas_at(self.snapshot_id).run(self.con)
+        if self.rights.all_tables:
+            return schemas
+        seen = {found.schema_id for found in self._readable()}
+        return [
+            schema
+            for schema in schemas
+            if schema.schema_id in seen or self.rights.whole_namespace(schema.schema_name)
+        ]
+
+    def schema(self, namespace: str) -> Schema:
+        """The schema of this name.
+
+        Raises:
+            NoSuchNamespace: there is none that the caller may see.
+        """
+        schema = named(self.schemas(), schema_name, namespace)
+        if schema is None:
+            raise NoSuchNamespace(f"Namespace does not exist: {namespace}")
+        return schema
+
+    def tables(self, schema: Schema) -> list[Table]:
+        """The tables of a schema that the caller may read, by name."""
+        tables = queries.tables_at(self.snapshot_id, schema.schema_id).run(self.con)
+        readable = self._readable_ids("table")
+        return [t for t in tables if readable is None or t.table_id in readable]
+
+    def views(self, schema: Schema) -> list[View]:
+        """The views of a schema that the caller may read, by name."""
+        views = queries.views_at(self.snapshot_id, schema.schema_id).run(self.con)
+        readable = self._readable_ids("view")
+        return [v for v in views if readable is None or v.view_id in readable]
+
+    def table(
+        self, namespace: str, name: str, found: tuple[Schema, Table] | None
+    ) -> tuple[Schema, Table]:
+        """The table that a request means.
+
+        Args:
+            found: the table of exactly this name, if there is one. Java writes a space as `+`, so
+                that a name with a `+` may mean another one.
+
+        Raises:
+            NoSuchTable: there is none that the caller may read.
+        """
+        if "+" in namespace + name:
+            schema = named(self.schemas(), schema_name, namespace)
+            table = named(self.tables(schema) if schema else [], table_name, name)
+            found = (schema, table) if schema and table else None
+        if found is None or not self._may_read(*found):
+            raise NoSuchTable(f"Table does not exist: {namespace}.{name}")
+        return found
+
+    def view(self, namespace: str, name: str) -> tuple[Schema, View]:
+        """The view of this name.
+
+        Raises:
+            NoSuchView: there is none that the caller may read.
+        """
+        schema = named(self.schemas(), schema_name, namespace)
+        view = named(self.views(schema) if schema else [], view_name, name)
+        if schema is None or view is None:
+            raise NoSuchView(f"View does not exist: {namespace}.{name}")
+        return schema, view
+
+    def _readable(self) -> list[NameNow]:
+        """The tables and views that may be read, under the names that they have now.
+
+        Rights do not change with the snapshot, and are the same for the files of a table.
+        """
+        return [
+            found
+            for found in queries.names_now(self.snapshot_id).run(self.con)
+            if self.rights.table(found.schema_name, found.name)
+        ]
+
+    def _readable_ids(self, kind: str) -> set[int] | None:
+        """The ids of the tables or views that may be read; None: all may be."""
+        if self.rights.all_tables:
+            return None
+        return {found.object_id for found in self._readable() if found.kind == kind}
+
+    def _may_read(self, schema: Schema, table: Table) -> bool:
+        if self.snapshot_id != self.lake.snapshot_id:
+            newest = queries.table_of_uuid(table.table_uuid).run(self.con)
+            schema, table = newest or (schema, table)
+        return self.rights.table(schema.schema_name, table.table_name)
+
+
+def schema_name(schema: Schema) -> str:
+    """The name of a schema, for `named` and for pages."""
+    return schema.schema_name
+
+
+def table_name(table: Table) -> str:
+    """The name of a table, for `named` and for pages."""
+    return table.table_name
+
+
+def view_name(view: View) -> str:
+    """The name of a view, for `named` and for pages."""
+    return view.view_name
+
+
+def named(items: Sequence[Item], name_of: Callable[[Item], str], name: str) -> Item | None:
+    """The item of this name, or the one that Java means by it; None if there is none.
+
+    In a path Java writes a space as `+`. API Gateway has decoded the path, so that a space cannot
+    be told from a `+` any more.
+
+    Raises:
+        BadRequest: two items are possible; the wrong one would have the wrong rows.
+        Refused: two rows of the catalog have the name.
+    """
+    found = [one for one in items if name in {name_of(one), name_of(one).replace(" ", "+")}]
+    if len({name_of(one) for one in found}) < len(found):
+        raise Refused(f"{name!r} is {len(found)} times in DuckLake's catalog{REMEDY}")
+    if len(found) > 1:
+        names = " and ".join(repr(name_of(one)) for one in found)
+        raise BadRequest(f"{name!r} may be {names}: Java writes a space as +; rename one of them")
+    return found[0] if found else None

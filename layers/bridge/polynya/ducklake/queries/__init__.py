@@ -1,0 +1,83 @@
+"""The SELECTs on DuckLake's catalog, as statements whose results are rows in DuckLake's own terms.
+
+`_at` in a name means "as of this snapshot": visible from its begin_snapshot up to, but not
+including, its end_snapshot.
+"""
+
+from .catalog import lake, snapshot_exists
+from .data_files import (
+    column_stats,
+    data_files_at,
+    file_groups,
+    first_added_files,
+    partition_values,
+    unservable_data_files,
+)
+from .deletes import (
+    delete_files_at,
+    inlined_delete_names,
+    inlined_delete_table,
+    inlined_deletes_at,
+    unservable_deletes,
+    unservable_inlined_deletes,
+)
+from .fragments import CATALOG_SCHEMA, fragment
+from .inlined_tables import inlined, inlined_origin, inlined_rows_at, unservable_inlined_tables
+from .named_objects import (
+    column_tags_at,
+    names_now,
+    schemas_at,
+    table_at,
+    table_of_uuid,
+    tables_at,
+    tags_at,
+    views_at,
+)
+from .table_columns import (
+    columns,
+    mapped_names,
+    older_files,
+    partition_at,
+    partition_columns,
+    sort_keys_at,
+)
+from .table_snapshots import next_snapshots, snapshots
+
+__all__ = [
+    "CATALOG_SCHEMA",
+    "column_stats",
+    "column_tags_at",
+    "columns",
+    "data_files_at",
+    "delete_files_at",
+    "file_groups",
+    "first_added_files",
+    "fragment",
+    "inlined",
+    "inlined_delete_names",
+    "inlined_delete_table",
+    "inlined_deletes_at",
+    "inlined_origin",
+    "inlined_rows_at",
+    "lake",
+    "mapped_names",
+    "names_now",
+    "next_snapshots",
+    "older_files",
+    "partition_at",
+    "partition_columns",
+    "partition_values",
+    "schemas_at",
+    "snapshot_exists",
+    "snapshots",
+    "sort_keys_at",
+    "table_at",
+    "table_of_uuid",
+    "tables_at",
+    "tags_at",
+    "unservable_data_files",
+    "unservable_deletes",
+    "unservable_inlined_deletes",
+    "unservable_inlined_tables",
+    "views_at",
+]

@@ -1,0 +1,88 @@
+"""Delete files and inlined deletes of a table."""
+
+from pg8000.native import identifier
+
+from ..connection.statements import Statement, known, select
+from ..faults import DELETE_FILE_FAULTS, INLINED_DELETE_FAULT, any_of, reason_of
+from ..rows import DeleteFile, Inlined, InlinedDelete, Lake, UnservableRange
+from .fragments import VISIBLE, fragment
+
+# A delete file often keeps end_snapshot NULL after its data file ended: the data file decides.
+DELETE_FILES_AT = f"""
+SELECT d.delete_file_id, d.data_file_id, d.begin_snapshot, d.path, d.path_is_relative,
+  lower(d.format), {{delete_partial_max}}
+FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE d.table_id = :table_id AND {VISIBLE.format("d")} AND {VISIBLE.format("f")}
+  AND d.data_file_id BETWEEN :first_id AND :last_id
+ORDER BY d.data_file_id, d.delete_file_id"""
+
+
+def delete_files_at(
+    lake: Lake, table_id: int, snapshot_id: int, first_id: int, last_id: int
+) -> Statement[list[DeleteFile]]:
+    """Delete files of visible data files with an id in [first_id, last_id].
+
+    There can be several for one data file.
+    """
+    sql = DELETE_FILES_AT.format(delete_partial_max=fragment(lake, "delete_partial_max"))
+    at = {"table_id": table_id, "snapshot_id": snapshot_id}
+    return select(DeleteFile, sql, **at, first_id=first_id, last_id=last_id)
+
+
+UNSERVABLE_DELETES = f"""
+SELECT DISTINCT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot),
+  {reason_of(DELETE_FILE_FAULTS)}
+FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE d.table_id = :table_id AND d.begin_snapshot IS NOT NULL AND {any_of(DELETE_FILE_FAULTS)}
+ORDER BY 1, 2, 3"""
+
+
+def unservable_deletes(table_id: int) -> Statement[list[UnservableRange]]:
+    """The lifetimes of delete files that make a snapshot impossible to serve as it was, and why."""
+    return select(UnservableRange, UNSERVABLE_DELETES, table_id=table_id)
+
+
+INLINED_DELETES_AT = f"""
+SELECT DISTINCT d.{{file_id}}, d.{{position}}, d.{{begin}}
+FROM {{table}} AS d JOIN ducklake_data_file AS f ON f.data_file_id = d.{{file_id}}
+WHERE d.{{begin}} <= :snapshot_id AND {VISIBLE.format("f")}
+  AND f.data_file_id BETWEEN :first_id AND :last_id
+ORDER BY 1, 2, 3"""
+
+
+def inlined_deletes_at(
+    inlined: Inlined, table_id: int, snapshot_id: int, first_id: int, last_id: int
+) -> Statement[list[InlinedDelete]]:
+    """Deletes of rows of visible data files, with an id in a range, that PostgreSQL keeps."""
+    if not inlined.delete_columns:
+        return known([])
+    sql = INLINED_DELETES_AT.format(**inlined_delete_names(inlined, table_id))
+    span = {"first_id": first_id, "last_id": last_id}
+    return select(InlinedDelete, sql, snapshot_id=snapshot_id, **span)
+
+
+UNSERVABLE_INLINED_DELETES = """
+SELECT d.{begin} FROM {table} AS d
+WHERE d.{begin} IS NOT NULL AND (d.{file_id} IS NULL OR d.{file_id} < 0)
+ORDER BY 1 LIMIT 1"""
+
+
+def unservable_inlined_deletes(inlined: Inlined, table_id: int) -> Statement[list[UnservableRange]]:
+    """The snapshots from which on an inlined delete exists that names no data file."""
+    if not inlined.delete_columns:
+        return known([])
+    sql = UNSERVABLE_INLINED_DELETES.format(**inlined_delete_names(inlined, table_id))
+    return select(lambda begin: UnservableRange(begin, None, INLINED_DELETE_FAULT), sql)
+
+
+def inlined_delete_names(inlined: Inlined, table_id: int) -> dict[str, str]:
+    """The table of inlined deletes and its columns, as identifiers."""
+    file_id, position, begin = map(identifier, inlined.delete_columns)
+    table = inlined_delete_table(table_id)
+    return {"table": table, "file_id": file_id, "position": position, "begin": begin}
+
+
+def inlined_delete_table(table_id: int) -> str:
+    """The name of the table of inlined deletes, as an identifier."""
+    name: str = identifier(f"ducklake_inlined_delete_{table_id}")
+    return name

@@ -1,0 +1,69 @@
+"""SQL that several statements share, and what differs between versions of the catalog.
+
+The versions are 0.2 to 1.1-dev1. The columns that exist decide, not the name of the version.
+"""
+
+from ..rows import Lake
+
+# The predicate of the DuckLake specification, word for word, so that one can compare them:
+# https://ducklake.select/docs/stable/specification/queries
+VISIBLE = """:snapshot_id >= {0}.begin_snapshot
+  AND (:snapshot_id < {0}.end_snapshot OR {0}.end_snapshot IS NULL)"""
+
+# Partial files: the newest snapshot whose rows the file holds. Until 0.4 it was at the end of
+# the text partial_file_info, '14:1|15:2' (snapshot:rows so far).
+FRAGMENTS = {
+    "data_partial_max": (
+        ("ducklake_data_file.partial_max", "f.partial_max"),
+        (
+            "ducklake_data_file.partial_file_info",
+            r"(regexp_match(f.partial_file_info, '(?:^|[|]|partial_max:)(\d+)(?::\d+)?$'))[1]"
+            "::bigint",
+        ),
+    ),
+    # Files flushed by DuckDB 1.4 say only 'partial_max:16', and hold the snapshot of each row.
+    "partial_file_info": (
+        (
+            "ducklake_data_file.partial_file_info",
+            "CASE WHEN f.partial_file_info NOT LIKE 'partial_max:%' THEN f.partial_file_info END",
+        ),
+    ),
+    # DuckDB 1.5 leaves partial_max out of the deletes that it flushes together with their rows;
+    # a file that was written at a flush holds deletes of the snapshots up to the flush.
+    "delete_partial_max": (
+        (
+            "ducklake_delete_file.partial_max",
+            "coalesce(d.partial_max, CASE WHEN f.partial_max IS NOT NULL THEN"
+            " (SELECT min(s.snapshot_id) FROM ducklake_snapshot AS s"
+            " WHERE s.snapshot_id >= d.begin_snapshot AND s.next_file_id > d.delete_file_id) END)",
+        ),
+    ),
+    "mapping_id": (("ducklake_data_file.mapping_id", "f.mapping_id"),),
+    # Which snapshots made which schema versions: per table since 0.4, absent in 0.2.
+    "schema_versions": (
+        (
+            "ducklake_schema_versions.table_id",
+            "(SELECT begin_snapshot, schema_version FROM ducklake_schema_versions"
+            " WHERE table_id = :table_id)",
+        ),
+        ("ducklake_schema_versions.begin_snapshot", "ducklake_schema_versions"),
+        (
+            "ducklake_data_file.data_file_id",
+            "(SELECT NULL::bigint AS begin_snapshot, NULL::bigint AS schema_version)",
+        ),
+    ),
+    "is_partition": (("ducklake_name_mapping.is_partition", "n.is_partition"),),
+    "stats_table": (
+        ("ducklake_file_column_stats.column_id", "ducklake_file_column_stats"),
+        ("ducklake_file_column_statistics.column_id", "ducklake_file_column_statistics"),
+    ),
+}
+
+
+def fragment(lake: Lake, name: str) -> str:
+    """The SQL for what `name` is in this catalog's version; NULL where it has no such thing."""
+    return next((sql for column, sql in FRAGMENTS[name] if column in lake.layout), "NULL")
+
+
+# `to_regclass` looks in the schema that `catalog_connection` puts before every table.
+CATALOG_SCHEMA = "(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('ducklake_metadata'))"

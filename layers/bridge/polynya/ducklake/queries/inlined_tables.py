@@ -1,0 +1,133 @@
+"""The PostgreSQL tables that hold inlined rows."""
+
+from collections.abc import Sequence
+
+from pg8000.native import identifier
+
+from ..connection.statements import Rows, Statement, known, select
+from ..faults import inlined_fault
+from ..records import Record, record
+from ..rows import Inlined, InlinedOrigin, InlinedTable, Lake, UnservableRange
+from .fragments import CATALOG_SCHEMA, fragment
+
+# A table that was made at an ALTER has a row of its schema version. One that was made at an INSERT,
+# because nothing was inlined before, has none: it is younger than the versions below its own.
+INLINED = f"""
+SELECT c.relname::text, i.table_name IS NULL, i.schema_version,
+  coalesce(v.made_at, v.made_after + 1), coalesce(v.made_at, v.made_until),
+  a.names, a.types
+FROM pg_class AS c
+LEFT JOIN ducklake_inlined_data_tables AS i ON i.table_name = c.relname AND i.table_id = :table_id
+CROSS JOIN LATERAL (
+  SELECT array_agg(attname::text ORDER BY attnum) AS names,
+    array_agg(atttypid::regtype::text ORDER BY attnum) AS types
+  FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped) AS a
+CROSS JOIN LATERAL (
+  SELECT min(begin_snapshot) FILTER (WHERE schema_version = i.schema_version) AS made_at,
+    max(begin_snapshot) FILTER (WHERE schema_version < i.schema_version) AS made_after,
+    min(begin_snapshot) FILTER (WHERE schema_version > i.schema_version) AS made_until
+  FROM {{schema_versions}} AS versions) AS v
+WHERE c.relnamespace = {CATALOG_SCHEMA}
+  AND (i.table_id IS NOT NULL OR c.relname = :delete_table)
+ORDER BY 4, 1"""
+
+
+def inlined(lake: Lake, table_id: int, begin_snapshot: int) -> Statement[Inlined]:
+    """Which PostgreSQL tables hold inlined rows and deletes. Deletes are registered nowhere."""
+    sql = INLINED.format(schema_versions=fragment(lake, "schema_versions"))
+    parameters = {"table_id": table_id, "delete_table": f"ducklake_inlined_delete_{table_id}"}
+    return Statement(sql, parameters, lambda rows: _inlined(rows, begin_snapshot))
+
+
+def _inlined(rows: Rows, begin_snapshot: int) -> Inlined:
+    tables = tuple(
+        InlinedTable(
+            table_name=name,
+            schema_version=version,
+            schema_begin=max(begin or 0, begin_snapshot),
+            schema_until=end,
+            system_columns=tuple(names[:3]),
+            user_columns=tuple(names[3:]),
+            user_types=tuple(types[3:]),
+        )
+        for name, is_delete_table, version, begin, end, names, types in rows
+        if not is_delete_table
+    )
+    deletes = [tuple(row[5][:3]) for row in rows if row[1]]
+    return Inlined(tables, deletes[0] if deletes else ())
+
+
+# The schema version of a snapshot never falls, so that the first snapshot with this one, or with a
+# later one (a transaction may make several), is the one that made the table.
+INLINED_ORIGIN = """
+SELECT max(snapshot_id) FILTER (WHERE schema_version < :schema_version),
+  min(snapshot_id) FILTER (WHERE schema_version = :schema_version),
+  min(snapshot_id) FILTER (WHERE schema_version > :schema_version),
+  (SELECT min({begin}) FROM {table}),
+  (SELECT CASE WHEN bool_and({end} IS NOT NULL) THEN max({end}) END FROM {table})
+FROM ducklake_snapshot"""
+
+
+def inlined_origin(table: InlinedTable) -> Statement[InlinedOrigin]:
+    """What snapshots and rows say about the snapshot that made a table of inlined rows."""
+    _, begin, end = map(identifier, table.system_columns)
+    sql = INLINED_ORIGIN.format(table=identifier(table.table_name), begin=begin, end=end)
+    parameters = {"schema_version": table.schema_version}
+    return Statement(sql, parameters, lambda rows: InlinedOrigin(*rows[0]))
+
+
+# A table that is registered and does not exist, or is registered twice: rows are missing or double.
+# A table that DuckLake drops at a flush disappears from both places within one transaction.
+UNSERVABLE_INLINED_TABLES = f"""
+SELECT i.table_name::text, count(c.oid) = 0
+FROM ducklake_inlined_data_tables AS i
+LEFT JOIN pg_class AS c ON c.relname = i.table_name AND c.relnamespace = {CATALOG_SCHEMA}
+WHERE i.table_id = :table_id
+GROUP BY i.table_name HAVING count(c.oid) <> 1 ORDER BY 1"""
+
+
+def unservable_inlined_tables(
+    table_id: int, begin_snapshot: int
+) -> Statement[list[UnservableRange]]:
+    """Why inlined rows cannot be read. Their snapshots are unknown, so all are affected."""
+
+    def row(name: str | None, is_missing: bool) -> UnservableRange:
+        return UnservableRange(begin_snapshot, None, inlined_fault(name, is_missing=is_missing))
+
+    return select(row, UNSERVABLE_INLINED_TABLES, table_id=table_id)
+
+
+# Whole rows as text, because a statement that names each column grows with the number of tables
+# times their columns. `(r.*)` and not `r`: a column may be called r.
+INLINED_ROWS_AT = """
+SELECT {number} AS number, r.{row_id} AS row_id, r.{begin} AS begun, (r.*)::text FROM {table} AS r
+WHERE r.{begin} >= :since AND r.{begin} < :until
+  AND r.{begin} <= :snapshot_id AND (r.{end} > :snapshot_id OR r.{end} IS NULL)"""
+
+
+def inlined_rows_at(
+    tables: Sequence[InlinedTable], snapshot_id: int, since: int, until: int
+) -> Statement[list[tuple[InlinedTable, list[Record]]]]:
+    """The rows that are visible and began from `since` on, before `until`, by their tables.
+
+    As text because pg8000 cannot read PostgreSQL's time '24:00:00', and because DuckDB reads its
+    own literals better than any other reader.
+    """
+    if not tables:
+        return known([])
+    selects = []
+    for number, table in enumerate(tables):
+        row_id, begin, end = map(identifier, table.system_columns)
+        name = identifier(table.table_name)
+        selects.append(
+            INLINED_ROWS_AT.format(number=number, table=name, row_id=row_id, begin=begin, end=end)
+        )
+    sql = "\nUNION ALL".join(selects) + "\nORDER BY number, row_id, begun"
+
+    def result(rows: Rows) -> list[tuple[InlinedTable, list[Record]]]:
+        found: dict[int, list[Record]] = {}
+        for number, *_, text in rows:
+            found.setdefault(number, []).append(record(tables[number], text))
+        return [(tables[number], records) for number, records in found.items()]
+
+    return Statement(sql, {"snapshot_id": snapshot_id, "since": since, "until": until}, result)

@@ -1,0 +1,141 @@
+"""Schemas, tables, views and their tags."""
+
+from typing import Any
+
+from ...errors import REMEDY, Refused
+from ..connection.statements import Rows, Statement, select
+from ..rows import NameNow, Schema, Table, Tag, View
+from .fragments import VISIBLE
+from .table_snapshots import IS_TIME
+
+SCHEMAS_AT = f"""
+SELECT s.schema_id, s.schema_name, s.path, s.path_is_relative
+FROM ducklake_schema AS s
+WHERE s.schema_name IS NOT NULL AND {VISIBLE.format("s")} ORDER BY s.schema_name"""
+
+
+def schemas_at(snapshot_id: int) -> Statement[list[Schema]]:
+    """The schemas of the lake, by name."""
+    return select(Schema, SCHEMAS_AT, snapshot_id=snapshot_id)
+
+
+VIEWS_AT = f"""
+SELECT v.view_id, v.view_uuid::text, v.begin_snapshot, CASE WHEN {IS_TIME} THEN s.snapshot_time END,
+  v.view_name, v.dialect, v.sql
+FROM ducklake_view AS v LEFT JOIN ducklake_snapshot AS s ON s.snapshot_id = v.begin_snapshot
+WHERE v.schema_id = :schema_id AND v.view_name IS NOT NULL AND {VISIBLE.format("v")}
+ORDER BY v.view_name"""
+
+
+def views_at(snapshot_id: int, schema_id: int) -> Statement[list[View]]:
+    """The views of a schema, by name."""
+    return select(View, VIEWS_AT, snapshot_id=snapshot_id, schema_id=schema_id)
+
+
+TAGS_AT = f"""
+SELECT t.object_id, t.key, t.value FROM ducklake_tag AS t
+WHERE t.object_id = :object_id AND t.key IS NOT NULL AND {VISIBLE.format("t")} ORDER BY t.key"""
+
+
+def tags_at(snapshot_id: int, object_id: int) -> Statement[list[Tag]]:
+    """Tags of a table or a view; the key of its comment is `comment`."""
+    return select(Tag, TAGS_AT, snapshot_id=snapshot_id, object_id=object_id)
+
+
+COLUMN_TAGS_AT = f"""
+SELECT t.column_id, t.key, t.value FROM ducklake_column_tag AS t
+WHERE t.table_id = :table_id AND {VISIBLE.format("t")} ORDER BY t.column_id, t.key"""
+
+
+def column_tags_at(snapshot_id: int, table_id: int) -> Statement[list[Tag]]:
+    """Tags of a table's columns, with the column_id as `object_id`."""
+    return select(Tag, COLUMN_TAGS_AT, snapshot_id=snapshot_id, table_id=table_id)
+
+
+TABLE_COLUMNS = """t.table_id, t.table_uuid::text,
+  (SELECT min(o.begin_snapshot) FROM ducklake_table AS o WHERE o.table_id = t.table_id),
+  t.end_snapshot,
+  t.schema_id, t.table_name, t.path, t.path_is_relative"""
+
+TABLES_AT = f"""
+SELECT {TABLE_COLUMNS}
+FROM ducklake_table AS t
+WHERE t.schema_id = :schema_id AND t.table_name IS NOT NULL AND {VISIBLE.format("t")}
+ORDER BY t.table_name"""
+
+
+def tables_at(snapshot_id: int, schema_id: int) -> Statement[list[Table]]:
+    """The tables of a schema, by name."""
+    return select(Table, TABLES_AT, snapshot_id=snapshot_id, schema_id=schema_id)
+
+
+TABLE_AT = f"""
+SELECT s.schema_id, s.schema_name, s.path, s.path_is_relative, {TABLE_COLUMNS}
+FROM ducklake_table AS t JOIN ducklake_schema AS s ON s.schema_id = t.schema_id
+WHERE s.schema_name = :schema_name AND t.table_name = :table_name
+  AND {VISIBLE.format("s")} AND {VISIBLE.format("t")}"""
+
+NEWEST = "(SELECT max(snapshot_id) FROM ducklake_snapshot)"
+
+
+def table_at(
+    snapshot_id: int | None, schema_name: str, table_name: str
+) -> Statement[tuple[Schema, Table] | None]:
+    """The table of this name; None if there is none.
+
+    Args:
+        snapshot_id: None for the newest.
+
+    Raises, when it runs:
+        Refused: the catalog has several rows for the table.
+    """
+
+    def result(rows: Rows) -> tuple[Schema, Table] | None:
+        if len(rows) > 1:
+            raise Refused(
+                f"the table {schema_name}.{table_name} is not served: ducklake_table or "
+                f"ducklake_schema has {len(rows)} rows for it at one snapshot{REMEDY}"
+            )
+        return _schema_and_table(rows)
+
+    parameters: dict[str, Any] = {"schema_name": schema_name, "table_name": table_name}
+    if snapshot_id is None:
+        return Statement(TABLE_AT.replace(":snapshot_id", NEWEST), parameters, result)
+    return Statement(TABLE_AT, parameters | {"snapshot_id": snapshot_id}, result)
+
+
+def _schema_and_table(rows: Rows) -> tuple[Schema, Table] | None:
+    return (Schema(*rows[0][:4]), Table(*rows[0][4:])) if rows else None
+
+
+TABLE_OF_UUID = f"""
+SELECT s.schema_id, s.schema_name, s.path, s.path_is_relative, {TABLE_COLUMNS}
+FROM ducklake_table AS t JOIN ducklake_schema AS s ON s.schema_id = t.schema_id
+WHERE t.table_uuid = CAST(:table_uuid AS uuid)
+ORDER BY t.begin_snapshot DESC, s.begin_snapshot DESC LIMIT 1"""
+
+
+def table_of_uuid(table_uuid: str) -> Statement[tuple[Schema, Table] | None]:
+    """The table with this identity under its newest name, also if it has been dropped since."""
+    return Statement(TABLE_OF_UUID, {"table_uuid": table_uuid}, _schema_and_table)
+
+
+NAMES_NOW = f"""
+SELECT * FROM (
+  SELECT DISTINCT ON (t.table_id) 'table', t.table_id, t.schema_id, s.schema_name, n.table_name
+  FROM ducklake_table AS t JOIN ducklake_table AS n USING (table_id)
+  JOIN ducklake_schema AS s ON s.schema_id = n.schema_id
+  WHERE {VISIBLE.format("t")}
+  ORDER BY t.table_id, n.begin_snapshot DESC, s.begin_snapshot DESC) AS tables
+UNION ALL
+SELECT * FROM (
+  SELECT DISTINCT ON (v.view_id) 'view', v.view_id, v.schema_id, s.schema_name, n.view_name
+  FROM ducklake_view AS v JOIN ducklake_view AS n USING (view_id)
+  JOIN ducklake_schema AS s ON s.schema_id = n.schema_id
+  WHERE {VISIBLE.format("v")}
+  ORDER BY v.view_id, n.begin_snapshot DESC, s.begin_snapshot DESC) AS views"""
+
+
+def names_now(snapshot_id: int) -> Statement[list[NameNow]]:
+    """The newest names of the tables and views that exist at the snapshot."""
+    return select(NameNow, NAMES_NOW, snapshot_id=snapshot_id)

@@ -1,0 +1,106 @@
+"""Columns, sort keys, partition columns and name mappings of a table."""
+
+from ..connection.statements import Rows, Statement, known, select
+from ..rows import Column, Lake, MappedName, PartitionColumn, SortKey
+from .fragments import VISIBLE, fragment
+
+COLUMNS = """
+SELECT c.column_id, c.begin_snapshot, c.end_snapshot, c.column_name, c.column_type,
+  c.initial_default, c.parent_column
+FROM ducklake_column AS c
+WHERE c.table_id = :table_id AND c.begin_snapshot <= :snapshot_id
+ORDER BY c.column_order, c.column_id, c.begin_snapshot"""
+
+
+def columns(table_id: int, snapshot_id: int) -> Statement[list[Column]]:
+    """Every version of every column that began up to `snapshot_id`."""
+    return select(Column, COLUMNS, table_id=table_id, snapshot_id=snapshot_id)
+
+
+SORT_KEYS_AT = f"""
+SELECT e.expression, e.sort_direction, e.null_order
+FROM ducklake_sort_info AS i JOIN ducklake_sort_expression AS e USING (sort_id)
+WHERE i.table_id = :table_id AND {VISIBLE.format("i")} ORDER BY e.sort_key_index"""
+
+
+def sort_keys_at(lake: Lake, snapshot_id: int, table_id: int) -> Statement[list[SortKey]]:
+    """What a table is SORTED BY; an empty list in catalogs before 0.4."""
+    if "ducklake_sort_info.sort_id" not in lake.layout:
+        return known([])
+    return select(SortKey, SORT_KEYS_AT, snapshot_id=snapshot_id, table_id=table_id)
+
+
+PARTITION_COLUMNS = """
+SELECT i.partition_id, c.partition_key_index, c.column_id, c.transform
+FROM ducklake_partition_info AS i JOIN ducklake_partition_column AS c USING (partition_id)
+WHERE i.table_id = :table_id ORDER BY i.partition_id, c.partition_key_index"""
+
+
+def partition_columns(table_id: int) -> Statement[dict[int | None, list[PartitionColumn]]]:
+    """The columns of every partitioning the table ever had, by partition_id."""
+    return Statement(PARTITION_COLUMNS, {"table_id": table_id}, _partition_columns)
+
+
+def _partition_columns(rows: Rows) -> dict[int | None, list[PartitionColumn]]:
+    columns: dict[int | None, list[PartitionColumn]] = {}
+    for partition_id, *row in rows:
+        columns.setdefault(partition_id, []).append(PartitionColumn(*row))
+    return columns
+
+
+PARTITION_AT = f"""
+SELECT i.partition_id FROM ducklake_partition_info AS i
+WHERE i.table_id = :table_id AND {VISIBLE.format("i")} ORDER BY 1 DESC LIMIT 1"""
+
+
+def partition_at(table_id: int, snapshot_id: int) -> Statement[int | None]:
+    """The partition_id of files that are written at the snapshot."""
+    parameters = {"table_id": table_id, "snapshot_id": snapshot_id}
+    return Statement(PARTITION_AT, parameters, lambda rows: rows[0][0] if rows else None)
+
+
+MAPPED_NAMES = """
+SELECT n.mapping_id, n.column_id, n.source_name, n.target_field_id, n.parent_column, {is_partition}
+FROM ducklake_name_mapping AS n JOIN ducklake_column_mapping AS m USING (mapping_id)
+WHERE m.table_id = :table_id ORDER BY n.mapping_id, n.column_id"""
+
+
+def mapped_names(lake: Lake, table_id: int) -> Statement[list[MappedName]]:
+    """The names of columns in the files that were added to the table."""
+    sql = MAPPED_NAMES.format(is_partition=fragment(lake, "is_partition"))
+    return select(MappedName, sql, table_id=table_id)
+
+
+# A file of the snapshot that added a column may have been written before the column was added, or
+# after: then it has statistics of the column.
+OLDER_FILES = """
+SELECT c.column_id, bool_or(f.end_snapshot IS NULL), max(f.end_snapshot)
+FROM unnest(CAST(:column_ids AS bigint[]), CAST(:borns AS bigint[])) AS c(column_id, born)
+JOIN ducklake_data_file AS f ON f.table_id = :table_id
+  AND (f.end_snapshot > c.born OR f.end_snapshot IS NULL)
+  AND (f.begin_snapshot < c.born OR f.begin_snapshot = c.born AND NOT EXISTS (
+    SELECT FROM {stats_table} AS s
+    WHERE s.data_file_id = f.data_file_id AND s.column_id = c.column_id))
+GROUP BY 1"""
+
+
+def older_files(
+    lake: Lake, table_id: int, borns: dict[int, int]
+) -> Statement[dict[int, int | None]]:
+    """The end snapshot of the files that were written before a column was added, by column_id.
+
+    None: such files are visible now. A column without such files is absent.
+
+    Args:
+        borns: the snapshot that added each column, by column_id.
+    """
+    if not borns:
+        return known({})
+    sql = OLDER_FILES.format(stats_table=fragment(lake, "stats_table"))
+    ids = list(borns)
+    parameters = {"column_ids": ids, "borns": [borns[i] for i in ids], "table_id": table_id}
+    return Statement(sql, parameters, _older_files)
+
+
+def _older_files(rows: Rows) -> dict[int, int | None]:
+    return {column_id: None if is_visible else until for column_id, is_visible, until in rows}

@@ -1,0 +1,78 @@
+"""The snapshots that touched a table."""
+
+from datetime import UTC, datetime, timedelta
+
+from ..changes import MOST_CHARACTERS, changes_of
+from ..connection.statements import Rows, Statement, select
+from ..rows import Snapshot
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# Python and Iceberg have neither infinite times nor all years of PostgreSQL.
+IS_TIME = "s.snapshot_time BETWEEN '1970-01-01' AND '9999-12-31'"
+
+# A number is read ten times as fast as a timestamp.
+# 0 becomes the time of the snapshot before.
+MICROS = f"""CASE WHEN {IS_TIME}
+  THEN (extract(epoch FROM s.snapshot_time) * 1000000)::bigint ELSE 0 END"""
+
+# One character more than is accepted: a text that was cut off is refused.
+CHANGES_MADE = f"coalesce(left(c.changes_made, {MOST_CHARACTERS + 1}), '')"
+
+# LIKE and the pattern are only a first filter: a name may contain the same characters.
+# `changes.changes_of` decides. A creation or a renaming contains the table's name, not its id.
+# Changes are filtered before the join: a lake has a million of them, the table a thousand.
+SNAPSHOTS = f"""
+WITH touched AS (
+  SELECT begin_snapshot AS snapshot_id FROM ducklake_table WHERE table_id = :table_id
+  UNION
+  SELECT snapshot_id FROM ducklake_snapshot_changes
+  WHERE snapshot_id >= :since AND changes_made LIKE '%:' || CAST(:table_id AS text) || '%'
+    AND changes_made ~ (':' || CAST(:table_id AS text) || '(,|$)'))
+SELECT s.snapshot_id, {MICROS}, {CHANGES_MADE},
+  EXISTS (SELECT FROM ducklake_table AS t
+    WHERE t.table_id = :table_id AND t.begin_snapshot = s.snapshot_id)
+FROM touched JOIN ducklake_snapshot AS s USING (snapshot_id)
+LEFT JOIN ducklake_snapshot_changes AS c USING (snapshot_id)
+WHERE s.snapshot_id >= greatest(:since, 1) AND s.snapshot_id <= :snapshot_id
+ORDER BY s.snapshot_id DESC LIMIT :most"""
+
+
+def snapshots(
+    table_id: int, snapshot_id: int, since: int, limit: int | None
+) -> Statement[tuple[list[Snapshot], int]]:
+    """Snapshots from `since` up to `snapshot_id` that touched the table, oldest first.
+
+    Never snapshot 0: it only makes the schema `main`, and PyIceberg takes id 0 for "the newest".
+
+    With a `limit` the newest so many, and one more, which is their parent; beside them the id of
+    the oldest, or 0 if the list is complete.
+    """
+    most = None if limit is None else limit + 1
+
+    def result(rows: Rows) -> tuple[list[Snapshot], int]:
+        is_cut = most is not None and len(rows) == most
+        found = [_snapshot(*row[:3]) for row in rows if row[3] or changes_of(row[2], table_id)]
+        return found[::-1], rows[-1][0] if is_cut else 0
+
+    parameters = {"table_id": table_id, "snapshot_id": snapshot_id, "since": since, "most": most}
+    return Statement(SNAPSHOTS, parameters, result)
+
+
+def _snapshot(snapshot_id: int, micros: int, changes_made: str) -> Snapshot:
+    return Snapshot(snapshot_id, EPOCH + timedelta(microseconds=micros), changes_made)
+
+
+NEXT_SNAPSHOTS = f"""
+SELECT DISTINCT n.snapshot_id, n.micros, {CHANGES_MADE}
+FROM unnest(CAST(:snapshot_ids AS bigint[])) AS wanted(snapshot_id)
+CROSS JOIN LATERAL (
+  SELECT s.snapshot_id, {MICROS} AS micros FROM ducklake_snapshot AS s
+  WHERE s.snapshot_id >= wanted.snapshot_id AND s.snapshot_id <= :newest
+  ORDER BY s.snapshot_id LIMIT 1) AS n
+LEFT JOIN ducklake_snapshot_changes AS c ON c.snapshot_id = n.snapshot_id"""
+
+
+def next_snapshots(snapshot_ids: list[int], newest: int) -> Statement[list[Snapshot]]:
+    """For each id the first snapshot from it on that has not expired, up to `newest`."""
+    return select(_snapshot, NEXT_SNAPSHOTS, snapshot_ids=snapshot_ids, newest=newest)

@@ -1,0 +1,66 @@
+"""Bodies of answers of the Iceberg REST catalog, under the names of its OpenAPI document.
+
+https://github.com/apache/iceberg/blob/main/open-api/rest-catalog-open-api.yaml
+"""
+
+from typing import Any, NotRequired, TypedDict
+
+
+class TableIdentifier(TypedDict):
+    namespace: list[str]
+    name: str
+
+
+class CatalogConfig(TypedDict):
+    """getConfig."""
+
+    defaults: dict[str, str]
+    overrides: dict[str, str]
+    endpoints: list[str]
+
+
+ListNamespacesResponse = TypedDict(
+    "ListNamespacesResponse",
+    {"namespaces": list[list[str]], "next-page-token": NotRequired[str]},
+)
+
+
+class GetNamespaceResponse(TypedDict):
+    """loadNamespaceMetadata."""
+
+    namespace: list[str]
+    properties: dict[str, str]
+
+
+ListTablesResponse = TypedDict(
+    "ListTablesResponse",
+    {"identifiers": list[TableIdentifier], "next-page-token": NotRequired[str]},
+)
+"""listTables and listViews."""
+
+
+class StorageCredential(TypedDict):
+    """Credentials for the objects whose location begins with the prefix."""
+
+    prefix: str
+    config: dict[str, str]
+
+
+LoadTableResult = TypedDict(
+    "LoadTableResult",
+    {
+        "metadata-location": str,
+        "metadata": dict[str, Any],
+        "config": dict[str, str],
+        "storage-credentials": NotRequired[list[StorageCredential]],
+    },
+)
+
+LoadCredentialsResponse = TypedDict(
+    "LoadCredentialsResponse", {"storage-credentials": list[StorageCredential]}
+)
+
+LoadViewResult = TypedDict(
+    "LoadViewResult",
+    {"metadata-location": str, "metadata": dict[str, Any], "config": dict[str, str]},
+)
