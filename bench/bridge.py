@@ -8,7 +8,8 @@ from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.ducklake.connection.database import Database
 from polynya.files.virtual_files import VirtualFiles
-from polynya.storage.file_cache import FileCache, MemoryCache
+from polynya.storage.file_cache import FileCache
+from polynya.storage.memory_cache import MemoryCache
 from polynya.storage.object_reader import object_reader
 from polynya_local.clients.lakes import Lake
 

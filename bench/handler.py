@@ -45,8 +45,8 @@ def handling(lake: Lake) -> Iterator[Ask]:
 
     with patch.dict(os.environ, settings(lake)):
         app.open_catalog.cache_clear()
-        app.readers.cache_clear()
+        app.access_resolver.cache_clear()
         yield ask
         app.open_catalog().database.close()
         app.open_catalog.cache_clear()
-        app.readers.cache_clear()
+        app.access_resolver.cache_clear()

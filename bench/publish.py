@@ -15,7 +15,7 @@ import boto3
 import fastavro
 from polynya_local.clients.lakes import Lake
 from polynya_local.postgres import Database
-from polynya_pipeline.common.session import session
+from polynya_pipeline.common.spark import session
 from polynya_pipeline.publish.job import publish
 
 from .lakes import BUCKET, COMMIT, change
@@ -119,8 +119,8 @@ def _measured(master: str, at: str, prefix: str) -> dict:
             "seconds": done.seconds,
             "CPU": time.process_time() - cpu,
             "bytes": table.bytes,
-            "manifests": table.manifests_made,
-            "lists": table.lists_made,
+            "manifests": table.manifests_built,
+            "lists": table.lists_built,
         }
     if spark is not None:
         spark.stop()

@@ -14,6 +14,7 @@ from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
 from polynya.ducklake.rows import Lake
 from polynya.errors import PolynyaError
+from polynya.storage.s3 import bucket_and_key
 from polynya.translate.tables import check_lake
 from polynya_pipeline.common.options import MetadataSchema, S3Endpoint
 
@@ -155,13 +156,13 @@ def _confinements(data_bucket: str) -> Mapping[str, Confinement]:
 
 
 def _data_bucket(lake: Lake) -> str:
-    scheme, _, rest = lake.data_path.partition("://")
-    if scheme not in {"s3", "s3a", "s3n"}:
+    found = bucket_and_key(lake.data_path)
+    if found is None:
         _fail(
             f"the lake's data is in {lake.data_path}, not in S3: Iceberg clients reach the files "
             "of a lake in S3 only"
         )
-    return rest.partition("/")[0]
+    return found[0]
 
 
 def _wait_for_signal() -> None:

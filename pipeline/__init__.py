@@ -1,1 +1,4 @@
-"""Spark jobs around a DuckLake: `ingest` writes into it, `verify` checks it. No JAR is needed."""
+"""Spark jobs for a DuckLake: `ingest` writes, `publish` generates Iceberg files, `verify` checks.
+
+No JAR is needed.
+"""

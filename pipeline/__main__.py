@@ -1,4 +1,4 @@
-"""`python -m pipeline <job>`, and the entry point of `spark-submit`."""
+"""`python -m polynya_pipeline <job>`."""
 
 from polynya_pipeline.commands import app  # absolute: spark-submit runs this file as a script
 

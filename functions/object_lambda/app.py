@@ -1,7 +1,7 @@
 """GetObject, HeadObject and ListObjects behind the S3 Object Lambda access point.
 
-Virtual files are made, cut to the range that is asked for, and written back; every other key is
-passed through to the supporting access point under the caller's own permissions.
+Virtual files are built, cut to the requested range, and written back; every other key is passed on
+to the supporting access point under the caller's own permissions.
 Events: https://docs.aws.amazon.com/AmazonS3/latest/userguide/olap-event-context.html
 """
 
@@ -27,12 +27,13 @@ from polynya.errors import (
     ServiceUnavailable,
     log_fields,
 )
+from polynya.events import ObjectLambdaEvent
 from polynya.files.names import is_virtual
 from polynya.files.virtual_files import VirtualFiles
+from polynya.http_headers import byte_range, matches_etag
 from polynya.metrics import count, count_refusal, published
 from polynya.storage import aws
-from polynya.storage.byte_range import byte_range
-from polynya.storage.configured import file_cache
+from polynya.storage.configured import file_cache, resolve_bucket
 from polynya.storage.object_reader import object_reader
 from polynya.tracing import traced
 
@@ -40,16 +41,16 @@ logger = Logger(service="object-lambda")
 http = urllib3.PoolManager(retries=False)
 
 RESERVE_SECONDS = 5
-"""Of the 60 that S3 Object Lambda waits, to hand over what was made, or to say 503."""
+"""The part of S3 Object Lambda's 60 s that is left to send what was built, or to answer 503."""
 
-PATIENCE_SECONDS = 25
-"""For one statement to PostgreSQL: first builds take their time."""
+STATEMENT_SECONDS = 25
+"""For one statement in PostgreSQL: first builds take longer than other requests."""
 
 CONNECT_SECONDS, READ_SECONDS = 5, 50
 """For a real object."""
 
-Event = dict[str, Any]
 Answer = dict[str, Any]
+"""The function's result, or the parameters of WriteGetObjectResponse."""
 
 CONTENT_TYPES = {"json": "application/json", "avro": "avro/binary"}
 
@@ -67,30 +68,30 @@ REAL_HEADERS = {
     "Content-Type": "ContentType",
     "ETag": "ETag",
 }
-"""Headers of a real object, and how WriteGetObjectResponse calls them."""
+"""Headers of a real object, with their names in WriteGetObjectResponse."""
 
 
 @cache
 def config() -> Config:
-    """The settings, with the name of the virtual bucket resolved.
+    """The settings, with the name of the virtual bucket read from SSM.
 
-    The function serves the access point and the access point names the function, so the template
-    cannot give it the alias: it leaves the name of an SSM parameter that holds it.
+    Raises:
+        Misconfigured: a setting is missing or not usable, or the parameter cannot be read.
+        ServiceUnavailable: SSM does not answer.
     """
     settings = Config.from_env()
-    source, _, parameter = settings.virtual_bucket.partition(":")
-    if source != "ssm":
-        return settings
-    answer = aws.call(
-        "the name of the bucket", lambda: aws.client("ssm").get_parameter(Name=parameter)
-    )
-    return replace(settings, virtual_bucket=answer["Parameter"]["Value"])
+    return replace(settings, storage=resolve_bucket(settings.storage))
 
 
 @cache
 def virtual_files() -> AuthorizedFiles:
-    database = open_database(config(), PATIENCE_SECONDS)
-    files = VirtualFiles(config(), database, file_cache(config()), object_reader())
+    """The virtual files of the lake; the database is not connected yet.
+
+    Raises:
+        Misconfigured, ServiceUnavailable: as `config`.
+    """
+    database = open_database(config(), STATEMENT_SECONDS)
+    files = VirtualFiles(config(), database, file_cache(config().storage), object_reader())
     return AuthorizedFiles(config(), database, files)
 
 
@@ -98,11 +99,11 @@ def virtual_files() -> AuthorizedFiles:
 @published
 @budgeted(RESERVE_SECONDS)
 @logger.inject_lambda_context(correlation_id_path="xAmzRequestId")
-def handler(event: Event, context: Any) -> Answer:
-    """Answer one event; to GetObject by WriteGetObjectResponse, not by what is returned."""
-    kind = next(kind for kind in ANSWERS if kind in event)
+def handler(event: ObjectLambdaEvent, context: Any) -> Answer:
+    """Answer one event; GetObject is answered by WriteGetObjectResponse, not by the result."""
+    operation = next(name for name in ANSWERS if name in event)
     try:
-        return ANSWERS[kind](event, event[kind]["inputS3Url"])
+        return ANSWERS[operation](event, event[operation]["inputS3Url"])  # type: ignore[literal-required]
     except PolynyaError as error:
         failure = error
     except Exception as error:
@@ -112,35 +113,42 @@ def handler(event: Event, context: Any) -> Answer:
         count_refusal(failure.code)
     if failure.status >= 500:
         logger.error("refused", reason=str(failure), path=_path(event))
-    return FAILURES[kind](event, failure)
+    return FAILURES[operation](event, failure)
 
 
-def get_object(event: Event, input_s3_url: str) -> Answer:
-    if not is_virtual(_key(event), config().virtual_prefix):
+def get_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
+    """Answer GetObject.
+
+    Args:
+        input_s3_url: of the object behind the supporting access point, presigned for the caller.
+
+    Raises:
+        PolynyaError: NoSuchKey, NotModified, PreconditionFailed, InvalidRange and others.
+    """
+    if not is_virtual(_key(event), config().files.virtual_prefix):
         return _write(event, _real_object(event, input_s3_url))
-    body = _conditions_hold(event, _virtual_file(event))
-    cut = byte_range(_range(event), len(body))
-    first, last = cut or (0, len(body) - 1)
+    body = _conditional(event, _virtual_file(event))
+    requested = byte_range(_range(event), len(body))
+    first, last = requested or (0, len(body) - 1)
     count("BytesServed", last + 1 - first)
-    part = {"ContentRange": f"bytes {first}-{last}/{len(body)}", "StatusCode": 206} if cut else {}
-    return _write(
-        event,
-        {
-            "StatusCode": 200,
-            "Body": body[first : last + 1],
-            "ContentLength": last + 1 - first,
-            "ContentType": _content_type(event),
-            "AcceptRanges": "bytes",
-            "ETag": _etag(body),
-            **part,
-        },
-    )
+    answer = {
+        "StatusCode": 200,
+        "Body": body[first : last + 1],
+        "ContentLength": last + 1 - first,
+        "ContentType": _content_type(event),
+        "AcceptRanges": "bytes",
+        "ETag": _etag(body),
+    }
+    if requested:
+        answer |= {"StatusCode": 206, "ContentRange": f"bytes {first}-{last}/{len(body)}"}
+    return _write(event, answer)
 
 
-def head_object(event: Event, input_s3_url: str) -> Answer:
-    if not is_virtual(_key(event), config().virtual_prefix):
+def head_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
+    """Answer HeadObject. Arguments and errors: as `get_object`."""
+    if not is_virtual(_key(event), config().files.virtual_prefix):
         return _real_head(event, input_s3_url)
-    body = _conditions_hold(event, _virtual_file(event))
+    body = _conditional(event, _virtual_file(event))
     return {
         "statusCode": 200,
         "headers": {
@@ -152,17 +160,21 @@ def head_object(event: Event, input_s3_url: str) -> Answer:
     }
 
 
-def list_objects(event: Event, input_s3_url: str) -> Answer:
-    """Real objects only: virtual files are made when they are asked for by name."""
+def list_objects(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
+    """Answer ListObjects with real objects only: virtual files exist only by name.
+
+    Raises:
+        ServiceUnavailable: S3 does not answer.
+    """
     response = _request("GET", event, input_s3_url)
     return {"statusCode": response.status, "listResultXml": response.read().decode()}
 
 
-def _virtual_file(event: Event) -> bytes:
+def _virtual_file(event: ObjectLambdaEvent) -> bytes:
     return virtual_files().read(_key(event), event["userIdentity"])
 
 
-def _write(event: Event, response: Mapping[str, Any]) -> Answer:
+def _write(event: ObjectLambdaEvent, response: Mapping[str, Any]) -> Answer:
     route = event["getObjectContext"]
     aws.object_lambda_client(config().object_lambda_endpoint).write_get_object_response(
         RequestRoute=route["outputRoute"], RequestToken=route["outputToken"], **response
@@ -170,18 +182,18 @@ def _write(event: Event, response: Mapping[str, Any]) -> Answer:
     return {"statusCode": 200}
 
 
-def _write_failure(event: Event, error: PolynyaError) -> Answer:
-    # Not modified is no error, and must not be called one.
-    said = {"ErrorCode": error.code, "ErrorMessage": str(error)} if error.status >= 400 else {}
-    return _write(event, {"StatusCode": error.status, **said})
+def _write_failure(event: ObjectLambdaEvent, error: PolynyaError) -> Answer:
+    # 304 is no error, and WriteGetObjectResponse takes no error code with it.
+    fields = {"ErrorCode": error.code, "ErrorMessage": str(error)} if error.status >= 400 else {}
+    return _write(event, {"StatusCode": error.status, **fields})
 
 
-def _return_failure(event: Event, error: PolynyaError) -> Answer:
+def _return_failure(event: ObjectLambdaEvent, error: PolynyaError) -> Answer:
     return {"statusCode": error.status, "errorCode": error.code, "errorMessage": str(error)}
 
 
-def _real_object(event: Event, input_s3_url: str) -> Answer:
-    """A real object as WriteGetObjectResponse takes it, streamed: data files are large."""
+def _real_object(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
+    """A real object for WriteGetObjectResponse, streamed: data files are large."""
     response = _request("GET", event, input_s3_url)
     if response.status >= 400:
         return {"StatusCode": response.status, "ErrorCode": _s3_code(response)}
@@ -194,7 +206,7 @@ def _real_object(event: Event, input_s3_url: str) -> Answer:
     }
 
 
-def _real_head(event: Event, input_s3_url: str) -> Answer:
+def _real_head(event: ObjectLambdaEvent, input_s3_url: str) -> Answer:
     response = _request("HEAD", event, input_s3_url)
     if response.status >= 400:
         return {"statusCode": response.status, "errorCode": _s3_code(response)}
@@ -207,8 +219,8 @@ def _real_head(event: Event, input_s3_url: str) -> Answer:
     return {"statusCode": response.status, "headers": headers}
 
 
-def _request(method: str, event: Event, input_s3_url: str) -> urllib3.BaseHTTPResponse:
-    """Ask the supporting access point by the URL that is presigned for the caller."""
+def _request(method: str, event: ObjectLambdaEvent, input_s3_url: str) -> urllib3.BaseHTTPResponse:
+    """Send the caller's request to the supporting access point, by the presigned URL."""
     # "If the signed headers hold more than host, the function must send those": AWS, "inputS3Url".
     query = parse_qs(urlsplit(input_s3_url).query)
     signed = set(query.get("X-Amz-SignedHeaders", [""])[0].split(";")) - {"host"}
@@ -220,8 +232,9 @@ def _request(method: str, event: Event, input_s3_url: str) -> urllib3.BaseHTTPRe
     if (range_ := _range(event)) is not None:
         headers["Range"] = range_
     budget.check()
+    seconds = budget.seconds_left()
     timeout = urllib3.Timeout(
-        connect=min(CONNECT_SECONDS, budget.left()), read=min(READ_SECONDS, budget.left())
+        connect=min(CONNECT_SECONDS, seconds), read=min(READ_SECONDS, seconds)
     )
     try:
         return http.request(
@@ -236,43 +249,38 @@ def _s3_code(response: urllib3.BaseHTTPResponse) -> str:
     return found[1] if found else S3_CODES.get(response.status, "InternalError")
 
 
-def _conditions_hold(event: Event, body: bytes) -> bytes:
-    """The body, where If-Match and If-None-Match allow it (RFC 9110, section 13)."""
+def _conditional(event: ObjectLambdaEvent, body: bytes) -> bytes:
+    """The body, if If-Match and If-None-Match allow it (RFC 9110, section 13)."""
     etag = _etag(body)
-    if _matches(_header(event, "If-Match") or etag, etag):
-        if not _matches(_header(event, "If-None-Match") or "", etag):
-            return body
+    if not matches_etag(_header(event, "If-Match") or "*", etag):
+        raise PreconditionFailed("the file is not the one that If-Match names")
+    if matches_etag(_header(event, "If-None-Match") or "", etag):
         raise NotModified("the file is the one that the caller has")
-    raise PreconditionFailed("the file is not the one that If-Match names")
+    return body
 
 
-def _matches(header: str, etag: str) -> bool:
-    names = {name.strip().removeprefix("W/").strip('"') for name in header.split(",")}
-    return bool(names & {"*", etag.strip('"')})
+def _key(event: ObjectLambdaEvent) -> str:
+    """The object's key. A request in path style (Spark, DuckDB with an endpoint) has the bucket's
+    name before it, and AWS does not say whether it removes that."""
+    return _path(event).removeprefix(f"{config().storage.virtual_bucket}/")
 
 
-def _key(event: Event) -> str:
-    """The object's key. Who asks in path style (Spark, DuckDB with an endpoint) has the bucket's
-    name before it, and AWS does not say that it takes that away."""
-    return _path(event).removeprefix(f"{config().virtual_bucket}/")
-
-
-def _path(event: Event) -> str:
-    """The path of the URL, which S3 gives decoded already."""
-    # Not urlsplit, which drops tabs, newlines and what follows a '#': they can stand in a key.
+def _path(event: ObjectLambdaEvent) -> str:
+    """The path of the URL, which S3 has already decoded."""
+    # Not urlsplit, which drops tabs, newlines and what follows a '#': a key may hold them.
     url, _, _ = event["userRequest"]["url"].partition("?")
-    # MiniStack gives the path alone.
+    # MiniStack sends the path alone.
     path: str = url if url.startswith("/") else url.partition("://")[2]
     return path.partition("/")[2]
 
 
-def _range(event: Event) -> str | None:
-    """The range that is asked for: a header, or a parameter of the URL."""
+def _range(event: ObjectLambdaEvent) -> str | None:
+    """The requested range: a header, or a parameter of the URL."""
     query = parse_qs(event["userRequest"]["url"].partition("?")[2])
     return _header(event, "Range") or next(iter(query.get("Range", [])), None)
 
 
-def _header(event: Event, name: str) -> str | None:
+def _header(event: ObjectLambdaEvent, name: str) -> str | None:
     headers = event["userRequest"]["headers"].items()
     return next((value for key, value in headers if key.lower() == name.lower()), None)
 
@@ -281,17 +289,21 @@ def _etag(body: bytes) -> str:
     return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
-def _content_type(event: Event) -> str:
+def _content_type(event: ObjectLambdaEvent) -> str:
     suffix = _key(event).rpartition(".")[2]
     return CONTENT_TYPES.get(suffix, "application/octet-stream")
 
 
-ANSWERS: dict[str, Callable[[Event, str], Answer]] = {
+ANSWERS: dict[str, Callable[[ObjectLambdaEvent, str], Answer]] = {
     "getObjectContext": get_object,
     "headObjectContext": head_object,
     "listObjectsContext": list_objects,
     "listObjectsV2Context": list_objects,
 }
-"""The answer to an event, by the key that says what is asked."""
+"""The function that answers an event, by the field that names the operation."""
 
-FAILURES = dict.fromkeys(ANSWERS, _return_failure) | {"getObjectContext": _write_failure}
+FAILURES: dict[str, Callable[[ObjectLambdaEvent, PolynyaError], Answer]] = {
+    **dict.fromkeys(ANSWERS, _return_failure),
+    "getObjectContext": _write_failure,
+}
+"""The function that answers an event with an error, by the same field."""

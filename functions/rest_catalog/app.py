@@ -1,7 +1,7 @@
-"""The Iceberg REST catalog behind API Gateway: read the request, name the answer.
+"""The Iceberg REST catalog behind API Gateway: routes, status codes and headers.
 
-Routes are the operations of the Iceberg OpenAPI document under its names. Everything that would
-change something is refused with 403, because Spark removes what it uploaded only then.
+Routes are the operations of the Iceberg OpenAPI document under its names. Every write is refused
+with 403, because Spark removes uploaded files only then.
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,9 @@ from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.database import open_database
 from polynya.errors import BadRequest, Forbidden, NoSuchRoute, PolynyaError, log_fields
+from polynya.events import Http, HttpApiEvent
 from polynya.files.virtual_files import VirtualFiles
+from polynya.http_headers import matches_etag
 from polynya.metrics import count_refusal, published, timed
 from polynya.storage.configured import file_cache
 from polynya.storage.object_reader import object_reader
@@ -30,13 +32,13 @@ from polynya.tracing import traced
 from starlette.types import Receive, Scope, Send
 
 COMPRESSED_FROM = 2000
-"""Bytes of an answer."""
+"""The bytes from which an answer is compressed."""
 
 GZIP_LEVEL = 4
-"""At which a thousand snapshots take a few milliseconds, and 5 % more bytes than at 9."""
+"""A thousand snapshots take a few milliseconds, and 5 % more bytes than at level 9."""
 
 RESERVE_SECONDS = 3
-"""Of those that Lambda gives a request, to answer 503 before API Gateway does."""
+"""The part of Lambda's timeout that is left to answer 503 before API Gateway does."""
 
 logger = Logger(service="rest-catalog")
 app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
@@ -45,31 +47,44 @@ app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM, compresslevel=G
 
 
 @cache
-def readers() -> AccessResolver:
+def access_resolver() -> AccessResolver:
+    """The rights of callers.
+
+    Raises:
+        Misconfigured: a setting is missing or not usable.
+    """
     return AccessResolver(Config.from_env())
 
 
 @cache
 def open_catalog() -> Catalog:
+    """The lake of the settings; the database is not connected yet.
+
+    Raises:
+        Misconfigured: a setting is missing or not usable.
+    """
     config = Config.from_env()
     database = open_database(config)
-    virtual_files = VirtualFiles(config, database, file_cache(config), object_reader())
+    virtual_files = VirtualFiles(config, database, file_cache(config.storage), object_reader())
     return Catalog(config, database, virtual_files)
 
 
-# `async def` although nothing awaits: under Mangum a `def` route or dependency is given a new
+# `async def` although nothing awaits: under Mangum a `def` route or dependency runs in a new
 # thread on every invocation, and the one PostgreSQL connection must not change threads.
 async def catalog_at(request: Request, prefix: str) -> Catalog:
-    caller = request.scope["aws.event"]["requestContext"]
-    return open_catalog().at_prefix(prefix, readers().of_api(caller))
+    """The catalog of the route's prefix, as the caller may see it."""
+    event: HttpApiEvent = request.scope["aws.event"]
+    rights = access_resolver().api_rights(event["requestContext"])
+    return open_catalog().at_prefix(prefix, rights)
 
 
 async def namespace_name(namespace: str) -> str:
+    """The namespace that a route names."""
     return name_of(namespace)
 
 
 def name_of(namespace: str) -> str:
-    """DuckDB splits a name at its dots and sends the parts with the unit separator between."""
+    """A namespace with its dots: DuckDB sends the unit separator (0x1F) in their place."""
     return namespace.replace("\x1f", ".")
 
 
@@ -80,10 +95,12 @@ PageSize = Annotated[int | None, Query(alias="pageSize", ge=1)]
 
 
 async def get_config(warehouse: str | None = None) -> JSONResponse:
+    """Answer getConfig."""
     return JSONResponse(open_catalog().get_config(warehouse))
 
 
 async def health() -> JSONResponse:
+    """Answer that the catalog database can be read, with its newest snapshot."""
     return JSONResponse(open_catalog().health(), headers={"Cache-Control": "no-store"})
 
 
@@ -93,15 +110,18 @@ async def list_namespaces(
     page_token: PageToken = None,
     page_size: PageSize = None,
 ) -> JSONResponse:
+    """Answer listNamespaces."""
     within = name_of(parent) if parent else None
     return JSONResponse(catalog.list_namespaces(within, page_token, page_size))
 
 
 async def load_namespace_metadata(catalog: AtPrefix, namespace: Namespace) -> JSONResponse:
+    """Answer loadNamespaceMetadata."""
     return JSONResponse(catalog.load_namespace_metadata(namespace))
 
 
 async def namespace_exists(catalog: AtPrefix, namespace: Namespace) -> Response:
+    """Answer namespaceExists."""
     catalog.load_namespace_metadata(namespace)
     return Response(status_code=204)
 
@@ -112,6 +132,7 @@ async def list_tables(
     page_token: PageToken = None,
     page_size: PageSize = None,
 ) -> JSONResponse:
+    """Answer listTables."""
     return JSONResponse(catalog.list_tables(namespace, page_token, page_size))
 
 
@@ -122,29 +143,33 @@ async def load_table(
     table: str,
     snapshots: str | None = None,
 ) -> Response:
-    asked = request.headers.get("x-iceberg-access-delegation", "").split(",")
-    delegates = "vended-credentials" in map(str.strip, asked)
+    """Answer loadTable; 304 if the caller has the current metadata."""
+    mechanisms = request.headers.get("x-iceberg-access-delegation", "").split(",")
+    is_vending = "vended-credentials" in map(str.strip, mechanisms)
     with timed("LoadTable"):
-        loaded = catalog.load_table(namespace, table, snapshots, with_credentials=delegates)
+        loaded = catalog.load_table(namespace, table, snapshots, with_credentials=is_vending)
     if loaded.etag is None:
         return JSONResponse(loaded.body, headers={"Cache-Control": "no-store"})
     headers = {"ETag": loaded.etag}
-    if loaded.etag in request.headers.get("if-none-match", ""):
+    if matches_etag(request.headers.get("if-none-match", ""), loaded.etag):
         return Response(status_code=304, headers=headers)
     return JSONResponse(loaded.body, headers=headers)
 
 
 async def load_credentials(catalog: AtPrefix, namespace: Namespace, table: str) -> JSONResponse:
-    answer = catalog.load_credentials(namespace, table)
-    return JSONResponse(answer, headers={"Cache-Control": "no-store"})
+    """Answer loadCredentials."""
+    credentials = catalog.load_credentials(namespace, table)
+    return JSONResponse(credentials, headers={"Cache-Control": "no-store"})
 
 
 async def table_exists(catalog: AtPrefix, namespace: Namespace, table: str) -> Response:
+    """Answer tableExists."""
     catalog.check_table_exists(namespace, table)
     return Response(status_code=204)
 
 
 async def report_metrics(catalog: AtPrefix, namespace: Namespace, table: str) -> Response:
+    """Answer reportMetrics; the report is not stored."""
     return Response(status_code=204)
 
 
@@ -154,23 +179,28 @@ async def list_views(
     page_token: PageToken = None,
     page_size: PageSize = None,
 ) -> JSONResponse:
+    """Answer listViews."""
     return JSONResponse(catalog.list_views(namespace, page_token, page_size))
 
 
 async def load_view(catalog: AtPrefix, namespace: Namespace, view: str) -> JSONResponse:
+    """Answer loadView."""
     return JSONResponse(catalog.load_view(namespace, view))
 
 
 async def view_exists(catalog: AtPrefix, namespace: Namespace, view: str) -> Response:
+    """Answer viewExists."""
     catalog.load_view(namespace, view)
     return Response(status_code=204)
 
 
 async def refuse_write(path: str) -> Response:
+    """Refuse every write."""
     raise Forbidden("this catalog is read-only")
 
 
 async def refuse_path(path: str) -> Response:
+    """Answer a path that no operation has."""
     raise NoSuchRoute(f"no such route: /{path}")
 
 
@@ -208,46 +238,47 @@ app.add_api_route("/{path:path}", refuse_path, methods=["GET", "HEAD"])
 
 @app.exception_handler(PolynyaError)
 async def error_response(request: Request, error: PolynyaError) -> JSONResponse:
+    """Answer an error with the specification's `IcebergErrorResponse`."""
     count_refusal(error.type)
     if error.status >= 500:
         logger.error("refused", reason=str(error), path=request.url.path)
-    body = {"message": str(error), "type": error.type, "code": error.status}
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after else None
-    return JSONResponse({"error": body}, status_code=error.status, headers=headers)
+    return JSONResponse({"error": error.rest_model()}, status_code=error.status, headers=headers)
 
 
 @app.exception_handler(RequestValidationError)
 async def invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:
-    wrong = "; ".join(f"{problem['loc'][-1]}: {problem['msg']}" for problem in error.errors())
-    return await error_response(request, BadRequest(wrong))
+    """Answer parameters of the wrong type with 400."""
+    problems = "; ".join(f"{problem['loc'][-1]}: {problem['msg']}" for problem in error.errors())
+    return await error_response(request, BadRequest(problems))
 
 
 @app.exception_handler(Exception)
 async def unexpected(request: Request, error: Exception) -> JSONResponse:
+    """Answer any other error with 500, and log where it was raised."""
     logger.error("unexpected error", path=request.url.path, **log_fields(error))
     return await error_response(request, PolynyaError("an unexpected error; see the log"))
 
 
-async def answered(scope: Scope, receive: Receive, send: Send) -> None:
-    """The application, which has sent its answer when it raises: `unexpected` has made it."""
+async def quiet_app(scope: Scope, receive: Receive, send: Send) -> None:
+    """The application without the error that it raises after `unexpected` has answered."""
     with suppress(Exception):  # Mangum would log the message
         await app(scope, receive, send)
 
 
-asgi = Mangum(answered, lifespan="off")
+asgi = Mangum(quiet_app, lifespan="off")
 
 
 @traced
 @published
 @budgeted(RESERVE_SECONDS)
 @logger.inject_lambda_context(correlation_id_path="requestContext.requestId")
-def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Answer one event of API Gateway's payload 2.0."""
-    http = event["requestContext"]["http"]
-    if ".lambda-url." not in event["requestContext"].get("domainName", ""):
-        # An HTTP API has decoded the path, a Function URL has not, and Mangum decodes it always.
-        event = event | {
-            "requestContext": event["requestContext"]
-            | {"http": http | {"path": quote(http["path"])}}
-        }
-    return asgi(event, context)
+def handler(event: HttpApiEvent, context: Any) -> dict[str, Any]:
+    """Answer one event of an HTTP API or a Function URL."""
+    request_context = event["requestContext"]
+    if ".lambda-url." not in request_context.get("domainName", ""):
+        # An HTTP API has decoded the path, a Function URL has not, and Mangum always decodes it.
+        http = request_context["http"]
+        encoded: Http = {**http, "path": quote(http["path"])}
+        event = {**event, "requestContext": {**request_context, "http": encoded}}
+    return asgi(dict(event), context)

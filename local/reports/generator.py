@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pg8000.native import Connection
-from polynya.config import SETTINGS, Config
+from polynya.config import Config
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database, retried
 from polynya.ducklake.history import TableHistory
@@ -15,7 +15,9 @@ from polynya.files.names import Name, is_virtual, parse
 from polynya.files.table_files import TableFiles
 from polynya.files.virtual_files import VirtualFiles
 from polynya.iceberg.table_metadata import TableMetadata
-from polynya.storage.file_cache import FileCache, MemoryCache
+from polynya.settings import SETTINGS
+from polynya.storage.file_cache import FileCache
+from polynya.storage.memory_cache import MemoryCache
 from polynya.storage.object_reader import object_reader
 
 from ..serve import ALIAS
@@ -34,6 +36,8 @@ class OpenedTable:
 
     con: Connection
     history: TableHistory
+    unservable: list[UnservableRange]
+    """The ranges of snapshots that cannot be served exactly."""
     metadata: TableMetadata
     _files: TableFiles
     _generator: "Generator"
@@ -49,7 +53,7 @@ class OpenedTable:
 
     def virtual_name(self, location: str) -> Name | None:
         """The parsed name of a virtual file; None: the location is that of a real file."""
-        key, prefix = self._generator.key(location), self._generator.config.virtual_prefix
+        key, prefix = self._generator.key(location), self._generator.config.files.virtual_prefix
         return parse(key, prefix) if is_virtual(key, prefix) else None
 
     def body(self, location: str) -> bytes:
@@ -57,7 +61,7 @@ class OpenedTable:
         key, kept = self._generator.key(location), self._generator.kept
         body = kept.get(key)
         if body is None:
-            name = parse(key, self._generator.config.virtual_prefix)
+            name = parse(key, self._generator.config.files.virtual_prefix)
             body = kept.put(key, self._files.build(name))
         return body
 
@@ -97,7 +101,7 @@ class Generator:
 
     def key(self, location: str) -> str:
         """The key of a location in the bucket of the virtual files."""
-        return location.removeprefix(f"s3://{self.config.virtual_bucket}/")
+        return location.removeprefix(self.config.storage.location(""))
 
     def open_table(self, con: Connection, lake: Lake, schema: Schema, table: Table) -> OpenedTable:
         """Open a table as of the lake's newest snapshot.
@@ -106,8 +110,8 @@ class Generator:
             Refused: the table cannot be served exactly.
         """
         at = (con, lake, schema, table, lake.snapshot_id)
-        files = self._virtual_files.of_table(*at, since=FIRST_SNAPSHOT)
-        return OpenedTable(con, files.history, files.metadata(), files, self)
+        files = self._virtual_files.table_files(*at, since=FIRST_SNAPSHOT)
+        return OpenedTable(con, files.history, files.unservable, files.metadata(), files, self)
 
 
 def tables_of(con: Connection, lake: Lake) -> list[tuple[Schema, Table]]:

@@ -129,7 +129,7 @@ def left_out_snapshots(table: OpenedTable) -> dict[int, str]:
     listed = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
     older = f"older than the newest {len(listed)} (SNAPSHOT_LIMIT)"
     return {
-        s.snapshot_id: unservable_reason(table.history.unservable, s.snapshot_id) or older
+        s.snapshot_id: unservable_reason(table.unservable, s.snapshot_id) or older
         for s in table.history.snapshots
         if s.snapshot_id not in listed
     }

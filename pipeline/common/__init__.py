@@ -1,1 +1,1 @@
-"""What the jobs share: options, errors, the session, files in S3, columns."""
+"""What all jobs use: options, errors, progress, Spark, the database, storage, columns, values."""

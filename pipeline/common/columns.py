@@ -1,41 +1,41 @@
-"""The columns of a table as a tree; ids count depth first, as DuckLake gives them."""
+"""The columns of a table as a tree; ids are numbered depth first, as DuckLake does."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 LIST, MAP, STRUCT = "list", "map", "struct"
+DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
+"""The column type of decimals, with precision and scale; Spark spells it in the same way."""
+FLOATS = {"float32", "float64"}
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """A row of ducklake_column with its nested columns."""
+
     column_id: int
     """Also the Parquet field id."""
     column_name: str
     column_type: str
     nulls_allowed: bool = True
     default_value: str | None = None
-    """None: there is none. DuckLake writes the text NULL then."""
+    """None: no default, for which DuckLake writes the text NULL."""
     children: tuple["Column", ...] = ()
     comment: str | None = None
 
     @property
     def leaves(self) -> Iterator["Column"]:
-        """The columns that Parquet stores, in its order."""
+        """The columns that Parquet stores, in Parquet's order."""
         if not self.children:
             yield self
         for child in self.children:
             yield from child.leaves
 
-    @property
-    def all(self) -> Iterator["Column"]:
-        yield self
-        for child in self.children:
-            yield from child.all
 
-
-def tree(rows: Iterable[tuple[Column, int | None]]) -> tuple[Column, ...]:
-    """Columns with their parent's id, as `ducklake_column` has them, put into each other."""
+def column_tree(rows: Iterable[tuple[Column, int | None]]) -> tuple[Column, ...]:
+    """Build the tree from columns and the ids of their parents, as `ducklake_column` has them."""
     children: dict[int | None, list[Column]] = {}
     for column, parent in rows:
         children.setdefault(parent, []).append(column)
@@ -57,26 +57,28 @@ def tree(rows: Iterable[tuple[Column, int | None]]) -> tuple[Column, ...]:
     return below(None)
 
 
-class Added(NamedTuple):
-    """A column that a table does not have yet, with all that is in it."""
+class NewColumn(NamedTuple):
+    """A column that a table does not have yet, with its nested columns."""
 
     column: Column
     parent_column: int | None
-    """The struct of the table that it becomes a field of."""
+    """The id of the existing struct that it becomes a field of; None: a top-level column."""
     path: str
+    """Dotted, from the top level."""
 
 
-def added(
+def new_columns(
     columns: Iterable[Column], last_column_id: int, parent: int | None = None, above: str = ""
-) -> Iterator[Added]:
-    """The columns with ids after `last_column_id`, wherever in the tree they stand."""
+) -> Iterator[NewColumn]:
+    """The columns with ids greater than `last_column_id`, at any level of the tree."""
     for column in columns:
         path = above + column.column_name
         if column.column_id > last_column_id:
-            yield Added(column, parent, path)
+            yield NewColumn(column, parent, path)
         else:
-            yield from added(column.children, last_column_id, column.column_id, f"{path}.")
+            yield from new_columns(column.children, last_column_id, column.column_id, f"{path}.")
 
 
 def leaves(columns: Iterable[Column]) -> list[Column]:
+    """The columns that Parquet stores, in Parquet's order."""
     return [leaf for column in columns for leaf in column.leaves]

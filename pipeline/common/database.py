@@ -1,7 +1,7 @@
-"""The jobs' connection to the PostgreSQL of a DuckLake, with credentials of their own.
+"""The connection of a job to the PostgreSQL database of a DuckLake.
 
-What travels to the executors names a secret, or says `iam`; each of them asks for the password
-itself.
+The URL that Spark sends to executors names a secret or says `iam`; each executor fetches the
+password itself.
 """
 
 import json
@@ -23,32 +23,36 @@ from .errors import BadInput, JobError, Unavailable
 
 RDS_KEYS = ("username", "password", "dbname")
 CREDENTIALS = re.compile("iam|secret:.+")
-"""The forms of DATABASE_CREDENTIALS, and of the parameter `credentials` of a URL."""
+"""The values of DATABASE_CREDENTIALS, and of the parameter `credentials` of a URL."""
 
 
 def with_credentials(database: str, credentials: str) -> str:
-    """The URL, and where role and password come from: `iam`, `secret:ARN`, or "" for itself."""
+    """Add the source of role and password to a URL, unless it names one already.
+
+    Args:
+        credentials: `iam`, `secret:ARN`, or "": role and password are in the URL.
+    """
     if not credentials or database.startswith("arn:") or "credentials=" in database:
         return database
-    joint = "&" if "?" in database else "?"
-    return f"{database}{joint}{urlencode({'credentials': credentials}, safe=':/')}"
+    separator = "&" if "?" in database else "?"
+    return f"{database}{separator}{urlencode({'credentials': credentials}, safe=':/')}"
 
 
 def connect(database: str, metadata_schema: str) -> Connection:
-    """Connect to a URL, or to what a secret's ARN stands for.
+    """Open a connection to a database that is given by a URL or by a secret.
 
     Args:
-        database: the ARN of a secret, or `postgresql://…`; with `?credentials=secret:ARN`, or
-            `credentials=iam`, role and password come from there.
+        database: `postgresql://…`, or the ARN of a secret that holds one or RDS's keys. With
+            `?credentials=secret:ARN` or `?credentials=iam`, role and password come from there.
 
     Raises:
-        BadInput: this is neither.
-        Unavailable: the database or the secret cannot be had, or the database refuses.
+        BadInput: the URL or the secret is malformed.
+        Unavailable: the database or the credentials cannot be reached, or access is denied.
     """
     arguments = _arguments(_secret_url(database) if database.startswith("arn:") else database)
     parameters = {
         **TEXT_FORMS,
-        "idle_in_transaction_session_timeout": "0",  # one view for as long as a job takes
+        "idle_in_transaction_session_timeout": "0",  # a transaction may last as long as the job
     }
     with translate_errors(metadata_schema):
         return CatalogConnection(
@@ -68,11 +72,11 @@ def _arguments(url: str) -> dict[str, Any]:
         arguments = connection_arguments(url)
         credentials = parse_qs(urlsplit(url).query).get("credentials", [""])[-1]
         if credentials and not CREDENTIALS.fullmatch(credentials):
-            # Not the text: it may be the secret itself.
+            # The message leaves out the text: it may be the secret itself.
             raise BadInput("credentials must be iam, or secret: and a name or ARN")
-        if who := credentials_provider(credentials):
-            at = arguments.get("host", ""), arguments.get("port", 0), arguments["user"]
-            arguments["user"], arguments["password"] = who(*at)
+        if provider := credentials_provider(credentials):
+            address = arguments.get("host", ""), arguments.get("port", 0), arguments["user"]
+            arguments["user"], arguments["password"] = provider(*address)
     except ServiceUnavailable as error:
         raise Unavailable(str(error)) from None
     except PolynyaError as error:
@@ -90,8 +94,8 @@ def _secret_url(arn: str) -> str:
         if "url" in secret:
             return str(secret["url"])
         user, password, name = (quote(secret[key], safe="") for key in RDS_KEYS)
-        place = f"{secret['host']}:{secret.get('port', 5432)}/{name}"
-        return f"postgresql://{user}:{password}@{place}?sslrootcert=rds"
+        address = f"{secret['host']}:{secret.get('port', 5432)}/{name}"
+        return f"postgresql://{user}:{password}@{address}?sslrootcert=rds"
     except (BotoCoreError, ClientError, ValueError, KeyError, TypeError):
         raise BadInput(
             'the secret cannot be read, or has neither the JSON key "url" nor those of RDS: '
@@ -101,21 +105,29 @@ def _secret_url(arn: str) -> str:
 
 @contextmanager
 def translate_errors(metadata_schema: str) -> Iterator[None]:
-    """Errors of the database become sentences, without its own text: that may hold row values."""
+    """Turn errors of the database into errors of the job.
+
+    PostgreSQL's own text is left out: it may contain values of rows.
+
+    Raises:
+        BadInput: the PostgreSQL schema has no DuckLake catalog.
+        Unavailable: the connection was lost, or the database refuses a statement.
+    """
     try:
         yield
     except ConnectionLost:
         raise Unavailable("the catalog database does not answer") from None
     except DatabaseError as error:
-        raise _sentence(sqlstate(error), metadata_schema) from None
+        raise _job_error(sqlstate(error), metadata_schema) from None
 
 
 def sqlstate(error: DatabaseError) -> str:
+    """PostgreSQL's code for an error; empty if pg8000 has none."""
     details = error.args[0] if error.args else None
     return details.get("C", "") if isinstance(details, dict) else ""
 
 
-def _sentence(state: str, metadata_schema: str) -> JobError:
+def _job_error(state: str, metadata_schema: str) -> JobError:
     if state.startswith("28") or state == "3D000":
         return Unavailable("the catalog database refuses this role, password or database")
     if state == "42501":
@@ -125,7 +137,7 @@ def _sentence(state: str, metadata_schema: str) -> JobError:
         )
     if state in {"42P01", "3F000"}:
         return BadInput(
-            f"no DuckLake catalog in the PostgreSQL schema {metadata_schema!r}: it is created by "
-            "DuckDB's ATTACH"
+            f"no DuckLake catalog in the PostgreSQL schema {metadata_schema!r}: DuckDB's ATTACH "
+            "creates one"
         )
     return Unavailable(f"the catalog database answered with SQLSTATE {state}")

@@ -1,42 +1,44 @@
-"""What a job can tell its user went wrong: one sentence, and an exit code."""
+"""Errors of the jobs: each is one sentence for the user, and has an exit code."""
 
-import re
-
-CAUSE = re.compile(r"^Caused by: (.*)$", re.M)
-
-
-def spark_message(error: Exception) -> str:
-    """In one line: Java's innermost cause, or else how the message begins.
-
-    What an executor has failed with comes as py4j's own error, and not as PySpark's.
-    """
-    words = CAUSE.findall(str(error)) or str(error).strip().splitlines()[:1]
-    return str([type(error).__name__, *words][-1])
+import json
+import sys
 
 
 class JobError(Exception):
-    """Base of every error that a job raises on purpose."""
+    """Base of all errors that a job raises on purpose."""
 
     exit_code = 1
 
 
 class BadInput(JobError):
-    """The job cannot be done as it was asked for; the message says what to change."""
+    """The job cannot be done as requested; the message says what to change."""
 
     exit_code = 2
 
 
 class Conflict(JobError):
-    """Somebody else has changed what the job relied on; it has written nothing."""
+    """Another writer changed what the job relies on; the job has written nothing."""
 
     exit_code = 3
 
 
 class Overtaken(Conflict):
-    """A table of inlined rows is gone, which no transaction protects: the whole is done anew."""
+    """A PostgreSQL table of inlined rows was dropped, which no transaction prevents.
+
+    The whole job has to be repeated.
+    """
 
 
 class Unavailable(JobError):
-    """PostgreSQL or the storage does not answer, or refuses this role."""
+    """PostgreSQL or the storage does not answer, or denies access."""
 
     exit_code = 4
+
+
+def report_error(error: JobError, as_json: bool) -> int:
+    """Print an error, on stderr and with `as_json` also as JSON on stdout; gives the exit code."""
+    if as_json:
+        document = {"error": type(error).__name__, "message": str(error)}
+        print(json.dumps(document, ensure_ascii=False))
+    print(f"polynya: {error}", file=sys.stderr)
+    return error.exit_code

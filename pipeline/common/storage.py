@@ -1,22 +1,28 @@
-"""Files in S3 or in a folder: a file comes whole or not at all."""
+"""Files in S3 or in a local folder, by location; a file appears complete or not at all."""
 
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from polynya.storage.parallel import AT_A_TIME
+from polynya.storage.s3 import SCHEMES
 
 from .errors import BadInput, Unavailable
 
-S3 = ("s3://", "s3a://", "s3n://")
+S3_SCHEMES = tuple(f"{scheme}://" for scheme in SCHEMES)
+NOT_FOUND = {"NoSuchKey", "404", "AccessDenied", "403"}
+"""S3's error codes for a missing object; 403 if the role may not list the bucket."""
+EXISTS = {"PreconditionFailed", "ConditionalRequestConflict", "409", "412"}
+"""S3's error codes if another object has the key already."""
 
 
 @cache
-def client() -> Any:
+def s3_client() -> Any:
     """One client per process; the endpoint comes from AWS_ENDPOINT_URL_S3."""
     import boto3
     from botocore.config import Config
@@ -30,178 +36,198 @@ def client() -> Any:
 
 
 def bucket_and_key(location: str) -> tuple[str, str]:
+    """The parts of a location in S3; the key is not decoded."""
     bucket, _, key = location.partition("://")[2].partition("/")
     return bucket, key
 
 
 def is_s3(location: str) -> bool:
-    return location.startswith(S3)
+    """Whether a location is in S3; all others are local paths, or refused by `check_scheme`."""
+    return location.startswith(S3_SCHEMES)
 
 
-def check(location: str) -> None:
+def check_scheme(location: str) -> None:
     """Raises:
-    BadInput: this is no place that can be written to.
+    BadInput: the location is neither in S3 nor a local path.
     """
     if "://" in location and not is_s3(location):
         raise BadInput(f"the lake's data is at {location}: only S3 and folders can be written to")
 
 
-def put(source: Path, location: str) -> None:
-    """Move a file of this machine to `location`.
-
-    Raises:
-        Unavailable: it cannot be written.
-    """
+@contextmanager
+def _unavailable(location: str, done: str) -> Iterator[None]:
+    """Turn errors of the file system and of S3 into `Unavailable`."""
     from boto3.exceptions import S3UploadFailedError
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
+        yield
+    except (OSError, BotoCoreError, ClientError, S3UploadFailedError) as error:
+        raise Unavailable(f"{location} cannot be {done}: {_reason(error)}") from None
+
+
+def _reason(error: Any) -> str:
+    if hasattr(error, "response"):  # botocore's ClientError
+        return _code(error)
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _code(error: Any) -> str:
+    return str(error.response.get("Error", {}).get("Code", "an error"))
+
+
+def move(source: Path, location: str) -> None:
+    """Move a local file to `location`.
+
+    Raises:
+        Unavailable: the file cannot be written.
+    """
+    with _unavailable(location, "written"):
         if is_s3(location):
-            client().upload_file(str(source), *bucket_and_key(location))
-            source.unlink()
+            s3_client().upload_file(str(source), *bucket_and_key(location))
         else:
             target = Path(location)
             target.parent.mkdir(parents=True, exist_ok=True)
             part = target.with_name(target.name + ".part")
             shutil.copyfile(source, part)
             part.rename(target)
-            source.unlink()
-    except (OSError, BotoCoreError, ClientError, S3UploadFailedError) as error:
-        raise Unavailable(f"{location} cannot be written: {error}") from None
+        source.unlink()
 
 
 def remove(locations: Iterable[str]) -> int:
-    """Delete files, as many as can be; gives how many."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
+    """Delete as many files as possible; gives the number of deleted files."""
     count = 0
     for location in locations:
         try:
-            if is_s3(location):
-                bucket, key = bucket_and_key(location)
-                client().delete_object(Bucket=bucket, Key=key)
-            else:
-                Path(location).unlink()
+            with _unavailable(location, "deleted"):
+                if is_s3(location):
+                    bucket, key = bucket_and_key(location)
+                    s3_client().delete_object(Bucket=bucket, Key=key)
+                else:
+                    Path(location).unlink()
             count += 1
-        except (OSError, BotoCoreError, ClientError):
+        except Unavailable:
             continue
     return count
 
 
-def sizes(directory: str) -> Iterator[tuple[str, int]]:
-    """Every file below `directory` (which ends in a slash), and its size.
+def list_files(directory: str) -> Iterator[tuple[str, int]]:
+    """The location and size in bytes of every file below `directory`, which ends in a slash.
 
     Raises:
-        Unavailable: it cannot be listed.
+        Unavailable: the directory cannot be listed.
     """
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    if not is_s3(directory):
-        root = Path(directory)
-        try:
+    with _unavailable(directory, "listed"):
+        if not is_s3(directory):
+            root = Path(directory)
             for path in sorted(root.rglob("*")) if root.exists() else ():
                 if path.is_file():
+                    # A file may be deleted meanwhile: stat raises.
                     yield directory + path.relative_to(root).as_posix(), path.stat().st_size
-        except OSError as error:  # also of a file that is gone since
-            raise Unavailable(f"{directory} cannot be listed: {error}") from None
-        return
-    scheme = directory.partition("://")[0]
-    bucket, prefix = bucket_and_key(directory)
-    try:
-        pages = client().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+            return
+        scheme = directory.partition("://")[0]
+        bucket, prefix = bucket_and_key(directory)
+        pages = s3_client().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         for page in pages:
             for item in page.get("Contents", ()):
                 yield f"{scheme}://{bucket}/{item['Key']}", item["Size"]
-    except (BotoCoreError, ClientError) as error:
-        raise Unavailable(f"{directory} cannot be listed: {error}") from None
 
 
-def size(location: str) -> int | None:
-    """The size of one file; None: it is not there.
+def file_size(location: str) -> int | None:
+    """The size of one file in bytes; None: there is no such file.
 
     Raises:
-        Unavailable: nobody knows.
+        Unavailable: S3 does not say.
     """
-    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.exceptions import ClientError
 
     if not is_s3(location):
         path = Path(location)
         return path.stat().st_size if path.is_file() else None
     bucket, key = bucket_and_key(location)
-    try:
-        length: int = client().head_object(Bucket=bucket, Key=key)["ContentLength"]
-        return length
-    except ClientError as error:
-        if error.response["ResponseMetadata"]["HTTPStatusCode"] == 404:
-            return None
-        raise Unavailable(f"{location} cannot be looked at: {error}") from None
-    except BotoCoreError as error:
-        raise Unavailable(f"{location} cannot be looked at: {error}") from None
+    with _unavailable(location, "examined"):
+        try:
+            length: int = s3_client().head_object(Bucket=bucket, Key=key)["ContentLength"]
+        except ClientError as error:
+            if error.response["ResponseMetadata"]["HTTPStatusCode"] == 404:
+                return None
+            raise
+    return length
 
 
-def read(location: str, first: int, length: int) -> bytes:
-    """A range of a file; shorter than `length` where the file is."""
+def read_range(location: str, first: int, length: int) -> bytes:
+    """`length` bytes of a file from offset `first`; fewer if the file ends before."""
     if not is_s3(location):
         with open(location, "rb") as file:
             file.seek(first)
             return file.read(length)
     bucket, key = bucket_and_key(location)
     wanted = f"bytes={first}-{first + length - 1}"
-    body: bytes = client().get_object(Bucket=bucket, Key=key, Range=wanted)["Body"].read()
+    body: bytes = s3_client().get_object(Bucket=bucket, Key=key, Range=wanted)["Body"].read()
     return body
 
 
-def whole(location: str) -> bytes | None:
-    """All of a file; None: it is not there.
+def read_file(location: str) -> bytes | None:
+    """The content of a file; None: there is no such file.
 
     Raises:
-        Unavailable: it cannot be read.
+        Unavailable: the file cannot be read.
     """
-    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.exceptions import ClientError
 
-    try:
+    with _unavailable(location, "read"):
         if not is_s3(location):
             path = Path(location)
             return path.read_bytes() if path.is_file() else None
         bucket, key = bucket_and_key(location)
-        body: bytes = client().get_object(Bucket=bucket, Key=key)["Body"].read()
-        return body
-    except ClientError as error:
-        # Who may not list a bucket is told 403 where there is no such object.
-        if _code(error) in ABSENT:
-            return None
-        raise Unavailable(f"{location} cannot be read: {_code(error)}") from None
-    except (OSError, BotoCoreError) as error:
-        raise Unavailable(f"{location} cannot be read: {error}") from None
+        try:
+            body: bytes = s3_client().get_object(Bucket=bucket, Key=key)["Body"].read()
+        except ClientError as error:
+            if _code(error) in NOT_FOUND:
+                return None
+            raise
+    return body
 
 
 def create(location: str, body: bytes) -> bool:
-    """Write a file unless there is one of this name; whether it was written.
+    """Write a file unless one exists at this location; gives whether it was written.
 
     Raises:
-        Unavailable: it cannot be written.
+        Unavailable: the file cannot be written.
     """
+    from botocore.exceptions import ClientError
+
     if not is_s3(location):
         return _write(location, body, os.link)
-    return _put(location, body, IfNoneMatch="*")
+    bucket, key = bucket_and_key(location)
+    with _unavailable(location, "written"):
+        try:
+            s3_client().put_object(Bucket=bucket, Key=key, Body=body, IfNoneMatch="*")
+        except ClientError as error:
+            if _code(error) in EXISTS:
+                return False
+            raise
+    return True
 
 
 def replace(location: str, body: bytes) -> None:
-    """Write a file, whether or not there is one.
+    """Write a file, whether or not one exists at this location.
 
     Raises:
-        Unavailable: it cannot be written.
+        Unavailable: the file cannot be written.
     """
-    if is_s3(location):
-        _put(location, body)
-    else:
+    if not is_s3(location):
         _write(location, body, os.replace)
+        return
+    bucket, key = bucket_and_key(location)
+    with _unavailable(location, "written"):
+        s3_client().put_object(Bucket=bucket, Key=key, Body=body)
 
 
 def _write(location: str, body: bytes, rename: Callable[[Path, Path], None]) -> bool:
     target = Path(location)
     part = target.with_name(f".{target.name}.{uuid4().hex}.part")
-    try:
+    with _unavailable(location, "written"):
         target.parent.mkdir(parents=True, exist_ok=True)
         part.write_bytes(body)
         try:
@@ -210,29 +236,4 @@ def _write(location: str, body: bytes, rename: Callable[[Path, Path], None]) -> 
             return False
         finally:
             part.unlink(missing_ok=True)
-    except OSError as error:
-        raise Unavailable(f"{location} cannot be written: {error.strerror}") from None
     return True
-
-
-def _put(location: str, body: bytes, **condition: str) -> bool:
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    bucket, key = bucket_and_key(location)
-    try:
-        client().put_object(Bucket=bucket, Key=key, Body=body, **condition)
-    except ClientError as error:
-        if condition and _code(error) in TAKEN:
-            return False
-        raise Unavailable(f"{location} cannot be written: {_code(error)}") from None
-    except BotoCoreError as error:
-        raise Unavailable(f"{location} cannot be written: {error}") from None
-    return True
-
-
-ABSENT = {"NoSuchKey", "404", "AccessDenied", "403"}
-TAKEN = {"PreconditionFailed", "ConditionalRequestConflict", "409", "412"}
-
-
-def _code(error: Any) -> str:
-    return str(error.response.get("Error", {}).get("Code", "an error"))

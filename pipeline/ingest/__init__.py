@@ -1,1 +1,1 @@
-"""The job `ingest`: a DataFrame into a table of a DuckLake."""
+"""The job `ingest`: writes a DataFrame into a table of a DuckLake."""

@@ -1,53 +1,17 @@
-"""What a job has to know of the lake and of one table: SELECTs, and the records they fill."""
+"""What `ingest` reads from the catalog: the lake, one table, its live files and inlined rows."""
 
 from dataclasses import dataclass
 
 from pg8000.native import Connection, identifier
 from polynya.ducklake.queries import CATALOG_SCHEMA
 
-from ..common.columns import Column, tree
+from ..common.catalog import columns
+from ..common.columns import Column
 from ..common.errors import BadInput
 from .partitions import PartitionKey
 
 VERSIONS = {"1.0"}
-"""Of the catalog, that this writer knows."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableName:
-    schema_name: str
-    table_name: str
-
-    def __str__(self) -> str:
-        return f"{self.schema_name}.{self.table_name}"
-
-
-def table_name(text: str) -> TableName:
-    """`t`, `s.t`, or with quotes where a name holds a dot: `"my.schema"."t"`."""
-    parts, rest = [], text
-    while rest:
-        if rest.startswith('"'):
-            end = 1
-            while (end := rest.find('"', end)) >= 0 and rest[end + 1 : end + 2] == '"':
-                end += 2
-            if end < 0:
-                raise BadInput(f"the table name {text} has a quote without its end")
-            part, rest = rest[1:end].replace('""', '"'), rest[end + 1 :]
-        else:
-            part, dot, after = rest.partition(".")
-            rest = dot + after
-        parts.append(part)
-        if rest and not rest.startswith("."):
-            raise BadInput(f"{text} is no table name")
-        if rest == ".":
-            parts.append("")
-        rest = rest[1:]
-    if not 1 <= len(parts) <= 2 or not all(parts) or "\0" in text:
-        raise BadInput(
-            f'{text or "nothing"} is no table name: write schema.table, and "a.b"."c" where a '
-            "name holds a dot"
-        )
-    return TableName(*(["main", *parts][-2:]))
+"""The versions of the catalog that this job can write to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +19,7 @@ class Lake:
     data_path: str
     snapshot_id: int
     options: dict[str, str]
-    """Of the lake; a table's own come before."""
+    """Those of the whole lake; a schema's and a table's own options override them."""
 
 
 OPTIONS = "SELECT key, value FROM ducklake_metadata WHERE scope IS NULL"
@@ -63,18 +27,20 @@ NEWEST = "SELECT max(snapshot_id) FROM ducklake_snapshot"
 
 
 def lake(con: Connection) -> Lake:
-    """Raises:
-    BadInput: a lake that this job does not know.
+    """The lake at its newest snapshot.
+
+    Raises:
+        BadInput: this job cannot write to the lake: its version, or it is encrypted.
     """
     options = dict(con.run(OPTIONS))
     [[snapshot_id]] = con.run(NEWEST)
     version = options.get("version")
     if snapshot_id is None or version is None:
-        raise BadInput("the PostgreSQL schema holds DuckLake's tables, but no snapshot")
+        raise BadInput("the PostgreSQL schema has DuckLake's tables, but no snapshot")
     if version not in VERSIONS:
         raise BadInput(
-            f"the catalog is of DuckLake version {version}; this job knows "
-            f"{', '.join(sorted(VERSIONS))}"
+            f"the catalog has DuckLake version {version}; this job writes to "
+            f"{', '.join(sorted(VERSIONS))} only"
         )
     if options.get("encrypted") == "true":
         raise BadInput("this DuckLake is encrypted: only DuckDB reads and writes it")
@@ -94,24 +60,25 @@ WHERE lower(schema_name) = lower(:name) AND end_snapshot IS NULL"""
 
 
 def schema(con: Connection, lake: Lake, name: str) -> Schema:
-    """Raises:
-    BadInput: there is none of this name.
+    """A schema by its name, in any letter case.
+
+    Raises:
+        BadInput: there is no such schema.
     """
     for schema_id, schema_name, path, is_relative in con.run(SCHEMA, name=name):
         return Schema(schema_id, schema_name, lake.data_path + path if is_relative else path)
-    raise BadInput(f"no schema {name} in this lake: CREATE SCHEMA makes one, in DuckDB")
+    raise BadInput(f"no schema {name} in this lake: create it in DuckDB with CREATE SCHEMA")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """All of a table that a job relies on. When it is the same at the commit, nothing that
-    matters has changed meanwhile."""
+    """Everything about a table that a job relies on: it must be the same at the commit."""
 
     table_id: int
     location: str
     columns: tuple[Column, ...]
     last_column_id: int
-    """Of all columns that ever were: ids are not given twice."""
+    """The greatest id of all columns, dropped ones included: ids are not reused."""
     partition_id: int | None
     partition_keys: tuple[PartitionKey, ...]
 
@@ -124,11 +91,6 @@ VIEW = """
 SELECT 1 FROM ducklake_view
 WHERE schema_id = :schema_id AND lower(view_name) = lower(:name) AND end_snapshot IS NULL"""
 
-COLUMNS = """
-SELECT column_id, column_name, column_type, nulls_allowed, nullif(default_value, 'NULL'),
-  parent_column
-FROM ducklake_column WHERE table_id = :table_id AND end_snapshot IS NULL ORDER BY column_order"""
-
 LAST_COLUMN_ID = "SELECT max(column_id) FROM ducklake_column WHERE table_id = :table_id"
 
 PARTITION_KEYS = """
@@ -138,20 +100,19 @@ WHERE i.table_id = :table_id AND i.end_snapshot IS NULL ORDER BY c.partition_key
 
 
 def table(con: Connection, schema: Schema, name: str) -> Table | None:
+    """A table by its name, in any letter case; None: it does not exist.
+
+    Raises:
+        BadInput: the name is that of a view.
+    """
     for table_id, path, is_relative in con.run(TABLE, schema_id=schema.schema_id, name=name):
-        columns = [
-            (Column(column_id, column_name, column_type, nulls_allowed, default), parent)
-            for column_id, column_name, column_type, nulls_allowed, default, parent in con.run(
-                COLUMNS, table_id=table_id
-            )
-        ]
         [[last_column_id]] = con.run(LAST_COLUMN_ID, table_id=table_id)
         keys = con.run(PARTITION_KEYS, table_id=table_id)
         partition_keys = tuple(PartitionKey(*key) for _, *key in keys if key[0] is not None)
         return Table(
             table_id,
             schema.location + path if is_relative else path,
-            tree(columns),
+            columns(con, table_id),
             last_column_id,
             keys[0][0] if partition_keys else None,
             partition_keys,
@@ -167,7 +128,7 @@ UNION ALL SELECT key, value FROM ducklake_metadata WHERE scope = 'table' AND sco
 
 
 def options(con: Connection, lake: Lake, schema: Schema, table_id: int) -> dict[str, str]:
-    """The lake's, the schema's and the table's own: the last one counts."""
+    """The options of the lake, the schema and the table; a later one overrides an earlier one."""
     rows = con.run(TABLE_OPTIONS, schema_id=schema.schema_id, table_id=table_id)
     return lake.options | dict(rows)
 
@@ -178,7 +139,7 @@ ORDER BY snapshot_id LIMIT 1"""
 
 
 def committed(con: Connection, token: str) -> int | None:
-    """The snapshot that a job with this token has made."""
+    """The id of the snapshot that a job with this token has committed; None: there is none."""
     for (snapshot_id,) in con.run(COMMITTED, token=token):
         return int(snapshot_id)
     return None
@@ -194,12 +155,12 @@ ORDER BY i.schema_version"""
 
 
 def inlined_tables(con: Connection, table_id: int) -> list[str]:
-    """The tables of PostgreSQL that hold its inlined rows, one for each schema version."""
+    """The PostgreSQL tables that hold a table's inlined rows, one for each schema version."""
     return [name for (name,) in con.run(INLINED_TABLES, table_id=table_id)]
 
 
 def inlined_begins(con: Connection, table_id: int) -> list[int]:
-    """The begin_snapshot of the inlined rows that are live, the newest of each PostgreSQL table."""
+    """The newest begin_snapshot of the live inlined rows in each PostgreSQL table."""
     found = []
     for name in inlined_tables(con, table_id):
         newest = f"SELECT max(begin_snapshot) FROM {identifier(name)} WHERE end_snapshot IS NULL"
@@ -211,7 +172,7 @@ INLINED_DELETES = f"SELECT EXISTS ({TABLE_EXISTS.format('CAST(:name AS text)')})
 
 
 def newest_inlined_delete(con: Connection, table_id: int, data_file_ids: list[int]) -> int:
-    """The newest snapshot that deleted rows of these files without writing a delete file."""
+    """The newest snapshot with inlined deletes of rows of these files; 0: there is none."""
     name = f"ducklake_inlined_delete_{table_id}"
     if not con.run(INLINED_DELETES, name=name)[0][0]:
         return 0
@@ -224,11 +185,11 @@ class LiveFile:
     data_file_id: int
     partition_id: int | None
     newest: int
-    """The snapshot that last changed what is live of it."""
+    """The newest snapshot that changed the file's live rows."""
     partition_values: tuple[str | None, ...]
 
 
-# Joined with sums, not asked file by file: DuckLake has no index on these tables.
+# Joined with aggregates, not queried file by file: DuckLake has no index on these tables.
 LIVE_FILES = """
 SELECT f.data_file_id, f.partition_id, greatest(f.begin_snapshot, f.partial_max, d.newest), v.texts
 FROM ducklake_data_file AS f
@@ -241,7 +202,16 @@ WHERE f.table_id = :table_id AND f.end_snapshot IS NULL"""
 
 
 def live_files(con: Connection, table_id: int) -> list[LiveFile]:
+    """The data files of a table at the newest snapshot."""
     return [
         LiveFile(data_file_id, partition_id, newest, tuple(values or ()))
         for data_file_id, partition_id, newest, values in con.run(LIVE_FILES, table_id=table_id)
     ]
+
+
+REGISTERED = "SELECT 1 FROM ducklake_data_file WHERE path = :path"
+
+
+def is_registered(con: Connection, path: str) -> bool:
+    """Whether a snapshot, of now or before, names a file with this relative path."""
+    return bool(con.run(REGISTERED, path=path))

@@ -1,4 +1,4 @@
-"""Within a Spark task: rows come in, Parquet files as DuckLake writes them go out."""
+"""In a Spark task: writes rows into Parquet files as DuckLake writes them."""
 
 import io
 import json
@@ -13,15 +13,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..common import storage
-from ..common.columns import Column, leaves
+from ..common.columns import FLOATS, Column, leaves
 from . import partitions
 from .partitions import PartitionKey
-from .statistics import FLOATS, ColumnStats, Gathered
+from .statistics import ColumnStats, FileStatistics
 from .types.arrow import arrow_schema
 from .types.conform import conformed, nulls
 
 PARTITION = "_polynya_partition"
-"""The column that holds the partition values of a row, as a JSON list of texts."""
+"""The column with the partition values of a row, as a JSON list of texts."""
 
 ROWS = pa.schema(
     [
@@ -41,16 +41,16 @@ SPARK_ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class FilePlan:
-    """All that a task has to know; it travels to the executors."""
+    """How a task writes files. Spark sends it to the executors."""
 
     columns: tuple[Column, ...]
     frame_columns: tuple[str, ...]
-    """Those of the DataFrame, in its order; tasks see them under other names."""
+    """The DataFrame's columns, in its order; in tasks they have other names."""
     partition_keys: tuple[PartitionKey, ...]
     location: str
     """The table's directory."""
     file_prefix: str
-    """What the names of all files of this job begin with."""
+    """The beginning of the names of all files of this job."""
     compression: str
     compression_level: int | None
     row_group_rows: int
@@ -60,6 +60,8 @@ class FilePlan:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
+    """A data file, with what the catalog says about it."""
+
     path: str
     """Relative to the table's directory."""
     record_count: int
@@ -70,24 +72,27 @@ class WrittenFile:
 
 
 def with_partition(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterator[pa.RecordBatch]:
-    """For `mapInArrow`: the rows, and the partition values of each."""
+    """For `mapInArrow`: add the column `PARTITION` to the rows."""
     columns = partitions.sources(plan.partition_keys, plan.columns)
     for batch in batches:
         texts = [
             partitions.partition_texts(key, column, _array(batch, plan, column))
             for key, column in zip(plan.partition_keys, columns, strict=True)
         ]
-        known: dict[tuple[str | None, ...], str] = {}
+        encoded: dict[tuple[str | None, ...], str] = {}
         values = [
-            known.get(row) or known.setdefault(row, json.dumps(row))
+            encoded.get(row) or encoded.setdefault(row, json.dumps(row))
             for row in zip(*texts, strict=True)
         ]
         arrays = [*batch.columns, pa.array(values, pa.string())]
         yield pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, PARTITION])
 
 
-def written(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterator[pa.RecordBatch]:
-    """For `mapInArrow`: a row for each file. Rows must come sorted by their partition, if any."""
+def write_files(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterator[pa.RecordBatch]:
+    """For `mapInArrow`: write the rows; gives one row of the schema `ROWS` for each file.
+
+    The rows must be sorted by their partition, if there is one.
+    """
     file: _OpenFile | None = None
     for batch in batches:
         for values, rows in _runs(batch):
@@ -101,7 +106,7 @@ def written(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterator[pa.Re
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[tuple[str | None, ...], pa.RecordBatch]]:
-    """The batch in pieces of one partition each."""
+    """Split a batch into runs of rows of one partition, with its values."""
     if batch.num_rows == 0:
         return
     if PARTITION not in batch.schema.names:
@@ -128,12 +133,12 @@ def _array(batch: pa.RecordBatch, plan: FilePlan, column: Column) -> pa.Array:
 
 
 class _OpenFile:
-    """A Parquet file on this machine's disk; when it is closed it moves to where it belongs."""
+    """A Parquet file on this machine's disk; `close` moves it into the table's directory."""
 
     def __init__(self, plan: FilePlan, values: tuple[str | None, ...]) -> None:
         self.values = values
         self._plan = plan
-        self._gathered = Gathered(plan.columns)
+        self._statistics = FileStatistics(plan.columns)
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = 0
         self._folder = tempfile.TemporaryDirectory(prefix="polynya-ingest-")
@@ -144,24 +149,26 @@ class _OpenFile:
             schema,
             compression=plan.compression,
             compression_level=plan.compression_level,
-            write_statistics=bounded_paths(plan.columns, schema),
+            write_statistics=paths_with_bounds(plan.columns, schema),
             store_decimal_as_integer=True,
             store_schema=False,
         )
 
     @property
     def is_full(self) -> bool:
+        """Whether the file has reached the table's `target_file_size`."""
         return self._path.stat().st_size >= self._plan.target_bytes
 
     def add(self, rows: pa.RecordBatch) -> None:
-        self._gathered.add(rows)
+        """Add rows; writes a row group once there are enough of them."""
+        self._statistics.add(rows)
         self._waiting.append(rows)
         self._waiting_rows += rows.num_rows
         if self._waiting_rows >= self._plan.row_group_rows:
             self._write_row_group()
 
     def close(self) -> WrittenFile:
-        """Write what is left, and put the file where it belongs; gives what the catalog says."""
+        """Write the remaining rows, and move the file into the table's directory."""
         if self._waiting:
             self._write_row_group()
         self._writer.close()
@@ -174,9 +181,9 @@ class _OpenFile:
         path = f"{plan.file_prefix}{uuid4().hex}.parquet"
         if plan.hive_directories:
             path = partitions.directory(plan.partition_keys, plan.columns, self.values) + path
-        storage.put(self._path, plan.location + path)
+        storage.move(self._path, plan.location + path)
         self._folder.cleanup()
-        stats = tuple(self._gathered.stats(footer))
+        stats = tuple(self._statistics.stats(footer))
         return WrittenFile(path, footer.num_rows, size, footer_size, self.values, stats)
 
     def _write_row_group(self) -> None:
@@ -186,18 +193,18 @@ class _OpenFile:
         self._waiting, self._waiting_rows = [], 0
 
 
-def bounded_paths(columns: tuple[Column, ...], schema: pa.Schema) -> list[str]:
+def paths_with_bounds(columns: tuple[Column, ...], schema: pa.Schema) -> list[str]:
     """The leaf columns that get bounds in the file, as PyArrow's `write_statistics` names them.
 
-    PyArrow leaves NaN out of a row group's bounds, and DuckDB, which orders NaN above every
-    number, skips the row group for `f > 100`. DuckDB writes no bounds where there is NaN; a writer
-    of PyArrow has to decide before it sees the rows, so floats have none.
+    PyArrow excludes NaN from a row group's bounds; DuckDB, which orders NaN above every number,
+    then skips the row group for `f > 100`. DuckDB writes no bounds if there is a NaN; with PyArrow
+    the columns must be chosen before the rows are known, so float columns get no bounds.
     """
     empty = io.BytesIO()
     pq.write_metadata(schema, empty)
     parquet = pq.read_metadata(empty).schema
     paths = [(leaf, parquet.column(i).path) for i, leaf in enumerate(leaves(columns))]
-    # The names in a path may hold dots: two columns can have the same.
+    # Names may contain dots, so two columns can have the same path.
     floats = {path for leaf, path in paths if leaf.column_type in FLOATS}
     return [path for _, path in paths if path not in floats]
 
@@ -210,7 +217,7 @@ def _row(file: WrittenFile) -> pa.RecordBatch:
 
 
 def written_file(row: tuple[str, int, int, int, str, str]) -> WrittenFile:
-    """What `written` gave, at the driver."""
+    """A file from a row of `write_files`, in the driver."""
     path, record_count, file_size_bytes, footer_size, values, stats = row
     columns = tuple(ColumnStats(*one) for one in json.loads(stats))
     return WrittenFile(

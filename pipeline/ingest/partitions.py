@@ -1,4 +1,4 @@
-"""Partition values of rows, in DuckLake's text forms, and the directories that are named so.
+"""Partition values of rows as DuckLake's texts, and the directories that are named after them.
 
 Parts of a `timestamptz` are taken in UTC; DuckDB takes them in the time zone of its session.
 """
@@ -12,9 +12,9 @@ import mmh3
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..common import texts
 from ..common.columns import Column
 from ..common.errors import BadInput
+from ..common.text_values import partition_text, plain_array
 
 BUCKET = re.compile(r"bucket\((\d+)\)")
 PARTS: dict[str, Callable[[pa.Array], pa.Array]] = {
@@ -38,7 +38,7 @@ HASHED: dict[str, Callable[[object], bytes]] = {
     "varchar": lambda text: str(text).encode(),
     "blob": lambda data: data,  # type: ignore[dict-item,return-value]
 }
-"""The bytes that DuckLake hashes, for the types of which that is known: those of Iceberg."""
+"""The bytes that DuckLake hashes, as Iceberg does; types that are not here are refused."""
 
 NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
 
@@ -52,22 +52,27 @@ class PartitionKey:
 
 def check(keys: tuple[PartitionKey, ...], columns: tuple[Column, ...]) -> None:
     """Raises:
-    BadInput: a value of this partitioning cannot be computed here as DuckLake would.
+    BadInput: values of this partitioning cannot be computed as DuckLake does.
     """
     for key, column in zip(keys, sources(keys, columns), strict=True):
-        known = (
+        is_supported = (
             (key.transform == "identity" and not column.children)
             or column.column_type in PARTS_OF.get(key.transform, ())
             or (BUCKET.fullmatch(key.transform) and column.column_type in HASHED)
         )
-        if not known:
+        if not is_supported:
             raise BadInput(
                 f"partitioning by {key.transform} of {column.column_name} "
-                f"({column.column_type}) is not one that this job can write"
+                f"({column.column_type}) is not supported by this job"
             )
 
 
 def sources(keys: tuple[PartitionKey, ...], columns: tuple[Column, ...]) -> list[Column]:
+    """The column of each partition key.
+
+    Raises:
+        BadInput: a key is a field within another column.
+    """
     by_id = {column.column_id: column for column in columns}
     missing = [key.column_id for key in keys if key.column_id not in by_id]
     if missing:
@@ -81,7 +86,7 @@ def partition_texts(key: PartitionKey, column: Column, array: pa.Array) -> list[
         if pa.types.is_timestamp(array.type) and array.type.tz:
             array = array.view(pa.timestamp(array.type.unit))
         return [None if p is None else str(p) for p in PARTS[key.transform](array).to_pylist()]
-    seen = texts.plain(array).dictionary_encode()
+    seen = plain_array(array).dictionary_encode()
     values = [_text(key, column, value) for value in seen.dictionary.to_pylist()]
     return [None if i is None else values[i] for i in seen.indices.to_pylist()]
 
@@ -89,16 +94,19 @@ def partition_texts(key: PartitionKey, column: Column, array: pa.Array) -> list[
 def _text(key: PartitionKey, column: Column, value: object) -> str:
     if match := BUCKET.fullmatch(key.transform):
         return str((mmh3.hash(HASHED[column.column_type](value)) & 0x7FFFFFFF) % int(match[1]))
-    text = texts.written(column.column_type, value)
+    text = partition_text(column.column_type, value)
     if "\0" in text:
-        raise BadInput(f"a partition value of {column.column_name} holds a NUL character")
+        raise BadInput(f"a partition value of {column.column_name} contains a NUL character")
     return text
 
 
 def directory(
     keys: tuple[PartitionKey, ...], columns: tuple[Column, ...], values: Sequence[str | None]
 ) -> str:
-    """`year=2024/b%20c=x/`: names escaped as DuckLake does it, all but letters, digits, `_.-~`."""
+    """The directory of a partition, such as `year=2024/b%20c=x/`.
+
+    Everything except letters, digits and `_.-~` is escaped, as DuckLake does.
+    """
     parts, used = [], set()
     for key, column, value in zip(keys, sources(keys, columns), values, strict=True):
         transform = key.transform.partition("(")[0]

@@ -1,23 +1,23 @@
-"""From a DataFrame's schema and a table as it is to what a job will do; nothing is asked here."""
+"""What a job is asked to do, and how it will be done. Pure functions: no database, no storage."""
 
 import hashlib
 import itertools
 import re
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from ..common.columns import Column
+from ..common.catalog import TableName
+from ..common.columns import Column, NewColumn, new_columns
 from ..common.errors import BadInput
-from ..common.modes import OVERWRITE_PARTITIONS
 from . import partitions
-from .catalog import Lake, Schema, Table, TableName
-from .commit import Plan
+from .catalog import Lake, Schema, Table
+from .modes import Mode
 from .parquet_files import FilePlan
 from .partitions import PartitionKey
-from .spec import IngestSpec
 from .types.arrow import arrow_schema
-from .types.spark import check_names, columns_of, grown, mismatches
+from .types.spark import check_names, columns_of, mismatches, with_new_fields
 
 PARTITION_BY = re.compile(r"(?:(year|month|day|hour)\((.+)\)|bucket\((\d+),\s*(.+)\)|(.+))")
 SIMPLE_NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -28,6 +28,61 @@ UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
+@dataclass(frozen=True, slots=True)
+class IngestSpec:
+    """What a job is asked to do.
+
+    Raises:
+        BadInput: the mode or the token is invalid.
+    """
+
+    name: TableName
+    token: str
+    """Names the job: its snapshot has this text in commit_extra_info."""
+    mode: str = Mode.APPEND
+    create: bool = False
+    partition_by: tuple[str, ...] = ()
+    """For a table that is created: `region`, `day(at)`, `bucket(8, id)`."""
+    comment: str | None = None
+    """For a table that is created."""
+    evolve: bool = False
+    author: str | None = None
+    message: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in list(Mode):
+            raise BadInput(f"the mode must be one of {', '.join(Mode)}, not {self.mode!r}")
+        if not self.token or "\0" in self.token:
+            raise BadInput("the token must be a text that is not empty")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a job commits, except the files."""
+
+    spec: IngestSpec
+    base_snapshot: int
+    schema: Schema
+    table: Table | None
+    """The table when the job began; None: it is created."""
+    columns: tuple[Column, ...]
+    """The table's columns after the commit."""
+    partition_keys: tuple[PartitionKey, ...]
+    table_uuid: str
+    """For a table that is created."""
+    path: str
+    """For a table that is created; relative to the schema's directory."""
+
+    @property
+    def name(self) -> TableName:
+        return self.spec.name
+
+    @property
+    def new_columns(self) -> list[NewColumn]:
+        """The columns that the table does not have yet; all, if it is created."""
+        return list(new_columns(self.columns, self.table.last_column_id if self.table else 0))
+
+
 def plan(
     frame_schema: Any,
     lake: Lake,
@@ -35,20 +90,26 @@ def plan(
     table: Table | None,
     spec: IngestSpec,
 ) -> Plan:
-    """Raises:
-    BadInput: it cannot be done as asked for, with the reason.
+    """Plan a job.
+
+    Args:
+        frame_schema: the DataFrame's `StructType`.
+        table: None: it does not exist.
+
+    Raises:
+        BadInput: the job cannot be done as requested.
     """
     name = spec.name
     if table is None and not spec.create:
-        raise BadInput(f"no table {name}: --create makes it")
+        raise BadInput(f"no table {name}: --create creates it")
     if table is not None and spec.partition_by:
-        raise BadInput(f"{name} is there already: its partitioning is changed by ALTER TABLE")
+        raise BadInput(f"{name} exists already: change its partitioning with ALTER TABLE")
     columns = _columns(frame_schema, table, name, spec.evolve)
     keys = table.partition_keys if table else _partition_keys(spec.partition_by, columns)
-    if spec.mode == OVERWRITE_PARTITIONS and not keys:
+    if spec.mode == Mode.OVERWRITE_PARTITIONS and not keys:
         raise BadInput(f"{name} is not partitioned: use the mode overwrite")
     partitions.check(keys, columns)
-    arrow_schema(columns)  # raises for what cannot be written
+    arrow_schema(columns)  # raises BadInput if a type cannot be written
     table_uuid = str(uuid4())
     simple = SIMPLE_NAME.fullmatch(name.table_name)
     return Plan(
@@ -66,34 +127,38 @@ def plan(
 def _columns(
     frame_schema: Any, table: Table | None, name: TableName, evolve: bool
 ) -> tuple[Column, ...]:
-    """The table's columns as they will be."""
+    """The table's columns after the commit."""
     if table is None:
         return columns_of(frame_schema, itertools.count(1))
     check_names([field.name for field in frame_schema], "the DataFrame")
     fields = {field.name.casefold(): field for field in frame_schema}
-    there = {column.column_name.casefold() for column in table.columns}
-    wrong: list[str] = []
-    for column in table.columns:
-        field = fields.get(column.column_name.casefold())
-        if field is not None:
-            wrong += mismatches(field.dataType, column, evolve=evolve)
-        elif not evolve or not column.nulls_allowed or column.default_value is not None:
-            wrong.append(f"{column.column_name} is not in the DataFrame")
-    surplus = [field for field in frame_schema if field.name.casefold() not in there]
+    names = {column.column_name.casefold() for column in table.columns}
+    surplus = [field for field in frame_schema if field.name.casefold() not in names]
+    wrong = list(_misfits(fields, table, evolve))
     if not evolve:
         wrong += [f"{field.name} is not in the table" for field in surplus]
     if wrong:
         advice = "" if evolve else "; --evolve adds new columns, and writes NULL for absent ones"
         raise BadInput(f"the DataFrame does not fit {name}: {'; '.join(wrong)}{advice}")
     ids = itertools.count(table.last_column_id + 1)
-    known = [
-        grown(column, field.dataType, ids) if field else column
+    existing = [
+        with_new_fields(column, field.dataType, ids) if field else column
         for column in table.columns
         for field in [fields.get(column.column_name.casefold())]
     ]
-    # Rows that are there already have a NULL in them.
+    # Existing rows have NULL in a new column.
     added = [replace(column, nulls_allowed=True) for column in columns_of(surplus, ids)]
-    return (*known, *added)
+    return (*existing, *added)
+
+
+def _misfits(fields: dict[str, Any], table: Table, evolve: bool) -> Iterator[str]:
+    """Why the DataFrame's fields cannot be written into the table's columns."""
+    for column in table.columns:
+        field = fields.get(column.column_name.casefold())
+        if field is not None:
+            yield from mismatches(field.dataType, column, evolve=evolve)
+        elif not evolve or not column.nulls_allowed or column.default_value is not None:
+            yield f"{column.column_name} is not in the DataFrame"
 
 
 def _partition_keys(
@@ -116,7 +181,7 @@ def _partition_keys(
 
 
 def file_plan(plan: Plan, frame_columns: list[str], options: dict[str, str]) -> FilePlan:
-    """How the files are written; `options` are those that DuckLake keeps with the table."""
+    """How the files are written; `options` are DuckLake's options of the table."""
     compression = options.get("parquet_compression", "snappy").lower()
     return FilePlan(
         columns=plan.columns,
@@ -135,7 +200,7 @@ def file_plan(plan: Plan, frame_columns: list[str], options: dict[str, str]) -> 
 
 
 def file_prefix(token: str) -> str:
-    """What all files of the job are called, in every run: so its orphans are known by name."""
+    """The beginning of the names of all files of a job, in every run: it identifies orphans."""
     return f"ducklake-{hashlib.sha256(token.encode()).hexdigest()[:16]}-"
 
 

@@ -1,14 +1,15 @@
-"""Files as a DataFrame. Text is read as the types of the table, and nothing is dropped unseen."""
+"""Reads files into a DataFrame: text with the types of the table, and no field is dropped."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..common.errors import BadInput, spark_message
+from ..common.errors import BadInput
+from ..common.spark import error_line
 from .catalog import Table
 from .types.text_files import read_types
 
-# A record that cannot be read ends the job: a NULL in its place would be a wrong row.
+# A record that cannot be parsed fails the job: NULL in its place would be a wrong row.
 TEXT_OPTIONS = {
     "csv": {"header": "true", "mode": "FAILFAST", "enforceSchema": "false"},
     "json": {"mode": "FAILFAST"},
@@ -26,15 +27,18 @@ def frame(
     *,
     evolve: bool = False,
 ) -> Any:
-    """The rows of `paths`.
+    """The rows of files as a DataFrame.
 
     Args:
-        ddl: the schema in Spark's words, `id bigint, at timestamp`. None: that of the table where
-            it has the column, else what Spark finds in the files.
-        evolve: what the table does not have within its columns is read, too.
+        paths: files or folders.
+        format: parquet, csv, json.
+        table: None: it does not exist.
+        ddl: the schema, such as `id bigint, at timestamp`. None: the types of the table's columns,
+            and for other columns what Spark infers from the files.
+        evolve: also read fields that the table's columns lack.
 
     Raises:
-        BadInput: the files cannot be read.
+        BadInput: the files cannot be read, or have fields that the table's columns lack.
     """
     reader = spark.read.options(**TEXT_OPTIONS.get(format, {}))
     try:
@@ -42,7 +46,7 @@ def frame(
             return (reader.schema(ddl) if ddl else reader).parquet(*paths)
         if ddl is None:
             inferring = reader.option("inferSchema", str(table is None).lower())
-            with _exact_names(spark):
+            with _case_sensitive(spark):
                 found = getattr(inferring, format)(paths).schema
             if not len(found):
                 raise BadInput(f"no records in {', '.join(paths)}")
@@ -53,12 +57,12 @@ def frame(
     except BadInput:
         raise
     except Exception as error:
-        raise BadInput(f"the files cannot be read: {spark_message(error)}") from None
+        raise BadInput(f"the files cannot be read: {error_line(error)}") from None
 
 
 @contextmanager
-def _exact_names(spark: Any) -> Iterator[None]:
-    """Else Spark infers one field from `a` and `A`, and reads NULL where it is the other."""
+def _case_sensitive(spark: Any) -> Iterator[None]:
+    """Otherwise Spark infers one field from `a` and `A`, and reads NULL for one of them."""
     before = spark.conf.get(CASE)
     spark.conf.set(CASE, "true")
     try:

@@ -1,4 +1,4 @@
-"""What DuckLake keeps of each file's columns, and of a table's: gathered while writing."""
+"""Statistics of the columns of a written file, and the table's statistics widened by them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,28 +9,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..common import texts
-from ..common.columns import LIST, MAP, STRUCT, Column, leaves
-
-FLOATS = {"float32", "float64"}
+from ..common import text_values
+from ..common.catalog import TableColumnStats
+from ..common.columns import FLOATS, LIST, MAP, STRUCT, Column, leaves
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """A row of ducklake_file_column_stats, as far as a file knows it."""
+    """A row of ducklake_file_column_stats, without the ids of file and table."""
 
     column_id: int
     column_size_bytes: int
     value_count: int
-    """Without NULLs, whatever DuckLake's documentation says."""
+    """Without NULLs, as DuckDB writes it; DuckLake's documentation says otherwise."""
     null_count: int
     min_value: str | None
     max_value: str | None
     contains_nan: bool | None
 
 
-class Gathered:
-    """The smallest and largest values of the columns of one file."""
+class FileStatistics:
+    """Collects the smallest and largest values of the columns of one file."""
 
     def __init__(self, columns: tuple[Column, ...]) -> None:
         self._columns = columns
@@ -39,12 +38,13 @@ class Gathered:
         self._value_counts: Counter[int] = Counter()
 
     def add(self, table: pa.RecordBatch) -> None:
+        """Include rows, whose columns are those of the table in its order."""
         for column, array in zip(self._columns, table.columns, strict=True):
             for leaf, values in _leaf_arrays(column, array):
                 self._add(leaf, values)
 
     def _add(self, leaf: Column, values: pa.Array) -> None:
-        values = texts.plain(values)
+        values = text_values.plain_array(values)
         self._value_counts[leaf.column_id] += len(values) - values.null_count
         if leaf.column_type in FLOATS:
             nan = pc.is_nan(values)
@@ -63,7 +63,10 @@ class Gathered:
         self._extremes[leaf.column_id] = (low, high)
 
     def stats(self, footer: pq.FileMetaData) -> list[ColumnStats]:
-        """As DuckLake counts NULLs: all levels of the column in the file that hold no value."""
+        """The statistics of each leaf column.
+
+        A NULL is any level of the column in the file that holds no value, as DuckLake counts.
+        """
         return [
             self._stats(leaf, [footer.row_group(g).column(i) for g in range(footer.num_row_groups)])
             for i, leaf in enumerate(leaves(self._columns))
@@ -73,7 +76,7 @@ class Gathered:
         value_count = self._value_counts[leaf.column_id]
         low, high = None, None
         if leaf.column_id in self._extremes:
-            low, high = texts.bounds(leaf.column_type, *self._extremes[leaf.column_id])
+            low, high = text_values.bounds(leaf.column_type, *self._extremes[leaf.column_id])
         return ColumnStats(
             leaf.column_id,
             sum(chunk.total_compressed_size for chunk in chunks),
@@ -86,9 +89,9 @@ class Gathered:
 
 
 def _first_zero(values: pa.Array) -> float:
-    """-0.0 equals 0.0, and of equal values DuckDB keeps the first."""
-    place = pc.index(values, pa.scalar(0.0, values.type)).as_py()
-    zero: float = values[place].as_py()
+    """The first zero: -0.0 equals 0.0, and DuckDB records the first of equal values."""
+    index = pc.index(values, pa.scalar(0.0, values.type)).as_py()
+    zero: float = values[index].as_py()
     return zero
 
 
@@ -107,25 +110,14 @@ def _leaf_arrays(column: Column, array: pa.Array) -> Iterator[tuple[Column, pa.A
         yield from _leaf_arrays(child, part)
 
 
-@dataclass(frozen=True, slots=True)
-class TableColumnStats:
-    """A row of ducklake_table_column_stats. DuckDB's optimizer trusts it: a bound that is too
-    narrow loses rows without a word."""
-
-    column_id: int
-    contains_null: bool | None
-    contains_nan: bool | None
-    min_value: str | None
-    max_value: str | None
-
-
 def widened(
     before: TableColumnStats | None, column: Column, files: list[ColumnStats], had_rows: bool
 ) -> TableColumnStats:
-    """The row that covers what it covered before and the new `files`.
+    """The table's statistics of a column, widened to cover the new `files`.
 
     Args:
-        had_rows: whether the table had any; without a row in `before` nothing is known of them.
+        before: None: the table has no statistics of this column.
+        had_rows: the table has rows already; without `before` nothing is known about them.
     """
     contains_null = any(stats.null_count > 0 for stats in files)
     contains_nan = None
@@ -136,7 +128,7 @@ def widened(
         contains_null = contains_null or before.contains_null is not False
         if contains_nan is not None:
             contains_nan = contains_nan or before.contains_nan is not False
-        ranges.insert(0, (before.min_value, before.max_value))  # NULL: unknown, and stays so
+        ranges.insert(0, (before.min_value, before.max_value))  # NULL: unknown, and stays unknown
     elif had_rows:
         contains_null, contains_nan = True, contains_nan if contains_nan is None else True
         ranges.insert(0, (None, None))
@@ -147,14 +139,14 @@ def widened(
 def _covering(
     column_type: str, ranges: list[tuple[str | None, str | None]]
 ) -> tuple[str | None, str | None]:
-    """The smallest and the largest text; None where one of them is not certain."""
+    """The smallest and the largest text; None for both if one of them is uncertain."""
     lows, highs = [low for low, _ in ranges], [high for _, high in ranges]
     if not ranges or None in lows or None in highs:
-        return None, None  # one side alone is of no use to DuckDB, and easily taken for exact
+        return None, None  # DuckDB does not use one bound alone
     try:
         return (
-            min(lows, key=lambda text: texts.comparable(column_type, text or "")),
-            max(highs, key=lambda text: texts.comparable(column_type, text or "")),
+            min(lows, key=lambda text: text_values.comparable(column_type, text or "")),
+            max(highs, key=lambda text: text_values.comparable(column_type, text or "")),
         )
     except ValueError:
         return None, None

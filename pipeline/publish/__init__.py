@@ -1,1 +1,1 @@
-"""The job `publish`: Iceberg files of a whole lake, made before a client asks."""
+"""The job `publish`: generates the Iceberg files of a whole lake before clients request them."""

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..common.errors import JobError
-from ..common.exits import fail
+from ..common.errors import JobError, report_error
 from ..common.options import AsJson, Database, Master, MetadataSchema, S3Endpoint, use_s3
 
 
@@ -16,20 +15,20 @@ def publish(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help='schema.table; "a.b"."c" where a name holds a dot. May be given again.',
+            help='schema.table; "a.b"."c" if a name contains a dot. May be repeated.',
         ),
     ] = None,
     namespace: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="All tables of this schema. May be given again."),
+        typer.Option(metavar="NAME", help="All tables of this schema. May be repeated."),
     ] = None,
     metadata_schema: MetadataSchema = "public",
     s3_endpoint: S3Endpoint = None,
     export: Annotated[
         str | None,
         typer.Option(
-            metavar="PLACE",
-            help="Instead, write Iceberg tables that stand alone, each as PLACE/schema/table: a "
+            metavar="DESTINATION",
+            help="Write standalone Iceberg tables instead, each as DESTINATION/schema/table: a "
             "folder or s3://bucket/prefix. Data files stay where they are.",
         ),
     ] = None,
@@ -38,33 +37,34 @@ def publish(
         typer.Option(
             metavar="N",
             min=1,
-            help="Of each table, newest first. Default: as many as are listed (SNAPSHOT_LIMIT).",
+            help="The number of snapshots of each table, newest first. Default: as many as are "
+            "listed (SNAPSHOT_LIMIT).",
         ),
     ] = None,
     master: Master = "none",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what is missing; write nothing.")
+        bool, typer.Option("--dry-run", help="Print what is missing; write nothing.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make the files that Iceberg clients will read before they ask; the catalog is not changed.
+    """Generate the files that Iceberg clients read, in advance. The catalog is not changed.
 
-    They go into the store that the functions read, which the settings name as they do for the
-    functions: VIRTUAL_BUCKET, DELIVERY, CACHE_TABLE, CACHE_BUCKET and the others. What is there
-    already is not made again. Default: all tables of the lake.
+    The files go into the store that the functions read, which the functions' settings name:
+    VIRTUAL_BUCKET, DELIVERY, CACHE_TABLE, CACHE_BUCKET and others. Existing files are not generated
+    again. Default: all tables of the lake.
 
-    Exit codes: 0 done (tables that cannot be served are named and left out); 2 asked for wrongly,
-    or a table asked for by its name cannot be served; 3 another run was faster; 4 PostgreSQL or
-    the storage cannot be reached or refuses; 1 anything else.
+    Exit codes: 0 done (tables that cannot be served are named and left out); 2 usage error, or a
+    table given by --table cannot be served; 3 another run was faster; 4 PostgreSQL or the storage
+    is unavailable or denies access; 1 any other error.
     """
     from ..common.progress import Reporter
-    from ..common.session import session
-    from .job import publish as run
+    from ..common.spark import session
+    from . import job
     from .report_table import show
 
     try:
         use_s3(s3_endpoint)
-        published = run(
+        report = job.publish(
             database=database,
             metadata_schema=metadata_schema,
             tables=table or (),
@@ -76,8 +76,8 @@ def publish(
             reporter=Reporter(),
         )
     except JobError as error:
-        raise typer.Exit(fail(error, as_json)) from None
+        raise typer.Exit(report_error(error, as_json)) from None
     if as_json:
-        print(json.dumps(published.json, ensure_ascii=False, indent=2))
+        print(json.dumps(report.json, ensure_ascii=False, indent=2))
     else:
-        show(published)
+        show(report)

@@ -1,17 +1,17 @@
-"""Where published files go: into the store that the functions read, or into a folder of a table."""
+"""Where published files go: into the store of the functions, or into a table's own folder."""
 
 import os
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from polynya.config import Config
+from polynya.config import FileSettings, StorageSettings
 from polynya.ducklake.rows import Schema, Table
 from polynya.errors import NoSuchKey
+from polynya.files.build_context import BuildContext
 from polynya.files.names import GENERATOR
-from polynya.files.table_files import BuildContext
-from polynya.storage import aws, configured
+from polynya.storage import configured
 from polynya.storage.object_reader import ObjectReader, object_reader
 from polynya.storage.stores import Store
 
@@ -19,58 +19,71 @@ from ..common import storage
 from ..common.errors import BadInput
 from .published_files import PublishedFiles
 
-METADATA, BESIDE = "metadata", "metadata/polynya"
-"""The folder of an exported table's files, and of what only the next run reads."""
+EXPORT_PREFIX = "export"
+"""The key prefix of an exported table's files; the folder takes its place in their locations."""
+
+METADATA, JOB_FILES = "metadata", "metadata/polynya"
+"""The folder of an exported table's files, and of those that only the next run reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """It travels to executors, which make what they need of it."""
+    """It is sent to executors, which open the store themselves."""
 
-    config: Config
+    settings: FileSettings
+    storage: StorageSettings | None
+    """The functions' store; None for an export."""
     directory: str = ""
-    """Of an exported table; empty: the functions' store."""
+    """The folder of an exported table; empty without `export`."""
 
     @property
     def is_export(self) -> bool:
-        return bool(self.directory)
+        """Whether the table becomes a standalone Iceberg table in a folder."""
+        return self.storage is None
 
     def location(self, key: str) -> str:
         """Where clients find a file, by its key; also the table's own location."""
-        if not self.is_export:
-            return f"s3://{self.config.virtual_bucket}/{key}"
+        if self.storage is not None:
+            return self.storage.location(key)
         folder, name = posixpath.split(key)
         if posixpath.basename(folder) != GENERATOR:
             return self.directory
-        is_beside = name.endswith((".summary", ".page", ".json")) and ".metadata." not in name
-        return f"{self.directory}/{BESIDE if is_beside else METADATA}/{name}"
+        is_job_file = name.endswith((".summary", ".page", ".json")) and ".metadata." not in name
+        return f"{self.directory}/{JOB_FILES if is_job_file else METADATA}/{name}"
 
     def files(self, *, writes: bool = True) -> PublishedFiles:
-        """What is kept there; `writes=False`: nothing is added."""
-        listed = self.is_export or self.config.delivery == "materialize"
-        return PublishedFiles(self._store(), self._there if listed else None, writes)
+        """The cache of a run; with `writes=False` nothing is added to the store.
 
-    def _there(self, keys: Sequence[str]) -> set[str]:
-        """Which of these, all of one table, are there: by a list of the table's files."""
-        at = f"{self.directory}/{METADATA}"
+        Raises:
+            BadInput: the settings name no store.
+        """
+        is_listed = self.storage is None or self.storage.is_materialized
+        return PublishedFiles(
+            self._store(), self._list_stored if is_listed else None, writes=writes
+        )
+
+    def _list_stored(self, keys: Sequence[str]) -> set[str]:
+        """Which of these keys, all of one table, are stored: by a list of the table's files."""
+        folder = f"{self.directory}/{METADATA}"
         if not self.is_export:
-            at = posixpath.dirname(self.location(keys[0]))
+            folder = posixpath.dirname(self.location(keys[0]))
         locations = {self.location(key): key for key in keys}
-        found = (location for location, _ in storage.sizes(f"{at}/"))
+        found = (location for location, _ in storage.list_files(f"{folder}/"))
         return {locations[location] for location in found if location in locations}
 
     def build_context(self, files: PublishedFiles) -> BuildContext:
-        # The functions read real files in S3 only, and what they refuse is not published for them.
-        real = EXPORTED if self.is_export else object_reader()
-        return BuildContext(self.config, self.location, files, real)
+        """What the files are built with; `files` is their cache."""
+        # The functions read files in S3 only, and tables that they refuse are not published.
+        reader = EXPORT_READER if self.is_export else object_reader()
+        return BuildContext(self.settings, self.location, files, reader)
 
     def _store(self) -> Store:
-        if self.is_export:
+        if self.storage is None:
             return Folder(self.location)
-        if self.config.delivery == "materialize":
-            return configured.bucket_store(self.config.virtual_bucket)
-        store = configured.cache_store(self.config)
-        if store is None or not self.config.cache_bucket:
+        if self.storage.is_materialized:
+            return configured.bucket_store(self.storage.virtual_bucket)
+        store = configured.cache_store(self.storage)
+        if store is None or not self.storage.cache_bucket:
             raise BadInput(
                 "there is no store to publish into: set CACHE_TABLE and CACHE_BUCKET as the "
                 "functions have them, or DELIVERY=materialize, or give --export"
@@ -85,49 +98,56 @@ class Folder:
     location: Callable[[str], str]
 
     def get(self, key: str) -> bytes | None:
-        return storage.whole(self.location(key))
+        """The bytes of a file; None if there is none."""
+        return storage.read_file(self.location(key))
 
     def put(self, key: str, body: bytes) -> bytes:
+        """Write a file unless there is one; returns the bytes of the one that is there."""
         location = self.location(key)
-        return body if storage.create(location, body) else storage.whole(location) or body
+        return body if storage.create(location, body) else storage.read_file(location) or body
 
 
 def _read(location: str) -> bytes:
-    body = storage.whole(location)
+    body = storage.read_file(location)
     if body is None:
         raise NoSuchKey(f"a file that the catalog names is gone: {location}")
     return body
 
 
 def _read_range(location: str, first: int, end: int) -> bytes:
-    return storage.read(location, first, end - first)
+    return storage.read_range(location, first, end - first)
 
 
-EXPORTED = ObjectReader(_read, _read_range)
+EXPORT_READER = ObjectReader(_read, _read_range)
 
 
-def settings(
-    environ: Mapping[str, str], metadata_schema: str, is_export: bool, snapshots: int | None
-) -> Config:
-    """The functions' settings, without what a job gets elsewhere.
+@dataclass(frozen=True, slots=True)
+class PublishSettings:
+    """The functions' settings, as far as published files depend on them."""
+
+    files: FileSettings
+    storage: StorageSettings | None
+    """None for an export."""
+
+
+def settings(environ: Mapping[str, str], is_export: bool, snapshots: int | None) -> PublishSettings:
+    """Read the settings of a job.
+
+    Args:
+        environ: the functions' environment variables.
+        snapshots: how many snapshots of each table an export lists; None: as the functions.
 
     Raises:
-        Misconfigured: one is missing or cannot be; ServiceUnavailable: it cannot be had now.
+        Misconfigured: a setting is missing or not usable.
+        ServiceUnavailable: the name of the bucket cannot be read now.
     """
-    own = {"DATABASE_URL": "not here", "METADATA_SCHEMA": metadata_schema}
-    own |= {"BUILD_SECONDS": str(86_400)}  # nobody waits for an answer
-    if is_export:
-        own |= {"VIRTUAL_BUCKET": "export", "VIRTUAL_PREFIX": "export"}
-        own |= {"SNAPSHOT_LIMIT": str(snapshots)} if snapshots else {}
-    config = Config.from_env({**environ, **own})
-    source, _, parameter = config.virtual_bucket.partition(":")
-    if source != "ssm":
-        return config
-    answer = aws.call(
-        "the name of the bucket",
-        lambda: aws.client("ssm").get_parameter(Name=parameter),
-    )
-    return replace(config, virtual_bucket=answer["Parameter"]["Value"])
+    job = {"BUILD_SECONDS": str(86_400)}  # no client waits for an answer
+    if not is_export:
+        files = FileSettings.from_env({**environ, **job})
+        return PublishSettings(files, configured.resolve_bucket(StorageSettings.from_env(environ)))
+    job |= {"VIRTUAL_PREFIX": EXPORT_PREFIX}
+    job |= {"SNAPSHOT_LIMIT": str(snapshots)} if snapshots else {}
+    return PublishSettings(FileSettings.from_env({**environ, **job}), None)
 
 
 def directory(export: str) -> str:
@@ -182,7 +202,7 @@ PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def table_directory(export: str, schema: Schema, table: Table) -> str:
-    """Of one exported table: names that not every client spells alike are left out."""
+    """The folder of an exported table: ids replace names that not every client spells alike."""
     names = [
         schema.schema_name if PLAIN.fullmatch(schema.schema_name) else f"schema-{schema.schema_id}",
         table.table_name if PLAIN.fullmatch(table.table_name) else table.table_uuid,

@@ -1,21 +1,50 @@
-"""`publish`: the files that Iceberg clients will read, made before they ask.
+"""`publish`: generates the files that Iceberg clients read, before they request them.
 
-Into the store that the functions read, so that nobody waits for the first list of a large table; or
-as standalone Iceberg tables (`export`) that any catalog can register.
+The files go into the store that the functions read, so that no client waits for the first list of a
+large table; or they become standalone Iceberg tables (`export`) that any catalog can register.
+
+from polynya_pipeline.publish.job import publish
+publish(database="postgresql://…", export="s3://bucket/exported")
 """
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from polynya.errors import BadRequest, Misconfigured, NoSuchKey, PolynyaError
+from pg8000.native import Connection
+from polynya.ducklake import queries
+from polynya.ducklake.rows import Lake
+from polynya.errors import BadRequest, Misconfigured, NoSuchKey, PolynyaError, Refused
+from polynya.translate.tables import check_lake
 
+from ..common.catalog import TableName, table_name
 from ..common.errors import BadInput, Overtaken, Unavailable
 from ..common.progress import Reporter
-from ..ingest.catalog import table_name
-from .destinations import directory, settings
-from .run import Published, Publishing
+from . import shared_snapshot
+from .destinations import (
+    Destination,
+    PublishSettings,
+    check_directory,
+    directory,
+    settings,
+    table_directory,
+)
+from .report import Report, TableResult
+from .shared_snapshot import SharedSnapshot
+from .steps import build_manifests, plan_manifests
+from .steps.build_manifests import build_in_executor
+from .steps.missing_lists import find_missing_lists
+from .steps.plan_manifests import plan_in_driver, plan_in_executor, record_plans
+from .steps.select_tables import Selected, select_tables
+from .steps.write_lists import write_lists
+from .table import PublishedTable
+from .tasks import Answer, Executors, Part, Task
+
+TABLES_TOGETHER = 50
+"""The number of tables whose histories the driver holds, and sends to the executors."""
 
 
 def publish(
@@ -30,42 +59,173 @@ def publish(
     spark: Any | None = None,
     dry_run: bool = False,
     reporter: Reporter | None = None,
-) -> Published:
+) -> Report:
     """Publish tables of a lake, as of its newest snapshot.
 
     Args:
-        tables, namespaces: which; without both all of the lake.
-        export: a folder, or s3://bucket/prefix: each table becomes one of its own below it.
-        snapshots: how many of each table, newest first; without it as many as are listed.
+        database: a URL or the ARN of a secret, see `common.database.connect`.
+        tables, namespaces: which tables; without both, all tables of the lake.
+        export: a folder, or s3://bucket/prefix: each table becomes a standalone table below it.
+        snapshots: how many of each table, newest first; None: as many as are listed.
         environ: the settings of the functions.
-        spark: its executors make the manifests; without it this process does.
+        spark: its executors build the manifests; None: this process builds them.
 
     Raises:
-        BadInput, Conflict, Unavailable: nothing leads to what was written until then.
+        BadInput: the options are invalid, or a table that `tables` names cannot be served.
+        Conflict: another export was faster.
+        Unavailable: PostgreSQL or the storage does not answer.
+            After an error, no list, document or pointer refers to an incomplete file.
     """
     started = time.monotonic()
     try:
-        config = settings(environ, metadata_schema, bool(export), snapshots)
+        found = settings(environ, bool(export), snapshots)
     except Misconfigured as error:
         raise BadInput(str(error)) from None
+    reporter = reporter or Reporter(quiet=True)
     try:
-        job = Publishing(
-            config=config,
+        job = _Publication(
+            settings=found,
             export=directory(export) if export else "",
             snapshots=snapshots,
             tables=tuple(table_name(name) for name in tables),
             namespaces=tuple(namespaces),
-            spark=spark,
+            executors=Executors(spark, reporter),
             writes=not dry_run,
-            reporter=reporter or Reporter(quiet=True),
+            reporter=reporter,
         )
         try:
-            published = job.run(database, metadata_schema)
+            report = job.run(database, metadata_schema)
         except Overtaken:
-            published = job.run(database, metadata_schema)
+            report = job.run(database, metadata_schema)
     except (BadRequest, NoSuchKey) as error:
         raise BadInput(str(error)) from None
     except PolynyaError as error:
         raise Unavailable(str(error)) from None
-    published.seconds = round(time.monotonic() - started, 2)
-    return published
+    report.seconds = round(time.monotonic() - started, 2)
+    return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Publication:
+    """A run: some tables at a time, each step for all of them, so that executors share the work."""
+
+    settings: PublishSettings
+    export: str
+    """The directory of all exported tables; empty: the functions' store."""
+    snapshots: int | None
+    tables: tuple[TableName, ...]
+    namespaces: tuple[str, ...]
+    executors: Executors
+    writes: bool
+    reporter: Reporter
+
+    def run(self, database: str, metadata_schema: str) -> Report:
+        """Publish as of one snapshot of PostgreSQL.
+
+        Raises:
+            Overtaken: a table of inlined rows was dropped meanwhile; the run has to be repeated.
+        """
+        with shared_snapshot.exported(database, metadata_schema) as (con, snapshot):
+            lake = queries.lake().run(con)
+            check_lake(lake.version, lake.encrypted)
+            if self.export:
+                check_directory(self.export, lake.data_path)
+            report = Report(lake.snapshot_id, not self.writes, snapshot.exported is not None)
+            if not report.is_snapshot_shared:
+                self.reporter.say("The database exports no snapshot: only the driver queries")
+            selected = select_tables(con, lake, self.tables, self.namespaces)
+            for start in range(0, len(selected), TABLES_TOGETHER):
+                some = selected[start : start + TABLES_TOGETHER]
+                report.tables += self._publish(con, lake, snapshot, some)
+        return report
+
+    def _publish(
+        self, con: Connection, lake: Lake, snapshot: SharedSnapshot, selected: Sequence[Selected]
+    ) -> list[TableResult]:
+        """All steps for some tables."""
+        with self.reporter.stage(f"Examining {_names(selected)}"):
+            tables = [self._open(con, lake, one) for one in selected]
+            self._for_each(find_missing_lists, tables)
+        work = self._tasks(snapshot, tables, plan_manifests.parts)
+        self._plan_manifests(work, tables)
+        work = self._tasks(snapshot, tables, build_manifests.parts)
+        if self.writes:
+            self._build_manifests(work, tables)
+            with self.reporter.stage("Writing lists and metadata"):
+                self._for_each(write_lists, tables)
+        return [table.result for table in tables]
+
+    def _open(self, con: Connection, lake: Lake, selected: Selected) -> PublishedTable:
+        folder = self.export and table_directory(self.export, *selected)
+        destination = Destination(self.settings.files, self.settings.storage, folder)
+        return PublishedTable.open(
+            con, lake, *selected, destination, self.snapshots, writes=self.writes
+        )
+
+    def _tasks(
+        self,
+        snapshot: SharedSnapshot,
+        tables: list[PublishedTable],
+        parts: Callable[[int, PublishedTable], Iterator[Part]],
+    ) -> list[Task]:
+        work = (part for number, table in _served(tables) for part in parts(number, table))
+        return self.executors.tasks(snapshot, work)
+
+    def _plan_manifests(self, work: Sequence[Task], tables: list[PublishedTable]) -> None:
+        with self.executors.stage("Planning manifests", work):
+            for number, answer in self._run(plan_in_executor, work, tables):
+                record_plans(tables[number], answer)
+            self._for_each(plan_in_driver, tables)
+
+    def _build_manifests(self, work: Sequence[Task], tables: list[PublishedTable]) -> None:
+        count = sum(table.result.manifests_built for _, table in _served(tables))
+        with self.executors.stage(f"Building {count:,} manifests", work):
+            for number, (files, size) in self._run(build_in_executor, work, tables):
+                tables[number].result.add_files(files, size)
+
+    def _for_each(
+        self, step: Callable[[PublishedTable], None], tables: list[PublishedTable]
+    ) -> None:
+        """Do a step for each table that has not been refused."""
+        for _, table in _served(tables):
+            with self._refusing(table):
+                step(table)
+
+    def _run(
+        self,
+        work: Callable[[Task], list[Answer]],
+        tasks: Sequence[Task],
+        tables: list[PublishedTable],
+    ) -> Iterator[tuple[int, Any]]:
+        """The number of a table and the result of the work, for each part of the tasks."""
+        for number, is_done, result in self.executors.run(work, tasks):
+            if is_done:
+                yield number, result
+            else:
+                self._refuse(tables[number], result)
+
+    @contextmanager
+    def _refusing(self, table: PublishedTable) -> Iterator[None]:
+        try:
+            yield
+        except (Refused, NoSuchKey) as error:
+            self._refuse(table, str(error))
+
+    def _refuse(self, table: PublishedTable, reason: str) -> None:
+        """Leave a table out; a table that the user named fails the run."""
+        if self.tables:
+            raise BadInput(reason)
+        table.result.refused = reason
+        self.reporter.say(f"{table.result.name} is not published: {reason}")
+
+
+def _served(tables: Sequence[PublishedTable]) -> list[tuple[int, PublishedTable]]:
+    """The tables that have not been refused, with their positions."""
+    return [(n, table) for n, table in enumerate(tables) if table.result.refused is None]
+
+
+def _names(selected: Sequence[Selected]) -> str:
+    if len(selected) != 1:
+        return f"{len(selected):,} tables"
+    [(schema, table)] = selected
+    return f"{schema.schema_name}.{table.table_name}"

@@ -1,6 +1,7 @@
-"""Small files that neighbours in a list have, kept together: a thousand are read as thirty.
+"""Groups small files into pages: neighbours in a list are also stored together in one object.
 
-Only of what is known to be there: a page outlives what was on it when a bucket forgets by age.
+A thousand summaries are then read with about thirty requests. A page does not prove that its files
+exist: if a bucket deletes objects by age, a page, which is younger, outlives them.
 """
 
 import itertools
@@ -10,30 +11,34 @@ from collections.abc import Iterable, Iterator, Sequence
 from polynya.translate.fingerprints import fingerprint
 
 PAGE = 32
-"""Files on a page, about: when one of 1,000 is new, its page's are asked for one by one."""
+"""The approximate number of files on a page: if one of them is new, all are read one by one."""
 
 Page = tuple[str, ...]
-"""Of keys."""
+"""The keys of the files on a page."""
 
 
 def pages(keys: Sequence[str]) -> Iterator[Page]:
-    """OtherTables of many. A page begins where a key says so, so that a new one leaves the other
-    pages as they are."""
+    """Divide keys into pages, unless they are few.
+
+    Whether a page begins at a key depends on this key alone, so a new key changes only its page.
+    """
     if len(keys) <= PAGE:
         return
-    starts = [place for place, key in enumerate(keys) if not zlib.crc32(key.encode()) % PAGE]
+    starts = [index for index, key in enumerate(keys) if not zlib.crc32(key.encode()) % PAGE]
     for start, end in itertools.pairwise(sorted({0, *starts, len(keys)})):
         yield tuple(keys[start:end])
 
 
 def key_of(page: Page) -> str:
+    """The key of the object that stores a page; it depends on all keys of the page."""
     return f"{page[0]}.{fingerprint(*page)}.page"
 
 
 def packed(bodies: Iterable[bytes]) -> bytes:
-    """Of summaries, each of which is one line."""
+    """The content of a page; each file must be one line."""
     return zlib.compress(b"\n".join(bodies))
 
 
 def unpacked(body: bytes) -> list[bytes]:
+    """The contents of the files on a page, in the order of its keys."""
     return zlib.decompress(body).split(b"\n")

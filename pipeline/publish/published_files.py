@@ -1,9 +1,9 @@
-"""Files as they are kept in a store, and what a job adds to it."""
+"""The cache of a `publish` job: the store it publishes into, and what it has written."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from polynya.storage.file_cache import FileCache, MemoryCache
+from polynya.storage.memory_cache import MemoryCache
 from polynya.storage.parallel import in_parallel
 from polynya.storage.stores import Store
 
@@ -13,102 +13,131 @@ from .pages import Page, key_of, packed, pages, unpacked
 SUMMARY = ".summary"
 
 MANY = 32
-"""Keys that are rather looked for in a list than asked for one by one."""
+"""From so many keys on, the store is listed instead of read key by key."""
 
-There = Callable[[Sequence[str]], set[str]]
-"""Which of some keys of one table are there."""
+ListStored = Callable[[Sequence[str]], set[str]]
+"""Lists which of some keys of one table are stored.
+
+Raises:
+    Unavailable: the store cannot be listed.
+"""
 
 
-class PublishedFiles(FileCache):
-    """Unlike the functions', a store that fails fails the job: it would only be slower with it."""
+class PublishedFiles:
+    """A `Cache` whose store must not fail: unlike a function, the job has no use without it."""
 
-    def __init__(self, store: Store, there: There | None = None, writes: bool = True) -> None:
-        """`there`: where the store can be listed."""
-        super().__init__(None, MemoryCache())
-        self._target, self._there, self._writes, self._read = store, there, writes, MemoryCache()
-        self._known: set[str] = set()
+    def __init__(
+        self, store: Store, list_stored: ListStored | None = None, *, writes: bool = True
+    ) -> None:
+        """No request is made yet.
+
+        Args:
+            list_stored: None if the store cannot be listed.
+            writes: if False, files are put into memory only.
+        """
+        self._store, self._list_stored, self._writes = store, list_stored, writes
+        self._memory = MemoryCache()
+        self._stored: set[str] = set()
         self.made = 0
+        """Files that were written."""
         self.bytes_made = 0
 
     @property
     def is_listed(self) -> bool:
-        return self._there is not None
+        """Whether `missing` lists the stored keys instead of reading each file."""
+        return self._list_stored is not None
+
+    def get_local(self, key: str) -> bytes | None:
+        """As `get`, but only from the memory of this process."""
+        return self._memory.get(key)
 
     def missing(self, keys: Sequence[str]) -> list[str]:
-        """One request for a thousand keys, instead of one for each."""
-        unknown = [key for key in keys if key not in self._known]
-        if self._there is None or len(unknown) < MANY:
-            return super().missing(unknown)
+        """The keys that are not stored, in order; many are looked up in a list.
+
+        Raises:
+            Unavailable: the store cannot be read.
+        """
+        unknown = [key for key in keys if key not in self._stored]
+        if self._list_stored is None or len(unknown) < MANY:
+            return self._missing_by_read(unknown)
         try:
-            self._known |= self._there(unknown)
-        except Unavailable:  # perhaps it may only be read
-            return super().missing(unknown)
-        return [key for key in unknown if key not in self._known]
+            self._stored |= self._list_stored(unknown)
+        except Unavailable:  # the role may only read
+            return self._missing_by_read(unknown)
+        return [key for key in unknown if key not in self._stored]
+
+    def _missing_by_read(self, keys: Sequence[str]) -> list[str]:
+        bodies = self.get_many(keys)
+        return [key for key, body in zip(keys, bodies, strict=True) if body is None]
 
     def get(self, key: str) -> bytes | None:
+        """The bytes of a file; None if it is not stored. Raises: as `get_many`."""
         return self.get_many([key])[0]
 
     def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        """Raises:
-        Unavailable: the store cannot be read.
+        """As `get`, for each key in order.
+
+        Raises:
+            Unavailable: the store cannot be read.
         """
-        new = self._read_pages([key for key in keys if key in self._known])
-        bodies = self._get_each(keys)
+        new_pages = self._read_pages([key for key in keys if key in self._stored])
+        bodies = in_parallel(self._get_one, keys)
         found = dict(zip(keys, bodies, strict=True))
-        for page in new:
-            on_it = [body for key in page if (body := found[key]) is not None]
-            if len(on_it) == len(page):
-                self.put(key_of(page), packed(on_it))
+        for page in new_pages:
+            summaries = [body for key in page if (body := found[key]) is not None]
+            if len(summaries) == len(page):
+                self.put(key_of(page), packed(summaries))
         return bodies
 
     def _read_pages(self, keys: Sequence[str]) -> list[Page]:
-        """Take the summaries that are kept together; gives the pages that are not there yet."""
-        every = list(pages([key for key in keys if key.endswith(SUMMARY)]))
-        new = []
-        for page, body in zip(every, self._get_each([*map(key_of, every)]), strict=True):
+        """Put the summaries of stored pages into memory; returns the pages that are not stored."""
+        wanted = list(pages([key for key in keys if key.endswith(SUMMARY)]))
+        new_pages = []
+        bodies = in_parallel(self._get_one, [key_of(page) for page in wanted])
+        for page, body in zip(wanted, bodies, strict=True):
             if body is None:
-                new.append(page)
+                new_pages.append(page)
             else:
-                for key, of_key in zip(page, unpacked(body), strict=True):
-                    self._read.put(key, of_key)
-        return new
-
-    def _get_each(self, keys: Sequence[str]) -> list[bytes | None]:
-        return in_parallel(self._get, keys)
+                for key, summary in zip(page, unpacked(body), strict=True):
+                    self._memory.put(key, summary)
+        return new_pages
 
     def put(self, key: str, body: bytes) -> bytes:
-        """Raises:
-        Unavailable: the store cannot be written.
+        """Store a file unless the key is taken; returns what is stored under the key.
+
+        Raises:
+            Unavailable: the store cannot be written.
         """
         if self._writes:
-            with _said("written"):
-                body = self._target.put(key, body)
-            self._known.add(key)
+            with _store_errors("written"):
+                body = self._store.put(key, body)
+            self._stored.add(key)
             self.made += 1
             self.bytes_made += len(body)
-        return self._read.put(key, body)
+        return self._memory.put(key, body)
 
-    def _get(self, key: str) -> bytes | None:
-        body = self._read.get(key)
+    def _get_one(self, key: str) -> bytes | None:
+        body = self._memory.get(key)
         if body is None:
-            with _said("read"):
-                body = self._target.get(key)
+            with _store_errors("read"):
+                body = self._store.get(key)
             if body is not None:
-                self._read.put(key, body)
+                self._memory.put(key, body)
         return body
 
 
 @contextmanager
-def _said(done: str) -> Iterator[None]:
+def _store_errors(verb: str) -> Iterator[None]:
+    """Raise Unavailable for boto3's errors; `verb` completes "the store cannot be …"."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
         yield
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "an error")
-        why = f"{code} at {error.operation_name}"
+        reason = f"{code} at {error.operation_name}"
     except BotoCoreError as error:
-        why = type(error).__name__
+        reason = type(error).__name__
     else:
         return
-    raise Unavailable(f"the store of the files cannot be {done}: {why}")
+    raise Unavailable(f"the store of the files cannot be {verb}: {reason}")

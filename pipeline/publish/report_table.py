@@ -1,4 +1,4 @@
-"""What a run of `publish` has done, on the terminal."""
+"""A report of `publish` on the terminal."""
 
 import sys
 
@@ -6,31 +6,33 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .run import Published
+from .report import Report
 
-COLUMNS = ("table", "snapshots", "manifests", "kept", "lists", "kept", "files", "bytes", "metadata")
+COLUMNS = ("table", "snapshots", "manifests", "existing", "lists", "existing", "files", "bytes")
+TEXT_COLUMNS = ("table", "metadata")
 
 
-def show(published: Published) -> None:
+def show(report: Report) -> None:
+    """Print one line for each table and the summary on stdout."""
     out = Console(
         file=sys.stdout, markup=False, highlight=False, width=None if sys.stdout.isatty() else 200
     )
     grid = Table(box=None, pad_edge=False, header_style="bold")
-    for name in COLUMNS:
-        is_text = name in {"table", "metadata"}
+    for name in (*COLUMNS, "metadata"):
+        is_text = name in TEXT_COLUMNS
         grid.add_column(name, justify="left" if is_text else "right", overflow="fold")
-    for one in published.tables:
+    for table in report.tables:
         numbers = (
-            one.snapshots,
-            one.manifests_made,
-            one.manifests_kept,
-            one.lists_made,
-            one.lists_kept,
-            one.files,
-            one.bytes,
+            table.snapshots,
+            table.manifests_built,
+            table.manifests_existing,
+            table.lists_built,
+            table.lists_existing,
+            table.files,
+            table.bytes,
         )
-        words = one.refused or one.metadata_location or ""
-        grid.add_row(Text(one.name), *(f"{number:,}" for number in numbers), Text(words))
-    if published.tables:
+        text = table.refused or table.metadata_location or ""
+        grid.add_row(Text(table.name), *(f"{number:,}" for number in numbers), Text(text))
+    if report.tables:
         out.print(grid)
-    out.print(published.summary, style="bold green", soft_wrap=True)
+    out.print(report.summary, style="bold green", soft_wrap=True)

@@ -1,7 +1,7 @@
-"""One view of the catalog for many processes: PostgreSQL exports the snapshot of a transaction.
+"""A snapshot of PostgreSQL that many processes read: one transaction exports it, others import it.
 
-Where it cannot (some poolers, another server behind the same name), `join` says so; what is read
-then may be newer.
+If that is impossible (some poolers, several servers behind one name), `joined` says so; what is
+read then may be newer.
 """
 
 from collections.abc import Iterator
@@ -18,16 +18,20 @@ from ..common.errors import Overtaken
 
 @dataclass(frozen=True, slots=True)
 class SharedSnapshot:
-    """Where the catalog is, and as whose transaction sees it. The URL may hold a password."""
+    """The catalog database, and a snapshot of it. Spark sends it to the executors.
+
+    The URL may contain a password.
+    """
 
     database: str
     metadata_schema: str
     exported: str | None = None
+    """PostgreSQL's name of the exported snapshot; None: it cannot be exported."""
 
 
 @contextmanager
 def exported(database: str, metadata_schema: str) -> Iterator[tuple[Connection, SharedSnapshot]]:
-    """A transaction that others can join as long as this lasts; `exported` None: they cannot."""
+    """Begin a transaction whose snapshot others can import until the block ends."""
     with _connected(database, metadata_schema) as con:
         con.run(BEGIN)
         try:
@@ -40,19 +44,19 @@ def exported(database: str, metadata_schema: str) -> Iterator[tuple[Connection, 
 
 
 @contextmanager
-def joined(view: SharedSnapshot) -> Iterator[tuple[Connection, bool]]:
-    """A transaction in another process; and whether it sees what the exporting one sees."""
-    with _connected(view.database, view.metadata_schema) as con:
+def joined(snapshot: SharedSnapshot) -> Iterator[tuple[Connection, bool]]:
+    """Begin a transaction in another process; gives whether it reads the exported snapshot."""
+    with _connected(snapshot.database, snapshot.metadata_schema) as con:
         con.run(BEGIN)
-        is_same = False
-        if view.exported is not None:
+        is_shared = False
+        if snapshot.exported is not None:
             try:
-                con.run(f"SET TRANSACTION SNAPSHOT {literal(view.exported)}")
-                is_same = True
+                con.run(f"SET TRANSACTION SNAPSHOT {literal(snapshot.exported)}")
+                is_shared = True
             except DatabaseError:
                 con.run("ROLLBACK")
                 con.run(BEGIN)
-        yield con, is_same
+        yield con, is_shared
 
 
 @contextmanager

@@ -1,40 +1,43 @@
-"""What executors do for `publish`: ask for the manifests of snapshots, and make manifests."""
+"""Work for Spark's executors: parts of tables, grouped into tasks of about equal size."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pg8000.native import Connection
 from polynya.ducklake.history import TableHistory
 from polynya.errors import NoSuchKey, PolynyaError, Refused
-from polynya.files.names import Name, parse
-from polynya.files.table_files import TableFiles
 
+from ..common import errors
 from ..common.errors import JobError, Unavailable
+from ..common.progress import Reporter
+from ..common.spark import map_in_spark
 from .destinations import Destination
 from .shared_snapshot import SharedSnapshot, joined
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What there is to do for one table."""
+    """Work for one table."""
 
     number: int
-    """Of the table."""
-    place: Destination
+    """The position of the table among those that are published together."""
+    destination: Destination
     history: TableHistory
-    """As the driver sees it."""
+    """As the driver read it."""
     snapshot_ids: tuple[int, ...]
-    """Whose manifests are asked for; or one, which shows those of `keys`."""
+    """The snapshots whose manifests are planned; or one, whose list refers to those in `keys`."""
     keys: tuple[str, ...] = ()
-    """Of the manifests to make."""
+    """The keys of the manifests to build."""
 
     @property
     def weight(self) -> int:
+        """The number of manifests to build, or of snapshots to plan."""
         return len(self.keys or self.snapshot_ids)
 
     def split(self, weight: int) -> "tuple[Part, Part]":
-        """OtherTables stay together: they are read in one pass."""
+        """Neighbours stay together: they are read in one pass."""
         name = "keys" if self.keys else "snapshot_ids"
         items = getattr(self, name)
         head, tail = items[:weight], items[weight:]
@@ -43,94 +46,56 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    view: SharedSnapshot
+    snapshot: SharedSnapshot
     parts: tuple[Part, ...]
 
 
+TASKS_PER_CORE = 2
+"""Few: without an index, each task scans all statistics."""
+
 MANIFESTS = 16
-"""In a task, at least: that many are made in about the time that Spark takes to start it, and in
-one pass over the statistics."""
+"""A task builds at least so many manifests: that takes about as long as Spark needs to start it,
+and they are read in one pass over the statistics."""
 
 
-def tasks(view: SharedSnapshot, parts: Iterable[Part], most: int) -> list[Task]:
-    """The parts in about equal tasks, at most so many."""
-    parts = list(parts)
-    least = MANIFESTS if any(part.keys for part in parts) else 1
-    size = max(least, -(-sum(part.weight for part in parts) // max(1, most)))
-    return [Task(view, tuple(some)) for some in _equal(parts, size)]
-
-
-def _equal(parts: list[Part], size: int) -> Iterator[list[Part]]:
-    some: list[Part] = []
+def _groups(parts: list[Part], size: int) -> Iterator[list[Part]]:
+    """Groups of parts with the weight `size`; the last one may have less."""
+    group: list[Part] = []
     room = size
     for part in parts:
         while part.weight > room:
             head, part = part.split(room)
-            yield [*some, head]
-            some, room = [], size
-        some.append(part)
+            yield [*group, head]
+            group, room = [], size
+        group.append(part)
         room -= part.weight
         if not room:
-            yield some
-            some, room = [], size
-    if some:
-        yield some
+            yield group
+            group, room = [], size
+    if group:
+        yield group
 
 
 Answer = list[Any]
-"""As JSON has it: a table's number, what became of it, and what the work has given."""
+"""The table's number, an outcome, and the result of the work or a reason. JSON can hold it."""
 
 DONE, REFUSED, FAILED = "done", "refused", "failed"
 
 
-def plan(task: Task) -> list[Answer]:
-    """For each snapshot the keys of its manifests; nothing where the driver must ask itself."""
-    return _worked(task, _planned)
+def run_parts(task: Task, work: Callable[[Connection, bool, Part], list[Any]]) -> list[Answer]:
+    """Do the work for each part in one transaction, which reads the driver's snapshot if it can.
 
+    Errors are returned: raised in an executor, they would reach the driver as a Java stack trace.
 
-def make(task: Task) -> list[Answer]:
-    """How many files were kept, and their bytes."""
-    return _worked(task, _made)
-
-
-def _planned(con: Connection, is_same: bool, part: Part) -> list[Any]:
-    if not is_same:
-        return []
-    files = TableFiles(con, part.history, part.place.build_context(part.place.files()))
-    prefix = part.place.config.virtual_prefix
-    return [
-        [snapshot_id, [manifest.name.key(prefix) for manifest in files.manifests(snapshot_id)]]
-        for snapshot_id in part.snapshot_ids
-    ]
-
-
-def _made(con: Connection, is_same: bool, part: Part) -> list[int]:
-    kept = part.place.files()
-    # Where it is not the driver's view there may be partial files that the driver has not seen.
-    seen = part.history if is_same else replace(part.history, has_partial=True)
-    files = TableFiles(con, seen, part.place.build_context(kept))
-    manifests = [files.manifest(name_of(key, part.place)) for key in part.keys]
-    if not is_same:
-        # Of what there is now. What has changed since the driver looked it makes itself.
-        (snapshot_id,) = part.snapshot_ids
-        there = set(files.manifests(snapshot_id))
-        manifests = [manifest for manifest in manifests if manifest in there]
-    files.keep_manifests(manifests)
-    return [kept.made, kept.bytes_made]
-
-
-def name_of(key: str, place: Destination) -> Name:
-    return parse(key, place.config.virtual_prefix)
-
-
-def _worked(task: Task, work: Callable[[Connection, bool, Part], list[Any]]) -> list[Answer]:
-    """An exception would arrive at the driver as a stack of Java's."""
+    Args:
+        work: gets the connection, and whether it reads the driver's snapshot.
+    """
     answers: list[Answer] = []
     try:
-        with joined(task.view) as (con, is_same):
+        with joined(task.snapshot) as (con, is_shared):
             for part in task.parts:
                 try:
-                    answers.append([part.number, DONE, work(con, is_same, part)])
+                    answers.append([part.number, DONE, work(con, is_shared, part)])
                 except (Refused, NoSuchKey) as error:
                     answers.append([part.number, REFUSED, str(error)])
     except PolynyaError as error:
@@ -138,3 +103,49 @@ def _worked(task: Task, work: Callable[[Connection, bool, Part], list[Any]]) -> 
     except JobError as error:
         return [[-1, FAILED, [type(error).__name__, str(error)]]]
     return answers
+
+
+@dataclass(frozen=True, slots=True)
+class Executors:
+    """Those of a Spark session; or this process, if there is no session or only one task."""
+
+    spark: Any | None
+    reporter: Reporter
+
+    def tasks(self, snapshot: SharedSnapshot, parts: Iterable[Part]) -> list[Task]:
+        """Group parts into tasks of about equal weight, two for each core."""
+        parts = list(parts)
+        count = self._cores * TASKS_PER_CORE if self.spark else 1
+        least = MANIFESTS if any(part.keys for part in parts) else 1
+        size = max(least, -(-sum(part.weight for part in parts) // count))
+        return [Task(snapshot, tuple(group)) for group in _groups(parts, size)]
+
+    @property
+    def _cores(self) -> int:
+        try:
+            return int(self.spark.sparkContext.defaultParallelism)  # type: ignore[union-attr]
+        except Exception:  # Spark Connect has no context
+            return 2
+
+    def run(
+        self, work: Callable[[Task], list[Answer]], tasks: Sequence[Task]
+    ) -> Iterator[tuple[int, bool, Any]]:
+        """For each part: the table's number, and True with the result, or False with a reason.
+
+        Raises:
+            JobError: a task failed.
+        """
+        for number, outcome, result in map_in_spark(self._spark_for(tasks), work, tasks):
+            if outcome == FAILED:
+                kind, message = result
+                error: Exception = getattr(errors, kind)(message)
+                raise error
+            yield number, outcome == DONE, result
+
+    def stage(self, doing: str, tasks: Sequence[Task]) -> AbstractContextManager[None]:
+        """Report a stage in which these tasks run."""
+        spark = self._spark_for(tasks)
+        return self.reporter.spark_stage(doing, spark) if spark else self.reporter.stage(doing)
+
+    def _spark_for(self, tasks: Sequence[Task]) -> Any | None:
+        return self.spark if len(tasks) > 1 else None

@@ -1,1 +1,1 @@
-"""The job `verify`: is a lake as its catalog says?"""
+"""The job `verify`: checks that a lake agrees with its catalog."""

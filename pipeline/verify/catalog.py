@@ -1,4 +1,4 @@
-"""What `verify` reads of the catalog besides the invariants: tables, files, statistics."""
+"""What `verify` reads from the catalog besides the invariants: tables, files, statistics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,17 +10,19 @@ from polynya.ducklake.rows import Lake
 from polynya.errors import Misconfigured, Refused
 from polynya.translate.tables import check_lake
 
-from ..common.columns import Column, tree
+from ..common.catalog import columns
+from ..common.columns import Column
 from ..common.errors import BadInput
-from ..ingest import catalog
 
 Fragments = Mapping[str, str]
-"""The SQL for what differs between catalog versions, by the names of `queries.fragment`."""
+"""SQL that differs between catalog versions, by the names of `queries.fragment`."""
 
 
 def lake(con: Connection) -> tuple[Lake, Fragments]:
-    """Raises:
-    BadInput: no lake, or one of a kind that is not served either.
+    """The lake at its newest snapshot.
+
+    Raises:
+        BadInput: there is no lake, or Polynya does not serve it (version, encryption).
     """
     try:
         found = queries.lake().run(con)
@@ -40,10 +42,11 @@ class CatalogTable:
     location: str
     columns: tuple[Column, ...]
     column_ids: tuple[int, ...]
-    """Of all versions."""
+    """Those of dropped columns too."""
 
     @property
     def name(self) -> str:
+        """`schema.table`."""
         return f"{self.schema_name}.{self.table_name}"
 
 
@@ -57,32 +60,44 @@ COLUMN_IDS = "SELECT DISTINCT column_id FROM ducklake_column WHERE table_id = :t
 
 
 def tables(con: Connection, lake: Lake) -> list[CatalogTable]:
-    found = []
-    for table_id, begin, schema_name, name, schema_path, schema_relative, path, relative in con.run(
-        TABLES
-    ):
-        above = lake.data_path + schema_path if schema_relative else schema_path
-        rows = con.run(catalog.COLUMNS, table_id=table_id)
-        columns = tree((Column(*row[:5]), row[5]) for row in rows)
-        ids = tuple(row[0] for row in con.run(COLUMN_IDS, table_id=table_id))
-        location = above + path if relative else path
-        found.append(CatalogTable(table_id, begin, schema_name, name, location, columns, ids))
-    return found
+    """The tables at the newest snapshot, by schema and name."""
+    base = (lake.data_path, False)
+    return [
+        CatalogTable(
+            table_id,
+            begin_snapshot,
+            schema_name,
+            table_name,
+            location(base, (schema_path, schema_relative), (path, relative)),
+            columns(con, table_id),
+            tuple(row[0] for row in con.run(COLUMN_IDS, table_id=table_id)),
+        )
+        for (
+            table_id,
+            begin_snapshot,
+            schema_name,
+            table_name,
+            schema_path,
+            schema_relative,
+            path,
+            relative,
+        ) in con.run(TABLES)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogFile:
-    """A data file or a delete file that the newest snapshot shows."""
+    """A data file or a delete file at the newest snapshot."""
 
     file_id: int
     kind: str
-    """data, delete"""
+    """data; delete; or the format of a delete file that is not Parquet."""
     location: str
     record_count: int
     file_size_bytes: int
     footer_size: int | None
     is_added: bool
-    """By ducklake_add_data_files: it may have other columns, and no field ids."""
+    """Added by ducklake_add_data_files: it may have other columns, and no field ids."""
 
 
 FILES = """
@@ -98,15 +113,15 @@ ORDER BY 1"""
 
 
 def files(con: Connection, table: CatalogTable) -> list[CatalogFile]:
+    """The data files and delete files of a table at the newest snapshot."""
     return [
         CatalogFile(file_id, kind, table.location + path if relative else path, *more)
         for file_id, kind, path, relative, *more in con.run(FILES, table_id=table.table_id)
     ]
 
 
-# DuckLake forgets nothing at once: files of the past, of tables that are dropped and share the
-# directory, and those that wait to be deleted.
-KNOWN = """
+# Also the files of older snapshots, and of dropped tables, which may share the directory.
+REFERENCED = """
 SELECT s.path, s.path_is_relative, t.path, t.path_is_relative, f.path, f.path_is_relative
 FROM (SELECT table_id, path, path_is_relative FROM ducklake_data_file
   UNION SELECT table_id, path, path_is_relative FROM ducklake_delete_file) AS f
@@ -117,16 +132,18 @@ JOIN (SELECT DISTINCT schema_id, path, path_is_relative FROM ducklake_schema) AS
 SCHEDULED = "SELECT path, path_is_relative FROM ducklake_files_scheduled_for_deletion"
 
 
-def known_locations(con: Connection, lake: Lake) -> set[str]:
-    """Every file that a snapshot shows, or showed, or that waits to be deleted."""
+def referenced_locations(con: Connection, lake: Lake) -> set[str]:
+    """The locations of all files of all snapshots, and of files that are scheduled for deletion."""
     base = (lake.data_path, False)
-    files = con.run(KNOWN)
-    known = {location(base, (s, sr), (t, tr), (f, fr)) for s, sr, t, tr, f, fr in files}
-    return known | {location(base, (path, relative)) for path, relative in con.run(SCHEDULED)}
+    files = con.run(REFERENCED)
+    found = {location(base, (s, sr), (t, tr), (f, fr)) for s, sr, t, tr, f, fr in files}
+    return found | {location(base, (path, relative)) for path, relative in con.run(SCHEDULED)}
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogStats:
+    """The statistics of one column of a data file, with what is needed of the file."""
+
     data_file_id: int
     begin_snapshot: int
     record_count: int
@@ -153,12 +170,15 @@ WHERE f.table_id = :table_id AND f.end_snapshot IS NULL
 def stats(
     con: Connection, fragments: Fragments, table_id: int, first: int, end: int
 ) -> list[CatalogStats]:
+    """The statistics of live data files of a table with `first` <= id < `end`."""
     rows = con.run(STATS.format(**fragments), table_id=table_id, first=first, end=end)
     return [CatalogStats(*row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnVersion:
+    """A row of ducklake_column: a column while it has one type, name and parent."""
+
     column_id: int
     begin_snapshot: int
     end_snapshot: int | None
@@ -172,6 +192,7 @@ FROM ducklake_column WHERE table_id = :table_id"""
 
 
 def column_versions(con: Connection, table_id: int) -> list[ColumnVersion]:
+    """All versions of all columns of a table, of all snapshots."""
     return [ColumnVersion(*row) for row in con.run(VERSIONS, table_id=table_id)]
 
 
@@ -188,27 +209,27 @@ WHERE f.table_id = :table_id AND f.end_snapshot IS NULL AND c.transform = 'ident
 def identities(
     con: Connection, table_id: int, first: int, end: int
 ) -> dict[tuple[int, int], str | None]:
-    """Identity partition values by data file and column."""
+    """The values of identity partitions, by data file id and column id."""
     rows = con.run(IDENTITIES, table_id=table_id, first=first, end=end)
     return {(file_id, column_id): value for file_id, column_id, value in rows}
 
 
 def row_count(con: Connection, lake: Lake, table: CatalogTable) -> tuple[int, bool]:
-    """How many rows a table has, by the catalog; and whether all are in files, none deleted."""
+    """The number of rows of a table; and whether all are in data files and none is deleted."""
     found = files(con, table)
     rows = sum(file.record_count for file in found if file.kind == "data")
     deleted = sum(file.record_count for file in found if file.kind != "data")
-    where = queries.inlined(lake, table.table_id, table.begin_snapshot).run(con)
+    stored = queries.inlined(lake, table.table_id, table.begin_snapshot).run(con)
     inlined = 0
-    for one in where.tables:
+    for one in stored.tables:
         end = identifier(one.system_columns[2])
         live = f"SELECT count(*) FROM {identifier(one.table_name)} WHERE {end} IS NULL"
         inlined += con.run(live)[0][0]
-    if where.delete_columns:
+    if stored.delete_columns:
         name = queries.inlined_delete_table(table.table_id)
         live = (
             f"SELECT count(*) FROM {name} AS d JOIN ducklake_data_file AS f "
-            f"ON f.data_file_id = d.{identifier(where.delete_columns[0])} "
+            f"ON f.data_file_id = d.{identifier(stored.delete_columns[0])} "
             "WHERE f.end_snapshot IS NULL"
         )
         deleted += con.run(live)[0][0]

@@ -1,8 +1,21 @@
-"""What `verify` has found, as a record, a JSON document and a page."""
+"""What `verify` finds, as a record, a JSON document and an HTML page."""
 
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from html import escape
 from typing import Any
+
+Problem = tuple[str, str]
+"""The name of the check that failed, and a message. Serializable as JSON."""
+
+
+class Level(StrEnum):
+    """What a check compares with the catalog."""
+
+    CATALOG = "catalog"
+    STORAGE = "storage"
+    METADATA = "metadata"
+    CLIENT = "client"
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +23,7 @@ class Finding:
     level: str
     check: str
     about: str
-    """A table, or the lake."""
+    """The name of a table, or `the lake`."""
     message: str
 
 
@@ -20,37 +33,54 @@ class Report:
     levels: list[str] = field(default_factory=list)
     tables: int = 0
     checked: dict[str, int] = field(default_factory=dict)
-    """How many things of a kind were looked at: a check of nothing finds nothing."""
-    skipped: list[str] = field(default_factory=list)
+    """The number of checked things of each kind: a check of nothing finds nothing."""
     findings: list[Finding] = field(default_factory=list)
     notes: list[Finding] = field(default_factory=list)
-    """What is worth knowing and no fault: files that no snapshot knows, for example."""
+    """What is no fault, but worth knowing, such as files that no snapshot names."""
+
+    def find(self, level: str, check: str, about: str, message: str) -> None:
+        """Add a finding once: a fault of a table appears in each range of files."""
+        _add(self.findings, Finding(level, check, about, message))
+
+    def note(self, level: str, check: str, about: str, message: str) -> None:
+        """Add a note once."""
+        _add(self.notes, Finding(level, check, about, message))
+
+    def count(self, what: str, number: int) -> None:
+        """Add to the number of checked things of a kind."""
+        self.checked[what] = self.checked.get(what, 0) + number
 
     @property
     def summary(self) -> str:
-        looked = ", ".join(f"{number:,} {what}" for what, number in self.checked.items())
+        """One line of text."""
+        checked = ", ".join(f"{number:,} {what}" for what, number in self.checked.items())
         verdict = f"{len(self.findings):,} findings" if self.findings else "All is well"
-        return f"{verdict}: {self.tables:,} tables at snapshot {self.snapshot_id}; {looked}"
+        return f"{verdict}: {self.tables:,} tables at snapshot {self.snapshot_id}; {checked}"
 
     @property
     def json(self) -> dict[str, Any]:
+        """The report as a JSON document."""
         return {"well": not self.findings, "summary": self.summary, **asdict(self)}
 
     @property
     def page(self) -> str:
+        """The report as an HTML page."""
         rows = [
             f"<tr class={kind}>"
             + "".join(f"<td>{escape(w)}</td>" for w in (f.level, f.check, f.about, f.message))
             for kind, found in (("finding", self.findings), ("note", self.notes))
             for f in found
         ]
-        skipped = "".join(f"<p>Not checked: {escape(text)}</p>" for text in self.skipped)
         return PAGE.format(
             verdict="Findings" if self.findings else "All is well",
             summary=escape(self.summary),
-            skipped=skipped,
             rows="\n".join(rows),
         )
+
+
+def _add(findings: list[Finding], finding: Finding) -> None:
+    if finding not in findings:
+        findings.append(finding)
 
 
 PAGE = """<!doctype html>
@@ -60,8 +90,8 @@ body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70re
 table {{ border-collapse: collapse; }} td, th {{ padding: .3rem .8rem; text-align: left; }}
 tr {{ border-bottom: 1px solid #ddd; }} .finding {{ background: #fff0f0; }} .note {{ color: #666; }}
 </style>
-<h1>{verdict}</h1><p>{summary}</p>{skipped}
-<table><tr><th>level<th>check<th>about<th>what</tr>
+<h1>{verdict}</h1><p>{summary}</p>
+<table><tr><th>level<th>check<th>about<th>message</tr>
 {rows}
 </table></html>
 """

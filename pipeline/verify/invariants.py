@@ -1,7 +1,7 @@
-"""What must hold in DuckLake's tables, as SQL: each statement gives the rows for which it does not.
+"""Invariants of DuckLake's tables as SQL: each statement selects the rows that violate it.
 
-A row is (table_id, words); table_id NULL: the lake as a whole. What is visible at the newest
-snapshot is checked; DuckLake rewrites the past. Bounds are compared in `verify_stats`.
+A row is (table_id, what); table_id NULL: the lake as a whole. Only what is visible at the newest
+snapshot is checked, because DuckLake rewrites older ones. `statistics` checks bounds.
 """
 
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from .catalog import Fragments
 class Invariant:
     name: str
     sentence: str
-    """With `{}` for the words of the row."""
+    """The message, with `{}` for the second column of the row."""
     sql: str
     is_note: bool = False
-    """Worth knowing, and no fault."""
+    """Worth knowing, but no fault."""
 
 
 LIVE = "f.end_snapshot IS NULL"
@@ -26,7 +26,7 @@ LIVE = "f.end_snapshot IS NULL"
 INVARIANTS = (
     Invariant(
         "next-file-id",
-        "the newest snapshot gives file id {} away again",
+        "the newest snapshot would assign file id {} again",
         """
 SELECT NULL, max(id)::text FROM (
   SELECT max(data_file_id) AS id FROM ducklake_data_file
@@ -36,7 +36,7 @@ HAVING max(id) >=
     ),
     Invariant(
         "next-catalog-id",
-        "the newest snapshot gives the id {} of a table away again",
+        "the newest snapshot would assign the id {} of a table again",
         """
 SELECT NULL, max(id)::text FROM (
   SELECT max(table_id) AS id FROM ducklake_table
@@ -47,7 +47,7 @@ HAVING max(id) >=
     ),
     Invariant(
         "snapshot-changes",
-        "snapshot {} does not say what it changed",
+        "snapshot {} has no list of changes",
         """
 SELECT NULL, s.snapshot_id::text FROM ducklake_snapshot AS s
 LEFT JOIN ducklake_snapshot_changes AS c USING (snapshot_id) WHERE c.snapshot_id IS NULL""",
@@ -71,14 +71,14 @@ WHERE begin_snapshot > (SELECT max(snapshot_id) FROM ducklake_snapshot)""",
     ),
     Invariant(
         "table-name",
-        "two tables are called {}",
+        "two tables have the name {}",
         """
 SELECT min(table_id), min(table_name) FROM ducklake_table WHERE end_snapshot IS NULL
 GROUP BY schema_id, lower(table_name) HAVING count(*) > 1""",
     ),
     Invariant(
         "table-schema",
-        "the table {} is in a schema that is not there",
+        "the table {} is in a schema that does not exist",
         """
 SELECT t.table_id, t.table_name FROM ducklake_table AS t
 LEFT JOIN ducklake_schema AS s ON s.schema_id = t.schema_id AND s.end_snapshot IS NULL
@@ -86,14 +86,14 @@ WHERE t.end_snapshot IS NULL AND s.schema_id IS NULL""",
     ),
     Invariant(
         "column-name",
-        "two columns are called {}",
+        "two columns have the name {}",
         """
 SELECT table_id, min(column_name) FROM ducklake_column WHERE end_snapshot IS NULL
 GROUP BY table_id, coalesce(parent_column, -1), lower(column_name) HAVING count(*) > 1""",
     ),
     Invariant(
         "column-parent",
-        "the column {} is within one that is not there",
+        "the column {} is a field of a column that does not exist",
         """
 SELECT c.table_id, c.column_name FROM ducklake_column AS c
 LEFT JOIN ducklake_column AS p
@@ -102,12 +102,12 @@ WHERE c.end_snapshot IS NULL AND c.parent_column IS NOT NULL AND p.column_id IS 
     ),
     Invariant(
         "file-of-nothing",
-        "data file {} belongs to a table that never was",
+        "data file {} belongs to a table that never existed",
         f"""
 SELECT f.table_id, f.data_file_id::text FROM ducklake_data_file AS f
 LEFT JOIN ducklake_table AS t USING (table_id) WHERE {LIVE} AND t.table_id IS NULL""",
     ),
-    # DuckDB 1.3 leaves the files of a table that it drops as they are.
+    # DuckDB 1.3 does not end the files of a table that it drops.
     Invariant(
         "file-of-dropped-table",
         "data file {} has not ended with its table",
@@ -117,10 +117,10 @@ WHERE {LIVE} AND f.table_id IN (SELECT table_id FROM ducklake_table)
   AND f.table_id NOT IN (SELECT table_id FROM ducklake_table WHERE end_snapshot IS NULL)""",
         is_note=True,
     ),
-    # Files that ducklake_add_data_files added may be there twice because somebody wanted that.
+    # ducklake_add_data_files may have added a file twice on purpose.
     Invariant(
         "duplicate-path",
-        "the rows of {} count more than once",
+        "the rows of {} are counted more than once",
         f"""
 SELECT f.table_id, f.path FROM ducklake_data_file AS f WHERE {LIVE} AND f.mapping_id IS NULL
 GROUP BY f.table_id, f.path, f.path_is_relative HAVING count(*) > 1""",
@@ -134,7 +134,7 @@ JOIN ducklake_delete_file AS d ON d.delete_file_id = f.data_file_id""",
     ),
     Invariant(
         "sizes",
-        "data file {} cannot have this footer, size or number of rows",
+        "data file {} has an impossible footer size, file size or number of rows",
         f"""
 SELECT f.table_id, f.data_file_id::text FROM ducklake_data_file AS f
 WHERE {LIVE} AND (f.record_count < 0 OR f.file_size_bytes <= 0
@@ -142,7 +142,7 @@ WHERE {LIVE} AND (f.record_count < 0 OR f.file_size_bytes <= 0
     ),
     Invariant(
         "row-ids",
-        "data files {} have rows with the same row id",
+        "data files {} have the same row ids",
         f"""
 SELECT table_id, data_file_id || ' and ' || after FROM (
   SELECT f.table_id, f.data_file_id, f.row_id_start + f.record_count AS row_id_end,
@@ -161,7 +161,7 @@ LEFT JOIN ducklake_table_stats AS s USING (table_id)
 WHERE {LIVE} AND f.row_id_start + f.record_count > coalesce(s.next_row_id, 0)
   AND {{data_partial_max}} IS NULL""",
     ),
-    # DuckDB subtracts too much at expire_snapshots, and asks nobody for this number.
+    # DuckDB subtracts too much at expire_snapshots, and does not use this number.
     Invariant(
         "table-stats",
         "the table's statistics count fewer rows than {} in its files",
@@ -185,7 +185,7 @@ WHERE {LIVE} AND f.partition_id IS NOT NULL
     ),
     Invariant(
         "stats-of-nothing",
-        "there are statistics of data file {}, which is not there",
+        "there are statistics of data file {}, which does not exist",
         """
 SELECT s.table_id, min(s.data_file_id)::text FROM {stats_table} AS s
 LEFT JOIN ducklake_data_file AS f USING (data_file_id) WHERE f.data_file_id IS NULL
@@ -200,7 +200,7 @@ GROUP BY table_id, data_file_id, column_id HAVING count(*) > 1""",
     ),
     Invariant(
         "delete-count",
-        "more rows are deleted than data file {} has",
+        "data file {} has more deleted rows than rows",
         f"""
 SELECT f.table_id, f.data_file_id::text FROM ducklake_data_file AS f
 JOIN ducklake_delete_file AS d USING (data_file_id)
@@ -208,7 +208,7 @@ WHERE {LIVE} AND d.end_snapshot IS NULL AND d.delete_count > f.record_count""",
     ),
     Invariant(
         "delete-of-nothing",
-        "delete file {} is of a data file that is not there",
+        "delete file {} belongs to a data file that does not exist",
         """
 SELECT d.table_id, d.delete_file_id::text FROM ducklake_delete_file AS d
 LEFT JOIN ducklake_data_file AS f USING (data_file_id)
@@ -229,5 +229,6 @@ HAVING count(*) > 1""",
 def violations(
     con: Connection, invariant: Invariant, fragments: Fragments
 ) -> list[tuple[int | None, str]]:
+    """The rows that violate an invariant: the id of a table or None, and what is wrong."""
     rows = con.run(invariant.sql.format(**fragments))
-    return [(table_id, words) for table_id, words in rows]
+    return [(table_id, what) for table_id, what in rows]

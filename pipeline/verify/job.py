@@ -1,36 +1,44 @@
-"""`verify`: is all of a lake as its catalog says? Nothing is changed."""
+"""`verify`: checks that a lake agrees with its catalog. Nothing is changed.
+
+from polynya_pipeline.verify.job import verify
+report = verify(database="postgresql://…", footers=True)
+"""
 
 from collections.abc import Iterable
 from contextlib import closing
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pg8000.native import Connection
 from polynya.ducklake.connection.database import BEGIN
 from polynya.ducklake.rows import Lake
 
+from ..common.catalog import table_name
 from ..common.database import connect, translate_errors
 from ..common.errors import BadInput
-from ..common.map_in_spark import map_in_spark
-from ..common.modes import LEVELS
 from ..common.progress import Reporter
-from ..ingest import catalog as target
-from . import catalog as audited
-from . import files as verify_storage
-from . import invariants, statistics
+from ..common.spark import map_in_spark
+from . import catalog
 from .catalog import CatalogFile, CatalogTable, Fragments
-from .files import Chunk
-from .findings import Finding, Report
+from .findings import Level, Report
+from .invariants import INVARIANTS, violations
+from .statistics import FileRange, check_range
+from .stored_files import NOTES, FooterTask, check_footers, check_presence
+
+if TYPE_CHECKING:
+    from .metadata import ServedCatalog
 
 FILES_PER_TASK = 500
 STATS_FILES_PER_TASK = 20_000
-NOTED_ORPHANS = 20
+LISTED_ORPHANS = 20
+"""The number of orphans of a table that are noted one by one."""
 
 
 def verify(
     *,
     database: str,
     metadata_schema: str = "public",
-    levels: Iterable[str] = ("catalog", "storage"),
+    levels: Iterable[str] = (Level.CATALOG, Level.STORAGE),
     table: str | None = None,
     footers: bool = False,
     catalog_uri: str | None = None,
@@ -39,189 +47,208 @@ def verify(
     spark: Any | None = None,
     reporter: Reporter | None = None,
 ) -> Report:
-    """Check a lake, or one table of it.
+    """Check a lake, or one table of it, in one REPEATABLE READ transaction.
 
     Args:
+        database: a URL or the ARN of a secret, see `common.database.connect`.
         levels: catalog, storage, metadata, client.
-        footers: storage reads the footer of every Parquet file too.
-        catalog_uri, bridge_s3_endpoint: for metadata and client, where the lake is served.
-        spark: spreads statistics and footers over its executors; client needs one.
+        table: `schema.table`; None: all tables.
+        footers: the level storage also reads the footer of every Parquet file.
+        catalog_uri: for metadata and client, the Iceberg REST catalog that serves the lake.
+        bridge_s3_endpoint: the S3 that this catalog's files are in; None: AWS.
+        spark: its executors check statistics and footers; the level client needs it.
 
     Raises:
-        BadInput, Unavailable: it could not be checked.
+        BadInput: the options are invalid, or there is no such lake or table.
+        Unavailable: PostgreSQL, the storage or the catalog does not answer.
     """
-    job = _Verification(
-        database, metadata_schema, tuple(levels), spark, reporter or Reporter(quiet=True)
-    )
-    if wrong := set(job.levels) - set(LEVELS):
-        raise BadInput(f"no level {', '.join(sorted(wrong))}: {', '.join(LEVELS)}")
-    if {"metadata", "client"} & set(job.levels) and not catalog_uri:
-        raise BadInput(
-            "the levels metadata and client need --catalog-uri: where the lake is served"
-        )
-    if "client" in job.levels and spark is None:
-        raise BadInput("the level client needs Spark, with Iceberg's runtime on its class path")
+    levels = tuple(levels)
+    _check_options(levels, catalog_uri, spark)
     with closing(connect(database, metadata_schema)) as con, translate_errors(metadata_schema):
         con.run(BEGIN)
-        job.open(con, table)
-        if "catalog" in job.levels:
-            job.catalog(con)
-        if "storage" in job.levels:
-            job.storage(con, footers)
-        if catalog_uri and {"metadata", "client"} & set(job.levels):
-            job.served(con, catalog_uri, bridge_s3_endpoint, warehouse)
-    return job.report
+        lake, fragments = catalog.lake(con)
+        tables = _tables(con, lake, table)
+        report = Report(lake.snapshot_id, list(levels), len(tables))
+        address = (database, metadata_schema)
+        progress = reporter or Reporter(quiet=True)
+        job = _Verification(con, address, lake, fragments, tables, spark, progress, report)
+        if Level.CATALOG in levels:
+            job.check_invariants()
+            job.check_statistics()
+        if Level.STORAGE in levels:
+            job.check_storage(footers)
+        if catalog_uri and {Level.METADATA, Level.CLIENT} & set(levels):
+            job.check_served(catalog_uri, bridge_s3_endpoint, warehouse)
+    return report
 
 
+def _check_options(levels: tuple[str, ...], catalog_uri: str | None, spark: Any | None) -> None:
+    if wrong := set(levels) - set(Level):
+        raise BadInput(f"no level {', '.join(sorted(wrong))}: {', '.join(Level)}")
+    if {Level.METADATA, Level.CLIENT} & set(levels) and not catalog_uri:
+        raise BadInput(
+            "the levels metadata and client need --catalog-uri, the catalog that serves the lake"
+        )
+    if Level.CLIENT in levels and spark is None:
+        raise BadInput("the level client needs Spark, with Iceberg's runtime on its class path")
+
+
+def _tables(con: Connection, lake: Lake, table: str | None) -> list[CatalogTable]:
+    tables = catalog.tables(con, lake)
+    if table is None:
+        return tables
+    name = str(table_name(table))
+    found = [one for one in tables if one.name.casefold() == name.casefold()]
+    if not found:
+        raise BadInput(f"no table {name}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class _Verification:
-    def __init__(
-        self,
-        database: str,
-        metadata_schema: str,
-        levels: tuple[str, ...],
-        spark: Any | None,
-        reporter: Reporter,
-    ) -> None:
-        self._where = (database, metadata_schema)
-        self.levels = levels
-        self._spark = spark
-        self._reporter = reporter
-        self.report = Report(levels=list(levels))
-        self._lake: Lake
-        self._fragments: Fragments
-        self._tables: list[CatalogTable] = []
+    con: Connection
+    address: tuple[str, str]
+    """Database and PostgreSQL schema, for the connections of executors."""
+    lake: Lake
+    fragments: Fragments
+    tables: list[CatalogTable]
+    spark: Any | None
+    reporter: Reporter
+    report: Report
 
-    def open(self, con: Connection, table: str | None) -> None:
-        self._lake, self._fragments = audited.lake(con)
-        self._tables = audited.tables(con, self._lake)
-        if table is not None:
-            wanted = str(target.table_name(table)).casefold()
-            self._tables = [one for one in self._tables if one.name.casefold() == wanted]
-            if not self._tables:
-                raise BadInput(f"no table {target.table_name(table)}")
-        self.report.snapshot_id = self._lake.snapshot_id
-        self.report.tables = len(self._tables)
-
-    def catalog(self, con: Connection) -> None:
-        with self._reporter.stage(f"Level catalog: {len(invariants.INVARIANTS)} invariants"):
-            names = {table.table_id: table.name for table in self._tables}
-            for invariant in invariants.INVARIANTS:
-                for table_id, words in invariants.violations(con, invariant, self._fragments):
+    def check_invariants(self) -> None:
+        """Level catalog: the invariants in SQL."""
+        names = {table.table_id: table.name for table in self.tables}
+        with self.reporter.stage(f"Level catalog: {len(INVARIANTS)} invariants"):
+            for invariant in INVARIANTS:
+                for table_id, what in violations(self.con, invariant, self.fragments):
                     about = "the lake" if table_id is None else names.get(table_id, str(table_id))
-                    sentence = invariant.sentence.format(words)
-                    found = Finding("catalog", invariant.name, about, sentence)
-                    self._tell(invariant.is_note, found)
-                self._count("invariants", 1)
-        for table in self._tables:
-            with self._reporter.stage(f"Level catalog: statistics of {table.name}"):
-                ids = [f.file_id for f in audited.files(con, table) if f.kind == "data"]
-                ranges = self._ranges(table.table_id, ids)
-                self._count("files with statistics", len(ids))
-                for check, words in map_in_spark(self._spark, statistics.check_range, ranges):
-                    self._find("catalog", check, table.name, words)
+                    message = invariant.sentence.format(what)
+                    add = self.report.note if invariant.is_note else self.report.find
+                    add(Level.CATALOG, invariant.name, about, message)
+                self.report.count("invariants", 1)
 
-    def _ranges(self, table_id: int, ids: list[int]) -> list[statistics.Range]:
-        """Without an index every range is a scan of all statistics: few large ones."""
-        ids = sorted(ids)
+    def check_statistics(self) -> None:
+        """Level catalog: the statistics of every data file."""
+        for table in self.tables:
+            with self.reporter.stage(f"Level catalog: statistics of {table.name}"):
+                files = catalog.files(self.con, table)
+                ids = sorted(file.file_id for file in files if file.kind == "data")
+                self.report.count("files with statistics", len(ids))
+                ranges = self._ranges(table.table_id, ids)
+                for check, message in map_in_spark(self.spark, check_range, ranges):
+                    self.report.find(Level.CATALOG, check, table.name, message)
+
+    def _ranges(self, table_id: int, ids: list[int]) -> list[FileRange]:
+        """Few large ranges: without an index, each range scans all statistics."""
         firsts = ids[::STATS_FILES_PER_TASK]
         ends = [*firsts[1:], ids[-1] + 1] if ids else []
         return [
-            statistics.Range(*self._where, table_id, first, end, dict(self._fragments))
+            FileRange(*self.address, table_id, first, end, dict(self.fragments))
             for first, end in zip(firsts, ends, strict=True)
         ]
 
-    def storage(self, con: Connection, footers: bool) -> None:
-        known = audited.known_locations(con, self._lake)
-        for table in self._tables:
-            files = audited.files(con, table)
-            with self._reporter.stage(f"Level storage: {len(files):,} files of {table.name}"):
-                found, unknown = verify_storage.check_presence(table, files, known)
-                self._count("files in storage", len(files))
-                for check, words in found:
-                    self._find("storage", check, table.name, words)
-                self._note_orphans(table, unknown)
+    def check_storage(self, footers: bool) -> None:
+        """Level storage: files and sizes, and with `footers` what is in the files."""
+        referenced = catalog.referenced_locations(self.con, self.lake)
+        for table in self.tables:
+            files = catalog.files(self.con, table)
+            with self.reporter.stage(f"Level storage: {len(files):,} files of {table.name}"):
+                presence = check_presence(table, files, referenced)
+                self.report.count("files in storage", len(files))
+                for check, message in presence.problems:
+                    self.report.find(Level.STORAGE, check, table.name, message)
+                self._note_orphans(table, presence.orphans)
             if footers:
-                gone = {words.partition(" ")[0] for check, words in found if check != "footer"}
-                self._footers(con, table, [f for f in files if f.location not in gone])
+                intact = [file for file in files if file.location not in presence.faulty]
+                self._check_footers(table, intact)
 
-    def _footers(self, con: Connection, table: CatalogTable, files: list[CatalogFile]) -> None:
-        with self._reporter.stage(f"Level storage: footers of {table.name}"):
-            bounds: dict[int, dict[int, tuple[str | None, str | None]]] = {}
-            nan: dict[int, dict[int, bool | None]] = {}
-            last = max((file.file_id for file in files), default=-1)
-            for row in audited.stats(con, self._fragments, table.table_id, 0, last + 1):
-                bounds.setdefault(row.data_file_id, {})[row.column_id] = (
-                    row.min_value,
-                    row.max_value,
-                )
-                nan.setdefault(row.data_file_id, {})[row.column_id] = row.contains_nan
+    def _note_orphans(self, table: CatalogTable, orphans: list[str]) -> None:
+        for location in orphans[:LISTED_ORPHANS]:
+            message = f"{location} is in no snapshot; ducklake_delete_orphaned_files removes it"
+            self.report.note(Level.STORAGE, "orphan", table.name, message)
+        if len(orphans) > LISTED_ORPHANS:
+            message = f"{len(orphans) - LISTED_ORPHANS} more files are in no snapshot"
+            self.report.note(Level.STORAGE, "orphan", table.name, message)
+
+    def _check_footers(self, table: CatalogTable, files: list[CatalogFile]) -> None:
+        with self.reporter.stage(f"Level storage: footers of {table.name}"):
             readable = [file for file in files if file.kind in {"data", "delete"}]
-            chunks = [
-                Chunk(
-                    table,
-                    tuple(part),
-                    {f.file_id: bounds.get(f.file_id, {}) for f in part},
-                    {f.file_id: nan.get(f.file_id, {}) for f in part},
-                )
-                for i in range(0, len(readable), FILES_PER_TASK)
-                for part in [readable[i : i + FILES_PER_TASK]]
-            ]
-            self._count("footers", len(readable))
-            for check, words in map_in_spark(self._spark, verify_storage.check_footers, chunks):
-                is_note = check in verify_storage.NOTES
-                self._tell(is_note, Finding("storage", check, table.name, words))
+            self.report.count("footers", len(readable))
+            tasks = self._footer_tasks(table, readable)
+            for check, message in map_in_spark(self.spark, check_footers, tasks):
+                add = self.report.note if check in NOTES else self.report.find
+                add(Level.STORAGE, check, table.name, message)
 
-    def served(
-        self, con: Connection, catalog_uri: str, s3_endpoint: str | None, warehouse: str
-    ) -> None:
-        from . import client, metadata
+    def _footer_tasks(self, table: CatalogTable, files: list[CatalogFile]) -> list[FooterTask]:
+        bounds: dict[int, dict[int, tuple[str | None, str | None]]] = {}
+        nan: dict[int, dict[int, bool | None]] = {}
+        for row in self._statistics(table, files):
+            bounds.setdefault(row.data_file_id, {})[row.column_id] = (row.min_value, row.max_value)
+            nan.setdefault(row.data_file_id, {})[row.column_id] = row.contains_nan
+        return [
+            FooterTask(
+                table,
+                tuple(some),
+                {file.file_id: bounds.get(file.file_id, {}) for file in some},
+                {file.file_id: nan.get(file.file_id, {}) for file in some},
+            )
+            for start in range(0, len(files), FILES_PER_TASK)
+            for some in [files[start : start + FILES_PER_TASK]]
+        ]
 
-        bridge = metadata.Bridge(catalog_uri, s3_endpoint, warehouse, self._lake.snapshot_id)
-        if "client" in self.levels:
-            client.connect(self._spark, bridge)
-        for table in self._tables:
-            files = audited.files(con, table)
-            rows, all_in_files = audited.row_count(con, self._lake, table)
-            with self._reporter.stage(f"What is served of {table.name}"):
-                if "metadata" in self.levels:
-                    self._count("documents' tables", 1)
-                    for check, words in metadata.check(bridge, table, files, rows):
-                        self._find("metadata", check, table.name, words)
-                if "client" in self.levels:
-                    self._count("tables read by Spark", 1)
-                    counts = self._value_counts(con, table, files) if all_in_files else None
-                    checked = client.check(self._spark, bridge, table, rows, counts)
-                    for check, words in checked:
-                        self._find("client", check, table.name, words)
-
-    def _value_counts(
-        self, con: Connection, table: CatalogTable, files: list[CatalogFile]
-    ) -> dict[int, int]:
-        """The values of each column of which every file tells."""
+    def _statistics(
+        self, table: CatalogTable, files: list[CatalogFile]
+    ) -> list[catalog.CatalogStats]:
         last = max((file.file_id for file in files), default=-1)
-        counts: dict[int, int] = {}
-        told: dict[int, int] = {}
-        for row in audited.stats(con, self._fragments, table.table_id, 0, last + 1):
-            counts[row.column_id] = counts.get(row.column_id, 0) + (row.value_count or 0)
-            told[row.column_id] = told.get(row.column_id, 0) + (row.value_count is not None)
-        return {column: n for column, n in counts.items() if told[column] == len(files)}
+        return catalog.stats(self.con, self.fragments, table.table_id, 0, last + 1)
 
-    def _note_orphans(self, table: CatalogTable, unknown: list[str]) -> None:
-        for location in unknown[:NOTED_ORPHANS]:
-            words = f"{location} is in no snapshot; ducklake_delete_orphaned_files removes it"
-            self.report.notes.append(Finding("storage", "orphan", table.name, words))
-        if len(unknown) > NOTED_ORPHANS:
-            words = f"{len(unknown) - NOTED_ORPHANS} more files are in no snapshot"
-            self.report.notes.append(Finding("storage", "orphan", table.name, words))
+    def check_served(self, catalog_uri: str, s3_endpoint: str | None, warehouse: str) -> None:
+        """Levels metadata and client: what a served catalog gives Iceberg clients."""
+        from . import client
+        from .metadata import ServedCatalog
 
-    def _find(self, level: str, check: str, about: str, words: str) -> None:
-        self._tell(False, Finding(level, check, about, words))
+        served = ServedCatalog(catalog_uri, s3_endpoint, warehouse, self.lake.snapshot_id)
+        if Level.CLIENT in self.report.levels:
+            client.connect(self.spark, served)
+        for table in self.tables:
+            with self.reporter.stage(f"Served metadata of {table.name}"):
+                files = catalog.files(self.con, table)
+                rows, all_in_files = catalog.row_count(self.con, self.lake, table)
+                if Level.METADATA in self.report.levels:
+                    self._check_metadata(served, table, files, rows)
+                if Level.CLIENT in self.report.levels:
+                    counts = self._value_counts(table, files) if all_in_files else None
+                    self._check_client(served, table, rows, counts)
 
-    def _tell(self, is_note: bool, one: Finding) -> None:
-        """Once: a table's fault shows in each range of files."""
-        told = self.report.notes if is_note else self.report.findings
-        if one not in told:
-            told.append(one)
+    def _check_metadata(
+        self, served: "ServedCatalog", table: CatalogTable, files: list[CatalogFile], rows: int
+    ) -> None:
+        from .metadata import check
 
-    def _count(self, what: str, number: int) -> None:
-        self.report.checked[what] = self.report.checked.get(what, 0) + number
+        self.report.count("tables with metadata", 1)
+        for name, message in check(served, table, files, rows):
+            self.report.find(Level.METADATA, name, table.name, message)
+
+    def _check_client(
+        self,
+        served: "ServedCatalog",
+        table: CatalogTable,
+        rows: int,
+        counts: dict[int, int] | None,
+    ) -> None:
+        from . import client
+
+        self.report.count("tables read by Spark", 1)
+        for name, message in client.check(self.spark, served, table, rows, counts):
+            self.report.find(Level.CLIENT, name, table.name, message)
+
+    def _value_counts(self, table: CatalogTable, files: list[CatalogFile]) -> dict[int, int]:
+        """The number of values, by column id, of the columns that every file counts."""
+        values: dict[int, int] = {}
+        counting_files: dict[int, int] = {}
+        for row in self._statistics(table, files):
+            is_counted = row.value_count is not None
+            values[row.column_id] = values.get(row.column_id, 0) + (row.value_count or 0)
+            counting_files[row.column_id] = counting_files.get(row.column_id, 0) + is_counted
+        return {column: n for column, n in values.items() if counting_files[column] == len(files)}

@@ -1,9 +1,9 @@
-"""Level metadata: the documents that Iceberg clients are given, against the catalog."""
+"""Level metadata: the documents that Iceberg clients get, compared with the catalog."""
 
 import io
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
@@ -11,17 +11,41 @@ import fastavro
 
 from ..common.errors import Unavailable
 from .catalog import CatalogFile, CatalogTable
+from .findings import Problem
 
 SECONDS = 60
+"""The timeout of a request to the catalog."""
 DATA, DELETED = 0, 2
+"""Iceberg's values of `content` and `status` in a manifest entry."""
 
 
-class Bridge:
-    """A catalog that serves the lake, pinned to one snapshot: `polynya serve`, or the API."""
+class ManifestFile(TypedDict):
+    """An entry of a manifest list; the fields that are compared."""
+
+    manifest_path: str
+    manifest_length: int
+    added_files_count: int
+    existing_files_count: int
+
+
+class DataFile(TypedDict):
+    """A data file or delete file in a manifest entry; the fields that are compared."""
+
+    content: int
+    file_path: str
+    record_count: int
+    file_size_in_bytes: int
+
+
+class ServedCatalog:
+    """The Iceberg REST catalog that serves the lake, pinned to one snapshot."""
 
     def __init__(
         self, catalog_uri: str, s3_endpoint: str | None, warehouse: str, snapshot_id: int
     ) -> None:
+        """Raises:
+        Unavailable: the catalog does not answer.
+        """
         self.catalog_uri = catalog_uri.rstrip("/")
         self.warehouse = f"{warehouse}@{snapshot_id}"
         self.s3_endpoint = s3_endpoint
@@ -29,12 +53,18 @@ class Bridge:
         self._prefix = (config.get("overrides") or {}).get("prefix", "")
 
     def table_metadata(self, table: CatalogTable) -> dict[str, Any]:
+        """The table metadata document.
+
+        Raises:
+            Unavailable: the catalog does not answer.
+        """
         names = (quote(name, safe="") for name in (table.schema_name, table.table_name))
         path = "/v1/{}/namespaces/{}/tables/{}".format(quote(self._prefix, safe="@"), *names)
         document: dict[str, Any] = self._get(path)["metadata"]
         return document
 
     def read(self, location: str) -> bytes:
+        """The content of a metadata file in the catalog's S3."""
         import boto3
 
         bucket, _, key = location.partition("://")[2].partition("/")
@@ -44,7 +74,6 @@ class Bridge:
 
     def _get(self, path: str) -> dict[str, Any]:
         try:
-            # Not a Request's own schemes: a catalog is asked over HTTP.
             with urlopen(Request(self.catalog_uri + path), timeout=SECONDS) as answer:
                 document: dict[str, Any] = json.load(answer)
                 return document
@@ -53,55 +82,71 @@ class Bridge:
 
 
 def check(
-    bridge: Bridge, table: CatalogTable, files: list[CatalogFile], row_count: int
-) -> Iterator[tuple[str, str]]:
-    """The set of data files, their rows and sizes, and the manifests' own lengths and sums."""
-    metadata = bridge.table_metadata(table)
-    current = metadata.get("current-snapshot-id")
-    snapshots = {s["snapshot-id"]: s for s in metadata.get("snapshots", ())}
-    entries: dict[str, dict[str, Any]] = {}
+    served: ServedCatalog, table: CatalogTable, files: list[CatalogFile], row_count: int
+) -> Iterator[Problem]:
+    """Compare data files, rows, sizes, and the lengths and counts of manifests.
+
+    Args:
+        row_count: the number of rows in the catalog.
+    """
+    data_files: dict[str, DataFile] = {}
     deleted = 0
-    if current in snapshots:
-        manifests = _records(bridge.read(snapshots[current]["manifest-list"]))
-        for manifest in manifests:
-            body = bridge.read(manifest["manifest_path"])
-            if len(body) != manifest["manifest_length"]:
-                words = f"{manifest['manifest_path']} has {len(body)} bytes; its list says"
-                yield "manifest-length", f"{words} {manifest['manifest_length']}"
-            live = [entry for entry in _records(body) if entry["status"] != DELETED]
-            counted = manifest["added_files_count"] + manifest["existing_files_count"]
-            if len(live) != counted:
-                words = f"{manifest['manifest_path']} has {len(live)} files; its list says"
-                yield "manifest-count", f"{words} {counted}"
-            for entry in live:
-                file = entry["data_file"]
-                if file["content"] == DATA:
-                    if file["file_path"] in entries:
-                        yield "metadata-twice", f"{file['file_path']} is listed twice"
-                    entries[file["file_path"]] = file
-                else:
-                    deleted += file["record_count"]
-    yield from _sets(files, entries)
-    rows = sum(file["record_count"] for file in entries.values()) - deleted
+    for manifest in _manifests(served, table):
+        body = served.read(manifest["manifest_path"])
+        live: list[DataFile] = [
+            entry["data_file"] for entry in _records(body) if entry["status"] != DELETED
+        ]
+        yield from _check_manifest(manifest, len(body), len(live))
+        for file in live:
+            if file["content"] != DATA:
+                deleted += file["record_count"]
+                continue
+            if file["file_path"] in data_files:
+                yield "metadata-twice", f"{file['file_path']} is listed twice"
+            data_files[file["file_path"]] = file
+    yield from _compare(files, data_files)
+    rows = sum(file["record_count"] for file in data_files.values()) - deleted
     if rows != row_count:
-        yield "metadata-rows", f"the documents tell of {rows} rows, the catalog of {row_count}"
+        yield "metadata-rows", f"the documents have {rows} rows, the catalog has {row_count}"
 
 
-def _records(body: bytes) -> list[dict[str, Any]]:
-    return list(fastavro.reader(io.BytesIO(body)))  # type: ignore[arg-type]
+def _manifests(served: ServedCatalog, table: CatalogTable) -> list[ManifestFile]:
+    """The entries of the manifest list of the current snapshot."""
+    metadata = served.table_metadata(table)
+    for snapshot in metadata.get("snapshots", ()):
+        if snapshot["snapshot-id"] == metadata.get("current-snapshot-id"):
+            return _records(served.read(snapshot["manifest-list"]))
+    return []
 
 
-def _sets(
-    files: list[CatalogFile], entries: dict[str, dict[str, Any]]
-) -> Iterator[tuple[str, str]]:
+def _check_manifest(manifest: ManifestFile, length: int, live: int) -> Iterator[Problem]:
+    path = manifest["manifest_path"]
+    if length != manifest["manifest_length"]:
+        message = f"{path} has {length} bytes; its list says {manifest['manifest_length']}"
+        yield "manifest-length", message
+    counted = manifest["added_files_count"] + manifest["existing_files_count"]
+    if live != counted:
+        yield "manifest-count", f"{path} has {live} files; its list says {counted}"
+
+
+def _records(body: bytes) -> list[Any]:
+    """The records of an Avro file."""
+    return list(fastavro.reader(io.BytesIO(body)))
+
+
+def _compare(files: list[CatalogFile], served: dict[str, DataFile]) -> Iterator[Problem]:
+    """Compare the data files of the catalog with those of the manifests."""
     data = {file.location: file for file in files if file.kind == "data"}
-    for path in sorted(data.keys() - entries.keys()):
+    for path in sorted(data.keys() - served.keys()):
         yield "metadata-missing", f"{path} is not in the documents"
-    for path in sorted(entries.keys() - data.keys()):
-        if not path.rpartition("/")[2].startswith("rows-"):  # inlined rows as a file
+    for path in sorted(served.keys() - data.keys()):
+        if not path.rpartition("/")[2].startswith("rows-"):  # a file of inlined rows
             yield "metadata-surplus", f"{path} is in the documents and not in the catalog"
-    for path in sorted(data.keys() & entries.keys()):
-        for name in ("record_count", "file_size_in_bytes"):
-            mine = getattr(data[path], name.replace("_in_", "_"))
-            if entries[path][name] != mine:
-                yield "metadata-differs", f"{path}: {name} {entries[path][name]}, not {mine}"
+    for path in sorted(data.keys() & served.keys()):
+        ours, theirs = data[path], served[path]
+        for name, expected, found in (
+            ("record_count", ours.record_count, theirs["record_count"]),
+            ("file_size_in_bytes", ours.file_size_bytes, theirs["file_size_in_bytes"]),
+        ):
+            if found != expected:
+                yield "metadata-differs", f"{path}: {name} {found}, not {expected}"

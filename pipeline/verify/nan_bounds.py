@@ -1,7 +1,7 @@
-"""Row groups whose bounds leave NaN out: DuckDB orders NaN above every number, and skips them.
+"""Row groups whose bounds exclude NaN: DuckDB, which orders NaN above every number, skips them.
 
-DuckDB writes no bounds where there is NaN. PyArrow and Java write those of the numbers, so
-`f > 100` and `f = 'nan'` find nothing there, whatever the catalog says.
+DuckDB writes no bounds if there is a NaN. PyArrow and Java write the bounds of the numbers, so
+`f > 100` and `f = 'nan'` do not find the NaN, whatever the catalog says.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow.parquet as pq
 
 from .catalog import CatalogFile
+from .findings import Problem
 
 FLOATS = {"FLOAT", "DOUBLE"}
 """Parquet's physical types."""
@@ -19,12 +20,12 @@ def check(
     footer: pq.FileMetaData,
     ids: Mapping[int, int],
     contains_nan: Mapping[int, bool | None],
-) -> Iterator[tuple[str, str]]:
-    """Findings (`nan-bounds`), and notes (`nan-unknown`) where nobody has counted NaN.
+) -> Iterator[Problem]:
+    """Findings (`nan-bounds`), and notes (`nan-unknown`) if the catalog does not count NaN.
 
     Args:
-        ids: column ids by the number of the leaf column; empty for a file that was added.
-        contains_nan: what the catalog says, by column id.
+        ids: column ids by the index of the leaf column; empty for a file that was added.
+        contains_nan: by column id, from the catalog; None: it does not say.
     """
     if (footer.created_by or "").startswith("DuckDB"):
         return
@@ -40,14 +41,14 @@ def check(
             yield (
                 "nan-bounds",
                 f"the column {path} of {file.location} holds NaN, and {groups} of its "
-                f"{footer.num_row_groups} row groups have bounds, which leave NaN out: DuckDB "
-                "passes over these rows; an UPDATE of all rows of the table writes them anew",
+                f"{footer.num_row_groups} row groups have bounds, which exclude NaN: DuckDB "
+                "skips these rows; an UPDATE of all rows of the table rewrites them correctly",
             )
         else:
             yield (
                 "nan-unknown",
                 f"the column {path} has bounds in files that DuckDB did not write, and the catalog "
-                "does not say whether it holds NaN there: DuckDB would pass over these rows",
+                "does not say whether it holds NaN there: DuckDB would skip these rows",
             )
 
 

@@ -15,8 +15,8 @@ from polynya import errors
 from polynya.access.table_scope import S3Scope
 from polynya.access.vended_credentials import session_policy
 from polynya.config import DELIVERIES as DEFAULTS
-from polynya.config import SETTINGS
 from polynya.metrics import METRICS
+from polynya.settings import SETTINGS
 from polynya_local.build.template import NO_VALUE, Stack, template
 
 ROOT = Path(__file__).parents[2]
@@ -247,7 +247,7 @@ def test_rest_function_cannot_write_to_s3_under_object_lambda() -> None:
 
 def test_the_cache_is_asked_of_s3_what_the_store_asks_and_no_more() -> None:
     storage = ROOT / "layers/bridge/polynya/storage"
-    store = (storage / "cache_store.py").read_text() + (storage / "objects.py").read_text()
+    store = (storage / "cache_store.py").read_text() + (storage / "s3.py").read_text()
     calls = set(re.findall(r"s3(?:\(\))?\.([a-z]+_object)\(", store))
     cache = {"Fn::Sub": "${CacheBucket.Arn}/*"}
     allowed = {

@@ -8,7 +8,7 @@ import boto3
 import pytest
 import typer
 from botocore.validate import ParamValidator
-from polynya.config import SETTINGS
+from polynya.settings import SETTINGS
 from polynya_local.build.package import ARCHIVE, JOB_FILE
 from polynya_local.build.template import Stack
 from polynya_local.stand_in.limits.role import Role

@@ -11,7 +11,9 @@ from polynya.ducklake.connection.database import Database
 from polynya.errors import ServiceUnavailable
 from polynya.files.virtual_files import VirtualFiles
 from polynya.storage import aws, configured
-from polynya.storage.file_cache import FileCache, MemoryCache
+from polynya.storage.delivery_bucket import DeliveryBucket
+from polynya.storage.file_cache import FileCache
+from polynya.storage.memory_cache import MemoryCache
 from polynya.storage.object_reader import object_reader
 
 TABLE = ("main", "pe")
@@ -22,10 +24,18 @@ NUMBERS = count()
 class Server:
     """Both functions in this process, with small manifests."""
 
-    def __init__(self, lake, database: Database, **changes) -> None:
-        settings = {"DATABASE_URL": lake.database.url, "VIRTUAL_BUCKET": "virtual"}
-        config = replace(Config.from_env(settings | {"CHUNK_FILES": "1"}), **changes)
-        is_put = config.delivery == "materialize"
+    def __init__(
+        self, lake, database: Database, delivery: str = "object-lambda", **file_settings
+    ) -> None:
+        environ = {
+            "DATABASE_URL": lake.database.url,
+            "VIRTUAL_BUCKET": "virtual",
+            "DELIVERY": delivery,
+            "CHUNK_FILES": "1",
+        }
+        config = Config.from_env(environ)
+        config = replace(config, files=replace(config.files, **file_settings))
+        is_put = config.storage.is_materialized
         self.kept = empty_bucket() if is_put else FileCache(None, MemoryCache())
         self.files = VirtualFiles(config, database, self.kept, object_reader())
         self.catalog = Catalog(config, database, self.files)
@@ -39,7 +49,7 @@ def empty_bucket() -> FileCache:
     name = f"first-build-{next(NUMBERS)}"
     aws.client("s3").create_bucket(Bucket=name)
     bucket = configured.bucket_store(name)
-    return FileCache(bucket, MemoryCache(), must_keep=True, listed=bucket)
+    return FileCache(bucket, MemoryCache(), bucket=DeliveryBucket(bucket))
 
 
 @pytest.fixture

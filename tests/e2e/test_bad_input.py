@@ -745,7 +745,7 @@ def test_a_connection_that_breaks_is_not_seen_by_the_client(odd, moto):
 def forget_bodies() -> None:
     from polynya_functions.object_lambda import app
 
-    app.virtual_files()._files._kept._recent.__init__()
+    app.virtual_files()._files._cache._memory.__init__()
 
 
 def test_patience_ends_before_that_of_who_waits():
@@ -757,7 +757,7 @@ def test_patience_ends_before_that_of_who_waits():
     }
     tries = 2 * inspect.signature(Database).parameters["timeout_seconds"].default
     assert tries < budgets[rest_app]
-    assert budgets[object_lambda_app] > 2 * object_lambda_app.PATIENCE_SECONDS
+    assert budgets[object_lambda_app] > 2 * object_lambda_app.STATEMENT_SECONDS
     with settings(AWS_DEFAULT_REGION=REGION):
         for service, share in (("dynamodb", 0.3), ("s3", 0.6)):
             client = aws.client(service).meta.config

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from pg8000.native import Connection, identifier, literal
 from polynya import budget
-from polynya.config import SETTINGS
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.errors import Misconfigured, ServiceUnavailable
+from polynya.settings import SETTINGS
 from polynya_local import postgres
 from polynya_local.cli import app
 from polynya_local.clients import native, pyiceberg, rest

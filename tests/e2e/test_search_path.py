@@ -18,8 +18,8 @@ from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.lakes import write_lake
 from polynya_local.doctor import doctor
 from polynya_pipeline.common.database import connect
-from polynya_pipeline.ingest import catalog as target
-from polynya_pipeline.verify import catalog as audited
+from polynya_pipeline.ingest import catalog as ingest_catalog
+from polynya_pipeline.verify import catalog as verify_catalog
 from polynya_pipeline.verify.invariants import INVARIANTS, violations
 
 from tests.support.in_process import standing_in
@@ -147,16 +147,16 @@ def test_the_policy_is_asked_with_the_names_that_are_there(lake, moto):
 def test_the_jobs_read_the_rows_that_are_there(lake):
     lake, _ = lake
     con = connect(lake.database.url, lake.metadata_schema)
-    found, fragments = audited.lake(con)
-    assert [table.table_name for table in audited.tables(con, found)] == ["p", "t"]
+    found, fragments = verify_catalog.lake(con)
+    assert [table.table_name for table in verify_catalog.tables(con, found)] == ["p", "t"]
     for invariant in INVARIANTS:
         assert violations(con, invariant, fragments) == []
-    written = target.lake(con)
-    table = target.table(con, target.schema(con, written, "main"), "t")
+    written = ingest_catalog.lake(con)
+    table = ingest_catalog.table(con, ingest_catalog.schema(con, written, "main"), "t")
     assert [column.column_name for column in table.columns][:2] == ["i", "s"]
-    assert target.inlined_tables(con, table.table_id)
-    assert target.newest_inlined_delete(con, table.table_id, list(range(10)))
-    assert target.live_files(con, table.table_id)
+    assert ingest_catalog.inlined_tables(con, table.table_id)
+    assert ingest_catalog.newest_inlined_delete(con, table.table_id, list(range(10)))
+    assert ingest_catalog.live_files(con, table.table_id)
     con.close()
 
 

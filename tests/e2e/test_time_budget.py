@@ -107,7 +107,7 @@ def test_bucket_of_the_virtual_files_that_never_answers(lake, moto):
 
 def test_cache_that_never_answers_costs_time_once(lake, moto, monkeypatch):
     """The files are made and served without it."""
-    monkeypatch.setitem(aws.LONGEST, "dynamodb", 0.25)
+    monkeypatch.setitem(aws.LONGEST_READ_SECONDS, "dynamodb", 0.25)
     monkeypatch.setattr(circuit_breaker, "SLOW_SECONDS", 0.25)
     one = lake(LAKE)
     with silent() as port, standing_in(one, moto) as stand_in:

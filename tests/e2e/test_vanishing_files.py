@@ -27,7 +27,9 @@ from polynya.files.virtual_files import VirtualFiles
 from polynya.storage import aws
 from polynya.storage.bucket_store import BucketStore
 from polynya.storage.cache_store import CacheStore
-from polynya.storage.file_cache import FileCache, MemoryCache
+from polynya.storage.delivery_bucket import DeliveryBucket
+from polynya.storage.file_cache import FileCache
+from polynya.storage.memory_cache import MemoryCache
 from polynya.storage.object_reader import object_reader
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import attach, write_lake
@@ -104,7 +106,7 @@ class Instance:
 
 def _bucket(world, clock: Callable[[], float]) -> FileCache:
     store = BucketStore(BUCKET, lambda: world.s3, clock)
-    return FileCache(store, MemoryCache(), must_keep=True, listed=store)
+    return FileCache(store, MemoryCache(), bucket=DeliveryBucket(store))
 
 
 def _cache(world, clock: Callable[[], float]) -> FileCache:

@@ -9,7 +9,8 @@ from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import Lake, attach
 from polynya_local.clients.spark_jars import why_not
 from polynya_local.postgres import Database
-from polynya_pipeline.ingest.job import Summary, ingest
+from polynya_pipeline.ingest.job import ingest
+from polynya_pipeline.ingest.summary import Summary
 from polynya_pipeline.verify.job import verify
 
 NUMBERS = itertools.count(1)

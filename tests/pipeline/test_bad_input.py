@@ -1,4 +1,4 @@
-"""What cannot be done is said in one sentence, and nothing is half-written."""
+"""A job that cannot be done fails with one sentence, and writes nothing."""
 
 import json
 from dataclasses import replace
@@ -7,9 +7,9 @@ import boto3
 import pytest
 from polynya.ducklake.connection.url import connection_arguments
 from polynya_local.cli import app
+from polynya_pipeline.common.catalog import TableName, table_name
 from polynya_pipeline.common.database import _secret_url, with_credentials
 from polynya_pipeline.common.errors import BadInput, Unavailable
-from polynya_pipeline.ingest.catalog import TableName, table_name
 from polynya_pipeline.ingest.job import ingest
 from polynya_pipeline.verify.job import verify
 from typer.testing import CliRunner
@@ -51,14 +51,14 @@ def test_names_with_quotes_and_dots_and_spaces(lake, spark):
     assert lake.verify().findings == []
 
 
-# Options of a job on an existing table t(id BIGINT), and what is said.
+# Options of a job on an existing table t(id BIGINT), and a part of the message.
 REFUSED = [
-    ({"table": "nothing"}, "no table main.nothing: --create makes it"),
+    ({"table": "nothing"}, "no table main.nothing: --create creates it"),
     ({"table": "nowhere.t"}, "no schema nowhere"),
     ({"table": "v"}, "main.v is a view"),
     ({"mode": "upsert"}, "the mode must be one of append, overwrite, overwrite-partitions"),
     ({"mode": "overwrite-partitions"}, "main.t is not partitioned"),
-    ({"partition_by": ("id",)}, "is there already"),
+    ({"partition_by": ("id",)}, "exists already"),
     ({"token": ""}, "the token must be"),
     ({"table": "n", "create": True, "partition_by": ("day(x)",)}, "there is no column x"),
     ({"table": "n", "create": True, "partition_by": ("day(id)",)}, "partitioning by day of id"),
@@ -66,10 +66,10 @@ REFUSED = [
     ({"columns": ["id", "1 AS x"]}, "x is not in the table"),
     ({"columns": ["1 AS x"]}, "id is not in the DataFrame; x is not in the table"),
     ({"columns": ["array(id) AS id"]}, "id is int64 in the table, array<bigint>"),
-    ({"columns": ["id", "id AS ID"], "evolve": True}, "two columns that DuckLake takes for one"),
+    ({"columns": ["id", "id AS ID"], "evolve": True}, "two columns that are one to DuckLake"),
     ({"table": "n", "create": True, "columns": ["INTERVAL 1 DAY AS i"]}, "interval day"),
     ({"table": "n", "create": True, "columns": ["NULL AS x"]}, "void"),
-    ({"table": "odd"}, "interval, which Spark cannot hold"),
+    ({"table": "odd"}, "interval, which Spark does not have"),
 ]
 
 
@@ -98,7 +98,7 @@ def test_lakes_that_are_not_written_to(open_lake, spark, tmp_path, postgres_serv
     newer = open_lake(f"{tmp_path}/n/")
     newer.sql("CREATE TABLE t(id BIGINT)")
     newer.catalog("UPDATE ducklake_metadata SET value = '2.7' WHERE key = 'version'")
-    with pytest.raises(BadInput, match=r"version 2.7; this job knows 1.0"):
+    with pytest.raises(BadInput, match=r"version 2.7; this job writes to 1.0"):
         newer.ingest(spark.range(3))
     empty = postgres_server.create_database("no lake")
     with pytest.raises(BadInput, match="no DuckLake catalog"):
@@ -168,7 +168,7 @@ def test_role_and_password_are_asked_for_where_the_connection_is_made(
     monkeypatch.setenv("DATABASE_CREDENTIALS", f"secret:{arn}")
     done = CliRunner().invoke(app, ["verify", "--json", "--database", bare.url])
     assert done.exit_code == 0 and json.loads(done.stdout)["findings"] == []
-    for wrong, words in (("hunter2", "must be iam"), ("secret:hunter2", "cannot be had")):
+    for wrong, words in (("hunter2", "must be iam"), ("secret:hunter2", "cannot be read")):
         with pytest.raises(BadInput, match=words) as raised:
             ingest(spark.range(3), "t", database=with_credentials(bare.url, wrong))
         assert "hunter2" not in str(raised.value)
@@ -237,7 +237,7 @@ def test_the_command_reads_files(lake, run, tmp_path):
     assert lake.sql("FROM s") == [(1, {"a": 7, "b": [{"c": "x"}]})]
     file.write_text('{"id": 1, "s": {"A": 7}}\n{"id": 2, "s": {"a": 8}}')
     code, output = run(*of_struct)
-    assert code == 2 and "s has two columns that DuckLake" in json.loads(output)["message"]
+    assert code == 2 and "s has two columns that are one" in json.loads(output)["message"]
     file.write_text("no JSON at all")
     code, output = run(*of_struct)
     assert code == 2 and "Unrecognized token 'no'" in json.loads(output)["message"]

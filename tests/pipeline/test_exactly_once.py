@@ -1,4 +1,4 @@
-"""Killed at each step and run again with the same token: the rows are there once."""
+"""A job that is killed at any step and run again with the same token writes its rows once."""
 
 import os
 import signal
@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import attach
-from polynya_pipeline.common import database
+from polynya_pipeline.common.catalog import TableName
+from polynya_pipeline.common.database import connect as connect_postgres
 from polynya_pipeline.common.errors import Conflict
-from polynya_pipeline.ingest import commit
-from polynya_pipeline.ingest import job as ingest
-from polynya_pipeline.ingest.catalog import TableName
-from polynya_pipeline.ingest.spec import IngestSpec
+from polynya_pipeline.ingest import commit, job
+from polynya_pipeline.ingest.planning import IngestSpec, Plan
 from polynya_pipeline.ingest.writes import snapshots
 
 pytestmark = pytest.mark.spark
@@ -30,12 +29,12 @@ def lake(folder_lake):
 
 ROOT = Path(__file__).parents[2]
 
-# The job, in a process of its own, that kills itself where it is told to.
-VICTIM = """
+# The job in a process of its own, which kills itself at the step that its argument names.
+KILLED_JOB = """
 import os, signal, sys
-from pipeline import commit, ingest
+from polynya_pipeline.common.spark import session
+from polynya_pipeline.ingest import job, job_files
 from polynya_pipeline.ingest.writes import stats
-from polynya_pipeline.common.session import session
 
 url, step = sys.argv[1:]
 
@@ -49,27 +48,27 @@ def after(function):
     return called
 
 if step == "before the files":
-    ingest._write = die
+    job_files.write = die
 elif step == "after the files":
-    ingest.commit = die
+    job.commit = die
 elif step == "within the transaction":
     stats.set_of_table = after(stats.set_of_table)
 elif step == "after the commit":
-    ingest.commit = after(commit.commit)
+    job.commit = after(job.commit)
 frame = session("local[1]").range(0, 100, 1, 2)
-ingest.ingest(frame, "t", database=url, token="the job")
+job.ingest(frame, "t", database=url, token="the job")
 print("survived")
 """
 STEPS = ("before the files", "after the files", "within the transaction", "after the commit")
 
 
 def test_a_job_that_is_killed_and_run_again_is_done_once(open_lake, spark, tmp_path):
-    lakes, victims = [], []
+    lakes, processes = [], []
     for number, step in enumerate(STEPS):
         lake = open_lake(f"{tmp_path}/{number}/")
         lake.sql("CREATE TABLE t(id BIGINT)")
-        command = [sys.executable, "-c", VICTIM, lake.database.url, step]
-        victims.append(
+        command = [sys.executable, "-c", KILLED_JOB, lake.database.url, step]
+        processes.append(
             subprocess.Popen(
                 command,
                 cwd=ROOT,
@@ -80,9 +79,9 @@ def test_a_job_that_is_killed_and_run_again_is_done_once(open_lake, spark, tmp_p
             )
         )
         lakes.append(lake)
-    for victim in victims:
-        output, _ = victim.communicate(timeout=180)
-        assert victim.returncode == -signal.SIGKILL, output.decode()
+    for process in processes:
+        output, _ = process.communicate(timeout=180)
+        assert process.returncode == -signal.SIGKILL, output.decode()
     for step, lake in zip(STEPS, lakes, strict=True):
         frame = spark.range(0, 100, 1, 2)
         again = lake.ingest(frame, token="the job", remove_orphans=True)
@@ -96,28 +95,28 @@ def test_a_job_that_is_killed_and_run_again_is_done_once(open_lake, spark, tmp_p
         assert report.findings == [] and report.notes == [], step
 
 
-def test_the_connection_that_dies_at_the_commit_is_no_second_commit(lake, spark, monkeypatch):
+def test_a_connection_that_is_lost_at_the_commit_causes_no_second_commit(lake, spark, monkeypatch):
     lake.sql("CREATE TABLE t(id BIGINT)")
     before = commit._transaction
 
-    def committed_unheard(con, plan, files):
+    def lost_after_commit(con, plan, files):
         monkeypatch.setattr(commit, "_transaction", before)
         before(con, plan, files)
         con._usock.shutdown(socket.SHUT_RDWR)
         con.run("SELECT 1")  # raises what a connection that died raises
 
-    monkeypatch.setattr(commit, "_transaction", committed_unheard)
+    monkeypatch.setattr(commit, "_transaction", lost_after_commit)
     done = lake.ingest(spark.range(0, 10, 1, 1), token="job")
     assert done.outcome == "already-committed"
     assert lake.sql("SELECT count(*) FROM t") == [(10,)]
     assert lake.verify().findings == []
 
 
-def test_two_runs_of_a_job_at_once_are_one_too_many(lake, spark):
+def test_a_second_run_of_a_running_job_is_refused(lake, spark):
     lake.sql("CREATE TABLE t(id BIGINT)")
-    with closing(database.connect(lake.database.url, "public")) as con:
-        ingest._lock(con, "job")
-        with pytest.raises(Conflict, match="running just now"):
+    with closing(connect_postgres(lake.database.url, "public")) as con:
+        job._lock(con, "job")
+        with pytest.raises(Conflict, match="running at the moment"):
             lake.ingest(spark.range(3), token="job")
     assert lake.ingest(spark.range(3), token="job").rows == 3
 
@@ -127,7 +126,7 @@ JOBS, COMMITS, FILES, DUCKDBS = (8, 2, 150, 2) if os.environ.get("POLYNYA_SOAK")
 
 
 def test_jobs_and_duckdb_commit_side_by_side(lake, spark, moto, native):
-    """Nothing lost, nothing doubled, no id given twice, every snapshot readable."""
+    """No row is lost or duplicated, no id is used twice, every snapshot is readable."""
     lake.sql("CREATE TABLE t(writer VARCHAR, id BIGINT)")
     failures = []
 
@@ -140,7 +139,7 @@ def test_jobs_and_duckdb_commit_side_by_side(lake, spark, moto, native):
 
         return run
 
-    def job(number: int) -> None:
+    def spark_job(number: int) -> None:
         for turn in range(COMMITS):
             frame = spark.range(0, 5 * FILES, 1, FILES).selectExpr(
                 f"'job {number}' AS writer", "id"
@@ -157,7 +156,7 @@ def test_jobs_and_duckdb_commit_side_by_side(lake, spark, moto, native):
                     f"INSERT INTO lake.t SELECT 'duckdb {number}', i FROM range({rows}) r(i)"
                 )
 
-    threads = [threading.Thread(target=attempt(job), args=(i,)) for i in range(JOBS)]
+    threads = [threading.Thread(target=attempt(spark_job), args=(i,)) for i in range(JOBS)]
     threads += [threading.Thread(target=attempt(duckdb), args=(i,)) for i in range(DUCKDBS)]
     for thread in threads:
         thread.start()
@@ -187,8 +186,8 @@ def test_jobs_and_duckdb_commit_side_by_side(lake, spark, moto, native):
     assert lake.verify().findings == []
 
 
-def test_a_commit_claims_its_snapshot_before_it_asks_anything():
-    """Else two runs of one job could both ask, and both find that it has not been done."""
+def test_a_commit_claims_its_snapshot_before_it_reads_anything():
+    """Otherwise two runs of one job could both find that it has not been committed."""
     calls = []
 
     class Recorder:
@@ -198,10 +197,10 @@ def test_a_commit_claims_its_snapshot_before_it_asks_anything():
                 return [[7, 3, 10, 20]]
             return [[8]] if "commit_extra_info" in calls[-1] else []
 
-    plan = commit.Plan(
+    plan = Plan(
         spec=IngestSpec(TableName("main", "t"), "t"), base_snapshot=7, schema=None, table=None,
         columns=(), partition_keys=(), table_uuid="", path="",
     )  # fmt: skip
-    assert commit._within(Recorder(), plan, []).already
+    assert commit._write_snapshot(Recorder(), plan, []).already
     assert [call.split()[0] for call in calls] == ["SELECT", "INSERT", "SELECT"]
     assert calls[1].startswith(" ".join(snapshots.CLAIM.split())[:40])

@@ -15,6 +15,7 @@ from polynya_local.clients.pyiceberg import s3_properties
 from polynya_pipeline.common.errors import BadInput, Conflict, Unavailable
 from polynya_pipeline.publish import destinations
 from polynya_pipeline.publish.job import publish
+from polynya_pipeline.publish.steps.export_pointer import ExportPointer
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import StaticTable
 
@@ -48,7 +49,7 @@ con.execute(f"COPY (FROM iceberg_scan('{sys.argv[2]}')) TO '{sys.argv[3]}' (FORM
 """
 
 
-def of_duckdb(moto: str, location: str, tmp_path):
+def duckdb_rows(moto: str, location: str, tmp_path):
     """In a process of its own: it can abort."""
     target = str(tmp_path / "duckdb.parquet")
     command = [sys.executable, "-c", DUCKDB, moto, location, target]
@@ -70,7 +71,7 @@ def test_clients_read_an_exported_table_without_us(number, lake, moto, tmp_path)
             truth = native.canonical(table.namespace, table.name, hidden=hidden(alone))
             readers = {
                 "PyIceberg": alone.scan().to_arrow(),
-                "DuckDB": of_duckdb(moto, location, tmp_path),
+                "DuckDB": duckdb_rows(moto, location, tmp_path),
             }
             for reader, rows in readers.items():
                 found = difference(truth, from_arrow(rows, columns, hidden(alone)))
@@ -93,8 +94,8 @@ def rows_lake(folder_lake):
     return folder_lake
 
 
-def alone(place) -> list[tuple]:
-    """As PyIceberg finds it by the hint."""
+def rows_in(place) -> list[tuple]:
+    """The rows that PyIceberg reads by the version hint."""
     scan = StaticTable.from_metadata(str(place)).scan()
     return sorted(zip(*scan.to_arrow().to_pydict().values(), strict=True))
 
@@ -126,7 +127,7 @@ def test_it_can_be_in_s3(rows_lake, moto, tmp_path):
     read = StaticTable.from_metadata(table.metadata_location, s3_properties(moto))
     assert read.location() == "s3://exports/some where/main/t"
     assert read.scan().to_arrow().num_rows == 991
-    assert of_duckdb(moto, table.metadata_location, tmp_path).num_rows == 991
+    assert duckdb_rows(moto, table.metadata_location, tmp_path).num_rows == 991
     assert exported(rows_lake, "s3://exports/some where").tables[0].files == 0
 
 
@@ -136,11 +137,11 @@ def test_each_run_adds_a_version_when_something_has_changed(rows_lake, tmp_path)
     assert len(StaticTable.from_metadata(str(place)).metadata.snapshots) == 1
     [again] = exported(rows_lake, tmp_path / "out", snapshots=1).tables
     assert not again.is_new and again.metadata_location.endswith("v1.metadata.json")
-    before = alone(place)
+    before = rows_in(place)
     rows_lake.sql("INSERT INTO t VALUES (5000, 'new')")
     [more] = exported(rows_lake, tmp_path / "out", snapshots=1).tables
     assert more.is_new and more.metadata_location.endswith("v2.metadata.json")
-    assert alone(place) == sorted([*before, (5000, "new")])
+    assert rows_in(place) == sorted([*before, (5000, "new")])
     # What somebody has registered stays as it was.
     old = StaticTable.from_metadata(str(place / "metadata" / "v1.metadata.json"))
     assert old.scan().to_arrow().num_rows == len(before)
@@ -149,7 +150,7 @@ def test_each_run_adds_a_version_when_something_has_changed(rows_lake, tmp_path)
 def test_a_run_that_is_cut_off_anywhere_leaves_what_was_there(rows_lake, tmp_path, monkeypatch):
     place = tmp_path / "out" / "main" / "t"
     exported(rows_lake, tmp_path / "out")
-    before = alone(place)
+    before = rows_in(place)
     rows_lake.sql("INSERT INTO t SELECT i, 'more' FROM range(2000, 2100) r(i)")
     rows_lake.sql("DELETE FROM t WHERE i = 2050")
     after = sorted(rows_lake.sql("FROM t"))
@@ -174,30 +175,28 @@ def test_a_run_that_is_cut_off_anywhere_leaves_what_was_there(rows_lake, tmp_pat
                 exported(rows_lake, tmp_path / "out")
                 break
             except Unavailable:
-                assert alone(place) == before
+                assert rows_in(place) == before
         steps += 1
         assert steps < 100
-    assert steps > 5 and alone(place) == after
+    assert steps > 5 and rows_in(place) == after
 
 
 def test_a_slower_run_does_not_set_the_pointer_back(rows_lake, tmp_path, monkeypatch):
     place = tmp_path / "out" / "main" / "t"
     exported(rows_lake, tmp_path / "out")
-    from polynya_pipeline.publish import tables
-
-    move = tables.Pointer.move
+    move = ExportPointer.move
 
     def overtaken(self, document):
-        monkeypatch.setattr(tables.Pointer, "move", move)
+        monkeypatch.setattr(ExportPointer, "move", move)
         rows_lake.sql("INSERT INTO t VALUES (7000, 'newest')")
         exported(rows_lake, tmp_path / "out")
         return move(self, document)
 
     rows_lake.sql("INSERT INTO t VALUES (6000, 'newer')")
-    monkeypatch.setattr(tables.Pointer, "move", overtaken)
+    monkeypatch.setattr(ExportPointer, "move", overtaken)
     [table] = exported(rows_lake, tmp_path / "out").tables
     assert not table.is_new
-    assert alone(place) == sorted(rows_lake.sql("FROM t"))
+    assert rows_in(place) == sorted(rows_lake.sql("FROM t"))
 
 
 # A place, a lake's data path, and whether the place is refused.
@@ -249,9 +248,9 @@ def test_no_spelling_of_a_place_in_or_above_the_data_is_taken(
 def test_where_it_may_not_go(rows_lake, open_lake, tmp_path):
     with pytest.raises(BadInput, match="DuckLake deletes files there"):
         exported(rows_lake, f"{rows_lake.data_path}/export")
-    with pytest.raises(BadInput, match="holds the lake's own data path"):
+    with pytest.raises(BadInput, match="contains the lake's own data path"):
         exported(rows_lake, tmp_path)
-    with pytest.raises(BadInput, match="a folder or s3://bucket/prefix"):
+    with pytest.raises(BadInput, match="must be a folder or s3://bucket/prefix"):
         exported(rows_lake, "gs://bucket/x")
     (tmp_path / "file").write_text("")
     with pytest.raises(Unavailable, match="cannot be written"):

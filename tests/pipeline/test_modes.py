@@ -156,7 +156,7 @@ def test_the_options_of_the_table_are_followed(lake, spark):
 
 
 def meanwhile(monkeypatch, act) -> None:
-    """Do something between the writing of the files and the commit."""
+    """Call `act` after the files are written and before the commit."""
     before = commit._transaction
 
     def transaction(con, plan, files):
@@ -171,7 +171,7 @@ def files_of(lake) -> set[str]:
     return {path for (path,) in lake.sql(f"FROM glob('{lake.data_path}/**/*.parquet')")}
 
 
-# What somebody does to the table meanwhile, the job's mode, and what the job says of it.
+# A statement in the meantime, the job's mode, and the conflict that it reports, if any.
 MEANWHILE = [
     ("INSERT INTO t SELECT 0, i FROM range(20) r(i)", "append", None),
     ("DELETE FROM t WHERE id = 1", "append", None),
@@ -189,7 +189,7 @@ MEANWHILE = [
 ]
 
 
-def test_what_others_do_meanwhile(lake, spark, monkeypatch):
+def test_what_other_writers_do_in_the_meantime(lake, spark, monkeypatch):
     frame = rows(spark, 4, 5).cache()  # of the partition 1
     for statement, mode, words in MEANWHILE:
         lake.sql("DROP TABLE IF EXISTS t")
@@ -212,14 +212,14 @@ def test_what_others_do_meanwhile(lake, spark, monkeypatch):
     assert lake.verify().findings == []
 
 
-def test_the_table_that_somebody_else_creates_meanwhile(lake, spark, monkeypatch):
+def test_a_table_that_another_writer_creates_in_the_meantime(lake, spark, monkeypatch):
     meanwhile(monkeypatch, lambda: lake.sql("CREATE TABLE T(a INTEGER)"))
-    with pytest.raises(Conflict, match="created by somebody else"):
+    with pytest.raises(Conflict, match="created by another writer"):
         lake.ingest(rows(spark, 0, 3), create=True)
     assert files_of(lake) == set() and lake.sql("FROM t") == []
 
 
-def test_duckdb_is_told_of_an_overwrite_that_it_conflicts_with(lake, spark, moto, native):
+def test_duckdb_sees_a_conflict_with_an_overwrite(lake, spark, moto, native):
     lake.ingest(rows(spark, 0, 30), create=True)
     con = connect(("ducklake", "postgres_scanner", "httpfs"), moto)
     from polynya_local.clients.lakes import attach

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.spark
 
 IMPORT_ALL = """
 import importlib, pkgutil, polynya, polynya_pipeline
-for root in (polynya, polynya_pipeline):
+for root in (polynya_pipeline, polynya):
     for module in pkgutil.walk_packages(root.__path__, root.__name__ + "."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)

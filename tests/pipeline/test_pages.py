@@ -1,4 +1,4 @@
-"""Summaries are kept on pages too: a new one leaves the other pages as they are."""
+"""Summaries are also stored in pages: a new one changes only its own page."""
 
 import itertools
 
@@ -15,10 +15,10 @@ KEYS = [f"p/t/g1/data-{number}.avro.summary" for number in range(MANY)]
 class Memory:
     def __init__(self) -> None:
         self.bodies: dict[str, bytes] = {}
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     def get(self, key: str) -> bytes | None:
-        self.asked.append(key)
+        self.requested.append(key)
         return self.bodies.get(key)
 
     def put(self, key: str, body: bytes) -> bytes:
@@ -36,8 +36,8 @@ def body_of(key: str) -> bytes:
     return f'{{"key": "{key}"}}'.encode()
 
 
-def run_of(store: Memory) -> PublishedFiles:
-    """As a run of `publish` sees them that has asked for nothing yet."""
+def published_files(store: Memory) -> PublishedFiles:
+    """The files at the beginning of a run of `publish`."""
     return PublishedFiles(store, lambda keys: store.bodies.keys() & set(keys))
 
 
@@ -52,7 +52,7 @@ def test_pages_hold_every_key_once_and_in_order(keys):
 def test_a_change_touches_few_pages(at, change):
     put = [] if change == "gone" else [f"{change} {at}"]
     after = [*KEYS[:at], *put, *KEYS[at + (change != "new") :]]
-    # Its own; or it begins a page, or the page that it began joins its neighbour.
+    # The page of the key; two if a page begins with the key.
     assert len(set(pages(after)) - set(pages(KEYS))) <= 2
 
 
@@ -61,29 +61,29 @@ def test_a_page_gives_back_what_is_on_it(bodies):
     assert unpacked(packed(bodies)) == bodies
 
 
-def test_of_many_files_few_are_asked_for(store):
-    first = run_of(store)
+def test_many_files_are_read_with_few_requests(store):
+    first = published_files(store)
     assert first.missing(KEYS) == []
     assert first.get_many(KEYS) == [body_of(key) for key in KEYS]
     changed = [*KEYS[:-1], "p/t/g1/data-new.avro.summary"]
     store.bodies[changed[-1]] = body_of(changed[-1])
-    store.asked.clear()
-    second = run_of(store)
+    store.requested.clear()
+    second = published_files(store)
     assert second.missing(changed) == []
     assert second.get_many(changed) == [body_of(key) for key in changed]
     *others, last = pages(changed)
-    # All pages, and one by one what is on the last one.
-    assert len(store.asked) == len(others) + 1 + len(last) < MANY / 5
+    # All pages; the files of the last one, which has changed, one by one.
+    assert len(store.requested) == len(others) + 1 + len(last) < MANY / 5
 
 
-def test_a_page_does_not_prove_that_a_file_is_there(store):
-    """A bucket that forgets by age keeps the page, which is younger, for longer."""
-    first = run_of(store)
+def test_a_page_does_not_prove_that_a_file_exists(store):
+    """A bucket that deletes objects by age deletes the page, which is younger, later."""
+    first = published_files(store)
     first.missing(KEYS)
     first.get_many(KEYS)
     lost = KEYS[17]
     del store.bodies[lost]
-    second = run_of(store)
+    second = published_files(store)
     assert second.missing(KEYS) == [lost]
     assert second.get_many(KEYS)[17] is None
-    assert run_of(store).get_many(KEYS)[17] is None  # whoever has not looked
+    assert published_files(store).get_many(KEYS)[17] is None  # without a call of `missing`

@@ -1,4 +1,4 @@
-"""What is published is what the functions make, key by key; nothing is made twice, or half."""
+"""Published files are those of the functions, key by key; no file is built twice or incomplete."""
 
 import itertools
 import json
@@ -24,9 +24,9 @@ from polynya_local.cli import app
 from polynya_local.clients import pyiceberg, rest
 from polynya_local.serving import environment
 from polynya_pipeline.common.errors import BadInput, Unavailable
-from polynya_pipeline.publish import destinations, published_files, shared_snapshot, tasks
-from polynya_pipeline.publish import run as publishing
+from polynya_pipeline.publish import destinations, pages, published_files, shared_snapshot, tasks
 from polynya_pipeline.publish.job import publish
+from polynya_pipeline.publish.steps.build_manifests import build_in_executor
 from typer.testing import CliRunner
 
 from tests.support.in_process import ALIAS, cache_settings, standing_in
@@ -57,20 +57,21 @@ def bucket(moto):
         "VIRTUAL_BUCKET": name,
         "CHUNK_FILES": "3",
         "SNAPSHOT_LIMIT": "100",
+        "BUILD_SECONDS": "600",  # of the functions, on a busy machine
     }
 
 
 def objects(environ: dict[str, str]) -> dict[str, bytes]:
     s3 = boto3.client("s3")
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=environ["VIRTUAL_BUCKET"])
+    listing = s3.get_paginator("list_objects_v2").paginate(Bucket=environ["VIRTUAL_BUCKET"])
     return {
         item["Key"]: s3.get_object(Bucket=environ["VIRTUAL_BUCKET"], Key=item["Key"])["Body"].read()
-        for page in pages
+        for page in listing
         for item in page.get("Contents", ())
     }
 
 
-def taken_out(environ: dict[str, str]) -> dict[str, bytes]:
+def removed_objects(environ: dict[str, str]) -> dict[str, bytes]:
     found = objects(environ)
     for key in found:
         boto3.client("s3").delete_object(Bucket=environ["VIRTUAL_BUCKET"], Key=key)
@@ -78,12 +79,12 @@ def taken_out(environ: dict[str, str]) -> dict[str, bytes]:
 
 
 def functions(lake, environ: dict[str, str]) -> dict[str, bytes]:
-    """What the functions put into the bucket when every table is loaded; it is empty after it."""
+    """What the functions put into the bucket when every table is loaded; removes it again."""
     at = {"DATABASE_URL": lake.database.url, "METADATA_SCHEMA": lake.metadata_schema}
     config = Config.from_env(environ | at)
     with closing(open_database(config)) as database:
-        kept = configured.file_cache(config)
-        files = VirtualFiles(config, database, kept, object_reader())
+        cache = configured.file_cache(config.storage)
+        files = VirtualFiles(config, database, cache, object_reader())
         catalog = Catalog(config, database, files)
         for [namespace] in catalog.list_namespaces(None, None, None)["namespaces"]:
             for table in catalog.list_tables(namespace, None, None)["identifiers"]:
@@ -91,7 +92,7 @@ def functions(lake, environ: dict[str, str]) -> dict[str, bytes]:
                     catalog.load_table(namespace, table["name"])
                 except Refused:
                     continue
-    return taken_out(environ)
+    return removed_objects(environ)
 
 
 def published(lake, environ: dict[str, str], **options):
@@ -101,9 +102,7 @@ def published(lake, environ: dict[str, str], **options):
 
 @pytest.mark.parametrize("number", LAKES)
 def test_every_key_has_the_bytes_that_the_functions_give_it(number, lake, bucket, monkeypatch):
-    monkeypatch.setattr(
-        "polynya_pipeline.publish.pages.PAGE", 2
-    )  # else it is too little for a page
+    monkeypatch.setattr(pages, "PAGE", 2)  # otherwise there are too few files for a page
     monkeypatch.setattr(published_files, "MANY", 1)
     lake = lake(number)
     expected = functions(lake, bucket)
@@ -116,16 +115,18 @@ def test_every_key_has_the_bytes_that_the_functions_give_it(number, lake, bucket
     assert sum(table.bytes for table in done.tables) == sum(map(len, found.values()))
     again = published(lake, bucket)
     for table in again.tables:
-        assert (table.files, table.manifests_made, table.lists_made) == (0, 0, 0)
-        assert table.lists_kept == table.snapshots and table.metadata_location
+        assert (table.files, table.manifests_built, table.lists_built) == (0, 0, 0)
+        assert table.lists_existing == table.snapshots and table.metadata_location
 
 
 @pytest.mark.spark
 def test_executors_make_the_same(lake, bucket, spark, monkeypatch):
-    monkeypatch.setattr(tasks, "MANIFESTS", 1)  # else it is too little for a task
+    monkeypatch.setattr(
+        tasks, "MANIFESTS", 1
+    )  # otherwise there are too few manifests for two tasks
     lake = lake("17")
     expected = functions(lake, bucket)
-    assert published(lake, bucket, spark=spark).is_one_view
+    assert published(lake, bucket, spark=spark).is_snapshot_shared
     assert objects(bucket) == expected
 
 
@@ -144,16 +145,16 @@ def growing(open_lake):
 
 def test_a_commit_makes_its_chunk_and_its_list(growing, bucket):
     [first] = published(growing, bucket).tables
-    assert first.manifests_made > 5 and first.lists_made == 11
+    assert first.manifests_built > 5 and first.lists_built == 11
     before = objects(bucket)
     growing.sql("INSERT INTO t VALUES (11)")
     [second] = published(growing, bucket).tables
     # Where files come a chunk ends with each of them here, so that the last two are others.
-    assert second.manifests_made <= 2 and (second.lists_made, second.lists_kept) == (1, 11)
+    assert second.manifests_built <= 2 and (second.lists_built, second.lists_existing) == (1, 11)
     after = objects(bucket)
     assert {key: after[key] for key in before} == before
     # Each manifest has a summary; the list; the document.
-    assert second.files == len(after) - len(before) == 2 * second.manifests_made + 2
+    assert second.files == len(after) - len(before) == 2 * second.manifests_built + 2
 
 
 def test_what_was_lost_is_made_again(growing, bucket):
@@ -163,10 +164,10 @@ def test_what_was_lost_is_made_again(growing, bucket):
     for key in (lost, f"{lost}.summary"):
         boto3.client("s3").delete_object(Bucket=bucket["VIRTUAL_BUCKET"], Key=key)
     [table] = published(growing, bucket).tables
-    assert table.manifests_made == 1 and objects(bucket) == before
+    assert table.manifests_built == 1 and objects(bucket) == before
 
 
-# The job in a process of its own, that kills itself when it has put so many objects.
+# The job in a process of its own, which kills itself after so many PutObject requests.
 KILLED = """
 import os, signal, sys
 from polynya.storage import aws
@@ -209,29 +210,29 @@ def test_what_is_there_is_looked_for_in_a_list(growing, bucket, may_list, monkey
     monkeypatch.setattr(published_files, "MANY", 1)
     expected = functions(growing.as_lake, bucket)
     listed, asked = [], []
-    sizes, get = destinations.storage.sizes, BucketStore.get
+    list_files, get = destinations.storage.list_files, BucketStore.get
 
-    def sizes_of(directory: str):
+    def listing(directory: str):
         listed.append(directory)
         if not may_list:
             raise Unavailable("AccessDenied")
-        return sizes(directory)
+        return list_files(directory)
 
-    monkeypatch.setattr(destinations.storage, "sizes", sizes_of)
+    monkeypatch.setattr(destinations.storage, "list_files", listing)
     published(growing, bucket)
     assert objects(bucket) == expected and listed
     monkeypatch.setattr(BucketStore, "get", lambda store, key: asked.append(key) or get(store, key))
     [again] = published(growing, bucket).tables
-    assert (again.manifests_made, again.lists_made, again.files) == (0, 0, 0)
+    assert (again.manifests_built, again.lists_built, again.files) == (0, 0, 0)
     assert [key for key in asked if key.endswith(".summary")] == [] or not may_list
     for _ in range(2):
         [table] = published(growing, bucket, export=str(tmp_path)).tables
-    assert table.manifests_made == 0 and table.lists_kept == 11
+    assert table.manifests_built == 0 and table.lists_existing == 11
 
 
 def test_only_the_newest_snapshots_and_then_no_document_that_names_others(growing, bucket):
     [table] = published(growing, bucket, snapshots=1).tables
-    assert (table.snapshots, table.lists_made, table.metadata_location) == (1, 1, None)
+    assert (table.snapshots, table.lists_built, table.metadata_location) == (1, 1, None)
     assert [key for key in objects(bucket) if "-table-" in key] == []
     expected = functions(growing.as_lake, bucket)
     published(growing, bucket, snapshots=1)
@@ -240,7 +241,7 @@ def test_only_the_newest_snapshots_and_then_no_document_that_names_others(growin
 
 def test_a_dry_run_writes_nothing(growing, bucket):
     [table] = published(growing, bucket, dry_run=True).tables
-    assert table.manifests_made > 5 and table.lists_made == 11 and table.bytes == 0
+    assert table.manifests_built > 5 and table.lists_built == 11 and table.bytes == 0
     assert objects(bucket) == {}
 
 
@@ -271,14 +272,14 @@ def test_all_is_of_one_moment_whatever_is_committed(
     growing, bucket, change, is_exported, monkeypatch
 ):
     expected = functions(growing.as_lake, bucket)
-    before = publishing.map_in_spark
+    before = tasks.map_in_spark
 
-    def spread(spark, work, parts):
-        if work is publishing.make:
+    def map_in_spark(spark, work, parts):
+        if work is build_in_executor:
             growing.sql(REWRITTEN[change])
         yield from before(spark, work, parts)
 
-    monkeypatch.setattr(publishing, "map_in_spark", spread)
+    monkeypatch.setattr(tasks, "map_in_spark", map_in_spark)
     if not is_exported:
         # As behind a name that leads to several servers: there it is nobody's snapshot.
         joined = shared_snapshot.literal
@@ -297,7 +298,7 @@ def test_a_role_that_may_not_export_its_snapshot_publishes_too(growing, bucket):
         growing.catalog("REVOKE EXECUTE ON FUNCTION pg_export_snapshot() FROM PUBLIC")
         url = replace(growing.database, user=role).url
         done = publish(database=url, environ=bucket)
-        assert not done.is_one_view and objects(bucket) == expected
+        assert not done.is_snapshot_shared and objects(bucket) == expected
     finally:
         growing.catalog(f'DROP OWNED BY "{role}"')
         growing.catalog(f'DROP ROLE "{role}"')
@@ -330,7 +331,7 @@ def test_a_reader_of_a_warm_store_makes_nothing(growing, moto, monkeypatch):
 def test_what_cannot_be_published_is_said(open_lake, growing, bucket, postgres_server):
     for options, words in (
         ({"tables": ["main.nothing"]}, "no table main.nothing"),
-        ({"tables": ["a.b.c"]}, "no table name"),
+        ({"tables": ["a.b.c"]}, "is not a table name"),
         ({"namespaces": ["nowhere"]}, "no namespace nowhere"),
         ({"environ": {}}, "VIRTUAL_BUCKET is missing"),
         ({"environ": {"VIRTUAL_BUCKET": "x"}}, "set CACHE_TABLE and CACHE_BUCKET"),
@@ -400,12 +401,12 @@ def test_the_command(growing, bucket, moto, tmp_path, monkeypatch):
         return CliRunner().invoke(app, ["publish", *at, *words])
 
     done = run("--dry-run")
-    assert done.exit_code == 0 and "to make" in done.stdout
+    assert done.exit_code == 0 and "to generate" in done.stdout
     done = run("--json")
     document = json.loads(done.stdout)
-    assert done.exit_code == 0 and document["tables"][0]["manifests_made"] > 5
+    assert done.exit_code == 0 and document["tables"][0]["manifests_built"] > 5
     done = run("--table", "main.t")
-    assert done.exit_code == 0 and "0 manifests and 0 lists made" in done.stdout
+    assert done.exit_code == 0 and "0 manifests and 0 lists generated" in done.stdout
     done = run("--export", str(tmp_path / "out"), "--namespace", "main")
     assert done.exit_code == 0 and "v1.metadata.json" in "".join(done.stdout.split())
     done = run("--table", "nothing", "--json")

@@ -213,7 +213,7 @@ def test_a_table_of_duckdb_takes_the_types_that_fit(lake, spark):
     ("type", "spark_type", "value", "words"),
     [
         ("UTINYINT", "int", 256, "c \\(uint8\\).*256"),
-        ("UUID", "string", "no uuid", "'no uuid' is no UUID"),
+        ("UUID", "string", "no uuid", "'no uuid' is not a UUID"),
         ("TIMESTAMP_MS", "timestamp_ntz", dt.datetime(2024, 1, 1, 0, 0, 0, 1), "timestamp_ms"),
         ("INTEGER NOT NULL", "int", None, "a NULL in the column c, which is NOT NULL"),
     ],

@@ -1,4 +1,4 @@
-"""verify finds what is planted, and nothing where nothing is."""
+"""`verify` finds planted faults, and nothing in a healthy lake."""
 
 import io
 import json
@@ -208,10 +208,10 @@ TABLES = ("ducklake_data_file", "ducklake_delete_file", "ducklake_file_column_st
 
 @contextmanager
 def planted(lake, statement: str):
-    """The fault is there within the block, and mended after it."""
+    """Plant a fault for the block, and repair it afterwards."""
     with closing(lake.database.connect()) as con:
         for name in TABLES:
-            con.run(f"CREATE TABLE kept_{name} AS TABLE {name}")
+            con.run(f"CREATE TABLE backup_{name} AS TABLE {name}")
         try:
             con.run(statement)
             assert con.row_count > 0, "the statement has planted nothing"
@@ -219,8 +219,8 @@ def planted(lake, statement: str):
         finally:
             for name in TABLES:
                 con.run(f"TRUNCATE {name}")
-                con.run(f"INSERT INTO {name} TABLE kept_{name}")
-                con.run(f"DROP TABLE kept_{name}")
+                con.run(f"INSERT INTO {name} TABLE backup_{name}")
+                con.run(f"DROP TABLE backup_{name}")
 
 
 def test_every_planted_fault_is_found(faulty):
@@ -248,7 +248,7 @@ def test_served_documents_are_compared_with_the_catalog(faulty, bridge):
 
 
 def test_a_stale_chunk_is_found(faulty, moto):
-    """One whose kept bytes are those of an older one, under the newer one's name."""
+    """A manifest whose stored bytes are those of an older one."""
     with standing_in(faulty, moto, **cache_settings(moto)) as stand_in:
         where = {"catalog_uri": stand_in.api_uri, "bridge_s3_endpoint": stand_in.s3_uri}
         where |= {"levels": ("metadata",), "table": "main.t"}

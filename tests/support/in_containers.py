@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from polynya.config import SETTINGS
+from polynya.settings import SETTINGS
 from polynya_local.build.template import TemplateLoader
 
 from tests.checks.deployed import BUILD, PARAMETERS, SAM, in_json

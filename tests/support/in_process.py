@@ -22,7 +22,7 @@ ALIAS = "virtual"
 CACHE_BUCKET = "kept"
 READ_ONCE = (
     rest_catalog.open_catalog,
-    rest_catalog.readers,
+    rest_catalog.access_resolver,
     object_lambda.config,
     object_lambda.virtual_files,
     aws.client,

@@ -3,8 +3,9 @@
 import os
 
 import pytest
-from polynya.config import DELIVERIES, SETTINGS, Config
+from polynya.config import DELIVERIES, Config, FileSettings, StorageSettings
 from polynya.errors import Misconfigured
+from polynya.settings import SETTINGS
 
 REQUIRED = {"DATABASE_URL": "postgresql://u:secret@h/d", "VIRTUAL_BUCKET": "b"}
 
@@ -13,24 +14,35 @@ def config(**settings: str) -> Config:
     return Config.from_env(REQUIRED | settings)
 
 
+def value(config: Config, name: str) -> object:
+    """The value of a setting, in whichever group it is."""
+    groups = (config, config.files, config.storage)
+    [found] = [getattr(group, name) for group in groups if name in group.__slots__]
+    return found
+
+
 def test_what_is_not_set_has_its_default():
     assert config() == Config(
+        files=FileSettings(
+            virtual_prefix="polynya",
+            snapshot_limit=1000,
+            build_seconds=45,
+            chunk_files=2048,
+            hidden_types=frozenset(),
+            inexact_columns="hide",
+            column_defaults="serve",
+        ),
+        storage=StorageSettings(
+            delivery="object-lambda",
+            virtual_bucket="b",
+            cache_table="",
+            cache_bucket="",
+            cache_ttl_days=7,
+        ),
         database_url="postgresql://u:secret@h/d",
         database_credentials="",
         metadata_schema="public",
         warehouse="lake",
-        delivery="object-lambda",
-        virtual_bucket="b",
-        virtual_prefix="polynya",
-        cache_table="",
-        cache_bucket="",
-        cache_ttl_days=7,
-        snapshot_limit=1000,
-        build_seconds=45,
-        chunk_files=2048,
-        hidden_types=frozenset(),
-        inexact_columns="hide",
-        column_defaults="serve",
         authorization="",
         vending_role="",
         vending_seconds=3600,
@@ -71,11 +83,13 @@ VALUES = [
 
 @pytest.mark.parametrize(("name", "text", "expected"), VALUES)
 def test_setting_is_read_as(name, text, expected):
-    assert getattr(config(**{name: text}), name.lower()) == expected
+    assert value(config(**{name: text}), name.lower()) == expected
 
 
 def test_every_setting_is_a_field_and_is_read_above():
-    assert [setting.name.lower() for setting in SETTINGS] == list(Config.__slots__)
+    groups = [*Config.__slots__, *FileSettings.__slots__, *StorageSettings.__slots__]
+    assert sorted(s.name.lower() for s in SETTINGS) == sorted({*groups} - {"files", "storage"})
+    assert len(groups) == len({*groups})
     assert {name for name, *_ in VALUES} == {setting.name for setting in SETTINGS} - {
         "DATABASE_URL"
     }
@@ -91,9 +105,9 @@ def test_every_setting_is_a_field_and_is_read_above():
     ],
 )
 def test_0_is_the_number_of_the_delivery(delivery, name, number):
-    assert getattr(config(DELIVERY=delivery), name.lower()) == number
-    assert getattr(config(DELIVERY=delivery, **{name: "0"}), name.lower()) == number
-    assert getattr(config(DELIVERY=delivery, **{name: "3"}), name.lower()) == 3
+    assert value(config(DELIVERY=delivery), name.lower()) == number
+    assert value(config(DELIVERY=delivery, **{name: "0"}), name.lower()) == number
+    assert value(config(DELIVERY=delivery, **{name: "3"}), name.lower()) == 3
 
 
 UNUSABLE = [
@@ -150,4 +164,16 @@ def test_the_environment_is_read_when_none_is_given(monkeypatch):
 
 
 def test_each_delivery_can_be_set():
-    assert {config(DELIVERY=delivery).delivery for delivery in DELIVERIES} == DELIVERIES.keys()
+    assert {
+        config(DELIVERY=delivery).storage.delivery for delivery in DELIVERIES
+    } == DELIVERIES.keys()
+
+
+def test_a_group_is_read_without_the_settings_of_others():
+    environ = {"WAREHOUSE": "a/b", "VIRTUAL_BUCKET": "b", "DELIVERY": "materialize"}
+    assert FileSettings.from_env(environ).snapshot_limit == 20
+    assert StorageSettings.from_env(environ).location("k") == "s3://b/k"
+    with pytest.raises(Misconfigured, match="VIRTUAL_BUCKET is missing"):
+        StorageSettings.from_env({})
+    with pytest.raises(Misconfigured, match="CHUNK_FILES"):
+        FileSettings.from_env({"CHUNK_FILES": "many"})

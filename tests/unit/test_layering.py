@@ -278,28 +278,90 @@ def test_sql_is_written_only_where_it_is_run(path):
 
 
 PIPELINE = sorted(ROOT.glob("pipeline/**/*.py"))
+PIPELINE_IMPORTS = [found for path in PIPELINE for found in imports(path)]
+
+# What each folder or module of the pipeline may import of the pipeline, besides itself.
+PIPELINE_ARROWS = [
+    ("commands.py", {"ingest.command", "publish.command", "verify.command"}),
+    ("ingest/", {"common"}),
+    ("publish/", {"common"}),
+    ("verify/", {"common"}),
+    ("common/", set()),
+]
 
 
-def test_the_pipeline_knows_neither_the_functions_nor_this_machine():
-    taken = [one for path in PIPELINE for one in imports(path)]
-    assert taken
-    assert [
-        one for one in taken if within(one.of, "polynya_functions", "polynya_local", "tests")
-    ] == []
-    # What publish makes are the functions' own files; the other jobs are writers, and auditors.
-    ours = {one.of for one in taken if within(one.of, "polynya") and "publish/" not in one.by}
-    allowed = ("database", "ducklake.connection", "ducklake.paths", "translate.values", "errors")
-    allowed += ("storage.parallel.AT_A_TIME",)
-    # What differs between catalog versions, and which of them there are.
-    allowed += ("ducklake.queries", "ducklake.rows", "translate.tables.check_lake")
-    assert {of for of in ours if not within(of, *(f"polynya.{name}" for name in allowed))} == set()
+def pipeline_imports(folder: str) -> list[Import]:
+    """The imports of the pipeline in a folder or module; names begin below `polynya_pipeline`."""
+    by = f"pipeline/{folder}"
+    found = [
+        one._replace(of=one.of.removeprefix("polynya_").removeprefix("pipeline."))
+        for one in PIPELINE_IMPORTS
+        if one.by.startswith(by) and within(one.of, "pipeline", "polynya_pipeline")
+    ]
+    assert found or not (ROOT / by).is_dir(), f"{by} imports nothing: was it moved?"
+    return found
+
+
+@pytest.mark.parametrize(
+    ("folder", "allowed"), PIPELINE_ARROWS, ids=[folder for folder, _ in PIPELINE_ARROWS]
+)
+def test_jobs_import_only_what_they_share(folder, allowed):
+    itself = folder.removesuffix(".py").rstrip("/")
+    foreign = {one for one in pipeline_imports(folder) if not within(one.of, itself, *allowed)}
+    assert foreign == set()
+
+
+def test_every_module_of_the_pipeline_is_in_a_job_or_shared():
+    folders = {path.relative_to(ROOT / "pipeline").parts[0] for path in PIPELINE}
+    arrows = {folder.rstrip("/") for folder, _ in PIPELINE_ARROWS}
+    assert folders == arrows | {"__init__.py", "__main__.py"}
+
+
+def test_the_pipeline_imports_neither_the_functions_nor_local():
+    foreign = ("polynya_functions", "polynya_local", "tests")
+    assert [one for one in PIPELINE_IMPORTS if within(one.of, *foreign)] == []
+
+
+# What the jobs may import of `polynya`. `publish` may import everything: it generates the
+# functions' own files. The other jobs read and write the catalog themselves.
+POLYNYA_IN_JOBS = {
+    "database",
+    "errors",
+    "ducklake.connection",
+    "ducklake.paths",
+    "ducklake.queries",
+    "ducklake.rows",
+    "storage.parallel.AT_A_TIME",
+    "storage.s3.SCHEMES",
+    "translate.tables.check_lake",
+    "translate.values",
+}
+
+
+@pytest.mark.parametrize("folder", ["common/", "ingest/", "verify/"])
+def test_a_job_imports_only_the_catalog_of_polynya(folder):
+    by = f"pipeline/{folder}"
+    taken = {
+        one.of for one in PIPELINE_IMPORTS if one.by.startswith(by) and within(one.of, "polynya")
+    }
+    allowed = [f"polynya.{name}" for name in POLYNYA_IN_JOBS]
+    assert taken and {of for of in taken if not within(of, *allowed)} == set()
+
+
+def test_the_help_of_a_job_loads_nothing_slow():
+    slow = {"boto3", "duckdb", "numpy", "pg8000", "polynya", "pyarrow", "pyspark", "rich"}
+    script = f"import sys, polynya_pipeline.commands; print(*{slow!r} & sys.modules.keys())"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout.split() == []
 
 
 WRITES = re.compile(r"^\s*(INSERT INTO|UPDATE|DELETE FROM|CREATE|ALTER|DROP|GRANT|COPY) ", re.M)
 
 
 @pytest.mark.parametrize("path", PIPELINE, ids=lambda path: path.stem)
-def test_the_pipeline_writes_to_the_catalog_in_one_place(path):
+def test_only_the_writes_of_ingest_change_the_catalog(path):
     found = [text for text in texts(path) if WRITES.search(text)]
     is_writer = path.parent.name == "writes" and path.name != "__init__.py"
     assert bool(found) == is_writer, found

@@ -1,8 +1,8 @@
 """The time that one request may take, shared by everything that it waits for.
 
-Connections and clients are opened once and serve many requests, so the budget is not handed to
-them: it is in the context (`contextvars`), where each wait looks at what is left. A thread that
-works for a request runs in a copy of its context.
+Connections and clients are opened once and serve many requests, so the budget is not passed to
+them: it is in the context (`contextvars`), where each wait reads how much time is left. A thread
+that works for a request runs in a copy of its context.
 """
 
 import math
@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 
 from .errors import OutOfTime
 
-Handler = Callable[[dict[str, Any], Any], Any]
+Handler = Callable[[Any, Any], Any]
+"""A Lambda handler: (event, context) -> answer."""
 
 
 class Budget(NamedTuple):
-    """Readings of the monotonic clock, in seconds."""
+    """The start and the end of a request, in seconds of the monotonic clock."""
 
-    began_at: float
+    started_at: float
     ends_at: float
 
 
@@ -30,7 +31,7 @@ _current: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """What runs within has so many seconds."""
+    """Give the block a budget of so many seconds."""
     now = time.monotonic()
     token = _current.set(Budget(now, now + seconds))
     try:
@@ -39,40 +40,42 @@ def limited(seconds: float) -> Iterator[None]:
         _current.reset(token)
 
 
-def left() -> float:
-    """Seconds, 0 at least; infinite outside of a request."""
+def seconds_left() -> float:
+    """The seconds that are left, at least 0; infinite outside of a request."""
     budget = _current.get()
     return math.inf if budget is None else max(0.0, budget.ends_at - time.monotonic())
 
 
-def began_at() -> float:
-    """When the request began, on the monotonic clock; now, outside of a request."""
+def started_at() -> float:
+    """When the request started, on the monotonic clock; now, outside of a request."""
     budget = _current.get()
-    return time.monotonic() if budget is None else budget.began_at
+    return time.monotonic() if budget is None else budget.started_at
 
 
 def check() -> None:
-    """Raises:
-    OutOfTime: nothing is left.
+    """Stop a request that has used up its time.
+
+    Raises:
+        OutOfTime: no time is left.
     """
-    if left() <= 0:
+    if seconds_left() <= 0:
         raise OutOfTime("the answer takes longer than one request may; try again")
 
 
 def budgeted(reserve_seconds: float) -> Callable[[Handler], Handler]:
-    """A Lambda handler whose requests have what Lambda gives them.
+    """Decorate a Lambda handler: each invocation has the time that Lambda gives it as its budget.
 
     Args:
-        reserve_seconds: are kept to say in time that the time is over.
+        reserve_seconds: what the budget leaves out, so that an error can be answered in time.
     """
 
     def decorate(handler: Handler) -> Handler:
         @wraps(handler)
-        def limiting(event: dict[str, Any], context: Any) -> Any:
+        def limited_handler(event: Any, context: Any) -> Any:
             seconds = context.get_remaining_time_in_millis() / 1000
             with limited(seconds - reserve_seconds):
                 return handler(event, context)
 
-        return limiting
+        return limited_handler
 
     return decorate

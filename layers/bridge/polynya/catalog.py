@@ -216,7 +216,7 @@ class Catalog:
             raise NoSuchTable(f"Table does not exist: {namespace}.{table}/credentials")
         with self._table(namespace, table) as opened:
             scope = self._scope(vending, opened)
-        return vending.refresh_credentials(scope)  # type: ignore[return-value]
+        return vending.refresh_credentials(scope)
 
     @retried
     def check_table_exists(self, namespace: str, table: str) -> None:
@@ -305,12 +305,11 @@ class Catalog:
 
     def _load_table_result(self, opened: OpenTable, *, refs_only: bool) -> rest.LoadTableResult:
         at = opened.readable
-        files = self.virtual_files.of_table(
+        files = self.virtual_files.table_files(
             at.con, at.lake, opened.schema, opened.table, at.snapshot_id
         )
         document = files.metadata()
-        if self.settings.delivery == "materialize":
-            files.keep(document)
+        self.virtual_files.materialize(files, document)
         return {
             "metadata-location": files.metadata_location(document),
             "metadata": document.json(refs_only=refs_only),

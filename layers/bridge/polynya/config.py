@@ -1,113 +1,19 @@
-"""Settings, read from the environment once and handed down.
-
-`SETTINGS` is the whole list: `template.yaml` and the README's table name the same ones, and a test
-holds the three together.
-"""
+"""The values of the settings, read from the environment once, in groups by what depends on them."""
 
 import os
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from .errors import Misconfigured
+from .settings import SETTINGS, Setting
 
 SECONDS_PER_DAY = 86_400
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One environment variable: its name, what it is when absent (None: required), what it does."""
-
-    name: str
-    default: str | None
-    help: str
-
-
-SETTINGS = (
-    Setting(
-        "DATABASE_URL",
-        None,
-        "the PostgreSQL database of the DuckLake: postgresql://user:password@host:port/database, "
-        "with ?sslmode=disable|require|verify-ca|verify-full&sslrootcert=FILE (verify-full unless "
-        "the host is this machine; the file `rds` is Amazon RDS's own)",
-    ),
-    Setting(
-        "DATABASE_CREDENTIALS",
-        "",
-        "where role and password come from at run time: `secret:` and the name or ARN of a secret "
-        "in Secrets Manager, or `iam` for RDS's IAM authentication; empty: from DATABASE_URL",
-    ),
-    Setting("METADATA_SCHEMA", "public", "the PostgreSQL schema that holds DuckLake's tables"),
-    Setting("WAREHOUSE", "lake", "the name of the lake: clients give it as `warehouse`"),
-    Setting("DELIVERY", "object-lambda", "where virtual files are: `object-lambda`, `materialize`"),
-    Setting(
-        "VIRTUAL_BUCKET",
-        None,
-        "the bucket of the virtual files: the alias of the Object Lambda access point, or with "
-        "`materialize` a real bucket; `ssm:NAME` stands for an SSM parameter that holds it",
-    ),
-    Setting("VIRTUAL_PREFIX", "polynya", "the key prefix of the virtual files"),
-    Setting("CACHE_TABLE", "", "the DynamoDB table that keeps generated files; empty: none"),
-    Setting("CACHE_BUCKET", "", "the bucket that keeps generated files over 350 KB; empty: none"),
-    Setting("CACHE_TTL_DAYS", "7", "days that a generated file is kept"),
-    Setting(
-        "SNAPSHOT_LIMIT",
-        "0",
-        "how many snapshots a table lists, newest first; 0: 1000, with `materialize` 20",
-    ),
-    Setting(
-        "BUILD_SECONDS",
-        "0",
-        "how long one request may make files; what is left is made by the next, which 503 asks "
-        "for; 0: 45, for S3 waits 60 s; with `materialize` 20, for API Gateway waits 29 s",
-    ),
-    Setting(
-        "CHUNK_FILES",
-        "2048",
-        "how many data files a manifest lists, on average; where files come it is a sixteenth",
-    ),
-    Setting(
-        "HIDDEN_TYPES",
-        "",
-        "DuckLake column types to hide, comma-separated: for clients that cannot read a table "
-        "which has them, such as Spark with `time`",
-    ),
-    Setting(
-        "INEXACT_COLUMNS",
-        "hide",
-        "what becomes of columns that have no exact Iceberg form: `hide` them, or `refuse` the "
-        "table, and leave out its older snapshots that had some",
-    ),
-    Setting(
-        "COLUMN_DEFAULTS",
-        "serve",
-        "what becomes of tables with files that lack a column which has a default: `serve` them, "
-        "or `refuse` the table, and leave out its older snapshots that had some: for clients that "
-        "read NULL there",
-    ),
-    Setting(
-        "AUTHORIZATION",
-        "",
-        "who may read which tables: `ssm:NAME` or `s3://bucket/key` of the policy, or its JSON; "
-        "empty: whoever may call may read all",
-    ),
-    Setting(
-        "VENDING_ROLE",
-        "",
-        "the ARN of the role whose credentials are vended, limited to one table; empty: none are",
-    ),
-    Setting("VENDING_SECONDS", "3600", "how long vended credentials are good, 900 to 3600 s"),
-    Setting(
-        "OBJECT_LAMBDA_ENDPOINT",
-        "",
-        "where WriteGetObjectResponse goes; only for stand-ins on one machine",
-    ),
-)
-
-
 class Delivery(NamedTuple):
-    """What a delivery sets where the settings say nothing."""
+    """The defaults of a delivery."""
 
     snapshot_limit: int
     """A listed snapshot costs `materialize` its files, `object-lambda` about 0.5 KB of the 6 MB
@@ -121,27 +27,104 @@ INEXACT_COLUMNS = ("hide", "refuse")
 
 COLUMN_DEFAULTS = ("serve", "refuse")
 
+Texts = Mapping[str, str]
+"""The text of each setting, by its name; defaults are filled in."""
+
 
 @dataclass(frozen=True, slots=True)
-class Config:
-    """The settings as values."""
+class FileSettings:
+    """What the virtual files of a table depend on, besides the catalog's rows."""
 
-    database_url: str
-    database_credentials: str
-    metadata_schema: str
-    warehouse: str
-    delivery: str
-    virtual_bucket: str
     virtual_prefix: str
-    cache_table: str
-    cache_bucket: str
-    cache_ttl_days: int
+    """The key prefix of all virtual files, without slashes around it."""
     snapshot_limit: int
     build_seconds: int
     chunk_files: int
     hidden_types: frozenset[str]
+    """DuckLake column types."""
     inexact_columns: str
+    """`hide` or `refuse`."""
     column_defaults: str
+    """`serve` or `refuse`."""
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] = os.environ) -> "FileSettings":
+        """Read these settings; no other one has to be there.
+
+        Raises:
+            Misconfigured: a value is not usable.
+        """
+        return cls._parse(_texts(cls, environ))
+
+    @classmethod
+    def _parse(cls, texts: Texts) -> "FileSettings":
+        defaults = DELIVERIES[_one_of(DELIVERIES, texts, "DELIVERY")]
+        return cls(
+            virtual_prefix=texts["VIRTUAL_PREFIX"].strip("/"),
+            snapshot_limit=_number(texts, "SNAPSHOT_LIMIT") or defaults.snapshot_limit,
+            build_seconds=_number(texts, "BUILD_SECONDS") or defaults.build_seconds,
+            chunk_files=max(1, _number(texts, "CHUNK_FILES")),
+            hidden_types=_names(texts["HIDDEN_TYPES"]),
+            inexact_columns=_one_of(INEXACT_COLUMNS, texts, "INEXACT_COLUMNS"),
+            column_defaults=_one_of(COLUMN_DEFAULTS, texts, "COLUMN_DEFAULTS"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSettings:
+    """Where virtual files are for clients, and which store holds them."""
+
+    delivery: str
+    """`object-lambda` or `materialize`."""
+    virtual_bucket: str
+    cache_table: str
+    cache_bucket: str
+    cache_ttl_days: int
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] = os.environ) -> "StorageSettings":
+        """Read these settings; no other one has to be there.
+
+        Raises:
+            Misconfigured: VIRTUAL_BUCKET is missing, or a value is not usable.
+        """
+        return cls._parse(_texts(cls, environ))
+
+    @classmethod
+    def _parse(cls, texts: Texts) -> "StorageSettings":
+        return cls(
+            delivery=_one_of(DELIVERIES, texts, "DELIVERY"),
+            virtual_bucket=texts["VIRTUAL_BUCKET"],
+            cache_table=texts["CACHE_TABLE"],
+            cache_bucket=texts["CACHE_BUCKET"],
+            cache_ttl_days=_number(texts, "CACHE_TTL_DAYS"),
+        )
+
+    @property
+    def is_materialized(self) -> bool:
+        """Whether virtual files are real objects in a real bucket."""
+        return self.delivery == "materialize"
+
+    @property
+    def ttl_seconds(self) -> int:
+        """How long a generated file is kept."""
+        return self.cache_ttl_days * SECONDS_PER_DAY
+
+    def location(self, key: str) -> str:
+        """Where clients find a virtual file, by its key: `s3://bucket/key`."""
+        return f"s3://{self.virtual_bucket}/{key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All settings of a function: its files, their storage, and where the function runs."""
+
+    files: FileSettings
+    storage: StorageSettings
+    database_url: str
+    database_credentials: str
+    metadata_schema: str
+    warehouse: str
     authorization: str
     vending_role: str
     vending_seconds: int
@@ -155,29 +138,24 @@ class Config:
             Misconfigured: a required setting is missing or a value is not usable.
         """
         texts = {setting.name: _text(setting, environ) for setting in SETTINGS}
-        delivery = _one_of(DELIVERIES, texts, "DELIVERY")
         return cls(
+            files=FileSettings._parse(texts),
+            storage=StorageSettings._parse(texts),
             database_url=texts["DATABASE_URL"],
             database_credentials=_credentials(texts["DATABASE_CREDENTIALS"]),
             metadata_schema=texts["METADATA_SCHEMA"],
             warehouse=_warehouse(texts["WAREHOUSE"]),
-            delivery=delivery,
-            virtual_bucket=texts["VIRTUAL_BUCKET"],
-            virtual_prefix=texts["VIRTUAL_PREFIX"].strip("/"),
-            cache_table=texts["CACHE_TABLE"],
-            cache_bucket=texts["CACHE_BUCKET"],
-            cache_ttl_days=_number(texts, "CACHE_TTL_DAYS"),
-            snapshot_limit=_number(texts, "SNAPSHOT_LIMIT") or DELIVERIES[delivery].snapshot_limit,
-            build_seconds=_number(texts, "BUILD_SECONDS") or DELIVERIES[delivery].build_seconds,
-            chunk_files=max(1, _number(texts, "CHUNK_FILES")),
-            hidden_types=_names(texts["HIDDEN_TYPES"]),
-            inexact_columns=_one_of(INEXACT_COLUMNS, texts, "INEXACT_COLUMNS"),
-            column_defaults=_one_of(COLUMN_DEFAULTS, texts, "COLUMN_DEFAULTS"),
             authorization=_authorization(texts["AUTHORIZATION"]),
             vending_role=texts["VENDING_ROLE"],
             vending_seconds=_vending_seconds(texts),
             object_lambda_endpoint=texts["OBJECT_LAMBDA_ENDPOINT"],
         )
+
+
+def _texts(group: type[FileSettings | StorageSettings], environ: Mapping[str, str]) -> Texts:
+    """The settings that are fields of a group, and the delivery, which sets defaults."""
+    names = {"DELIVERY", *(field.name.upper() for field in fields(group))}
+    return {one.name: _text(one, environ) for one in SETTINGS if one.name in names}
 
 
 def _text(setting: Setting, environ: Mapping[str, str]) -> str:
@@ -189,7 +167,7 @@ def _text(setting: Setting, environ: Mapping[str, str]) -> str:
 
 def _credentials(text: str) -> str:
     if text not in {"", "iam"} and not re.fullmatch("secret:.+", text):
-        # Not the text: whoever puts the secret itself here should not find it in a log.
+        # Without the text: somebody may have put the secret itself here, and this is logged.
         raise Misconfigured("DATABASE_CREDENTIALS must be `iam`, or `secret:` and a name or ARN")
     return text
 

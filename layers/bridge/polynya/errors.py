@@ -1,16 +1,24 @@
-"""What a client can be told went wrong.
+"""The errors that clients are told of.
 
-Each error knows the answer its client gets: on the REST side the specification's error type and
-status (`ErrorModel` of the Iceberg OpenAPI document), on the file side S3's error code. It is
-raised low and rendered once, in the functions.
+Each error knows the answer that its client gets: on the REST side the specification's error type
+and status (`ErrorModel` of the Iceberg OpenAPI document), on the file side S3's error code.
+Errors are raised where the problem is found, and rendered in one place, the functions.
 """
 
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 REMEDY = "; correct the rows of the catalog, or restore it from a backup"
-"""What to do about broken rows of the catalog, at the end of a sentence that says which."""
+"""The end of a sentence that names broken rows of the catalog: what to do about them."""
+
+
+class ErrorModel(TypedDict):
+    """`ErrorModel` of the Iceberg REST specification."""
+
+    message: str
+    type: str
+    code: int
 
 
 class PolynyaError(Exception):
@@ -24,9 +32,13 @@ class PolynyaError(Exception):
     is_transient: bool = False
     """A second try may succeed at once: the connection was lost, or a table was dropped."""
 
+    def rest_model(self) -> ErrorModel:
+        """The answer of the REST catalog."""
+        return {"message": str(self), "type": self.type, "code": self.status}
+
 
 class BadRequest(PolynyaError):
-    """The request is malformed, or asks for what this catalog cannot be."""
+    """The request is malformed, or asks for something that this catalog cannot do."""
 
     status = 400
     type = "BadRequestException"
@@ -60,8 +72,8 @@ class NoSuchNamespace(PolynyaError):
 
 
 class NoSuchTable(PolynyaError):
-    """No table has this name; also said when its namespace is missing, because Spark's metadata
-    tables (`t.snapshots`) are resolved by asking for a table in a namespace that is not there."""
+    """No table has this name. This is also the answer if its namespace is missing: Spark resolves
+    metadata tables (`t.snapshots`) by loading a table of a namespace that does not exist."""
 
     status = 404
     type = "NoSuchTableException"
@@ -82,14 +94,14 @@ class NoSuchRoute(PolynyaError):
 
 
 class NoSuchKey(PolynyaError):
-    """The key names no virtual file, or one that DuckLake's history no longer holds as named."""
+    """The key names no virtual file, or one whose catalog rows are gone or rewritten."""
 
     status = 404
     code = "NoSuchKey"
 
 
 class InvalidRange(PolynyaError):
-    """The Range header lies outside the file."""
+    """The Range header holds no byte of the file."""
 
     status = 416
     code = "InvalidRange"
@@ -123,14 +135,14 @@ class OutOfTime(ServiceUnavailable):
 
 
 class Misconfigured(PolynyaError):
-    """What only the operator can mend: a missing setting, grant or catalog."""
+    """A missing setting, grant or catalog, which only the operator can correct."""
 
 
 def log_fields(error: BaseException) -> dict[str, Any]:
-    """What a log may hold of an unexpected error: its type, and where it was raised.
+    """The fields of a log line about an unexpected error: its type, and where it was raised.
 
-    Not its message: libraries quote the value that they cannot take, which can be a row's.
+    Its message is left out: libraries quote values that they cannot take, which can be a row's.
     """
     frames = traceback.extract_tb(error.__traceback__)
-    places = (f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames)
-    return {"error": type(error).__name__, "raised_at": " > ".join(places)}
+    calls = (f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames)
+    return {"error": type(error).__name__, "raised_at": " > ".join(calls)}

@@ -1,4 +1,4 @@
-"""What is counted: lines in CloudWatch's embedded format on stdout, one for each invocation."""
+"""Metrics in CloudWatch's embedded metric format: a line on stdout for each invocation."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -22,17 +22,24 @@ METRICS = {
     "BrokenItems": MetricUnit.Count,
     "Refusals": MetricUnit.Count,
 }
-"""By name; `Refusals` have the dimension `reason`."""
+"""The unit of each metric; `Refusals` has the dimension `reason`."""
 
 metrics = Metrics(namespace=NAMESPACE, service=SERVICE)
 
 
 def count(name: str, value: float = 1) -> None:
+    """Add a value to a metric of this invocation; nothing if metrics are switched off.
+
+    Args:
+        name: one of `METRICS`.
+        value: in the unit of the metric.
+    """
     if _is_on():
         metrics.add_metric(name, METRICS[name], value)
 
 
 def count_refusal(reason: str) -> None:
+    """Write out one `Refusals`, with the type or code of the error as its reason."""
     if not _is_on():
         return
     with single_metric("Refusals", METRICS["Refusals"], 1, namespace=NAMESPACE) as refusals:
@@ -42,23 +49,24 @@ def count_refusal(reason: str) -> None:
 
 @contextmanager
 def timed(name: str) -> Iterator[None]:
+    """Add the milliseconds of the block to a metric, if it raises nothing."""
     started = perf_counter()
     yield
     count(name, (perf_counter() - started) * 1000)
 
 
-def published(handler: Callable[[dict[str, Any], Any], Any]) -> Callable[..., Any]:
-    """The handler; what it counted is written out when it has answered."""
+def published(handler: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Decorate a Lambda handler: its metrics are written out when it returns or raises."""
 
     @wraps(handler)
-    def publishing(event: dict[str, Any], context: Any) -> Any:
+    def publishing_handler(event: Any, context: Any) -> Any:
         try:
             return handler(event, context)
         finally:
             if metrics.metric_set:
                 metrics.flush_metrics()
 
-    return publishing
+    return publishing_handler
 
 
 def _is_on() -> bool:

@@ -1,17 +1,19 @@
-"""X-Ray, where it is asked for: the time of an answer, and of what it asks of AWS.
+"""X-Ray, if it is switched on: the time of an answer, and of its requests to AWS.
 
-The packages come with a layer of their own; without it nothing of them is imported.
+The packages come with a layer of their own; unless it is switched on they are not imported.
 """
 
 import os
 from collections.abc import Callable
 from typing import Any
 
-Handler = Callable[[dict[str, Any], Any], Any]
+Handler = Callable[[Any, Any], Any]
+"""A Lambda handler: (event, context) -> answer."""
 
 
 def traced(handler: Handler) -> Handler:
-    """The handler; with POWERTOOLS_TRACE_DISABLED=false each invocation is a subsegment."""
+    """Decorate a Lambda handler: with POWERTOOLS_TRACE_DISABLED=false each invocation is a
+    subsegment."""
     if os.environ.get("POWERTOOLS_TRACE_DISABLED", "true").lower() not in {"false", "0"}:
         return handler
     from aws_lambda_powertools import Tracer

@@ -2,18 +2,18 @@
 
 from polynya.ducklake.rows import Lake
 from polynya.errors import Refused
+from polynya.storage.s3 import SCHEMES
 from polynya.translate import tables
 
 from ..rights import Rights, create_index, default_privileges, grant
 from .report import ERROR, NOTE, WARNING, Report
 
-S3_SCHEMES = {"s3", "s3a", "s3n"}
 SMALL_STATISTICS = 16 * 1024 * 1024  # bytes, which a scan without an index reads quickly
 
 
 def is_in_s3(location: str) -> bool:
     """Whether a location is an object or prefix in S3."""
-    return location.partition("://")[0] in S3_SCHEMES
+    return location.partition("://")[0] in SCHEMES
 
 
 def check_rights(report: Report, found: Rights, schema: str) -> None:

@@ -1,1 +1,1 @@
-"""Types of Spark, Arrow and DuckLake."""
+"""The types of Spark, Arrow and DuckLake, and conversions between them."""

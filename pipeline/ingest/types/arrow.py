@@ -1,13 +1,9 @@
-"""DuckLake column types as Arrow types, so that PyArrow writes the Parquet that DuckLake would."""
-
-import re
+"""DuckLake column types as Arrow types, with which PyArrow writes Parquet as DuckLake does."""
 
 import pyarrow as pa
 
-from ...common.columns import LIST, MAP, STRUCT, Column
+from ...common.columns import DECIMAL, LIST, MAP, STRUCT, Column
 from ...common.errors import BadInput
-
-DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
 
 ARROW = {
     "boolean": pa.bool_(),
@@ -27,7 +23,7 @@ ARROW = {
     "date": pa.date32(),
     "time": pa.time64("us"),
     "timestamp": pa.timestamp("us"),
-    "timestamp_s": pa.timestamp("us"),  # Parquet has no seconds: DuckLake too writes microseconds
+    "timestamp_s": pa.timestamp("us"),  # Parquet has no seconds; DuckLake writes microseconds too
     "timestamp_ms": pa.timestamp("ms"),
     "timestamp_ns": pa.timestamp("ns"),
     "timestamptz": pa.timestamp("us", "UTC"),
@@ -36,7 +32,7 @@ ARROW = {
 
 
 def arrow_type(column: Column) -> pa.DataType:
-    """The type with field ids at every level.
+    """The Arrow type of a column, with field ids at every level.
 
     Raises:
         BadInput: PyArrow cannot write this type as DuckLake does.
@@ -52,16 +48,22 @@ def arrow_type(column: Column) -> pa.DataType:
         return pa.decimal128(int(match[1]), int(match[2]))
     if column.column_type not in ARROW:
         raise BadInput(
-            f"the column {column.column_name} is of DuckLake's type {column.column_type}, which "
-            "Spark cannot hold: write this table with DuckDB"
+            f"the column {column.column_name} has DuckLake's type {column.column_type}, which "
+            "Spark does not have: write this table with DuckDB"
         )
     return ARROW[column.column_type]
 
 
 def arrow_field(column: Column) -> pa.Field:
+    """The Arrow field of a column, with its field id."""
     field_id = {"PARQUET:field_id": str(column.column_id)}
     return pa.field(column.column_name, arrow_type(column), metadata=field_id)
 
 
 def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
+    """The Arrow schema of a table's columns.
+
+    Raises:
+        BadInput: PyArrow cannot write a type as DuckLake does.
+    """
     return pa.schema([arrow_field(column) for column in columns])

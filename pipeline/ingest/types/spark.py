@@ -1,14 +1,14 @@
-"""Spark's types as DuckLake's, and what may be written into which column."""
+"""Spark's types as DuckLake's, and which of them can be written into which column."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ...common.columns import LIST, MAP, STRUCT, Column
+from ...common.columns import DECIMAL, LIST, MAP, STRUCT, Column
 from ...common.errors import BadInput
-from .arrow import DECIMAL
+from ...common.spark import quoted
 
-# By Spark's own type names: `simpleString` of a type, without what stands in brackets.
+# By the name of the Spark type: `simpleString` without its parameters.
 DUCKLAKE = {
     "boolean": "boolean",
     "tinyint": "int8",
@@ -27,9 +27,9 @@ DUCKLAKE = {
     "time": "time",
 }
 
-# Besides its twin, a DuckLake type takes these of Spark: every value fits, or the job says so.
+# Other Spark types that a DuckLake type accepts: every value fits, or the job fails.
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
-TAKES = {
+ALSO_ACCEPTS = {
     "int16": INTEGERS[:1],
     "int32": INTEGERS[:2],
     "int64": INTEGERS[:3],
@@ -47,9 +47,9 @@ TAKES = {
 
 NESTED = {"array": LIST, "map": MAP, "struct": STRUCT}
 
-# How files of text are read for a column: the type that takes whatever the column can hold.
+# The Spark type with which text files are read for a column: it has all values of the column.
 READ_AS = {
-    **{twin: name for name, twin in DUCKLAKE.items() if name not in {"char", "varchar"}},
+    **{theirs: name for name, theirs in DUCKLAKE.items() if name not in {"char", "varchar"}},
     "uint8": "smallint",
     "uint16": "int",
     "uint32": "bigint",
@@ -63,10 +63,10 @@ READ_AS = {
 
 
 def columns_of(schema: Any, ids: Iterator[int]) -> tuple[Column, ...]:
-    """New columns for a DataFrame's schema, with the next of `ids`.
+    """New columns for the fields of a Spark schema, numbered from `ids`.
 
     Raises:
-        BadInput: DuckLake has no such type.
+        BadInput: DuckLake has no such type, or two names differ only in their case.
     """
     columns = tuple(_column(f.name, f.dataType, ids, f.nullable, _comment(f)) for f in schema)
     check_names([column.column_name for column in columns], "the DataFrame")
@@ -102,49 +102,56 @@ def _primitive(name: str, type: Any) -> str:
         return str(spark_type)
     if base(spark_type) not in DUCKLAKE:
         raise BadInput(
-            f"the column {name} is of Spark's type {spark_type}, which this job cannot write"
+            f"the column {name} has Spark's type {spark_type}, which this job cannot write"
         )
     return DUCKLAKE[base(spark_type)]
 
 
 def base(spark_type: str) -> str:
+    """The name of a Spark type without its parameters."""
     return spark_type.partition("(")[0].partition(" ")[0]
 
 
 def check_names(names: list[str], where: str) -> None:
-    """DuckLake's names differ in more than their case."""
+    """DuckLake does not distinguish names by their case.
+
+    Raises:
+        BadInput: two names are the same to DuckLake, or a name is empty or contains NUL.
+    """
     seen: dict[str, str] = {}
     for name in names:
-        twin = seen.setdefault(name.casefold(), name)
-        if twin != name or names.count(name) > 1:
-            raise BadInput(f"{where} has two columns that DuckLake takes for one: {twin}, {name}")
+        first = seen.setdefault(name.casefold(), name)
+        if first != name or names.count(name) > 1:
+            raise BadInput(f"{where} has two columns that are one to DuckLake: {first}, {name}")
         if not name or "\0" in name:
-            raise BadInput(f"{where} has a column without a usable name")
+            raise BadInput(f"{where} has a column whose name is empty or contains NUL")
 
 
-def grown(column: Column, type: Any, ids: Iterator[int]) -> Column:
-    """`column` with the fields that a Spark type has besides, at the ends of its structs."""
+def with_new_fields(column: Column, type: Any, ids: Iterator[int]) -> Column:
+    """The column with the fields that only the Spark type has, at the ends of its structs."""
     if NESTED.get(type.typeName()) != column.column_type:
         return column
     if column.column_type == LIST:
-        return replace(column, children=(grown(column.children[0], type.elementType, ids),))
+        return replace(
+            column, children=(with_new_fields(column.children[0], type.elementType, ids),)
+        )
     if column.column_type == MAP:
         key, value = column.children
-        return replace(column, children=(key, grown(value, type.valueType, ids)))
+        return replace(column, children=(key, with_new_fields(value, type.valueType, ids)))
     fields = {field.name.casefold(): field for field in type}
     children = []
     for child in column.children:
         field = fields.pop(child.column_name.casefold(), None)
-        children.append(grown(child, field.dataType, ids) if field else child)
+        children.append(with_new_fields(child, field.dataType, ids) if field else child)
     children += (_column(field.name, field.dataType, ids) for field in fields.values())
     return replace(column, children=tuple(children))
 
 
 def mismatches(type: Any, column: Column, path: str = "", *, evolve: bool = False) -> Iterator[str]:
-    """Why values of a Spark type cannot go into `column`, one sentence for each reason.
+    """Why values of a Spark type cannot be written into `column`: one sentence for each reason.
 
     Args:
-        evolve: structs may have other fields, but for those of a map's keys.
+        evolve: structs may have other fields, except in the keys of a map.
     """
     path = path or column.column_name
     kind = type.typeName()
@@ -159,7 +166,7 @@ def mismatches(type: Any, column: Column, path: str = "", *, evolve: bool = Fals
         yield from mismatches(type.keyType, column.children[0], f"{path}.key")
         value = column.children[1]
         yield from mismatches(type.valueType, value, f"{path}.value", evolve=evolve)
-    elif not takes(column.column_type, type.simpleString()):
+    elif not accepts(column.column_type, type.simpleString()):
         yield f"{path} is {column.column_type} in the table, {type.simpleString()} in the DataFrame"
 
 
@@ -178,7 +185,8 @@ def _struct_mismatches(type: Any, column: Column, path: str, evolve: bool) -> It
         yield from mismatches(fields[name].dataType, children[name], below, evolve=evolve)
 
 
-def takes(column_type: str, spark_type: str) -> bool:
+def accepts(column_type: str, spark_type: str) -> bool:
+    """Whether values of a primitive Spark type can be written into a primitive column type."""
     if DUCKLAKE.get(base(spark_type)) == column_type:
         return True
     wide, narrow = DECIMAL.fullmatch(column_type), DECIMAL.fullmatch(spark_type)
@@ -187,14 +195,14 @@ def takes(column_type: str, spark_type: str) -> bool:
         return scales >= 0 and int(wide[1]) - int(narrow[1]) >= scales
     if column_type == "uint64" and narrow:
         return narrow[2] == "0"
-    return base(spark_type) in TAKES.get(column_type, ())
+    return base(spark_type) in ALSO_ACCEPTS.get(column_type, ())
 
 
 def spark_type(column: Column) -> str:
-    """The type to read a column of the table from a file of text, as DDL.
+    """The Spark type, as DDL, with which a text file is read for a column of the table.
 
     Raises:
-        BadInput: Spark has none.
+        BadInput: Spark has no such type.
     """
     if column.column_type == LIST:
         return f"array<{spark_type(column.children[0])}>"
@@ -208,7 +216,3 @@ def spark_type(column: Column) -> str:
     if column.column_type not in READ_AS:
         raise BadInput(f"Spark has no type for {column.column_name} ({column.column_type})")
     return READ_AS[column.column_type]
-
-
-def quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

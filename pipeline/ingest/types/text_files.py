@@ -1,6 +1,6 @@
-"""With which types files of text are read: the table's, under the names that the files have.
+"""The schema with which text files are read: the table's types, under the names in the files.
 
-Spark's JSON reader finds a field by its exact name, and drops those that it was not told of.
+Spark's JSON reader finds a field by its exact name, and drops fields that the schema lacks.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,7 +9,8 @@ from typing import Any
 
 from ...common.columns import LIST, MAP, STRUCT, Column
 from ...common.errors import BadInput
-from .spark import check_names, quoted, spark_type
+from ...common.spark import quoted
+from .spark import check_names, spark_type
 
 
 def read_types(found: Any, columns: Iterable[Column], *, evolve: bool) -> str:
@@ -17,10 +18,10 @@ def read_types(found: Any, columns: Iterable[Column], *, evolve: bool) -> str:
 
     Args:
         found: the schema that Spark has inferred.
-        evolve: fields that the table does not have within its columns are read, too.
+        evolve: also read fields that the table's columns lack.
 
     Raises:
-        BadInput: there are such fields, and they would be dropped; or two have one name.
+        BadInput: without `evolve`, there are such fields; or two names differ only in their case.
     """
     surplus: list[str] = []
     ddl = ", ".join(f"{name} {kind}" for name, kind in _fields(found, columns, "", surplus))
@@ -35,14 +36,13 @@ def read_types(found: Any, columns: Iterable[Column], *, evolve: bool) -> str:
 def _fields(
     found: Any, columns: Iterable[Column], above: str, surplus: list[str]
 ) -> Iterator[tuple[str, str]]:
-    """Name and type of each field that was found; the paths of those that a column lacks go to
-    `surplus`."""
+    """Name and type of each inferred field; paths that the columns lack are added to `surplus`."""
     check_names([field.name for field in found], above.rstrip(".") or "a file")
-    known = {column.column_name.casefold(): column for column in columns}
+    by_name = {column.column_name.casefold(): column for column in columns}
     for field in found:
-        path, column = above + field.name, known.get(field.name.casefold())
+        path, column = above + field.name, by_name.get(field.name.casefold())
         if column is None:
-            if above:  # a whole column does not get lost unseen
+            if above:  # a new top-level column is detected when the job is planned
                 surplus.append(path)
             yield quoted(field.name), _ddl(field.dataType)
         else:
@@ -68,7 +68,7 @@ def _read_as(found: Any, column: Column, path: str, surplus: list[str]) -> str:
 
 
 def _ddl(found: Any) -> str:
-    """An inferred type as DDL, whatever its fields are called."""
+    """An inferred type as DDL, with quoted names."""
     kind = found.typeName()
     if kind == "struct":
         return _struct((quoted(field.name), _ddl(field.dataType)) for field in found)
@@ -80,15 +80,15 @@ def _struct(fields: Iterable[tuple[str, str]]) -> str:
 
 
 def _union(one: Any, other: Any) -> Any:
-    """The type that takes the values of both, as Spark would have inferred it."""
+    """The type that Spark infers for values of both types."""
     from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, StructType
 
     kinds = {one.typeName(), other.typeName()}
     if kinds == {"struct"}:
         types = {field.name: field.dataType for field in one}
         for field in other:
-            there = types.get(field.name)
-            types[field.name] = field.dataType if there is None else _union(there, field.dataType)
+            first = types.get(field.name)
+            types[field.name] = field.dataType if first is None else _union(first, field.dataType)
         return StructType([StructField(name, kind) for name, kind in types.items()])
     if kinds == {"array"}:
         return ArrayType(_union(one.elementType, other.elementType))

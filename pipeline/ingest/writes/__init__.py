@@ -1,7 +1,7 @@
-"""What a commit writes into DuckLake's tables. All SQL of the project that writes is here.
+"""All SQL with which a commit writes into DuckLake's tables.
 
-Columns are always named: later catalog versions add some. Identifiers go through `identifier`,
-values are parameters or COPY rows. The tables are those of catalog version 1.0:
+Columns are always named, because later catalog versions add some. Identifiers go through
+`identifier`, values are parameters or COPY rows. The tables are those of catalog version 1.0:
 https://ducklake.select/docs/stable/specification/tables/overview
 """
 

@@ -1,4 +1,4 @@
-"""Rows by COPY: ten thousand files with their statistics in half a second, INSERT in a minute."""
+"""Inserts rows by COPY: 10,000 files with statistics take half a second, by INSERT a minute."""
 
 import io
 from collections.abc import Sequence
@@ -11,6 +11,11 @@ ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 def copy(
     con: Connection, table_name: str, names: Sequence[str], rows: Sequence[Sequence[object]]
 ) -> None:
+    """Insert rows, in the order of the columns `names`.
+
+    Raises:
+        DatabaseError: the database refuses them.
+    """
     if not rows:
         return
     lines = ("\t".join(map(_text, row)) + "\n" for row in rows)

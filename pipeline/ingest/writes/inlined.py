@@ -1,4 +1,4 @@
-"""PostgreSQL tables of inlined rows: a new one after an ALTER, and rows that end."""
+"""PostgreSQL tables of inlined rows: created after an ALTER; rows ended at a snapshot."""
 
 from collections.abc import Iterable
 
@@ -27,7 +27,7 @@ TYPES = {
     "interval": "interval",
     "uuid": "uuid",
 }
-"""What DuckLake inlines columns as; others as text."""
+"""The PostgreSQL types of inlined columns; all other types are stored as text."""
 
 SYSTEM = "row_id bigint, begin_snapshot bigint, end_snapshot bigint"
 
@@ -43,12 +43,15 @@ VALUES (:table_id, :table_name, :schema_version)"""
 def add_table(
     con: Connection, snapshot: Snapshot, table_id: int, before: str, columns: Iterable[Column]
 ) -> None:
-    """A table for the rows that DuckDB will inline from now on. It makes one at each ALTER, and
-    without it would go on with the one `before`, which lacks the new columns.
+    """Create the table for rows that DuckDB inlines from this snapshot on.
+
+    DuckDB creates one at each ALTER. Without it, DuckDB would continue to use the table `before`,
+    which lacks the new columns.
 
     Args:
-        columns: all of the table's, with the new ones. The table before need not have the others:
-            a writer that does not inline makes none at its ALTER.
+        before: the newest PostgreSQL table of inlined rows; its owner is granted all rights.
+        columns: all columns of the table. `before` may lack more than the new ones, because a
+            writer that does not inline rows creates no table at its ALTER.
     """
     name = f"ducklake_inlined_data_{table_id}_{snapshot.schema_version}"
     # DuckDB inserts by position, and its columns are in the order of their ids.
@@ -72,7 +75,7 @@ def _kind(column_type: str) -> str:
 
 
 def end_rows(con: Connection, snapshot_id: int, tables: Iterable[str]) -> int:
-    """End the rows that live in PostgreSQL itself; gives how many."""
+    """End the live inlined rows in these PostgreSQL tables; gives the number of rows."""
     count = 0
     for name in tables:
         con.run(

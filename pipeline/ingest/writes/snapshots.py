@@ -1,4 +1,4 @@
-"""The row of a snapshot, which is the lock of all writers, and what it says of itself."""
+"""The row of a snapshot, which is the lock of all writers, and its list of changes."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from pg8000.native import Connection
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A row of ducklake_snapshot: its id, and the next ids that are free after it."""
+    """A row of ducklake_snapshot: its id, and the next free ids after it."""
 
     snapshot_id: int
     schema_version: int
@@ -21,6 +21,7 @@ FROM ducklake_snapshot ORDER BY snapshot_id DESC LIMIT 1"""
 
 
 def newest(con: Connection) -> Snapshot:
+    """The row of the newest snapshot."""
     return Snapshot(*con.run(NEWEST)[0])
 
 
@@ -31,8 +32,14 @@ VALUES (:snapshot_id, now(), :schema_version, :next_catalog_id, :next_file_id)""
 
 
 def claim(con: Connection, snapshot: Snapshot) -> None:
-    """Take the snapshot's id. The primary key is the lock: from here to the end of the
-    transaction no other writer of the lake can commit, so what is read now stays true."""
+    """Insert the snapshot's row.
+
+    Its primary key is the lock: until the transaction ends, no other writer of the lake can
+    commit, so what is read after it stays true.
+
+    Raises:
+        DatabaseError: another writer has committed a snapshot with this id (SQLSTATE 23505).
+    """
     con.run(
         CLAIM,
         snapshot_id=snapshot.snapshot_id,
@@ -56,6 +63,7 @@ def changes(
     author: str | None,
     message: str | None,
 ) -> None:
+    """Write the snapshot's row of ducklake_snapshot_changes."""
     con.run(
         CHANGES,
         snapshot_id=snapshot_id,

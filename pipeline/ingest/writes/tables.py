@@ -1,10 +1,10 @@
-"""A table with its columns, partitioning and comments."""
+"""The rows of a new table, its columns, partitioning and comments."""
 
 from collections.abc import Iterable, Sequence
 
 from pg8000.native import Connection
 
-from ...common.columns import Added, Column
+from ...common.columns import Column, NewColumn
 from ..partitions import PartitionKey
 from .copy import copy
 from .snapshots import Snapshot
@@ -24,6 +24,7 @@ def add(
     table_name: str,
     path: str,
 ) -> None:
+    """Add a table; `path` is relative to the schema's directory."""
     con.run(
         TABLE,
         table_id=table_id,
@@ -41,6 +42,7 @@ VALUES (:snapshot_id, :schema_version, :table_id)"""
 
 
 def add_schema_version(con: Connection, snapshot: Snapshot, table_id: int) -> None:
+    """Record that the snapshot has a new schema version because of this table."""
     con.run(
         SCHEMA_VERSION,
         snapshot_id=snapshot.snapshot_id,
@@ -49,18 +51,21 @@ def add_schema_version(con: Connection, snapshot: Snapshot, table_id: int) -> No
     )
 
 
-def add_columns(con: Connection, snapshot_id: int, table_id: int, added: Iterable[Added]) -> None:
+def add_columns(
+    con: Connection, snapshot_id: int, table_id: int, columns: Iterable[NewColumn]
+) -> None:
+    """Add columns with their nested columns."""
     rows: list[Sequence[object]] = []
 
     def visit(column: Column, parent: int | None) -> None:
         kind = "" if column.children else "literal"
-        words = (column.column_name, column.column_type, "NULL", column.nulls_allowed, parent)
+        definition = (column.column_name, column.column_type, "NULL", column.nulls_allowed, parent)
         ids = (column.column_id, snapshot_id, table_id, column.column_id)
-        rows.append((*ids, *words, kind, "duckdb"))
+        rows.append((*ids, *definition, kind, "duckdb"))
         for child in column.children:
             visit(child, column.column_id)
 
-    for new in added:
+    for new in columns:
         visit(new.column, new.parent_column)
     copy(
         con,
@@ -86,6 +91,7 @@ def add_partitioning(
     partition_id: int,
     keys: Iterable[PartitionKey],
 ) -> None:
+    """Add the partitioning of a table."""
     con.run(PARTITION, partition_id=partition_id, table_id=table_id, snapshot_id=snapshot_id)
     rows = [
         (partition_id, table_id, key.partition_key_index, key.column_id, key.transform)
@@ -100,8 +106,13 @@ def add_partitioning(
 
 
 def add_comments(
-    con: Connection, snapshot_id: int, table_id: int, comment: str | None, of: Iterable[Column]
+    con: Connection,
+    snapshot_id: int,
+    table_id: int,
+    comment: str | None,
+    columns: Iterable[Column],
 ) -> None:
+    """Add the comments of a table and of its top-level columns."""
     if comment is not None:
         copy(
             con,
@@ -111,7 +122,7 @@ def add_comments(
         )
     rows = [
         (table_id, column.column_id, snapshot_id, "comment", column.comment)
-        for column in of
+        for column in columns
         if column.comment is not None
     ]
     copy(

@@ -61,25 +61,27 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "namespace", "table", "may_read"), CASES)
 def test_a_table_may_be_read_as_the_rules_say(name, namespace, table, may_read):
-    rights = policy().rights_of([name])
-    assert rights.table(namespace, table) is may_read
+    rights = policy().rights([name])
+    assert rights.may_read_table(namespace, table) is may_read
 
 
 def test_a_namespace_is_seen_whole_where_every_table_may_be_read():
-    rights = policy().rights_of([ANALYST])
-    seen = [n for n in ("main", "sales_eu", "open", "secret", "a.b") if rights.whole_namespace(n)]
+    rights = policy().rights([ANALYST])
+    seen = [
+        n for n in ("main", "sales_eu", "open", "secret", "a.b") if rights.may_read_namespace(n)
+    ]
     assert seen == ["sales_eu", "open"]
 
 
 def test_nobody_goes_by_no_name():
-    rights = policy().rights_of([])
-    assert not rights.table("main", "orders") and rights.table("open", "x")
-    assert not policy({"rules": []}).rights_of([ANALYST]).tables
+    rights = policy().rights([])
+    assert not rights.may_read_table("main", "orders") and rights.may_read_table("open", "x")
+    assert not policy({"rules": []}).rights([ANALYST]).tables
 
 
 def test_all_tables_is_known_as_such():
-    assert policy().rights_of(["client_id=finance-1"]).all_tables and EVERYTHING.all_tables
-    assert not policy().rights_of([ANALYST]).all_tables
+    assert policy().rights(["client_id=finance-1"]).all_tables and EVERYTHING.all_tables
+    assert not policy().rights([ANALYST]).all_tables
 
 
 WRONG = [
@@ -193,8 +195,8 @@ def test_the_policy_declares_the_lists():
     document = POLICY | {"list_claims": ["cognito:groups"]}
     event = {"authorizer": {"jwt": {"claims": {"cognito:groups": "[analysts]"}}}}
     for source, may_read in ((POLICY, False), (document, True)):
-        rights = readers(json.dumps(source), [0.0]).of_api(event)
-        assert rights.table("main", "orders") is may_read
+        rights = readers(json.dumps(source), [0.0]).api_rights(event)
+        assert rights.may_read_table("main", "orders") is may_read
 
 
 def test_an_s3_caller_goes_by_the_role():
@@ -232,16 +234,16 @@ def readers(source: str, times: list[float]) -> AccessResolver:
 
 def test_a_permission_that_is_taken_away_is_gone_a_minute_later(monkeypatch):
     documents = [json.dumps(POLICY), '{"rules": []}', "{"]
-    monkeypatch.setattr("polynya.access.resolver._text", lambda source: documents.pop(0))
+    monkeypatch.setattr("polynya.access.resolver._document", lambda source: documents.pop(0))
     times = [1000.0]
     asked = readers("ssm:/p", times)
-    assert asked.of_s3({"arn": SESSION}).table("main", "orders")
+    assert asked.s3_rights({"arn": SESSION}).may_read_table("main", "orders")
     times[0] += 59
-    assert asked.of_s3({"arn": SESSION}).table("main", "orders")
+    assert asked.s3_rights({"arn": SESSION}).may_read_table("main", "orders")
     times[0] += 2
-    assert not asked.of_s3({"arn": SESSION}).table("main", "orders")
+    assert not asked.s3_rights({"arn": SESSION}).may_read_table("main", "orders")
     times[0] += 61
     with pytest.raises(Misconfigured):
-        asked.of_s3({"arn": SESSION})
+        asked.s3_rights({"arn": SESSION})
     with pytest.raises(IndexError):  # it is asked for again at once, and the old one is not used
-        asked.of_s3({"arn": SESSION})
+        asked.s3_rights({"arn": SESSION})

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import boto3
 import pytest
 from botocore.stub import Stubber
-from polynya.access.table_scope import OtherTables, S3Scope, fitting
+from polynya.access.table_scope import OtherTables, S3Scope, coarsen_until
 from polynya.access.vended_credentials import (
     POLICY_LIMIT,
     CredentialVending,
@@ -45,7 +45,7 @@ def policy_of(
         "DELIVERY": delivery,
     }
     vending = CredentialVending(Config.from_env(environ))
-    places = fitting(
+    places = coarsen_until(
         map(place, locations), around or neighbours(), lambda some: vending._fits(some, VIRTUAL)
     )
     return vending._policy(places, VIRTUAL), [one.location for one in places]

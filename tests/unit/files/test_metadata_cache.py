@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from polynya.files.metadata_cache import MOST, MetadataCache
+from polynya.files.metadata_cache import CAPACITY, MetadataCache
 
 from tests.unit.translate.test_tables import HISTORY
 
@@ -15,7 +15,7 @@ class Counting:
         self.documents = MetadataCache()
 
     def __call__(self, history) -> object:
-        return self.documents.once(history, lambda now_ms: object())
+        return self.documents.get_or_build(history, history.unservable, lambda now_ms: object())
 
 
 def history_of(number: int):
@@ -55,7 +55,7 @@ def test_what_is_ahead_of_us_is_shown_as_of_now_each_time():
 
 def test_the_tables_asked_for_last_are_kept():
     made = Counting()
-    documents = [made(history_of(number)) for number in range(MOST + 1)]
-    assert made(history_of(MOST)) is documents[MOST]
+    documents = [made(history_of(number)) for number in range(CAPACITY + 1)]
+    assert made(history_of(CAPACITY)) is documents[CAPACITY]
     assert made(history_of(1)) is documents[1]
     assert made(history_of(0)) is not documents[0]

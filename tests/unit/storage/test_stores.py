@@ -14,7 +14,9 @@ from polynya import budget
 from polynya.errors import ServiceUnavailable
 from polynya.storage.bucket_store import BucketStore
 from polynya.storage.cache_store import ITEM_LIMIT, LEASE_SECONDS, CacheStore
-from polynya.storage.file_cache import FileCache, MemoryCache
+from polynya.storage.delivery_bucket import DeliveryBucket
+from polynya.storage.file_cache import FileCache
+from polynya.storage.memory_cache import MemoryCache
 from polynya.storage.parallel import in_parallel
 
 TABLE, BUCKET = "cache", "store-tests"
@@ -334,9 +336,10 @@ class Broken:
 def logged(monkeypatch):
     """The keys of the failures that the log tells of."""
     keys = []
-    monkeypatch.setattr(
-        "polynya.storage.file_cache.logger.exception", lambda text, key: keys.append(key)
-    )
+    for module in ("file_cache", "delivery_bucket"):
+        monkeypatch.setattr(
+            f"polynya.storage.{module}.logger.exception", lambda text, key: keys.append(key)
+        )
     return keys
 
 
@@ -349,7 +352,7 @@ def test_store_that_fails_is_logged_and_costs_nothing_else(logged):
 
 
 def test_store_that_clients_read_must_not_fail(logged):
-    kept = FileCache(Broken(), MemoryCache(), must_keep=True)
+    kept = FileCache(Broken(), MemoryCache(), bucket=DeliveryBucket(Broken()))
     assert kept.get("k") is None
     with pytest.raises(ServiceUnavailable):
         kept.put("k", b"x")
@@ -414,7 +417,7 @@ def test_store_that_lets_us_wait_in_vain_is_left_alone_for_a_while(logged, monke
     monkeypatch.setattr("polynya.storage.circuit_breaker.OPEN_SECONDS", 0.5)
     slow = Slow()
     kept = FileCache(slow, MemoryCache(0), leases=slow)
-    assert [kept.once(key, lambda: b"made") for key in "abc"] == [b"made"] * 3
+    assert [kept.get_or_build(key, lambda: b"made") for key in "abc"] == [b"made"] * 3
     assert kept.get_many("defg") == [None] * 4
     assert slow.calls == len(logged) == 1
     time.sleep(0.5)
@@ -430,18 +433,18 @@ def test_store_that_fails_at_once_is_asked_again(logged):
 def test_what_clients_read_is_never_left_alone(logged, monkeypatch):
     monkeypatch.setattr("polynya.storage.circuit_breaker.SLOW_SECONDS", 0.1)
     slow = Slow()
-    kept = FileCache(slow, MemoryCache(), must_keep=True)
+    kept = FileCache(slow, MemoryCache(), bucket=DeliveryBucket(slow))
     for key in "ab":
         with pytest.raises(ServiceUnavailable):
-            kept.once(key, lambda: b"made")
+            kept.get_or_build(key, lambda: b"made")
     assert slow.calls == 4
 
 
 def test_parallel_requests_have_the_budget_of_who_asks():
     with budget.limited(5):
-        left = in_parallel(lambda _: budget.left(), range(20))
+        left = in_parallel(lambda _: budget.seconds_left(), range(20))
     assert all(0 < seconds <= 5 for seconds in left)
-    assert budget.left() == float("inf")
+    assert budget.seconds_left() == float("inf")
 
 
 # ---------------------------------------------------------------- who makes it
@@ -459,7 +462,7 @@ def not_called() -> bytes:
 
 def test_what_is_there_is_not_made(aws):
     cache(aws, clock=time.time).put("k", b"x")
-    assert instance(aws).once("k", not_called) == b"x"
+    assert instance(aws).get_or_build("k", not_called) == b"x"
     assert item(aws, "k#lease") is None
 
 
@@ -472,9 +475,9 @@ def test_one_makes_it_and_the_others_wait(aws):
         return b"made"
 
     with ThreadPoolExecutor() as pool:
-        first = pool.submit(instance(aws).once, "k", make)
+        first = pool.submit(instance(aws).get_or_build, "k", make)
         assert begun.wait(10)
-        others = [pool.submit(instance(aws).once, "k", not_called) for _ in range(4)]
+        others = [pool.submit(instance(aws).get_or_build, "k", not_called) for _ in range(4)]
         time.sleep(0.5)
         assert not any(other.done() for other in others)
         may_end.set()
@@ -485,14 +488,14 @@ def test_writer_that_died_costs_the_rest_of_its_lease(aws, monkeypatch):
     monkeypatch.setattr("polynya.storage.cache_store.LEASE_SECONDS", 0.5)
     began = time.monotonic()
     assert cache(aws, clock=time.time).lease("k")  # and never again a word of it
-    assert instance(aws).once("k", lambda: b"made") == b"made"
+    assert instance(aws).get_or_build("k", lambda: b"made") == b"made"
     assert time.monotonic() - began >= 0.5
 
 
 def test_nobody_waits_for_ever(aws, monkeypatch):
     monkeypatch.setattr("polynya.storage.file_cache.PATIENCE_SECONDS", 0.5)
     assert cache(aws, clock=time.time).lease("k")
-    assert instance(aws).once("k", lambda: b"made") == b"made"
+    assert instance(aws).get_or_build("k", lambda: b"made") == b"made"
 
 
 def test_file_that_cannot_be_made_is_given_back_to_others(aws):
@@ -500,7 +503,7 @@ def test_file_that_cannot_be_made_is_given_back_to_others(aws):
         raise ServiceUnavailable("away")
 
     with pytest.raises(ServiceUnavailable):
-        instance(aws).once("k", fails)
+        instance(aws).get_or_build("k", fails)
     assert item(aws, "k#lease") is None
     assert cache(aws).get("k") is None
 
@@ -518,4 +521,6 @@ def test_lease_ends_and_its_item_with_it(aws):
 
 @pytest.mark.parametrize("store", [None, Broken()], ids=["none", "broken"])
 def test_without_leases_everybody_makes_it(store, logged):
-    assert FileCache(store, MemoryCache(), leases=store).once("k", lambda: b"made") == b"made"
+    assert (
+        FileCache(store, MemoryCache(), leases=store).get_or_build("k", lambda: b"made") == b"made"
+    )

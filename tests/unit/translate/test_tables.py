@@ -64,6 +64,7 @@ def document(history: TableHistory = HISTORY, snapshot_limit: int = 1000, now_ms
     shown = schemas(history.columns, history.table.begin_snapshot, history.snapshot_id)
     found = metadata(
         history,
+        history.unservable,
         shown,
         partitions(history.partitioning, shown, history.snapshot_id),
         mappings(history.mapped_names, ()),
@@ -214,7 +215,7 @@ ODD = [
 @pytest.mark.parametrize(("unservable", "ids", "parents"), ODD)
 def test_snapshot_that_cannot_be_exact_is_left_out(unservable, ids, parents):
     history = replace(HISTORY, unservable=unservable)
-    assert [one.snapshot_id for one in listed_snapshots(history)] == ids
+    assert [one.snapshot_id for one in listed_snapshots(history, history.unservable)] == ids
     found = document(history).snapshots
     assert [one.snapshot_id for one in found] == ids
     assert [one.parent_snapshot_id for one in found] == parents
@@ -223,7 +224,7 @@ def test_snapshot_that_cannot_be_exact_is_left_out(unservable, ids, parents):
 
 def check(history: TableHistory) -> None:
     shown = schemas(history.columns, 1, history.snapshot_id)
-    check_table(history, shown, mappings(history.mapped_names, ()))
+    check_table(history, history.unservable, shown, mappings(history.mapped_names, ()))
 
 
 def test_table_whose_newest_state_cannot_be_exact_is_refused():

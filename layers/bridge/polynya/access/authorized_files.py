@@ -1,23 +1,24 @@
-"""Virtual files for those who may read the tables that they belong to."""
+"""Virtual files, for callers who may read their tables."""
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from ..config import Config
 from ..ducklake import queries
 from ..ducklake.connection.database import Database, retried
 from ..errors import NoSuchKey
+from ..events import UserIdentity
 from ..files.names import parse
 from ..files.virtual_files import VirtualFiles
 from .policy import Rights
-from .resolver import KEPT_SECONDS, AccessResolver
+from .resolver import REFRESH_SECONDS, AccessResolver
 
-Named = tuple[str, str]
+TableName = tuple[str, str]
+"""Namespace and table."""
 
 
 class AuthorizedFiles:
-    """What is not to be read is as if it were not there: a guessed key says nothing."""
+    """A file that the caller may not read does not exist for the caller: keys cannot be guessed."""
 
     def __init__(
         self,
@@ -26,22 +27,24 @@ class AuthorizedFiles:
         files: VirtualFiles,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._prefix = config.virtual_prefix
+        """`clock` gives seconds."""
+        self._prefix = config.files.virtual_prefix
         self.database = database
         self._files = files
-        self._readers = AccessResolver(config)
+        self._access = AccessResolver(config)
         self._clock = clock
-        self._names: dict[str, tuple[float, Named | None]] = {}
+        self._names: dict[str, tuple[float, TableName | None]] = {}
 
-    def read(self, key: str, user_identity: Mapping[str, Any]) -> bytes:
-        """The bytes of a virtual file, for somebody who asks S3 Object Lambda.
+    def read(self, key: str, user_identity: UserIdentity) -> bytes:
+        """The bytes of a virtual file, for a caller of S3 Object Lambda.
 
         Raises:
-            NoSuchKey: also when the caller may not read the table.
-            Misconfigured, ServiceUnavailable: nobody can say who may.
+            NoSuchKey: there is no such file, or the caller may not read its table.
+            Misconfigured, ServiceUnavailable: the policy cannot be read; or as
+                `VirtualFiles.read`.
         """
         table_uuid = parse(key, self._prefix).table_uuid
-        if not self._may_read(table_uuid, self._readers.of_s3(user_identity)):
+        if not self._may_read(table_uuid, self._access.s3_rights(user_identity)):
             raise NoSuchKey("the catalog holds no such table or snapshot")
         return self._files.read(key)
 
@@ -50,19 +53,19 @@ class AuthorizedFiles:
             return False
         if rights.all_tables:
             return True
-        named = self._named(table_uuid)
-        return named is not None and rights.table(*named)
+        name = self._name(table_uuid)
+        return name is not None and rights.may_read_table(*name)
 
-    def _named(self, table_uuid: str) -> Named | None:
-        """What the table is called now, as of the last minute."""
-        kept_at, named = self._names.get(table_uuid, (0.0, None))
-        if named is None or self._clock() - kept_at > KEPT_SECONDS:
-            named = self._read_name(table_uuid)
-            self._names[table_uuid] = (self._clock(), named)
-        return named
+    def _name(self, table_uuid: str) -> TableName | None:
+        """The current name of a table, read at most a minute ago; None if it does not exist."""
+        read_at, name = self._names.get(table_uuid, (0.0, None))
+        if name is None or self._clock() - read_at > REFRESH_SECONDS:
+            name = self._read_name(table_uuid)
+            self._names[table_uuid] = (self._clock(), name)
+        return name
 
     @retried
-    def _read_name(self, table_uuid: str) -> Named | None:
+    def _read_name(self, table_uuid: str) -> TableName | None:
         with self.database.transaction() as con:
             found = queries.table_of_uuid(table_uuid).run(con)
         return (found[0].schema_name, found[1].table_name) if found else None

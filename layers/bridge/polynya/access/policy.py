@@ -1,4 +1,4 @@
-"""Who may read which tables: a document of rules, asked with the names that a caller goes by.
+"""Who may read which tables: a document of rules, which name callers by their principals.
 
     {"list_claims": ["cognito:groups"],
      "rules": [
@@ -9,8 +9,9 @@
     ]}
 
 A principal is the ARN of a role or user, or `claim=value` of a token, or `*` for everybody. `*` in
-a name stands for any text. There are only permissions: what no rule names is as if not there.
-`list_claims` may be left out: it names the claims that are lists, of which each value matches.
+a name matches any text. There are only permissions: a table that no rule names does not exist for
+the caller. `list_claims` may be left out: it names the claims that are lists, of which each value
+matches.
 """
 
 import json
@@ -22,27 +23,29 @@ from typing import Any
 from ..errors import Misconfigured
 
 PRINCIPAL = re.compile(r"\*|arn:.+|[^*=]+=.+", re.DOTALL)
-"""The claim has no wildcard: of some claims the caller chooses the value."""
+"""A claim has no wildcard, because callers choose the values of some claims."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What one caller may read."""
+    """The tables that one caller may read."""
 
     tables: tuple[tuple[str, str], ...]
     """Patterns of namespace and table."""
     table_uuid: str | None = None
-    """The one table that the caller's credentials were vended for."""
+    """The one table that the caller's credentials were vended for; None: no such limit."""
 
     @property
     def all_tables(self) -> bool:
+        """Whether the caller may read every table of every namespace."""
         return ("*", "*") in self.tables
 
-    def whole_namespace(self, name: str) -> bool:
-        """Whether the caller may read whatever is in it, also when nothing is."""
+    def may_read_namespace(self, name: str) -> bool:
+        """Whether the caller may read every table of a namespace, even if it has none."""
         return any(_matches(namespace, name) and table == "*" for namespace, table in self.tables)
 
-    def table(self, namespace: str, name: str) -> bool:
+    def may_read_table(self, namespace: str, name: str) -> bool:
+        """Whether the caller may read a table, or a view."""
         return any(
             _matches(in_namespace, namespace) and _matches(table, name)
             for in_namespace, table in self.tables
@@ -54,22 +57,26 @@ EVERYTHING = Rights((("*", "*"),))
 
 @dataclass(frozen=True, slots=True)
 class Rule:
+    """Principals, and patterns of namespace and table that they may read."""
+
     principals: tuple[str, ...]
     tables: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
+    """The rules of the document."""
+
     rules: tuple[Rule, ...]
     list_claims: frozenset[str] = frozenset()
-    """The claims that are lists (see `callers`)."""
+    """The claims that are lists (see `principals`)."""
 
     @classmethod
     def parse(cls, document: str) -> "Policy":
         """Read the document.
 
         Raises:
-            Misconfigured: it is not of the form above; half a policy would be the wrong one.
+            Misconfigured: it does not have the form above. No part of it is used then.
         """
         try:
             parsed = json.loads(document, object_pairs_hook=_object)
@@ -83,8 +90,8 @@ class Policy:
                 raise _wrong("the name of a claim must be a text")
         return cls(tuple(_rule(rule) for rule in _list(rules, "rules")), frozenset(claims))
 
-    def rights_of(self, names: Iterable[str]) -> Rights:
-        """What a caller may read who goes by these names (see `callers`)."""
+    def rights(self, names: Iterable[str]) -> Rights:
+        """What a caller with these names may read (see `principals`)."""
         names = list(names)
         found = (
             rule.tables
@@ -106,12 +113,12 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON, in which each key stands once: of two, who wrote them means both."""
+    """A JSON object. A key that is there twice is an error: json.loads would ignore the first."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise _wrong(f"the key {twice!r} stands twice in one object")
+        raise _wrong(f"the key {twice!r} is in one object twice")
     return found
 
 
@@ -144,4 +151,4 @@ def _list(thing: Any, what: str) -> list[Any]:
 
 
 def _wrong(reason: str) -> Misconfigured:
-    return Misconfigured(f"nothing is served, for the authorization policy is wrong: {reason}")
+    return Misconfigured(f"nothing is served, because the authorization policy is wrong: {reason}")

@@ -1,26 +1,26 @@
-"""The names that a caller goes by: what AWS has checked, as the authorization policy spells it."""
+"""The names of a caller: what AWS has verified, in the spelling of the authorization policy."""
 
 import re
-from collections.abc import Container, Iterator, Mapping
-from typing import Any
+from collections.abc import Container, Iterator
+
+from ..events import RequestContext, UserIdentity
 
 ASSUMED_ROLE = re.compile(
     r"arn:(?P<partition>[^:]+):sts::(?P<account>\d+):assumed-role/(?P<role>[^/]+)/(?P<session>.+)"
 )
 
-
 SCOPES = {"scope", "scp"}
-"""API Gateway takes the scopes from either; OAuth writes them with a space between (RFC 8693)."""
+"""The claims of scopes that API Gateway knows; they are separated by spaces (RFC 8693, 4.2)."""
 
 
 def principals_of_api_caller(
-    request_context: Mapping[str, Any], list_claims: Container[str] = ()
+    request_context: RequestContext, list_claims: Container[str] = ()
 ) -> list[str]:
-    """By the event of an HTTP API; none where nobody was asked who they are.
+    """The principals of a caller of the HTTP API; none without an authorizer.
 
     Args:
-        list_claims: the claims that are lists. Of others the caller may have chosen the text, which
-            can look like a list.
+        list_claims: the claims that are lists. The text of other claims may be chosen by the
+            caller, and can look like a list.
     """
     authorizer = request_context.get("authorizer") or {}
     arn = (authorizer.get("iam") or {}).get("userArn")
@@ -28,23 +28,23 @@ def principals_of_api_caller(
     names = [
         f"{claim}={value}"
         for claim, text in claims.items()
-        if "=" not in claim  # else its name and value could be those of another claim
+        if "=" not in claim  # otherwise it could look like another claim
         for value in _values(str(text), claim in list_claims, claim in SCOPES)
     ]
-    # A claim that is called like an ARN is none.
+    # A claim whose name looks like an ARN is left out.
     return [*([principal_arn(arn)] if arn else []), *(n for n in names if n[:4] != "arn:")]
 
 
-def principals_of_s3_caller(user_identity: Mapping[str, Any]) -> list[str]:
-    """By the event of S3 Object Lambda."""
+def principals_of_s3_caller(user_identity: UserIdentity) -> list[str]:
+    """The principals of a caller of S3 Object Lambda."""
     arn = user_identity.get("arn")
     return [principal_arn(arn)] if arn else []
 
 
 def principal_arn(arn: str) -> str:
-    """The ARN of the role that is assumed, without its path; of others, the ARN as it is.
+    """The ARN of an assumed role, without its path; any other ARN as it is.
 
-    Whoever assumes a role chooses the name of the session: nothing may hang on that.
+    The name of the session is left out, because whoever assumes the role chooses it.
     """
     if (match := ASSUMED_ROLE.fullmatch(arn)) is None:
         return arn
@@ -52,7 +52,7 @@ def principal_arn(arn: str) -> str:
 
 
 def session_name(arn: str, role_arn: str) -> str | None:
-    """The name of the session, if somebody has assumed this role."""
+    """The name of the session, if `arn` is a session of this role; else None."""
     match = ASSUMED_ROLE.fullmatch(arn)
     if match is None or principal_arn(arn) != _without_path(role_arn):
         return None
@@ -64,8 +64,11 @@ def _without_path(role_arn: str) -> str:
 
 
 def _values(text: str, is_list: bool, has_scopes: bool) -> Iterator[str]:
-    """The values of a claim. An HTTP API writes a list as `[a b]`, whatever its values hold: one
-    with a space counts as two, one with a comma as one."""
+    """The values of a claim.
+
+    An HTTP API writes a list as `[a b]` and escapes nothing: a value with a space counts as two,
+    one with a comma as one.
+    """
     if is_list and text.startswith("[") and text.endswith("]"):
         yield from filter(None, text[1:-1].split(" "))
         return

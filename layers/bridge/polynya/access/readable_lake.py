@@ -33,7 +33,7 @@ class ReadableLake:
         return [
             schema
             for schema in schemas
-            if schema.schema_id in seen or self.rights.whole_namespace(schema.schema_name)
+            if schema.schema_id in seen or self.rights.may_read_namespace(schema.schema_name)
         ]
 
     def schema(self, namespace: str) -> Schema:
@@ -99,7 +99,7 @@ class ReadableLake:
         return [
             found
             for found in queries.names_now(self.snapshot_id).run(self.con)
-            if self.rights.table(found.schema_name, found.name)
+            if self.rights.may_read_table(found.schema_name, found.name)
         ]
 
     def _readable_ids(self, kind: str) -> set[int] | None:
@@ -112,7 +112,7 @@ class ReadableLake:
         if self.snapshot_id != self.lake.snapshot_id:
             newest = queries.table_of_uuid(table.table_uuid).run(self.con)
             schema, table = newest or (schema, table)
-        return self.rights.table(schema.schema_name, table.table_name)
+        return self.rights.may_read_table(schema.schema_name, table.table_name)
 
 
 def schema_name(schema: Schema) -> str:

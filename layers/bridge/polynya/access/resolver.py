@@ -1,88 +1,88 @@
-"""What a caller may read, by the policy that the settings name; it is read again every minute."""
+"""The rights of a caller, by the policy that the settings name."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from ..config import Config
+from ..events import RequestContext, UserIdentity
 from ..storage import aws
+from ..storage.s3 import bucket_and_key
 from . import principals
 from .policy import EVERYTHING, Policy, Rights
 from .vended_credentials import table_of_session
 
-KEPT_SECONDS = 60
+REFRESH_SECONDS = 60
 """A permission that is taken away is gone a minute later."""
 
 
 class AccessResolver:
+    """Reads the policy, again every minute, and looks up callers in it."""
+
     def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
+        """Nothing is read yet; `clock` gives seconds."""
         self._source = config.authorization
         self._vending_role = config.vending_role
         self._clock = clock
         self._policy: Policy | None = None
         self._read_at = 0.0
 
-    def of_api(self, request_context: Mapping[str, Any]) -> Rights:
-        """What the caller of the REST catalog may read.
+    def api_rights(self, request_context: RequestContext) -> Rights:
+        """What a caller of the REST catalog may read.
 
         Raises:
             Misconfigured: the policy is missing or wrong.
-            ServiceUnavailable: it cannot be read now.
+            ServiceUnavailable: the policy cannot be read now.
         """
-        policy = self._current()
+        policy = self._current_policy()
         if policy is None:
             return EVERYTHING
-        return policy.rights_of(
-            principals.principals_of_api_caller(request_context, policy.list_claims)
-        )
+        names = principals.principals_of_api_caller(request_context, policy.list_claims)
+        return policy.rights(names)
 
-    def of_s3(self, user_identity: Mapping[str, Any]) -> Rights:
-        """What somebody may read who asks S3 Object Lambda. Raises: as `of_api`."""
+    def s3_rights(self, user_identity: UserIdentity) -> Rights:
+        """What a caller of S3 Object Lambda may read.
+
+        Raises:
+            Misconfigured, ServiceUnavailable: as `api_rights`.
+        """
         if self._vending_role:
             session = principals.session_name(user_identity.get("arn", ""), self._vending_role)
             if session is not None:
-                return _vended(session)
-        policy = self._current()
+                return _session_rights(session)
+        policy = self._current_policy()
         if policy is None:
             return EVERYTHING
-        return policy.rights_of(principals.principals_of_s3_caller(user_identity))
+        return policy.rights(principals.principals_of_s3_caller(user_identity))
 
-    def _current(self) -> Policy | None:
-        """None: the settings name none."""
+    def _current_policy(self) -> Policy | None:
+        """The policy; None if the settings name none."""
         if not self._source:
             return None
-        if self._policy is None or self._clock() - self._read_at > KEPT_SECONDS:
-            self._policy = None  # if it cannot be read, nothing is served
-            self._policy = Policy.parse(_text(self._source))
+        if self._policy is None or self._clock() - self._read_at > REFRESH_SECONDS:
+            self._policy = None  # nothing is served while it cannot be read
+            self._policy = Policy.parse(_document(self._source))
             self._read_at = self._clock()
         return self._policy
 
 
-def _vended(session: str) -> Rights:
-    """The catalog has looked at the policy before it vended; this is for one table only."""
+def _session_rights(session: str) -> Rights:
+    """The rights of vended credentials: one table, which the catalog checked when it vended."""
     table_uuid = table_of_session(session)
     return replace(EVERYTHING, table_uuid=table_uuid) if table_uuid else Rights(())
 
 
-def _text(source: str) -> str:
-    """The document that AUTHORIZATION is, or names."""
-    scheme, _, name = source.partition(":")
-    if scheme not in SOURCES:
-        return source
-    text: str = aws.call("the authorization policy", lambda: SOURCES[scheme](name))
-    return text
+def _document(source: str) -> str:
+    """The policy's document, which AUTHORIZATION holds or names."""
+    what = "the authorization policy"
+    if source.startswith("ssm:"):
+        return aws.ssm_parameter(what, source.removeprefix("ssm:"))
+    if found := bucket_and_key(source):
+        text: str = aws.call(what, lambda: _object_text(*found))
+        return text
+    return source
 
 
-def _parameter(name: str) -> str:
-    answer = aws.client("ssm").get_parameter(Name=name, WithDecryption=True)
-    return str(answer["Parameter"]["Value"])
-
-
-def _object(name: str) -> str:
-    bucket, _, key = name.removeprefix("//").partition("/")
+def _object_text(bucket: str, key: str) -> str:
     body: bytes = aws.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
     return body.decode()
-
-
-SOURCES: dict[str, Callable[[str], str]] = {"ssm": _parameter, "s3": _object}

@@ -1,4 +1,4 @@
-"""What in S3 is one table's alone: exact keys, and directories without files of other tables."""
+"""The part of S3 that belongs to one table alone: keys, and directories without other tables."""
 
 import re
 from bisect import bisect_left
@@ -8,63 +8,68 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from ..errors import Refused
+from ..storage.s3 import SCHEMES
 
-S3 = re.compile("s3[an]?://", re.IGNORECASE)
+SCHEME = f"(?:{'|'.join(sorted(SCHEMES))})://"
+S3 = re.compile(SCHEME, re.IGNORECASE)
 HTTP = re.compile("https?://[^/]*/", re.IGNORECASE)
 
-DIRECTORY = re.compile("s3[an]?://[^/]+/.*[^/].*/", re.DOTALL)
-"""Not a whole bucket: that is nobody's table."""
-KEY = re.compile("s3[an]?://[^/]+/.+", re.DOTALL)
+DIRECTORY = re.compile(SCHEME + "[^/]+/.*[^/].*/", re.DOTALL)
+"""A directory below a bucket: a whole bucket never belongs to one table."""
+KEY = re.compile(SCHEME + "[^/]+/.+", re.DOTALL)
 
 PARTITION = re.compile("(.*/)[^/]+=[^/]*/", re.DOTALL)
-"""A directory of one partition value, and the directory that it is in."""
+"""A directory of one partition value; the group is the directory that it is in."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class S3Scope:
+    """One object in S3, or all objects below a directory."""
+
     location: str
     is_directory: bool
-    """All that is below it; else the one object of this name."""
 
     @property
     def directory(self) -> str:
-        return self.location if self.is_directory else directory_of(self.location)
+        """The directory, or that of the object; with a slash at its end."""
+        return self.location if self.is_directory else parent_directory(self.location)
 
 
-def directory_of(location: str) -> str:
+def parent_directory(location: str) -> str:
+    """A location up to its last slash."""
     return location[: location.rfind("/") + 1]
 
 
 class OtherTables:
-    """Other tables, by directories in whatever spelling."""
+    """Where the other tables of the lake are, whatever the spelling of their directories."""
 
     def __init__(self, tables: Iterable[str], files: Iterable[str], virtual_root: str) -> None:
-        """Remember where they are.
+        """No query is made.
 
         Args:
-            tables: the directories of tables, where new files may come.
-            files: directories that hold files of them, wherever these are.
-            virtual_root: what holds the virtual files of all tables.
+            tables: the directories of tables, where new files may be added.
+            files: directories outside of these that hold files of the tables.
+            virtual_root: the directory of the virtual files of all tables.
         """
-        self._tables = {spelled(one) for one in (*tables, virtual_root)}
+        self._tables = {normalized(one) for one in (*tables, virtual_root)}
         self._without_slash = [one for one in self._tables if not one.endswith("/")]
-        self._sorted = sorted(self._tables | {spelled(one) for one in files})
+        self._sorted = sorted(self._tables | {normalized(one) for one in files})
         paths = [one[match.end() :] for one in self._sorted if (match := HTTP.match(one))]
         self._over_http = {*paths, *map(unquote, paths)}
-        self._root = spelled(virtual_root)
+        self._root = normalized(virtual_root)
 
     def absent_from(self, directory: str) -> bool:
-        """Whether nothing of theirs is in a directory of S3, however deep, nor is it in theirs."""
+        """Whether a directory of S3 holds no files of other tables, and is in none of theirs."""
         if not DIRECTORY.fullmatch(directory):
             return False
-        name = spelled(directory)
+        name = normalized(directory)
         after = bisect_left(self._sorted, name)
         if after < len(self._sorted) and self._sorted[after].startswith(name):
             return False
         ends = (match.end() for match in re.finditer("/", name))
         if any(name[:end] in self._tables for end in ends):
             return False
-        # Over HTTP the name of the bucket is in the host, or in the path.
+        # In an HTTP location the name of the bucket is in the host, or in the path.
         _, _, key = name.partition("/")
         return not (
             any(name.startswith(one) for one in self._without_slash)
@@ -72,12 +77,12 @@ class OtherTables:
         )
 
     def is_virtual(self, location: str) -> bool:
-        """Whether it is among the virtual files."""
-        return spelled(location).startswith(self._root)
+        """Whether a location is below that of the virtual files."""
+        return normalized(location).startswith(self._root)
 
 
-def spelled(location: str) -> str:
-    """Bucket and key, the same for each spelling of one object in S3; others as they are."""
+def normalized(location: str) -> str:
+    """Bucket and key, equal for all spellings of an object in S3; other locations as they are."""
     match = S3.match(location)
     if match is None:
         return location
@@ -85,54 +90,56 @@ def spelled(location: str) -> str:
     return bucket.lower() + slash + key
 
 
-def fitting(
-    places: Iterable[S3Scope], neighbours: OtherTables, fits: Callable[[set[S3Scope]], bool]
+def coarsen_until(
+    scopes: Iterable[S3Scope], others: OtherTables, fits: Callable[[set[S3Scope]], bool]
 ) -> list[S3Scope]:
-    """These places, or as few more as it takes until they fit.
+    """These scopes, made coarser step by step until they fit; sorted.
 
-    Keys become their directory, directories of partitions become what they are in; nothing else.
+    Keys become their directory, and directories of partitions become the directory they are in,
+    where that holds nothing of other tables.
 
     Raises:
-        Refused: they do not fit.
+        Refused: the coarsest ones do not fit.
     """
-    places = set(places)
-    while not fits(places):
-        coarser = _whole_directory(places, neighbours) or _without_partitions(places, neighbours)
+    scopes = set(scopes)
+    while not fits(scopes):
+        coarser = _whole_directory(scopes, others) or _without_partitions(scopes, others)
         if coarser is None:
             raise Refused(
                 "no credentials for this table: its files are in too many places for one session "
-                "policy, and what holds them all holds files of other tables too, or may"
+                "policy, and the directory that holds them all holds, or may hold, files of other "
+                "tables"
             )
-        places = _without_covered(coarser)
-    return sorted(places)
+        scopes = _without_nested(coarser)
+    return sorted(scopes)
 
 
-def _whole_directory(places: set[S3Scope], neighbours: OtherTables) -> set[S3Scope] | None:
-    """The directory with the most keys instead of these."""
-    keys = Counter(place.directory for place in places if not place.is_directory)
+def _whole_directory(scopes: set[S3Scope], others: OtherTables) -> set[S3Scope] | None:
+    """These, with the directory that has the most keys; None if there is none."""
+    keys = Counter(scope.directory for scope in scopes if not scope.is_directory)
     for directory, count in keys.most_common():
-        if count > 1 and neighbours.absent_from(directory):
-            return {*places, S3Scope(directory, True)}
+        if count > 1 and others.absent_from(directory):
+            return {*scopes, S3Scope(directory, True)}
     return None
 
 
-def _without_partitions(places: set[S3Scope], neighbours: OtherTables) -> set[S3Scope] | None:
-    """Instead of the deepest directories of partitions those that they are in."""
+def _without_partitions(scopes: set[S3Scope], others: OtherTables) -> set[S3Scope] | None:
+    """These, with the parents of the deepest partition directories; None if there is none."""
     above = {
-        match[1] for place in places if (match := PARTITION.fullmatch(place.directory)) is not None
+        match[1] for scope in scopes if (match := PARTITION.fullmatch(scope.directory)) is not None
     }
-    above = {directory for directory in above if neighbours.absent_from(directory)}
+    above = {directory for directory in above if others.absent_from(directory)}
     if not above:
         return None
     depth = max(directory.count("/") for directory in above)
     deepest = {S3Scope(one, True) for one in above if one.count("/") == depth}
-    return {*places, *deepest}
+    return {*scopes, *deepest}
 
 
-def _without_covered(places: Iterable[S3Scope]) -> set[S3Scope]:
-    """Without those that are within another one."""
-    kept: list[S3Scope] = []
-    for place in sorted(places, key=lambda place: (place.location, not place.is_directory)):
-        if not (kept and kept[-1].is_directory and place.location.startswith(kept[-1].location)):
-            kept.append(place)
-    return set(kept)
+def _without_nested(scopes: Iterable[S3Scope]) -> set[S3Scope]:
+    """Without those that are below another one."""
+    outer: list[S3Scope] = []
+    for scope in sorted(scopes, key=lambda scope: (scope.location, not scope.is_directory)):
+        if not (outer and outer[-1].is_directory and scope.location.startswith(outer[-1].location)):
+            outer.append(scope)
+    return set(outer)

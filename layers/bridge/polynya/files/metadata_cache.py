@@ -1,48 +1,62 @@
-"""The metadata documents made last: most loadTables find the table as the one before did."""
+"""The metadata documents built last: most loadTables find the table unchanged."""
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from ..ducklake.history import TableHistory
-from ..ducklake.rows import Snapshot
+from ..ducklake.rows import Snapshot, UnservableRange
 from ..iceberg.table_metadata import TableMetadata
 
-MOST = 8
-"""A document of a thousand snapshots takes some megabytes."""
+CAPACITY = 8
+"""Documents; one of a thousand snapshots takes some megabytes."""
+
+
+class Source(NamedTuple):
+    """What a document is built from, but for the time of day."""
+
+    history: TableHistory
+    unservable: Sequence[UnservableRange]
 
 
 class MetadataCache:
-    """By the history that they show, so that the same history is not put together twice."""
+    """The last document of each table, with what it was built from."""
 
     def __init__(self) -> None:
-        self._made: OrderedDict[str, tuple[TableHistory, TableMetadata]] = OrderedDict()
+        self._documents: OrderedDict[str, tuple[Source, TableMetadata]] = OrderedDict()
 
-    def once(self, history: TableHistory, make: Callable[[int], TableMetadata]) -> TableMetadata:
-        """The document of this history, from before or as `make` makes it.
+    def get_or_build(
+        self,
+        history: TableHistory,
+        unservable: Sequence[UnservableRange],
+        build: Callable[[int], TableMetadata],
+    ) -> TableMetadata:
+        """The document of this history: the cached one, or what `build` gives.
 
         Args:
-            make: from now, in milliseconds since 1970.
+            unservable: the snapshots that the document leaves out.
+            build: from the time now, in milliseconds since 1970.
         """
         now_ms = int(time.time() * 1000)
         if any(_milliseconds(snapshot) > now_ms for snapshot in history.snapshots):
-            # Shown as of now, and so another document with each now.
-            return make(now_ms)
-        of = _but_for_the_lake(history)
+            # The document says "now" for them, and so changes with the time.
+            return build(now_ms)
+        source = Source(_without_lake_snapshot(history), unservable)
         uuid = history.table.table_uuid
-        known, document = self._made.get(uuid, (None, None))
-        if document is None or known != of:
-            document = make(now_ms)
-        self._made[uuid] = of, document
-        self._made.move_to_end(uuid)
-        if len(self._made) > MOST:
-            self._made.popitem(last=False)
+        cached, document = self._documents.get(uuid, (None, None))
+        if document is None or cached != source:
+            document = build(now_ms)
+        self._documents[uuid] = source, document
+        self._documents.move_to_end(uuid)
+        if len(self._documents) > CAPACITY:
+            self._documents.popitem(last=False)
         return document
 
 
-def _but_for_the_lake(history: TableHistory) -> TableHistory:
-    """A document is as of the table's own last snapshot, whatever happened in the lake since."""
+def _without_lake_snapshot(history: TableHistory) -> TableHistory:
+    """A document does not depend on the lake's snapshots after the table's own last one."""
     return replace(history, lake=replace(history.lake, snapshot_id=0), snapshot_id=0)
 
 

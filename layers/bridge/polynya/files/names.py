@@ -1,10 +1,10 @@
-"""The names of virtual files: key <-> what it names.
+"""The names of virtual files: key <-> name.
 
     <prefix>/<table uuid>/g1/<kind>-<numbers>-<fingerprint><suffix>
     <prefix>/<table uuid>/g1/<snapshot>-table-<fingerprint>.metadata.json
 
-A key holds all that decides the file's bytes: the generator's version, the table, the snapshot, and
-a fingerprint of the catalog rows that the file comes from.
+A key holds all that the file's bytes depend on: the generator's version, the table, the snapshot,
+and a fingerprint of the catalog rows that the file is built from.
 """
 
 import re
@@ -15,12 +15,14 @@ from ..errors import NoSuchKey
 from ..translate.fingerprints import LENGTH
 
 GENERATOR = "g1"
-"""Changes when the same rows shall give other bytes."""
+"""The generator's version: it changes if the same rows are to give other bytes."""
 
 
 class Kind(NamedTuple):
+    """The form of the names of one kind of files."""
+
     numbers: tuple[str, ...]
-    """The last one is always the snapshot whose state the file shows."""
+    """What the numbers mean; the last one is always the snapshot whose state the file has."""
     suffix: str
 
 
@@ -31,7 +33,7 @@ KINDS = {
     "list": Kind(("snapshot_id",), ".avro"),
     "data": Kind(CHUNK, ".avro"),
     "rows-manifest": Kind(("spec_id", "snapshot_id"), ".avro"),
-    "rows": Kind(("part", "place", "snapshot_id"), ".parquet"),
+    "rows": Kind(("part", "number", "snapshot_id"), ".parquet"),
     "deletes-manifest": Kind(CHUNK, ".avro"),
     "deletes": Kind(("data_file_id", "snapshot_id"), ".parquet"),
 }
@@ -47,7 +49,7 @@ FILE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """What a key names."""
+    """One virtual file."""
 
     table_uuid: str
     kind: str
@@ -56,26 +58,28 @@ class Name:
 
     @property
     def snapshot_id(self) -> int:
+        """The snapshot whose state the file has."""
         return self.numbers[-1]
 
     def key(self, prefix: str) -> str:
+        """The key of the file; `prefix` is that of all virtual files."""
         words = [self.kind, *map(str, self.numbers)]
         if self.kind == "table":
-            words.reverse()  # ClickHouse wants the version at the beginning of a document's name
+            words.reverse()  # ClickHouse expects the version at the beginning of a document's name
         file = f"{'-'.join(words)}-{self.fingerprint}{KINDS[self.kind].suffix}"
         return f"{prefix}/{self.table_uuid}/{GENERATOR}/{file}"
 
 
 def is_virtual(key: str, prefix: str) -> bool:
-    """Whether the key lies where virtual files are; if so no real object is ever served for it."""
+    """Whether a key is below the prefix of virtual files: no real object is served for it."""
     return key.startswith(f"{prefix}/")
 
 
 def parse(key: str, prefix: str) -> Name:
-    """What the key names.
+    """The file that a key names.
 
     Raises:
-        NoSuchKey: it has not the form of a virtual file's name.
+        NoSuchKey: the key does not have the form of a virtual file's name.
     """
     match = FILE.fullmatch(key.removeprefix(f"{prefix}/")) if is_virtual(key, prefix) else None
     if match is not None:

@@ -1,8 +1,8 @@
-"""The files of one table by name: kept, or made now; and what others must know of each.
+"""The files of one table by name, from the cache or built now; and a summary of each.
 
-A manifest list tells the length of its manifests and a manifest that of its delete files. So a
-summary is kept beside each file, for a list of many manifests of which one is new shall not read
-all the others.
+A manifest list holds the length of its manifests, and a manifest that of its delete files. So a
+summary is cached beside each file: a list of many manifests, one of which is new, does not read the
+others.
 """
 
 import json
@@ -11,17 +11,18 @@ from typing import Any
 
 from ..iceberg.avro.manifests import summary_of
 from ..iceberg.parquet.footer import row_count
-from ..storage.file_cache import FileCache
+from ..storage.stores import Cache
 from .names import Name
 
 Summary = Mapping[str, Any]
+"""The fields of a file that the files which refer to it repeat, under Iceberg's names."""
 
 
-def _length(body: bytes) -> Summary:
+def _rows_summary(body: bytes) -> Summary:
     return {"file_size_in_bytes": len(body)}
 
 
-def _deletes(body: bytes) -> Summary:
+def _deletes_summary(body: bytes) -> Summary:
     return {"file_size_in_bytes": len(body), "record_count": row_count(body)}
 
 
@@ -29,68 +30,74 @@ SUMMARIES: dict[str, Callable[[bytes], Summary]] = {
     "data": summary_of,
     "deletes-manifest": summary_of,
     "rows-manifest": summary_of,
-    "rows": _length,
-    "deletes": _deletes,
+    "rows": _rows_summary,
+    "deletes": _deletes_summary,
 }
 """By the kind of a file."""
 
 
 class SummarizedFiles:
+    """Reads and writes files and their summaries in the cache."""
+
     def __init__(
-        self, kept: FileCache, key: Callable[[Name], str], build: Callable[[Name], bytes]
+        self, cache: Cache, key: Callable[[Name], str], build: Callable[[Name], bytes]
     ) -> None:
-        """`build` makes a file that is not kept."""
-        self._kept, self._key, self._build = kept, key, build
+        """`build` gives the bytes of a file that is not cached."""
+        self._cache, self._key, self._build = cache, key, build
 
     def body(self, name: Name) -> bytes:
-        """The bytes of a file."""
-        body = self._kept.get(self._key(name))
+        """The bytes of a file, from the cache or built."""
+        body = self._cache.get(self._key(name))
         return self.put(name, self._build(name)) if body is None else body
 
     def put(self, name: Name, body: bytes) -> bytes:
-        """Keep a file; what was kept under its name before comes back."""
-        body = self._kept.put(self._key(name), body)
+        """Cache a file unless its name is taken; returns the bytes that are cached."""
+        body = self._cache.put(self._key(name), body)
         if name.kind in SUMMARIES:
             self._put_summary(name, body)
         return body
 
     def missing(self, names: Iterable[Name]) -> list[Name]:
-        """Those of which nothing is kept."""
+        """The files that are not cached, in order."""
         names = list(names)
         summarized = [self._summary_key(n) if n.kind in SUMMARIES else self._key(n) for n in names]
-        if not self._kept.is_listed:
-            # A summary is smaller than what it is of, and is asked for next.
-            missing = set(self._kept.missing(summarized))
+        if not self._cache.is_listed:
+            # A summary is smaller than its file, and is needed next.
+            missing = set(self._cache.missing(summarized))
             return [name for name, key in zip(names, summarized, strict=True) if key in missing]
         # Each may be gone without the other.
         keys = [self._key(name) for name in names]
-        missing = set(self._kept.missing(list(dict.fromkeys([*keys, *summarized]))))
+        missing = set(self._cache.missing(list(dict.fromkeys([*keys, *summarized]))))
         return [name for name, key in zip(names, keys, strict=True) if key in missing]
 
     def restore(self, name: Name, body: bytes | None) -> None:
-        """Keep again what the store has lost: its bytes, if they are known, or it is built."""
-        body = body or self._kept.remembered(self._key(name))
+        """Cache a file again that the store has lost.
+
+        Args:
+            body: its bytes; None: they are taken from this process's memory, or built.
+        """
+        body = body or self._cache.get_local(self._key(name))
         self.put(name, self._build(name) if body is None else body)
 
     def summaries(self, names: Iterable[Name]) -> list[Summary]:
-        """The summary of each file; those that are not kept are made."""
+        """The summary of each file in order; files without one are read or built."""
         names = list(names)
-        kept = self._kept.get_many([self._summary_key(name) for name in names])
+        bodies = self._cache.get_many([self._summary_key(name) for name in names])
         return [
             self._summary(name) if body is None else json.loads(body)
-            for name, body in zip(names, kept, strict=True)
+            for name, body in zip(names, bodies, strict=True)
         ]
 
     def _summary(self, name: Name) -> Summary:
-        """Of a file that has none: most likely it is not there either."""
-        body = self._kept.get(self._key(name))
+        """The summary of a file that has none: most likely the file is missing too."""
+        body = self._cache.get(self._key(name))
         if body is None:
             return SUMMARIES[name.kind](self.put(name, self._build(name)))
         return self._put_summary(name, body)
 
     def _put_summary(self, name: Name, body: bytes) -> Summary:
         summary = SUMMARIES[name.kind](body)
-        self._kept.put(self._summary_key(name), json.dumps(summary).encode())
+        self._cache.put(self._summary_key(name), json.dumps(summary).encode())
         return summary
 
     def _summary_key(self, name: Name) -> str:

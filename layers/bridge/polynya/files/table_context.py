@@ -1,9 +1,9 @@
-"""One table as of a snapshot: its history, and what follows from it without asking anybody."""
+"""One table as of a snapshot: its history, and what follows from that without a query."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..config import Config
+from ..config import FileSettings
 from ..ducklake.history import TableHistory
 from ..ducklake.paths import file_location
 from ..ducklake.rows import DataFile, DeleteFile
@@ -17,38 +17,45 @@ from .table_names import TableNames
 
 @dataclass(frozen=True, slots=True)
 class TableContext:
+    """What all files of a table are built from."""
+
     history: TableHistory
     schemas: Schemas
     partitions: Partitions
     mappings: Mappings
     names: TableNames
     prefix: str
-    """Of the keys of the table's virtual files."""
+    """The key prefix of the table's virtual files."""
     location: str
-    """Where that is for clients."""
+    """The same as a location, for clients."""
 
     def location_of(self, file: DataFile | DeleteFile) -> str:
-        """Where a real file is."""
+        """The location of one of the lake's own files."""
         history = self.history
         return file_location(history.lake, history.schema, history.table, file)
 
     def deletes_name(self, deletes: Deletes) -> Name:
+        """The name of the position deletes of a data file."""
         rows = (deletes.stored, deletes.inlined)
         return self.names.deletes(deletes.data_file, deletes.changed_at, *rows)
 
 
 def table_context(
-    history: TableHistory, config: Config, location: Callable[[str], str]
+    history: TableHistory, settings: FileSettings, location: Callable[[str], str]
 ) -> TableContext:
-    """`location` gives the place of a virtual file from its key."""
+    """The context of a table.
+
+    Args:
+        location: gives the location of a virtual file from its key.
+    """
     table = history.table
-    prefix = f"{config.virtual_prefix}/{table.table_uuid}"
-    at = location(prefix)
+    prefix = f"{settings.virtual_prefix}/{table.table_uuid}"
+    table_location = location(prefix)
     shown = schemas(
         history.columns,
         table.begin_snapshot,
         history.snapshot_id,
-        config.hidden_types,
+        settings.hidden_types,
         has_added_files=bool(history.mapped_names),
     )
     parts = partitions(history.partitioning, shown, history.snapshot_id)
@@ -58,7 +65,7 @@ def table_context(
         schemas=shown,
         partitions=parts,
         mappings=mappings(history.mapped_names, lists),
-        names=TableNames(history, shown, parts, at, config.chunk_files),
+        names=TableNames(history, shown, parts, table_location, settings.chunk_files),
         prefix=prefix,
-        location=at,
+        location=table_location,
     )

@@ -1,4 +1,4 @@
-"""What the virtual files of one table are called: pure, from the table's history alone."""
+"""The names of the virtual files of one table: pure, from the table's history alone."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,20 +16,23 @@ from ..translate.partitions import Partitions
 from .names import GENERATOR, Name
 
 FILE_KINDS = {"data": "data", "delete": "deletes-manifest", "inlined": "rows-manifest"}
-"""What the manifests of each kind of things are called."""
+"""The kind of a manifest's name, by the kind of its content."""
 
 PARTIAL = {"partial", "partial_delete"}
+"""Kinds of files that hold rows or deletes of more than one snapshot."""
 
 
 class Manifest(NamedTuple):
+    """A manifest that a manifest list refers to."""
+
     kind: str
-    """`data`, `inlined` or `delete`: the kind of things that it shows."""
+    """`data`, `inlined` or `delete`: the kind of its content."""
     spec: PartitionSpec
     name: Name
 
 
 class TableNames:
-    """The names of a table's files, as of any snapshot up to that of its history."""
+    """The names of a table's files as of any snapshot up to that of its history."""
 
     def __init__(
         self,
@@ -39,7 +42,12 @@ class TableNames:
         location: str,
         chunk_files: int,
     ) -> None:
-        """`location`: the table's, below which virtual files are."""
+        """No query is made.
+
+        Args:
+            location: of the table, below which its virtual files are.
+            chunk_files: how many data files a manifest lists, on average.
+        """
         self._history = history
         self._schemas = schemas
         self._partitions = partitions
@@ -47,7 +55,7 @@ class TableNames:
             schema.schema_id: fingerprint(schema.json()) for schema in schemas.distinct()
         }
         self._chunk_files = chunk_files
-        # Whatever else decides the bytes: how virtual files are called, and where data is.
+        # What else the bytes depend on: the names of virtual files, and where data is.
         table = history.table
         self._origin = (
             GENERATOR,
@@ -56,25 +64,28 @@ class TableNames:
         )
 
     def document(self, document: TableMetadata) -> Name:
-        """As of the table's own last snapshot, whatever happened in the lake since."""
+        """The metadata document, as of the table's own last snapshot."""
         changed_at = self._history.snapshots[-1].snapshot_id
         return self._name("table", (changed_at,), fingerprint_of_bytes(document.body))
 
     def manifest_list(self, snapshot_id: int, state: State) -> Name:
-        """The manifest list of a snapshot, whose fingerprint is that of all it comes from."""
+        """The manifest list of a snapshot; its fingerprint is that of all that it depends on."""
         sums = [
             (kind, totals.changed_at, totals.hash, totals.past) for kind, totals in state.items()
         ]
         begin, schema = self._schemas.begin_at(snapshot_id)
-        of_schema = (begin, self._schema_prints[schema.schema_id])
+        schema_print = (begin, self._schema_prints[schema.schema_id])
         specs = [spec.json() for spec in self._partitions.specs]
-        digest = fingerprint(*self._origin, self._chunk_files, sums, of_schema, specs)
+        digest = fingerprint(*self._origin, self._chunk_files, sums, schema_print, specs)
         return self._name("list", (snapshot_id,), digest)
 
     def chunk_manifests(self, snapshot_id: int, sums: Iterable[ChunkSum]) -> list[Manifest]:
-        """The manifests of data files and deletes: one for each chunk and spec.
+        """The manifests of data files and deletes: one for each chunk and partition spec.
 
         Some may prove to be empty.
+
+        Args:
+            sums: of the chunks at the snapshot.
         """
         chunks: dict[tuple[str, int, int], list[ChunkSum]] = defaultdict(list)
         for chunk in sums:
@@ -85,7 +96,7 @@ class TableNames:
             at = self._version(kind, snapshot_id, parts)
             if at < snapshot_id and not any(part.files for part in parts):
                 continue
-            # What ended at the chunk's version is in it as well.
+            # The manifest also lists, as DELETED, what ended at the chunk's version.
             rows: list[tuple[Any, ...]] = [
                 (p.kind, p.hash, p.ended if p.version == at else 0) for p in parts
             ]
@@ -99,14 +110,15 @@ class TableNames:
         return manifests
 
     def manifest(self, name: Name) -> Manifest:
-        """What a name that one of these methods gave is the name of."""
+        """The manifest of a name that one of these methods gave."""
         kind = next(kind for kind, word in FILE_KINDS.items() if word == name.kind)
         return Manifest(kind, self._partitions.specs[name.numbers[0]], name)
 
     def rows_manifests(self, snapshot_id: int, state: State) -> list[Manifest]:
-        """The manifests of the inlined rows, one for each spec that they can have.
+        """The manifests of the inlined rows: one for each partition spec that they can have.
 
-        None where there are no rows, and none ended just now. One of them may prove to be empty.
+        There are none if there are no rows, and none ended at this snapshot. One of them may prove
+        to be empty.
         """
         totals = state["inlined"]
         # They are written in the columns that the schema shows.
@@ -124,14 +136,14 @@ class TableNames:
             for spec in dict.fromkeys((UNPARTITIONED, spec))
         ]
 
-    def rows(self, manifest: Name, part: int, place: int) -> Name:
-        """A file of inlined rows to which manifests lead: of the same rows, so they share the
-        fingerprint.
+    def rows(self, manifest: Name, part: int, number: int) -> Name:
+        """A file of inlined rows. It has its manifest's rows, and so its fingerprint.
 
         Args:
-            place: 0 without a partition, then one for each partition value.
+            part: `OLDER` or `NEW` of `translate.inlined.rows_files`.
+            number: 0 without a partition, then one for each partition value.
         """
-        return self._name("rows", (part, place, manifest.snapshot_id), manifest.fingerprint)
+        return self._name("rows", (part, number, manifest.snapshot_id), manifest.fingerprint)
 
     def deletes(
         self,
@@ -140,22 +152,30 @@ class TableNames:
         stored: Sequence[DeleteFile],
         inlined: Sequence[InlinedDelete],
     ) -> Name:
-        """The position deletes of a data file, by what they come from."""
+        """The position deletes of a data file; the name depends on the rows that they come from.
+
+        Args:
+            changed_at: the snapshot at which they became what they are.
+        """
         numbers = (data_file.data_file_id, changed_at)
-        # Not the file's end, which comes later and must not change the name.
-        of_file = (data_file.partial_max, data_file.partial_file_info)
-        parts = (self._location_of(data_file), of_file, [repr(row) for row in (*stored, *inlined)])
+        # Not the file's end_snapshot, which is set later and must not change the name.
+        partial = (data_file.partial_max, data_file.partial_file_info)
+        parts = (
+            self._data_location(data_file),
+            partial,
+            [repr(row) for row in (*stored, *inlined)],
+        )
         return self._name("deletes", numbers, fingerprint(*self._origin, *parts))
 
     def _version(self, kind: str, snapshot_id: int, parts: Iterable[ChunkSum]) -> int:
-        """The last change of what a manifest shows."""
+        """The snapshot of the last change to a manifest's content."""
         if any(part.kind in PARTIAL and part.files for part in parts if kind == "delete"):
-            # Until a partial file's last snapshot, each snapshot hides other rows of it.
+            # Up to a partial file's last snapshot, each snapshot hides other rows of it.
             return snapshot_id
         retyped_at = self._schemas.retyped_at(snapshot_id) if kind == "data" else 0
         return max([retyped_at, *(part.version for part in parts)])
 
-    def _location_of(self, file: DataFile) -> str:
+    def _data_location(self, file: DataFile) -> str:
         history = self._history
         return file_location(history.lake, history.schema, history.table, file)
 

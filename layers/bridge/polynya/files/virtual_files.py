@@ -1,4 +1,4 @@
-"""Files that exist only when they are read: key -> bytes, made once and kept."""
+"""Files that exist only when they are read: key -> bytes, built once and cached."""
 
 from pg8000.native import Connection
 
@@ -8,49 +8,45 @@ from ..ducklake.connection.database import Database, retried
 from ..ducklake.connection.statements import run_batched
 from ..ducklake.rows import Lake, Schema, Table
 from ..errors import NoSuchKey
+from ..iceberg.table_metadata import TableMetadata
 from ..storage.file_cache import FileCache
 from ..storage.object_reader import ObjectReader
 from ..translate.tables import check_lake, check_rows
+from .build_context import BuildContext, build_context
+from .materialize import materialize
 from .names import Name, parse
-from .table_files import BuildContext, TableFiles
+from .table_files import TableFiles
 
 
 class VirtualFiles:
     """The virtual files of one lake."""
 
     def __init__(
-        self,
-        config: Config,
-        database: Database,
-        kept: FileCache,
-        object_reader: ObjectReader,
+        self, config: Config, database: Database, cache: FileCache, object_reader: ObjectReader
     ) -> None:
-        self._prefix = config.virtual_prefix
+        """`object_reader` reads the lake's own files."""
+        self._prefix = config.files.virtual_prefix
         self._database = database
-        self._kept = kept
-        self._around = BuildContext(
-            config=config,
-            location=lambda key: f"s3://{config.virtual_bucket}/{key}",
-            kept=kept,
-            object_reader=object_reader,
-        )
+        self._cache = cache
+        self._context = build_context(config, cache, object_reader)
 
     @property
     def location(self) -> str:
-        """Below which virtual files are."""
-        return self._around.location(self._prefix)
+        """Where all virtual files are."""
+        return self._context.virtual_location
 
     def read(self, key: str) -> bytes:
         """The bytes of a virtual file: the same ones for ever.
 
         Raises:
-            NoSuchKey: the key names no virtual file, or history no longer holds what it names.
+            NoSuchKey: the key names no virtual file, or its rows in the catalog were rewritten.
+            Refused: the lake, the table or this file cannot be served exactly.
             ServiceUnavailable: the database or S3 does not answer.
         """
         name = parse(key, self._prefix)
-        return self._kept.once(key, lambda: self._build(name))
+        return self._cache.get_or_build(key, lambda: self._build(name))
 
-    def of_table(
+    def table_files(
         self,
         con: Connection,
         lake: Lake,
@@ -59,15 +55,17 @@ class VirtualFiles:
         snapshot_id: int,
         since: int = 0,
     ) -> TableFiles:
-        """The files of one table as of a snapshot.
+        """The files of one table as of a snapshot. Arguments and errors: as `open_table`."""
+        return open_table(con, lake, schema, table, snapshot_id, self._context, since)
 
-        Args:
-            since: the first snapshot that is asked about; 0: as many as are listed.
+    def materialize(self, files: TableFiles, document: TableMetadata) -> None:
+        """With the delivery `materialize`, put all files of the document into the bucket.
+
+        Raises:
+            ServiceUnavailable: it takes longer than one request may, or the bucket does not answer.
+            Misconfigured: the role may not list the bucket.
         """
-        check_rows(schema, table)
-        limit = None if since else self._around.config.snapshot_limit
-        found = history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit)
-        return TableFiles(con, found, self._around)
+        materialize(files, document, self._context)
 
     @retried
     def _build(self, name: Name) -> bytes:
@@ -82,17 +80,48 @@ class VirtualFiles:
         schema, table = found
         if not table.begin_snapshot <= name.snapshot_id <= lake.snapshot_id:
             raise NoSuchKey("the catalog holds no such snapshot of the table")
-        # The metadata document as of its own snapshot; what it leads to as of now, for a table's
-        # partition specs hang on the columns that its newest schema shows.
-        # For a reader that is pinned to an older snapshot that one decides.
-        newest = lake.snapshot_id if table.end_snapshot is None else table.end_snapshot - 1
-        is_document = name.kind == "table"
-        tried = (name.snapshot_id,) if is_document else (newest, name.snapshot_id)
-        since = 0 if is_document else name.snapshot_id
+        since = 0 if name.kind == "table" else name.snapshot_id
         failure = NoSuchKey("the catalog holds no such file")
-        for snapshot_id in dict.fromkeys(tried):
+        for snapshot_id in _build_snapshots(name, lake, table):
             try:
-                return self.of_table(con, lake, schema, table, snapshot_id, since).build(name)
+                files = self.table_files(con, lake, schema, table, snapshot_id, since)
+                return files.build(name)
             except NoSuchKey as error:
                 failure = error
         raise failure
+
+
+def open_table(
+    con: Connection,
+    lake: Lake,
+    schema: Schema,
+    table: Table,
+    snapshot_id: int,
+    context: BuildContext,
+    since: int = 0,
+) -> TableFiles:
+    """Read the history of a table as of a snapshot.
+
+    Args:
+        since: the first snapshot whose files are needed; 0: as many as are listed.
+
+    Raises:
+        Refused: the table's own rows in the catalog are broken.
+    """
+    check_rows(schema, table)
+    limit = None if since else context.settings.snapshot_limit
+    found = history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit)
+    return TableFiles(con, found, context)
+
+
+def _build_snapshots(name: Name, lake: Lake, table: Table) -> list[int]:
+    """The snapshots as of which a file may have been named, the likeliest first.
+
+    The metadata document is named as of its own snapshot. All other files are named as of the
+    newest one, because partition specs depend on the columns of the newest schema; for a reader
+    that is pinned to an older snapshot, as of that one.
+    """
+    if name.kind == "table":
+        return [name.snapshot_id]
+    newest = lake.snapshot_id if table.end_snapshot is None else table.end_snapshot - 1
+    return list(dict.fromkeys((newest, name.snapshot_id)))

@@ -1,4 +1,4 @@
-"""The AWS clients: made when first needed, because boto3 is slow to import."""
+"""boto3 clients and requests to AWS; boto3 is imported when first needed, because it is slow."""
 
 import re
 from collections.abc import Callable
@@ -10,87 +10,115 @@ from .. import budget
 from ..errors import Misconfigured, ServiceUnavailable
 from .parallel import AT_A_TIME
 
-TRIES = 2
-"""Of each request, where it fails in a way that may pass."""
+ATTEMPTS = 2
+"""For each request, if the failure is a transient one."""
 
 CONNECT_SECONDS = 1.0
 
 READ_SECONDS = (5.0, 2.0, 1.0, 0.5, 0.25)
-"""How long a client waits for an answer: the first, or what the budget of a request allows."""
+"""The read timeouts of clients, longest first; a request gets the longest that fits its budget."""
 
-LONGEST = {"dynamodb": 2.0}
-"""Where it is another than the first: a cache that is slower is none."""
+LONGEST_READ_SECONDS = {"dynamodb": 2.0}
+"""Services with a shorter limit: a cache that is slower is of no use."""
 
 
 class Clients:
-    """boto3 clients, made when first needed; one per service and time to wait, for boto3 fixes that
-    when a client is made. Endpoints come from AWS_ENDPOINT_URL_<…>."""
+    """boto3 clients, one per service and read timeout, each made when first needed.
+
+    boto3 fixes the timeout when a client is made. Endpoints come from AWS_ENDPOINT_URL_<SERVICE>.
+    """
 
     def __init__(self) -> None:
         self._made: dict[tuple[str, float], Any] = {}
         self._lock = Lock()
 
     def __call__(self, service: str) -> Any:
-        """Raises:
-        OutOfTime: no time is left in the budget of the request.
+        """The client of a service, with a read timeout that fits the request's time budget.
+
+        Raises:
+            OutOfTime: no time is left in the budget.
         """
         budget.check()
-        longest = min(LONGEST.get(service, READ_SECONDS[0]), budget.left() / TRIES)
+        limit = LONGEST_READ_SECONDS.get(service, READ_SECONDS[0])
+        longest = min(limit, budget.seconds_left() / ATTEMPTS)
         seconds = next((s for s in READ_SECONDS if s <= longest), READ_SECONDS[-1])
         with self._lock:  # boto3 cannot make two at once
             if (service, seconds) not in self._made:
-                self._made[service, seconds] = _made(service, seconds)
+                self._made[service, seconds] = _new_client(service, seconds)
             return self._made[service, seconds]
 
     def cache_clear(self) -> None:
+        """Forget all clients; for tests that change endpoints."""
         self._made.clear()
 
 
-def _made(service: str, read_seconds: float) -> Any:
+def _new_client(service: str, read_seconds: float) -> Any:
     import boto3
     from botocore.config import Config as ClientConfig
 
     config = ClientConfig(
         connect_timeout=min(CONNECT_SECONDS, read_seconds),
         read_timeout=read_seconds,
-        retries={"total_max_attempts": TRIES, "mode": "standard"},
+        retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
         max_pool_connections=AT_A_TIME,
     )
-    made = boto3.client(service, config=config)
-    # Before a second try too.
-    made.meta.events.register("before-send", lambda **_: budget.check())
-    return made
+    client = boto3.client(service, config=config)
+    # Also before a second attempt.
+    client.meta.events.register("before-send", lambda **_: budget.check())
+    return client
 
 
 client = Clients()
 
 
-NOT_THERE = re.compile("AccessDenied|NotFound|NoSuch|UnrecognizedClient")
+NOT_AVAILABLE = re.compile("AccessDenied|NotFound|NoSuch|UnrecognizedClient")
+"""Error codes that only the operator can correct."""
 
 
-def call(what: str, question: Callable[[], Any]) -> Any:
-    """The answer of AWS to a question that is asked to get at `what`.
+def call(what: str, request: Callable[[], Any]) -> Any:
+    """The answer of AWS to a request.
+
+    Args:
+        what: what the request reads, for the error's message.
 
     Raises:
-        Misconfigured: it is not there, or may not be had.
-        ServiceUnavailable: not now.
+        Misconfigured: it does not exist, or this role may not read it.
+        ServiceUnavailable: AWS does not answer now.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
-        return question()
+        return request()
     except ClientError as error:
         code = error.response["Error"]["Code"]
-        if NOT_THERE.search(code):
-            raise Misconfigured(f"{what} cannot be had: {code}") from None
-        raise ServiceUnavailable(f"{what} cannot be had now: {code}") from None
+        if NOT_AVAILABLE.search(code):
+            raise Misconfigured(f"{what} cannot be read: {code}") from None
+        raise ServiceUnavailable(f"{what} cannot be read now: {code}") from None
     except BotoCoreError as error:
-        raise ServiceUnavailable(f"{what} cannot be had now: {type(error).__name__}") from None
+        raise ServiceUnavailable(f"{what} cannot be read now: {type(error).__name__}") from None
+
+
+def ssm_parameter(what: str, name: str) -> str:
+    """The value of a parameter of SSM's Parameter Store, decrypted.
+
+    Args:
+        what: what the parameter holds, for the error's message.
+
+    Raises:
+        Misconfigured: it does not exist, or this role may not read it.
+        ServiceUnavailable: SSM does not answer now.
+    """
+    answer = call(what, lambda: client("ssm").get_parameter(Name=name, WithDecryption=True))
+    return str(answer["Parameter"]["Value"])
 
 
 @cache
 def object_lambda_client(endpoint: str) -> Any:
-    """The client for WriteGetObjectResponse; `endpoint` only for a stand-in on this machine."""
+    """The client for WriteGetObjectResponse.
+
+    Args:
+        endpoint: of a stand-in on one machine; empty: AWS.
+    """
     import boto3
     from botocore.config import Config as ClientConfig
 

@@ -6,37 +6,42 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import Misconfigured
-from .objects import get_object, status_code
+from .s3 import get_object, status_code
 
 
 class BucketStore:
-    """Real objects under the same keys, in a bucket that clients read."""
+    """Real objects under the keys of the virtual files. Methods raise boto3's errors."""
 
     def __init__(
         self, bucket: str, s3: Callable[[], Any], clock: Callable[[], float] = time.time
     ) -> None:
+        """`s3` gives a boto3 client; `clock` gives seconds since 1970."""
         self._bucket, self._s3, self._clock = bucket, s3, clock
 
     def get(self, key: str) -> bytes | None:
+        """The bytes of an object; None if there is none."""
         return get_object(self._s3(), self._bucket, key)
 
     def put(self, key: str, body: bytes) -> bytes:
+        """Put an object unless there is one; returns the bytes of the one that is there."""
         client = self._s3()
         try:
             client.put_object(Bucket=self._bucket, Key=key, Body=body, IfNoneMatch="*")
         except client.exceptions.ClientError as error:
-            # 412: it is there. 409: another put of the same key was faster.
+            # 412: the object exists. 409: another put of the same key was faster.
             if status_code(error) not in {409, 412}:
                 raise
             return self.get(key) or body
         return body
 
     def ages(self, keys: Iterable[str]) -> dict[str, float]:
-        """One request tells of up to a thousand keys that follow each other, so that there are at
-        most as many requests as keys, and mostly one: what nobody asks about is jumped over.
+        """Seconds since each was put or renewed; keys without an object are left out.
+
+        One request lists up to a thousand keys in S3's order, so there are at most as many requests
+        as keys, and usually one: keys between the wanted ones are jumped over.
 
         Raises:
-            Misconfigured: the bucket may not be listed.
+            Misconfigured: the role may not list the bucket.
         """
         left = deque(sorted({*keys}, key=str.encode))  # S3's order
         now = self._clock()
@@ -69,6 +74,7 @@ class BucketStore:
             raise
 
     def renew(self, key: str) -> bool:
+        """Copy an object to itself, which restarts its age; False if there is none."""
         client = self._s3()
         here = {"Bucket": self._bucket, "Key": key}
         try:

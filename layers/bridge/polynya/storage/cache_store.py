@@ -9,7 +9,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from ..metrics import count
-from .objects import get_object
+from .s3 import get_object
 
 logger = Logger(child=True)
 
@@ -17,14 +17,15 @@ ITEM_LIMIT = 350_000
 """Bytes of a body in DynamoDB, whose items end at 400 KB with all names."""
 
 LEASE_SECONDS = 3
-"""For which one instance alone makes a file: longer than nearly all take."""
+"""How long one instance alone generates a file: nearly all files take less."""
 
 
 class CacheStore:
-    """DynamoDB for bodies up to 350 KB; S3 for larger ones, with an item that points there.
+    """DynamoDB for bodies up to 350 KB; S3 for larger ones, with an item that points to the object.
 
     The table has the key `pk` (text) and the TTL attribute `ttl` (seconds since 1970). DynamoDB
-    deletes expired items within days and shows them until then, so `ttl` is compared here too.
+    deletes expired items within days and returns them until then, so `ttl` is compared here too.
+    Methods raise boto3's errors.
     """
 
     def __init__(
@@ -37,11 +38,19 @@ class CacheStore:
         s3: Callable[[], Any],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`dynamodb` and `s3` give boto3 clients; they are called when one is first needed."""
+        """No request is made yet.
+
+        Args:
+            bucket: for large bodies; empty: they are not stored.
+            dynamodb, s3: give boto3 clients; they are called when one is needed.
+            clock: seconds since 1970.
+        """
         self._table, self._bucket, self._ttl_seconds = table, bucket, ttl_seconds
         self._dynamodb, self._s3, self._clock = dynamodb, s3, clock
 
     def get(self, key: str) -> bytes | None:
+        """The stored bytes; None if there are none, if they have expired, or if their checksum is
+        wrong: then the item is deleted."""
         response = self._dynamodb().get_item(TableName=self._table, Key={"pk": {"S": key}})
         item = response.get("Item")
         if item is None or int(item["ttl"]["N"]) <= self._clock():
@@ -52,15 +61,18 @@ class CacheStore:
             else get_object(self._s3(), self._bucket, item["s3"]["S"])
         )
         if body is not None and _digest(body) != item["sha256"]["S"]:
-            logger.warning("a kept file does not match its checksum; it is made anew", key=key)
+            logger.warning(
+                "a stored file does not match its checksum; it is generated again", key=key
+            )
             count("BrokenItems")
             self._drop(key, item["sha256"]["S"])
             return None
         return body
 
     def put(self, key: str, body: bytes) -> bytes:
-        place = {"body": {"B": body}} if len(body) <= ITEM_LIMIT else self._put_object(key, body)
-        if place is None:
+        """Store a file for `ttl_seconds` unless there is one; returns the stored bytes."""
+        content = {"body": {"B": body}} if len(body) <= ITEM_LIMIT else self._put_object(key, body)
+        if content is None:
             return body
         now = int(self._clock())
         dynamodb = self._dynamodb()
@@ -71,7 +83,7 @@ class CacheStore:
                     "pk": {"S": key},
                     "sha256": {"S": _digest(body)},
                     "ttl": {"N": str(now + self._ttl_seconds)},
-                    **place,
+                    **content,
                 },
                 ConditionExpression="attribute_not_exists(pk) OR #ttl <= :now",
                 ExpressionAttributeNames={"#ttl": "ttl"},
@@ -82,6 +94,7 @@ class CacheStore:
         return body
 
     def lease(self, key: str) -> bool:
+        """Take the lease of a key for 3 seconds, by a conditional write; False if it is taken."""
         now = self._clock()
         until = now + LEASE_SECONDS
         dynamodb = self._dynamodb()
@@ -89,7 +102,7 @@ class CacheStore:
             dynamodb.put_item(
                 TableName=self._table,
                 Item={
-                    "pk": {"S": _lease(key)},
+                    "pk": {"S": _lease_key(key)},
                     "until": {"N": str(until)},
                     "ttl": {"N": str(int(until) + 1)},
                 },
@@ -102,10 +115,11 @@ class CacheStore:
         return True
 
     def release(self, key: str) -> None:
-        self._dynamodb().delete_item(TableName=self._table, Key={"pk": {"S": _lease(key)}})
+        """Delete the lease of a key."""
+        self._dynamodb().delete_item(TableName=self._table, Key={"pk": {"S": _lease_key(key)}})
 
     def _drop(self, key: str, sha256: str) -> None:
-        # Only the item that was found broken: another instance may have mended it meanwhile.
+        # Only the broken item: another instance may have replaced it in the meantime.
         dynamodb = self._dynamodb()
         with suppress(dynamodb.exceptions.ConditionalCheckFailedException):
             dynamodb.delete_item(
@@ -124,7 +138,7 @@ class CacheStore:
         return {"s3": {"S": object_key}}
 
 
-def _lease(key: str) -> str:
+def _lease_key(key: str) -> str:
     return f"{key}#lease"
 
 

@@ -1,211 +1,169 @@
-"""Generated files as this process has them: used last, kept in a store, or made now.
+"""Generated files: in this process's memory, in a store, or generated now by one instance.
 
 A store that is broken, throttled or hanging costs speed, never an answer.
 """
 
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TypeVar
 
 from aws_lambda_powertools import Logger
 
 from .. import budget
-from ..errors import PolynyaError, ServiceUnavailable
 from ..metrics import count
 from .circuit_breaker import CircuitBreaker
+from .delivery_bucket import DeliveryBucket
+from .memory_cache import MemoryCache
 from .parallel import in_parallel
-from .stores import Leases, Listed, Store
+from .stores import Leases, Store
 
 logger = Logger(child=True)
 
 Answer = TypeVar("Answer")
 
-RECENT_BYTES = 64 * 1024 * 1024
-
 PATIENCE_SECONDS = 20
-"""How long one waits for what another instance makes; a third of the time that is left, at most."""
+"""How long a request waits for a file that another instance generates; at most a third of the time
+that is left."""
 
 POLL_SECONDS = 0.2
 
 
-class MemoryCache:
-    """The bodies used last, in this process, up to 64 MiB."""
-
-    def __init__(self, limit: int = RECENT_BYTES) -> None:
-        self._bodies: OrderedDict[str, bytes] = OrderedDict()
-        self._limit = limit
-        self._size = 0
-
-    def get(self, key: str) -> bytes | None:
-        body = self._bodies.get(key)
-        if body is not None:
-            self._bodies.move_to_end(key)
-        return body
-
-    def put(self, key: str, body: bytes) -> bytes:
-        kept = self.get(key)
-        if kept is not None or len(body) > self._limit:
-            return kept or body
-        self._bodies[key] = body
-        self._size += len(body)
-        while self._size > self._limit:
-            self._size -= len(self._bodies.popitem(last=False)[1])
-        return body
-
-
 class FileCache:
-    """A store behind the bodies used last. Its failures are logged, and are no failures here."""
+    """A store behind a memory cache. Failures of the store are logged, and raise nothing."""
 
     def __init__(
         self,
         store: Store | None,
-        recent: MemoryCache,
+        memory: MemoryCache,
         *,
-        must_keep: bool = False,
         leases: Leases | None = None,
-        listed: Listed | None = None,
+        bucket: DeliveryBucket | None = None,
     ) -> None:
-        """Nothing is asked yet.
+        """No request is made yet.
 
         Args:
-            must_keep: a put that fails is an error, for clients read the store itself.
-            leases: of who makes what is not kept; without, everybody does.
-            listed: the store, if it tells what it holds.
+            store: None if only the memory cache is used.
+            leases: which instance generates a missing file; without, every one does.
+            bucket: the store, if clients read it directly. A put that fails is then an error.
         """
-        self._store, self._recent, self._must_keep = store, recent, must_keep
-        self._leases, self._listed = leases, listed
-        # What clients read cannot be left alone.
-        self._breaker = None if must_keep else CircuitBreaker()
+        self._store, self._memory = store, memory
+        self._leases = leases
+        self.bucket = bucket
+        # A bucket that clients read is always tried.
+        self._breaker = None if bucket is not None else CircuitBreaker()
 
-    def once(self, key: str, make: Callable[[], bytes]) -> bytes:
-        """What is kept, or else what `make` gives, kept from now on.
+    def get_or_build(self, key: str, build: Callable[[], bytes]) -> bytes:
+        """The cached file, or what `build` gives, which is cached then.
 
-        Of many instances that are asked at once, one makes it and the others wait. One that died
-        while it did costs them the rest of its lease, then another one makes it.
+        If many instances need a file at the same time, one builds it and the others wait. If that
+        instance dies, they wait until its lease ends, and another one builds the file.
+
+        Raises:
+            ServiceUnavailable: the bucket that clients read fails, or time has run out.
+            Exception: whatever `build` raises.
         """
-        given_up_at = time.monotonic() + min(PATIENCE_SECONDS, budget.left() / 3)
+        wait_until = time.monotonic() + min(PATIENCE_SECONDS, budget.seconds_left() / 3)
         body = self.get(key)
-        while body is None and not self._leased(key) and time.monotonic() < given_up_at:
+        while body is None and not self._lease(key) and time.monotonic() < wait_until:
             time.sleep(POLL_SECONDS)
             body = self.get(key)
         if body is not None:
             return body
         try:
-            body = make()
+            body = build()
         except BaseException:
             self._release(key)
             raise
         return self.put(key, body)
 
-    def _leased(self, key: str) -> bool:
+    def _lease(self, key: str) -> bool:
         if (leases := self._leases) is None:
             return True
-        words = "the store gives no lease; the file is made without"
-        return self._asked(lambda: leases.lease(key), True, words, key)
+        message = "the store gives no lease; the file is generated without one"
+        return self._call_store(lambda: leases.lease(key), True, message, key)
 
     def _release(self, key: str) -> None:
         if (leases := self._leases) is not None:
-            words = "the store does not take a lease back; it ends by itself"
-            self._asked(lambda: leases.release(key), None, words, key)
+            message = "the lease cannot be released; it ends by itself"
+            self._call_store(lambda: leases.release(key), None, message, key)
 
     def get(self, key: str) -> bytes | None:
+        """The bytes of a file; None if it is not cached, or the store fails."""
         return self.get_many([key])[0]
 
     @property
     def is_listed(self) -> bool:
-        """Whether `missing` looks at a list of what there is, instead of asking for each."""
-        return self._listed is not None
+        """Whether `missing` lists the stored keys instead of reading each file."""
+        return self.bucket is not None
 
-    def ages(self, keys: Sequence[str]) -> dict[str, float]:
-        """Of a listed store: how many seconds ago each was put, of those that are there now,
-        whatever this process remembers.
-
-        Raises:
-            ServiceUnavailable: the store does not answer.
-            Misconfigured: it may not be listed.
-        """
-        assert self._listed is not None
-        with self._surely("the bucket cannot be listed", f"{len(keys)} keys"):
-            return self._listed.ages(keys)
-
-    def renew(self, keys: Sequence[str]) -> list[str]:
-        """Let these be as if they were put now; gives those that are not there. Raises: as `ages`.
-
-        Only of a listed store.
-        """
-        assert self._listed is not None
-        with self._surely("a file cannot be renewed", f"{len(keys)} keys"):
-            done = in_parallel(self._listed.renew, keys)
-        return [key for key, is_there in zip(keys, done, strict=True) if not is_there]
-
-    def remembered(self, key: str) -> bytes | None:
-        """What this process has of it, whatever became of it in the store."""
-        return self._recent.get(key)
+    def get_local(self, key: str) -> bytes | None:
+        """The bytes that this process has in memory, whether or not the store still has them."""
+        return self._memory.get(key)
 
     def missing(self, keys: Sequence[str]) -> list[str]:
-        """Those of which nothing is kept."""
-        if self._listed is not None:
-            ages = self.ages(keys)
+        """The keys that are not cached, in order.
+
+        Raises:
+            ServiceUnavailable, Misconfigured: the bucket that clients read cannot be listed.
+        """
+        if self.bucket is not None:
+            ages = self.bucket.ages(keys)
             return [key for key in keys if key not in ages]
-        kept = self.get_many(keys)
-        return [key for key, body in zip(keys, kept, strict=True) if body is None]
+        bodies = self.get_many(keys)
+        return [key for key, body in zip(keys, bodies, strict=True) if body is None]
 
     def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        """Many at once: the store is asked for several at a time."""
-        bodies = {key: self._recent.get(key) for key in keys}
-        asked = [key for key, body in bodies.items() if body is None]
-        for key, body in zip(asked, self._stored(asked), strict=True):
-            bodies[key] = None if body is None else self._recent.put(key, body)
+        """As `get`, for each key in order; the store gets several requests at a time.
+
+        Raises:
+            OutOfTime: no time is left for the request.
+        """
+        bodies = {key: self._memory.get(key) for key in keys}
+        not_in_memory = [key for key, body in bodies.items() if body is None]
+        stored = in_parallel(self._get_stored, not_in_memory)
+        for key, body in zip(not_in_memory, stored, strict=True):
+            bodies[key] = None if body is None else self._memory.put(key, body)
         found = [bodies[key] for key in keys]
         if hits := sum(body is not None for body in found):
             count("Hits", hits)
         return found
 
-    def _stored(self, keys: Sequence[str]) -> list[bytes | None]:
-        return in_parallel(self._stored_one, keys)
-
-    def _stored_one(self, key: str) -> bytes | None:
+    def _get_stored(self, key: str) -> bytes | None:
         if (store := self._store) is None:
             return None
         budget.check()
-        words = "the store cannot be read; the file is made anew"
-        return self._asked(lambda: store.get(key), None, words, key)
+        message = "the store cannot be read; the file is generated again"
+        return self._call_store(lambda: store.get(key), None, message, key)
 
     def put(self, key: str, body: bytes) -> bytes:
+        """Cache a file unless the key is taken; returns what is cached under the key.
+
+        Raises:
+            ServiceUnavailable: the bucket that clients read fails.
+        """
         count("Builds")
-        if (store := self._store) is not None:
-            if self._must_keep:
-                with self._surely("a file cannot be put into the bucket", key):
-                    body = store.put(key, body)
-            else:
-                words = "the store cannot be written; the file is not kept"
-                body = self._asked(lambda: store.put(key, body), body, words, key)
-        return self._recent.put(key, body)
+        if self.bucket is not None:
+            body = self.bucket.put(key, body)
+        elif (store := self._store) is not None:
+            message = "the store cannot be written; the file is not cached"
+            body = self._call_store(lambda: store.put(key, body), body, message, key)
+        return self._memory.put(key, body)
 
-    @contextmanager
-    def _surely(self, words: str, key: str) -> Iterator[None]:
-        """What fails within is an error for the client."""
-        try:
-            yield
-        except PolynyaError:
-            raise
-        except Exception:
-            logger.exception(words, key=key)
-            count("StoreFailures")
-            raise ServiceUnavailable("the bucket of the virtual files fails") from None
-
-    def _asked(
-        self, question: Callable[[], Answer], otherwise: Answer, words: str, key: str
+    def _call_store(
+        self, request: Callable[[], Answer], default: Answer, message: str, key: str
     ) -> Answer:
-        """What the store answers; `otherwise` if it fails, or has just made us wait in vain."""
+        """The store's answer; `default` if it fails, or if the circuit breaker is open.
+
+        Args:
+            message: what is logged if the store fails.
+        """
         if self._breaker is not None and self._breaker.is_open:
-            return otherwise
+            return default
         try:
             with self._breaker.watching() if self._breaker is not None else nullcontext():
-                return question()
+                return request()
         except Exception:
-            logger.exception(words, key=key)
+            logger.exception(message, key=key)
             count("StoreFailures")
-            return otherwise
+            return default

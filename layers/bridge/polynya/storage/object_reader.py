@@ -5,32 +5,43 @@ from dataclasses import dataclass
 
 from ..errors import Misconfigured, NoSuchKey, ServiceUnavailable
 from .aws import client
+from .s3 import bucket_and_key, status_code
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectReader:
-    """How the lake's own files are read."""
+    """Reads the lake's own files by their locations.
+
+    Both functions raise NoSuchKey if a file is missing, and ServiceUnavailable or Misconfigured if
+    it cannot be read.
+    """
 
     read: Callable[[str], bytes]
-    """All of a file, by its location."""
+    """(location) -> all bytes."""
     read_range: Callable[[str, int, int], bytes]
-    """From one position up to, not including, another."""
+    """(location, first, end) -> the bytes from `first` up to, not including, `end`."""
 
 
 def object_reader() -> ObjectReader:
+    """The reader of files in S3."""
     return ObjectReader(read_object, read_range)
 
 
 def read_range(location: str, first: int, end: int) -> bytes:
     """The bytes of `s3://bucket/key` from `first` up to, not including, `end`.
 
-    Raises: as `read_object`.
+    Raises:
+        NoSuchKey, Misconfigured, ServiceUnavailable: as `read_object`; NoSuchKey also if the object
+            ends before `first`.
     """
     return read_object(location, Range=f"bytes={first}-{end - 1}")
 
 
 def read_object(location: str, **parameters: str) -> bytes:
     """The bytes of `s3://bucket/key`.
+
+    Args:
+        parameters: more parameters of GetObject.
 
     Raises:
         NoSuchKey: there is no such object, or the location is not in S3.
@@ -39,28 +50,32 @@ def read_object(location: str, **parameters: str) -> bytes:
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
-    scheme, _, rest = location.partition("://")
-    bucket, _, key = rest.partition("/")
-    if scheme not in {"s3", "s3a", "s3n"}:
+    found = bucket_and_key(location)
+    if found is None:
         raise NoSuchKey("the data is not in S3")
+    bucket, key = found
     try:
         body: bytes = client("s3").get_object(Bucket=bucket, Key=key, **parameters)["Body"].read()
     except ClientError as error:
-        status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-        if status == 404:
-            raise NoSuchKey("a file that the catalog names is gone from S3") from None
-        if status == 416:
-            raise NoSuchKey("a file in S3 is shorter than the catalog says") from None
-        if status == 403:
-            # Not the key: directories of partitions hold values of rows.
-            code = error.response["Error"]["Code"]
-            raise Misconfigured(
-                f"S3 answers {code} for a file that the catalog names in the bucket {bucket!r}: "
-                "either it is gone, or this function's role has no s3:GetObject on it; the "
-                "parameters DataBucket and DataPrefix must cover the table's files, those too "
-                "that ducklake_add_data_files added"
-            ) from None
-        raise ServiceUnavailable(f"S3 answered {status} for a file of the lake") from None
+        code = error.response.get("Error", {}).get("Code", "an error")
+        raise _error(status_code(error), code, bucket) from None
     except BotoCoreError:
         raise ServiceUnavailable("S3 does not answer") from None
     return body
+
+
+def _error(status: int, code: str, bucket: str) -> Exception:
+    """What a status of GetObject means for a file that the catalog names."""
+    if status == 404:
+        return NoSuchKey("a file that the catalog names is gone from S3")
+    if status == 416:
+        return NoSuchKey("a file in S3 is shorter than the catalog says")
+    if status == 403:
+        # Not the key: directories of partitions hold values of rows.
+        return Misconfigured(
+            f"S3 answers {code} for a file that the catalog names in the bucket {bucket!r}: "
+            "either it is gone, or this function's role has no s3:GetObject on it; the "
+            "parameters DataBucket and DataPrefix must cover the table's files, also those "
+            "that ducklake_add_data_files added"
+        )
+    return ServiceUnavailable(f"S3 answered {status} for a file of the lake")

@@ -1,32 +1,60 @@
-"""What a store of generated files can do: bytes by key. It knows keys and bytes, no format.
+"""Interfaces of what holds generated files: bytes by key, of any format.
 
-The first copy stays: a key never changes its bytes.
+A key never changes its bytes, so the first copy stays.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 
 class Store(Protocol):
-    def get(self, key: str) -> bytes | None: ...
+    """Bytes by key, in a service. Methods raise the service's own errors."""
+
+    def get(self, key: str) -> bytes | None:
+        """The stored bytes; None if there are none."""
 
     def put(self, key: str, body: bytes) -> bytes:
-        """Keep `body` unless the key is taken; what is kept under the key comes back."""
+        """Store `body` unless the key is taken; returns what is stored under the key."""
 
 
 class Leases(Protocol):
+    """Who generates a file that is not stored."""
+
     def lease(self, key: str) -> bool:
-        """Whether the caller shall make the file: nobody else does."""
+        """Whether the caller has the lease now, and so generates the file."""
 
     def release(self, key: str) -> None:
-        """Whoever has the lease cannot make the file."""
+        """End the caller's lease before its time, because it cannot generate the file."""
 
 
-class Listed(Protocol):
-    """A store that tells what it holds."""
+class ListableStore(Store, Protocol):
+    """A store that lists what it holds."""
 
     def ages(self, keys: Iterable[str]) -> dict[str, float]:
-        """How many seconds ago each was put or renewed, of those that are there."""
+        """Seconds since each was put or renewed; keys that are not stored are left out."""
 
     def renew(self, key: str) -> bool:
-        """Let a lifetime begin anew, with the same bytes; False: it is not there."""
+        """Restart the lifetime of an object, with the same bytes; False if it is not stored."""
+
+
+class Cache(Protocol):
+    """What a table's files are read from and put into: `FileCache`, or that of `publish`."""
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether `missing` looks at a list of stored keys instead of reading each file."""
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes of a file; None if it is not cached."""
+
+    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        """As `get`, for each key in order."""
+
+    def get_local(self, key: str) -> bytes | None:
+        """As `get`, but only from the memory of this process."""
+
+    def put(self, key: str, body: bytes) -> bytes:
+        """Cache a file unless the key is taken; returns what is cached under the key."""
+
+    def missing(self, keys: Sequence[str]) -> list[str]:
+        """The keys that are not cached, in order."""

@@ -1,12 +1,12 @@
 """One DuckLake table, with its history, as Iceberg table metadata."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import timedelta
 
 from ..ducklake.changes import changes_of
 from ..ducklake.history import State, TableHistory, Totals, states, unservable_reason
-from ..ducklake.rows import Column, Schema, Snapshot, Table, Tag
+from ..ducklake.rows import Column, Schema, Snapshot, Table, Tag, UnservableRange
 from ..errors import REMEDY, Refused
 from ..iceberg import table_metadata
 from ..iceberg.table_metadata import TableMetadata
@@ -79,31 +79,42 @@ def check_rows(schema: Schema, table: Table) -> None:
         raise Refused(f"the table {name} is not served: {missing[0]} is NULL{REMEDY}")
 
 
-def check_table(history: TableHistory, schemas: Schemas, mappings: Mappings) -> None:
+def check_table(
+    history: TableHistory,
+    unservable: Iterable[UnservableRange],
+    schemas: Schemas,
+    mappings: Mappings,
+) -> None:
     """Refuse a table whose newest state cannot be served exactly.
+
+    Args:
+        unservable: all ranges of snapshots that cannot be served exactly.
 
     Raises:
         Refused: the message says why.
     """
     name = f"{history.schema.schema_name}.{history.table.table_name}"
-    if reason := unservable_reason(history.unservable, history.snapshot_id) or mappings.conflict():
+    if reason := unservable_reason(unservable, history.snapshot_id) or mappings.conflict():
         raise Refused(f"the table {name} is not served: {reason}")
     if not schemas.at(history.snapshot_id).fields:
         reasons = "; ".join(f"{column}: {reason}" for column, reason in schemas.hidden.items())
         raise Refused(f"the table {name} is not served: no column can be shown ({reasons})")
 
 
-def listed_snapshots(history: TableHistory) -> list[Snapshot]:
+def listed_snapshots(
+    history: TableHistory, unservable: Collection[UnservableRange]
+) -> list[Snapshot]:
     """The snapshots of the table that can be served exactly, oldest first."""
     return [
         snapshot
         for snapshot in history.snapshots
-        if unservable_reason(history.unservable, snapshot.snapshot_id) is None
+        if unservable_reason(unservable, snapshot.snapshot_id) is None
     ]
 
 
 def metadata(
     history: TableHistory,
+    unservable: Collection[UnservableRange],
     schemas: Schemas,
     partitions: Partitions,
     mappings: Mappings,
@@ -115,12 +126,13 @@ def metadata(
     """The table metadata document of `history`.
 
     Args:
+        unservable: all ranges of snapshots that cannot be served exactly: they are not listed.
         manifest_list: the location of the manifest list of a snapshot with a given state.
         snapshot_limit: the number of snapshots that are listed, newest first.
         now_ms: the latest time that a snapshot gets: DuckDB resolves "latest" as "as of now" and
             would miss a later one.
     """
-    servable = listed_snapshots(history)
+    servable = listed_snapshots(history, unservable)
     times = _times(servable, now_ms)
     ids = [snapshot.snapshot_id for snapshot in servable]
     # Also if the parent is not listed: a client that reads changes since an older snapshot gets an

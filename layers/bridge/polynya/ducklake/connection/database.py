@@ -124,7 +124,7 @@ class Database:
             failure: PolynyaError = ServiceUnavailable(
                 "the catalog database does not answer; try again"
             )
-            failure.is_transient = budget.left() > 0
+            failure.is_transient = budget.seconds_left() > 0
             raise failure from None
         except DatabaseError as error:
             self._rollback()

@@ -34,7 +34,7 @@ class _Limited:
         return self._limited().sendall(*args)
 
     def _limited(self) -> Any:
-        seconds = min(self.longest_wait, budget.left())
+        seconds = min(self.longest_wait, budget.seconds_left())
         if seconds <= 0:
             raise TimeoutError("the time of the request is over")
         self.settimeout(seconds)  # type: ignore[attr-defined]

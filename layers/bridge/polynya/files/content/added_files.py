@@ -1,7 +1,7 @@
-"""Files that ducklake_add_data_files added: DuckLake takes their columns by name.
+"""Files that ducklake_add_data_files added: DuckLake finds their columns by name.
 
-An Iceberg reader takes them by field id where the file has some, and does not round times. Whether
-that comes to the same stands in the file's footer; what it says is kept.
+An Iceberg reader finds them by field id if the file has field ids, and does not round times. The
+file's footer says whether both read the same; its columns are cached.
 """
 
 import json
@@ -15,8 +15,8 @@ from ...ducklake import queries
 from ...ducklake.rows import DataFile, UnservableRange
 from ...errors import REMEDY, NoSuchKey, Refused
 from ...iceberg.parquet.footer import Column, NotParquet, columns_of
-from ...storage.file_cache import FileCache
 from ...storage.object_reader import ObjectReader
+from ...storage.stores import Cache
 from ...translate.fingerprints import fingerprint
 from ..names import GENERATOR
 from ..table_context import TableContext
@@ -26,34 +26,34 @@ from ..table_context import TableContext
 class AddedFiles:
     """The added files of one table."""
 
-    view: TableContext
-    kept: FileCache
+    table: TableContext
+    cache: Cache
     object_reader: ObjectReader
 
     def check(self, file: DataFile) -> None:
-        """See that readers take the columns from a file that DuckLake takes.
+        """Check that Iceberg's readers find the same columns in a file as DuckLake.
 
         Raises:
-            Refused: they would not.
+            Refused: they do not.
         """
         if reason := self._contradiction(file):
-            history = self.view.history
+            history = self.table.history
             name = f"{history.schema.schema_name}.{history.table.table_name}"
             raise Refused(f"the table {name} is not served: {reason}")
 
     def unservable(self, con: Connection) -> Iterator[UnservableRange]:
-        """When files that contradict are visible, as far as one file of each mapping tells.
+        """When files are visible that Iceberg's readers would read differently.
 
-        Files that were added alike are alike. One that is not is found when its manifest is made:
-        to read every footer of a table would be too long for who loads it.
+        One file of each name mapping is read, because loadTable cannot wait for the footers of all
+        files. A file that differs from the others is found when its manifest is built.
         """
-        history = self.view.history
+        history = self.table.history
         known = {row.mapping_id for row in history.mapped_names}
         for group, lifetime in history.partitioning.groups.items():
             if group.mapping_id is not None and group.mapping_id not in known:
-                nameless = f"the name mapping {group.mapping_id} of added files names no column"
-                yield UnservableRange(*lifetime, f"{nameless}{REMEDY}")
-        if not self.view.mappings.paths:
+                problem = f"the name mapping {group.mapping_id} of added files names no column"
+                yield UnservableRange(*lifetime, problem + REMEDY)
+        if not self.table.mappings.paths:
             return
         at = (history.table.table_id, history.snapshot_id)
         for file in queries.first_added_files(history.lake, *at).run(con):
@@ -61,19 +61,24 @@ class AddedFiles:
                 yield UnservableRange(file.begin_snapshot, file.end_snapshot, reason)
 
     def _contradiction(self, file: DataFile) -> str | None:
+        """Why Iceberg's readers would read a file differently; None if they do not."""
         if file.mapping_id is None:
             return None
-        view = self.view
-        location = view.location_of(file)
-        key = f"{view.prefix}/{GENERATOR}/footer-{fingerprint(location)}.json"
-        body = self.kept.get(key)
+        try:
+            columns = self._columns(file)
+        except (NoSuchKey, NotParquet) as error:
+            return f"an added file is missing or damaged ({error}): restore it from a backup"
+        history = self.table.history
+        column_types = {column.column_id: column.column_type for column in history.columns}
+        return self.table.mappings.contradiction(file.mapping_id, columns, column_types)
+
+    def _columns(self, file: DataFile) -> list[Column]:
+        """The columns that the file's footer names, from the cache or read now."""
+        location = self.table.location_of(file)
+        key = f"{self.table.prefix}/{GENERATOR}/footer-{fingerprint(location)}.json"
+        body = self.cache.get(key)
         if body is None:
             read = partial(self.object_reader.read_range, location)
-            try:
-                found = columns_of(read, file.file_size_bytes)
-            except (NoSuchKey, NotParquet) as error:
-                return f"an added file is missing or damaged ({error}): restore it from a backup"
-            body = self.kept.put(key, json.dumps(found).encode())
-        columns = [Column(tuple(path), *more) for path, *more in json.loads(body)]
-        column_types = {column.column_id: column.column_type for column in view.history.columns}
-        return view.mappings.contradiction(file.mapping_id, columns, column_types)
+            found = columns_of(read, file.file_size_bytes)
+            body = self.cache.put(key, json.dumps(found).encode())
+        return [Column(tuple(path), *more) for path, *more in json.loads(body)]

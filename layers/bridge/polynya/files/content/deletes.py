@@ -1,4 +1,4 @@
-"""The position deletes of a table: DuckLake's delete files, inlined deletes, rows to come."""
+"""The position deletes of a table: delete files, inlined deletes, and rows of later snapshots."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -20,12 +20,12 @@ from ...iceberg.parquet.files import later_rows, position_deletes_bytes, positio
 from ...storage.object_reader import ObjectReader
 
 POSITIONS = {"parquet": positions, "puffin": deletion_vector_positions}
-"""What reads the positions out of a delete file, by its format."""
+"""The reader of the positions in a delete file, by its format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deletes:
-    """All that hides rows of one data file at a snapshot."""
+    """Everything that hides rows of one data file at a snapshot."""
 
     snapshot_id: int
     data_file: DataFile
@@ -34,19 +34,19 @@ class Deletes:
 
     @property
     def holds_later_rows(self) -> bool:
-        """Whether the data file holds rows that came after the snapshot."""
+        """Whether the data file holds rows that were added after the snapshot."""
         return (self.data_file.partial_max or 0) > self.snapshot_id
 
     @property
     def is_one_file(self) -> bool:
-        """Whether one delete file says it all."""
+        """Whether one stored delete file holds all of them."""
         whole = [file for file in self.stored if (file.partial_max or 0) <= self.snapshot_id]
-        alone = len(self.stored) == 1 and not self.inlined
-        return bool(whole) and alone and not self.holds_later_rows
+        is_single = len(self.stored) == 1 and not self.inlined
+        return bool(whole) and is_single and not self.holds_later_rows
 
     @property
     def changed_at(self) -> int:
-        """The newest snapshot, up to their own, at which they became what they are."""
+        """The newest snapshot, up to `snapshot_id`, that changed them."""
         stored = [max(file.begin_snapshot, file.partial_max or 0) for file in self.stored]
         inlined = [row.begin_snapshot for row in self.inlined]
         own = [self.data_file.partial_max or 0]
@@ -59,7 +59,11 @@ def deletes_at(
     snapshot_id: int,
     data_file_ids: tuple[int, int],
 ) -> list[Deletes]:
-    """The deletes of every data file, with an id in a range, that has any."""
+    """The deletes of every data file that has any.
+
+    Args:
+        data_file_ids: the first and the last id of the files, both included.
+    """
     lake, table_id = history.lake, history.table.table_id
     at = (table_id, snapshot_id, *data_file_ids)
     stored: dict[int, list[DeleteFile]] = defaultdict(list)
@@ -77,17 +81,18 @@ def deletes_at(
 
 
 def deletes_bytes(deletes: Deletes, history: TableHistory, files: ObjectReader) -> bytes:
-    """The position delete file of one data file, in Iceberg's form.
+    """The position delete file of one data file, in Iceberg's form, as Parquet.
 
     Raises:
-        Refused: a delete file is missing or damaged, or deletes name rows that are not there.
+        Refused: a delete file is missing or damaged, or deletes name rows that the data file does
+            not have.
     """
 
     def location(file: DataFile | DeleteFile) -> str:
         return file_location(history.lake, history.schema, history.table, file)
 
     data_location = location(deletes.data_file)
-    # Several delete files on one data file occur; Iceberg's readers get their union.
+    # A data file may have several delete files; Iceberg's readers get their union.
     deleted = {row.position for row in deletes.inlined}
     bodies = []
     for file in deletes.stored:
@@ -105,10 +110,13 @@ def deletes_bytes(deletes: Deletes, history: TableHistory, files: ObjectReader) 
 
 @contextmanager
 def readable(history: TableHistory, what: str) -> Iterator[None]:
-    """Where a real file is read that DuckLake has written.
+    """Refuse the table if a file of the lake cannot be read within the block.
+
+    Args:
+        what: the file, for the error's message.
 
     Raises:
-        Refused: it is not there, or is not what the catalog says.
+        Refused: the file is missing, or is not what the catalog says.
     """
     try:
         yield
@@ -130,7 +138,7 @@ def _check(positions: Iterable[int | None], deletes: Deletes, history: TableHist
     """Refuse positions that no row of the data file has.
 
     Raises:
-        Refused: readers would fail, each in its own way.
+        Refused: there is one; clients would fail in different ways.
     """
     rows = deletes.data_file.record_count
     if any(position is None or not 0 <= position < rows for position in positions):
@@ -142,7 +150,7 @@ def _check(positions: Iterable[int | None], deletes: Deletes, history: TableHist
 
 
 def _later_rows(deletes: Deletes, read_range: Callable[[int, int], bytes]) -> Iterable[int]:
-    """The positions of rows of a merged or flushed file that came after the snapshot."""
+    """The positions of rows in a merged or flushed file that were added after the snapshot."""
     file = deletes.data_file
     if file.partial_file_info:
         return range(rows_until(file, deletes.snapshot_id), file.record_count)

@@ -1,7 +1,7 @@
-"""The inlined rows of a table, in files: one for each partition value, where that is certain.
+"""The inlined rows of a table as files: one for each partition value, if that is certain.
 
-A client leaves files out by their partition; and Daft drops a condition on a partition column for
-files of another spec (Daft issue 7428), which would give it rows of other values.
+Clients skip files by their partition; and Daft drops a condition on a partition column for
+files of another spec (Daft issue 7428), which would return rows of other values.
 """
 
 from collections import defaultdict
@@ -22,10 +22,10 @@ from ...translate.inlined.rows import inlined_columns, inlined_rows
 from ...translate.inlined.rows_files import NEW, OLDER
 from ..table_context import TableContext
 
-MOST_PARTITIONS = 32
-"""Files with a partition, in each part. Rows of more partitions are in one file without."""
+MAX_PARTITIONS = 32
+"""Files with a partition, in each part. Rows of more partitions are in one unpartitioned file."""
 
-SINCE: dict[int, Callable[[int], tuple[int, int]]] = {
+BEGIN_SNAPSHOTS: dict[int, Callable[[int], tuple[int, int]]] = {
     OLDER: lambda snapshot_id: (0, snapshot_id),
     NEW: lambda snapshot_id: (snapshot_id, MAX_ID),
 }
@@ -39,49 +39,56 @@ class RowsGroup:
     partition: tuple[Any, ...] | None
     """None: the file is an unpartitioned one."""
     rows: list[tuple[InlinedTable, list[list[Any]]]]
-    """Texts, by the table that they are from."""
+    """The values as texts, with the inlined table that they are from."""
 
     @property
     def record_count(self) -> int:
+        """The number of rows."""
         return sum(len(rows) for _, rows in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
+    """The inlined rows of one table; each part is read once."""
+
     con: Connection
-    view: TableContext
+    table: TableContext
     _read: dict[tuple[int, int], dict[int, RowsGroup]] = field(default_factory=dict)
 
     def groups(self, part: int, snapshot_id: int) -> dict[int, RowsGroup]:
-        """The rows of a part, by the place in the name of their file: 0 is the unpartitioned one.
+        """The rows of a part, by the number in the name of their file: 0 is the unpartitioned one.
 
         Args:
             part: `OLDER` or `NEW`.
             snapshot_id: that of the manifest.
+
+        Raises:
+            Refused: an inlined table lacks a column.
         """
         key = (part, snapshot_id)
         if key not in self._read:
-            self._read[key] = self._groups(part, snapshot_id) if part in SINCE else {}
+            self._read[key] = self._groups(part, snapshot_id) if part in BEGIN_SNAPSHOTS else {}
         return self._read[key]
 
-    def body(self, part: int, place: int, snapshot_id: int) -> bytes | None:
-        """A file of inlined rows; None where there are no such rows.
+    def body(self, part: int, number: int, snapshot_id: int) -> bytes | None:
+        """A Parquet file of inlined rows; None if there are no such rows.
 
         Raises:
-            Refused: the rows are not what their columns say.
+            Refused: the rows do not have the types of their columns.
         """
-        group = self.groups(part, snapshot_id).get(place)
+        group = self.groups(part, snapshot_id).get(number)
         if group is None:
             return None
-        fields = self.view.schemas.at(snapshot_id).fields
-        columns = self.view.history.columns
+        fields = self.table.schemas.at(snapshot_id).fields
+        columns = self.table.history.columns
         parts = [inlined_rows(table, columns, fields, rows) for table, rows in group.rows]
         try:
             return rows_bytes(parts, fields)
         except Unreadable as error:
             raise Refused(
-                f"the table {self.view.history.full_name} is not served at snapshot {snapshot_id}: "
-                f"its inlined rows cannot be read as its columns say ({error}){REMEDY}"
+                f"the table {self.table.history.full_name} is not served at snapshot "
+                f"{snapshot_id}: its inlined rows cannot be read as its columns say "
+                f"({error}){REMEDY}"
             ) from None
 
     def _groups(self, part: int, snapshot_id: int) -> dict[int, RowsGroup]:
@@ -92,15 +99,15 @@ class TableRows:
             for partition, some in self._partitioned(table, rows, snapshot_id).items():
                 by_partition[partition].append((table, some))
         found = sorted((p for p in by_partition if p is not None), key=_nulls_first)
-        if len(found) > MOST_PARTITIONS:
+        if len(found) > MAX_PARTITIONS:
             return {0: RowsGroup(None, tables)}
         groups = {n: RowsGroup(p, by_partition[p]) for n, p in enumerate(found, 1)}
         return groups | ({0: RowsGroup(None, by_partition[None])} if None in by_partition else {})
 
     def _rows(self, part: int, snapshot_id: int) -> list[tuple[InlinedTable, list[list[Any]]]]:
-        history = self.view.history
-        fields = self.view.schemas.at(snapshot_id).fields
-        since, until = SINCE[part](snapshot_id)
+        history = self.table.history
+        fields = self.table.schemas.at(snapshot_id).fields
+        since, until = BEGIN_SNAPSHOTS[part](snapshot_id)
         found = []
         at = (snapshot_id, since, until)
         for table, records in queries.inlined_rows_at(history.inlined.tables, *at).run(self.con):
@@ -113,18 +120,18 @@ class TableRows:
         missing = set(names) - set(table.user_columns)
         if missing:
             raise Refused(
-                f"the table {self.view.history.full_name} is not served: its inlined rows in "
+                f"the table {self.table.history.full_name} is not served: its inlined rows in "
                 f"{table.table_name} lack the columns {', '.join(sorted(missing))}{REMEDY}"
             )
 
     def _partitioned(
         self, table: InlinedTable, rows: list[list[Any]], snapshot_id: int
     ) -> dict[tuple[Any, ...] | None, list[list[Any]]]:
-        fields = self.view.schemas.at(snapshot_id).fields
-        spec = self.view.partitions.rows_spec(fields)
+        fields = self.table.schemas.at(snapshot_id).fields
+        spec = self.table.partitions.rows_spec(fields)
         if not spec.fields:
             return {None: rows}
-        partitions = inlined_partitions(spec, table, self.view.history.columns, fields, rows)
+        partitions = inlined_partitions(spec, table, self.table.history.columns, fields, rows)
         found: dict[tuple[Any, ...] | None, list[list[Any]]] = defaultdict(list)
         for partition, row in zip(partitions, rows, strict=True):
             found[partition].append(row)

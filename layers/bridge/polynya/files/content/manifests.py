@@ -1,4 +1,4 @@
-"""The manifests of one table: their entries, from the catalog, as Avro."""
+"""The manifests of one table: their entries are read from the catalog, and written as Avro."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,29 +23,36 @@ from ..table_names import Manifest
 from .deletes import Deletes, deletes_at
 from .inlined_rows import TableRows
 
-Tuples = dict[DataFile, tuple[PartitionSpec, tuple[Any, ...]]]
-"""The partition spec and values of files."""
+PartitionTuples = dict[DataFile, tuple[PartitionSpec, tuple[Any, ...]]]
+"""The partition spec and the partition values of data files."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableManifests:
+    """Builds the manifests of one table."""
+
     con: Connection
-    view: TableContext
+    table: TableContext
     rows: TableRows
     location: Callable[[Name], str]
-    """Where clients find a virtual file."""
+    """Gives the location of a virtual file."""
     summaries: Callable[[Iterable[Name]], list[Summary]]
-    """Of files to which manifests lead."""
+    """Gives the summaries of files to which manifests refer, in order."""
     check_added_file: Callable[[DataFile], None]
+    """Raises Refused for a file that clients would read differently."""
 
     def bodies(self, manifests: Iterable[Manifest]) -> Iterator[tuple[Name, bytes]]:
-        """Each manifest with its bytes."""
+        """The name and the bytes of each manifest, in any order.
+
+        Raises:
+            Refused: a manifest cannot be built exactly.
+        """
         wanted = list(manifests)
         data = [manifest for manifest in wanted if manifest.kind == "data"]
         if data:
             from .data_manifests import data_manifests
 
-            yield from data_manifests(self.con, self.view, data, self.check_added_file)
+            yield from data_manifests(self.con, self.table, data, self.check_added_file)
         for manifest in wanted:
             if manifest.kind == "data":
                 continue
@@ -53,33 +60,33 @@ class TableManifests:
             is_delete = manifest.kind == "delete"
             content = ManifestContent.DELETES if is_delete else ManifestContent.DATA
             at = manifest.name.snapshot_id
-            schema = self.view.schemas.at(at)
+            schema = self.table.schemas.at(at)
             yield manifest.name, manifest_bytes(entries, content, schema, manifest.spec, at)
 
     # The entries of each kind of manifest
 
     def _rows_entries(self, manifest: Manifest) -> list[ManifestEntry]:
         at = manifest.name.snapshot_id
-        events, names = self.view.history.events, self.view.names
+        events, names = self.table.history.events, self.table.names
         state = state_at(events, at)
-        entries = self._of_rows(manifest, state, at)
+        entries = self._rows_file_entries(manifest, state, at)
         inlined = state["inlined"]
         if inlined.changed_at == at and inlined.removed:
             before = state_at(events, at - 1)
             for replaced in names.rows_manifests(at - 1, before):
                 if replaced.spec == manifest.spec:
-                    entries += self._of_rows(replaced, before, at, is_gone=True)
+                    entries += self._rows_file_entries(replaced, before, at, is_gone=True)
         return entries
 
-    def _of_rows(
+    def _rows_file_entries(
         self, manifest: Manifest, state: State, at: int, *, is_gone: bool = False
     ) -> list[ManifestEntry]:
-        """The files of inlined rows that have the spec of the manifest."""
-        begin = self.view.history.table.begin_snapshot
+        """The entries of the files of inlined rows that have the partition spec of the manifest."""
+        begin = self.table.history.table.begin_snapshot
         files = [
-            (self.view.names.rows(manifest.name, file.part, place), partition, file)
+            (self.table.names.rows(manifest.name, file.part, number), partition, file)
             for whole in rows_files(state["inlined"], manifest.name.snapshot_id, begin)
-            for place, partition, file in self._split(manifest, whole)
+            for number, partition, file in self._split(manifest, whole)
         ]
         summaries = self.summaries(name for name, _, _ in files)
         return [
@@ -97,15 +104,15 @@ class TableManifests:
     def _split(
         self, manifest: Manifest, file: RowsFile
     ) -> Iterator[tuple[int, tuple[Any, ...], RowsFile]]:
-        """The files of a part of the inlined rows, with their places and partitions."""
+        """The files of a part of the inlined rows, with their numbers and partitions."""
         at = manifest.name.snapshot_id
-        if not self.view.partitions.rows_spec(self.view.schemas.at(at).fields).fields:
-            yield 0, (), file  # nobody has to look at the rows
+        if not self.table.partitions.rows_spec(self.table.schemas.at(at).fields).fields:
+            yield 0, (), file  # without a query for the rows
             return
-        for place, group in self.rows.groups(file.part, at).items():
+        for number, group in self.rows.groups(file.part, at).items():
             if (group.partition is None) == (manifest.spec == UNPARTITIONED):
                 part = file._replace(record_count=group.record_count)
-                yield place, group.partition or (), part
+                yield number, group.partition or (), part
 
     def _delete_entries(self, manifest: Manifest) -> list[ManifestEntry]:
         _, first, last, at = manifest.name.numbers
@@ -116,25 +123,25 @@ class TableManifests:
             if name not in found
         }
         return [
-            *self._of_deletes(found, manifest),
-            *self._of_deletes(replaced, manifest, is_gone=True),
+            *self._delete_file_entries(found, manifest),
+            *self._delete_file_entries(replaced, manifest, is_gone=True),
         ]
 
     def _deletes_at(self, snapshot_id: int, span: tuple[int, int]) -> dict[Name, Deletes]:
-        found = deletes_at(self.con, self.view.history, snapshot_id, span)
-        return {self.view.deletes_name(deletes): deletes for deletes in found}
+        found = deletes_at(self.con, self.table.history, snapshot_id, span)
+        return {self.table.deletes_name(deletes): deletes for deletes in found}
 
-    def _of_deletes(
+    def _delete_file_entries(
         self, found: dict[Name, Deletes], manifest: Manifest, *, is_gone: bool = False
     ) -> list[ManifestEntry]:
-        """The delete files whose data files have the spec of the manifest."""
+        """The entries of delete files whose data files have the partition spec of the manifest."""
         _, *span, at = manifest.name.numbers
         tuples = self._tuples([d.data_file for d in found.values()], span)
         names = [name for name, d in found.items() if tuples[d.data_file][0] == manifest.spec]
         return [
             delete_entry(
                 self.location(name),
-                self.view.location_of(found[name].data_file),
+                self.table.location_of(found[name].data_file),
                 tuples[found[name].data_file][1],
                 summary["record_count"],
                 summary["file_size_in_bytes"],
@@ -145,11 +152,11 @@ class TableManifests:
             for name, summary in zip(names, self.summaries(names), strict=True)
         ]
 
-    def _tuples(self, files: Sequence[DataFile], span: Sequence[int]) -> Tuples:
+    def _tuples(self, files: Sequence[DataFile], span: Sequence[int]) -> PartitionTuples:
         """The partition spec and values of each file."""
         if not files:
             return {}
-        partitions, history = self.view.partitions, self.view.history
+        partitions, history = self.table.partitions, self.table.history
         table_id = history.table.table_id
         texts = queries.partition_values(table_id, *span).run(self.con)
         constants: dict[int, dict[int, Constant]] = defaultdict(dict)
@@ -173,3 +180,4 @@ ENTRIES = {
     "inlined": TableManifests._rows_entries,
     "delete": TableManifests._delete_entries,
 }
+"""The method that reads the entries, by the kind of a manifest."""

@@ -1,10 +1,10 @@
-"""The Range header, by the rules and examples of RFC 9110, section 14."""
+"""The Range header and conditions, by the rules and examples of RFC 9110."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polynya.errors import InvalidRange
-from polynya.storage.byte_range import byte_range
+from polynya.http_headers import byte_range, matches_etag
 
 SIZE = 10_000
 # 14.1.2, "Byte Ranges": the examples there, for a representation of length 10000
@@ -100,3 +100,29 @@ def test_a_cut_is_what_python_slices(body, first, last):
     else:
         expected = body[-int(last) :] if int(last) else b""
     assert body[cut[0] : cut[1] + 1] == expected
+
+
+ETAG = '"xyzzy"'
+
+# 8.8.3, 13.1.1 and 13.1.2: the examples there, and what clients of S3 send
+CONDITIONS = [
+    ('"xyzzy"', True),
+    ('"xyzzy", "r2d2xxxx", "c3piozzzz"', True),
+    ('"r2d2xxxx", "c3piozzzz"', False),
+    ('W/"xyzzy", W/"r2d2xxxx", W/"c3piozzzz"', True),
+    ("*", True),
+    (" * ", True),
+    ("xyzzy", True),  # boto3's users leave the quotes out
+    ("W/xyzzy", True),
+    ('"r2d2xxxx",xyzzy', True),
+    ('"a,xyzzy,b"', False),  # a comma may be in a tag
+    ('"xyzzy2"', False),
+    ('"xyz"', False),
+    ('"', False),
+    ("", False),
+]
+
+
+@pytest.mark.parametrize(("header", "expected"), CONDITIONS)
+def test_condition_names_the_tag(header, expected):
+    assert matches_etag(header, ETAG) is expected

@@ -1,7 +1,7 @@
-"""DuckLake's text forms of values, in statistics and partition values: written, and compared.
+"""Values as DuckLake's texts in statistics and partition values: written and compared.
 
-Values are what `plain` makes of an Arrow array: days for dates, units since 1970 for timestamps,
-bytes for UUIDs, strings and blobs. No value passes through `datetime`, whose range is too small.
+Values to be written are those of `plain_array`: days for dates, units since 1970 for timestamps,
+bytes for UUIDs and blobs, `str` for strings. Python's `datetime` is not used: its range is smaller.
 """
 
 import math
@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 from polynya.translate import values
 
-from ..ingest.types.arrow import DECIMAL
+from .columns import DECIMAL
 
 TEXT_BYTES = 256
-"""Longer bounds of strings and blobs are cut."""
+"""Bounds of strings and blobs are truncated to this length, as DuckLake does."""
 
 
-def plain(array: pa.Array) -> pa.Array:
-    """The array in a type whose Python values are exact and ordered as DuckLake orders them."""
+def plain_array(array: pa.Array) -> pa.Array:
+    """The array in a type whose Python values are exact, and ordered as DuckLake orders them."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_date(array.type):
@@ -44,7 +44,7 @@ def _date(days: int) -> str:
 
 
 def _ymd(days: int) -> tuple[str, str]:
-    """The date, and what stands behind a year before Christ."""
+    """The date, and the suffix `(BC)` or an empty text."""
     text = str(np.datetime64(days, "D"))
     sign, text = text[0] == "-", text.lstrip("+-")
     year, month, day = text.split("-")
@@ -80,7 +80,7 @@ def _uuid(data: bytes) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-WRITTEN: dict[str, Callable[[Any], str]] = {
+TEXT_OF: dict[str, Callable[[Any], str]] = {
     "float32": _float32,
     "float64": _float,
     "varchar": str,
@@ -97,24 +97,28 @@ WRITTEN: dict[str, Callable[[Any], str]] = {
 }
 
 
-def statistic(column_type: str, value: Any) -> str:
-    """A value as it stands in statistics."""
+def statistics_text(column_type: str, value: Any) -> str:
+    """A value as DuckLake writes it in statistics."""
     if column_type == "boolean":
         return str(int(value))
-    return written(column_type, value)
+    return partition_text(column_type, value)
 
 
-def written(column_type: str, value: Any) -> str:
-    """A value as it stands in partition values."""
+def partition_text(column_type: str, value: Any) -> str:
+    """A value as DuckLake writes it in partition values."""
     if column_type == "boolean":
         return "true" if value else "false"
     if DECIMAL.fullmatch(column_type):
         return f"{value:f}"
-    return WRITTEN.get(column_type, str)(value)
+    return TEXT_OF.get(column_type, str)(value)
 
 
 def bounds(column_type: str, low: Any, high: Any) -> tuple[str | None, str | None]:
-    """The smallest and the largest value as texts; long ones are cut so that they stay bounds."""
+    """Texts of the smallest and the largest value; long ones are truncated and remain bounds.
+
+    Returns:
+        None for a bound that cannot be written.
+    """
     if column_type == "blob":
         low, high = low[:TEXT_BYTES], _upper_bytes(high)
         if high is None:
@@ -123,9 +127,9 @@ def bounds(column_type: str, low: Any, high: Any) -> tuple[str | None, str | Non
         low, high = _lower_text(low), _upper_text(high)
         if low is None or high is None:
             return None, None
-        # PostgreSQL has no NUL in a text.
+        # PostgreSQL's texts cannot contain a NUL.
         return (None if "\0" in low else low), (None if "\0" in high else high)
-    return statistic(column_type, low), statistic(column_type, high)
+    return statistics_text(column_type, low), statistics_text(column_type, high)
 
 
 def _lower_text(text: str) -> str | None:
@@ -137,7 +141,7 @@ def _upper_text(text: str) -> str | None:
     if len(data) <= TEXT_BYTES:
         return text
     head = data[:TEXT_BYTES]
-    # Incremented, as DuckLake does; where that would leave ASCII there is no bound.
+    # The last byte is incremented, as DuckLake does; without a bound if it would leave ASCII.
     if head[-1] >= 0x7E:
         return None
     return (head[:-1] + bytes([head[-1] + 1])).decode()
@@ -150,7 +154,7 @@ def _upper_bytes(data: bytes) -> bytes | None:
     return None if head[-1] == 0xFF else head[:-1] + bytes([head[-1] + 1])
 
 
-ICEBERG = {
+ICEBERG_TYPES = {
     **{f"{sign}int{bits}": "long" for sign in ("", "u") for bits in (8, 16, 32, 64)},
     "int128": "decimal",
     "uint128": "decimal",
@@ -166,10 +170,10 @@ ICEBERG = {
 
 
 def comparable(column_type: str, text: str) -> Any:
-    """A text of statistics as something that is ordered as its values are.
+    """Parse a text of statistics into a value that Python orders as DuckDB orders the column.
 
     Raises:
-        ValueError: the text is not of this type, or not certain to be.
+        ValueError: the text is not a value of this type, or the type has no known order.
     """
     if column_type in {"varchar", "json"}:
         return text.encode()
@@ -184,17 +188,17 @@ def comparable(column_type: str, text: str) -> Any:
     if text in {"infinity", "-infinity"} and column_type.startswith(("date", "timestamp")):
         return math.inf if text == "infinity" else -math.inf
     if column_type == "float32":
-        return float(np.float32(text))  # 0.1 stands for what Parquet holds, 0.10000000149
-    if column_type not in ICEBERG:
-        raise ValueError(f"no order is known for {column_type}")
+        return float(np.float32(text))  # Parquet's 0.10000000149 is written 0.1
+    if column_type not in ICEBERG_TYPES:
+        raise ValueError(f"{column_type} has no known order")
     try:
-        return values.value(ICEBERG[column_type], text)
+        return values.value(ICEBERG_TYPES[column_type], text)
     except OverflowError:
-        raise ValueError(f"beyond Python's dates: {text!r}") from None
+        raise ValueError(f"outside the range of Python's dates: {text!r}") from None
 
 
 class _NaN(float):
-    """DuckDB orders NaN above every number, infinity included."""
+    """NaN as DuckDB orders it: above every number, infinity included."""
 
     def __lt__(self, other: float) -> bool:
         return False

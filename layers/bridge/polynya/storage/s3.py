@@ -1,0 +1,38 @@
+"""S3 locations, and objects that may be missing."""
+
+from typing import Any
+
+SCHEMES = frozenset({"s3", "s3a", "s3n"})
+"""The schemes under which Hadoop, Spark and other clients write locations in S3."""
+
+
+def bucket_and_key(location: str) -> tuple[str, str] | None:
+    """The bucket and the key of `s3://bucket/key`; None if the location is not in S3."""
+    scheme, _, rest = location.partition("://")
+    bucket, _, key = rest.partition("/")
+    return (bucket, key) if scheme in SCHEMES else None
+
+
+def get_object(s3: Any, bucket: str, key: str) -> bytes | None:
+    """The bytes of an object; None if there is none.
+
+    Args:
+        s3: a boto3 client.
+
+    Raises:
+        botocore.exceptions.ClientError, BotoCoreError: S3 fails.
+    """
+    try:
+        body: bytes = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+    except s3.exceptions.ClientError as error:
+        # S3 answers 403 for a missing object if the caller may not list the bucket.
+        if status_code(error) in {403, 404}:
+            return None
+        raise
+    return body
+
+
+def status_code(error: Any) -> int:
+    """The HTTP status of a boto3 `ClientError`."""
+    status: int = error.response["ResponseMetadata"]["HTTPStatusCode"]
+    return status

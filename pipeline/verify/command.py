@@ -1,0 +1,90 @@
+"""The job `verify` on the command line."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..common.errors import JobError, report_error
+from ..common.options import AsJson, Database, Master, MetadataSchema, S3Endpoint, use_s3
+from .findings import Level
+
+
+def verify(
+    database: Database,
+    table: Annotated[
+        str | None, typer.Argument(help="schema.table. Default: all tables of the lake.")
+    ] = None,
+    metadata_schema: MetadataSchema = "public",
+    s3_endpoint: S3Endpoint = None,
+    level: Annotated[
+        list[Level] | None,
+        typer.Option(
+            help="catalog: invariants and statistics; storage: every file exists; metadata: the "
+            "documents that Iceberg clients get; client: what Spark reads. May be repeated. "
+            "Default: catalog and storage."
+        ),
+    ] = None,
+    footers: Annotated[
+        bool,
+        typer.Option("--footers", help="storage: also rows, field ids and bounds in the files."),
+    ] = False,
+    catalog_uri: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="For metadata and client: the Iceberg REST catalog."),
+    ] = None,
+    catalog_s3_endpoint: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The S3 that this catalog's files are in. Default: AWS."),
+    ] = None,
+    warehouse: Annotated[
+        str, typer.Option(metavar="NAME", help="The warehouse of this catalog.")
+    ] = "lake",
+    master: Master = "none",
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report to this file, as JSON.")
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the report to this file, as an HTML page."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check that a lake agrees with its catalog. Nothing is changed.
+
+    Exit codes: 0 no finding; 1 a finding, or any other error; 2 usage error; 4 PostgreSQL or the
+    storage is unavailable or denies access. Files that no snapshot names are noted, but are no
+    finding.
+    """
+    from ..common.progress import Reporter
+    from ..common.spark import session
+    from . import job
+    from .findings_table import show
+
+    try:
+        use_s3(s3_endpoint)
+        found = job.verify(
+            database=database,
+            metadata_schema=metadata_schema,
+            levels=level or (Level.CATALOG, Level.STORAGE),
+            table=table,
+            footers=footers,
+            catalog_uri=catalog_uri,
+            bridge_s3_endpoint=catalog_s3_endpoint,
+            warehouse=warehouse,
+            spark=None if master == "none" else session(master),
+            reporter=Reporter(),
+        )
+    except JobError as error:
+        raise typer.Exit(report_error(error, as_json)) from None
+    document = json.dumps(found.json, ensure_ascii=False, indent=2)
+    if report:
+        report.write_text(document + "\n")
+    if page:
+        page.write_text(found.page)
+    if as_json:
+        print(document)
+    else:
+        show(found)
+    raise typer.Exit(1 if found.findings else 0)
