@@ -27,9 +27,9 @@ from polynya_functions.rest_catalog import app as rest_app
 from polynya_local.clients import pyiceberg
 from polynya_local.clients.duckdb_connection import REGION
 from polynya_local.clients.lakes import write_lake
-from polynya_local.dynamodb import TABLE as CACHE_TABLE
 from polynya_local.serving import environment, serving
 from polynya_local.stand_in import OBJECT_LAMBDA_TIMEOUT_S, REST_TIMEOUT_S
+from polynya_local.stand_in.dynamodb import TABLE as CACHE_TABLE
 
 from tests.support.in_process import (
     ALIAS,

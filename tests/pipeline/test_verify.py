@@ -15,8 +15,8 @@ from polynya_local.cli import app
 from polynya_local.clients import rest
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import attach
-from polynya_local.dynamodb import TABLE
 from polynya_local.serving import serving
+from polynya_local.stand_in.dynamodb import TABLE
 from polynya_pipeline.verify.job import verify
 from typer.testing import CliRunner
 
