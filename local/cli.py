@@ -4,7 +4,8 @@ from importlib.metadata import version
 from typing import Annotated
 
 import typer
-from polynya_pipeline.commands import ingest, publish, verify
+from polynya_pipeline.commands import ingest, verify
+from polynya_pipeline.publish.command import publish
 
 from .demo.command import demo
 from .doctor import doctor
@@ -36,7 +37,7 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Lets any Apache Iceberg client read a DuckLake, on this machine."""
+    """Let Apache Iceberg clients read the tables of a DuckLake."""
 
 
 app.command()(serve)
@@ -44,14 +45,10 @@ app.command()(demo)
 app.command()(inspect)
 app.command()(doctor)
 app.command()(indexes)
-app.command()(ingest)
-app.command()(publish)
+app.command(short_help="Write files into a table of a DuckLake, with Spark.")(ingest)
+app.command(short_help="Generate metadata files, or export Iceberg tables.")(publish)
 app.command()(verify)
 
 
-def main() -> None:
-    app()
-
-
 if __name__ == "__main__":
-    main()
+    app(prog_name="polynya")

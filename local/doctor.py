@@ -1,4 +1,4 @@
-"""`polynya doctor`: what DuckLake's catalog says against what Iceberg clients get."""
+"""`polynya doctor`: compares DuckLake's catalog with what Iceberg clients get."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table as Grid
     from rich.text import Text
 
-    from .reports.diagnosis import Count, Report, TableReport
+    from .reports.diagnosis.report import Report, RowCount, TableResult
 
 COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
@@ -30,22 +30,21 @@ def doctor(
     s3_endpoint: S3Endpoint = None,
     past: Annotated[
         int,
-        typer.Option(
-            metavar="N", min=0, help="How many past snapshots of each table are counted too."
-        ),
+        typer.Option(metavar="N", min=0, help="Count rows at N past snapshots of each table, too."),
     ] = 3,
     as_json: AsJson = False,
 ) -> None:
-    """Compare what DuckLake's catalog says with what Iceberg clients get.
+    """Check what Polynya serves of a lake, and whether it is exact.
 
-    Says which tables are served, refused or without some of their columns and snapshots, and why;
-    counts the rows of every table in DuckLake, in the files and in what Polynya serves; and names
-    grants, default privileges and an index that are missing. Nothing is changed.
+    Shows which tables are served, refused, or lack columns or snapshots, and why. Compares the
+    row counts of every table in DuckLake, in its files and in what Iceberg clients get. Names
+    missing grants, default privileges and indexes, with the SQL that adds them. Changes nothing.
 
-    The exit code is 1 when something is wrong or refused; warnings and notes leave it at 0.
+    The exit code is 1 if anything is wrong or refused; warnings and notes leave it at 0.
     """
-    # Here, because PyIceberg, DuckDB and rich take a second that `polynya serve` need not wait.
-    from .reports.diagnosis import ERROR, Report, diagnosis
+    # Imported here: PyIceberg and DuckDB take a second, which other commands do not need.
+    from .reports.diagnosis import diagnose
+    from .reports.diagnosis.report import ERROR, Report
 
     report = Report()
     errors = console(sys.stderr)
@@ -53,9 +52,9 @@ def doctor(
         reach.check(database, metadata_schema)
         generator = Generator(database, metadata_schema, s3_endpoint)
         try:
-            with errors.status("Looking", spinner="line") as status:
-                for report in diagnosis(generator, database, s3_endpoint, past):
-                    status.update(f"Looking: {len(report.tables)} tables so far")
+            with errors.status("Checking", spinner="line") as status:
+                for report in diagnose(generator, database, s3_endpoint, past):
+                    status.update(f"Checking: {len(report.tables)} tables so far")
         finally:
             generator.database.close()
     except PolynyaError as error:
@@ -69,9 +68,9 @@ def doctor(
 
 def _json(report: "Report") -> dict[str, Any]:
     document = asdict(report)
-    for table, seen in zip(document["tables"], report.tables, strict=True):
-        for count, one in zip(table["counts"], seen.counts, strict=True):
-            count["same"] = one.is_same
+    for table, result in zip(document["tables"], report.tables, strict=True):
+        for count, row_count in zip(table["counts"], result.counts, strict=True):
+            count["same"] = row_count.is_same
     return {"well": report.is_well, "summary": report.summary, **document}
 
 
@@ -98,7 +97,7 @@ def _show(report: "Report", out: "Console") -> None:
     out.print(report.summary, style="bold green" if report.is_well else "bold red", soft_wrap=True)
 
 
-def _grid(tables: "list[TableReport]") -> "Grid":
+def _grid(tables: "list[TableResult]") -> "Grid":
     from rich.table import Table as Grid
 
     grid = Grid(box=None, pad_edge=False, header_style="bold")
@@ -112,12 +111,12 @@ def _grid(tables: "list[TableReport]") -> "Grid":
     return grid
 
 
-def _cells(table: "TableReport") -> "list[str | Text]":
+def _cells(table: "TableResult") -> "list[str | Text]":
     from rich.text import Text
 
     if table.status != "served":
         return [str(table.snapshots or ""), "", "", Text(table.status.upper(), "bold red")]
-    *past, now = table.counts or [None]
+    past, now = table.counts[:-1], table.counts[-1] if table.counts else None
     numbers = [now.ducklake, now.iceberg] if now else [None, None]
     same = sum(count.is_same for count in past)
     differs = any(count.is_known and not count.is_same for count in past)
@@ -130,7 +129,7 @@ def _cells(table: "TableReport") -> "list[str | Text]":
     ]
 
 
-def _verdict(count: "Count | None") -> "Text":
+def _verdict(count: "RowCount | None") -> "Text":
     from rich.text import Text
 
     if count is None or not count.is_known:

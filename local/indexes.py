@@ -1,4 +1,4 @@
-"""`polynya indexes`: what makes the bridge quick on a large lake, printed or, on demand, made."""
+"""`polynya indexes`: prints or creates the indexes that a large lake needs."""
 
 import sys
 from contextlib import closing
@@ -18,7 +18,7 @@ from .options import DatabaseUrl
 from .progress import Failed, Progress
 from .reports.rights import create_index, rights
 
-NOT_OWNER = "only the role that owns DuckLake's tables may make an index on them"
+NOT_OWNER = "only the owner of DuckLake's tables may create an index on them"
 
 
 def indexes(
@@ -28,21 +28,21 @@ def indexes(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Make what is missing with this role, which must own DuckLake's tables.",
+            help="Create the missing indexes with this role, which must own DuckLake's tables.",
         ),
     ] = None,
 ) -> None:
-    """Print the indexes that DuckLake's tables lack, as SQL; with --create-as, make them.
+    """Print or create the indexes that a large lake lacks.
 
-    DuckLake makes none for ranges of files, so that each new manifest costs a scan of all
-    statistics. They are made CONCURRENTLY: writers are not held up. DuckLake does not mind them.
-    Without --create-as nothing is changed.
+    Prints them as SQL, or creates them with --create-as. DuckLake has no index for ranges of
+    files, so each new manifest costs a scan of all statistics. CREATE INDEX CONCURRENTLY does not
+    block writers, and DuckLake ignores the indexes.
     """
     try:
         reach.check(database, metadata_schema)
         missing = _missing(database, metadata_schema)
         if not missing:
-            print("polynya: nothing is missing", file=sys.stderr)
+            print("polynya: no index is missing", file=sys.stderr)
         elif create_as is None:
             print("\n".join(missing))
         else:
@@ -77,4 +77,4 @@ def _run(con: Connection, statement: str) -> None:
     except DatabaseError as error:
         state = sqlstate(error)
         why = NOT_OWNER if state == NO_GRANT else f"the database answered with SQLSTATE {state}"
-        raise Failed(f"{statement} cannot be done: {why}") from None
+        raise Failed(f"{statement} failed: {why}") from None

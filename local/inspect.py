@@ -1,4 +1,4 @@
-"""`polynya inspect`: the way from catalog rows to files, as a person would like to see it."""
+"""`polynya inspect`: shows a table from the catalog's rows to the files that clients get."""
 
 import json
 import sys
@@ -20,14 +20,19 @@ from .reports.generator import Generator, full_name, tables_of
 
 
 def inspect(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="namespace.table, or the table.")],
+    table: Annotated[
+        str,
+        typer.Argument(metavar="TABLE", help="namespace.table, or a table name that is unique."),
+    ],
     database: DatabaseUrl,
     metadata_schema: MetadataSchema = "public",
     s3_endpoint: S3Endpoint = None,
     snapshot: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, help="Show the files as of this DuckLake snapshot. Default: now."
+            metavar="N",
+            min=0,
+            help="Show the files as of this DuckLake snapshot. Default: the newest.",
         ),
     ] = None,
     limit: Annotated[
@@ -35,16 +40,18 @@ def inspect(
         typer.Option(
             metavar="N",
             min=0,
-            help="How many snapshots, files of a manifest and columns of a file are shown; 0: all.",
+            help="Show at most N snapshots, files of a manifest and columns of a file; 0: all.",
         ),
     ] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Show a table as Iceberg clients get it: metadata, snapshots, manifests, files, deletes.
+    """Show a table as Iceberg clients get it.
 
-    It is made here, by what also makes it for clients; no server is needed, and nothing is kept.
+    Shows its metadata, snapshots, manifests, files, bounds and deletes, and the rows of DuckLake's
+    catalog that each file comes from. This process generates the files with the code that generates
+    them for clients; no server is needed, and nothing is stored.
     """
-    # Here, because PyIceberg and rich take a second that `polynya serve` need not wait.
+    # Imported here: PyIceberg takes a second, which other commands do not need.
     from .reports.render import render
     from .reports.table_report import table_report
 
@@ -56,35 +63,35 @@ def inspect(
                 lake = queries.lake().run(con)
                 check_lake(lake.version, lake.encrypted)
                 found = _table_named(con, lake, table)
-                seen = table_report(generator.open_table(con, lake, *found), snapshot)
+                report = table_report(generator.open_table(con, lake, *found), snapshot)
         finally:
             generator.database.close()
     except PolynyaError as error:
         print(f"polynya: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
     if as_json:
-        print(json.dumps(_json(asdict(seen)), ensure_ascii=False, indent=2))
+        print(json.dumps(_json(asdict(report)), ensure_ascii=False, indent=2))
     else:
-        render(seen, console(sys.stdout), limit or sys.maxsize)
+        render(report, console(sys.stdout), limit or sys.maxsize)
 
 
-def _json(seen: dict[str, Any]) -> dict[str, Any]:
-    """Each file with what it comes from, and only the one snapshot with files."""
-    sources = seen.pop("sources")
-    shown, files = seen.pop("shown"), seen.pop("files")
+def _json(report: dict[str, Any]) -> dict[str, Any]:
+    """The report with each file's source beside it, and the files below their snapshot."""
+    sources = report.pop("sources")
+    shown, files = report.pop("shown"), report.pop("files")
     for manifest in files["manifests"] if files else ():
         for file in manifest["entries"]:
             file["source"] = sources[file["path"]]
-    seen["snapshot"] = {**shown, "manifest_list": files} if shown else None
-    return seen
+    report["snapshot"] = {**shown, "manifest_list": files} if shown else None
+    return report
 
 
 def _table_named(con: Connection, lake: Lake, name: str) -> tuple[Schema, Table]:
-    """The table that a person means.
+    """The table with this full name, or with this name alone.
 
     Raises:
-        NoSuchTable: there is none.
-        BadRequest: there are several.
+        NoSuchTable: there is none; with up to 20 names that exist.
+        BadRequest: several namespaces have one.
     """
     tables = tables_of(con, lake)
     found = [pair for pair in tables if full_name(*pair) == name]

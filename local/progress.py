@@ -1,4 +1,4 @@
-"""What is being done and how long it took: a spinner on a terminal, else a line for each stage."""
+"""Shows the stages of a command: a spinner on a terminal, else a line at the end of each."""
 
 import os
 import sys
@@ -11,31 +11,40 @@ from typing import TextIO
 from rich.console import Console
 from rich.status import Status
 
-WIDTH = 160  # of a stream that has none of its own
+WIDTH = 160  # columns of a stream that is no terminal
 
 
 class Failed(Exception):
-    """A stage could not be done; the message is one for the user."""
+    """A stage failed; the message is for the user."""
 
 
 @dataclass(slots=True)
 class Stage:
+    """A stage under way."""
+
     result: str
+    """What is printed at its end; the stage may change it."""
     spinner: Status | None
 
     def doing(self, what: str) -> None:
-        """Tell what is going on just now."""
+        """Show the current step."""
         if self.spinner:
             self.spinner.update(what)
 
 
 class Progress:
+    """Prints stages to a stream."""
+
     def __init__(self, stream: TextIO = sys.stderr) -> None:
         self._console = console(stream)
 
     @contextmanager
     def stage(self, doing: str) -> Iterator[Stage]:
-        """Show `doing`, then the stage's `result`; any error becomes `Failed`, in one line."""
+        """Show `doing` during the block, then the stage's `result` and its seconds.
+
+        Raises:
+            Failed: the block raised an error; with `doing` and the error in one line.
+        """
         start = time.monotonic()
         stage = Stage(doing, None)
         try:
@@ -51,11 +60,12 @@ class Progress:
         self.say(f"{stage.result} ({time.monotonic() - start:.1f} s)")
 
     def say(self, line: str) -> None:
+        """Print a line."""
         self._console.print(line, soft_wrap=True)
 
 
 def console(stream: TextIO) -> Console:
-    """Colours on a terminal that has not declined them; no markup: a name may hold brackets."""
+    """A console with colours only on a terminal without NO_COLOR, and without markup."""
     plain = not stream.isatty() or bool(os.environ.get("NO_COLOR"))
     return Console(
         file=stream,
@@ -69,5 +79,6 @@ def console(stream: TextIO) -> Console:
 
 
 def in_one_line(error: Exception) -> str:
+    """An error's message in one line of at most 600 characters."""
     words = " ".join(str(error).split()) or type(error).__name__
     return words if len(words) <= 600 else words[:600] + " ..."

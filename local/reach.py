@@ -1,5 +1,7 @@
-"""What keeps a command from the catalog database: said in full here, where the functions are
-discreet. The password is never said."""
+"""Checks that a command can reach the catalog database, and says precisely why it cannot.
+
+The Lambda functions give fewer details to their clients. No message holds the password.
+"""
 
 import socket
 import ssl
@@ -9,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection
-from polynya.ducklake.connection.database import connection_arguments
+from polynya.ducklake.connection.url import connection_arguments
 from polynya.errors import Misconfigured, PolynyaError, ServiceUnavailable
 
 SECONDS = 10
@@ -23,18 +25,22 @@ REASONS: list[tuple[type[BaseException], str]] = [
     (ConnectionRefusedError, "connection refused"),
     (socket.gaierror, "unknown host"),
     (TimeoutError, f"no answer within {SECONDS} s"),
-    (FileNotFoundError, "there is no such socket"),
-    (UnicodeError, "this is no host name"),
+    (FileNotFoundError, "no such socket"),
+    (UnicodeError, "not a host name"),
 ]
 
 
 def check(url: str, metadata_schema: str) -> None:
-    """Connect once, and look for the lake.
+    """Connect once, and look for a DuckLake in the schema.
 
-    What is wrong with TLS or with grants is not looked into: the first question tells.
+    Errors of TLS and missing grants are not reported here: the first query reports them.
+
+    Args:
+        url: the URL of the catalog database.
 
     Raises:
-        Misconfigured, ServiceUnavailable: with host, port and what happened.
+        Misconfigured: the server refuses the connection, or the schema has no DuckLake.
+        ServiceUnavailable: no connection, or no answer within 10 seconds; with host and port.
     """
     arguments = connection_arguments(url)
     try:
@@ -57,16 +63,16 @@ def check(url: str, metadata_schema: str) -> None:
 
 
 def _failure(url: str, arguments: dict[str, Any], error: Exception) -> PolynyaError:
-    """What to say of a connection that could not be had."""
+    """The error to raise for a connection that failed."""
     parts = urlsplit(url)
-    if "@" in parts.path + parts.query + parts.fragment:  # the host may be of the password
+    if "@" in parts.path + parts.query + parts.fragment:  # the host may be part of the password
         return Misconfigured(
             "the catalog database cannot be reached, and DATABASE_URL has an @ after its host: in "
             "a password / ? # @ are written %2F %3F %23 %40"
         )
     at = f"the catalog database at {_place(arguments)}"
     if isinstance(error, DatabaseError):
-        # The server's own words while it signs us in: it has seen no row yet.
+        # Before the login succeeds the server's message cannot hold rows.
         words = error.args[0]["M"] if isinstance(error.args[0], dict) else ""
         missing = "" if arguments["password"] else "; DATABASE_URL has no password"
         return Misconfigured(f"{at} refuses the connection: {' '.join(words.split())}{missing}")
@@ -80,7 +86,7 @@ def _reason(error: Exception) -> str:
             return words
     if isinstance(cause, OSError):
         return cause.strerror or type(cause).__name__
-    return "it closed the connection, or is no PostgreSQL"
+    return "it closed the connection, or is not PostgreSQL"
 
 
 def _place(arguments: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The real command `polynya serve` as a process, for as long as a `with` block lasts."""
+"""The command `polynya serve` as a process of its own, for as long as a `with` block lasts."""
 
 import json
 import os
@@ -10,7 +10,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import IO
 
+from . import checkout
 from .clients.duckdb_connection import KEY_ID, REGION, SECRET
 
 SECONDS_TO_START = 60
@@ -19,6 +21,8 @@ SECONDS_TO_STOP = 20
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
+    """The line of JSON that `polynya serve` prints when it is ready."""
+
     catalog_uri: str
     warehouse: str
     s3_endpoint: str
@@ -35,13 +39,20 @@ def serving(
     hide_types: tuple[str, ...] = (),
     settings: dict[str, str] | None = None,
 ) -> Iterator[Bridge]:
-    """Start the command, wait for its one line of JSON, and end it with SIGTERM.
+    """Start the command on free ports, wait until it is ready, and end it with SIGTERM.
 
-    Each function has the packages and the rights in S3 that it has on AWS.
+    In a checkout each function has only the packages and the S3 permissions that it has on AWS.
+
+    Args:
+        settings: environment variables of the process, beside those of this process.
+
+    Raises:
+        RuntimeError: the command does not start or end as it should; with the end of its log.
     """
     command = [sys.executable, "-m", "polynya_local.cli", "serve", "--database", database_url]
     command += ["--metadata-schema", metadata_schema, "--s3-endpoint", s3_endpoint]
-    command += ["--port", "0", "--delivery", delivery, "--as-deployed"]
+    command += ["--port", "0", "--delivery", delivery]
+    command += ["--as-deployed"] if checkout.IS_CHECKOUT else []
     command += [word for name in hide_types for word in ("--hide-type", name)]
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(
@@ -50,15 +61,16 @@ def serving(
             stderr=log,
             text=True,
             env=environment(settings or {}),
-            start_new_session=True,  # Ctrl-C ends us, and we end it
+            start_new_session=True,  # Ctrl-C ends this process, which ends the command
         )
         try:
-            yield _bridge(process, log)
+            yield _ready(process, log)
         finally:
             _end(process, log)
 
 
 def environment(settings: dict[str, str]) -> dict[str, str]:
+    """This process's environment variables with credentials for a local S3, and `settings`."""
     aws = {
         "AWS_ACCESS_KEY_ID": KEY_ID,
         "AWS_SECRET_ACCESS_KEY": SECRET,
@@ -68,8 +80,9 @@ def environment(settings: dict[str, str]) -> dict[str, str]:
     return {**os.environ, **aws, **settings}
 
 
-def _bridge(process: subprocess.Popen, log) -> Bridge:
-    # A read from a pipe cannot time out, but the end of the process ends it.
+def _ready(process: subprocess.Popen[str], log: IO[str]) -> Bridge:
+    assert process.stdout is not None
+    # A read from a pipe has no timeout, but it returns when the process ends.
     alarm = threading.Timer(SECONDS_TO_START, process.kill)
     alarm.start()
     try:
@@ -79,10 +92,11 @@ def _bridge(process: subprocess.Popen, log) -> Bridge:
     try:
         return Bridge(**json.loads(line))
     except (ValueError, TypeError) as error:
-        raise RuntimeError(f"`polynya serve` said {line!r}, then: {_tail(log)}") from error
+        raise RuntimeError(f"`polynya serve` printed {line!r}, then: {_tail(log)}") from error
 
 
-def _end(process: subprocess.Popen, log) -> None:
+def _end(process: subprocess.Popen[str], log: IO[str]) -> None:
+    assert process.stdout is not None
     process.terminate()
     try:
         code = process.wait(SECONDS_TO_STOP)
@@ -96,6 +110,6 @@ def _end(process: subprocess.Popen, log) -> None:
         raise RuntimeError(f"`polynya serve` ended with {code}: {_tail(log)}")
 
 
-def _tail(log) -> str:
+def _tail(log: IO[str]) -> str:
     log.seek(0)
     return log.read()[-4000:]

@@ -1,1 +1,1 @@
-"""What `make build` and `make package` need: packages, wheels, the template."""
+"""Tools of `make build` and `make package`, and a reader of template.yaml; for checkouts only."""

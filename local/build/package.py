@@ -1,12 +1,12 @@
-"""`make package`: what the jobs need where Spark is somebody else's (EMR Serverless, Glue).
+"""`make package`: the files with which the jobs run on EMR Serverless and Glue.
 
-    environment.tar.gz   Python packages, ours too, around the machine's own interpreter: for EMR
-    job.py               what spark-submit starts
-    polynya.zip          our packages alone, and
-    requirements.txt     what they need, in the versions of the tests: for Glue, which installs it
+    environment.tar.gz   for EMR: Python packages, ours too, for the interpreter of the machine
+    job.py               for EMR: the file that spark-submit starts
+    polynya.zip          for Glue: our packages only
+    requirements.txt     for Glue, which installs them: the packages that ours need, as tested
 
-The environment is one that venv would make, and may be unpacked anywhere. It is for the minor
-version of the Python that makes it. PySpark is not in it: Spark brings its own.
+The environment has the layout of venv and can be unpacked anywhere. It is for the minor version
+of the Python that runs this module. It has no PySpark, which Spark brings.
 """
 
 import argparse
@@ -21,8 +21,9 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-OURS = {"polynya": ROOT / "layers/bridge/polynya", "pipeline": ROOT / "pipeline"}
+from ..checkout import ROOT
+
+OURS = {"polynya": ROOT / "layers/bridge/polynya", "polynya_pipeline": ROOT / "pipeline"}
 REQUIREMENTS = [
     ROOT / "layers/bridge/requirements.in",
     ROOT / "layers/columnar/requirements.in",
@@ -40,12 +41,13 @@ JOB += "from polynya_pipeline.commands import app\n\napp()\n"
 
 
 def requirements() -> list[str]:
+    """The requirements of the jobs, without ours and PySpark."""
     lines = [line for path in REQUIREMENTS for line in path.read_text().splitlines()]
     return [line for line in lines if line and not line.startswith("#")]
 
 
 def install(site: Path, architecture: str) -> None:
-    """Wheels for another machine's architecture, in the versions of the lock."""
+    """Install wheels for an architecture into a folder, in the versions of constraints.txt."""
     machine = MACHINES[architecture]
     tags = [f"manylinux_2_{glibc}_{machine}" for glibc in GLIBC] + [f"manylinux2014_{machine}"]
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -56,7 +58,7 @@ def install(site: Path, architecture: str) -> None:
 
 
 def lay_out(folder: Path, interpreter: str) -> Path:
-    """The environment around `interpreter`, with our packages; its site-packages."""
+    """Lay out an environment for `interpreter` with our packages; gives its site-packages."""
     site = folder / SITE
     for name, source in OURS.items():
         shutil.copytree(source, site / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -71,7 +73,7 @@ def lay_out(folder: Path, interpreter: str) -> Path:
 
 
 def pack(folder: Path, archive: Path) -> None:
-    """The folder's content as a tarball; the same content gives the same bytes."""
+    """Write a folder as a tarball; the same content gives the same bytes."""
 
     def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
         if "__pycache__" in entry.name:
@@ -86,10 +88,11 @@ def pack(folder: Path, archive: Path) -> None:
         tarfile.open(fileobj=packed, mode="w") as tar,
     ):
         for path in sorted(folder.iterdir()):
-            tar.add(path, path.name, filter=plain)  # it sorts what is within
+            tar.add(path, path.name, filter=plain)  # sorted within each
 
 
 def our_zip() -> bytes:
+    """A zip file of our packages; the same files give the same bytes."""
     body = io.BytesIO()
     with zipfile.ZipFile(body, "w", zipfile.ZIP_DEFLATED) as packed:
         for path, name in our_files():
@@ -98,6 +101,7 @@ def our_zip() -> bytes:
 
 
 def our_files() -> Iterator[tuple[Path, str]]:
+    """The files of our packages, and their paths in site-packages."""
     for name, source in OURS.items():
         for path in sorted(source.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
@@ -105,7 +109,7 @@ def our_files() -> Iterator[tuple[Path, str]]:
 
 
 def locked(site: Path) -> Iterable[str]:
-    """What pip has installed, as a list of requirements."""
+    """The packages in a site-packages folder, as requirements."""
     for path in sorted(site.glob("*.dist-info")):
         name, _, version = path.name.removesuffix(".dist-info").rpartition("-")
         yield f"{name}=={version}"
@@ -114,21 +118,23 @@ def locked(site: Path) -> Iterable[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make package")
     parser.add_argument("--architecture", choices=MACHINES, required=True)
-    parser.add_argument("--interpreter", default=f"/usr/bin/python{MINOR}", help="there, on EMR")
+    parser.add_argument(
+        "--interpreter", default=f"/usr/bin/python{MINOR}", help="path of the interpreter on EMR"
+    )
     parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    shutil.rmtree(given.out, ignore_errors=True)
-    folder = given.out / "environment"
-    install(folder / SITE, given.architecture)
+    options = parser.parse_args()
+    shutil.rmtree(options.out, ignore_errors=True)
+    folder = options.out / "environment"
+    install(folder / SITE, options.architecture)
     shutil.rmtree(folder / SITE / "bin", ignore_errors=True)  # scripts, with pip's own shebang
     lines = locked(folder / SITE)
-    (given.out / "requirements.txt").write_text("\n".join(lines) + "\n")
-    lay_out(folder, given.interpreter)
-    pack(folder, given.out / ARCHIVE)
+    (options.out / "requirements.txt").write_text("\n".join(lines) + "\n")
+    lay_out(folder, options.interpreter)
+    pack(folder, options.out / ARCHIVE)
     shutil.rmtree(folder)
-    (given.out / "polynya.zip").write_bytes(our_zip())
-    (given.out / JOB_FILE).write_text(JOB)
-    for path in sorted(given.out.iterdir()):
+    (options.out / "polynya.zip").write_bytes(our_zip())
+    (options.out / JOB_FILE).write_text(JOB)
+    for path in sorted(options.out.iterdir()):
         print(f"{os.path.relpath(path)}: {path.stat().st_size / 1e6:.1f} MB")
 
 

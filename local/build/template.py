@@ -1,7 +1,7 @@
 """template.yaml as CloudFormation deploys it: the layers and the permissions of each function."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -9,8 +9,14 @@ from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).parents[2]
+from ..checkout import ROOT
+
 NO_VALUE = {"Ref": "AWS::NoValue"}
+CONNECTIVES: dict[str, Callable[[Iterable[bool]], bool]] = {
+    "Fn::Not": lambda operands: not any(operands),
+    "Fn::And": all,
+    "Fn::Or": any,
+}
 
 
 class TemplateLoader(yaml.SafeLoader):
@@ -23,6 +29,7 @@ def _long_form(loader: TemplateLoader, tag: str, node: yaml.Node) -> dict[str, A
     elif isinstance(node, yaml.SequenceNode):
         value = loader.construct_sequence(node, deep=True)
     else:
+        assert isinstance(node, yaml.MappingNode)
         value = loader.construct_mapping(node, deep=True)
     return {tag if tag in {"Ref", "Condition"} else f"Fn::{tag}": value}
 
@@ -39,10 +46,10 @@ def template() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Stack:
-    """What is deployed with these values: of parameters, and of resources that are referred to.
+    """The deployment with these values of parameters, and of attributes of resources.
 
-    A parameter that is not given has its default; of anything else that is not given, its name in
-    `${}` stands in the result.
+    A parameter without a value has its default. Anything else without a value appears as its name
+    in `${}`.
     """
 
     values: Mapping[str, str]
@@ -53,7 +60,7 @@ class Stack:
         return [one for policy in policies for one in self._document(policy)["Statement"]]
 
     def requirements(self, function: str) -> list[Path]:
-        """The lists of the packages that a function has: its own, and those of its layers."""
+        """The requirements.txt of a function's layers, and its own."""
         properties = self.properties(function)
         layers = [layer.strip("${}") for layer in properties["Layers"]]
         folders = [self.properties(layer)["ContentUri"] for layer in layers]
@@ -78,7 +85,7 @@ class Stack:
         return properties
 
     def broken_rules(self) -> list[str]:
-        """What CloudFormation says of these values before it deploys anything."""
+        """The messages of CloudFormation's rules that these values break."""
         return [
             assertion["AssertDescription"]
             for rule in template()["Rules"].values()
@@ -88,7 +95,7 @@ class Stack:
         ]
 
     def _document(self, policy: Any) -> Any:
-        """A policy, or what a reference to one of the template's resources leads to."""
+        """A policy document, given as itself or as a reference to a resource of the template."""
         if isinstance(policy, str):
             return self.properties(policy.strip("${}"))["PolicyDocument"]
         return policy.get("PolicyDocument", policy)
@@ -109,8 +116,7 @@ class Stack:
         if function == "Fn::Equals":
             left, right = map(self.resolved, operands)
             return str(left) == str(right)
-        combine = {"Fn::Not": lambda some: not any(some), "Fn::And": all, "Fn::Or": any}[function]
-        return bool(combine(map(self._is_true, operands)))
+        return CONNECTIVES[function](map(self._is_true, operands))
 
     def _if(self, node: list[Any]) -> Any:
         condition, then, otherwise = node
@@ -134,7 +140,7 @@ class Stack:
         return str(self.resolved(node[1])).split(node[0])
 
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[[Stack, Any], Any]] = {
     "Fn::If": Stack._if,
     "Ref": Stack._ref,
     "Fn::Sub": Stack._sub,

@@ -1,8 +1,8 @@
-"""The packages of the layers and functions, each checked against the hashes of the lock.
+"""`make build`: downloads the packages of layers and functions, checked by the lock's hashes.
 
-`sam build` asks pip twice: for the lock, with its hashes, and then by name for what this machine's
-wheels do not do in Lambda, without them. So `make build` gets all wheels here first, for Lambda and
-for this machine, and lets `sam build` have nothing else.
+`sam build` runs pip twice: for the lock with its hashes, then without hashes for packages whose
+wheels for this machine do not run in Lambda. So all wheels are downloaded first, for Lambda and for
+this machine, and `sam build` uses only these.
 """
 
 import argparse
@@ -11,7 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .package import GLIBC, MACHINES, MINOR, ROOT
+from ..checkout import ROOT
+from .package import GLIBC, MACHINES, MINOR
 
 LOCKS = [
     ROOT / folder / "requirements.txt"
@@ -21,17 +22,20 @@ THIS_MACHINE: tuple[str, ...] = ()
 
 
 def lambda_machine(architecture: str) -> tuple[str, ...]:
-    """pip's options for Lambda's Python on Amazon Linux 2023."""
+    """The options with which pip selects wheels for Lambda on Amazon Linux 2023."""
     machine = MACHINES[architecture]
     tags = [f"manylinux_2_{glibc}_{machine}" for glibc in GLIBC] + [f"manylinux2014_{machine}"]
     return ("--implementation", "cp", "--python-version", MINOR, *(f"--platform={t}" for t in tags))
 
 
 def download(out: Path, platform: tuple[str, ...]) -> None:
-    """Put the wheels of every lock for a platform into a folder.
+    """Download the wheels of every lock for a platform into a folder.
+
+    Args:
+        platform: options of pip that select it; empty: this machine.
 
     Raises:
-        subprocess.CalledProcessError: one is missing, or is not what the lock says.
+        subprocess.CalledProcessError: a wheel is missing, or its hash is not that of the lock.
     """
     for lock in LOCKS:
         command = [sys.executable, "-m", "pip", "download", "--quiet"]
@@ -44,10 +48,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make build")
     parser.add_argument("--architecture", choices=MACHINES, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    shutil.rmtree(given.out, ignore_errors=True)
-    for platform in (THIS_MACHINE, lambda_machine(given.architecture)):
-        download(given.out, platform)
+    options = parser.parse_args()
+    shutil.rmtree(options.out, ignore_errors=True)
+    for platform in (THIS_MACHINE, lambda_machine(options.architecture)):
+        download(options.out, platform)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Readers of the same tables: DuckLake itself, and Iceberg clients through the bridge.
+"""Clients that read the same tables: DuckLake itself, and Iceberg clients through Polynya.
 
-Each module has `NAME` and `open(catalog_uri, warehouse, s3_endpoint)`, which gives a `Client`.
+The modules of Iceberg clients have `NAME` and `open(catalog_uri, warehouse, s3_endpoint)`, which
+gives a `Client`.
 """
 
 from typing import Protocol
@@ -9,9 +10,12 @@ import pyarrow as pa
 
 
 class Client(Protocol):
+    """A program that reads tables."""
+
     name: str
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
-        """Every row of a table, at `snapshot_id` or now."""
+        """All rows of a table at a snapshot; without one, at the newest."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the client."""

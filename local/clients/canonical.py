@@ -1,13 +1,14 @@
-"""Rows as text that does not depend on who read them, so that two readers can be compared.
+"""Rows as text that does not depend on the client, so that the rows of two can be compared.
 
-A client may say `int` where DuckLake says `TINYINT`, or hand a UUID over as 16 bytes. Each value
-is cast to DuckLake's own type and written as text inside DuckDB: no value passes through a Python
-`datetime`, whose range is too small for dates before Christ and for infinity.
+A client may give `int` for DuckLake's `TINYINT`, or a UUID as 16 bytes. DuckDB casts each value to
+DuckLake's type and writes it as text: no value passes through a Python `datetime`, whose range
+lacks dates before Christ and infinity.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from duckdb import DuckDBPyConnection
@@ -43,6 +44,8 @@ Row = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Canonical:
+    """The rows of a table as text."""
+
     columns: tuple[str, ...]
     rows: Counter[Row]  # a multiset: how often each row occurs
 
@@ -69,7 +72,7 @@ def canonical(
 
 
 def from_arrow(table: pa.Table, native: Columns, hidden: Collection[str] = ()) -> Canonical:
-    """What a client read, as `canonical` rows."""
+    """A client's rows as text; `native` has DuckLake's types."""
     with connect() as con:
         con.register("client", table)
         return canonical(con, "client", native, hidden)
@@ -78,6 +81,7 @@ def from_arrow(table: pa.Table, native: Columns, hidden: Collection[str] = ()) -
 def missing_or_surplus(
     expected: Collection[str], given: Collection[str], hidden: Collection[str] = ()
 ) -> set[str]:
+    """The names that are in only one of the two; `hidden` ones do not count as surplus."""
     return set(expected) ^ {name for name in given if name not in hidden}
 
 
@@ -88,7 +92,13 @@ def text(
     path: tuple[str, ...],
     hidden: Collection[str] = (),
 ) -> str:
-    """SQL for `value` as text; `path` is its dotted name, as Iceberg spells it."""
+    """SQL that gives `value` as text.
+
+    Args:
+        value: SQL of a value of the type `given`, which should equal one of the type `native`.
+        path: the parts of its dotted name in Iceberg.
+        hidden: dotted names of fields to leave out.
+    """
     if native.id == given.id and native.id in NESTED:
         return NESTED[native.id](value, native, given, path, hidden)
     return _scalar(value, str(native), str(given))
@@ -103,8 +113,8 @@ def _scalar(value: str, native: str, given: str) -> str:
         return _written(value, native)
     as_it_is = f"{literal(given + ' ')} || CAST({value} AS VARCHAR)"
     if native.startswith("TIMESTAMP") and (ZONED in native) != (ZONED in given):
-        return as_it_is  # a moment is no wall clock, even where both read the same in UTC
-    # A cast that rounds or overflows would make unlike values alike: such a value stays itself.
+        return as_it_is  # an instant is not a local time, even if both have the same text in UTC
+    # A cast that rounds or overflows could make different values equal: such a value is not cast.
     cast = f"TRY_CAST({value} AS {native})"
     same = f"TRY_CAST({cast} AS {given}) IS NOT DISTINCT FROM {value}"
     return f"CASE WHEN {same} THEN {_written(cast, native)} ELSE {as_it_is} END"
@@ -115,14 +125,20 @@ def _written(value: str, native: str) -> str:
     if native in FLOATS:
         return f"CASE WHEN isnan({value}) THEN 'nan' ELSE {words} END"  # DuckDB also has `-nan`
     if native in QUOTED:
-        return f"CAST(to_json({words}) AS VARCHAR)"  # 'NULL' is no NULL, and a NUL byte is seen
+        return f"CAST(to_json({words}) AS VARCHAR)"  # 'NULL' differs from NULL; shows NUL bytes
     return words
 
 
-def _struct(value, native, given, path, hidden) -> str:
-    fields = dict(given.children)
+def _struct(
+    value: str,
+    native: DuckDBPyType,
+    given: DuckDBPyType,
+    path: tuple[str, ...],
+    hidden: Collection[str],
+) -> str:
+    fields = dict(_children(given))
     parts = []
-    for name, type in native.children:
+    for name, type in _children(native):
         if ".".join((*path, name)) in hidden:
             continue
         key = literal(name + ": ")
@@ -134,23 +150,36 @@ def _struct(value, native, given, path, hidden) -> str:
         parts.append(f"{key} || coalesce({words}, 'NULL')")
     parts += [
         literal(f"surplus field {name}")
-        for name in fields.keys() - dict(native.children)
+        for name in fields.keys() - dict(_children(native))
         if ".".join((*path, name)) not in hidden
     ]
     body = f"concat_ws(', ', {', '.join(parts)})" if parts else "''"
     return _unless_null(value, f"'{{' || {body} || '}}'")
 
 
-def _list(value, native, given, path, hidden) -> str:
+def _list(
+    value: str,
+    native: DuckDBPyType,
+    given: DuckDBPyType,
+    path: tuple[str, ...],
+    hidden: Collection[str],
+) -> str:
     element = _parameter(path)
-    words = text(element, native.children[0][1], given.children[0][1], (*path, "element"), hidden)
+    [(_, mine)], [(_, theirs)] = _children(native), _children(given)
+    words = text(element, mine, theirs, (*path, "element"), hidden)
     texts = f"list_transform({value}, lambda {element}: coalesce({words}, 'NULL'))"
     return _unless_null(value, f"'[' || array_to_string({texts}, ', ') || ']'")
 
 
-def _map(value, native, given, path, hidden) -> str:
+def _map(
+    value: str,
+    native: DuckDBPyType,
+    given: DuckDBPyType,
+    path: tuple[str, ...],
+    hidden: Collection[str],
+) -> str:
     entry = _parameter(path)
-    kinds = zip(native.children, given.children, strict=True)
+    kinds = zip(_children(native), _children(given), strict=True)
     key, item = (
         text(f"{entry}.{part}", mine[1], theirs[1], (*path, part), hidden)
         for part, (mine, theirs) in zip(("key", "value"), kinds, strict=True)
@@ -163,8 +192,14 @@ def _map(value, native, given, path, hidden) -> str:
 NESTED = {"struct": _struct, "list": _list, "map": _map}
 
 
+def _children(type_: DuckDBPyType) -> list[tuple[str, DuckDBPyType]]:
+    """The names and types of the parts of a nested type."""
+    children: list[Any] = type_.children
+    return children
+
+
 def _parameter(path: tuple[str, ...]) -> str:
-    return f"e{len(path)}"  # one name per depth: lambdas stand inside each other
+    return f"e{len(path)}"  # one name per depth: lambdas are nested
 
 
 def _unless_null(value: str, words: str) -> str:
@@ -172,7 +207,7 @@ def _unless_null(value: str, words: str) -> str:
 
 
 def difference(native: Canonical, client: Canonical) -> list[str]:
-    """What a person should know to find the mistake; empty when the rows are the same."""
+    """How a client's rows differ from DuckLake's, in lines; empty: they are equal."""
     if set(native.columns) != set(client.columns):
         lost = sorted(set(native.columns) - set(client.columns))
         more = sorted(set(client.columns) - set(native.columns))
@@ -185,7 +220,9 @@ def difference(native: Canonical, client: Canonical) -> list[str]:
     return report
 
 
-def _examples(columns: tuple[str, ...], missing: Counter, surplus: Counter) -> Iterator[str]:
+def _examples(
+    columns: tuple[str, ...], missing: Counter[Row], surplus: Counter[Row]
+) -> Iterator[str]:
     unpaired = list(surplus)
     for row in list(missing)[:EXAMPLES]:
         twin = max(unpaired, key=lambda other: _alike(row, other), default=None)

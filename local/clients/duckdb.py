@@ -1,26 +1,33 @@
-"""DuckDB's iceberg extension, always in a process of its own: it can abort, and we must not."""
+"""DuckDB with its iceberg extension, in a process of its own: the extension can abort."""
 
 import multiprocessing
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 import pyarrow as pa
+from duckdb import DuckDBPyConnection
 
 from .duckdb_connection import ICEBERG, connect, identifier, literal, s3_secret
 
 NAME = "DuckDB"
 SECONDS = 120  # longer than any query here
 
+Opener = Callable[..., DuckDBPyConnection]
+
 
 class Process:
-    """A DuckDB in a process of its own, which `opened(*where)` gives a connection."""
+    """A DuckDB in a process of its own, which calls `opened(*where)` for its connection."""
 
-    def __init__(self, opened: Callable, *where: str) -> None:
+    def __init__(self, opened: Opener, *where: str) -> None:
         self._opened, self._where = opened, where
         self._start()
 
     def query(self, sql: str) -> pa.Table:
-        """Run any SQL; the Iceberg catalog is attached as `ice`."""
+        """The rows of any SQL.
+
+        Raises:
+            RuntimeError: DuckDB reports an error, ends, or does not answer in time.
+        """
         try:
             self._pipe.send(sql)
             if not self._pipe.poll(SECONDS):
@@ -35,12 +42,13 @@ class Process:
         return pa.ipc.open_stream(answer).read_all()
 
     def restart(self) -> None:
-        """Start afresh: DuckDB keeps metadata files by their path for as long as it lives."""
+        """Start a new process: DuckDB caches metadata files by path until it ends."""
         self.close()
         self._start()
 
     def close(self) -> None:
-        self._pipe.close()  # the child ends when nobody can ask it any more
+        """End the process."""
+        self._pipe.close()  # the child ends when the pipe is closed
         self._process.join(5)
         if self._process.is_alive():
             self._process.kill()
@@ -48,14 +56,14 @@ class Process:
         self._process.close()
 
     def _start(self) -> None:
-        # `spawn`: a child that shares nothing with us, above all no DuckDB and no threads.
+        # `spawn`: the child shares no DuckDB and no threads with this process.
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(
             target=answer, args=(theirs, self._opened, *self._where), daemon=True
         )
         self._process.start()
-        theirs.close()  # else the end of the child would not be seen
+        theirs.close()  # otherwise reading would not end with the child
 
     def _cause_of_death(self) -> str:
         self._process.join(5)
@@ -63,26 +71,29 @@ class Process:
 
 
 class DuckDB(Process):
+    """An Iceberg client; the catalog is attached as `ice`."""
+
     name = NAME
 
     def __init__(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
         super().__init__(attached, catalog_uri, warehouse, s3_endpoint)
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+        """All rows of a table, at a snapshot or the newest."""
         source = f"ice.{identifier(namespace)}.{identifier(table)}"
         if snapshot_id is not None:
             source += f" AT (VERSION => {int(snapshot_id)})"
         return self.query(f"SELECT * FROM {source}")
 
     def move(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
-        """Read through another bridge from now on, in the same process."""
+        """Attach another catalog instead, in the same process."""
         self._where = (catalog_uri, warehouse, s3_endpoint)
         for sql in ("DETACH ice", s3_secret(s3_endpoint), attaching(catalog_uri, warehouse)):
             self.query(sql)
 
 
-def answer(pipe: Connection, opened: Callable, *where: str) -> None:
-    """The child: SQL comes in; an Arrow stream or an error goes out."""
+def answer(pipe: Connection, opened: Opener, *where: str) -> None:
+    """Run in the child: receive SQL, send an Arrow stream or an error."""
     con = None
     while True:
         try:
@@ -91,16 +102,17 @@ def answer(pipe: Connection, opened: Callable, *where: str) -> None:
             return
         try:
             con = con or opened(*where)
-            said = ("rows", stream(con.execute(sql).to_arrow_table()))
+            reply: tuple[str, str | bytes] = "rows", stream(con.execute(sql).to_arrow_table())
         except Exception as error:
-            said = ("error", f"{type(error).__name__}: {error}")
+            reply = ("error", f"{type(error).__name__}: {error}")
         try:
-            pipe.send(said)
+            pipe.send(reply)
         except OSError:
-            return  # nobody listens any more
+            return  # the parent has ended
 
 
-def attached(catalog_uri: str, warehouse: str, s3_endpoint: str):
+def attached(catalog_uri: str, warehouse: str, s3_endpoint: str) -> DuckDBPyConnection:
+    """A connection with an Iceberg catalog attached as `ice`."""
     con = connect(ICEBERG, s3_endpoint)
     con.execute("SET arrow_lossless_conversion = true")
     con.execute(attaching(catalog_uri, warehouse))
@@ -108,6 +120,7 @@ def attached(catalog_uri: str, warehouse: str, s3_endpoint: str):
 
 
 def attaching(catalog_uri: str, warehouse: str) -> str:
+    """The ATTACH statement of an Iceberg catalog."""
     # Without DEFAULT_SCHEMA DuckDB does not see a namespace of this name, DuckLake's default.
     return (
         f"ATTACH {literal(warehouse)} AS ice (TYPE iceberg, ENDPOINT {literal(catalog_uri)}, "
@@ -116,11 +129,14 @@ def attaching(catalog_uri: str, warehouse: str) -> str:
 
 
 def stream(table: pa.Table) -> bytes:
+    """A table as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return sink.getvalue().to_pybytes()
+    body: bytes = sink.getvalue().to_pybytes()
+    return body
 
 
 def open(catalog_uri: str, warehouse: str, s3_endpoint: str) -> DuckDB:
+    """A client of a catalog."""
     return DuckDB(catalog_uri, warehouse, s3_endpoint)

@@ -1,4 +1,4 @@
-"""DuckDB connections whose extensions come from PyPI packages: nothing is fetched at run time."""
+"""DuckDB connections with extensions from PyPI packages; nothing is downloaded at run time."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,14 +7,16 @@ import duckdb
 
 LAKE = ("ducklake", "postgres_scanner", "httpfs")
 ICEBERG = ("avro", "httpfs", "iceberg")
-# Any key is good for a local S3; AWS has its own chain, and DuckDB's is not used here.
+# A local S3 accepts any key. DuckDB's own search for AWS credentials is not used.
 KEY_ID, SECRET, REGION = "test", "test", "us-east-1"
 VERIFIED: set[str] = set()
 """The extension files whose signature DuckDB has verified in this process: it hashes all of the
 file, 0.1 s for each, so later connections load them without."""
 
 
-def connect(extensions: tuple[str, ...] = (), s3_endpoint: str | None = None):
+def connect(
+    extensions: tuple[str, ...] = (), s3_endpoint: str | None = None
+) -> duckdb.DuckDBPyConnection:
     """Open an in-memory DuckDB in UTC with `extensions` loaded, and S3 at `s3_endpoint`."""
     paths = [str(extension_path(name)) for name in extensions]
     con = duckdb.connect(
@@ -35,9 +37,13 @@ def connect(extensions: tuple[str, ...] = (), s3_endpoint: str | None = None):
 
 
 def extension_path(name: str) -> Path:
-    """The file in the PyPI package duckdb-extension-<name>; its version must be DuckDB's own."""
+    """The file of an extension in the PyPI package duckdb-extension-<name>.
+
+    Raises:
+        RuntimeError: the package is not installed, or is for another version of DuckDB.
+    """
     spec = find_spec(f"duckdb_extension_{name}")
-    if spec is None:
+    if spec is None or not spec.submodule_search_locations:
         raise RuntimeError(f"pip install duckdb-extension-{name.replace('_', '-')}")
     folder = Path(spec.submodule_search_locations[0]) / "extensions"
     path = folder / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
@@ -47,6 +53,7 @@ def extension_path(name: str) -> Path:
 
 
 def s3_secret(endpoint: str) -> str:
+    """SQL that makes DuckDB use a local S3."""
     scheme, _, host = endpoint.rstrip("/").rpartition("://")
     use_ssl = "true" if scheme == "https" else "false"
     return (
@@ -57,8 +64,10 @@ def s3_secret(endpoint: str) -> str:
 
 
 def identifier(name: str) -> str:
+    """A name, quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
+    """A text, quoted for SQL."""
     return "'" + text.replace("'", "''") + "'"

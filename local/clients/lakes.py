@@ -1,8 +1,10 @@
-"""A DuckLake made by DuckDB from a script: plain SQL with a few words to fill in."""
+"""Writes a DuckLake with DuckDB from an SQL script with placeholders."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from duckdb import DuckDBPyConnection
 
 from ..postgres import Database
 from .duckdb_connection import LAKE, connect, identifier, literal
@@ -13,6 +15,8 @@ METADATA_SCHEMA = re.compile(r"\bMETADATA_SCHEMA '((?:[^']|'')*)'")
 
 @dataclass(frozen=True, slots=True)
 class Lake:
+    """Where a DuckLake is."""
+
     name: str
     database: Database
     data_path: str
@@ -22,7 +26,14 @@ class Lake:
 def write_lake(
     name: str, script: str, database: Database, data_path: str, s3_endpoint: str | None
 ) -> Lake:
-    """Run the text of a script on an empty database and an empty `data_path` (no final slash)."""
+    """Run the text of a script on an empty database and an empty data path.
+
+    The script may have the placeholders `{{CATALOG}}` and `{{DATA_PATH}}`, and lines after
+    `-- @repeat N`, which are run N times with the numbers 1 to N for `{{i}}`.
+
+    Args:
+        data_path: without a slash at its end.
+    """
     with connect(LAKE, s3_endpoint) as con:
         for statement in con.extract_statements(_filled_in(script, database, data_path)):
             con.execute(statement)
@@ -31,8 +42,8 @@ def write_lake(
     return Lake(name, database, data_path, schema)
 
 
-def attach(con, lake: Lake, *, read_only: bool = True) -> None:
-    """Attach a lake that exists already, as `lake`."""
+def attach(con: DuckDBPyConnection, lake: Lake, *, read_only: bool = True) -> None:
+    """Attach an existing lake as `lake`."""
     options = [f"METADATA_SCHEMA {literal(lake.metadata_schema)}"]
     if read_only:
         options.append("READ_ONLY")

@@ -1,4 +1,4 @@
-"""DuckLake as DuckDB itself reads it: what every Iceberg client must equal."""
+"""DuckLake as DuckDB's own extension reads it: the rows that every Iceberg client must give."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .canonical import Canonical, canonical, columns_of
+from .canonical import Canonical, Columns, canonical, columns_of
 from .duckdb_connection import LAKE, connect, identifier
 from .lakes import Lake, attach
 
@@ -16,12 +16,16 @@ CATALOG = identifier("__ducklake_metadata_lake")
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """A table of the lake; `table_id` stays when it is renamed."""
+
     table_id: int
     namespace: str
     name: str
 
 
 class Native:
+    """Reads a lake with DuckDB's extension ducklake."""
+
     name = NAME
 
     def __init__(self, lake: Lake, s3_endpoint: str) -> None:
@@ -30,7 +34,7 @@ class Native:
         self._catalog = f"{CATALOG}.{identifier(lake.metadata_schema)}"
 
     def tables(self, snapshot_id: int | None = None) -> list[Table]:
-        """The tables that are visible now, or were at `snapshot_id`."""
+        """The tables at a snapshot; without one, at the newest."""
         visible = _visible_at("t", snapshot_id), _visible_at("s", snapshot_id)
         rows = self._con.execute(f"""
             SELECT t.table_id, s.schema_name, t.table_name
@@ -41,7 +45,7 @@ class Native:
         return [Table(*row) for row in rows]
 
     def snapshots(self) -> dict[int, str]:
-        """Every snapshot of the lake, and what it changed, in DuckLake's words."""
+        """The `changes_made` of every snapshot of the lake, by its id."""
         return dict(
             self._con.execute(f"""
                 SELECT snapshot_id, coalesce(changes_made, '')
@@ -51,6 +55,7 @@ class Native:
         )
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+        """All rows of a table, by its name now, at a snapshot or the newest."""
         source = self._source(namespace, table, snapshot_id)
         return self._con.execute(f"SELECT * FROM {source}").to_arrow_table()
 
@@ -61,16 +66,18 @@ class Native:
         snapshot_id: int | None = None,
         hidden: Collection[str] = (),
     ) -> Canonical:
-        """`rows` as text, without a detour through Arrow, which lacks some of DuckLake's types."""
+        """`rows` as text, without Arrow, which lacks some of DuckLake's types."""
         source = self._source(namespace, table, snapshot_id)
         return canonical(self._con, source, columns_of(self._con, source), hidden)
 
-    def columns(self, namespace: str, table: str, snapshot_id: int | None = None):
+    def columns(self, namespace: str, table: str, snapshot_id: int | None = None) -> Columns:
+        """The names and types of a table's columns."""
         return columns_of(self._con, self._source(namespace, table, snapshot_id))
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Run any SQL; the lake is attached as `lake`."""
-        return self._con.execute(sql).fetchall()
+        rows: list[tuple[Any, ...]] = self._con.execute(sql).fetchall()
+        return rows
 
     def close(self) -> None:
         self._con.close()
@@ -83,13 +90,14 @@ class Native:
         return f"{name} AT (VERSION => {int(snapshot_id)})"
 
     def _name_at(self, namespace: str, table: str, snapshot_id: int) -> Table:
-        """A table that was renamed is found under the name it had."""
+        """The name at a snapshot of a table that may have been renamed since."""
         names = {(t.namespace, t.name): t.table_id for t in self.tables()}
         table_id = names[namespace, table]
         return next(t for t in self.tables(snapshot_id) if t.table_id == table_id)
 
 
 def open(lake: Lake, s3_endpoint: str) -> Native:
+    """A reader of a lake."""
     return Native(lake, s3_endpoint)
 
 

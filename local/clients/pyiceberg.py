@@ -9,6 +9,8 @@ NAME = "PyIceberg"
 
 
 class PyIceberg:
+    """Reads an Iceberg REST catalog, with the files in a local S3."""
+
     name = NAME
 
     def __init__(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
@@ -23,6 +25,7 @@ class PyIceberg:
         )
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+        """All rows of a table, at a snapshot or the newest."""
         return self._catalog.load_table((namespace, table)).scan(snapshot_id=snapshot_id).to_arrow()
 
     def close(self) -> None:
@@ -30,9 +33,9 @@ class PyIceberg:
 
 
 def s3_properties(endpoint: str) -> dict[str, str]:
-    """For a local S3, which takes any key."""
+    """PyIceberg's properties of a local S3."""
     return {
-        # A list of hundreds of manifests that nobody has made yet: 3 seconds are the default.
+        # Hundreds of manifests may be generated for one list; the default is 3 seconds.
         "s3.request-timeout": "60",
         "s3.endpoint": endpoint,
         "s3.access-key-id": KEY_ID,
@@ -42,4 +45,5 @@ def s3_properties(endpoint: str) -> dict[str, str]:
 
 
 def open(catalog_uri: str, warehouse: str, s3_endpoint: str) -> PyIceberg:
+    """A client of a catalog."""
     return PyIceberg(catalog_uri, warehouse, s3_endpoint)

@@ -1,5 +1,6 @@
-"""The catalog's own answers, as JSON, without a client in between."""
+"""The catalog's answers as JSON, without an Iceberg client."""
 
+from typing import Any
 from urllib.parse import quote
 
 import requests
@@ -8,7 +9,7 @@ SECONDS = 120
 
 
 class Refused(Exception):
-    """The catalog answered with an error of the REST spec."""
+    """The catalog answered with an error."""
 
     def __init__(self, status: int, type: str, message: str) -> None:
         super().__init__(f"{status} {type}: {message}")
@@ -16,6 +17,11 @@ class Refused(Exception):
 
 
 class Rest:
+    """Reads from an Iceberg REST catalog.
+
+    Every method raises Refused if the catalog answers with an error.
+    """
+
     def __init__(self, catalog_uri: str, warehouse: str) -> None:
         self._base = f"{catalog_uri.rstrip('/')}/v1"
         config = self._get("config", {"warehouse": warehouse})
@@ -24,7 +30,7 @@ class Rest:
             self._base += "/" + quote(prefix, safe="")
 
     def tables(self) -> list[tuple[str, str]]:
-        """Every (namespace, table) of the catalog; a namespace has one level."""
+        """The (namespace, table) pairs of the catalog; a namespace has one level."""
         namespaces = self._pages("namespaces", "namespaces")
         return [
             (namespace, identifier["name"])
@@ -32,23 +38,26 @@ class Rest:
             for identifier in self._pages(f"namespaces/{quoted(namespace)}/tables", "identifiers")
         ]
 
-    def load_table(self, namespace: str, table: str) -> dict:
-        """The table metadata document with all snapshots."""
+    def load_table(self, namespace: str, table: str) -> dict[str, Any]:
+        """The table metadata, with all snapshots."""
         path = f"namespaces/{quoted(namespace)}/tables/{quoted(table)}"
-        return self._get(path, {"snapshots": "all"})["metadata"]
+        metadata: dict[str, Any] = self._get(path, {"snapshots": "all"})["metadata"]
+        return metadata
 
-    def _pages(self, path: str, key: str) -> list:
-        items, token = [], ""
+    def _pages(self, path: str, key: str) -> list[Any]:
+        items: list[Any] = []
+        token: str | None = ""
         while token is not None:
             page = self._get(path, {"pageToken": token})
             items += page[key]
             token = page.get("next-page-token")
         return items
 
-    def _get(self, path: str, parameters: dict[str, str]) -> dict:
+    def _get(self, path: str, parameters: dict[str, str]) -> dict[str, Any]:
         answer = requests.get(f"{self._base}/{path}", params=parameters, timeout=SECONDS)
         if answer.ok:
-            return answer.json()
+            body: dict[str, Any] = answer.json()
+            return body
         try:
             error = answer.json()["error"]
         except (ValueError, KeyError):
@@ -57,4 +66,5 @@ class Rest:
 
 
 def quoted(name: str) -> str:
+    """A name, percent-encoded for a path."""
     return quote(name, safe="")

@@ -5,11 +5,15 @@ import os
 import sys
 import tempfile
 from functools import cache
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from .duckdb_connection import KEY_ID, REGION, SECRET
 from .spark_jars import jars, why_not
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 NAME = "Spark"
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -17,6 +21,8 @@ NUMBERS = itertools.count(1)
 
 
 class Spark:
+    """A catalog in Spark's session; `catalog` is its name in SQL."""
+
     name = NAME
 
     def __init__(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
@@ -27,16 +33,18 @@ class Spark:
             session().conf.set(f"{prefix}.{name}", value)
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+        """All rows of a table, at a snapshot or the newest."""
         source = ".".join(map(identifier, (self.catalog, namespace, table)))
         if snapshot_id is not None:
             source += f" VERSION AS OF {int(snapshot_id)}"
         return session().sql(f"SELECT * FROM {source}").toArrow()
 
     def close(self) -> None:
-        """The session stays: starting another takes ten seconds."""
+        """Keep the session: another one takes ten seconds to start."""
 
 
 def catalog_settings(catalog_uri: str, warehouse: str, s3_endpoint: str) -> dict[str, str]:
+    """Spark's settings of a catalog, without the prefix `spark.sql.catalog.<name>.`"""
     return {
         "type": "rest",
         "uri": catalog_uri,
@@ -47,20 +55,25 @@ def catalog_settings(catalog_uri: str, warehouse: str, s3_endpoint: str) -> dict
         "s3.access-key-id": KEY_ID,
         "s3.secret-access-key": SECRET,
         "client.region": REGION,
-        "cache-enabled": "false",  # else tables are kept for 30 seconds
+        "cache-enabled": "false",  # the default caches tables for 30 seconds
     }
 
 
 @cache
-def session():
+def session() -> "SparkSession":
+    """The one session of this process.
+
+    Raises:
+        RuntimeError: Java or the Iceberg jars are missing.
+    """
     if reason := why_not():
         raise RuntimeError(reason)
     from pyspark.sql import SparkSession
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # else the first python3 on PATH
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # the default is the first python3 on PATH
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    settings = {
-        "spark.jars": ",".join(map(str, jars())),
+    settings: dict[str, bool | float | int | str | None] = {
+        "spark.jars": ",".join(map(str, jars() or [])),
         "spark.sql.extensions": EXTENSIONS,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
@@ -84,8 +97,10 @@ def stop() -> None:
 
 
 def identifier(name: str) -> str:
+    """A name, quoted for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def open(catalog_uri: str, warehouse: str, s3_endpoint: str) -> Spark:
+    """A client of a catalog."""
     return Spark(catalog_uri, warehouse, s3_endpoint)

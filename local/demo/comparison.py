@@ -1,4 +1,4 @@
-"""What DuckLake says, and what each client saw of it, side by side."""
+"""Compares the rows of each client with those of DuckLake."""
 
 import time
 from dataclasses import dataclass, field
@@ -9,37 +9,43 @@ from rich.text import Text
 
 from ..clients import Client
 from ..clients.canonical import Canonical, Columns, difference, from_arrow
+from ..clients.native import Native
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A table as it is now, or as it was at a snapshot; `event` is what had just happened to it."""
+    """A table at a snapshot, or at the newest if there is no id."""
 
     namespace: str
     table: str
     snapshot_id: int | None
     event: str
+    """The last change of the table, as the commit message says it."""
 
     @property
     def name(self) -> str:
+        """`namespace.table`."""
         return f"{self.namespace}.{self.table}"
 
     @property
     def at(self) -> str:
+        """The snapshot id, or `now`."""
         return "now" if self.snapshot_id is None else str(self.snapshot_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a client saw; `report` is empty when these were DuckLake's rows, each as often."""
+    """What a client read."""
 
-    row_count: int | None  # None: it gave no rows
+    row_count: int | None
+    """None: the client failed."""
     report: tuple[str, ...]
+    """The differences from DuckLake's rows, or the client's error; empty: the same rows."""
 
 
 @dataclass(slots=True)
 class Truth:
-    """What DuckLake says of one moment, and what the clients answered."""
+    """DuckLake's rows at one moment, and the answers of the clients by name."""
 
     moment: Moment
     rows: Canonical
@@ -48,41 +54,41 @@ class Truth:
 
 
 class Comparison:
-    """Moments in the order in which they are added, and the clients that were asked."""
+    """Moments in the order in which they are added, and the seconds that each client took."""
 
-    def __init__(self, native) -> None:
+    def __init__(self, native: Native) -> None:
         self._native = native
         self.truths: list[Truth] = []
         self.seconds: dict[str, float] = {}
 
     def add(self, moment: Moment) -> Truth:
-        """Ask DuckLake."""
+        """Read DuckLake's rows."""
         where = (moment.namespace, moment.table, moment.snapshot_id)
         truth = Truth(moment, self._native.canonical(*where), self._native.columns(*where))
         self.truths.append(truth)
         return truth
 
     def ask(self, client: Client, truth: Truth) -> None:
-        """Let `client` read the same and compare."""
+        """Let a client read the same, and add its answer; its errors are answers, too."""
         moment, start = truth.moment, time.monotonic()
         self.seconds.setdefault(client.name, 0)
         try:
             rows = client.rows(moment.namespace, moment.table, moment.snapshot_id)
-        except Exception as error:  # whatever a client dies of, it has not given the rows
+        except Exception as error:
             words = " ".join(f"{type(error).__name__}: {error}".split())
             truth.answers[client.name] = Answer(None, (words[:600],))
         else:
-            seen = from_arrow(rows, truth.columns)
-            report = tuple(difference(truth.rows, seen))
+            report = tuple(difference(truth.rows, from_arrow(rows, truth.columns)))
             truth.answers[client.name] = Answer(rows.num_rows, report)
         self.seconds[client.name] += time.monotonic() - start
 
     @property
     def reads(self) -> int:
+        """How many answers there are."""
         return sum(len(truth.answers) for truth in self.truths)
 
     def disagreements(self) -> list[str]:
-        """A sentence for each difference."""
+        """One line for each difference."""
         return [
             f"{name}, {truth.moment.name} at {truth.moment.at}: {line}"
             for truth in self.truths
@@ -92,16 +98,17 @@ class Comparison:
 
 
 def show(out: Console, title: str, comparison: Comparison, clients: list[str]) -> None:
+    """Print a comparison under a title."""
     out.print(f"\n{title}\n", style="bold")
     out.print(grid(comparison, clients))
 
 
 def grid(comparison: Comparison, clients: list[str]) -> Grid:
-    """The comparison as a table: a line for each moment, a column for each client."""
+    """The comparison as a table: a row for each moment, a column for each client."""
     grid = Grid(box=None, pad_edge=False, header_style="bold")
     grid.add_column("table", no_wrap=True)
     grid.add_column("snapshot", no_wrap=True, justify="right")
-    grid.add_column("what had happened")  # the only one that becomes narrower when it must
+    grid.add_column("last change")  # the only column that may be shortened
     for name in ("DuckLake", *clients):
         grid.add_column(name, no_wrap=True, justify="right")
     for truth in comparison.truths:
@@ -114,6 +121,7 @@ def grid(comparison: Comparison, clients: list[str]) -> Grid:
 
 
 def cell(answer: Answer | None) -> Text:
+    """A client's row count and verdict; `-`: it did not read."""
     if answer is None:
         return Text("-")
     count = "no rows" if answer.row_count is None else f"{answer.row_count:,}"
@@ -122,7 +130,7 @@ def cell(answer: Answer | None) -> Text:
 
 
 def verdict(out: Console, *comparisons: Comparison) -> int:
-    """Say whether all are the same, or what is not; gives the exit code."""
+    """Print whether all rows are the same, or the differences; gives the exit code."""
     wrong = [line for comparison in comparisons for line in comparison.disagreements()]
     reads = sum(comparison.reads for comparison in comparisons)
     for line in wrong:

@@ -1,4 +1,4 @@
-"""What `polynya demo` starts: PostgreSQL, S3, a lake in them, and `polynya serve` before it."""
+"""Starts what `polynya demo` needs: PostgreSQL, S3, a lake in them, and `polynya serve`."""
 
 import logging
 import os
@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import boto3
+from botocore.client import BaseClient
 from duckdb import DuckDBPyConnection
 from moto.server import ThreadedMotoServer
 
@@ -20,23 +21,25 @@ from ..progress import Progress
 from ..serving import Bridge, serving
 from .interruption import Running
 
-STORY = Path(__file__).with_name("demo.sql")
+SCRIPT = Path(__file__).with_name("demo.sql")
 BUCKET, PREFIX = "demo", "lake"
 
 
 @dataclass(frozen=True, slots=True)
 class DemoEnvironment:
-    """The lake, and everything that has been started for it."""
+    """The lake, and what has been started for it."""
 
     lake: Lake
     s3_endpoint: str
     bridge: Bridge
-    owner: DuckDBPyConnection  # writes
-    judge: native.Native  # reads
+    writer: DuckDBPyConnection
+    """DuckDB with the lake attached as `lake`, for changes."""
+    native: native.Native
+    """Reads the rows that every client must give."""
 
 
 def only_this_machine() -> None:
-    """Whatever is set up here for AWS or for a proxy is not meant for the demo."""
+    """Remove AWS settings from this process's environment, and proxies for 127.0.0.1."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
     os.environ.update(AWS_CONFIG_FILE=os.devnull, AWS_SHARED_CREDENTIALS_FILE=os.devnull)
@@ -45,6 +48,7 @@ def only_this_machine() -> None:
 
 
 def started(running: Running, progress: Progress, delivery: str) -> DemoEnvironment:
+    """Start everything; `running` ends it."""
     with progress.stage("Starting PostgreSQL") as stage:
         server = running.enter_context(postgres())
         database = server.create_database("demo")
@@ -53,28 +57,29 @@ def started(running: Running, progress: Progress, delivery: str) -> DemoEnvironm
         s3_endpoint = running.enter_context(s3())
         stage.result = f"S3: moto {version('moto')} at {s3_endpoint}"
     with progress.stage("Writing a lake") as stage:
-        lake = write_lake(
-            STORY.stem, STORY.read_text(), database, f"s3://{BUCKET}/{PREFIX}", s3_endpoint
-        )
+        script, data_path = SCRIPT.read_text(), f"s3://{BUCKET}/{PREFIX}"
+        lake = write_lake("demo", script, database, data_path, s3_endpoint)
         stage.result = f"A lake, written by DuckDB {version('duckdb')} and its extension ducklake"
-    owner = running.enter_context(connect(LAKE, s3_endpoint))
-    attach(owner, lake, read_only=False)
-    judge = running.enter_context(closing(native.open(lake, s3_endpoint)))
+    writer = running.enter_context(connect(LAKE, s3_endpoint))
+    attach(writer, lake, read_only=False)
+    reader = running.enter_context(closing(native.open(lake, s3_endpoint)))
     with progress.stage("Starting `polynya serve`") as stage:
         bridge = running.enter_context(serving(database.url, s3_endpoint, delivery=delivery))
         stage.result = f"polynya serve at {bridge.catalog_uri}, delivery {bridge.delivery}"
-    return DemoEnvironment(lake, s3_endpoint, bridge, owner, judge)
+    return DemoEnvironment(lake, s3_endpoint, bridge, writer, reader)
 
 
 def server_version(server: Server) -> str:
+    """PostgreSQL's version, such as `18.6`."""
     with closing(server.maintenance.connect()) as con:
-        return con.run("SHOW server_version")[0][0].split()[0]
+        [[words]] = con.run("SHOW server_version")
+    return str(words.split()[0])
 
 
 @contextmanager
 def s3() -> Iterator[str]:
-    """An S3 in memory, in this process; gives its endpoint."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it tells of every request
+    """Run an S3 in memory in this process, with an empty bucket; gives its endpoint."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # moto logs every request
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     try:
@@ -86,7 +91,8 @@ def s3() -> Iterator[str]:
         server.stop()
 
 
-def s3_client(endpoint: str):
+def s3_client(endpoint: str) -> BaseClient:
+    """A boto3 client of a local S3."""
     return boto3.client(
         "s3",
         endpoint_url=endpoint,
@@ -96,13 +102,14 @@ def s3_client(endpoint: str):
     )
 
 
-def what_s3_holds(world: DemoEnvironment) -> str:
-    pages = s3_client(world.s3_endpoint).get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
+def bucket_summary(demo: DemoEnvironment) -> str:
+    """A sentence on who wrote how many files, and one on tables without a file."""
+    pages = s3_client(demo.s3_endpoint).get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
     keys = [item["Key"] for page in pages for item in page.get("Contents", [])]
     theirs = [key for key in keys if key.startswith(f"{PREFIX}/")]
     without = [
         f"{table.namespace}.{table.name}"
-        for table in world.judge.tables()
+        for table in demo.native.tables()
         if not any(key.startswith(f"{PREFIX}/{table.namespace}/{table.name}/") for key in theirs)
     ]
     return (

@@ -1,29 +1,34 @@
-"""Ctrl-C and its kin: obeyed at once where that is safe, else after the step that is under way."""
+"""Ends the demo on SIGINT, SIGTERM or SIGHUP: at once, or after a step that must not be cut off."""
 
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing import resource_tracker
 from types import TracebackType
+from typing import TypeVar
+
+T = TypeVar("T")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interruption:
-    """The first signal ends the program by SystemExit; later ones cannot disturb the tidying up."""
+    """The first signal ends the program with SystemExit; later ones are ignored."""
 
     def __init__(self) -> None:
-        self.number: int | None = None  # of the signal, once there was one
+        self.number: int | None = None
+        """The number of the first signal."""
         self._held = 0
 
     @property
     def code(self) -> int:
-        """What a shell calls the end by this signal."""
+        """The exit code that shells use for an end by this signal."""
         return 128 + (self.number or 0)
 
     def install(self) -> None:
-        # Where it is not there yet, the start of a child by multiprocessing unblocks SIGINT.
+        """Handle the signals, unless they are ignored."""
+        # Started later, by the first child of multiprocessing, it would unblock SIGINT.
         resource_tracker.ensure_running()
         for number in SIGNALS:
             if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
@@ -31,10 +36,10 @@ class Interruption:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """What happens in here happens whole: a signal waits until it is over."""
+        """Delay signals until the end of the block."""
         arrived_before = self.number is not None
         self._held += 1
-        # Children inherit this: Ctrl-C reaches every process of the terminal, and we end ours.
+        # Children inherit this: Ctrl-C reaches all processes of the terminal, but we end ours.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             yield
@@ -45,7 +50,7 @@ class Interruption:
                 raise SystemExit(self.code)
 
     def wait(self) -> None:
-        """Until a signal comes: here it is the expected end."""
+        """Wait for a signal, and return."""
         self._held += 1
         while self.number is None:
             time.sleep(0.1)
@@ -59,13 +64,13 @@ class Interruption:
 
 
 class Running(ExitStack):
-    """What has been started: each start is held, and so is the end of all of it."""
+    """An ExitStack that signals do not interrupt while it starts or ends something."""
 
     def __init__(self, interruption: Interruption) -> None:
         super().__init__()
         self._interruption = interruption
 
-    def enter_context(self, manager):
+    def enter_context(self, manager: AbstractContextManager[T]) -> T:
         with self._interruption.held():
             return super().enter_context(manager)
 

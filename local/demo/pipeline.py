@@ -1,19 +1,23 @@
-"""`make pipeline-demo`: an hour of device events, from JSON lines to every client, by Spark."""
+"""`make pipeline-demo`: Spark's jobs write an hour of device events, and every client reads it."""
 
 import os
 import sys
 import tempfile
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from duckdb import DuckDBPyConnection
 from polynya_pipeline.ingest.job import ingest
 from polynya_pipeline.ingest.sources import frame
 from polynya_pipeline.publish.job import publish
 from polynya_pipeline.verify.job import verify
 from pyiceberg.table import StaticTable
+from rich.console import Console
+from rich.table import Table as Grid
 
 from ..clients import duckdb, pyiceberg, spark
 from ..clients.duckdb_connection import LAKE, connect
@@ -23,13 +27,18 @@ from ..progress import Failed, Progress, console
 from ..serving import Bridge, environment, serving
 from .environment import BUCKET, only_this_machine, s3
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Row = tuple[Any, ...]
+
 REGIONS = ("north", "south", "east", "west")
 SCHEMA = (
     "event_id bigint, seen_at timestamp, device string, region string, celsius decimal(5,2), "
     "tags array<string>"
 )
 TABLE = "main.events"
-# An exact sum, so that every engine must give the same digits.
+# The sum is exact, so every engine must give the same digits.
 QUESTION = """
 SELECT region, count(*) AS events, sum(celsius) AS celsius, min(seen_at) AS first,
   max(seen_at) AS last
@@ -49,7 +58,7 @@ def main() -> None:
 
 
 def demonstrate(rows: int) -> int:
-    """Show it all; gives the exit code: 1 when two answers differ, or verify finds anything."""
+    """Run the demo; gives the exit code: 1 if answers differ or verify finds anything."""
     only_this_machine()
     progress, out = Progress(), console(sys.stdout)
     with ExitStack() as stack:
@@ -66,29 +75,31 @@ def demonstrate(rows: int) -> int:
         native = stack.enter_context(connect(LAKE, endpoint))
         source = f"ducklake:postgres:{database.libpq}"
         native.execute(f"ATTACH '{source}' AS lake (DATA_PATH 's3://{BUCKET}/events')")
-        write(session, database, folder, rows, progress)
-        alone = published(session, database, folder, progress)
+        ingest_events(session, database, folder, rows, progress)
+        exported = publish_table(session, database, folder, progress)
         with progress.stage("Starting `polynya serve`") as stage:
             bridge = stack.enter_context(serving(database.url, endpoint))
             stage.result = f"polynya serve at {bridge.catalog_uri}"
-        well = verified(session, database, bridge, progress)
-        same = compared(native, bridge, alone, progress, out)
+        well = verify_lake(session, database, bridge, progress)
+        same = answers_agree(native, bridge, exported, progress, out)
     out.print(
-        "The same answer everywhere, and nothing found."
+        "All answers are the same, and verify has no findings."
         if well and same
-        else "Something is wrong: see above.",
+        else "Answers differ, or verify has findings: see above.",
         style="bold green" if well and same else "bold red",
     )
     return 0 if well and same else 1
 
 
-def events(session, folder: Path, first: int, count: int, region: str | None = None) -> str:
-    """Write `count` events as JSON lines; gives the folder."""
+def write_events(
+    session: "SparkSession", folder: Path, first: int, count: int, region: str | None = None
+) -> str:
+    """Write `count` events as JSON lines; gives their folder."""
     names = ", ".join(f"'{name}'" for name in REGIONS)
     place = f"'{region}'" if region else f"element_at(array({names}), 1 + CAST(id % 4 AS int))"
     lines = session.range(first, first + count, 1, 4).selectExpr(
         "id AS event_id",
-        # An hour, in an order that is not quite that of the events.
+        # Within an hour, in another order than the ids.
         "timestamp_micros(1767225600000000 + (id * 7919) % 3600000000) AS seen_at",
         "concat('device-', id % 5000) AS device",
         f"{place} AS region",
@@ -100,19 +111,22 @@ def events(session, folder: Path, first: int, count: int, region: str | None = N
     return target
 
 
-def write(session, database: Database, folder: Path, rows: int, progress: Progress) -> None:
+def ingest_events(
+    session: "SparkSession", database: Database, folder: Path, rows: int, progress: Progress
+) -> None:
+    """Write events as JSON lines and ingest them, with one job repeated."""
     late, corrected = rows // 20, rows // 8
-    jobs = (
+    jobs: tuple[tuple[str, int, int, str | None, dict[str, Any]], ...] = (
         ("the hour", 0, rows, None, {"create": True, "partition_by": ("region",)}),
         ("late events", rows, late, None, {}),
         ("the north again", 2 * rows, corrected, "north", {"mode": "overwrite-partitions"}),
-        ("late events", rows, late, None, {}),  # as when a scheduler runs it twice
+        ("late events", rows, late, None, {}),  # a scheduler may run a job twice
     )
     made: dict[int, str] = {}
     for token, first, count, region, options in jobs:
         if first not in made:
             with progress.stage(f"Making JSON lines: {token}") as stage:
-                made[first] = events(session, folder, first, count, region)
+                made[first] = write_events(session, folder, first, count, region)
                 stage.result = f"{count:,} events as JSON lines: {token}"
         with progress.stage(f"ingest: {token}") as stage:
             read = frame(session, [made[first]], "json", None, SCHEMA)
@@ -120,21 +134,28 @@ def write(session, database: Database, folder: Path, rows: int, progress: Progre
             stage.result = f"ingest, token {token!r}: {done.lines[0]}"
 
 
-def published(session, database: Database, folder: Path, progress: Progress) -> str:
-    """Make what `polynya serve` will be asked for, and an Iceberg table that stands alone; gives
-    where its metadata is."""
-    ways = {
+def publish_table(
+    session: "SparkSession", database: Database, folder: Path, progress: Progress
+) -> str:
+    """Generate the metadata files in the bucket, then export an Iceberg table; gives the location
+    of the exported metadata."""
+    ways: dict[str, dict[str, Any]] = {
         "into the bucket": {"environ": {"DELIVERY": "materialize", "VIRTUAL_BUCKET": BUCKET}},
-        "as a table that stands alone": {"environ": {}, "export": str(folder / "exported")},
+        "--export": {"environ": {}, "export": str(folder / "exported")},
     }
     for words, options in ways.items():
         with progress.stage(f"publish {words}") as stage:
             done = publish(database=database.url, tables=[TABLE], spark=session, **options)
             stage.result = f"publish {words}: {done.summary}"
-    return done.tables[0].metadata_location
+    location = done.tables[0].metadata_location
+    assert location is not None
+    return location
 
 
-def verified(session, database: Database, bridge: Bridge, progress: Progress) -> bool:
+def verify_lake(
+    session: "SparkSession", database: Database, bridge: Bridge, progress: Progress
+) -> bool:
+    """Whether the job verify has no findings."""
     with progress.stage("verify") as stage:
         report = verify(
             database=database.url,
@@ -150,22 +171,24 @@ def verified(session, database: Database, bridge: Bridge, progress: Progress) ->
     return not report.findings
 
 
-def compared(native, bridge: Bridge, alone: str, progress: Progress, out) -> bool:
-    answers: dict[str, list[tuple]] = {}
-    for name, ask in {
+def answers_agree(
+    native: DuckDBPyConnection, bridge: Bridge, exported: str, progress: Progress, out: Console
+) -> bool:
+    """Ask every client the same question and print the answers; whether they are the same."""
+    answers: dict[str, list[Row]] = {}
+    questions: dict[str, Callable[[], list[Row]]] = {
         "DuckLake (DuckDB)": lambda: native.sql(QUESTION.format("lake.main.events")).fetchall(),
-        "Spark (Iceberg)": lambda: of_spark(bridge),
-        "DuckDB (Iceberg)": lambda: of_duckdb(bridge),
-        "PyIceberg": lambda: of_pyiceberg(bridge),
-        "exported, alone": lambda: of_exported(alone),
-    }.items():
+        "Spark (Iceberg)": lambda: ask_spark(bridge),
+        "DuckDB (Iceberg)": lambda: ask_duckdb(bridge),
+        "PyIceberg": lambda: ask_pyiceberg(bridge),
+        "exported table": lambda: ask_exported(exported),
+    }
+    for name, ask in questions.items():
         with progress.stage(f"Asking {name}") as stage:
             answers[name] = [tuple(map(str, row)) for row in ask()]
-            stage.result = f"{name} has answered"
-    from rich.table import Table
-
-    grid = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("asked", "region", "events", "sum of celsius", "first", "last"):
+            stage.result = f"{name} answered"
+    grid = Grid(box=None, pad_edge=False, header_style="bold")
+    for column in ("client", "region", "events", "sum of celsius", "first", "last"):
         grid.add_column(column, no_wrap=True)
     for name, answer in answers.items():
         for row in answer:
@@ -175,31 +198,34 @@ def compared(native, bridge: Bridge, alone: str, progress: Progress, out) -> boo
 
 
 @contextmanager
-def opened(client, bridge: Bridge) -> Iterator:
+def opened(client: Any, bridge: Bridge) -> Iterator[Any]:
+    """A client of a module of `clients`."""
     with closing(client.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)) as reader:
         yield reader
 
 
-def of_spark(bridge: Bridge) -> list[tuple]:
+def ask_spark(bridge: Bridge) -> list[Row]:
+    """Spark's answer through Polynya."""
     with opened(spark, bridge) as reader:
         question = QUESTION.format(f"{reader.catalog}.main.events")
         return in_rows(spark.session().sql(question).toArrow())
 
 
-def of_duckdb(bridge: Bridge) -> list[tuple]:
+def ask_duckdb(bridge: Bridge) -> list[Row]:
+    """DuckDB's answer through Polynya."""
     with opened(duckdb, bridge) as reader:
         return in_rows(reader.query(QUESTION.format("ice.main.events")))
 
 
-def of_pyiceberg(bridge: Bridge) -> list[tuple]:
-    """It has no SQL: DuckDB, in this process, groups the rows that it has read."""
+def ask_pyiceberg(bridge: Bridge) -> list[Row]:
+    """PyIceberg has no SQL: DuckDB groups the rows that it has read."""
     with opened(pyiceberg, bridge) as reader, connect() as con:
         con.register("events", reader.rows("main", "events"))
         return in_rows(con.execute(QUESTION.format("events")).to_arrow_table())
 
 
-def of_exported(metadata_location: str) -> list[tuple]:
-    """Without the bridge: PyIceberg reads files."""
+def ask_exported(metadata_location: str) -> list[Row]:
+    """PyIceberg reads the exported files, without Polynya."""
     s3 = pyiceberg.s3_properties(os.environ["AWS_ENDPOINT_URL_S3"])
     rows = StaticTable.from_metadata(metadata_location, s3).scan().to_arrow()
     with connect() as con:
@@ -207,10 +233,12 @@ def of_exported(metadata_location: str) -> list[tuple]:
         return in_rows(con.execute(QUESTION.format("events")).to_arrow_table())
 
 
-def in_rows(table: pa.Table) -> list[tuple]:
+def in_rows(table: pa.Table) -> list[Row]:
+    """The rows of an answer, ordered by region."""
     with connect() as con:
         con.register("answer", table)
-        return con.execute("SELECT * FROM answer ORDER BY region").fetchall()
+        rows: list[Row] = con.execute("SELECT * FROM answer ORDER BY region").fetchall()
+        return rows
 
 
 if __name__ == "__main__":

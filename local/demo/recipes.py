@@ -1,4 +1,4 @@
-"""What to type in other programs while `polynya demo --keep` stays up, ready to paste."""
+"""What to paste into other programs while `polynya demo --keep` runs."""
 
 from ..clients.duckdb_connection import KEY_ID, REGION, SECRET
 from ..clients.lakes import Lake
@@ -69,8 +69,8 @@ TITLES = {
 
 
 def recipes(bridge: Bridge, lake: Lake, lake_s3_endpoint: str) -> dict[str, str]:
-    """Each program, and what to paste into it."""
-    here = jars()  # fetched by `make setup`; else Spark fetches them itself
+    """The text to paste, by the title of a program."""
+    here = jars()  # without them Spark downloads its own
     values = {
         "catalog_uri": bridge.catalog_uri,
         "warehouse": bridge.warehouse,

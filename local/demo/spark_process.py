@@ -1,7 +1,4 @@
-"""Spark in a process of its own: it talks on stderr, leaves files about, and takes long to start.
-
-What it says and writes goes to a folder that is gone afterwards.
-"""
+"""Spark in a process of its own, whose output and files go to a temporary folder."""
 
 import multiprocessing
 import os
@@ -11,6 +8,7 @@ import tempfile
 import time
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,7 +20,7 @@ SECONDS_TO_END = 5
 
 
 class SparkProcess:
-    """A context manager. Spark starts meanwhile; `connect` it when there is a bridge."""
+    """A context manager that starts Spark in the background; `connect` gives it a catalog."""
 
     name = "Spark"
 
@@ -32,7 +30,7 @@ class SparkProcess:
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=answer, args=(theirs, self._folder), daemon=True)
         self._process.start()
-        theirs.close()  # else the end of the child would not be seen
+        theirs.close()  # otherwise reading would not end with the child
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -41,56 +39,59 @@ class SparkProcess:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def connect(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
+        """Read from this catalog from now on."""
         self._ask("connect", catalog_uri, warehouse, s3_endpoint)
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+        """All rows of a table, at a snapshot or the newest."""
         answer = self._ask("rows", namespace, table, snapshot_id)
         return pa.ipc.open_stream(answer).read_all()
 
     def close(self) -> None:
-        """The session stays, for the next catalog."""
+        """Keep the session for the next catalog."""
 
-    def _ask(self, *question: object) -> bytes:
+    def _ask(self, *request: object) -> bytes:
         try:
-            self._pipe.send(question)
+            self._pipe.send(request)
             if not self._pipe.poll(SECONDS_TO_ANSWER):
                 raise RuntimeError(f"Spark gave no answer within {SECONDS_TO_ANSWER} s")
-            kind, answer = self._pipe.recv()
+            kind, reply = self._pipe.recv()
         except (EOFError, OSError) as error:
-            raise RuntimeError(f"Spark's process has ended: {self._last_words()}") from error
+            raise RuntimeError(f"Spark's process has ended: {self._last_line()}") from error
         if kind == "error":
-            raise RuntimeError(answer)
-        return answer
+            raise RuntimeError(reply)
+        return bytes(reply)
 
-    def _last_words(self) -> str:
+    def _last_line(self) -> str:
         log = self._folder / "log"
         lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "it printed nothing"
 
 
 def answer(pipe: Connection, folder: Path) -> None:
-    """The child: questions come in; an Arrow stream or an error goes out."""
-    os.setsid()  # Java becomes a member of the group that the parent ends
+    """Run in the child: receive requests, send Arrow streams or errors."""
+    os.setsid()  # the parent ends the group, Java included
     move_into(folder)
     from ..clients import spark
 
-    with suppress(Exception):  # `connect` will tell
+    with suppress(Exception):  # `connect` reports it
         spark.session()
-    client = None
-    with suppress(EOFError):  # the parent is gone
+    client: spark.Spark | None = None
+    with suppress(EOFError):  # the parent has ended
         while True:
             kind, *words = pipe.recv()
             try:
                 if kind == "connect":
                     client = spark.open(*words)
                     pipe.send(("connected", b""))
-                else:
+                elif client is not None:
                     pipe.send(("rows", stream(client.rows(*words))))
             except Exception as error:
                 pipe.send(("error", in_short(error)))
 
 
 def move_into(folder: Path) -> None:
+    """Send this process's output and temporary files to a folder."""
     log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -98,26 +99,27 @@ def move_into(folder: Path) -> None:
     os.environ.update(
         TMPDIR=str(folder),
         SPARK_LOCAL_DIRS=str(folder),
-        # The second: no file in /tmp, which a JVM that is killed would leave.
+        # UsePerfData would leave a file in /tmp if the JVM is killed.
         JAVA_TOOL_OPTIONS=f"-Djava.io.tmpdir={folder} -XX:-UsePerfData",
     )
-    tempfile.tempdir = None  # else it remembers the old one
+    tempfile.tempdir = None  # the module caches the folder
     for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"):
-        os.environ.pop(name, None)  # another Spark of this machine
+        os.environ.pop(name, None)  # they name another Spark
 
 
 def in_short(error: Exception) -> str:
-    """A Java error without its stack: what happened, and at last why."""
+    """A Java error without its stack: the first lines, and the last cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line for line in lines[2:] if line.startswith("Caused by:")]
     return " ".join([type(error).__name__ + ":", *lines[:2], *causes[-1:]])[:600]
 
 
-def end_group(process) -> None:
-    """End the child and Java, and wait for both; nothing of theirs is worth a longer goodbye."""
+def end_group(process: BaseProcess) -> None:
+    """Kill the child and Java, and wait until both have ended."""
     group = process.pid
+    assert group is not None
     process.kill()
-    with suppress(ProcessLookupError):  # it may not have made the group yet
+    with suppress(ProcessLookupError):  # the group may not exist yet
         os.killpg(group, signal.SIGKILL)
     process.join()
     process.close()

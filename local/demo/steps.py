@@ -1,4 +1,4 @@
-"""The steps of `polynya demo`: a lake is written, served, read by all, and changed meanwhile."""
+"""The steps of `polynya demo`: write a lake, serve it, read it with each client, change it."""
 
 import multiprocessing
 import sys
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from typing import Protocol
 
 from duckdb import DuckDBPyConnection
 from rich.console import Console
@@ -15,10 +16,20 @@ from ..clients.spark_jars import why_not
 from ..progress import Failed, Progress, console
 from ..serving import Bridge
 from .comparison import Comparison, Moment, show, verdict
-from .environment import DemoEnvironment, only_this_machine, started, what_s3_holds
+from .environment import DemoEnvironment, bucket_summary, only_this_machine, started
 from .interruption import Interruption, Running
 from .recipes import recipes
 from .spark_process import SparkProcess
+
+
+class ClientModule(Protocol):
+    """A module of an Iceberg client."""
+
+    NAME: str
+
+    def open(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> Client:
+        """A client of the catalog."""
+
 
 CHANGES = {
     "INSERT: two flocks, this moment": """
@@ -26,81 +37,86 @@ CHANGES = {
         VALUES (60005, now(), 'SPEI', 64), (60006, now(), NULL, 1)""",
     "DELETE: the flocks of no birds": "DELETE FROM lake.birds.flocks WHERE birds = 0",
 }
-"""What is done while the lake is being served: by DuckDB, each a commit of its own."""
+"""Statements that DuckDB runs while the lake is served, one commit each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
+    """A client that is opened anew for each comparison."""
+
     name: str
     open: Callable[[], Client]
 
     @contextmanager
     def opened(self) -> Iterator[Client]:
+        """The client; if the block fails, its processes are killed."""
         with closing(self.open()) as client:
             try:
                 yield client
             except BaseException:
                 for child in multiprocessing.active_children():
-                    child.kill()  # in the midst of an answer it would complain of us
+                    child.kill()  # a query under way would print an error
                 raise
 
 
 def demonstrate(*, delivery: str, with_spark: bool, keep: bool, interruption: Interruption) -> int:
-    """Show it all; gives the exit code: 1 when any client saw other rows than DuckLake has."""
+    """Run the demo; gives the exit code: 1 if any client read other rows than DuckLake has."""
     only_this_machine()
     progress, out = Progress(), console(sys.stdout)
     with Running(interruption) as running:
         no_spark = why_not() if with_spark else "--without-spark"
-        # It takes its time, so it starts while the lake is being written.
+        # It takes long to start, so it starts while the lake is written.
         spark = None if no_spark else running.enter_context(SparkProcess())
-        world = started(running, progress, delivery)
-        readers = [reader_of(module, world.bridge) for module in (pyiceberg, duckdb)]
-        if spark and not (no_spark := trouble_with(spark, world.bridge, progress)):
-            readers.append(Reader(spark.name, lambda: connected(spark, world.bridge)))
-        past = compare_the_past(world, readers, interruption, progress)
-        live = compare_changes(world, readers, interruption, progress)
+        demo = started(running, progress, delivery)
+        readers = [reader_of(module, demo.bridge) for module in (pyiceberg, duckdb)]
+        if spark and not (no_spark := spark_failure(spark, demo.bridge, progress)):
+            readers.append(Reader(spark.name, lambda: connected(spark, demo.bridge)))
+        past = compare_snapshots(demo, readers, interruption, progress)
+        live = compare_changes(demo, readers, interruption, progress)
         names = [reader.name for reader in readers]
-        show(out, "What DuckLake has, and what each client read of it", past, names)
-        show(out, "Changed while it was being served, read by clients opened then", live, names)
-        out.print(what_s3_holds(world), soft_wrap=True)
+        show(out, "Rows at each snapshot: DuckLake's, and those that each client read", past, names)
+        show(out, "After a change while the lake is served, read by new clients", live, names)
+        out.print(bucket_summary(demo), soft_wrap=True)
         if no_spark:
             out.print(f"Spark was left out: {no_spark}.", soft_wrap=True)
         code = verdict(out, past, live)
         if keep:
-            show_recipes(out, world)
+            show_recipes(out, demo)
             interruption.wait()
     return code
 
 
-def reader_of(module, bridge: Bridge) -> Reader:
+def reader_of(module: ClientModule, bridge: Bridge) -> Reader:
+    """The reader of a client module."""
     where = (bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
     return Reader(module.NAME, lambda: module.open(*where))
 
 
-def trouble_with(spark: SparkProcess, bridge: Bridge, progress: Progress) -> str | None:
-    """Why this Spark is of no use, as with a Java that is too old; it is no reason to stop."""
+def spark_failure(spark: SparkProcess, bridge: Bridge, progress: Progress) -> str | None:
+    """Why Spark did not start, for example because Java is too old; None: it started."""
     with progress.stage("Waiting for Spark") as stage:
         try:
             connected(spark, bridge)
         except RuntimeError as error:
             stage.result = "Spark did not start"
             return f"it did not start: {error}".rstrip(".")
-        stage.result = f"Spark {version('pyspark')} is there"
+        stage.result = f"Spark {version('pyspark')}"
     return None
 
 
 def connected(spark: SparkProcess, bridge: Bridge) -> SparkProcess:
-    """The same session with a new catalog: starting another takes seconds."""
+    """Spark's one session, with a new catalog."""
     spark.connect(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
     return spark
 
 
-def compare_the_past(
-    world: DemoEnvironment, readers: list[Reader], interruption: Interruption, progress: Progress
+def compare_snapshots(
+    demo: DemoEnvironment, readers: list[Reader], interruption: Interruption, progress: Progress
 ) -> Comparison:
-    comparison = Comparison(world.judge)
+    """Let every reader read every table at every snapshot."""
+    comparison = Comparison(demo.native)
     with progress.stage("DuckLake reads") as stage:
-        for moment in moments(world):
+        for moment in moments(demo):
             comparison.add(moment)
         stage.result = f"DuckLake: {len(comparison.truths)} reads"
     for reader in readers:
@@ -113,36 +129,37 @@ def compare_the_past(
     return comparison
 
 
-def moments(world: DemoEnvironment) -> list[Moment]:
-    """Every table at every snapshot that the bridge lists; the newest one as it is now."""
-    catalog = rest.Rest(world.bridge.catalog_uri, world.bridge.warehouse)
-    events = messages(world.owner)
+def moments(demo: DemoEnvironment) -> list[Moment]:
+    """Every table at every snapshot that Polynya lists; the newest one without its id."""
+    catalog = rest.Rest(demo.bridge.catalog_uri, demo.bridge.warehouse)
+    events = commit_messages(demo.writer)
     found = []
-    for table in sorted(world.judge.tables(), key=lambda table: (table.namespace, table.name)):
+    for table in sorted(demo.native.tables(), key=lambda table: (table.namespace, table.name)):
         metadata = catalog.load_table(table.namespace, table.name)
         listed = sorted(snapshot["snapshot-id"] for snapshot in metadata.get("snapshots", []))
         if not listed:
-            raise Failed(f"{table.namespace}.{table.name} is there without a snapshot")
-        # The first is the CREATE TABLE, without a row.
+            raise Failed(f"{table.namespace}.{table.name} has no snapshot")
+        # The first snapshot is CREATE TABLE, without rows.
         for snapshot_id in listed[1:-1]:
             found.append(Moment(table.namespace, table.name, snapshot_id, events[snapshot_id]))
         found.append(Moment(table.namespace, table.name, None, events[listed[-1]]))
     return found
 
 
-def messages(owner: DuckDBPyConnection) -> dict[int, str]:
-    """What DuckLake itself keeps as the message of each commit."""
+def commit_messages(writer: DuckDBPyConnection) -> dict[int, str]:
+    """DuckLake's commit messages by snapshot id."""
     snapshots = "SELECT snapshot_id, coalesce(commit_message, '') FROM ducklake_snapshots('lake')"
-    return dict(owner.execute(snapshots).fetchall())
+    return dict(writer.execute(snapshots).fetchall())
 
 
 def compare_changes(
-    world: DemoEnvironment, readers: list[Reader], interruption: Interruption, progress: Progress
+    demo: DemoEnvironment, readers: list[Reader], interruption: Interruption, progress: Progress
 ) -> Comparison:
-    comparison = Comparison(world.judge)
+    """Change the lake, and let a new client of every reader read the change."""
+    comparison = Comparison(demo.native)
     for event, sql in CHANGES.items():
         with progress.stage(event) as stage:
-            world.owner.execute(sql)
+            demo.writer.execute(sql)
             truth = comparison.add(Moment("birds", "flocks", None, event))
             for reader in readers:
                 stage.doing(f"{event}: a new {reader.name} reads")
@@ -152,8 +169,9 @@ def compare_changes(
     return comparison
 
 
-def show_recipes(out: Console, world: DemoEnvironment) -> None:
-    for title, text in recipes(world.bridge, world.lake, world.s3_endpoint).items():
+def show_recipes(out: Console, demo: DemoEnvironment) -> None:
+    """Print what to paste into other programs."""
+    for title, text in recipes(demo.bridge, demo.lake, demo.s3_endpoint).items():
         out.print(f"\n{title}\n", style="bold")
         out.print(text.rstrip(), soft_wrap=True)
-    out.print("\nAll of it is here until you press Ctrl-C.", style="bold")
+    out.print("\nEverything runs until you press Ctrl-C.", style="bold")

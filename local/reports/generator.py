@@ -1,4 +1,4 @@
-"""Polynya's generator of virtual files in this process: nothing is served, kept or written."""
+"""Generates virtual files in this process; nothing is served, stored or written."""
 
 import os
 from collections.abc import Callable
@@ -23,16 +23,16 @@ from polynya.storage.object_reader import object_reader
 from ..serve import ALIAS
 
 FIRST_SNAPSHOT = 1
-"""The whole history, also what is older than the listed snapshots."""
+"""`since` of a table with its whole history, also what is older than the listed snapshots."""
 
 KEPT_BYTES = 512 * 1024 * 1024
-TIMEOUT_SECONDS = 300  # a person waits longer than API Gateway
+TIMEOUT_SECONDS = 300  # no gateway limits it
 DEFAULTS = {"VIRTUAL_BUCKET": ALIAS, "BUILD_SECONDS": "3600"}
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedTable:
-    """One table as of a snapshot, within one transaction."""
+    """A table as of the newest snapshot, within one transaction."""
 
     con: Connection
     history: TableHistory
@@ -44,19 +44,20 @@ class OpenedTable:
 
     @property
     def name(self) -> str:
+        """`namespace.table`."""
         return f"{self.history.schema.schema_name}.{self.history.table.table_name}"
 
     def unservable_defaults(self) -> dict[str, list[UnservableRange]]:
-        """When files are visible that lack a column which has a default, by its dotted name."""
+        """Snapshots with files that lack a column which has a default, by its dotted name."""
         return self._files.unservable_defaults()
 
     def virtual_name(self, location: str) -> Name | None:
-        """What the location of a virtual file names; None: it is a real one."""
+        """The parsed name of a virtual file; None: the location is that of a real file."""
         key, prefix = self._generator.key(location), self._generator.config.files.virtual_prefix
         return parse(key, prefix) if is_virtual(key, prefix) else None
 
     def body(self, location: str) -> bytes:
-        """The bytes of a virtual file: those that a client would be given."""
+        """The bytes of a virtual file, as a client gets them."""
         key, kept = self._generator.key(location), self._generator.kept
         body = kept.get(key)
         if body is None:
@@ -69,10 +70,10 @@ Result = TypeVar("Result")
 
 
 class Generator:
-    """What the Lambda functions would serve with the settings of this environment."""
+    """Generates what the Lambda functions serve with the settings of this environment."""
 
     def __init__(self, database: str, metadata_schema: str, s3_endpoint: str | None) -> None:
-        """Open nothing yet, but see to it that S3 is the one meant.
+        """Read the settings; no connection is opened. `s3_endpoint` is set in the environment.
 
         Raises:
             Misconfigured: a setting of the environment, or the URL, is not usable.
@@ -99,13 +100,14 @@ class Generator:
             return question(con)
 
     def key(self, location: str) -> str:
+        """The key of a location in the bucket of the virtual files."""
         return location.removeprefix(self.config.storage.location(""))
 
     def open_table(self, con: Connection, lake: Lake, schema: Schema, table: Table) -> OpenedTable:
-        """A table as of the lake's newest snapshot.
+        """Open a table as of the lake's newest snapshot.
 
         Raises:
-            Refused: it cannot be served exactly.
+            Refused: the table cannot be served exactly.
         """
         at = (con, lake, schema, table, lake.snapshot_id)
         files = self._virtual_files.table_files(*at, since=FIRST_SNAPSHOT)
@@ -122,4 +124,5 @@ def tables_of(con: Connection, lake: Lake) -> list[tuple[Schema, Table]]:
 
 
 def full_name(schema: Schema, table: Table) -> str:
+    """`namespace.table`."""
     return f"{schema.schema_name}.{table.table_name}"

@@ -1,11 +1,11 @@
-"""Manifest lists and manifests as records that a person can read, decoded from their bytes.
+"""Manifest lists and manifests as readable records, decoded from their bytes.
 
-Decoded with fastavro and PyIceberg, not with what wrote them: what is shown is what clients see.
+fastavro and PyIceberg decode them, not the code that wrote them: clients read the same.
 """
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,12 @@ from pyiceberg.types import PrimitiveType, StringType
 from .generator import OpenedTable
 
 STATUS = {0: "existing", 1: "added", 2: "deleted"}
-LONGEST = 40  # characters of a bound
+LONGEST_BOUND = 40  # characters
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a manifest says of one column of a file; None: nothing."""
+    """The metrics of one column of a file; None: the manifest does not have it."""
 
     lower: str | None
     upper: str | None
@@ -32,22 +32,26 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class File:
+    """An entry of a manifest; sizes are in bytes."""
+
     status: str
     path: str
     rows: int
-    """Of a delete file: how many positions it holds."""
+    """Rows of a data file, or positions in a delete file."""
     bytes: int
     snapshot_id: int
     sequence_number: int
     partition: dict[str, str | None]
     columns: dict[str, Bounds]
-    """By dotted name, those of which the manifest says anything."""
+    """Columns with metrics, by dotted name."""
     deletes_of: str | None
-    """The data file whose rows this one deletes; None: it is a data file."""
+    """The data file whose rows a delete file deletes; None: this is a data file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
+    """A manifest and its record in the manifest list."""
+
     path: str
     kind: str
     """`data`, `inlined rows` or `deletes`."""
@@ -57,6 +61,7 @@ class Manifest:
     files: dict[str, int]
     """How many are added, existing, deleted."""
     rows: dict[str, int]
+    """How many rows are in those."""
     partitions: list[str]
     """The summary of each partition field."""
     entries: list[File]
@@ -64,18 +69,21 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class ManifestList:
+    """A manifest list and its manifests."""
+
     path: str
     bytes: int
     manifests: list[Manifest]
 
     def files(self) -> Iterator[File]:
+        """The entries of all manifests."""
         return (file for manifest in self.manifests for file in manifest.entries)
 
 
 def manifest_list(table: OpenedTable, location: str) -> ManifestList:
-    """The manifest list of a snapshot, with everything it leads to."""
+    """The manifest list at a location, with its manifests and their entries."""
     body = table.body(location)
-    records = fastavro.reader(io.BytesIO(body))
+    records: Iterable[Any] = fastavro.reader(io.BytesIO(body))
     return ManifestList(location, len(body), [_manifest(table, record) for record in records])
 
 
@@ -85,7 +93,9 @@ def _manifest(table: OpenedTable, record: dict[str, Any]) -> Manifest:
     header = {key: reader.metadata[key] for key in ("schema", "partition-spec")}
     schema = Schema.model_validate_json(header["schema"])
     spec = json.loads(header["partition-spec"])
-    is_inlined = "rows" in table.virtual_name(path).kind
+    name = table.virtual_name(path)
+    is_inlined = name is not None and "rows" in name.kind
+    entries: Iterable[Any] = reader
     return Manifest(
         path=path,
         kind="deletes" if record["content"] == 1 else "inlined rows" if is_inlined else "data",
@@ -95,7 +105,7 @@ def _manifest(table: OpenedTable, record: dict[str, Any]) -> Manifest:
         files={status: record[f"{status}_files_count"] for status in STATUS.values()},
         rows={status: record[f"{status}_rows_count"] for status in STATUS.values()},
         partitions=_summaries(record["partitions"] or [], spec, schema),
-        entries=[_file(entry, schema, spec) for entry in reader],
+        entries=[_file(entry, schema, spec) for entry in entries],
     )
 
 
@@ -125,7 +135,7 @@ def _columns(file: dict[str, Any], schema: Schema) -> dict[str, Bounds]:
         for name in ("lower_bounds", "upper_bounds", "null_value_counts")
     )
     return {
-        schema.find_column_name(field_id): Bounds(
+        schema.find_column_name(field_id) or str(field_id): Bounds(
             _text(schema, field_id, lower.get(field_id)),
             _text(schema, field_id, upper.get(field_id)),
             nulls.get(field_id),
@@ -135,14 +145,23 @@ def _columns(file: dict[str, Any], schema: Schema) -> dict[str, Bounds]:
 
 
 def _text(schema: Schema, field_id: int, bound: bytes | None) -> str | None:
-    return None if bound is None else _value_text(schema.find_type(field_id), bound)
+    return None if bound is None else _value_text(_primitive(schema, field_id), bound)
+
+
+def _primitive(schema: Schema, field_id: int) -> PrimitiveType:
+    type_ = schema.find_type(field_id)
+    assert isinstance(type_, PrimitiveType)
+    return type_
 
 
 def _value_text(type_: PrimitiveType, bound: bytes) -> str:
-    text = IdentityTransform().to_human_string(type_, from_bytes(type_, bound))
+    identity: IdentityTransform[Any] = IdentityTransform()
+    text = identity.to_human_string(type_, from_bytes(type_, bound))
     if isinstance(type_, StringType):
         text = json.dumps(text, ensure_ascii=False)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
+    return (
+        text if len(text) <= LONGEST_BOUND else f"{text[:LONGEST_BOUND]}… ({len(text)} characters)"
+    )
 
 
 def _partition_text(field: dict[str, Any], schema: Schema, value: Any) -> str | None:
@@ -167,6 +186,7 @@ def _summary(field: dict[str, Any], summary: dict[str, Any], schema: Schema) -> 
     source = schema.find_type(field["source-id"])
     transform = parse_transform(field["transform"])
     type_ = transform.result_type(source)
+    assert isinstance(type_, PrimitiveType)
     values = [
         transform.to_human_string(source, from_bytes(type_, summary[name]))
         for name in ("lower_bound", "upper_bound")

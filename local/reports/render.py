@@ -1,4 +1,4 @@
-"""A table's anatomy on a terminal: grids for what is flat, a tree from manifest list to deletes."""
+"""A table report on a terminal: grids for flat lists, a tree from manifest list to deletes."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,22 +15,22 @@ COLOURS = {"added": "green", "existing": "", "deleted": "red"}
 FAINT = "dim"
 
 
-def render(seen: TableReport, out: Console, limit: int) -> None:
-    """Print it; of many alike only `limit` are shown."""
-    document = seen.document
-    out.print(Text(seen.name, "bold"), soft_wrap=True)
+def render(report: TableReport, out: Console, limit: int) -> None:
+    """Print a table report, with at most `limit` entries of each list."""
+    document = report.document
+    out.print(Text(report.name, "bold"), soft_wrap=True)
     _pairs(
         out,
         {
             "uuid": document["table-uuid"],
             "location": document["location"],
-            "data": seen.data_location,
-            "in DuckLake": f"table_id {seen.table_id}",
+            "data": report.data_location,
+            "in DuckLake": f"table_id {report.table_id}",
             "format version": str(document["format-version"]),
             "next row id": str(document.get("next-row-id", "")),
         },
     )
-    _schema(out, seen, limit)
+    _schema(out, report, limit)
     _specs(out, document)
     properties = {
         name: text
@@ -40,10 +40,10 @@ def render(seen: TableReport, out: Console, limit: int) -> None:
     if properties:
         _title(out, "Properties")
         _pairs(out, properties)
-    _snapshots(out, seen, limit)
-    if seen.shown is not None:
-        _title(out, f"Files of snapshot {seen.shown.snapshot_id}")
-        out.print(_tree(seen, limit), soft_wrap=True)
+    _snapshots(out, report, limit)
+    if report.shown is not None:
+        _title(out, f"Files of snapshot {report.shown.snapshot_id}")
+        out.print(_tree(report, limit), soft_wrap=True)
 
 
 def _title(out: Console, text: str) -> None:
@@ -57,8 +57,8 @@ def _pairs(out: Console, pairs: dict[str, str]) -> None:
             out.print(f"  {name:<{width}}  {text}", soft_wrap=True)
 
 
-def _schema(out: Console, seen: TableReport, limit: int) -> None:
-    document = seen.document
+def _schema(out: Console, report: TableReport, limit: int) -> None:
+    document = report.document
     schemas = {schema["schema-id"]: schema for schema in document["schemas"]}
     current = schemas[document["current-schema-id"]]
     _title(out, f"Schema {current['schema-id']}, of {len(schemas)}")
@@ -68,9 +68,9 @@ def _schema(out: Console, seen: TableReport, limit: int) -> None:
         line = f"  {field_id:>4}  {name:<{width}}  {type_}{note}"
         out.print(line.rstrip(), soft_wrap=True)
     _rest(out, len(fields) - limit, "fields")
-    for name, reason in seen.hidden.items():
+    for name, reason in report.hidden.items():
         out.print(Text(f"  hidden: {name}: {reason}", "yellow"), soft_wrap=True)
-    for name, reason in seen.defaults.items():
+    for name, reason in report.defaults.items():
         out.print(Text(f"  default: {name}: {reason}", "yellow"), soft_wrap=True)
 
 
@@ -104,13 +104,13 @@ def _specs(out: Console, document: dict[str, Any]) -> None:
             for field in spec["fields"]
         )
         is_default = spec["spec-id"] == document["default-spec-id"]
-        of_new = "  (of files to come)" if is_default else ""
-        out.print(f"  {spec['spec-id']:>4}  {fields or 'unpartitioned'}{of_new}", soft_wrap=True)
+        default = "  (default)" if is_default else ""
+        out.print(f"  {spec['spec-id']:>4}  {fields or 'unpartitioned'}{default}", soft_wrap=True)
 
 
-def _snapshots(out: Console, seen: TableReport, limit: int) -> None:
-    _title(out, f"Snapshots, {len(seen.snapshots)} listed")
-    _rest(out, len(seen.snapshots) - limit, "older ones")
+def _snapshots(out: Console, report: TableReport, limit: int) -> None:
+    _title(out, f"Snapshots, {len(report.snapshots)} listed")
+    _rest(out, len(report.snapshots) - limit, "older ones")
     grid = Grid(box=None, pad_edge=False, header_style=FAINT, padding=(0, 1))
     for name in (
         "  id",
@@ -124,14 +124,14 @@ def _snapshots(out: Console, seen: TableReport, limit: int) -> None:
         "removed",
     ):
         grid.add_column(name, no_wrap=True, justify="left" if name in ("time",) else "right")
-    grid.add_column("what it did, to all tables", no_wrap=True, overflow="ellipsis")
-    for snapshot in seen.snapshots[-limit:]:
-        is_shown = seen.shown is not None and snapshot.snapshot_id == seen.shown.snapshot_id
+    grid.add_column("changes to all tables", no_wrap=True, overflow="ellipsis")
+    for snapshot in report.snapshots[-limit:]:
+        is_shown = report.shown is not None and snapshot.snapshot_id == report.shown.snapshot_id
         grid.add_row(*_snapshot(snapshot), style="bold" if is_shown else "")
     out.print(grid)
-    for snapshot_id, reason in list(seen.left_out.items())[-limit:]:
+    for snapshot_id, reason in list(report.left_out.items())[-limit:]:
         out.print(Text(f"  left out: {snapshot_id}: {reason}", "yellow"), soft_wrap=True)
-    _rest(out, len(seen.left_out) - limit, "older ones left out")
+    _rest(out, len(report.left_out) - limit, "older ones left out")
 
 
 def _snapshot(snapshot: Snapshot) -> list[str]:
@@ -155,20 +155,20 @@ def _snapshot(snapshot: Snapshot) -> list[str]:
     ]
 
 
-def _rest(out: Console, number: int, what: str) -> None:
+def _rest(out: Console, number: int, noun: str) -> None:
     if number > 0:
-        out.print(Text(f"  … and {number:,} {what}", FAINT))
+        out.print(Text(f"  … and {number:,} {noun}", FAINT))
 
 
-def _tree(seen: TableReport, limit: int) -> Tree:
-    files = seen.files
+def _tree(report: TableReport, limit: int) -> Tree:
+    files = report.files
     assert files is not None
-    tree = Tree(_line(f"manifest list {_virtual(seen, files.path)}", _size(files.bytes)))
+    tree = Tree(_line(f"manifest list {_virtual(report, files.path)}", _size(files.bytes)))
     deleted = {f.deletes_of: f.rows for f in files.files() if f.deletes_of is not None}
     for manifest in files.manifests:
-        branch = tree.add(_manifest_line(seen, manifest))
+        branch = tree.add(_manifest_line(report, manifest))
         for file in manifest.entries[:limit]:
-            leaf = branch.add(_file_line(seen, file, deleted.get(file.path, 0)))
+            leaf = branch.add(_file_line(report, file, deleted.get(file.path, 0)))
             _add_columns(leaf, file, limit)
         if len(manifest.entries) > limit:
             branch.add(Text(f"… and {len(manifest.entries) - limit:,} files", FAINT))
@@ -177,31 +177,31 @@ def _tree(seen: TableReport, limit: int) -> Tree:
     return tree
 
 
-def _manifest_line(seen: TableReport, manifest: Manifest) -> Text:
+def _manifest_line(report: TableReport, manifest: Manifest) -> Text:
     counts = [
         f"{number} {status} ({_rows(manifest.rows[status])})"
         for status, number in manifest.files.items()
         if number
     ]
     summary = f"spec {manifest.spec_id}; {', '.join(counts)}"
-    name = _virtual(seen, manifest.path)
+    name = _virtual(report, manifest.path)
     line = _line(f"{manifest.kind}: manifest {name}", f"{_size(manifest.bytes)}, {summary}")
     for partition in manifest.partitions:
         line.append(f"; {partition}", FAINT)
     return line
 
 
-def _file_line(seen: TableReport, file: File, deleted: int) -> Text:
+def _file_line(report: TableReport, file: File, deleted: int) -> Text:
     line = Text(f"{file.status:<8} ", COLOURS[file.status])
-    line.append(_path(seen, file.path))
+    line.append(_path(report, file.path))
     rows = _rows(file.rows)
     if file.deletes_of is not None:
-        rows += f" of {_path(seen, file.deletes_of)}"
+        rows += f" of {_path(report, file.deletes_of)}"
     elif deleted and file.status != "deleted":
         rows += f", {deleted:,} of them deleted"
     values = "/".join(f"{name}={text}" for name, text in file.partition.items())
     line.append(f"  {', '.join(filter(None, [rows, _size(file.bytes), values]))}", "bold")
-    line.append(f"  sequence number {file.sequence_number}; {seen.sources[file.path]}", FAINT)
+    line.append(f"  sequence number {file.sequence_number}; {report.sources[file.path]}", FAINT)
     return line
 
 
@@ -229,13 +229,13 @@ def _line(text: str, faint: str) -> Text:
     return Text(text).append(f"  {faint}", FAINT)
 
 
-def _virtual(seen: TableReport, path: str) -> str:
-    return path.removeprefix(f"{seen.document['location']}/")
+def _virtual(report: TableReport, path: str) -> str:
+    return path.removeprefix(f"{report.document['location']}/")
 
 
-def _path(seen: TableReport, path: str) -> str:
-    """Below where the table's own files are, or below where its virtual ones are."""
-    return _virtual(seen, path.removeprefix(seen.data_location))
+def _path(report: TableReport, path: str) -> str:
+    """A path relative to the table's data location, or to that of its virtual files."""
+    return _virtual(report, path.removeprefix(report.data_location))
 
 
 def _rows(number: int) -> str:

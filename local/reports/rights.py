@@ -1,6 +1,6 @@
-"""What the database role may, and what the catalog lacks: asked of PostgreSQL's own tables.
+"""Rights of the database role and indexes of the catalog, from PostgreSQL's system tables.
 
-These are readable for every role, so a missing grant can be named instead of met.
+Every role can read these, so a missing grant is found before it makes a query fail.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = :schema AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
   AND c.relname LIKE 'ducklake\_%' ORDER BY 1"""
 
-# Tables that will come are made by who made those that are there.
+# The owners of the tables that exist will also create the next ones.
 WRITERS = r"""
 SELECT DISTINCT pg_get_userbyid(c.relowner)::text
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -51,19 +51,24 @@ GROUP BY 1, i.indexrelid"""
 
 @dataclass(frozen=True, slots=True)
 class Rights:
+    """What the role may do, and which indexes are missing."""
+
     role: str
     may_use_schema: bool
     tables: int
+    """How many tables DuckLake has in the schema."""
     unreadable: list[str]
+    """Tables that the role may not read."""
     writable: list[str]
+    """Tables that the role may write to."""
     writers: list[str]
-    """Roles whose tables to come this role will not be able to read."""
+    """Owners of tables whose next tables the role may not read."""
     unindexed: dict[str, int]
     """Tables without an index for ranges of files, and their sizes in bytes."""
 
 
 def rights(con: Connection, schema: str) -> Rights | None:
-    """None: there is no such schema, or no DuckLake in it."""
+    """The rights of the connection's role; None: there is no DuckLake in the schema."""
     role = con.run(ROLE, schema=schema)
     tables = con.run(TABLES, schema=schema)
     if not role or not tables:
@@ -86,12 +91,12 @@ def rights(con: Connection, schema: str) -> Rights | None:
 
 
 def _serves_ranges(columns: list[str]) -> bool:
-    """Whether files with an id in a range are found by it: `data_file_id` stands first, or after
-    `table_id`."""
+    """Whether an index finds file ids in a range: `data_file_id` is first, or with `table_id`."""
     return columns[:1] == ["data_file_id"] or set(columns[:2]) == FOR_RANGES
 
 
 def grant(schema: str, role: str) -> str:
+    """SQL that lets a role read all tables of a schema."""
     return (
         f"GRANT USAGE ON SCHEMA {identifier(schema)} TO {identifier(role)}; "
         f"GRANT SELECT ON ALL TABLES IN SCHEMA {identifier(schema)} TO {identifier(role)};"
@@ -99,6 +104,7 @@ def grant(schema: str, role: str) -> str:
 
 
 def default_privileges(schema: str, role: str, writer: str) -> str:
+    """SQL that lets a role read the tables that `writer` will create in a schema."""
     return (
         f"ALTER DEFAULT PRIVILEGES FOR ROLE {identifier(writer)} IN SCHEMA {identifier(schema)} "
         f"GRANT SELECT ON TABLES TO {identifier(role)};"
@@ -106,6 +112,7 @@ def default_privileges(schema: str, role: str, writer: str) -> str:
 
 
 def create_index(schema: str, table: str) -> str:
+    """SQL of the index that finds the rows of a range of files, without blocking writers."""
     return (
         f"CREATE INDEX CONCURRENTLY ON {identifier(schema)}.{identifier(table)} "
         "(table_id, data_file_id);"

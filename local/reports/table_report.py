@@ -1,4 +1,4 @@
-"""All there is to a table, from the catalog's rows to the files that Iceberg clients get."""
+"""`polynya inspect`: a table from the catalog's rows to the files that Iceberg clients get."""
 
 import json
 from collections import defaultdict
@@ -16,27 +16,31 @@ from polynya.files.content.deletes import Deletes, deletes_at
 from .generator import OpenedTable
 from .manifests import File, ManifestList, manifest_list
 
-PAST_FILES = "files of past snapshots lack it"
+LACKED_IN_PAST = "files of past snapshots lack it"
 
-EVERY = (0, 2**63 - 1)
+ALL_IDS = (0, 2**63 - 1)
+"""The range of all file ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
+    """A listed snapshot; `counts` are the numbers of its Iceberg summary."""
+
     snapshot_id: int
     time: str
     schema_id: int
     operation: str
     counts: dict[str, int]
     changes: str
-    """What DuckLake says it did, to all tables."""
+    """DuckLake's `changes_made`, of all tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a file comes from: rows of DuckLake's tables, by the name of the table."""
+    """The rows of DuckLake's tables that a file comes from."""
 
     rows: dict[str, list[Any]]
+    """Their ids, by the name of DuckLake's table."""
     note: str = ""
 
     def __str__(self) -> str:
@@ -46,38 +50,43 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
+    """A table as `polynya inspect` shows it."""
+
     name: str
     table_id: int
     data_location: str
     document: dict[str, Any]
-    """The table metadata, as clients get it; the snapshots are below."""
+    """The table metadata as clients get it, without its snapshots."""
     hidden: dict[str, str]
+    """The reason by dotted name."""
     defaults: dict[str, str]
-    """Columns with a default that files lack, and what comes of it."""
+    """Columns with a default that files lack, and what clients read there."""
     snapshots: list[Snapshot]
     left_out: dict[int, str]
-    """Snapshots that are not listed, and why."""
+    """The reason, by the id of a snapshot that is not listed."""
     shown: Snapshot | None
+    """The snapshot whose files are shown; None: the table has none."""
     files: ManifestList | None
+    """The files of that snapshot."""
     sources: dict[str, Source]
     """By the path of a file."""
 
 
 def table_report(table: OpenedTable, snapshot_id: int | None) -> TableReport:
-    """Look at a table, and at the files of one of its snapshots.
+    """Read a table, and the files of one of its snapshots.
 
     Args:
         snapshot_id: one of the lake; the table is shown as it was then. None: the newest.
 
     Raises:
-        BadRequest: the table cannot be shown at this snapshot; with the reason.
+        BadRequest: the table has no such snapshot, or it is not served; with the reason.
     """
     history, document = table.history, table.metadata.json()
     changes = {s.snapshot_id: s.changes_made for s in history.snapshots}
     snapshots = [_snapshot(json, changes) for json in document.pop("snapshots")]
     for name in ("snapshot-log", "metadata-log", "refs"):
         document.pop(name)
-    left_out = left_out_of(table)
+    left_out = left_out_snapshots(table)
     shown = _shown(table, snapshots, left_out, snapshot_id)
     lists = {s.snapshot_id: s.manifest_list for s in table.metadata.snapshots}
     files = manifest_list(table, lists[shown.snapshot_id]) if shown else None
@@ -86,8 +95,8 @@ def table_report(table: OpenedTable, snapshot_id: int | None) -> TableReport:
         table_id=history.table.table_id,
         data_location=table_location(history.lake, history.schema, history.table),
         document=document,
-        hidden=hidden_of(table),
-        defaults=defaults_of(table),
+        hidden=hidden_columns(table),
+        defaults=default_columns(table),
         snapshots=snapshots,
         left_out=left_out,
         shown=shown,
@@ -96,26 +105,26 @@ def table_report(table: OpenedTable, snapshot_id: int | None) -> TableReport:
     )
 
 
-def hidden_of(table: OpenedTable) -> dict[str, str]:
-    """Hidden columns and why, as clients are told."""
+def hidden_columns(table: OpenedTable) -> dict[str, str]:
+    """The reason that clients get for each hidden column, by dotted name."""
     hidden: dict[str, str] = json.loads(
         table.metadata.properties.get("polynya.hidden-columns-reason", "{}")
     )
     return hidden
 
 
-def defaults_of(table: OpenedTable) -> dict[str, str]:
-    """Columns with a default that files lack, and what comes of it."""
+def default_columns(table: OpenedTable) -> dict[str, str]:
+    """Columns with a default that files lack, and what clients read there, by dotted name."""
     found = {}
     for name, unservable in table.unservable_defaults().items():
         if unservable:
             is_now = unservable_reason(unservable, table.history.snapshot_id) is not None
-            files = "files lack it" if is_now else PAST_FILES
+            files = "files lack it" if is_now else LACKED_IN_PAST
             found[name] = f"{files}, and Trino, Flink, Daft and ClickHouse read NULL there"
     return found
 
 
-def left_out_of(table: OpenedTable) -> dict[int, str]:
+def left_out_snapshots(table: OpenedTable) -> dict[int, str]:
     """Snapshots that touched the table and are not listed, and why."""
     listed = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
     older = f"older than the newest {len(listed)} (SNAPSHOT_LIMIT)"
@@ -166,10 +175,10 @@ def _sources(table: OpenedTable, snapshot_id: int, files: ManifestList) -> dict[
     def location(file: DataFile) -> str:
         return file_location(history.lake, history.schema, history.table, file)
 
-    at = (history.table.table_id, snapshot_id, *EVERY)
+    at = (history.table.table_id, snapshot_id, *ALL_IDS)
     ids = {location(f): f.data_file_id for f in queries.data_files_at(history.lake, *at).run(con)}
     deletes = {
-        location(found.data_file): found for found in deletes_at(con, history, snapshot_id, EVERY)
+        location(found.data_file): found for found in deletes_at(con, history, snapshot_id, ALL_IDS)
     }
     inlined = Source({inlined.table_name: [] for inlined in history.inlined.tables})
 

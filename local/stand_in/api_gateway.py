@@ -1,4 +1,4 @@
-"""Amazon API Gateway's HTTP API in front of one Lambda function, payload format 2.0.
+"""Amazon API Gateway's HTTP API before one Lambda function, payload format 2.0.
 
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 """
@@ -18,21 +18,20 @@ logger = logging.getLogger(__name__)
 
 API_ID = "local"
 ACCOUNT = "123456789012"
-# What HTTP APIs answer for a function that failed, or whose answer they cannot read.
+# The answer of HTTP APIs if the function fails, or its answer is not in format 2.0.
 FAILED = Response(
     500, (("Content-Type", "application/json"),), b'{"message":"Internal Server Error"}'
 )
 
 
 class ApiGateway:
-    """Answers each request with what the function answers to its event.
+    """Answers each request with the function's answer to its event.
 
-    `keep_encoded_path`: whether `rawPath` keeps its percent-encoding. An HTTP API decodes it once,
-    a Function URL, which sends the same payload, keeps it: both as captured live on 2026-07-10 in
-    github.com/hotsock/voker, vokerhttp/testdata. So behind an HTTP API a name that holds a slash
-    (`a%2Fb`) arrives as two segments and no router can find it, whatever the application does;
-    `%1F`, which separates namespace levels, survives either way. The default is the HTTP API,
-    which template.yaml deploys: a stand-in kinder than AWS would hide that.
+    `keep_encoded_path`: whether `rawPath` keeps its percent-encoding. An HTTP API decodes it once;
+    a Function URL, which sends the same payload, keeps it (both captured on 2026-07-10 in
+    github.com/hotsock/voker, vokerhttp/testdata). So behind an HTTP API a name with a slash
+    (`a%2Fb`) arrives as two segments, which no router can find; `%1F`, which separates namespace
+    levels, works both ways. The default is the HTTP API, which template.yaml deploys.
     Mangum decodes once more, from `requestContext.http.path`.
     """
 
@@ -41,18 +40,19 @@ class ApiGateway:
         self._keep_encoded_path = keep_encoded_path
 
     def answer(self, request: Request) -> Response:
+        """The answer to one request; 500 if the function fails."""
         path = request.path if self._keep_encoded_path else unquote(request.path)
         try:
             return response(self._function.invoke(payload(request, path)))
         except FunctionError:
-            return FAILED  # logged where it happened
+            return FAILED  # LambdaFunction has logged it
         except (ValueError, TypeError, AttributeError):
             logger.exception("the function's answer to %s is not in format 2.0", request.path)
             return FAILED
 
 
 def payload(request: Request, path: str) -> dict[str, Any]:
-    """The event for a request; `path` is what becomes of its path."""
+    """The event for a request, with `path` as its path."""
     headers = event_headers(request)
     event: dict[str, Any] = {
         "version": "2.0",
@@ -94,7 +94,7 @@ def payload(request: Request, path: str) -> dict[str, Any]:
 
 
 def event_headers(request: Request) -> dict[str, str]:
-    """Lower-case names, repeats joined by commas, cookies apart, and what the gateway adds."""
+    """The headers of an event: names in lower case, repeated ones joined by commas, no cookies."""
     headers: dict[str, str] = {}
     for name, value in request.headers:
         name = name.lower()
@@ -108,7 +108,7 @@ def event_headers(request: Request) -> dict[str, str]:
 
 
 def query_string_parameters(query: str) -> dict[str, str]:
-    """The decoded parameters, repeats joined by commas."""
+    """The decoded parameters, repeated ones joined by commas."""
     parameters: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         parameters[name] = f"{parameters[name]},{value}" if name in parameters else value
@@ -116,9 +116,13 @@ def query_string_parameters(query: str) -> dict[str, str]:
 
 
 def response(answer: Any) -> Response:
-    """The HTTP answer that a function's return value asks for."""
+    """The HTTP answer of a function's return value.
+
+    Raises:
+        ValueError, TypeError, AttributeError: it is not in format 2.0.
+    """
     if not isinstance(answer, dict) or "statusCode" not in answer:
-        # Format 2.0 takes any JSON without a statusCode for the body of a 200.
+        # In format 2.0 any JSON without a statusCode is the body of a 200.
         text = answer if isinstance(answer, str) else json.dumps(answer)
         return Response(200, (("Content-Type", "application/json"),), text.encode())
     body = answer.get("body") or ""
@@ -130,6 +134,7 @@ def response(answer: Any) -> Response:
 
 
 def response_headers(answer: dict[str, Any]) -> Headers:
+    """The headers and cookies of a function's return value."""
     headers = [
         (name, from_text(str(value))) for name, value in (answer.get("headers") or {}).items()
     ]

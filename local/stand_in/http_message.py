@@ -1,7 +1,7 @@
-"""A request and its answer as records, and the body of a request, which is read when asked for.
+"""A request and its answer as records; the body of a request is read on demand.
 
-Header values are held as `http.server` and `http.client` give them, one character per byte
-(Latin-1): so a header passes through unchanged, whatever it holds.
+Header values have one character per byte (Latin-1), as in `http.server` and `http.client`, so
+that every header passes through unchanged.
 """
 
 import re
@@ -14,17 +14,17 @@ PIECE = 1024 * 1024
 
 Headers = tuple[tuple[str, str], ...]
 
-# What belongs to one connection and not to the message (RFC 9110, section 7.6.1), and the length,
-# which is counted anew.
+# Headers of the connection, not of the message (RFC 9110, section 7.6.1), and the length, which is
+# counted anew.
 PER_CONNECTION = frozenset(
     ("connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade")
 )
 
 
 class RequestBody:
-    """Reads one request's body from its connection, at most once.
+    """Reads the body of one request from its connection, at most once.
 
-    A body that breaks off raises ConnectionError.
+    Every method raises ConnectionError if the body breaks off.
     """
 
     def __init__(
@@ -35,18 +35,18 @@ class RequestBody:
         length = headers.get("Content-Length", "0")
         self._length = int(length) if re.fullmatch(r"\d{1,18}", length) else 0
         self._read = not (self._chunked or self._length)
-        # A client that says so holds the body back until it hears 100 Continue.
+        # Such a client sends the body after 100 Continue.
         self._held_back = headers.get("Expect", "").lower() == "100-continue"
         self._send_continue = send_continue
 
     def read(self) -> bytes:
-        """The whole body, its Transfer-Encoding taken off."""
+        """The whole body, without its Transfer-Encoding."""
         return b"".join(self._pieces())
 
     def drain(self) -> bool:
-        """Read up to the next request; False: impossible, the connection has to be closed."""
+        """Read up to the next request; False: the connection has to be closed instead."""
         if self._held_back:
-            return False  # after our answer the client may send the body or leave it
+            return False  # after an answer the client may send the body or not
         for _ in self._pieces():
             pass
         return True
@@ -65,7 +65,7 @@ class RequestBody:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client sent; `path` and `query` as they were on the wire, percent-encoding kept."""
+    """A client's request; `path` and `query` are percent-encoded as the client sent them."""
 
     method: str
     path: str
@@ -75,17 +75,17 @@ class Request:
     client_host: str
 
     def header(self, name: str) -> str:
-        """All values of one header, joined as RFC 9110, section 5.3 allows; empty: not sent."""
+        """All values of a header, joined by commas (RFC 9110, section 5.3); empty: not sent."""
         return ",".join(value for key, value in self.headers if key.lower() == name.lower())
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a client gets.
+    """The answer to a request.
 
-    The length of a `bytes` body is counted when it is sent, whatever the headers say. A body in
-    pieces goes out with the Content-Length of its headers, or chunked when there is none. An
-    answer to HEAD sends no body; a Content-Length among its headers is the object's own.
+    The Content-Length of a `bytes` body is always counted. A body in pieces is sent with the
+    Content-Length of `headers`, or chunked if there is none. An answer to HEAD has no body; the
+    Content-Length of its headers is that of the object.
     """
 
     status: int
@@ -93,6 +93,7 @@ class Response:
     body: bytes | Iterable[bytes] = b""
 
     def header(self, name: str) -> str | None:
+        """The first value of a header."""
         return next((value for key, value in self.headers if key.lower() == name.lower()), None)
 
 
@@ -100,9 +101,12 @@ Answer = Callable[[Request], Response]
 
 
 def unchunked(stream: BufferedIOBase) -> Iterator[bytes]:
-    """The data of a chunked body (RFC 9112, section 7.1), its extensions and trailers left out.
+    """The data of a chunked body (RFC 9112, section 7.1), without extensions and trailers.
 
-    S3's own "aws-chunked" encoding has the same form, with `;chunk-signature=…` as extension.
+    S3's encoding "aws-chunked" has the same form, with the extension `;chunk-signature=…`.
+
+    Raises:
+        ConnectionError: the body is not chunked, or breaks off.
     """
     while size := _chunk_size(stream.readline(65536)):
         yield from _exactly(stream, size)
@@ -128,10 +132,10 @@ def _exactly(stream: BufferedIOBase, size: int) -> Iterator[bytes]:
 
 
 def from_text(value: str) -> str:
-    """A text as a header value for the wire: its UTF-8 bytes, one character each."""
+    """A header value from text: the characters of its UTF-8 bytes."""
     return value.encode("utf-8", "replace").decode("latin-1")
 
 
 def to_text(value: str) -> str:
-    """A header value from the wire, read as UTF-8."""
+    """The text of a header value, read as UTF-8."""
     return value.encode("latin-1", "replace").decode("utf-8", "replace")

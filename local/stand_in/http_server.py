@@ -1,4 +1,7 @@
-"""HTTP/1.1 on the loopback interface: one thread per connection, keep-alive, streamed answers."""
+"""HTTP/1.1 on the loopback interface: one thread per connection, keep-alive, streamed answers.
+
+docs/decisions/0005 says why this is not uvicorn.
+"""
 
 import logging
 import re
@@ -16,17 +19,17 @@ from .http_message import PER_CONNECTION, Answer, Request, RequestBody, Response
 logger = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
-# An idle or stuck client is let go after this time; no answer takes as long.
+# Seconds after which an idle connection is closed; no answer takes as long.
 CONNECTION_TIMEOUT_S = 120
-# How long stop() lets answers that are under way come to their end.
+# Seconds that stop() waits for answers under way.
 STOP_GRACE_S = 5
-# Everything that may stand in a request line; quote() is left with control characters and bytes
-# beyond ASCII, whose percent-encoding names the same key.
+# Characters that are left as they are; control characters and bytes beyond ASCII are
+# percent-encoded, which names the same key.
 REQUEST_LINE = "".join(map(chr, range(0x21, 0x7F)))
 
 
 class HttpServer(ThreadingHTTPServer):
-    """Holds its port from the moment it is made, answers between `start` and `stop`."""
+    """Binds its port when it is created, and answers between `start` and `stop`."""
 
     request_queue_size = 128
     answer: Answer
@@ -42,22 +45,24 @@ class HttpServer(ThreadingHTTPServer):
             raise OSError(error.errno, reason) from error
 
     def server_bind(self) -> None:
-        # Not HTTPServer's: that asks the network for the host's name, which can take seconds.
+        # HTTPServer looks up the name of the host, which can take seconds.
         TCPServer.server_bind(self)
         self.server_name, self.server_port = HOST, self.server_address[1]
 
     @property
     def uri(self) -> str:
+        """`http://127.0.0.1:<port>`."""
         return f"http://{HOST}:{self.server_port}"
 
     def start(self, answer: Answer) -> None:
+        """Serve in a thread; `answer` is called in the thread of each connection."""
         self.answer = answer
         name = f"http-{self.server_port}"
         self._serving = Thread(target=self.serve_forever, args=(0.05,), name=name, daemon=True)
         self._serving.start()
 
     def stop(self) -> None:
-        """Stop listening, let the answers that are under way end, end every thread."""
+        """Stop listening, finish the answers under way, and end all threads."""
         if self._serving is not None:
             self.shutdown()
             self._serving.join()
@@ -65,12 +70,12 @@ class HttpServer(ThreadingHTTPServer):
         self.server_close()
         with self._lock:
             connections = dict(self._connections)
-        # An idle connection waits in a read, which this ends; a busy one goes on writing.
+        # This ends the read of an idle connection; a busy one continues to write.
         _end(connections, socket.SHUT_RD, STOP_GRACE_S)
         _end(connections, socket.SHUT_RDWR, 1)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        # As in ThreadingMixIn, but the threads are remembered with their sockets.
+        # Like ThreadingMixIn, but keeps the threads with their sockets.
         arguments = (request, client_address)
         thread = Thread(target=self.process_request_thread, args=arguments, daemon=True)
         with self._lock:
@@ -85,9 +90,9 @@ class HttpServer(ThreadingHTTPServer):
                 del self._connections[request]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        # A client that goes away is no fault; the library would print a traceback.
+        # A client that disconnects is no error; the library would print a traceback.
         if isinstance(sys.exc_info()[1], OSError):
-            logger.debug("the client at %s left", client_address, exc_info=True)
+            logger.debug("the client at %s disconnected", client_address, exc_info=True)
         else:
             logger.exception("the connection from %s failed", client_address)
 
@@ -110,13 +115,13 @@ class _Connection(BaseHTTPRequestHandler):
     server: HttpServer
     protocol_version = "HTTP/1.1"
     timeout = CONNECTION_TIMEOUT_S
-    # Headers and body must leave in one packet: else Nagle's algorithm and the delayed
-    # acknowledgement of the other side cost 40 ms per answer.
+    # Headers and body must be sent in one packet: otherwise Nagle's algorithm and delayed
+    # acknowledgements cost 40 ms per answer.
     disable_nagle_algorithm = True
     wbufsize = 64 * 1024
 
     def respond(self) -> None:
-        # Not self.path: the library turns a leading "//", which a key may have, into "/".
+        # self.path has "/" for a leading "//", which a key may have.
         target = quote(self.requestline.split()[1].encode("latin-1"), safe=REQUEST_LINE)
         if not target.startswith("/"):
             self.send_error(400)
@@ -128,7 +133,7 @@ class _Connection(BaseHTTPRequestHandler):
         try:
             response = self.server.answer(request)
         except ConnectionError:
-            raise  # the client left in the middle of its body
+            raise  # the client disconnected before the end of its body
         except Exception:
             logger.exception("%s %s failed", self.command, path)
             response = Response(500, (("Content-Type", "text/plain"),), b"Internal Server Error")
@@ -149,7 +154,7 @@ class _Connection(BaseHTTPRequestHandler):
                     self.wfile.write(b"0\r\n\r\n")
             self.wfile.flush()
         except Exception as error:
-            # The answer is begun: only a connection that breaks off can still tell the client.
+            # The answer has begun: only a broken connection tells the client.
             logger.debug("the answer to %s %s broke off: %r", self.command, self.path, error)
             self.close_connection = True
         finally:
@@ -157,7 +162,7 @@ class _Connection(BaseHTTPRequestHandler):
                 close()
 
     def _send_head(self, response: Response) -> bool:
-        """Send status and headers; tell whether the body goes out in chunks."""
+        """Send status and headers; whether the body is chunked."""
         length = response.header("content-length")
         if isinstance(response.body, bytes) and (length is None or self.command != "HEAD"):
             length = str(len(response.body))
@@ -170,7 +175,7 @@ class _Connection(BaseHTTPRequestHandler):
             elif chunked:
                 headers.append(("Transfer-Encoding", "chunked"))
             else:
-                self.close_connection = True  # nothing else tells HTTP/1.0 where the body ends
+                self.close_connection = True  # marks the end of the body for HTTP/1.0
         if response.header("date") is None:
             headers.append(("Date", self.date_time_string()))
         if self.close_connection:
@@ -188,7 +193,7 @@ class _Connection(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def handle_expect_100(self) -> bool:
-        return True  # said when the body is read: a refused upload then never leaves the client
+        return True  # sent when the body is read: a refused upload is never sent
 
     def log_message(self, format: str, *args: Any) -> None:
         logger.debug("%s: %s", self.address_string(), format % args)

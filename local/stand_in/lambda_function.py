@@ -23,12 +23,12 @@ ANSWER_LIMIT = 6 * 1024 * 1024 + 100
 
 
 class FunctionError(Exception):
-    """The function gave no answer: it raised, or what it returned is no answer Lambda can carry."""
+    """The function raised an error, or its answer exceeds Lambda's limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class LambdaContext:
-    """What a handler is told about its invocation; the names are AWS's."""
+    """The context object of an invocation; its names are AWS's."""
 
     function_name: str
     memory_limit_in_mb: int
@@ -50,9 +50,9 @@ class LambdaContext:
 
 
 class LambdaFunction:
-    """Runs a handler in one thread of its own, to which concurrent callers queue.
+    """Runs a handler in a thread of its own, one event at a time; concurrent callers queue.
 
-    An instance on AWS serves one event at a time too, and the handlers hold one PostgreSQL
+    An instance on AWS also serves one event at a time, and a handler has one PostgreSQL
     connection, which two threads must not share. On AWS a second caller gets a second instance.
     """
 
@@ -65,7 +65,12 @@ class LambdaFunction:
         timeout_s: float,
         confinement: Confinement | None = None,
     ) -> None:
-        """`confinement`: what the function has on AWS; without, all that this process has."""
+        """Start the thread.
+
+        Args:
+            timeout_s: the seconds that the handler has, as its context says; not enforced.
+            confinement: the packages and permissions of the function; None: those of this process.
+        """
         self._name = name
         self._handler = handler
         self._arn = f"arn:aws:lambda:{region}:123456789012:function:{name}"
@@ -75,7 +80,11 @@ class LambdaFunction:
         )
 
     def invoke(self, event: dict[str, Any]) -> Any:
-        """The handler's answer to `event`; both travel as JSON, as they do on AWS."""
+        """The handler's answer to an event; both are converted to JSON and back, as on AWS.
+
+        Raises:
+            FunctionError: the handler raised an error, or the answer is too large.
+        """
         try:
             answer = self._thread.submit(self._run, json.dumps(event)).result()
         except (Exception, SystemExit) as error:
@@ -88,6 +97,7 @@ class LambdaFunction:
         return json.loads(answer)
 
     def stop(self) -> None:
+        """Finish the events under way and end the thread."""
         self._thread.submit(_close_event_loop)
         self._thread.shutdown(wait=True)
 
@@ -102,7 +112,7 @@ class LambdaFunction:
         )
         answer = json.dumps(self._handler(json.loads(event), context), ensure_ascii=False)
         if (seconds := time.monotonic() - started) > self._timeout_s:
-            # Not enforced: on AWS the machine is another, and a thread cannot be ended.
+            # Not enforced: a thread cannot be ended, and AWS has another CPU.
             logger.warning(
                 "%s took %.1f s; AWS gives it %s s", self._name, seconds, self._timeout_s
             )
@@ -112,7 +122,7 @@ class LambdaFunction:
 def _begin(confinement: Confinement | None) -> None:
     if confinement is not None:
         confinement.enter()
-    # Mangum asks for the loop of its thread, and only the main thread is given one unasked.
+    # Mangum uses the event loop of its thread; only the main thread has one by default.
     asyncio.set_event_loop(asyncio.new_event_loop())
 
 

@@ -26,14 +26,13 @@ class StandIn:
     On the S3 server the bucket name `alias` is an Object Lambda access point before
     `supporting_bucket`; every other bucket is the S3 behind (`s3_endpoint`, AWS's own when None),
     read-only, asked with the credentials of this process. Without an alias there is no Object
-    Lambda. The ports are held from the start, so that the handlers can be told `s3_uri` before
-    they are imported.
+    Lambda. The constructor binds the ports, so that `s3_uri` is known before the handlers are
+    imported.
 
-    What AWS does and this does not: check signatures and the permissions of clients (any
-    credentials will do; those of the functions in S3 are checked where `start` is given them);
-    end a function at its timeout (a warning is logged), or start a second instance of it while
-    the first is busy (callers queue); limit the size of requests and of headers; refuse ranges
-    where `AllowedFeatures` lacks them.
+    Differences from AWS: signatures and permissions of clients are not checked (those of the
+    functions in S3 are, if `start` gets `confinements`); a function is not ended at its timeout (a
+    warning is logged); each function has one instance, to which callers queue; the sizes of
+    requests and headers are not limited; ranges work without `AllowedFeatures`.
     """
 
     def __init__(
@@ -46,9 +45,16 @@ class StandIn:
         port: int = 0,
         keep_encoded_path: bool = False,
     ) -> None:
-        """Take both ports: `port` and the one after it, or any two when it is 0.
+        """Bind both ports: `port` and the next one, or any two if it is 0.
 
-        `keep_encoded_path`: see ApiGateway.
+        Args:
+            alias: the bucket name of the access point; None: there is none.
+            supporting_bucket: the bucket before which the access point is.
+            s3_endpoint: the S3 behind; None: AWS.
+            keep_encoded_path: see ApiGateway.
+
+        Raises:
+            OSError: a port is taken.
         """
         self._alias = alias
         self._bucket = supporting_bucket or alias or ""
@@ -68,10 +74,12 @@ class StandIn:
 
     @property
     def api_uri(self) -> str:
+        """The URI of the catalog."""
         return self._api.uri
 
     @property
     def s3_uri(self) -> str:
+        """The endpoint of S3."""
         return self._s3.uri
 
     def start(
@@ -80,9 +88,14 @@ class StandIn:
         object_lambda_handler: Handler | None = None,
         confinements: Mapping[str, Confinement] | None = None,
     ) -> None:
-        """Serve, in threads of its own; each handler is called in one thread, always the same.
+        """Serve in threads; each handler is always called in the same thread.
 
-        `confinements`: what each function has on AWS; without, each has all of this process.
+        Args:
+            confinements: the packages and permissions of each function, by its name; a function
+                without one has those of this process.
+
+        Raises:
+            ValueError: there is an alias, but no handler for it.
         """
         self._confinements = confinements or {}
         rest = self._function("rest-catalog", rest_handler, REST_TIMEOUT_S)
@@ -100,12 +113,12 @@ class StandIn:
         self._s3.start(self._s3_answer)
 
     def stop(self) -> None:
-        """Give the ports back and end all threads; answers that are under way come to their end."""
+        """Finish the answers under way, free the ports and end all threads."""
         self._api.stop()
         for function in self._functions:
             function.stop()
         self._functions.clear()
-        # After the functions: the one behind the access point writes its last answer to this.
+        # After the functions: that of the access point sends its last answer to this server.
         self._s3.stop()
         self._proxy.stop()
 

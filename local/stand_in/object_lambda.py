@@ -1,8 +1,8 @@
-"""An S3 Object Lambda access point: answers reads of one bucket name with a Lambda function.
+"""An S3 Object Lambda access point: a Lambda function answers reads of one bucket name.
 
-HEAD and LIST are answered by what the function returns, GET by what it writes meanwhile: its own
-request `POST /WriteGetObjectResponse`, paired with the GET by route and token. Every optional
-feature of an access point (ranges and part numbers, for GET and HEAD) counts as allowed.
+The answer to HEAD and LIST is what the function returns. The answer to GET is what it sends
+meanwhile in a request `POST /WriteGetObjectResponse`, which route and token pair with the GET. All
+optional features of an access point (ranges and part numbers, for GET and HEAD) are allowed.
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/olap-writing-lambda.html
 """
 
@@ -23,11 +23,11 @@ from .s3.proxy import S3Proxy
 
 logger = logging.getLogger(__name__)
 
-# Queries that make something else than GetObject out of a GET on a key.
+# Query parameters with which a GET on a key is another operation than GetObject.
 SUBRESOURCES = frozenset(
     ("acl", "attributes", "legal-hold", "retention", "tagging", "torrent", "uploadid")
 )
-# What the documentation of WriteGetObjectResponse allows.
+# The values that WriteGetObjectResponse allows.
 # https://docs.aws.amazon.com/AmazonS3/latest/API/API_WriteGetObjectResponse.html
 STATUSES = frozenset((200, 206, 304, 400, 401, 403, 404, 405, 409, 411, 412, 416, 500, 503))
 ERROR_CODE = re.compile(r"[A-Z][a-zA-Z]+")
@@ -35,11 +35,11 @@ FORWARDED_HEADER = "x-amz-fwd-header-"
 
 
 class InvalidResponse(Exception):
-    """The function answered what S3 Object Lambda does not take."""
+    """S3 Object Lambda does not accept the function's answer."""
 
 
 class ObjectLambda:
-    """Answers the three operations that template.yaml names; the rest goes to the real bucket."""
+    """Answers the three operations of template.yaml; others go to the real bucket."""
 
     def __init__(
         self, function: LambdaFunction, events: EventSource, proxy: S3Proxy, *, bucket: str
@@ -49,11 +49,11 @@ class ObjectLambda:
         self._proxy = proxy
         self._bucket = bucket
         self._lock = Lock()
-        # The GETs under way by their token: None until the function has written the answer.
+        # The GETs under way by token; None until the function has sent the answer.
         self._written: dict[str, Response | None] = {}
 
     def answer(self, request: Request, address: S3Address) -> Response:
-        """Answer a request whose bucket is the access point."""
+        """The answer to a request whose bucket is the access point."""
         called = operation(request, address)
         if called is None:
             return self._proxy.answer(request, address.in_bucket(self._bucket))
@@ -69,7 +69,7 @@ class ObjectLambda:
             return s3_error(400, "LambdaInvalidResponse", str(error), resource=address.path)
 
     def write_response(self, request: Request) -> Response:
-        """Take what the function writes: the operation WriteGetObjectResponse."""
+        """Accept the function's WriteGetObjectResponse, and answer it."""
         token = request.header("x-amz-request-token")
         try:
             response = written_response(request)
@@ -90,7 +90,7 @@ class ObjectLambda:
         try:
             self._function.invoke(self._events.event("GetObject", request, address, token))
         except FunctionError:
-            pass  # logged where it happened; what was written before counts
+            pass  # LambdaFunction has logged it; an answer sent before counts
         finally:
             with self._lock:
                 response = self._written.pop(token)
@@ -101,7 +101,7 @@ class ObjectLambda:
 
 
 def operation(request: Request, address: S3Address) -> str | None:
-    """Which of the transformed operations a request is; None: another one."""
+    """The operation of a request, if it is one of the three; None: another one."""
     parameters = {name.lower(): value for name, value in address.parameters().items()}
     if not address.key:
         listing = request.method == "GET" and parameters.get("list-type") == "2"
@@ -112,7 +112,11 @@ def operation(request: Request, address: S3Address) -> str | None:
 
 
 def written_response(request: Request) -> Response:
-    """The answer to GetObject that a WriteGetObjectResponse asks for."""
+    """The answer to GetObject that a WriteGetObjectResponse contains.
+
+    Raises:
+        InvalidResponse: S3 Object Lambda does not accept it.
+    """
     status = request.header("x-amz-fwd-status") or "200"
     if status not in map(str, STATUSES):
         raise InvalidResponse(f"{status} is not a status of GetObject")
@@ -147,7 +151,11 @@ def _decoded_body(request: Request) -> bytes:
 
 
 def returned_response(called: str, answer: Any, address: S3Address) -> Response:
-    """The answer to HeadObject or ListObjectsV2 that a function's return value asks for."""
+    """The answer to HeadObject or ListObjectsV2 in a function's return value.
+
+    Raises:
+        InvalidResponse: S3 Object Lambda does not accept it.
+    """
     status = answer.get("statusCode") if isinstance(answer, dict) else None
     if not isinstance(status, int) or isinstance(status, bool):
         raise InvalidResponse("no statusCode")

@@ -12,8 +12,7 @@ from .s3.address import S3Address
 from .s3.upstream import S3Upstream
 
 ACCOUNT = "123456789012"
-# Part of WriteGetObjectResponse's host name on AWS; here, with `inject_host_prefix=False`, only
-# a header.
+# On AWS part of WriteGetObjectResponse's host name; here a header, by `inject_host_prefix=False`.
 ROUTE = "io-local-001"
 AUTHORIZATION_HEADERS = frozenset(("authorization", "x-amz-date", "x-amz-security-token"))
 
@@ -25,7 +24,7 @@ CONTEXTS = {
 
 
 class EventSource:
-    """An Object Lambda access point: knows what its events have in common."""
+    """Makes the events of one Object Lambda access point."""
 
     def __init__(self, upstream: S3Upstream, *, alias: str, bucket: str, region: str) -> None:
         self._upstream = upstream
@@ -36,7 +35,7 @@ class EventSource:
     def event(
         self, operation: str, request: Request, address: S3Address, token: str = ""
     ) -> dict[str, Any]:
-        """The event for a request; `token` is what the answer to a GetObject is known by."""
+        """The event for a request; `token` identifies the answer to a GetObject."""
         context = {"inputS3Url": self._input_url(request, address)}
         if operation == "GetObject":
             context |= {"outputRoute": ROUTE, "outputToken": token}
@@ -79,15 +78,15 @@ class EventSource:
         return f"arn:aws:{service}:{self._region}:{ACCOUNT}:accesspoint/{name}"
 
     def _user_url(self, address: S3Address) -> str:
-        """The URL, decoded as the documentation says, so a `?` in a key looks like a query."""
+        """The URL, decoded as documented: a `?` in a key looks like a query."""
         host = f"{self._alias}.s3-object-lambda.{self._region}.amazonaws.com"
         query = unquote(address.unsigned().query)
         return f"https://{host}/{address.key_text}" + (f"?{query}" if query else "")
 
     def _input_url(self, request: Request, address: S3Address) -> str:
-        """The presigned URL of the real object, which never holds a range or a part number."""
-        # S3 signs the x-amz-* headers of the caller too, and with those the function has to send
-        # them: boto3 and other SDKs send x-amz-checksum-mode, so X-Amz-SignedHeaders becomes
+        """The presigned URL of the real object, without a range or a part number."""
+        # S3 also signs the x-amz-* headers of the caller, so the function has to send them: boto3
+        # and other SDKs send x-amz-checksum-mode, so X-Amz-SignedHeaders becomes
         # `host;x-amz-checksum-mode` (github.com/aws/aws-sdk-js-v3/issues/7147).
         signed = {
             name.lower(): value
@@ -100,7 +99,7 @@ class EventSource:
 
 
 def _user_headers(request: Request) -> dict[str, str]:
-    """The original names, repeats joined with commas, nothing that authorises."""
+    """The headers with the names as sent, repeated ones joined by commas, without credentials."""
     headers: dict[str, str] = {}
     for name, value in request.headers:
         if name.lower() not in AUTHORIZATION_HEADERS:

@@ -1,4 +1,4 @@
-"""Where published files go: into the store of the functions, or into a table's own folder."""
+"""Where published files go: the functions' store, or the directory of an exported table."""
 
 import os
 import posixpath
@@ -28,7 +28,7 @@ METADATA, JOB_FILES = "metadata", "metadata/polynya"
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """It is sent to executors, which open the store themselves."""
+    """A destination of one table. Spark sends it to the executors, which open the store."""
 
     settings: FileSettings
     storage: StorageSettings | None
@@ -42,7 +42,7 @@ class Destination:
         return self.storage is None
 
     def location(self, key: str) -> str:
-        """Where clients find a file, by its key; also the table's own location."""
+        """The location at which clients read a file, by its key; also that of a table."""
         if self.storage is not None:
             return self.storage.location(key)
         folder, name = posixpath.split(key)
@@ -93,16 +93,24 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """Files of one exported table, in S3 or in a folder; the first copy stays."""
+    """The store of one exported table, in S3 or in a local folder; existing files stay."""
 
     location: Callable[[str], str]
 
     def get(self, key: str) -> bytes | None:
-        """The bytes of a file; None if there is none."""
+        """The content of a file; None: there is no such file.
+
+        Raises:
+            Unavailable: the file cannot be read.
+        """
         return storage.read_file(self.location(key))
 
     def put(self, key: str, body: bytes) -> bytes:
-        """Write a file unless there is one; returns the bytes of the one that is there."""
+        """Write a file unless it exists; gives the content of the existing file.
+
+        Raises:
+            Unavailable: the file cannot be written.
+        """
         location = self.location(key)
         return body if storage.create(location, body) else storage.read_file(location) or body
 
@@ -110,7 +118,7 @@ class Folder:
 def _read(location: str) -> bytes:
     body = storage.read_file(location)
     if body is None:
-        raise NoSuchKey(f"a file that the catalog names is gone: {location}")
+        raise NoSuchKey(f"a file that the catalog names does not exist: {location}")
     return body
 
 
@@ -151,7 +159,7 @@ def settings(environ: Mapping[str, str], is_export: bool, snapshots: int | None)
 
 
 def directory(export: str) -> str:
-    """A folder of this machine in full, or a place in S3 as it is.
+    """The destination of an export: the absolute path of a local folder, or a location in S3.
 
     Raises:
         BadInput: it is neither.
@@ -161,34 +169,34 @@ def directory(export: str) -> str:
             raise BadInput("--export names no bucket: s3://bucket/prefix")
         return export.rstrip("/")
     if "://" in export:
-        raise BadInput(f"--export is a folder or s3://bucket/prefix, not {export}")
+        raise BadInput(f"--export must be a folder or s3://bucket/prefix, not {export}")
     return os.path.abspath(export)
 
 
 def check_directory(export: str, data_path: str) -> None:
     """Raises:
-    BadInput: the place is in the lake's data path, where DuckLake would take the files for its own
-        orphans, or above it, where a table's folder could be in it.
+    BadInput: the destination is in the lake's data path, where DuckLake would delete the files as
+        orphans, or above it, so that a table's folder could be in it.
     """
     if not data_path:
         return
-    place, data = _parts(export), _parts(data_path)
-    if place[: len(data)] == data:
+    target, data = _parts(export), _parts(data_path)
+    if target[: len(data)] == data:
         raise BadInput(
             f"{export} is in the lake's own data path {data_path}: DuckLake deletes files there "
-            "that it does not know; export to another place"
+            "that it does not know; export elsewhere"
         )
-    if data[: len(place)] == place:
+    if data[: len(target)] == target:
         raise BadInput(
-            f"{export} holds the lake's own data path {data_path}, and a table's folder could be "
-            "in it: DuckLake deletes files there that it does not know; export to another place"
+            f"{export} contains the lake's own data path {data_path}, and a table's folder could "
+            "be in it: DuckLake deletes files there that it does not know; export elsewhere"
         )
 
 
 def _parts(location: str) -> tuple[str, ...]:
-    """The same for all spellings of one place: s3a:// and s3n://, doubled slashes, dots, links.
+    """Equal for all spellings of one location: s3a:// and s3n://, doubled slashes, dots, links.
 
-    To S3 `a//b` is another key than `a/b`; not every client keeps them apart.
+    In S3 `a//b` is another key than `a/b`, but not every client distinguishes them.
     """
     scheme, colon, path = location.rpartition("://")
     if not colon or scheme == "file":
@@ -198,13 +206,15 @@ def _parts(location: str) -> tuple[str, ...]:
     return ("s3" if storage.is_s3(location) else scheme, bucket, *filter(None, folders))
 
 
-PLAIN = re.compile(r"[A-Za-z0-9_-]+")
+SIMPLE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def table_directory(export: str, schema: Schema, table: Table) -> str:
     """The folder of an exported table: ids replace names that not every client spells alike."""
     names = [
-        schema.schema_name if PLAIN.fullmatch(schema.schema_name) else f"schema-{schema.schema_id}",
-        table.table_name if PLAIN.fullmatch(table.table_name) else table.table_uuid,
+        schema.schema_name
+        if SIMPLE_NAME.fullmatch(schema.schema_name)
+        else f"schema-{schema.schema_id}",
+        table.table_name if SIMPLE_NAME.fullmatch(table.table_name) else table.table_uuid,
     ]
     return "/".join([export, *names])

@@ -29,16 +29,16 @@ def pages(keys: Sequence[str]) -> Iterator[Page]:
         yield tuple(keys[start:end])
 
 
-def key_of(page: Page) -> str:
+def page_key(page: Page) -> str:
     """The key of the object that stores a page; it depends on all keys of the page."""
     return f"{page[0]}.{fingerprint(*page)}.page"
 
 
-def packed(bodies: Iterable[bytes]) -> bytes:
+def pack(bodies: Iterable[bytes]) -> bytes:
     """The content of a page; each file must be one line."""
     return zlib.compress(b"\n".join(bodies))
 
 
-def unpacked(body: bytes) -> list[bytes]:
+def unpack(body: bytes) -> list[bytes]:
     """The contents of the files on a page, in the order of its keys."""
     return zlib.decompress(body).split(b"\n")

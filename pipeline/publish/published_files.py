@@ -8,7 +8,7 @@ from polynya.storage.parallel import in_parallel
 from polynya.storage.stores import Store
 
 from ..common.errors import Unavailable
-from .pages import Page, key_of, packed, pages, unpacked
+from .pages import Page, pack, page_key, pages, unpack
 
 SUMMARY = ".summary"
 
@@ -86,19 +86,19 @@ class PublishedFiles:
         for page in new_pages:
             summaries = [body for key in page if (body := found[key]) is not None]
             if len(summaries) == len(page):
-                self.put(key_of(page), packed(summaries))
+                self.put(page_key(page), pack(summaries))
         return bodies
 
     def _read_pages(self, keys: Sequence[str]) -> list[Page]:
         """Put the summaries of stored pages into memory; returns the pages that are not stored."""
         wanted = list(pages([key for key in keys if key.endswith(SUMMARY)]))
         new_pages = []
-        bodies = in_parallel(self._get_one, [key_of(page) for page in wanted])
+        bodies = in_parallel(self._get_one, [page_key(page) for page in wanted])
         for page, body in zip(wanted, bodies, strict=True):
             if body is None:
                 new_pages.append(page)
             else:
-                for key, summary in zip(page, unpacked(body), strict=True):
+                for key, summary in zip(page, unpack(body), strict=True):
                     self._memory.put(key, summary)
         return new_pages
 

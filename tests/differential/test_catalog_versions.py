@@ -82,7 +82,7 @@ class Case:
             con.close()
 
 
-def told(name: str) -> Truth:
+def recorded_truth(name: str) -> Truth:
     """What the old DuckDB read: values as its text, which every DuckDB since reads the same."""
     truth: Truth = {}
     with connect() as con:
@@ -137,7 +137,7 @@ def case_of(name: str, lakes, server, s3_endpoint: str) -> Case:
         lake = restored(name.split()[0], "-migrated", server, s3_endpoint)
         migrate(lake, s3_endpoint)
         return Case(lake, read_natively(lake, s3_endpoint))
-    return Case(restored(name, "", server, s3_endpoint), told(name))
+    return Case(restored(name, "", server, s3_endpoint), recorded_truth(name))
 
 
 @pytest.fixture(scope="module", params=[*WRITTEN, *MIGRATED, *STAND_INS])

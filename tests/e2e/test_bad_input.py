@@ -25,15 +25,15 @@ from polynya_functions.object_lambda import app as object_lambda_app
 from polynya_functions.rest_catalog import app as rest_app
 from polynya_local.clients import pyiceberg
 from polynya_local.clients.duckdb_connection import REGION
-from polynya_local.dynamodb import TABLE as CACHE_TABLE
 from polynya_local.serving import environment, serving
 from polynya_local.stand_in import OBJECT_LAMBDA_TIMEOUT_S, REST_TIMEOUT_S
+from polynya_local.stand_in.dynamodb import TABLE as CACHE_TABLE
 
 from tests.support.in_process import (
     ALIAS,
     CACHE_BUCKET,
     cache_settings,
-    forget,
+    reset_functions,
     settings,
     standing_in,
 )
@@ -847,7 +847,7 @@ def test_a_stored_file_that_is_not_right_is_made_anew(odd, moto, cache, how):
         else:
             cache.s3.delete_object(Bucket=CACHE_BUCKET, Key=stored["s3"]["S"])
         for _ in range(2):
-            forget()
+            reset_functions()
             again = send(stand_in.s3_uri, "GET", target)
             assert (again.status, again.body) == (200, right.body)
             assert again.headers["etag"] == right.headers["etag"]

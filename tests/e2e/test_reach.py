@@ -91,7 +91,7 @@ CASES = [
     (
         "postgresql://u:s3cret@{long}/d?sslmode=disable",
         "{long}:5432",
-        "this is no host name",
+        "not a host name",
     ),
     ("postgresql://u:s3cret@/d?host=/no/such/folder", "/no/such/folder/", "no such socket"),
     (
@@ -130,7 +130,7 @@ CASES = [
         "127.0.0.1:{port}",
         "no other schema has one",
     ),
-    ("postgresql://u:s3cret@127.0.0.1:{odd}/d", "127.0.0.1:{odd}", "is no PostgreSQL"),
+    ("postgresql://u:s3cret@127.0.0.1:{odd}/d", "127.0.0.1:{odd}", "is not PostgreSQL"),
 ]
 
 

@@ -33,7 +33,7 @@ from polynya.storage.memory_cache import MemoryCache
 from polynya.storage.object_reader import object_reader
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import attach
-from polynya_local.dynamodb import TABLE as CACHE_TABLE
+from polynya_local.stand_in.dynamodb import TABLE as CACHE_TABLE
 
 from tests.support.in_process import cache_settings
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polynya_pipeline.publish.pages import PAGE, packed, pages, unpacked
+from polynya_pipeline.publish.pages import PAGE, pack, pages, unpack
 from polynya_pipeline.publish.published_files import PublishedFiles
 
 MANY = 1_000
@@ -58,7 +58,7 @@ def test_a_change_touches_few_pages(at, change):
 
 @given(st.lists(st.binary().filter(lambda body: b"\n" not in body), min_size=1))
 def test_a_page_gives_back_what_is_on_it(bodies):
-    assert unpacked(packed(bodies)) == bodies
+    assert unpack(pack(bodies)) == bodies
 
 
 def test_many_files_are_read_with_few_requests(store):

@@ -14,9 +14,9 @@ from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients.duckdb_connection import REGION
 from polynya_local.clients.lakes import Lake
-from polynya_local.dynamodb import TABLE, create_table
 from polynya_local.serving import Bridge
 from polynya_local.stand_in import StandIn
+from polynya_local.stand_in.dynamodb import TABLE
 from polynya_local.stand_in.limits.deployment import as_deployed
 
 ALIAS = "virtual"
@@ -37,13 +37,13 @@ def settings(**values: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in values.items():
             patch.setenv(name, value)
-        forget()
+        reset_functions()
         yield
-        forget()
+        reset_functions()
 
 
-def forget() -> None:
-    """What a new instance of both functions does not know."""
+def reset_functions() -> None:
+    """Close and drop what both functions have read and opened, as in a new instance."""
     for opened in (rest_catalog.open_catalog, object_lambda.virtual_files):
         if opened.cache_info().currsize:
             with suppress(Exception):  # settings without which they cannot be opened
@@ -123,7 +123,12 @@ def cache_settings(endpoint: str) -> dict[str, str]:
     """The settings of a store in the DynamoDB and the S3 of `endpoint`, which all tests share."""
     client = boto3.client("dynamodb", endpoint_url=endpoint, region_name=REGION)
     if TABLE not in client.list_tables()["TableNames"]:
-        create_table(endpoint, REGION)
+        client.create_table(
+            TableName=TABLE,
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        )
     # Not the lakes' own: rights on the one would be rights on the other.
     boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1").create_bucket(
         Bucket=CACHE_BUCKET

@@ -85,18 +85,25 @@ OURS = [
     ),
     ("storage/", {"errors", "metrics", "budget", "config"}),
     ("files/", {"storage", "translate", "ducklake", "iceberg", "errors", "budget", "config"}),
-    ("access/", {"files", "storage", "ducklake", "iceberg.rest", "errors", "metrics", "config"}),
+    (
+        "access/",
+        {"files", "storage", "ducklake", "iceberg.rest", "errors", "events", "metrics", "config"},
+    ),
     ("access/policy.py", {"errors"}),
-    ("access/principals.py", set()),
+    ("access/principals.py", {"events"}),
     ("storage/stores.py", set()),
     ("storage/circuit_breaker.py", set()),
     ("storage/parallel.py", set()),
-    ("storage/byte_range.py", {"errors"}),
+    ("storage/memory_cache.py", set()),
+    ("storage/s3.py", set()),
+    ("http_headers.py", {"errors"}),
+    ("events.py", set()),
+    ("settings.py", set()),
     ("pagination.py", {"errors"}),
     ("metrics.py", set()),
     ("budget.py", {"errors"}),
     ("tracing.py", set()),
-    ("config.py", {"errors"}),
+    ("config.py", {"errors", "settings"}),
     ("errors.py", set()),
 ]
 
@@ -144,6 +151,7 @@ THIRD_PARTY = [
         {
             "storage/file_cache.py": False,
             "storage/cache_store.py": False,
+            "storage/delivery_bucket.py": False,
             "access/vended_credentials.py": False,
             "metrics.py": False,
             "tracing.py": True,
@@ -173,6 +181,7 @@ ANNOTATED = {
     "files/content/inlined_rows.py",
     "files/content/manifests.py",
     "files/table_files.py",
+    "files/unservable.py",
     "files/virtual_files.py",
 }
 

@@ -1,1 +1,1 @@
-"""What template.yaml gives a function: packages, and rights in S3."""
+"""The packages and S3 permissions that template.yaml gives each function."""

@@ -1,11 +1,11 @@
-"""Gives the threads of a function what its template gives it on AWS: packages, and rights in S3.
+"""Limits the threads of a function to the packages and S3 permissions that it has on AWS.
 
-On AWS each function is a process of its own, with its layers and its role. Here both are threads
-of one process, so what they ask for is looked at where they ask: `import`, and boto3. Threads that
-they start are theirs.
+On AWS each function is a process with its layers and its role. Here both are threads of one
+process, so `import` and boto3 check which thread calls them. Threads that a function starts have
+its limits.
 
-What is not looked at: importlib.import_module, imports of packages by packages when they are first
-loaded, and rights in other services than S3. `make deployed` has real layers and other processes.
+Not checked: importlib.import_module, imports of packages by packages when they are first loaded,
+and permissions in other services than S3. `make deployed` has real layers and processes.
 """
 
 import builtins
@@ -26,22 +26,22 @@ _of_thread = threading.local()
 
 @dataclass(frozen=True)
 class Confinement:
-    """What one function has."""
+    """The packages and permissions of one function."""
 
     function: str
     packages: frozenset[str]
     role: Role
 
     def enter(self) -> None:
-        """Confine this thread, and all that it will start."""
+        """Limit this thread, and all threads that it starts."""
         _install()
         _of_thread.confinement = self
 
     def check_module(self, module: str) -> None:
-        """See that a module, and all that is loaded with it, is there on AWS.
+        """Check that the function has a module, and all modules that it loads, on AWS.
 
         Raises:
-            ModuleNotFoundError: as there.
+            ModuleNotFoundError: it does not, so that the import fails as on AWS.
         """
         for name in sorted(loaded_with(module)):
             package = name.partition(".")[0]
@@ -52,7 +52,7 @@ class Confinement:
 
 
 def current() -> Confinement | None:
-    """Of this thread."""
+    """The limits of this thread; None: it has none."""
     return getattr(_of_thread, "confinement", None)
 
 
@@ -60,7 +60,7 @@ def current() -> Confinement | None:
 def _install() -> None:
     builtins.__import__ = _importing(builtins.__import__)
     BaseClient._make_api_call = _calling(BaseClient._make_api_call)
-    threading.Thread.start = _starting(threading.Thread.start)  # type: ignore[method-assign]
+    threading.Thread.start = _starting(threading.Thread.start)  # type: ignore[method-assign, assignment]
 
 
 def _importing(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -73,11 +73,11 @@ def _importing(original: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         confinement = current()
         importer = (globals or {}).get("__name__", "")
-        # What pytest, moto and the stand-in itself import in a thread of a function is no matter.
+        # Imports by pytest and the stand-in in a thread of a function are not limited.
         if confinement is None or importer.partition(".")[0] not in confinement.packages:
             return original(name, globals, locals, fromlist, level)
         if importer.partition(".")[0] in OURS:
-            for module in _meant(name, globals or {}, fromlist or (), level):
+            for module in _candidates(name, globals or {}, fromlist or (), level):
                 confinement.check_module(module)
         elif not level and name.partition(".")[0] not in confinement.packages:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
@@ -86,8 +86,10 @@ def _importing(original: Callable[..., Any]) -> Callable[..., Any]:
     return import_
 
 
-def _meant(name: str, globals_: dict[str, Any], fromlist: tuple[str, ...], level: int) -> list[str]:
-    """The modules that an import statement may mean, with their full names."""
+def _candidates(
+    name: str, globals_: dict[str, Any], fromlist: tuple[str, ...], level: int
+) -> list[str]:
+    """The full names of the modules that an import statement may load."""
     if level:
         above = globals_["__package__"].rsplit(".", level - 1)[0]
         name = f"{above}.{name}" if name else above

@@ -1,4 +1,4 @@
-"""What template.yaml gives each function, for the settings that it has on this machine."""
+"""The packages and permissions that template.yaml gives each function."""
 
 from collections.abc import Mapping
 
@@ -15,11 +15,11 @@ FUNCTIONS = {"rest-catalog": "RestCatalogFunction", "object-lambda": "ObjectLamb
 def as_deployed(
     settings: Mapping[str, str], *, data_bucket: str, data_prefix: str = ""
 ) -> dict[str, Confinement]:
-    """What the functions have, by name.
+    """The packages and permissions of each function, by its name.
 
     Args:
-        settings: of the functions: their environment.
-        data_bucket: the parameter DataBucket; under `materialize` virtual files are in it too.
+        settings: environment variables of the functions.
+        data_bucket: the parameter DataBucket; under `materialize` it also has the virtual files.
         data_prefix: the parameter DataPrefix.
     """
     values = {

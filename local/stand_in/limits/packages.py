@@ -1,4 +1,4 @@
-"""Which packages a function may import on AWS: those of its layers, its own, and the runtime's."""
+"""The packages that a function can import on AWS: its own, its layers', and the runtime's."""
 
 import ast
 import re
@@ -13,14 +13,14 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 RUNTIME = {"boto3", "botocore", "jmespath", "s3transfer", "urllib3", "dateutil", "six"}
-"""What Lambda's Python runtime brings.
+"""The packages of Lambda's Python runtime.
 https://docs.aws.amazon.com/lambda/latest/dg/python-package.html"""
 
 OURS = {"polynya", "polynya_functions"}
 
 
 def importable(requirements: Iterable[Path]) -> frozenset[str]:
-    """The top-level names that a function with these lists of packages may import."""
+    """The top-level modules of the packages in these files, of the runtime and of ours."""
     waiting = [line for path in requirements for line in _lines(path)]
     done: set[str] = set()
     names = OURS | RUNTIME | sys.stdlib_module_names | {"__main__"}
@@ -34,7 +34,7 @@ def importable(requirements: Iterable[Path]) -> frozenset[str]:
         try:
             found = distribution(name)
         except PackageNotFoundError:
-            continue  # of the lock for another system
+            continue  # for another platform
         waiting += found.requires or []
         names |= {file.parts[0].partition(".")[0] for file in found.files or []}
     return frozenset(names)
@@ -49,10 +49,10 @@ def _lines(requirements: Path) -> Iterator[str]:
 
 @cache
 def loaded_with(module: str) -> frozenset[str]:
-    """The modules that are imported when one of ours is: directly, or by others of ours.
+    """The modules that a module of ours loads when it is imported, read from the sources.
 
-    Read from the source. What is imported within a function, or for type checkers, is not one of
-    them. Modules of ours have their full name, others that of their package.
+    Imports within functions, or for type checkers, do not count. Modules of ours have their full
+    name, others the name of their package.
     """
     found: set[str] = set()
     waiting = [module]
@@ -95,7 +95,7 @@ def _at_load_time(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
 
 
 def _module_or_package(name: str) -> str | None:
-    """A module of ours under its full name, anything else as its package; None: no module."""
+    """The full name of a module of ours, or the package of another; None: it is no module."""
     top = name.partition(".")[0]
     if top not in OURS:
         return top
@@ -103,7 +103,7 @@ def _module_or_package(name: str) -> str | None:
 
 
 def _spec(module: str) -> ModuleSpec | None:
-    """None: there is no such module, as for a name within one."""
+    """The spec of a module; None: there is none, for example because it is a name in a module."""
     try:
         return find_spec(module)
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""What the role of a function may do in S3, as its policies in template.yaml say."""
+"""The S3 permissions of a function's role, by its policies in template.yaml."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,29 +16,29 @@ PERMISSIONS = {
     "HeadBucket": "s3:ListBucket",
     "WriteGetObjectResponse": "s3-object-lambda:WriteGetObjectResponse",
 }
-"""What an operation of S3 needs; of one that is not here every role is refused.
+"""The action that an operation of S3 needs; other operations are always refused.
 https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html"""
 
 
 @dataclass(frozen=True)
 class Role:
-    """The statements of a role."""
+    """The policy statements of a role."""
 
     statements: Iterable[Mapping[str, Any]]
 
     def may(self, operation: str, parameters: Mapping[str, Any]) -> bool:
         """Whether the role may call an operation of S3 with these parameters."""
-        said = {
+        effects = {
             statement["Effect"]
             for statement in self.statements
             if _is_about(statement, PERMISSIONS.get(operation), parameters)
         }
-        return said == {"Allow"}  # one that denies wins
+        return effects == {"Allow"}  # a Deny wins
 
     def may_list(self, bucket: str) -> bool:
-        """Whether S3 tells the role that an object is missing (404), or only refuses (403).
+        """Whether S3 answers a request for a missing object with 404, not 403.
 
-        A condition on s3:prefix is not fulfilled by a request for an object.
+        A request for an object does not fulfil a condition on s3:prefix.
         """
         return self.may("HeadBucket", {"Bucket": bucket})
 
@@ -73,7 +73,7 @@ def _holds(condition: Mapping[str, Any], parameters: Mapping[str, Any]) -> bool:
 
 
 def _is_like(text: str, pattern: str) -> bool:
-    """IAM's wildcards: `*` for any text, `?` for one character."""
+    """Whether a text matches IAM's wildcards: `*` for any text, `?` for one character."""
     parts = (re.escape(part).replace(r"\?", ".") for part in pattern.split("*"))
     return re.fullmatch(".*".join(parts), text, re.DOTALL) is not None
 

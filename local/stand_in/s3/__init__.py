@@ -1,1 +1,1 @@
-"""S3 behind the stand-in: addresses, errors, requests that pass through."""
+"""The S3 behind the stand-in: addresses, errors, and a proxy."""

@@ -1,4 +1,4 @@
-"""What a request to S3 is about: bucket, key and query, untouched as they came."""
+"""Bucket, key and query of a request to S3, in the client's own percent-encoding."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -6,8 +6,8 @@ from urllib.parse import parse_qsl, quote, unquote
 
 from ..http_message import Request
 
-# Hosts below which a name is a bucket: `<bucket>.localhost:9000`. `*.localhost` resolves to the
-# loopback interface by itself (RFC 6761); the other form is what clients make of an IP address.
+# Hosts whose subdomains are buckets: `<bucket>.localhost:9000`. `*.localhost` resolves to the
+# loopback interface (RFC 6761); clients make the other form from an IP address.
 HOSTS = (".localhost", ".127.0.0.1")
 
 UNRESERVED = "-_.~"
@@ -18,7 +18,7 @@ OLD_SIGNATURE = ("awsaccesskeyid", "signature", "expires")
 
 @dataclass(frozen=True, slots=True)
 class S3Address:
-    """`key` and `query` in the client's own percent-encoding; no key: the bucket itself."""
+    """The bucket is decoded, `key` and `query` are not; an empty key: the bucket itself."""
 
     bucket: str
     key: str
@@ -26,6 +26,7 @@ class S3Address:
 
     @classmethod
     def of(cls, request: Request) -> "S3Address":
+        """The address of a request, in path style or with the bucket in the host."""
         host = request.header("host").partition(":")[0].lower()
         for suffix in HOSTS:
             if host.endswith(suffix):
@@ -35,24 +36,26 @@ class S3Address:
 
     @property
     def key_text(self) -> str:
+        """The decoded key."""
         return unquote(self.key)
 
     @property
     def path(self) -> str:
-        """The path-style path."""
+        """The path in path style."""
         bucket = quote(self.bucket, safe=UNRESERVED)
         return f"/{bucket}/{self.key}" if self.key else f"/{bucket}"
 
     @property
     def target(self) -> str:
+        """Path and query for a request line."""
         return f"{self.path}?{self.query}" if self.query else self.path
 
     @property
     def canonical_target(self) -> str:
-        """The one encoding that SigV4 signs: all but unreserved characters, `/` in the path kept.
+        """Path and query in the encoding that SigV4 signs: all but unreserved characters and `/`.
 
         https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html. The server
-        makes the same form from whatever it is sent, so a client may write `day=1` or `day%3D1`.
+        computes the same form, whether a client sends `day=1` or `day%3D1`.
         """
         path = quote(unquote(self.path, "latin-1"), safe="/" + UNRESERVED, encoding="latin-1")
         pairs = parse_qsl(self.query, keep_blank_values=True, encoding="latin-1")
@@ -60,9 +63,11 @@ class S3Address:
         return f"{path}?{query}" if query else path
 
     def parameters(self) -> dict[str, str]:
+        """The decoded query parameters."""
         return dict(parse_qsl(self.query, keep_blank_values=True))
 
     def in_bucket(self, bucket: str) -> "S3Address":
+        """The same key and query in another bucket."""
         return replace(self, bucket=bucket)
 
     def without(self, *names: str) -> "S3Address":
@@ -71,7 +76,7 @@ class S3Address:
         return replace(self, query="&".join(kept))
 
     def unsigned(self) -> "S3Address":
-        """The same address without the signature that a presigned URL carries."""
+        """The same address without the signature of a presigned URL."""
         old = OLD_SIGNATURE if "awsaccesskeyid" in dict(self._query_parts()) else ()
         signed = [name for name, _ in self._query_parts() if name.startswith("x-amz-")]
         return self.without(*signed, *old)

@@ -1,4 +1,4 @@
-"""S3's error answers: a status and a short XML document."""
+"""S3's error answers: a status and an XML document."""
 
 from uuid import uuid4
 from xml.sax.saxutils import escape
@@ -9,7 +9,7 @@ from ..http_message import Headers, Response
 def s3_error(
     status: int, code: str, message: str, *, resource: str = "", headers: Headers = ()
 ) -> Response:
-    """An error as S3 gives it. https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html"""
+    """An error answer of S3. https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html"""
     request_id = str(uuid4())
     body = (
         '<?xml version="1.0" encoding="UTF-8"?>\n'

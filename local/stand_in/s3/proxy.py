@@ -1,4 +1,4 @@
-"""Read-only way to the S3 behind: requests pass through, signed anew."""
+"""A read-only proxy to the S3 behind, which signs each request again."""
 
 import logging
 from collections.abc import Iterator
@@ -15,16 +15,16 @@ from .upstream import S3Upstream
 logger = logging.getLogger(__name__)
 
 PIECE = 256 * 1024
-# What proves who the client is: replaced by our own, so that clients may use any credentials.
+# The client's credentials, which are replaced: clients may use any.
 SIGNATURE_HEADERS = frozenset(
     ("authorization", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token")
 )
-# A connection of the pool that the server closed meanwhile is tried once more; answers never are.
+# Repeats a request once if the server has closed the pooled connection; never after an answer.
 RETRY = Retry(total=1, connect=0, read=1, redirect=0, status=0, raise_on_redirect=False)
 
 
 class S3Proxy:
-    """Passes GET and HEAD on, byte for byte in both directions, and refuses the rest."""
+    """Forwards GET and HEAD unchanged in both directions, and refuses other methods."""
 
     def __init__(self, upstream: S3Upstream) -> None:
         self._upstream = upstream
@@ -33,6 +33,7 @@ class S3Proxy:
         self._pool = connection_from_url(upstream.endpoint, maxsize=32, timeout=timeout)
 
     def answer(self, request: Request, address: S3Address) -> Response:
+        """The answer of the S3 behind; 503 if it cannot be reached."""
         if request.method not in ("GET", "HEAD"):
             return s3_error(
                 403, "AccessDenied", "this endpoint is read-only", resource=address.path
@@ -82,4 +83,4 @@ def _pieces(found: BaseHTTPResponse) -> Iterator[bytes]:
     try:
         yield from found.stream(PIECE, decode_content=False)
     finally:
-        found.close()  # half read: the connection is of no use to the next request
+        found.close()  # after half an answer the connection cannot be used again

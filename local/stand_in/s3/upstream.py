@@ -1,4 +1,4 @@
-"""The S3 behind the stand-in: where it is, and how a request to it is signed."""
+"""The S3 behind the stand-in: its endpoint, and signatures for it."""
 
 from collections.abc import Mapping
 
@@ -10,13 +10,13 @@ from botocore.credentials import Credentials
 
 from .address import S3Address
 
-# Nobody but SigV4 looks at the body's hash, and GET and HEAD have no body.
+# GET and HEAD have no body to hash.
 UNSIGNED_PAYLOAD = Config(s3={"payload_signing_enabled": False})
 URL_EXPIRES_S = 900
 
 
 class S3Upstream:
-    """An S3 that is asked in path style, with the credentials of this process."""
+    """An S3 to which requests go in path style, with the credentials of this process."""
 
     def __init__(self, endpoint: str | None, region: str) -> None:
         self.endpoint = (endpoint or f"https://s3.{region}.amazonaws.com").rstrip("/")
@@ -26,7 +26,7 @@ class S3Upstream:
     def signature(
         self, method: str, address: S3Address, headers: Mapping[str, str]
     ) -> dict[str, str]:
-        """The headers that authorise a request with `headers`; none when we have no credentials."""
+        """The headers that sign a request with `headers`; none without credentials."""
         if self._credentials is None:
             return {}
         request = AWSRequest(method, self.endpoint + address.canonical_target, dict(headers))
@@ -36,7 +36,7 @@ class S3Upstream:
         return {name: value for name, value in request.headers.items() if name not in headers}
 
     def presigned_url(self, method: str, address: S3Address, headers: Mapping[str, str]) -> str:
-        """A URL that works without credentials, if `headers` are sent with it."""
+        """A URL that needs no credentials if `headers` are sent with it; valid for 15 minutes."""
         url = self.endpoint + address.canonical_target
         if self._credentials is None:
             return url
@@ -47,8 +47,8 @@ class S3Upstream:
 
 
 def _credentials() -> Credentials | None:
-    """The usual AWS variables and profiles."""
+    """Credentials from the usual AWS variables and profiles; None: there are none."""
     provider = botocore.session.get_session().get_component("credential_provider")
-    # It asks the network for the role of an EC2 instance: seconds of waiting anywhere else.
+    # It would ask the network for the role of an EC2 instance, which takes seconds elsewhere.
     provider.remove("iam-role")
     return provider.load_credentials()

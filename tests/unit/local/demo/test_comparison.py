@@ -60,7 +60,7 @@ def outcome(judge, **answers) -> tuple[int, list[str]]:
 def test_same_rows_in_another_order_are_the_same(judge):
     code, lines = outcome(judge, one=RIGHT, two=RIGHT)
     assert code == 0
-    assert "birds.flocks         7  a [bold] event            3  3 same  3 same       -" in lines
+    assert "birds.flocks         7  a [bold] event         3  3 same  3 same       -" in lines
     assert lines[-1] == "Each of 2 reads gave exactly the rows that DuckLake has."
 
 

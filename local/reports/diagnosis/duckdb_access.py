@@ -1,0 +1,56 @@
+"""How `polynya doctor` lets DuckDB reach the catalog database and S3."""
+
+from collections.abc import Iterable
+from urllib.parse import parse_qs, urlsplit
+
+import boto3
+from duckdb import DuckDBPyConnection
+from polynya.ducklake.connection.url import LOCAL
+
+from ...clients.duckdb_connection import connect, literal
+
+LONGEST_MESSAGE = 300  # characters
+
+
+def connect_to_s3(
+    s3_endpoint: str | None, extensions: tuple[str, ...] = ("httpfs",)
+) -> DuckDBPyConnection:
+    """A DuckDB that reads S3 with boto3's credentials, which DuckDB does not look for."""
+    con = connect(extensions)
+    session = boto3.Session()
+    options = {"REGION": session.region_name or "us-east-1"}
+    if found := session.get_credentials():
+        keys = found.get_frozen_credentials()
+        options |= {"KEY_ID": keys.access_key, "SECRET": keys.secret_key}
+        options |= {"SESSION_TOKEN": keys.token} if keys.token else {}
+    if s3_endpoint:
+        scheme, _, host = s3_endpoint.rstrip("/").rpartition("://")
+        options |= {"ENDPOINT": host, "URL_STYLE": "path"}
+        options |= {"USE_SSL": "true" if scheme == "https" else "false"}
+    words = [f"{name} {literal(text)}" for name, text in options.items()]
+    con.execute(f"CREATE SECRET (TYPE s3, PROVIDER config, {', '.join(words)})")
+    return con
+
+
+def for_libpq(url: str) -> str:
+    """The URL with Polynya's default for TLS, unless it says something of TLS itself."""
+    parts = urlsplit(url)
+    query = parse_qs(parts.query)
+    host = (query.get("host") or [parts.hostname or ""])[-1]
+    if "sslmode" in query or host in LOCAL or host.startswith("/"):
+        return url
+    tls = "sslmode=verify-full" + ("" if "sslrootcert" in query else "&sslrootcert=system")
+    return f"{url}{'&' if parts.query else '?'}{tls}"
+
+
+def secrets_of(url: str) -> list[str]:
+    """The parts of a URL that no message may hold."""
+    return [url, *filter(None, [urlsplit(url).password])]
+
+
+def redacted(error: Exception, secrets: Iterable[str]) -> str:
+    """An error's message in one line, replaced if it shows how we connect to the database."""
+    words = " ".join(str(error).split())
+    if any(secret in words for secret in secrets) or "postgres:" in words:
+        return "DuckDB cannot attach the lake"
+    return words if len(words) <= LONGEST_MESSAGE else f"{words[:LONGEST_MESSAGE]}…"

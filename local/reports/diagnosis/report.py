@@ -1,0 +1,105 @@
+"""What `polynya doctor` reports: findings about the lake, and a result for each table."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+ERROR, WARNING, NOTE = "error", "warning", "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A fact that the user should know."""
+
+    level: str
+    """`error`: wrong, or not served. `warning`: may become so. `note`: for information."""
+    about: str
+    """The name of a table, or `catalog`, `lake`, `grants`, `index`, `settings`, `row counts`."""
+    message: str
+    remedy: str = ""
+    """What to do about it: SQL, a setting or a page of the documentation."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowCount:
+    """The rows of a table at one snapshot, according to DuckLake and to Iceberg clients."""
+
+    snapshot_id: int
+    ducklake: int | None
+    """None: they cannot be counted."""
+    iceberg: int
+
+    @property
+    def is_same(self) -> bool:
+        return self.ducklake == self.iceberg
+
+    @property
+    def is_known(self) -> bool:
+        return self.ducklake is not None
+
+
+@dataclass(slots=True)
+class TableResult:
+    """What the checks of one table found."""
+
+    name: str
+    """`namespace.table`."""
+    table_id: int
+    status: str = "fails"
+    """`served`, `refused`, or `fails`: it cannot be read, or Polynya has a fault."""
+    reason: str = ""
+    """Why it is not served."""
+    hidden_columns: dict[str, str] = field(default_factory=dict)
+    """The reason by dotted name."""
+    default_columns: dict[str, str] = field(default_factory=dict)
+    """Columns with a default that files lack, and what clients read there."""
+    snapshots: int = 0
+    """How many are listed."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """How many snapshots are not listed, by the reason."""
+    counts: list[RowCount] = field(default_factory=list)
+    """Past snapshots, then the newest."""
+
+
+@dataclass(slots=True)
+class Report:
+    """The result of `polynya doctor`."""
+
+    lake: dict[str, Any] = field(default_factory=dict)
+    judge: str = ""
+    """The program that counts DuckLake's rows."""
+    tables: list[TableResult] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    def add(self, level: str, about: str, message: str, remedy: str = "") -> None:
+        """Add a finding, unless it was added before."""
+        finding = Finding(level, about, message, remedy)
+        if finding not in self.findings:  # a table is read again after a lost connection
+            self.findings.append(finding)
+
+    @property
+    def is_well(self) -> bool:
+        """Whether there is no error."""
+        return all(finding.level != ERROR for finding in self.findings)
+
+    @property
+    def summary(self) -> str:
+        """One line with the verdict and the numbers of tables, row counts and findings."""
+        levels = Counter(finding.level for finding in self.findings)
+        served = sum(table.status == "served" for table in self.tables)
+        counts = [count for table in self.tables for count in table.counts]
+        same = sum(count.is_same for count in counts)
+        parts = []
+        if self.tables:
+            parts.append(f"{served} of {number_of(len(self.tables), 'table')} served")
+            parts.append(f"{same} of {number_of(len(counts), 'row count')} the same")
+            if unknown := sum(not count.is_known for count in counts):
+                parts.append(f"{unknown} not known")
+        parts += [number_of(levels[name], name) for name in (ERROR, WARNING, NOTE) if levels[name]]
+        verdict = "All is well" if self.is_well else "Not all is well"
+        return f"{verdict}: {', '.join(parts) or 'no findings'}."
+
+
+def number_of(number: int, noun: str) -> str:
+    """A number with its noun: `1 table`, `2 tables`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

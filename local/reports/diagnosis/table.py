@@ -1,0 +1,160 @@
+"""Checks of one table: is it served, what is hidden or left out, do the row counts agree."""
+
+from collections import Counter
+from typing import TypeVar
+
+import duckdb
+from pg8000.native import Connection
+from polynya.access.vended_credentials import CredentialVending
+from polynya.ducklake import queries
+from polynya.ducklake.rows import Schema, Table
+from polynya.errors import PolynyaError, Refused
+from polynya.translate.columns.default_columns import WAY_OUT
+
+from ..generator import Generator, OpenedTable, full_name
+from ..table_report import LACKED_IN_PAST, default_columns, hidden_columns, left_out_snapshots
+from .catalog_rows import CatalogCounts
+from .data_files import DataFileCheck
+from .duckdb_access import redacted, secrets_of
+from .ducklake_rows import DuckLakeCounts, Uncountable
+from .iceberg_rows import iceberg_rows
+from .report import ERROR, NOTE, WARNING, Report, RowCount, TableResult, number_of
+
+DEFAULTS_REMEDY = f"{WAY_OUT}; COLUMN_DEFAULTS=refuse refuses the table until then"
+
+T = TypeVar("T")
+
+
+class TableCheck:
+    """Checks tables one by one, with one connection to the lake through DuckDB."""
+
+    def __init__(
+        self,
+        generator: Generator,
+        report: Report,
+        database: str,
+        s3_endpoint: str | None,
+        past: int,
+    ) -> None:
+        """Attach the lake in DuckDB; if that fails, rows are counted in the catalog.
+
+        Args:
+            past: how many past snapshots of each table are counted, besides the newest.
+        """
+        self._generator = generator
+        self._report = report
+        self._past = past
+        self._secrets = secrets_of(database)
+        self._catalog = CatalogCounts()
+        self._ducklake: DuckLakeCounts | None = None
+        self._data_files = DataFileCheck(report, s3_endpoint, self._secrets)
+        try:
+            schema = generator.config.metadata_schema
+            self._ducklake = DuckLakeCounts(database, schema, s3_endpoint)
+        except (Uncountable, RuntimeError, duckdb.Error) as error:
+            message = f"rows are counted in the catalog only: {redacted(error, self._secrets)}"
+            report.add(NOTE, "row counts", message)
+        report.judge = (self._ducklake or self._catalog).name
+
+    def close(self) -> None:
+        self._data_files.close()
+        if self._ducklake is not None:
+            self._ducklake.close()
+
+    def run(self, schema: Schema, table: Table) -> None:
+        """Add the result of one table and its findings, read in one transaction.
+
+        A fault of Polynya is reported like an unreadable table, and the next tables are checked.
+        """
+        result = TableResult(full_name(schema, table), table.table_id)
+        self._report.tables.append(result)
+
+        def check(con: Connection) -> None:
+            lake = queries.lake().run(con)
+            result.counts.clear()
+            opened = self._generator.open_table(con, lake, schema, table)
+            result.snapshots = len(opened.metadata.snapshots)
+            result.hidden_columns = hidden_columns(opened)
+            result.default_columns = default_columns(opened)
+            result.left_out = dict(Counter(left_out_snapshots(opened).values()))
+            self._check_vending(opened)
+            self._count(opened, result)
+            self._data_files.run(opened)
+
+        try:
+            self._generator.read(check)
+            result.status = "served"
+        except Refused as error:
+            result.status, result.reason = "refused", str(error)
+        except PolynyaError as error:
+            result.reason = str(error)
+        except Exception as error:
+            result.reason = f"{type(error).__name__}: {redacted(error, self._secrets)}"
+        self._add_findings(result)
+
+    def _add_findings(self, result: TableResult) -> None:
+        if result.reason:
+            self._report.add(ERROR, result.name, result.reason)
+        for column, reason in result.hidden_columns.items():
+            self._report.add(NOTE, result.name, f"the column {column} is hidden: {reason}")
+        for column, reason in result.default_columns.items():
+            level = NOTE if reason.startswith(LACKED_IN_PAST) else WARNING
+            message = f"the column {column} has a default: {reason}"
+            self._report.add(level, result.name, message, DEFAULTS_REMEDY)
+        for reason, number in result.left_out.items():
+            message = f"{number_of(number, 'snapshot')} left out: {reason}"
+            self._report.add(NOTE, result.name, message)
+        for count in result.counts:
+            if count.is_known and not count.is_same:
+                self._report.add(
+                    ERROR,
+                    result.name,
+                    f"at snapshot {count.snapshot_id} DuckLake has {count.ducklake:,} rows, "
+                    f"Iceberg clients get {count.iceberg:,}",
+                )
+
+    def _count(self, opened: OpenedTable, result: TableResult) -> None:
+        snapshots = opened.metadata.snapshots
+        uncounted: dict[str, list[int]] = {}
+        for snapshot in [*_evenly_spaced(snapshots[:-1], self._past), *snapshots[-1:]]:
+            snapshot_id = snapshot.snapshot_id
+            iceberg = iceberg_rows(opened, snapshot.manifest_list)
+            try:
+                ducklake = self._ducklake_rows(opened, snapshot_id)
+            except Uncountable as error:
+                ducklake = None
+                uncounted.setdefault(str(error), []).append(snapshot_id)
+            result.counts.append(RowCount(snapshot_id, ducklake, iceberg))
+        for reason, snapshot_ids in uncounted.items():
+            level = NOTE if self._ducklake is None else ERROR
+            where = ", ".join(map(str, snapshot_ids))
+            message = f"DuckLake's rows cannot be counted at {where}: {reason}"
+            self._report.add(level, result.name, message)
+
+    def _ducklake_rows(self, opened: OpenedTable, snapshot_id: int) -> int:
+        con, lake = opened.con, opened.history.lake
+        if self._ducklake is None:
+            schema, table = opened.history.schema, opened.history.table
+            return self._catalog.rows(con, lake, schema, table, snapshot_id)
+        # DuckDB finds a table by the name that it had at the snapshot.
+        for schema in queries.schemas_at(snapshot_id).run(con):
+            for table in queries.tables_at(snapshot_id, schema.schema_id).run(con):
+                if table.table_id == opened.history.table.table_id:
+                    return self._ducklake.rows(schema, table, snapshot_id)
+        raise Uncountable("the table did not exist")
+
+    def _check_vending(self, opened: OpenedTable) -> None:
+        """Add a note if the settings of this environment vend no credentials for the table."""
+        history, virtual = opened.history, opened.metadata.location
+        vending = CredentialVending(self._generator.config)
+        scope = vending.scope(opened.con, history.lake, history.schema, history.table, virtual)
+        if scope.reason:
+            page = "docs/security.md says what can be vended"
+            self._report.add(NOTE, opened.name, scope.reason, page)
+
+
+def _evenly_spaced(items: list[T], number: int) -> list[T]:
+    """Up to `number` of the items, evenly spaced, with the first."""
+    if len(items) <= number:
+        return items
+    return [items[place * len(items) // number] for place in range(number)]

@@ -1,0 +1,178 @@
+"""The wheel installs into an empty environment, and its commands work there without a checkout."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import venv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from polynya_local.clients.pyiceberg import PyIceberg
+from polynya_local.serving import environment
+
+ROOT = Path(__file__).parents[2]
+SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+UNTRACKED = shutil.ignore_patterns("__pycache__")
+# It asks PyPI, or its cache, for 570 MB.
+installs = pytest.mark.skipif(
+    not os.environ.get("POLYNYA_WHEEL"), reason="`make test-all` runs it, with POLYNYA_WHEEL=1"
+)
+
+
+def folder_of(package: str) -> Path:
+    top, *below = package.split(".")
+    return ROOT.joinpath(SETUPTOOLS["package-dir"][top], *below)
+
+
+def test_every_folder_with_modules_is_a_package_of_the_wheel():
+    tops = {ROOT / path: name for name, path in SETUPTOOLS["package-dir"].items()}
+    found = {
+        ".".join([name, *module.parent.relative_to(top).parts])
+        for top, name in tops.items()
+        for module in top.rglob("*.py")
+    }
+    assert found == set(SETUPTOOLS["packages"])
+    assert {name.partition(".")[0] for name in found} == set(SETUPTOOLS["package-dir"])
+    assert all(re.fullmatch(r"polynya(_[a-z]+)?", name) for name in SETUPTOOLS["package-dir"])
+
+
+def test_every_file_beside_the_modules_is_data_of_the_wheel():
+    """Apart from the lists of packages, which `pip` does not read there."""
+    data = {
+        path
+        for package, patterns in SETUPTOOLS["package-data"].items()
+        for pattern in patterns
+        for path in folder_of(package).glob(pattern)
+    }
+    beside = {
+        path
+        for package in SETUPTOOLS["packages"]
+        for path in folder_of(package).iterdir()
+        if path.is_file() and path.suffix != ".py" and not path.name.startswith("requirements")
+    }
+    assert beside == data
+
+
+@dataclass
+class Installed:
+    """An environment that has the wheel, and a folder that has nothing."""
+
+    wheel: Path
+    folder: Path
+    here: Path
+
+    def run(self, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        command = [self.folder / "bin/polynya", *words]
+        given = self.environment(settings)
+        return subprocess.run(command, cwd=self.here, env=given, capture_output=True, text=True)
+
+    def environment(self, settings: dict[str, str]) -> dict[str, str]:
+        return without_checkout(environment(settings)) | {"HOME": str(self.here)}
+
+
+def without_checkout(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in variables.items() if name != "PYTHONPATH"}
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Installed:
+    """Built from a copy, so that no older build is in it, then installed with the extra `local`."""
+    folder = tmp_path_factory.mktemp("wheel")
+    clean = without_checkout(os.environ)
+    source = folder / "source"
+    source.mkdir()
+    for path in SETUPTOOLS["package-dir"].values():
+        shutil.copytree(ROOT / path, source / path, ignore=UNTRACKED)
+    for pattern in ("*.toml", "*.md", "LICENSE", "NOTICE", "*/requirements*", "*/*/requirements*"):
+        for path in ROOT.glob(pattern):
+            target = source / path.relative_to(ROOT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run(
+        [*pip, "wheel", "--no-deps", "-w", folder / "dist", source], check=True, env=clean
+    )
+    [wheel] = (folder / "dist").glob("*.whl")
+    venv.create(folder / "venv")
+    pip += ["--python", str(folder / "venv/bin/python"), "install"]
+    what = ["--constraint", str(ROOT / "constraints.txt"), f"polynya[local] @ {wheel.as_uri()}"]
+    subprocess.run([*pip, *what], check=True, env=clean)
+    here = folder / "here"
+    here.mkdir()
+    return Installed(wheel, folder / "venv", here)
+
+
+@installs
+def test_it_installs_nothing_under_a_name_that_others_may_use(installed):
+    with ZipFile(installed.wheel) as wheel:
+        tops = {name.partition("/")[0] for name in wheel.namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == set(SETUPTOOLS["package-dir"])
+
+
+@installs
+def test_it_tells_its_version(installed):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    done = installed.run("--version")
+    assert (done.returncode, done.stdout) == (0, f"polynya {project['version']}\n")
+
+
+@installs
+def test_serve_serves(installed, lake, moto):
+    made = lake("01")
+    command = [installed.folder / "bin/polynya", "serve", "--database", made.database.url]
+    command += ["--s3-endpoint", moto, "--port", "0"]
+    process = subprocess.Popen(
+        command,
+        cwd=installed.here,
+        env=installed.environment({}),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        ready = json.loads(process.stdout.readline())
+        client = PyIceberg(ready["catalog_uri"], ready["warehouse"], ready["s3_endpoint"])
+        [(namespace, table), *_] = client._catalog.list_tables("main")
+        assert client.rows(namespace, table).num_rows > 0
+        client.close()
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
+        process.stdout.close()
+
+
+@installs
+def test_doctor_and_inspect_look(installed, lake, moto):
+    made = lake("01")
+    where = ("--database", made.database.url, "--s3-endpoint", moto)
+    done = installed.run("doctor", *where, "--json")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["well"]) == (0, True), done.stderr
+    assert all(count["same"] for table in report["tables"] for count in table["counts"])
+    done = installed.run("inspect", report["tables"][0]["name"], *where)
+    assert done.returncode == 0 and "manifest list" in done.stdout, done.stderr
+
+
+@installs
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [(["demo"], "demo"), (["ingest", "t", "f", "--database", "{}"], "pipeline,spark")],
+)
+def test_a_missing_extra_is_named(installed, lake, words, extra):
+    url = lake("01").database.url
+    done = installed.run(*(word.format(url) for word in words))
+    assert done.returncode != 0
+    assert done.stderr.endswith(f"pip install 'polynya[{extra}]'\n")
+
+
+@installs
+def test_what_needs_a_checkout_says_so(installed, lake):
+    url = lake("01").database.url
+    done = installed.run("serve", "--as-deployed", "--database", url)
+    assert done.returncode == 2 and "checkout" in done.stderr
