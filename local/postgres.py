@@ -62,9 +62,10 @@ class Database:
         """The rows of one statement, on a connection of its own."""
         con = self.connect()
         try:
-            return con.run(sql, **values)
+            rows: list[list[Any]] = con.run(sql, **values)
         finally:
             con.close()
+        return rows
 
     def connect(self) -> Connection:
         """Open a connection."""
