@@ -38,7 +38,8 @@ from pyiceberg.types import DoubleType, FloatType, PrimitiveType, StringType, UU
 from tests.support import in_process
 
 # Scalars with their limits, floats, texts, inlined rows, buckets, evolution, promotions
-LAKES = ["01", "03", "04", "13", "16", "19", "22", "23"]
+LAKES = ["01", "03", "04", "16", "19", "23"]
+LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in ("13", "22")]
 MOST_VALUES = 6
 
 # (client, lake, column) -> what the client does wrong, whatever stands in the metadata. Native
