@@ -49,8 +49,33 @@ pipeline-demo: setup ## an hour of device events through Spark into a DuckLake, 
 serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://..."
 	@$(BIN)/polynya serve $(ARGS)
 
-test: setup lint ## all tests (30 to 50 minutes on 2 cores; with PostgreSQL, S3, PyIceberg, DuckDB and Spark)
-	@$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(ARGS)
+# Two processes; each takes all tests of a lake, or of a file (tests/support/scheduler.py).
+PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
+
+test: setup lint ## what CI runs: all tests that are not marked slow (12 minutes on two cores)
+	@$(PYTEST) -m "not slow" $(ARGS)
+
+test-slow: setup ## the tests that `make test` leaves out (half an hour)
+	@$(PYTEST) -m slow $(ARGS)
+
+test-all: test test-slow ## all tests and checks that need no root (three hours)
+	@$(MAKE) histories HISTORIES=20
+	@$(MAKE) soak
+	@$(MAKE) demo
+	@$(MAKE) pipeline-demo
+	@$(MAKE) package
+	@$(MAKE) build
+	@$(MAKE) deployed
+	@$(MAKE) check-template
+	@$(MAKE) matrix
+
+coverage: setup ## which lines no test runs, processes that tests start included: htmlcov/index.html
+	@$(BIN)/pip install --quiet --disable-pip-version-check "coverage>=7.10,<8"
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest -m "not slow" $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage html --quiet
+	@$(BIN)/coverage report --skip-covered --sort=miss
 
 soak: setup ## eight ingest jobs and two DuckDBs on one lake, 2,400 files (ten minutes)
 	@POLYNYA_SOAK=1 $(BIN)/python -m pytest tests/pipeline/test_exactly_once.py -k side_by_side --durations=1
@@ -59,8 +84,8 @@ histories: setup ## random histories all night: make histories HISTORIES=100 FIR
 	@POLYNYA_HISTORIES=$(or $(HISTORIES),100) POLYNYA_FIRST_HISTORY=$(or $(FIRST),1) \
 	  $(BIN)/python -m pytest tests/differential/test_random_histories.py $(ARGS)
 
-metadata: setup ## what Spark shows of the metadata of all lakes; CI asks on eleven (ten minutes)
-	@POLYNYA_SPARK_LAKES=all $(BIN)/python -m pytest tests/differential/test_metadata_in_spark.py $(ARGS)
+metadata: setup ## what Spark shows of the metadata of all lakes; CI asks on four (ten minutes)
+	@$(BIN)/python -m pytest tests/differential/test_metadata_in_spark.py $(ARGS)
 
 lint: setup ## ruff and mypy
 	@$(BIN)/ruff check --quiet .
@@ -144,4 +169,4 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .venv-matrix .venv-lock .venv-sam .venv-ministack .venv-checkov .aws-sam .cache
 
-.PHONY: help setup demo pipeline-demo serve test soak histories metadata lint bench matrix build lock package deployed sam-local check-template clean
+.PHONY: help setup demo pipeline-demo serve test test-slow test-all coverage soak histories metadata lint bench matrix build lock package deployed sam-local check-template clean

@@ -181,7 +181,7 @@ def grown_lake(server: Server, s3_endpoint: str, files: int, snapshots: int, eve
     """
     name = f"f{files}_s{snapshots}_e{every}"
     database = server.create_database(name)
-    lake = write_lake(SCRIPT, database, f"s3://{BUCKET}/{name}", s3_endpoint)
+    lake = write_lake(name, SCRIPT.read_text(), database, f"s3://{BUCKET}/{name}", s3_endpoint)
     numbers = {"files": files, "snapshots": snapshots, "every": every, "first": FIRST}
     con = database.connect()
     try:

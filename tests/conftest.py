@@ -1,21 +1,22 @@
 """What the suites share: one PostgreSQL, one S3, and lakes that DuckDB itself has written."""
 
-import itertools
 import logging
-from dataclasses import replace
-from pathlib import Path
+import os
 
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
-from polynya_local.clients.lakes import Lake, write_lake
 from polynya_local.postgres import postgres
 from polynya_local.serving import environment
 
-LAKES = Path(__file__).parent / "lakes"
-BUCKET = "lakes"
+from tests.support.lakes import BUCKET, SCRIPTS, Lakes, number_of
+from tests.support.shared_duckdb import SharedDuckDB
+
+# A JVM lives for some minutes here: its second compiler and its parallel collector cost more CPU
+# than they save (33 s against 18 s for the first nine lakes).
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 DELIVERIES = ("materialize", "object-lambda")
-MATERIALIZED = {"10", "13", "14", "17", "22", "36"}
 LEFT_OUT = pytest.StashKey[list[str]]()
 
 
@@ -26,6 +27,15 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.stash[LEFT_OUT] = []
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    if config.getoption("dist") == "loadscope":
+        from tests.support.scheduler import LakeScheduling
+
+        return LakeScheduling(config, log)
+    return None
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -42,7 +52,7 @@ def pytest_sessionfinish(session):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node):
-    """A process of pytest-xdist has ended: what it left out is told with the rest."""
+    """A process of pytest-xdist has ended: print what it left out with the rest."""
     node.config.stash[LEFT_OUT] += getattr(node, "workeroutput", {}).get("left_out", [])
 
 
@@ -74,64 +84,36 @@ def moto():
         server.stop()
 
 
-class Lakes:
-    """Lakes by the name of their script, or by the number that it starts with."""
-
-    def __init__(self, server, s3_endpoint: str) -> None:
-        self._server, self._s3_endpoint = server, s3_endpoint
-        self._written: dict[Path, Lake] = {}
-        self._numbers = itertools.count(1)
-
-    def __call__(self, name: str) -> Lake:
-        """The one lake of this name: tests must leave it as it is."""
-        script = script_of(name)
-        if script not in self._written:
-            self._written[script] = self._write(script, script.stem)
-        return self._written[script]
-
-    def copied(self, name: str) -> Lake:
-        """A lake that only the caller has, but for the files, of which none may be removed."""
-        one = self(name)
-        database = self._server.copy_database(one.database, f"{one.name}_{next(self._numbers)}")
-        return replace(one, database=database)
-
-    def fresh(self, name: str) -> Lake:
-        """A lake that only the caller has."""
-        script = script_of(name)
-        return self._write(script, f"{script.stem}_{next(self._numbers)}")
-
-    def _write(self, script: Path, name: str) -> Lake:
-        database = self._server.create_database(name)
-        return write_lake(script, database, f"s3://{BUCKET}/{name}", self._s3_endpoint)
-
-
-def script_of(name: str) -> Path:
-    found = [path for path in LAKES.glob("*.sql") if name in (path.stem, path.stem.split("_")[0])]
-    (script,) = found
-    return script
-
-
 def pytest_generate_tests(metafunc):
     """A test that asks for `lake_name` runs once for each lake."""
-    if {"lake_name", "delivery"} <= set(metafunc.fixturenames):
-        # The generator is the same behind both; a few lakes show that this is so.
-        lakes = [(name, "object-lambda") for name in wanted_lakes(metafunc.config)]
-        lakes += [(n, "materialize") for n, _ in lakes if n.split("_")[0] in MATERIALIZED]
-        only = metafunc.config.getoption("--delivery")
-        if only:
-            lakes = [(name, only) for name in wanted_lakes(metafunc.config)]
-        metafunc.parametrize("lake_name, delivery", lakes, scope="module")
-    elif "lake_name" in metafunc.fixturenames:
-        # One lake after the other, each with all its tests.
-        metafunc.parametrize("lake_name", wanted_lakes(metafunc.config), scope="module")
+    if "lake_name" not in metafunc.fixturenames:
+        return
+    lakes = wanted_lakes(metafunc.config)
+    if cases := getattr(metafunc.module, "cases", None):
+        names, values = cases(lakes, metafunc.config.getoption("--delivery"))
+    else:
+        # A module may name the lakes that are read IN_CI; the others are left to `make test-all`.
+        in_ci = getattr(metafunc.module, "IN_CI", {number_of(name) for name in lakes})
+        slow = {name for name in lakes if number_of(name) not in in_ci}
+        values = [pytest.param(name, marks=[pytest.mark.slow] * (name in slow)) for name in lakes]
+        names = "lake_name"
+    # One lake after the other, each with all its tests.
+    metafunc.parametrize(names, values, scope="module")
 
 
 def wanted_lakes(config) -> list[str]:
-    names = sorted(path.stem for path in LAKES.glob("*.sql"))
+    names = sorted(path.stem for path in SCRIPTS.glob("*.sql"))
     wanted = (config.getoption("--lakes") or "").split(",")
-    return [name for name in names if wanted == [""] or name.split("_")[0] in wanted]
+    return [name for name in names if wanted == [""] or number_of(name) in wanted]
 
 
 @pytest.fixture(scope="session")
 def lake(postgres_server, moto) -> Lakes:
     return Lakes(postgres_server, moto)
+
+
+@pytest.fixture(scope="session")
+def shared_duckdb():
+    client = SharedDuckDB()
+    yield client
+    client.close()

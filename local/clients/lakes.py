@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
@@ -24,22 +23,24 @@ class Lake:
     metadata_schema: str = "public"
 
 
-def write_lake(script: Path, database: Database, data_path: str, s3_endpoint: str) -> Lake:
-    """Run a script on an empty database and an empty data path.
+def write_lake(
+    name: str, script: str, database: Database, data_path: str, s3_endpoint: str | None
+) -> Lake:
+    """Run the text of a script on an empty database and an empty data path.
 
     The script may have the placeholders `{{CATALOG}}` and `{{DATA_PATH}}`, and lines after
     `-- @repeat N`, which are run N times with the numbers 1 to N for `{{i}}`.
 
     Args:
+        name: of the lake.
         data_path: without a slash at its end.
     """
-    text = script.read_text()
     with connect(LAKE, s3_endpoint) as con:
-        for statement in con.extract_statements(_filled_in(text, database, data_path)):
+        for statement in con.extract_statements(_filled_in(script, database, data_path)):
             con.execute(statement)
-    found = METADATA_SCHEMA.search(text)
+    found = METADATA_SCHEMA.search(script)
     schema = found.group(1).replace("''", "'") if found else "public"
-    return Lake(script.stem, database, data_path, schema)
+    return Lake(name, database, data_path, schema)
 
 
 def attach(con: DuckDBPyConnection, lake: Lake, *, read_only: bool = True) -> None:

@@ -63,7 +63,8 @@ def main() -> None:
             for bucket in ("lakes", "packages"):
                 boto3.client("s3", endpoint_url=aws).create_bucket(Bucket=bucket)
             database = server.create_database("deployed")
-            lake = write_lake(SCRIPT, database, "s3://lakes/deployed/lake", aws)
+            script = SCRIPT.read_text()
+            lake = write_lake("deployed", script, database, "s3://lakes/deployed/lake", aws)
             secret = boto3.client("secretsmanager", endpoint_url=aws).create_secret(
                 Name="lake/reader",
                 SecretString=json.dumps({"username": database.user, "password": "unused"}),

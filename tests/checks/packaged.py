@@ -108,11 +108,10 @@ def _run(environment: Path, job: Path) -> list[str]:
     from polynya_local.postgres import postgres
 
     with tempfile.TemporaryDirectory(prefix="polynya-package-") as folder, postgres() as server:
-        script, rows = Path(folder) / "lake.sql", Path(folder) / "rows.json"
-        script.write_text(LAKE)
+        rows = Path(folder) / "rows.json"
         rows.write_text('{"i": 5000}\n{"i": 5001}\n')
         database = server.create_database("packaged")
-        write_lake(script, database, f"{folder}/data", None)
+        write_lake("packaged", LAKE, database, f"{folder}/data", None)
         for words in (
             ("ingest", "t", str(rows), "--format", "json", "--token", "two rows"),
             ("verify", "--master", "cluster", "--footers"),

@@ -4,7 +4,6 @@ import json
 import os
 import re
 from io import BytesIO
-from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 import requests
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
-from polynya_local.clients.lakes import write_lake
 from polynya_local.stand_in.http_message import Response
 from polynya_local.stand_in.http_server import HttpServer
 from polynya_local.stand_in.lambda_function import LambdaFunction
@@ -35,7 +33,6 @@ CREATE TABLE orders(id INTEGER, s VARCHAR);
 INSERT INTO orders SELECT i, 'v' || i FROM range(1000) AS r(i);
 DELETE FROM orders WHERE id < 10;
 """
-NUMBERS = count(1)
 S3_ERROR = re.compile(r"<Error><Code>(\w+)</Code><Message>(.*?)</Message>")
 
 
@@ -70,14 +67,9 @@ WAYS = [
 
 
 @pytest.fixture(scope="module", params=WAYS)
-def aws(request, postgres_server, moto, tmp_path_factory):
+def aws(request, lake, moto):
     """Both functions over a lake with a table `main.orders`; what the second one writes is kept."""
-    script = tmp_path_factory.mktemp("lake") / "events.sql"
-    script.write_text(LAKE)
-    name = f"{request.param.__name__}_{next(NUMBERS)}"
-    database = postgres_server.create_database(f"events_{name}")
-    prefix = f"events/{name}"
-    write_lake(script, database, f"s3://{DATA}/{prefix}", moto)
+    served = lake.write(request.param.__name__, LAKE, prefix="events/")
     written = []
 
     def record(request):
@@ -88,7 +80,7 @@ def aws(request, postgres_server, moto, tmp_path_factory):
     recorder = HttpServer(0)
     recorder.start(record)
     values = {
-        "DATABASE_URL": database.url,
+        "DATABASE_URL": served.database.url,
         "VIRTUAL_BUCKET": ALIAS,
         "AWS_ENDPOINT_URL_S3": moto,
         "OBJECT_LAMBDA_ENDPOINT": recorder.uri,

@@ -27,9 +27,10 @@ from polynya_local.clients.canonical import (
 )
 from polynya_local.clients.duckdb_connection import LAKE, connect, literal
 from polynya_local.clients.lakes import Lake
-from polynya_local.serving import serving
 from pyiceberg.expressions import EqualTo, IsNull
 
+from tests.differential.test_rows import opened
+from tests.support import in_process
 from tests.support.old_lakes import OLD, WRITTEN, rename_to_1_1, restored
 
 MIGRATED = ["0.3-inlined migrated"]
@@ -150,25 +151,24 @@ def case(request, lake, postgres_server, moto):
 @pytest.fixture(scope="module")
 def bridge(case, moto):
     # Nothing is made that is not read: loadTable is asked for every snapshot.
-    url, settings = case.lake.database.url, {"CHUNK_FILES": "3"}
-    with serving(url, moto, delivery="object-lambda", settings=settings) as bridge:
+    how = {"delivery": "object-lambda", "settings": {"CHUNK_FILES": "3"}}
+    with in_process.bridge(case.lake, moto, **how) as bridge:
         yield bridge
 
 
 @pytest.mark.parametrize("client", [pyiceberg, duckdb], ids=["pyiceberg", "duckdb"])
-def test_client_reads_what_the_writer_reads(client, case, bridge):
-    reader = client.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
+def test_client_reads_what_the_writer_reads(client, case, bridge, shared_duckdb):
     wrong = []
-    for table_id, name in case.tables().items():
-        for snapshot_id in [*listed(bridge, name)[:-1], None]:
-            then = case.at(table_id, snapshot_id)
-            try:
-                rows = from_arrow(reader.rows(*name, snapshot_id), then.columns)
-                report = difference(then.rows, rows)
-            except Exception as error:
-                report = [f"{type(error).__name__}: {error}"]
-            wrong += [f"{name} at {snapshot_id}: {line}" for line in report]
-    reader.close()
+    with opened(client, bridge, shared_duckdb) as reader:
+        for table_id, name in case.tables().items():
+            for snapshot_id in [*listed(bridge, name)[:-1], None]:
+                then = case.at(table_id, snapshot_id)
+                try:
+                    rows = from_arrow(reader.rows(*name, snapshot_id), then.columns)
+                    report = difference(then.rows, rows)
+                except Exception as error:
+                    report = [f"{type(error).__name__}: {error}"]
+                wrong += [f"{name} at {snapshot_id}: {line}" for line in report]
     assert not wrong, "\n".join(wrong)
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from polynya_local.clients import duckdb, pyiceberg, rest
+from polynya_local.clients import pyiceberg, rest
 from polynya_local.clients.duckdb_connection import identifier
-from polynya_local.serving import serving
 from pyiceberg.expressions import (
     BooleanExpression,
     EqualTo,
@@ -35,6 +34,8 @@ from pyiceberg.io import FileIO, InputFile
 from pyiceberg.io.pyarrow import PyArrowFileIO, expression_to_pyarrow
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, PrimitiveType, StringType, UUIDType
+
+from tests.support import in_process
 
 # Scalars with their limits, floats, texts, inlined rows, buckets, evolution, promotions
 LAKES = ["01", "03", "04", "13", "16", "19", "22", "23"]
@@ -63,8 +64,7 @@ class Served:
 @pytest.fixture(scope="module", params=LAKES)
 def served(request, lake, moto):
     one = lake(request.param)
-    schema, settings = one.metadata_schema, {"CHUNK_FILES": "2"}
-    with serving(one.database.url, moto, metadata_schema=schema, settings=settings) as bridge:
+    with in_process.bridge(one, moto, settings={"CHUNK_FILES": "2"}) as bridge:
         yield Served(request.param, bridge)
 
 
@@ -205,10 +205,10 @@ def column_texts(column: pa.ChunkedArray) -> list:
 
 
 @pytest.fixture
-def client(served):
-    client = duckdb.open(*served.where)
+def client(served, shared_duckdb):
+    client = shared_duckdb.attached_to(*served.where)
     yield client
-    client.close()
+    client.query("DROP TABLE IF EXISTS whole")
 
 
 def sql_predicates(client, name: str, type_: str) -> Iterator[str]:

@@ -1,10 +1,9 @@
 """Iceberg's own eyes, Spark's: metadata tables, time travel, what was appended, what changed.
 
-Spark takes a second for each question, so CI asks on a few lakes, one of each kind. On all of them:
-`make metadata` (POLYNYA_SPARK_LAKES=all).
+Spark takes a second for each question, so CI asks on a few lakes, one of each kind, and
+`make test-all` on all of them.
 """
 
-import os
 import re
 from collections import Counter
 from contextlib import closing
@@ -16,7 +15,6 @@ from polynya_local.clients.canonical import canonical, columns_of, difference, f
 from polynya_local.clients.duckdb_connection import literal
 from polynya_local.clients.spark_jars import why_not
 
-from tests.conftest import LAKES
 from tests.differential.test_rows import MOST_SNAPSHOTS, SPARK_CANNOT, spread
 from tests.metadata.expected_metadata import ExpectedMetadata, served
 from tests.metadata.findings import Faults, Findings
@@ -27,9 +25,8 @@ from tests.metadata.shown import (
     assert_partitions,
     moments,
 )
-from tests.support.kept_reader import KeptReader
 
-IN_CI = ("09", "10", "13", "14", "17", "19", "22", "25", "31", "36", "77")
+IN_CI = {"10", "14", "17", "22"}
 FAULTS: Faults = {
     # Its row reader refuses files with such columns, hidden or not.
     ("test_spark_shows_what_changed", "01"): ("Unsupported logical type: TIME_MICROS",),
@@ -52,19 +49,11 @@ pytestmark = [
 ]
 
 
-def pytest_generate_tests(metafunc):
-    everything = sorted(path.stem.split("_")[0] for path in LAKES.glob("*.sql"))
-    numbers = everything if os.environ.get("POLYNYA_SPARK_LAKES") == "all" else IN_CI
-    if only := metafunc.config.getoption("--lakes"):
-        numbers = [number for number in everything if number in only.split(",")]
-    metafunc.parametrize("number", numbers, scope="module")
-
-
 @pytest.fixture(scope="module")
-def case(number, lake, moto, request):
+def case(lake_name, lake, moto, shared_duckdb, request):
     delivery = request.config.getoption("--delivery") or "object-lambda"
-    hidden = spark_refuses(lake(number), moto)
-    with served(lake(number), moto, KeptReader(), hidden, delivery=delivery) as case:
+    hidden = spark_refuses(lake(lake_name), moto)
+    with served(lake(lake_name), moto, shared_duckdb, hidden, delivery=delivery) as case:
         case.spark = spark.open(*case.where)
         yield case
 

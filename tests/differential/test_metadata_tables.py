@@ -7,7 +7,6 @@ with each other, on every lake. What Spark shows: test_metadata_in_spark.py.
 
 import re
 from collections import Counter
-from contextlib import closing
 from datetime import UTC
 
 import pytest
@@ -23,7 +22,6 @@ from tests.metadata.shown import (
     assert_partitions,
     moments,
 )
-from tests.support.kept_reader import KeptReader
 
 FAULTS: Faults = {
     # DuckDB takes the names for paths.
@@ -44,15 +42,9 @@ MOST_FOR_ALL = 12
 
 
 @pytest.fixture(scope="module")
-def reader():
-    with closing(KeptReader()) as reader:
-        yield reader
-
-
-@pytest.fixture(scope="module")
-def case(lake_name, lake, moto, reader, request):
+def case(lake_name, lake, moto, shared_duckdb, request):
     delivery = request.config.getoption("--delivery") or "object-lambda"
-    with served(lake(lake_name), moto, reader, delivery=delivery) as case:
+    with served(lake(lake_name), moto, shared_duckdb, delivery=delivery) as case:
         yield case
 
 

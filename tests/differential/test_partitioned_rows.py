@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.duckdb_connection import identifier
-from polynya_local.serving import serving
 from pyiceberg.expressions import EqualTo
 from pyiceberg.table import Table
+
+from tests.support import in_process
 
 LAKE = "82"
 MOST_PARTITIONS = 32  # docs/exactness.md
@@ -31,7 +32,7 @@ class Served(NamedTuple):
 @pytest.fixture(scope="module")
 def served(lake, moto):
     one = lake(LAKE)
-    with serving(one.database.url, moto) as bridge:
+    with in_process.bridge(one, moto) as bridge:
         client = pyiceberg.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
         judge = native.open(one, moto)
         yield Served(client, judge)

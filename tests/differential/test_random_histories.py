@@ -38,7 +38,7 @@ from tests.histories.judge import Chosen, Judge
 from tests.histories.predicates import Predicate
 from tests.histories.writer import Writer
 from tests.support.in_process import cache_settings, standing_in
-from tests.support.kept_reader import KeptReader
+from tests.support.shared_duckdb import SharedDuckDB
 
 FIRST = int(os.environ.get("POLYNYA_FIRST_HISTORY", "0"))
 HISTORIES = int(os.environ.get("POLYNYA_HISTORIES", "0"))
@@ -76,7 +76,7 @@ class Stage:
     left_out: list[str]
     happened: Counter = field(default_factory=Counter)
     numbers: count = field(default_factory=lambda: count(1))
-    reader: KeptReader = field(default_factory=KeptReader)
+    shared_duckdb: SharedDuckDB = field(default_factory=SharedDuckDB)
     kept_writer: Writer | None = None
 
     def lake(self) -> Lake:
@@ -88,7 +88,7 @@ class Stage:
         return self.kept_writer
 
     def close(self) -> None:
-        self.reader.close()
+        self.shared_duckdb.close()
         if self.kept_writer is not None:
             self.kept_writer.close()
 
@@ -125,7 +125,7 @@ class Histories(RuleBasedStateMachine):
         )
         where = (bridge.api_uri, "lake", bridge.s3_uri)
         iceberg = self._open.enter_context(closing(pyiceberg.open(*where)))
-        clients = [iceberg, stage.reader.at(*where)]
+        clients = [iceberg, stage.shared_duckdb.attached_to(*where)]
         self.judge = Judge(self.history, rest.Rest(*where[:2]), clients)
         # The other writer is often the first one that inlines, after columns have changed.
         for draw in (draws.creations, draws.insertions, draws.evolutions):
@@ -220,6 +220,7 @@ class Histories(RuleBasedStateMachine):
         pytest.fail("\n".join([*wrong, "", f"kept as {stage.script}:", script]), pytrace=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(FIRST, FIRST + (HISTORIES or 1)))
 def test_every_listed_snapshot_has_the_rows_that_were_written(
     number, postgres_server, moto, request, left_out

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from polynya_local.clients.lakes import write_lake
 
 from tests.support.in_process import cache_settings, standing_in
 from tests.support.raw_http import send
@@ -25,11 +24,8 @@ COPY (SELECT 'x' AS no_parquet FROM range(1000)) TO '{{DATA_PATH}}_ext/text.parq
 
 
 @pytest.fixture(scope="module")
-def odd(postgres_server, moto, tmp_path_factory):
-    script = tmp_path_factory.mktemp("lakes") / "as_deployed.sql"
-    script.write_text(LAKE)
-    database = postgres_server.create_database("as_deployed")
-    return write_lake(script, database, "s3://lakes/as_deployed/lake", moto)
+def odd(lake):
+    return lake.write("lake", LAKE, prefix="as_deployed/")
 
 
 def loaded(stand_in, table: str):
@@ -52,7 +48,8 @@ def test_a_table_with_added_files_is_served_to_its_last_manifest(odd, moto, deli
 def test_a_right_that_is_missing_is_said_with_what_to_do(odd, moto, delivery, cached):
     """The added files are not below the prefix; other tables are served."""
     settings = cache_settings(moto) if cached else {}
-    how = {"delivery": delivery, "data_prefix": "as_deployed/lake/", "VIRTUAL_PREFIX": "denied"}
+    how = {"delivery": delivery, "data_prefix": odd.data_path.removeprefix("s3://lakes/") + "/"}
+    how["VIRTUAL_PREFIX"] = "denied"
     with standing_in(odd, moto, **how, **settings) as stand_in:
         assert loaded(stand_in, "own")[0] == 200
         status, body, headers = loaded(stand_in, "added")

@@ -21,7 +21,6 @@ from botocore.credentials import Credentials
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import rest, spark
 from polynya_local.clients.duckdb_connection import ICEBERG, connect
-from polynya_local.clients.lakes import write_lake
 from polynya_local.clients.spark_jars import why_not
 from polynya_local.stand_in.api_gateway import payload, response
 from polynya_local.stand_in.http_message import Request, Response
@@ -128,15 +127,12 @@ def served(answer: Callable[[Request], Response]) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def bridge(postgres_server, moto, tmp_path_factory):
-    script = tmp_path_factory.mktemp("lake") / "auth_modes.sql"
-    script.write_text(LAKE)
-    database = postgres_server.create_database("auth_modes")
-    lake = write_lake(script, database, "s3://lakes/auth_modes", moto)
+def bridge(lake, moto):
+    served = lake.write("auth_modes", LAKE)
     # What the access point sees is the stand-in's own role, so the policy is for materialize here.
     values = {"AUTHORIZATION": json.dumps(POLICY), "AWS_ENDPOINT_URL_STS": moto}
     values["VENDING_ROLE"] = "arn:aws:iam::123456789012:role/Vended"
-    with standing_in(lake, moto, delivery="materialize", **values) as stand_in:
+    with standing_in(served, moto, delivery="materialize", **values) as stand_in:
         function = LambdaFunction("rest", rest_catalog.handler, region=REGION, timeout_s=29)
         yield SimpleNamespace(rest=function, s3=stand_in.s3_uri)
         function.stop()

@@ -12,7 +12,6 @@ import pytest
 from moto.core import DEFAULT_ACCOUNT_ID
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
-from polynya_local.clients.lakes import write_lake
 from polynya_local.stand_in.http_message import Response
 from polynya_local.stand_in.http_server import HttpServer
 from polynya_local.stand_in.lambda_function import LambdaFunction
@@ -78,11 +77,8 @@ def token(*groups: str) -> dict:
 
 
 @pytest.fixture(scope="module")
-def aws(postgres_server, moto, tmp_path_factory):
-    script = tmp_path_factory.mktemp("lake") / "authorization.sql"
-    script.write_text(LAKE)
-    database = postgres_server.create_database("authorization")
-    write_lake(script, database, "s3://lakes/authorization", moto)
+def aws(lake, moto):
+    served = lake.write("authorization", LAKE)
     boto3.client("ssm", endpoint_url=moto).put_parameter(
         Name="/lake/policy", Value=json.dumps(POLICY), Type="String"
     )
@@ -97,7 +93,7 @@ def aws(postgres_server, moto, tmp_path_factory):
     rest = LambdaFunction("rest", rest_catalog.handler, region="us-east-1", timeout_s=29)
     virtual = LambdaFunction("virtual", object_lambda.handler, region="us-east-1", timeout_s=60)
     values = {
-        "DATABASE_URL": database.url,
+        "DATABASE_URL": served.database.url,
         "VIRTUAL_BUCKET": ALIAS,
         "AUTHORIZATION": "ssm:/lake/policy",
         "VENDING_ROLE": f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/Vended",

@@ -12,7 +12,6 @@ import threading
 import time
 from contextlib import suppress
 from io import BytesIO
-from itertools import count
 from types import SimpleNamespace
 from urllib.parse import quote
 
@@ -26,7 +25,6 @@ from polynya_functions.object_lambda import app as object_lambda_app
 from polynya_functions.rest_catalog import app as rest_app
 from polynya_local.clients import pyiceberg
 from polynya_local.clients.duckdb_connection import REGION
-from polynya_local.clients.lakes import write_lake
 from polynya_local.serving import environment, serving
 from polynya_local.stand_in import OBJECT_LAMBDA_TIMEOUT_S, REST_TIMEOUT_S
 from polynya_local.stand_in.dynamodb import TABLE as CACHE_TABLE
@@ -85,20 +83,11 @@ LAKE += "".join(
     f'CREATE TABLE "{name.replace(chr(34), chr(34) * 2)}"(i INTEGER);\n' for name in NAMES
 )
 
-NUMBERS = count(1)
-
 
 @pytest.fixture(scope="module")
-def make_lake(postgres_server, moto, tmp_path_factory):
+def make_lake(lake):
     """A lake of this module, under a name of its own."""
-
-    def make(name: str):
-        name = f"{name}_{next(NUMBERS)}"
-        script = tmp_path_factory.mktemp("lakes") / f"{name}.sql"
-        script.write_text(LAKE)
-        return write_lake(script, postgres_server.create_database(name), f"s3://lakes/{name}", moto)
-
-    return make
+    return lambda name: lake.write(name, LAKE)
 
 
 @pytest.fixture(scope="module")
@@ -110,14 +99,6 @@ def odd(make_lake):
 def bridge(odd, moto):
     with serving(odd.database.url, moto, delivery="object-lambda") as bridge:
         yield bridge
-
-
-def run(lake, sql: str, **values):
-    con = lake.database.connect()
-    try:
-        return con.run(sql, **values)
-    finally:
-        con.close()
 
 
 def error_of(answer) -> dict:
@@ -256,7 +237,7 @@ def test_every_name_leads_to_its_own_table(bridge, odd):
     """By its identity: under a name read wrongly there may be another table."""
     sql = """SELECT s.schema_name, t.table_name, t.table_uuid::text FROM ducklake_table AS t
       JOIN ducklake_schema AS s USING (schema_id)"""
-    truth = {(namespace, name): uuid for namespace, name, uuid in run(odd, sql)}
+    truth = {(namespace, name): uuid for namespace, name, uuid in odd.database.run(sql)}
     names = {uuid: name for name, uuid in truth.items()}
     wrong = {}
     for (namespace, name), uuid in truth.items():
@@ -521,9 +502,11 @@ EVERYTHING = [
 def test_an_encrypted_lake_is_refused_with_the_reason(lake, moto, method, capfd):
     encrypted = lake("29")
     keys = [
-        key for (key,) in run(encrypted, "SELECT encryption_key FROM ducklake_data_file") if key
+        key
+        for (key,) in encrypted.database.run("SELECT encryption_key FROM ducklake_data_file")
+        if key
     ]
-    [[uuid]] = run(encrypted, "SELECT table_uuid::text FROM ducklake_table")
+    [[uuid]] = encrypted.database.run("SELECT table_uuid::text FROM ducklake_table")
     answers = []
     with standing_in(encrypted, moto) as stand_in:
         for target in EVERYTHING:
@@ -549,14 +532,14 @@ def of_version(lake):
     """The lake 31 under the version number that is asked for."""
     served = lake("31")
     sql = "UPDATE ducklake_metadata SET value = :v WHERE key = 'version'"
-    [[own]] = run(served, "SELECT value FROM ducklake_metadata WHERE key = 'version'")
+    [[own]] = served.database.run("SELECT value FROM ducklake_metadata WHERE key = 'version'")
 
     def of(version: str):
-        run(served, sql, v=version)
+        served.database.run(sql, v=version)
         return served
 
     yield of
-    run(served, sql, v=own)
+    served.database.run(sql, v=own)
 
 
 @pytest.mark.parametrize("version", ["2.0", "0.1", "", "1.0; DROP TABLE x"])
@@ -577,23 +560,23 @@ def test_a_wrong_metadata_schema_is_named(odd, moto, schema):
 
 def test_a_missing_grant_on_inlined_rows_is_named(odd, moto):
     """DuckLake makes a table of inlined rows when it first needs one: after the GRANT, that is."""
-    run(odd, "CREATE ROLE few_rights LOGIN")
+    odd.database.run("CREATE ROLE few_rights LOGIN")
     try:
-        run(odd, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO few_rights")
+        odd.database.run("GRANT SELECT ON ALL TABLES IN SCHEMA public TO few_rights")
         sql = "SELECT relname::text FROM pg_class WHERE relname ~ '^ducklake_inlined_data_[0-9]'"
-        for (name,) in run(odd, sql):
-            run(odd, f'REVOKE SELECT ON "{name}" FROM few_rights')
+        for (name,) in odd.database.run(sql):
+            odd.database.run(f'REVOKE SELECT ON "{name}" FROM few_rights')
         url = odd.database.url.replace("postgres@", "few_rights@")
         with standing_in(odd, moto, DATABASE_URL=url) as stand_in:
             assert send(stand_in.api_uri, "GET", "/v1/lake/namespaces/main/tables").status == 200
             path = "/v1/lake/namespaces/main/tables/inlined"
             answer = send(stand_in.api_uri, "GET", path)
             assert answer.status == 500 and "GRANT SELECT" in error_of(answer)["message"]
-            run(odd, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO few_rights")
+            odd.database.run("GRANT SELECT ON ALL TABLES IN SCHEMA public TO few_rights")
             assert send(stand_in.api_uri, "GET", path).status == 200
     finally:
-        run(odd, "DROP OWNED BY few_rights")
-        run(odd, "DROP ROLE few_rights")
+        odd.database.run("DROP OWNED BY few_rights")
+        odd.database.run("DROP ROLE few_rights")
 
 
 # Databases that do not answer
@@ -738,7 +721,7 @@ def test_a_connection_that_breaks_is_not_seen_by_the_client(odd, moto):
         for _ in range(3):
             location = table_of(stand_in.api_uri)["metadata"]["snapshots"][-1]["manifest-list"]
             assert send(stand_in.s3_uri, "GET", target_of(location)).status == 200
-            assert run(odd, terminate)[0][0] >= 1
+            assert odd.database.run(terminate)[0][0] >= 1
             forget_bodies()
 
 

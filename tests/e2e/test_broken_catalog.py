@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.duckdb_connection import REGION
-from polynya_local.clients.lakes import write_lake
 
 from tests.support.damage import Damage, damaged, damages, save
 from tests.support.in_process import forget, standing_in
@@ -219,19 +218,20 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(postgres_server, moto, tmp_path_factory):
-    script = tmp_path_factory.mktemp("lakes") / "broken.sql"
-    script.write_text(LAKE)
-    database = postgres_server.create_database("broken")
-    lake = write_lake(script, database, "s3://lakes/broken", moto)
-    with standing_in(lake, moto) as stand_in:
-        yield World(lake, moto, stand_in)
+def world(lake, moto):
+    served = lake.write("broken", LAKE)
+    with standing_in(served, moto) as stand_in:
+        yield World(served, moto, stand_in)
 
 
+KINDS = ["missing", pytest.param("strange", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("table", "row", "shown_by"), ROWS)
-def test_no_broken_value_gives_other_rows_or_an_unexpected_error(world, table, row, shown_by):
+def test_no_broken_value_gives_other_rows_or_an_unexpected_error(world, table, row, shown_by, kind):
     problems = {}
-    for damage in damages(world.con, world.filled_in(table), world.filled_in(row)):
+    for damage in damages(world.con, world.filled_in(table), world.filled_in(row), kind):
         with damaged(world.con, damage) as is_damaged:
             if not is_damaged:
                 continue

@@ -13,7 +13,6 @@ from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import pyiceberg
 from polynya_local.clients.duckdb_connection import REGION
-from polynya_local.clients.lakes import write_lake
 
 from tests.support.in_process import ALIAS, standing_in
 from tests.support.raw_http import send
@@ -31,24 +30,12 @@ SECRET_TEXT = "not for readers"
 
 
 @pytest.fixture
-def lake(postgres_server, moto, tmp_path, request):
-    script = tmp_path / "lake.sql"
-    script.write_text(LAKE)
-    name = f"injection_{abs(hash(request.node.name))}"
-    return write_lake(script, postgres_server.create_database(name), f"s3://lakes/{name}", moto)
-
-
-def run(lake, sql: str, **values):
-    con = lake.database.connect()
-    try:
-        return con.run(sql, **values)
-    finally:
-        con.close()
+def served(lake):
+    return lake.write("injection", LAKE)
 
 
 def retype(lake, name: str, column_type: str) -> None:
-    changed = run(
-        lake,
+    changed = lake.database.run(
         "UPDATE ducklake_column SET column_type = :type WHERE column_name = :name "
         "RETURNING column_id",
         type=column_type,
@@ -66,7 +53,7 @@ def scan(stand_in, table: str):
 
 
 @pytest.mark.parametrize("child", ["a", "b"])
-def test_the_type_of_a_hidden_field_is_not_run(child, lake, moto, tmp_path):
+def test_the_type_of_a_hidden_field_is_not_run(child, served, moto, tmp_path):
     """The type reads a file into the row, and a second statement writes one."""
     secret, written = tmp_path / "secret.txt", tmp_path / "written.txt"
     secret.write_text(SECRET_TEXT)
@@ -75,8 +62,8 @@ def test_the_type_of_a_hidden_field_is_not_run(child, lake, moto, tmp_path):
         f"INTEGER) AS STRUCT(a VARCHAR, b VARCHAR))::VARCHAR) || {inside} AS s FROM part0; "
         f"COPY (SELECT 1) TO '{written}'; SELECT (((1"
     )
-    retype(lake, child, column_type)
-    with standing_in(lake, moto) as stand_in:
+    retype(served, child, column_type)
+    with standing_in(served, moto) as stand_in:
         rows = scan(stand_in, "st").to_pylist()
     assert not written.exists()
     assert SECRET_TEXT not in str(rows)
@@ -87,9 +74,9 @@ def test_the_type_of_a_hidden_field_is_not_run(child, lake, moto, tmp_path):
 
 
 @pytest.mark.parametrize("column_type", ["decimal(3,2)x", "decimal(٣,2)", "decimal(99,2)"])
-def test_a_type_outside_the_grammar_is_hidden(column_type, lake, moto):
-    retype(lake, "b", column_type)
-    with standing_in(lake, moto) as stand_in:
+def test_a_type_outside_the_grammar_is_hidden(column_type, served, moto):
+    retype(served, "b", column_type)
+    with standing_in(served, moto) as stand_in:
         assert scan(stand_in, "st").column("s").to_pylist() == [{"a": 1}, {"a": 2}, None]
 
 
@@ -117,9 +104,9 @@ def log(caplog):
         handler.setStream(old)
 
 
-def test_a_row_that_cannot_be_cast_is_refused_and_not_logged(lake, moto, log):
-    retype(lake, "x", "date")
-    with standing_in(lake, moto) as stand_in, pytest.raises(ClientError) as failure:
+def test_a_row_that_cannot_be_cast_is_refused_and_not_logged(served, moto, log):
+    retype(served, "x", "date")
+    with standing_in(served, moto) as stand_in, pytest.raises(ClientError) as failure:
         s3 = boto3.client("s3", endpoint_url=stand_in.s3_uri, region_name=REGION)
         s3.get_object(Bucket=ALIAS, Key=manifest_list(stand_in, "d"))
     error = failure.value.response["Error"]
@@ -130,13 +117,13 @@ def test_a_row_that_cannot_be_cast_is_refused_and_not_logged(lake, moto, log):
 
 
 @pytest.mark.parametrize("function", [rest_catalog, object_lambda], ids=["rest", "files"])
-def test_an_unexpected_error_is_logged_without_its_message(function, lake, moto, log):
+def test_an_unexpected_error_is_logged_without_its_message(function, served, moto, log):
     """What a library says of a value that it cannot take is the value."""
 
     def fail(*args):
         raise ValueError("a row of 77001")
 
-    with standing_in(lake, moto) as stand_in, pytest.MonkeyPatch.context() as patch:
+    with standing_in(served, moto) as stand_in, pytest.MonkeyPatch.context() as patch:
         key = manifest_list(stand_in, "d")
         opened = {rest_catalog: "open_catalog", object_lambda: "virtual_files"}[function]
         patch.setattr(function, opened, fail)

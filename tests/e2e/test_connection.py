@@ -223,7 +223,8 @@ def test_select_and_default_privileges_are_enough(number, reader, postgres_serve
     tables = f"GRANT SELECT ON TABLES TO {identifier(READER)}"
     writer = identifier(database.user)
     run(database, f"ALTER DEFAULT PRIVILEGES FOR ROLE {writer} IN SCHEMA public {tables}")
-    lake = write_lake(script, database, f"s3://lakes/select_only_{number}", moto)
+    place = f"s3://lakes/select_only_{number}"
+    lake = write_lake(script.stem, script.read_text(), database, place, moto)
     truth = native.open(lake, moto)
     as_reader = replace(database, user=READER, password=PASSWORD)
     with serving(as_reader.url, moto) as bridge:
@@ -442,7 +443,8 @@ def ascii_database(postgres_server):
 def test_a_lake_in_a_sql_ascii_database_is_read(ascii_database, moto):
     """Its statistics and names are the UTF-8 that DuckDB writes."""
     (script,) = LAKES.glob("04_*.sql")
-    lake = write_lake(script, ascii_database, f"s3://lakes/{ascii_database.dbname}", moto)
+    place = f"s3://lakes/{ascii_database.dbname}"
+    lake = write_lake(script.stem, script.read_text(), ascii_database, place, moto)
     truth = native.open(lake, moto)
     with serving(ascii_database.url, moto) as bridge:
         client = pyiceberg.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)

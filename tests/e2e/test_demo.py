@@ -97,6 +97,7 @@ def processes_that_know(word: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_every_client_reads_what_ducklake_has_and_nothing_is_left(demo):
     run = demo("--without-spark")
     assert run.end() == 0, run.text("out") + run.text("err")
@@ -118,6 +119,7 @@ def test_every_client_reads_what_ducklake_has_and_nothing_is_left(demo):
     assert "Spark was left out: --without-spark." in out
 
 
+@pytest.mark.slow
 def test_what_keep_prints_can_be_pasted(demo):
     run = demo("--keep", "--without-spark", "--delivery", "materialize")
     run.wait_for("until you press Ctrl-C", "out")
@@ -151,6 +153,7 @@ def duckdb_answers(sql: str) -> list[list[tuple]]:
         return [con.execute(statement).fetchall() for statement in con.extract_statements(sql)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["PostgreSQL ", "A lake, ", "PyIceberg: "])
 def test_ctrl_c_ends_it_cleanly(demo, stage):
     run = demo("--without-spark")

@@ -15,12 +15,12 @@ import fastavro
 import pytest
 from polynya_local.clients import native
 from polynya_local.clients.duckdb_connection import LAKE, connect
-from polynya_local.clients.lakes import attach, write_lake
+from polynya_local.clients.lakes import attach
 from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.serving import serving
 from pyiceberg.catalog import load_catalog
 
-from tests.support.in_process import ALIAS, cache_settings, forget, standing_in
+from tests.support.in_process import ALIAS, bridge, cache_settings, forget, standing_in
 from tests.support.raw_http import send
 
 ATTACH = """
@@ -66,18 +66,15 @@ REWRITING = {
     "made_again": "DROP TABLE {t}; CREATE TABLE {t}(i INTEGER, s VARCHAR)",
 }
 MUTATIONS = HARMLESS | REWRITING
-NUMBERS = itertools.count()
 KEPT = ["append", "two_deletes", "update", "flush", "merge", "rewrite", "drop_table"]
 
 
 @pytest.fixture(scope="module")
-def make_lake(postgres_server, moto, tmp_path_factory):
+def make_lake(lake):
     def make(history: str, tables):
         """A lake in which each of `tables` has had this history."""
-        name = f"immutable_{next(NUMBERS)}"
-        path = tmp_path_factory.mktemp("lakes") / f"{name}.sql"
-        path.write_text(ATTACH + "".join(HISTORIES[history].format(t=table) for table in tables))
-        return write_lake(path, postgres_server.create_database(name), f"s3://lakes/{name}", moto)
+        made = (HISTORIES[history].format(t=table) for table in tables)
+        return lake.write("immutable", ATTACH + "".join(made))
 
     return make
 
@@ -317,13 +314,13 @@ def test_a_fresh_client_sees_each_change_at_once(make_lake, moto, delivery):
         "DELETE FROM t",
     ]
     with (
-        serving(lake.database.url, moto, delivery=delivery) as bridge,
+        bridge(lake, moto, delivery=delivery) as running,
         writing(lake, moto) as con,
     ):
         seen = []
         for sql in changes:
             con.execute(sql)
-            table = tables_of(bridge.catalog_uri, bridge.s3_endpoint, "t")["t"]
+            table = tables_of(running.catalog_uri, running.s3_endpoint, "t")["t"]
             assert scanned(table) == rows(con), sql
             seen.append(rows(con))
     assert len({str(content) for content in seen}) == len(changes) - 1  # a flush changes no row

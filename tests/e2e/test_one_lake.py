@@ -12,7 +12,8 @@ from polynya_local.clients import duckdb, pyiceberg, rest
 from polynya_local.clients.canonical import canonical, columns_of, difference, from_arrow
 from polynya_local.clients.duckdb_connection import LAKE, connect, identifier
 from polynya_local.clients.lakes import attach
-from polynya_local.serving import serving
+
+from tests.support import in_process
 
 CLIENTS = [pytest.param(client, id=client.NAME.lower()) for client in (pyiceberg, duckdb)]
 PINNED_LAKES = ("08", "14", "25", "36")
@@ -96,7 +97,7 @@ def changing_fast(lake, moto):
 def written(lake, s3_endpoint: str, settings: dict[str, str]):
     mine = lake.fresh("08")
     with (
-        serving(mine.database.url, s3_endpoint, settings=settings) as bridge,
+        in_process.bridge(mine, s3_endpoint, settings=settings) as bridge,
         closing(Owner(mine, s3_endpoint, read_only=False)) as owner,
     ):
         yield owner, bridge
@@ -105,9 +106,8 @@ def written(lake, s3_endpoint: str, settings: dict[str, str]):
 @contextmanager
 def the(lake, s3_endpoint: str):
     """A lake that is only read: its owner, and the bridge."""
-    url = lake.database.url
     with (
-        serving(url, s3_endpoint, delivery="object-lambda") as bridge,
+        in_process.bridge(lake, s3_endpoint, delivery="object-lambda") as bridge,
         closing(Owner(lake, s3_endpoint)) as owner,
     ):
         yield owner, bridge

@@ -9,7 +9,6 @@ from polynya.storage import object_reader
 from polynya.storage.object_reader import ObjectReader
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import pyiceberg
-from polynya_local.clients.lakes import write_lake
 
 from tests.support.in_process import standing_in
 from tests.support.raw_http import send
@@ -67,11 +66,8 @@ CALL ducklake_add_data_files('lake', 'added', '{{DATA_PATH}}_ext/lacking.parquet
 
 
 @pytest.fixture(scope="module")
-def odd(postgres_server, moto, tmp_path_factory):
-    script = tmp_path_factory.mktemp("lakes") / "refusals.sql"
-    script.write_text(LAKE)
-    database = postgres_server.create_database("refusals")
-    return write_lake(script, database, "s3://lakes/refusals", moto)
+def odd(lake):
+    return lake.write("refusals", LAKE)
 
 
 @pytest.fixture

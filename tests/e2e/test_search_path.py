@@ -15,7 +15,6 @@ from pg8000.native import identifier, literal
 from polynya.ducklake.connection.database import Database
 from polynya_local.clients import native, pyiceberg, rest
 from polynya_local.clients.canonical import difference, from_arrow
-from polynya_local.clients.lakes import write_lake
 from polynya_local.doctor import doctor
 from polynya_pipeline.common.database import connect
 from polynya_pipeline.ingest import catalog as ingest_catalog
@@ -89,13 +88,10 @@ def shadow(con, schema: str) -> int:
 
 
 @pytest.fixture(scope="module", params=SCHEMAS, ids=["public", "a schema of its own"])
-def lake(request, postgres_server, moto, tmp_path_factory):
+def lake(request, lake, moto):
     """A lake, and the rows that DuckDB found in it before anything was shadowed."""
-    number = SCHEMAS.index(request.param)
-    script = tmp_path_factory.mktemp("lake") / f"search_path_{number}.sql"
-    script.write_text(LAKE.replace("SCHEMA 'SCHEMA'", f"SCHEMA {literal(request.param)}"))
-    database = postgres_server.create_database(script.stem)
-    lake = write_lake(script, database, f"s3://lakes/{script.stem}", moto)
+    text = LAKE.replace("SCHEMA 'SCHEMA'", f"SCHEMA {literal(request.param)}")
+    lake = lake.write("search_path", text)
     truth = native.open(lake, moto)
     rows = {
         (table.name, at): (
@@ -106,7 +102,7 @@ def lake(request, postgres_server, moto, tmp_path_factory):
         for table in truth.tables(at)
     }
     truth.close()
-    con = database.connect()
+    con = lake.database.connect()
     assert shadow(con, request.param) > 100
     with pytest.raises(Exception, match="shadowed: length"):
         con.run("SELECT length(table_name) FROM ducklake_table")

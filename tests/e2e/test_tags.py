@@ -6,7 +6,6 @@ import threading
 
 import pytest
 import requests
-from polynya_local.clients.lakes import write_lake
 from polynya_local.clients.pyiceberg import PyIceberg
 
 from tests.support.in_process import standing_in
@@ -63,15 +62,13 @@ def tags(stranger):
 
 
 @pytest.fixture(scope="module")
-def stand_in(postgres_server, moto, tmp_path_factory, tags):
-    script = tmp_path_factory.mktemp("lake") / "tags.sql"
-    script.write_text(LAKE)
-    lake = write_lake(script, postgres_server.create_database("tags"), "s3://lakes/tags", moto)
-    con = lake.database.connect()
+def stand_in(lake, moto, tags):
+    tagged = lake.write("tags", LAKE)
+    con = tagged.database.connect()
     for key, value in tags.items():
         con.run(TAG, key=key, value=value)
     con.close()
-    with standing_in(lake, moto) as running:
+    with standing_in(tagged, moto) as running:
         yield running
 
 

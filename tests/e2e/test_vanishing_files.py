@@ -32,7 +32,7 @@ from polynya.storage.file_cache import FileCache
 from polynya.storage.memory_cache import MemoryCache
 from polynya.storage.object_reader import object_reader
 from polynya_local.clients.duckdb_connection import LAKE, connect
-from polynya_local.clients.lakes import attach, write_lake
+from polynya_local.clients.lakes import attach
 from polynya_local.stand_in.dynamodb import TABLE as CACHE_TABLE
 
 from tests.support.in_process import cache_settings
@@ -63,11 +63,9 @@ CHANGES = [
 
 
 @pytest.fixture(scope="module")
-def world(postgres_server, moto, tmp_path_factory):
+def world(lake, moto):
     """A lake, one who writes to it, and the clients of the store that instances share."""
-    path = tmp_path_factory.mktemp("vanishing") / "lake.sql"
-    path.write_text(SCRIPT)
-    lake = write_lake(path, postgres_server.create_database("vanishing"), "s3://lakes/van", moto)
+    watched = lake.write("vanishing", SCRIPT)
     s3 = boto3.client("s3", endpoint_url=moto)
     s3.create_bucket(Bucket=BUCKET)
     cache_settings(moto)
@@ -78,10 +76,10 @@ def world(postgres_server, moto, tmp_path_factory):
         # A lease of an instance whose clock is days ahead: nobody here shall wait for its end.
         patch.setattr("polynya.storage.file_cache.PATIENCE_SECONDS", 0)
         aws.client.cache_clear()
-        attach(con, lake, read_only=False)
+        attach(con, watched, read_only=False)
         con.execute("USE lake")
         dynamodb = boto3.client("dynamodb", endpoint_url=moto)
-        yield SimpleNamespace(lake=lake, con=con, s3=s3, dynamodb=dynamodb)
+        yield SimpleNamespace(lake=watched, con=con, s3=s3, dynamodb=dynamodb)
         aws.client.cache_clear()
 
 

@@ -8,7 +8,7 @@ import requests
 import typer
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sts.models import sts_backends
-from polynya_local.clients.lakes import Lake, write_lake
+from polynya_local.clients.lakes import Lake
 from polynya_local.doctor import doctor
 
 from tests.support.iam import allowed
@@ -99,15 +99,12 @@ NOTHING = {"crowd", "siblings", "lost"}
 
 
 @pytest.fixture(scope="module", params=["object-lambda", "materialize"])
-def vended(request, postgres_server, moto, tmp_path_factory):
-    name = f"vended_places_{request.param.replace('-', '_')}"
-    script = tmp_path_factory.mktemp("lake") / f"{name}.sql"
-    script.write_text(LAKE)
-    lake = write_lake(script, postgres_server.create_database(name), f"s3://lakes/{name}", moto)
-    con = lake.database.connect()
-    con.run(MORE.format(lake.data_path))
+def vended(request, lake, moto):
+    served = lake.write("vended_places", LAKE)
+    con = served.database.connect()
+    con.run(MORE.format(served.data_path))
     con.close()
-    return policies(lake, moto, request.param)
+    return policies(served, moto, request.param)
 
 
 def policies(lake: Lake, moto: str, delivery: str) -> SimpleNamespace:

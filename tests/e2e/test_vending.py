@@ -9,7 +9,6 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sts.models import sts_backends
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_local.clients.duckdb_connection import ICEBERG, connect
-from polynya_local.clients.lakes import write_lake
 from polynya_local.stand_in import StandIn
 from polynya_local.stand_in.lambda_function import LambdaFunction
 from pyiceberg.catalog import load_catalog
@@ -46,12 +45,9 @@ HEADER = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 
 
 @pytest.fixture(scope="module", params=["object-lambda", "materialize"])
-def bridge(request, postgres_server, moto, tmp_path_factory):
-    name = f"vending_{request.param.replace('-', '_')}"
-    script = tmp_path_factory.mktemp("lake") / f"{name}.sql"
-    script.write_text(LAKE)
-    lake = write_lake(script, postgres_server.create_database(name), f"s3://lakes/{name}", moto)
-    con = lake.database.connect()
+def bridge(request, lake, moto):
+    served = lake.write("vending", LAKE)
+    con = served.database.connect()
     con.run(OUTSIDE)
     con.close()
     keys = set()
@@ -65,12 +61,16 @@ def bridge(request, postgres_server, moto, tmp_path_factory):
     values = {"VENDING_ROLE": ROLE, "AWS_ENDPOINT_URL_STS": moto, "VENDING_SECONDS": "900"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(StandIn, "_s3_answer", listening)
-        with standing_in(lake, moto, delivery=request.param, **values) as stand_in:
+        with standing_in(served, moto, delivery=request.param, **values) as stand_in:
             virtual = LambdaFunction(
                 "virtual", object_lambda.handler, region="us-east-1", timeout_s=60
             )
             yield SimpleNamespace(
-                uri=stand_in.api_uri, keys=keys, delivery=request.param, name=name, virtual=virtual
+                uri=stand_in.api_uri,
+                keys=keys,
+                delivery=request.param,
+                name=served.name,
+                virtual=virtual,
             )
             virtual.stop()
 

@@ -511,7 +511,8 @@ def main() -> None:
             print(script.stem, flush=True)
             try:
                 database = server.create_database(f"m_{script.stem}")
-                lake = write_lake(script, database, f"s3://{BUCKET}/{script.stem}", endpoint)
+                name, place = script.stem, f"s3://{BUCKET}/{script.stem}"
+                lake = write_lake(name, script.read_text(), database, place, endpoint)
                 results[script.stem] = read(lake, endpoint, clients, chosen.python)
             except Exception as error:
                 print(f"  not read: {words_of(error)}", flush=True)

@@ -21,7 +21,7 @@ from pyiceberg.manifest import DataFileContent, ManifestEntryStatus
 
 from tests.differential.test_rows import MOST_SNAPSHOTS, NATIVE_DEFECTS, hidden_columns, spread
 from tests.support.in_process import cache_settings, standing_in
-from tests.support.kept_reader import KeptReader
+from tests.support.shared_duckdb import SharedDuckDB
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
@@ -81,7 +81,7 @@ class Entry:
 class Case:
     """One lake, served, and the clients that everything is asked of."""
 
-    def __init__(self, lake, s3_endpoint: str, bridge, reader: KeptReader) -> None:
+    def __init__(self, lake, s3_endpoint: str, bridge, shared_duckdb: SharedDuckDB) -> None:
         self.where = (bridge.api_uri, "lake", bridge.s3_uri)
         self.lake, self.number = lake, lake.name.split("_")[0]
         self._pg = lake.database.connect()
@@ -98,7 +98,7 @@ class Case:
             for table in self.native.tables():
                 with suppress(rest.Refused):
                     self.tables.append(ExpectedMetadata(self, catalog, table))
-        self.duckdb = cache(lambda: reader.at(*self.where))
+        self.duckdb = cache(lambda: shared_duckdb.attached_to(*self.where))
 
     def ask(self, sql: str) -> list:
         return self._pg.run(sql)
@@ -111,14 +111,14 @@ class Case:
 
 @contextmanager
 def served(
-    lake, s3_endpoint: str, reader: KeptReader, hidden: tuple[str, ...] = (), **how: str
+    lake, s3_endpoint: str, shared_duckdb: SharedDuckDB, hidden: tuple[str, ...] = (), **how: str
 ) -> Iterator[Case]:
     """A lake behind a bridge in this process, without columns of the `hidden` types."""
     chunk_files = "3" if lake.name.split("_")[0] in THOROUGH else "12"
     settings = ALL | {"CHUNK_FILES": chunk_files, "HIDDEN_TYPES": ",".join(hidden)}
     settings |= cache_settings(s3_endpoint)
     with standing_in(lake, s3_endpoint, **how, **settings) as bridge:
-        case = Case(lake, s3_endpoint, bridge, reader)
+        case = Case(lake, s3_endpoint, bridge, shared_duckdb)
         try:
             yield case
         finally:

@@ -62,6 +62,7 @@ print("survived")
 STEPS = ("before the files", "after the files", "within the transaction", "after the commit")
 
 
+@pytest.mark.slow
 def test_a_job_that_is_killed_and_run_again_is_done_once(open_lake, spark, tmp_path):
     lakes, processes = [], []
     for number, step in enumerate(STEPS):

@@ -15,12 +15,12 @@ from polynya_local.cli import app
 from polynya_local.clients import rest
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import attach
-from polynya_local.serving import serving
 from polynya_local.stand_in.dynamodb import TABLE
 from polynya_pipeline.verify.job import verify
 from typer.testing import CliRunner
 
 from tests.support.in_process import ALIAS, cache_settings, forget, standing_in
+from tests.support.in_process import bridge as bridge_in_process
 from tests.support.old_lakes import WRITTEN, rename_to_1_1, restored
 
 HEALTHY = (
@@ -81,7 +81,7 @@ def old_lake(lake, postgres_server, moto):
 def test_a_lake_of_another_version_is_checked_too(name, old_lake, moto):
     lake = old_lake(name)
     settings = {"CHUNK_FILES": "3"}
-    with serving(lake.database.url, moto, delivery="object-lambda", settings=settings) as bridge:
+    with bridge_in_process(lake, moto, delivery="object-lambda", settings=settings) as bridge:
         served = {
             "levels": ("catalog", "storage", "metadata"),
             "catalog_uri": bridge.catalog_uri,

@@ -27,8 +27,9 @@ class Damage(NamedTuple):
     sql: str
 
 
-def damages(con: Connection, table: str, where: str) -> Iterator[Damage]:
-    """Of one row: each column in turn made wrong, the row twice, and gone."""
+def damages(con: Connection, table: str, where: str, kind: str) -> Iterator[Damage]:
+    """To one row: `missing`: each column in turn made NULL, the row twice, and gone; `strange`:
+    each column in turn made what no column of its type should be."""
     name = identifier(table)
     here = f"{name} WHERE ctid = (SELECT ctid FROM {name} WHERE {where} ORDER BY ctid LIMIT 1)"
     sql = """SELECT column_name, data_type FROM information_schema.columns
@@ -39,11 +40,12 @@ def damages(con: Connection, table: str, where: str) -> Iterator[Damage]:
         values = VALUES.get(type_, ("NULL",))
         if type_ == "bigint" and table in OF_FILES:
             values = (*values, "-1")
-        for value in values:
+        for value in values[:1] if kind == "missing" else values[1:]:
             change = here.replace("WHERE", f"SET {identifier(column)} = {value} WHERE", 1)
             yield Damage(table, f"{column} = {value}", f"UPDATE {change}")
-    yield Damage(table, "twice", f"INSERT INTO {name} SELECT * FROM {here}")
-    yield Damage(table, "gone", f"DELETE FROM {here}")
+    if kind == "missing":
+        yield Damage(table, "twice", f"INSERT INTO {name} SELECT * FROM {here}")
+        yield Damage(table, "gone", f"DELETE FROM {here}")
 
 
 OF_FILES = {"ducklake_data_file", "ducklake_delete_file"}

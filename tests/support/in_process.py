@@ -14,6 +14,7 @@ from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients.duckdb_connection import REGION
 from polynya_local.clients.lakes import Lake
+from polynya_local.serving import Bridge
 from polynya_local.stand_in import StandIn
 from polynya_local.stand_in.dynamodb import TABLE
 from polynya_local.stand_in.limits.deployment import as_deployed
@@ -91,6 +92,31 @@ def standing_in(
     with stand_in, settings(**given):
         stand_in.start(rest_catalog.handler, object_lambda.handler, confinements)
         yield stand_in
+
+
+@contextmanager
+def bridge(
+    lake: Lake,
+    s3_endpoint: str,
+    *,
+    delivery: str = "materialize",
+    hide_types: tuple[str, ...] = (),
+    settings: dict[str, str] | None = None,
+) -> Iterator[Bridge]:
+    """What `polynya_local.serving.serving` gives, without a process, which takes 3 s to start.
+
+    Within another one it hides it: the other answers again when this one has ended.
+    """
+    values = {
+        "HIDDEN_TYPES": ",".join(hide_types),
+        "BUILD_SECONDS": "3600",
+        "POWERTOOLS_LOG_LEVEL": "WARNING",
+        "POWERTOOLS_METRICS_DISABLED": "true",
+        **cache_settings(s3_endpoint),
+        **(settings or {}),
+    }
+    with standing_in(lake, s3_endpoint, delivery=delivery, **values) as stand_in:
+        yield Bridge(stand_in.api_uri, "lake", stand_in.s3_uri, delivery)
 
 
 def cache_settings(endpoint: str) -> dict[str, str]:

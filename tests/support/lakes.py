@@ -1,0 +1,63 @@
+"""Lakes that DuckDB itself has written, from the scripts in tests/lakes or from a text."""
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+from polynya_local.clients.lakes import Lake, write_lake
+from polynya_local.postgres import Server
+
+SCRIPTS = Path(__file__).parents[1] / "lakes"
+BUCKET = "lakes"
+
+
+class Lakes:
+    """Lakes by the name of their script, or by the number that it starts with."""
+
+    def __init__(self, server: Server, s3_endpoint: str) -> None:
+        self._server, self._s3_endpoint = server, s3_endpoint
+        self._written: dict[Path, Lake] = {}
+        self._numbers = itertools.count(1)
+
+    def __call__(self, name: str) -> Lake:
+        """The one lake of this name: tests must leave it as it is."""
+        script = script_of(name)
+        if script not in self._written:
+            self._written[script] = self._write(script.stem, script.read_text())
+        return self._written[script]
+
+    def copied(self, name: str) -> Lake:
+        """A lake that only the caller has, except its files, of which none may be removed."""
+        one = self(name)
+        database = self._server.copy_database(one.database, self._numbered(one.name))
+        return replace(one, database=database)
+
+    def fresh(self, name: str) -> Lake:
+        """A lake that only the caller has."""
+        script = script_of(name)
+        return self._write(self._numbered(script.stem), script.read_text())
+
+    def write(self, name: str, text: str, *, prefix: str = "") -> Lake:
+        """A lake that only the caller has, from the text of a script.
+
+        `name` may be used again. `prefix`: of all its keys, with its final slash.
+        """
+        return self._write(self._numbered(name), text, prefix)
+
+    def _numbered(self, name: str) -> str:
+        return f"{name}_{next(self._numbers)}"
+
+    def _write(self, name: str, text: str, prefix: str = "") -> Lake:
+        database = self._server.create_database(name)
+        return write_lake(name, text, database, f"s3://{BUCKET}/{prefix}{name}", self._s3_endpoint)
+
+
+def script_of(name: str) -> Path:
+    found = [path for path in SCRIPTS.glob("*.sql") if name in (path.stem, number_of(path.stem))]
+    (script,) = found
+    return script
+
+
+def number_of(name: str) -> str:
+    """The number that the name of a lake starts with."""
+    return name.split("_")[0]

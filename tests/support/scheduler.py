@@ -1,0 +1,17 @@
+"""Which process of pytest-xdist runs which tests."""
+
+import re
+
+from xdist.scheduler import LoadScopeScheduling
+
+LAKE = re.compile(r"\[(\d\d_\w+)[-\]]")
+
+
+class LakeScheduling(LoadScopeScheduling):
+    """One process runs all tests of a lake, or else all of a file: so a lake is written once, and a
+    fixture of a module is made once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        if found := LAKE.search(nodeid):
+            return found[1]
+        return nodeid.partition("::")[0]
