@@ -355,7 +355,7 @@ def test_indexes_are_made_by_the_owner_alone(lake, reader):
     given = lake.fresh("40")
     role = reader(given)
     code, output = indexes(given, "--create-as", replace(given.database, **role).url)
-    assert code == 1 and "only the role that owns DuckLake's tables" in output
+    assert code == 1 and "only the owner of DuckLake's tables" in output
     assert indexes(given)[1].count("CREATE INDEX") == 2
 
 
