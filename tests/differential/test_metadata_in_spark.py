@@ -83,152 +83,155 @@ def spark_session():
 
 
 def test_spark_shows_its_metadata_tables(case, found):
-    for told in case.tables:
+    for facts in case.tables:
         shown = {}
         for what in SPARKS_TABLES:
-            with found.at(f"{told.name}.{what}"):
-                sql = f"SELECT * FROM {source_in_spark(told)}.{what}"
+            with found.at(f"{facts.name}.{what}"):
+                sql = f"SELECT * FROM {source_in_spark(facts)}.{what}"
                 shown[what] = spark.session().sql(sql).toArrow().to_pylist()
-        with found.at(told.name):
-            assert_snapshots(told, shown)
-            assert_files(told, shown)
-            assert_entries(told, shown)
-            assert_manifests(told, shown["manifests"], told.ids[-1])
-            assert_partitions(told, shown["partitions"], told.ids[-1])
+        with found.at(facts.name):
+            assert_snapshots(facts, shown)
+            assert_files(facts, shown)
+            assert_entries(facts, shown)
+            assert_manifests(facts, shown["manifests"], facts.ids[-1])
+            assert_partitions(facts, shown["partitions"], facts.ids[-1])
 
 
-def assert_snapshots(told: ExpectedMetadata, shown: dict) -> None:
-    now = told.ids[-1]
+def assert_snapshots(facts: ExpectedMetadata, shown: dict) -> None:
+    now = facts.ids[-1]
     keys = ("snapshot_id", "parent_id", "committed_at", "operation", "manifest_list")
     seen = [tuple(row[key] for key in keys) for row in shown["snapshots"]]
     seen = [(id_, parent, time.replace(tzinfo=None), *row) for id_, parent, time, *row in seen]
-    assert seen == told.expected_snapshots()
-    assert [row["snapshot_id"] for row in shown["history"]] == told.ids
-    assert [row["is_current_ancestor"] for row in shown["history"]] == told.ancestors
+    assert seen == facts.expected_snapshots()
+    assert [row["snapshot_id"] for row in shown["history"]] == facts.ids
+    assert [row["is_current_ancestor"] for row in shown["history"]] == facts.ancestors
     assert [(row["name"], row["snapshot_id"]) for row in shown["refs"]] == [("main", now)]
     assert [row["latest_snapshot_id"] for row in shown["metadata_log_entries"]] == [now]
 
 
-def assert_entries(told: ExpectedMetadata, shown: dict) -> None:
-    now = told.ids[-1]
+def assert_entries(facts: ExpectedMetadata, shown: dict) -> None:
+    now = facts.ids[-1]
     entries = [
         (row["status"], row["snapshot_id"], row["data_file"]["file_path"].rpartition("/")[2])
         for row in shown["entries"]
     ]
     assert sorted(entries) == sorted(
-        (int(e.status), e.snapshot_id, e.name) for e in told.entries(now)
+        (int(e.status), e.snapshot_id, e.name) for e in facts.entries(now)
     )
     if "position_deletes" in shown:
-        deleted = sum(e.records for e in told.deletes(now) if e.is_live)
+        deleted = sum(e.records for e in facts.deletes(now) if e.is_live)
         assert len(shown["position_deletes"]) == deleted
-    some = {e.name for id_ in told.some for e in told.data(id_) if e.is_live}
+    some = {e.name for id_ in facts.some for e in facts.data(id_) if e.is_live}
     listed = {row["file_path"].rpartition("/")[2] for row in shown["all_data_files"]}
-    assert some == listed if told.some == told.ids else some <= listed
+    assert some == listed if facts.some == facts.ids else some <= listed
 
 
 def test_spark_travels_in_time(case, found):
-    for told in case.tables:
-        times = moments(told)
+    for facts in case.tables:
+        times = moments(facts)
         for time, id_ in times[:: max(1, len(times) // MOST_FOR_SPARK)]:
-            source = source_in_spark(told)
+            source = source_in_spark(facts)
             for at in (f"TIMESTAMP AS OF '{time}'", f"VERSION AS OF {id_}"):
-                with found.at(f"{told.name} {at}, {id_}"):
+                with found.at(f"{facts.name} {at}, {id_}"):
                     rows = spark.session().sql(f"SELECT count(*) AS n FROM {source} {at}").collect()
-                    assert rows[0]["n"] == told.row_count(id_)
+                    assert rows[0]["n"] == facts.row_count(id_)
 
 
 # What was added between two snapshots
 
 
-def appended(told: ExpectedMetadata) -> list[tuple[int, int]]:
+def appended(facts: ExpectedMetadata) -> list[tuple[int, int]]:
     """(from, to): all that happened after `from` and up to `to` was appending."""
     found = []
-    is_append = {id_: told.snapshots[id_]["summary"]["operation"] == "append" for id_ in told.ids}
-    steps = pairwise(told.ids)
-    for appends, run in groupby(steps, lambda step: is_append[step[1]] and not is_gap(told, *step)):
+    is_append = {id_: facts.snapshots[id_]["summary"]["operation"] == "append" for id_ in facts.ids}
+    steps = pairwise(facts.ids)
+    for appends, run in groupby(
+        steps, lambda step: is_append[step[1]] and not is_gap(facts, *step)
+    ):
         if appends:
             steps_of_run = list(run)
             found += [(steps_of_run[0][0], steps_of_run[-1][1]), steps_of_run[-1]]
     return spread(sorted(set(found)), MOST_FOR_SPARK)
 
 
-def is_gap(told: ExpectedMetadata, start: int, end: int) -> bool:
+def is_gap(facts: ExpectedMetadata, start: int, end: int) -> bool:
     """Whether snapshots between two listed ones are left out."""
-    return told.parents[end] != start
+    return facts.parents[end] != start
 
 
-def appended_in_spark(told: ExpectedMetadata, start: int, end: int):
+def appended_in_spark(facts: ExpectedMetadata, start: int, end: int):
     reader = spark.session().read.format("iceberg")
     reader = reader.option("start-snapshot-id", start).option("end-snapshot-id", end)
-    return reader.table(source_in_spark(told)).toArrow()
+    return reader.table(source_in_spark(facts)).toArrow()
 
 
 def test_spark_reads_nothing_over_a_gap(case, found):
     """What was added by snapshots that are left out would be missing."""
-    for told in case.tables:
-        for start, end in pairwise(told.ids):
-            if is_gap(told, start, end):
+    for facts in case.tables:
+        for start, end in pairwise(facts.ids):
+            if is_gap(facts, start, end):
                 refusal = pytest.raises(Exception, match="is not a parent ancestor")
-                with found.at(f"{told.name} from {start} to {end}"), refusal:
-                    appended_in_spark(told, start, end)
+                with found.at(f"{facts.name} from {start} to {end}"), refusal:
+                    appended_in_spark(facts, start, end)
 
 
 def test_spark_reads_what_was_appended(case, found):
-    for told in case.tables:
-        for start, end in appended(told):
-            with found.at(f"{told.name} from {start} to {end}"):
-                arrow = appended_in_spark(told, start, end)
-                columns, expected = insertions(told, start, end)
+    for facts in case.tables:
+        for start, end in appended(facts):
+            with found.at(f"{facts.name} from {start} to {end}"):
+                arrow = appended_in_spark(facts, start, end)
+                columns, expected = insertions(facts, start, end)
                 assert arrow.num_rows == expected.rows.total()
                 # Spark gives the columns of now, DuckLake those of then.
-                if told.snapshots[end]["schema-id"] == told.metadata["current-schema-id"]:
-                    assert not difference(expected, from_arrow(arrow, columns, told.hidden))
+                if facts.snapshots[end]["schema-id"] == facts.metadata["current-schema-id"]:
+                    assert not difference(expected, from_arrow(arrow, columns, facts.hidden))
 
 
-def insertions(told: ExpectedMetadata, start: int, end: int):
+def insertions(facts: ExpectedMetadata, start: int, end: int):
     """The rows that DuckLake itself says were inserted after `start`, and their columns."""
-    source = f"ducklake_table_insertions({names_at(told, end)}, {start + 1}, {end})"
-    columns = columns_of(told.case.changes, source)
-    return columns, canonical(told.case.changes, source, columns, told.hidden)
+    source = f"ducklake_table_insertions({names_at(facts, end)}, {start + 1}, {end})"
+    columns = columns_of(facts.case.changes, source)
+    return columns, canonical(facts.case.changes, source, columns, facts.hidden)
 
 
 def test_spark_shows_what_changed(case, found):
     """Its changelog view, where Iceberg allows one: up to the first delete file, without maps."""
-    for told in case.tables:
-        until = before_the_first_delete_file(told)
+    for facts in case.tables:
+        until = before_the_first_delete_file(facts)
         if len(until) < 2:
             continue
         start, end = until[0], until[-1]
-        if has_maps(told):
+        if has_maps(facts):
             with pytest.raises(Exception, match="table contains unorderable columns"):
-                changes_in_spark(told, start, end)
+                changes_in_spark(facts, start, end)
             continue
-        with found.at(f"{told.name} from {start} to {end}"):
-            assert changes_in_spark(told, start, end) == changes_in_ducklake(told, start, end)
+        with found.at(f"{facts.name} from {start} to {end}"):
+            assert changes_in_spark(facts, start, end) == changes_in_ducklake(facts, start, end)
 
 
-def has_maps(told: ExpectedMetadata) -> bool:
+def has_maps(facts: ExpectedMetadata) -> bool:
     """Spark sorts changes by all columns."""
-    return any("map<" in str(field.field_type) for field in told.iceberg.schema().fields)
+    return any("map<" in str(field.field_type) for field in facts.iceberg.schema().fields)
 
 
-def before_the_first_delete_file(told: ExpectedMetadata) -> list[int]:
-    first, *more = told.ids[:MOST_SNAPSHOTS]
-    if told.deletes(first):
+def before_the_first_delete_file(facts: ExpectedMetadata) -> list[int]:
+    first, *more = facts.ids[:MOST_SNAPSHOTS]
+    if facts.deletes(first):
         return []
     steps = takewhile(
-        lambda step: not told.deletes(step[1]) and not is_gap(told, *step), pairwise([first, *more])
+        lambda step: not facts.deletes(step[1]) and not is_gap(facts, *step),
+        pairwise([first, *more]),
     )
     return [first, *(id_ for _, id_ in steps)]
 
 
-def changes_in_spark(told: ExpectedMetadata, start: int, end: int) -> Counter:
-    name = ".".join(map(spark.identifier, (told.table.namespace, told.table.name)))
+def changes_in_spark(facts: ExpectedMetadata, start: int, end: int) -> Counter:
+    name = ".".join(map(spark.identifier, (facts.table.namespace, facts.table.name)))
     words = name.replace("'", ESCAPED)
     [[view]] = (
         spark.session()
         .sql(f"""
-        CALL {told.case.spark.catalog}.system.create_changelog_view(table => '{words}', options =>
+        CALL {facts.case.spark.catalog}.system.create_changelog_view(table => '{words}', options =>
         map('start-snapshot-id', '{start}', 'end-snapshot-id', '{end}'))""")
         .collect()
     )
@@ -236,21 +239,21 @@ def changes_in_spark(told: ExpectedMetadata, start: int, end: int) -> Counter:
     return Counter(row[0] for row in rows)
 
 
-def changes_in_ducklake(told: ExpectedMetadata, start: int, end: int) -> Counter:
-    names = names_at(told, end)
+def changes_in_ducklake(facts: ExpectedMetadata, start: int, end: int) -> Counter:
+    names = names_at(facts, end)
     found = Counter()
     for kind, function in (("INSERT", "insertions"), ("DELETE", "deletions")):
         sql = f"SELECT count(*) FROM ducklake_table_{function}({names}, {start + 1}, {end})"
-        [[found[kind]]] = told.case.changes.execute(sql).fetchall()
+        [[found[kind]]] = facts.case.changes.execute(sql).fetchall()
     return +found
 
 
-def names_at(told: ExpectedMetadata, snapshot_id: int) -> str:
+def names_at(facts: ExpectedMetadata, snapshot_id: int) -> str:
     """The lake, and the table as it was called then: that is what DuckLake looks for."""
-    then = told.case.native._name_at(told.table.namespace, told.table.name, snapshot_id)
+    then = facts.case.native._name_at(facts.table.namespace, facts.table.name, snapshot_id)
     return ", ".join(map(literal, ("lake", then.namespace, then.name)))
 
 
-def source_in_spark(told: ExpectedMetadata) -> str:
-    names = (told.case.spark.catalog, told.table.namespace, told.table.name)
+def source_in_spark(facts: ExpectedMetadata) -> str:
+    names = (facts.case.spark.catalog, facts.table.namespace, facts.table.name)
     return ".".join(map(spark.identifier, names))

@@ -59,99 +59,99 @@ def found(case, request, left_out):
 
 
 def test_snapshots_are_those_of_the_catalog(case, found):
-    for told in case.tables:
-        with found.at(told.name):
-            times = [told.snapshots[id_]["timestamp-ms"] for id_ in told.ids]
-            recorded = [told.times[id_] for id_ in told.ids]
-            assert times == [max(recorded[: n + 1]) for n in range(len(recorded))], told.name
-            parents = [told.snapshots[id_].get("parent-snapshot-id") for id_ in told.ids]
-            assert parents == [told.parents[id_] for id_ in told.ids], told.name
-            log = [(e["snapshot-id"], e["timestamp-ms"]) for e in told.metadata["snapshot-log"]]
-            assert log == list(zip(told.ids, times, strict=True)), told.name
+    for facts in case.tables:
+        with found.at(facts.name):
+            times = [facts.snapshots[id_]["timestamp-ms"] for id_ in facts.ids]
+            recorded = [facts.times[id_] for id_ in facts.ids]
+            assert times == [max(recorded[: n + 1]) for n in range(len(recorded))], facts.name
+            parents = [facts.snapshots[id_].get("parent-snapshot-id") for id_ in facts.ids]
+            assert parents == [facts.parents[id_] for id_ in facts.ids], facts.name
+            log = [(e["snapshot-id"], e["timestamp-ms"]) for e in facts.metadata["snapshot-log"]]
+            assert log == list(zip(facts.ids, times, strict=True)), facts.name
 
 
 def test_operations_say_what_happened(case, found):
     wrong = [
-        f"{told.name} at {id_}: {told.snapshots[id_]['summary']['operation']}, not {operation} "
-        f"({', '.join(sorted(told.words(id_)))})"
-        for told in case.tables
-        for id_ in told.some
-        if (operation := told.operation(id_)) != told.snapshots[id_]["summary"]["operation"]
+        f"{facts.name} at {id_}: {facts.snapshots[id_]['summary']['operation']}, not {operation} "
+        f"({', '.join(sorted(facts.words(id_)))})"
+        for facts in case.tables
+        for id_ in facts.some
+        if (operation := facts.operation(id_)) != facts.snapshots[id_]["summary"]["operation"]
     ]
     found.add(wrong)
 
 
 def test_manifests_list_the_files_of_the_catalog(case, found):
     added, deleted = ManifestEntryStatus.ADDED, ManifestEntryStatus.DELETED
-    for told in case.tables:
-        for id_ in told.some:
-            with found.at(f"{told.name} at {id_}"):
-                where = f"{told.name} at {id_}"
-                stored = [e for e in told.data(id_) if not e.is_virtual]
+    for facts in case.tables:
+        for id_ in facts.some:
+            with found.at(f"{facts.name} at {id_}"):
+                where = f"{facts.name} at {id_}"
+                stored = [e for e in facts.data(id_) if not e.is_virtual]
                 assert sorted(
                     (e.name, e.snapshot_id, e.sequence_number, e.records, e.size)
                     for e in stored
                     if e.is_live
                 ) == sorted(
                     (f.name, f.begin, f.begin, f.records, f.size)
-                    for f in told.files
+                    for f in facts.files
                     if f.is_live(id_)
                 ), where
                 assert {e.name for e in stored if e.happened(added, id_)} == {
-                    f.name for f in told.files if f.begin == id_
+                    f.name for f in facts.files if f.begin == id_
                 }, where
                 assert {e.name for e in stored if e.happened(deleted, id_)} == {
-                    f.name for f in told.files if f.end == id_
+                    f.name for f in facts.files if f.end == id_
                 }, where
 
 
 def test_inlined_rows_are_counted_where_they_began(case, found):
-    for told in case.tables:
-        for id_ in told.some:
-            with found.at(f"{told.name} at {id_}"):
-                where = f"{told.name} at {id_}"
-                rows = [e for e in told.data(id_) if e.is_virtual]
-                assert sum(e.records for e in rows if e.is_live) == told.inlined(id_), where
+    for facts in case.tables:
+        for id_ in facts.some:
+            with found.at(f"{facts.name} at {id_}"):
+                where = f"{facts.name} at {id_}"
+                rows = [e for e in facts.data(id_) if e.is_virtual]
+                assert sum(e.records for e in rows if e.is_live) == facts.inlined(id_), where
                 new = [e for e in rows if e.happened(ManifestEntryStatus.ADDED, id_)]
                 # Where rows ended, what is left is written anew, as a copy-on-write delete does.
-                is_new = "true" if told.inlined_ended(id_) else "r.begin_snapshot = {0}"
-                assert sum(e.records for e in new) == told.inlined(id_, is_new), where
+                is_new = "true" if facts.inlined_ended(id_) else "r.begin_snapshot = {0}"
+                assert sum(e.records for e in new) == facts.inlined(id_, is_new), where
 
 
 def test_inlined_rows_that_ended_leave_a_deleted_entry(case, found):
     """Else a reader of changes sees a table from which nothing was deleted."""
     wrong = [
-        f"{told.name} at {id_}: {told.inlined_ended(id_)} rows ended without a trace"
-        for told in case.tables
-        for id_ in told.some
-        if told.inlined_ended(id_)
+        f"{facts.name} at {id_}: {facts.inlined_ended(id_)} rows ended without a trace"
+        for facts in case.tables
+        for id_ in facts.some
+        if facts.inlined_ended(id_)
         and not any(
-            (e.is_virtual and e.happened(ManifestEntryStatus.DELETED, id_)) for e in told.data(id_)
+            (e.is_virtual and e.happened(ManifestEntryStatus.DELETED, id_)) for e in facts.data(id_)
         )
-        and not any(e.happened(ManifestEntryStatus.ADDED, id_) for e in told.deletes(id_))
+        and not any(e.happened(ManifestEntryStatus.ADDED, id_) for e in facts.deletes(id_))
     ]
     found.add(wrong)
 
 
 def test_a_delete_takes_as_many_rows_as_it_says(case, found):
-    for told in case.tables:
-        for id_ in told.some:
-            with found.at(f"{told.name} at {id_}"):
-                data = sum(e.records for e in told.data(id_) if e.is_live)
-                deleted = sum(e.records for e in told.deletes(id_) if e.is_live)
-                assert data - deleted == told.row_count(id_), f"{told.name} at {id_}"
+    for facts in case.tables:
+        for id_ in facts.some:
+            with found.at(f"{facts.name} at {id_}"):
+                data = sum(e.records for e in facts.data(id_) if e.is_live)
+                deleted = sum(e.records for e in facts.deletes(id_) if e.is_live)
+                assert data - deleted == facts.row_count(id_), f"{facts.name} at {id_}"
 
 
 def test_summaries_count_what_the_manifests_list(case, found):
     wrong = []
-    for told in case.tables:
-        for id_ in told.some:
-            summary = told.snapshots[id_]["summary"]
-            counted = counts(told.data(id_), told.deletes(id_), id_)
+    for facts in case.tables:
+        for id_ in facts.some:
+            summary = facts.snapshots[id_]["summary"]
+            counted = counts(facts.data(id_), facts.deletes(id_), id_)
             # Other engines name further ones, but these are what readers compute with.
             said = {key: int(summary[key]) for key in counted if key in summary}
             wrong += [
-                f"{told.name} at {id_}: {key} is {said[key]}, not {counted[key]}"
+                f"{facts.name} at {id_}: {key} is {said[key]}, not {counted[key]}"
                 for key in said
                 if said[key] != counted[key]
             ]
@@ -165,11 +165,11 @@ def test_summaries_name_the_deletes(case, found):
     in the past of a table that has one the numbers may be missing; never now.
     """
     wrong = [
-        f"{told.name} at {id_}: no {key}"
-        for told in case.tables
-        for id_ in (told.ids[-1:] if told.was_rewritten else told.some)
+        f"{facts.name} at {id_}: no {key}"
+        for facts in case.tables
+        for id_ in (facts.ids[-1:] if facts.was_rewritten else facts.some)
         for key in ("total-delete-files", "total-position-deletes")
-        if told.deletes(id_) and key not in told.snapshots[id_]["summary"]
+        if facts.deletes(id_) and key not in facts.snapshots[id_]["summary"]
     ]
     found.add(wrong)
 
@@ -199,40 +199,43 @@ def counts(data: list[Entry], deletes: list[Entry], id_: int) -> dict[str, int]:
 
 
 def test_pyiceberg_inspects(case, found, left_out):
-    for told in case.tables:
-        with found.at(told.name):
-            inspect, now = told.iceberg.inspect, told.ids[-1]
+    for facts in case.tables:
+        with found.at(facts.name):
+            inspect, now = facts.iceberg.inspect, facts.ids[-1]
             shown = {}
             for what in METADATA_TABLES:
-                if what.startswith("all_") and len(told.ids) > MOST_FOR_ALL:
+                if what.startswith("all_") and len(facts.ids) > MOST_FOR_ALL:
                     continue  # it reads every manifest of every snapshot one after the other
                 try:
                     shown[what] = getattr(inspect, what)().to_pylist()
                 except Exception as error:
                     faults = [f for f in PYICEBERG_FAULTS if re.search(f[0], what)]
-                    assert any(fault in str(error) for _, fault in faults), f"{told.name}: {what}"
-                    left_out.append(f"PyIceberg's inspect.{what} of {told.name}: {error}")
+                    assert any(fault in str(error) for _, fault in faults), f"{facts.name}: {what}"
+                    left_out.append(f"PyIceberg's inspect.{what} of {facts.name}: {error}")
             keys = ("snapshot_id", "parent_id", "committed_at", "operation", "manifest_list")
             seen = [tuple(row[key] for key in keys) for row in shown["snapshots"]]
-            assert seen == told.expected_snapshots(), told.name
+            assert seen == facts.expected_snapshots(), facts.name
             history = [(row["snapshot_id"], row["made_current_at"]) for row in shown["history"]]
-            assert history == [(id_, told.time(id_)) for id_ in told.ids], told.name
+            assert history == [(id_, facts.time(id_)) for id_ in facts.ids], facts.name
             ancestors = [row["is_current_ancestor"] for row in shown["history"]]
-            assert ancestors == told.ancestors, told.name
+            assert ancestors == facts.ancestors, facts.name
             [ref] = shown["refs"]
             assert (ref["name"], ref["type"], ref["snapshot_id"]) == ("main", "BRANCH", now)
             [log] = shown["metadata_log_entries"]
-            assert (log["latest_snapshot_id"], log["file"]) == (now, told.iceberg.metadata_location)
-            assert_files(told, shown)
-            assert_manifests(told, shown["manifests"], now)
-            assert_partitions(told, shown["partitions"], now)
+            assert (log["latest_snapshot_id"], log["file"]) == (
+                now,
+                facts.iceberg.metadata_location,
+            )
+            assert_files(facts, shown)
+            assert_manifests(facts, shown["manifests"], now)
+            assert_partitions(facts, shown["partitions"], now)
 
 
 def test_duckdb_shows_snapshots_and_files(case, found):
-    for told in case.tables:
-        table = f"ice.{identifier(told.table.namespace)}.{identifier(told.table.name)}"
-        now = told.ids[-1]
-        for source in (f"'{told.iceberg.metadata_location}'", table):
+    for facts in case.tables:
+        table = f"ice.{identifier(facts.table.namespace)}.{identifier(facts.table.name)}"
+        now = facts.ids[-1]
+        for source in (f"'{facts.iceberg.metadata_location}'", table):
             with found.at(source):
                 rows = case.duckdb().query(f"FROM iceberg_snapshots({source})").to_pylist()
                 keys = (
@@ -244,7 +247,7 @@ def test_duckdb_shows_snapshots_and_files(case, found):
                 )
                 expected = [
                     (id_, id_, time, operation, at)
-                    for id_, _, time, operation, at in told.expected_snapshots()
+                    for id_, _, time, operation, at in facts.expected_snapshots()
                 ]
                 assert sorted(tuple(row[key] for key in keys) for row in rows) == expected, source
                 rows = case.duckdb().query(f"FROM iceberg_metadata({source})").to_pylist()
@@ -259,36 +262,36 @@ def test_duckdb_shows_snapshots_and_files(case, found):
                     for row in rows
                     if row["status"] != "DELETED"
                 )
-                assert seen == told.expected_files(now), source
+                assert seen == facts.expected_files(now), source
 
 
 # Time travel
 
 
 def test_pyiceberg_travels_in_time(case, found):
-    for told in case.tables:
-        for time, id_ in moments(told):
+    for facts in case.tables:
+        for time, id_ in moments(facts):
             then = (time.replace(tzinfo=UTC) - EPOCH) // MILLISECOND
-            assert told.iceberg.snapshot_as_of_timestamp(then).snapshot_id == id_, told.name
-        first = (told.time(told.ids[0]).replace(tzinfo=UTC) - EPOCH) // MILLISECOND
-        assert told.iceberg.snapshot_as_of_timestamp(first - 1) is None
-        for id_ in told.some:
-            with found.at(f"{told.name} at {id_}"):
-                arrow = told.iceberg.scan(snapshot_id=id_).to_arrow()
-                assert not told.difference(arrow, id_), f"{told.name} at {id_}"
-                assert told.iceberg.scan(snapshot_id=id_).count() == told.row_count(id_)
+            assert facts.iceberg.snapshot_as_of_timestamp(then).snapshot_id == id_, facts.name
+        first = (facts.time(facts.ids[0]).replace(tzinfo=UTC) - EPOCH) // MILLISECOND
+        assert facts.iceberg.snapshot_as_of_timestamp(first - 1) is None
+        for id_ in facts.some:
+            with found.at(f"{facts.name} at {id_}"):
+                arrow = facts.iceberg.scan(snapshot_id=id_).to_arrow()
+                assert not facts.difference(arrow, id_), f"{facts.name} at {id_}"
+                assert facts.iceberg.scan(snapshot_id=id_).count() == facts.row_count(id_)
 
 
 def test_duckdb_travels_in_time(case, found):
-    for told in case.tables:
-        table = f"ice.{identifier(told.table.namespace)}.{identifier(told.table.name)}"
-        for time, id_ in moments(told):
-            with found.at(f"{told.name} as of {time}, {id_}"):
+    for facts in case.tables:
+        table = f"ice.{identifier(facts.table.namespace)}.{identifier(facts.table.name)}"
+        for time, id_ in moments(facts):
+            with found.at(f"{facts.name} as of {time}, {id_}"):
                 arrow = case.duckdb().query(f"SELECT * FROM {table} AT (TIMESTAMP => '{time}')")
-                assert not told.difference(arrow, id_), f"{told.name} as of {time}"
-        for id_ in told.some:
-            with found.at(f"{told.name} at {id_}"):
+                assert not facts.difference(arrow, id_), f"{facts.name} as of {time}"
+        for id_ in facts.some:
+            with found.at(f"{facts.name} at {id_}"):
                 arrow = case.duckdb().query(
                     f"SELECT count(*) AS n FROM {table} AT (VERSION => {id_})"
                 )
-                assert arrow.to_pylist() == [{"n": told.row_count(id_)}], f"{told.name} at {id_}"
+                assert arrow.to_pylist() == [{"n": facts.row_count(id_)}], f"{facts.name} at {id_}"

@@ -18,7 +18,7 @@ from polynya_local.stand_in.lambda_function import LambdaFunction
 from polynya_local.stand_in.object_lambda import written_response
 
 from tests.support.answers import json_of
-from tests.support.in_process import ALIAS, forget, settings
+from tests.support.in_process import ALIAS, reset_functions, settings
 
 EVENTS = Path(__file__).parents[2] / "events"
 ACCOUNT = "111122223333"
@@ -276,12 +276,12 @@ def test_without_a_policy_that_holds_nothing_is_served(aws, source):
     key = keys(aws, "orders")[0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AUTHORIZATION", source)
-        forget()
+        reset_functions()
         for caller in (role("Admin"), role("Analyst"), None):
             status, body = ask(aws, caller, "lake/namespaces/main/tables/orders")
             assert status == (404 if source.endswith(" ") else 500), body
             assert head(aws, caller, key)[0] == status
-    forget()
+    reset_functions()
 
 
 def test_the_policy_can_be_an_object_in_s3(aws):
@@ -289,7 +289,7 @@ def test_the_policy_can_be_an_object_in_s3(aws):
     s3.put_object(Bucket="lakes", Key="policy.json", Body=json.dumps(POLICY).encode())
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AUTHORIZATION", "s3://lakes/policy.json")
-        forget()
+        reset_functions()
         assert ask(aws, role("Analyst"), "lake/namespaces/main/tables/orders")[0] == 200
         assert ask(aws, role("Analyst"), "lake/namespaces/main/tables/salaries")[0] == 404
-    forget()
+    reset_functions()

@@ -33,7 +33,7 @@ from tests.support.in_process import (
     ALIAS,
     CACHE_BUCKET,
     cache_settings,
-    forget,
+    reset_functions,
     settings,
     standing_in,
 )
@@ -847,7 +847,7 @@ def test_a_stored_file_that_is_not_right_is_made_anew(odd, moto, cache, how):
         else:
             cache.s3.delete_object(Bucket=CACHE_BUCKET, Key=stored["s3"]["S"])
         for _ in range(2):
-            forget()
+            reset_functions()
             again = send(stand_in.s3_uri, "GET", target)
             assert (again.status, again.body) == (200, right.body)
             assert again.headers["etag"] == right.headers["etag"]

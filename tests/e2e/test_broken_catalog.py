@@ -18,7 +18,7 @@ from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.duckdb_connection import REGION
 
 from tests.support.damage import Damage, damaged, damages, save
-from tests.support.in_process import forget, standing_in
+from tests.support.in_process import reset_functions, standing_in
 from tests.support.raw_http import send
 
 NAMESPACE = "v"
@@ -235,7 +235,7 @@ def test_no_broken_value_gives_other_rows_or_an_unexpected_error(world, table, r
         with damaged(world.con, damage) as is_damaged:
             if not is_damaged:
                 continue
-            forget()
+            reset_functions()
             statuses = world.listings()
             found = [f"{name}: {problem}" for name in shown_by if (problem := world.problem(name))]
             if max(statuses.values()) >= 500 or statuses["/main/tables/bystander"] != 200:
@@ -294,7 +294,7 @@ def test_a_refusal_says_what_is_broken_and_what_to_do(world, sql, sentence):
     only = f"{sql} {'AND' if 'WHERE' in sql else 'WHERE'} table_id = {{t}}"
     statement = world.filled_in(only if sql.startswith(("UPDATE", "DELETE")) else sql)
     with damaged(world.con, Damage(table, sentence, statement)):
-        forget()
+        reset_functions()
         found = world.served("t")
         assert isinstance(found, Refused) and found.status == 400
         assert sentence in found.message and "restore it from a backup" in found.message
@@ -342,7 +342,7 @@ def damaged_delete_file(world, damage):
             world.s3.delete_object(Bucket="lakes", Key=key)
         else:
             world.s3.put_object(Bucket="lakes", Key=key, Body=other)
-        forget()
+        reset_functions()
         yield key
     finally:
         world.s3.put_object(Bucket="lakes", Key=key, Body=body)

@@ -35,7 +35,7 @@ def server():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(postgres.SETTINGS, "hba_file", str(folder / "hba"))
         with postgres._own_server() as database:
-            run(database, "CREATE ROLE reader LOGIN PASSWORD 'first'")
+            database.run("CREATE ROLE reader LOGIN PASSWORD 'first'")
             yield database
     shutil.rmtree(folder)
 
@@ -44,7 +44,7 @@ def server():
 def secrets(server, moto):
     """Secrets Manager with the reader's password, as RDS's rotation writes it."""
     client = boto3.client("secretsmanager", endpoint_url=moto)
-    run(server, "ALTER ROLE reader PASSWORD 'first'")
+    server.run("ALTER ROLE reader PASSWORD 'first'")
     client.create_secret(Name=SECRET, SecretString=text("first"))
     yield client
     client.delete_secret(SecretId=SECRET, ForceDeleteWithoutRecovery=True)
@@ -68,12 +68,6 @@ def text(password: str) -> str:
     return json.dumps({"engine": "postgres", "username": "reader", "password": password})
 
 
-def run(database: postgres.Database, sql: str) -> None:
-    con = database.connect()
-    con.run(sql)
-    con.close()
-
-
 def who(database) -> str:
     return read(database, lambda con: con.run("SELECT current_user")[0][0])
 
@@ -84,7 +78,7 @@ def test_role_and_password_are_those_of_the_secret(opened):
 
 def test_a_rotated_password_is_found_by_itself(opened, server, secrets):
     assert who(opened) == "reader"
-    run(server, "ALTER ROLE reader PASSWORD 'second'")
+    server.run("ALTER ROLE reader PASSWORD 'second'")
     secrets.put_secret_value(SecretId=SECRET, SecretString=text("second"))
     assert who(opened) == "reader"  # the connection lives on
     opened.close()
@@ -92,7 +86,7 @@ def test_a_rotated_password_is_found_by_itself(opened, server, secrets):
 
 
 def test_amid_a_rotation_clients_are_asked_to_come_again(opened, server, secrets):
-    run(server, "ALTER ROLE reader PASSWORD 'third'")
+    server.run("ALTER ROLE reader PASSWORD 'third'")
     with pytest.raises(ServiceUnavailable, match="rotated"):
         who(opened)
     secrets.put_secret_value(SecretId=SECRET, SecretString=text("third"))

@@ -20,7 +20,7 @@ from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.serving import serving
 from pyiceberg.catalog import load_catalog
 
-from tests.support.in_process import ALIAS, bridge, cache_settings, forget, standing_in
+from tests.support.in_process import ALIAS, bridge, cache_settings, reset_functions, standing_in
 from tests.support.raw_http import send
 
 ATTACH = """
@@ -220,7 +220,7 @@ def not_kept(request, make_lake, moto):
         before = {name: files(stand_in.s3_uri, load(stand_in.api_uri, name)) for name in MUTATIONS}
         for name, sql in MUTATIONS.items():
             con.execute(sql.format(t=name))
-        forget()
+        reset_functions()
         after = {
             name: {
                 method: {target: send(stand_in.s3_uri, method, target) for target in before[name]}
@@ -271,7 +271,7 @@ def kept(request, make_lake, moto, cached):
             assert send(stand_in.s3_uri, "GET", target_of(table.current_snapshot().manifest_list))
         for name in KEPT:
             con.execute(MUTATIONS[name].format(t=name))
-        forget()
+        reset_functions()
         read = {name: outcome(planned[name]) for name in KEPT}
         left = [name for name in KEPT if name != "drop_table"]
         anew = tables_of(stand_in.api_uri, stand_in.s3_uri, *left)

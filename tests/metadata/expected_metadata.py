@@ -1,4 +1,4 @@
-"""A lake as it is told twice: by DuckLake's catalog, and by what Iceberg clients get to see.
+"""What DuckLake's catalog records of a lake, and what Iceberg's metadata says of it.
 
 The judge is SQL on the catalog's tables: which data files began and ended at which snapshot, when
 that was, what it says it did. Native DuckLake says how many rows there were.
@@ -126,7 +126,7 @@ def served(
 
 
 class ExpectedMetadata:
-    """One table: what DuckLake's catalog records of it, and how Iceberg's metadata tells it."""
+    """One table: what DuckLake's catalog records of it, and what Iceberg's metadata says of it."""
 
     def __init__(self, case: Case, catalog: rest.Rest, table: native.Table) -> None:
         self.case, self.table = case, table

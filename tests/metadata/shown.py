@@ -26,8 +26,8 @@ METADATA_TABLES = (
 """Those that PyIceberg has, and Spark too."""
 
 
-def assert_files(told: ExpectedMetadata, shown: dict) -> None:
-    now = told.expected_files(told.ids[-1])
+def assert_files(facts: ExpectedMetadata, shown: dict) -> None:
+    now = facts.expected_files(facts.ids[-1])
     expected = {
         "files": now,
         "data_files": Counter({k: n for k, n in now.items() if k[0] == 0}),
@@ -39,22 +39,22 @@ def assert_files(told: ExpectedMetadata, shown: dict) -> None:
                 (row["content"], row["file_path"].rpartition("/")[2], row["record_count"])
                 for row in shown[what]
             )
-            assert seen == files, f"{told.name}: {what}"
+            assert seen == files, f"{facts.name}: {what}"
 
 
-def assert_manifests(told: ExpectedMetadata, rows: list[dict], now: int) -> None:
+def assert_manifests(facts: ExpectedMetadata, rows: list[dict], now: int) -> None:
     """What the manifest list says of its manifests is what is in them."""
-    for content, entries in ((0, told.data(now)), (1, told.deletes(now))):
+    for content, entries in ((0, facts.data(now)), (1, facts.deletes(now))):
         kind = "data" if content == 0 else "delete"
         for status in ManifestEntryStatus:
             name = f"{status.name.lower()}_{kind}_files_count"
             listed = sum(row[name] for row in rows if row["content"] == content)
-            assert listed == sum(e.status == status for e in entries), f"{told.name}: {name}"
+            assert listed == sum(e.status == status for e in entries), f"{facts.name}: {name}"
 
 
-def assert_partitions(told: ExpectedMetadata, rows: list[dict], now: int) -> None:
-    data = [e for e in told.data(now) if e.is_live]
-    deletes = [e for e in told.deletes(now) if e.is_live]
+def assert_partitions(facts: ExpectedMetadata, rows: list[dict], now: int) -> None:
+    data = [e for e in facts.data(now) if e.is_live]
+    deletes = [e for e in facts.deletes(now) if e.is_live]
     for name, expected in {
         "record_count": sum(e.records for e in data),
         "file_count": len(data),
@@ -63,19 +63,19 @@ def assert_partitions(told: ExpectedMetadata, rows: list[dict], now: int) -> Non
         "position_delete_file_count": len(deletes),
         "equality_delete_file_count": 0,
     }.items():
-        assert sum(row[name] for row in rows) == expected, f"{told.name}: {name}"
+        assert sum(row[name] for row in rows) == expected, f"{facts.name}: {name}"
 
 
-def moments(told: ExpectedMetadata) -> list[tuple[datetime, int]]:
+def moments(facts: ExpectedMetadata) -> list[tuple[datetime, int]]:
     """When each snapshot was made and just before the next: of two in one millisecond the later
     one counts."""
     found = []
-    for n, id_ in enumerate(told.ids):
-        if id_ not in told.some:
+    for n, id_ in enumerate(facts.ids):
+        if id_ not in facts.some:
             continue
-        ends = told.time(told.ids[n + 1]) if n + 1 < len(told.ids) else None
-        if ends is None or ends > told.time(id_):
-            found.append((told.time(id_), id_))
-        if ends is not None and ends - MILLISECOND > told.time(id_):
+        ends = facts.time(facts.ids[n + 1]) if n + 1 < len(facts.ids) else None
+        if ends is None or ends > facts.time(id_):
+            found.append((facts.time(id_), id_))
+        if ends is not None and ends - MILLISECOND > facts.time(id_):
             found.append((ends - MILLISECOND, id_))
     return found

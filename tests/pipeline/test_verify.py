@@ -19,7 +19,7 @@ from polynya_local.stand_in.dynamodb import TABLE
 from polynya_pipeline.verify.job import verify
 from typer.testing import CliRunner
 
-from tests.support.in_process import ALIAS, cache_settings, forget, standing_in
+from tests.support.in_process import ALIAS, cache_settings, reset_functions, standing_in
 from tests.support.in_process import bridge as bridge_in_process
 from tests.support.old_lakes import WRITTEN, rename_to_1_1, restored
 
@@ -273,7 +273,7 @@ def test_a_stale_chunk_is_found(faulty, moto):
         key = newer.removeprefix(f"s3://{ALIAS}/")
         dynamodb.delete_item(TableName=TABLE, Key={"pk": {"S": key}})
         store.put(key, older)
-        forget()
+        reset_functions()
         found = {finding.check for finding in checked(faulty, **where).findings}
     assert {"metadata-missing", "manifest-length", "metadata-rows"} <= found
 

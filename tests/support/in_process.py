@@ -37,13 +37,13 @@ def settings(**values: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in values.items():
             patch.setenv(name, value)
-        forget()
+        reset_functions()
         yield
-        forget()
+        reset_functions()
 
 
-def forget() -> None:
-    """What a new instance of both functions does not know."""
+def reset_functions() -> None:
+    """Close and drop what both functions have read and opened, as in a new instance."""
     for opened in (rest_catalog.open_catalog, object_lambda.virtual_files):
         if opened.cache_info().currsize:
             with suppress(Exception):  # settings without which they cannot be opened
