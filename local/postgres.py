@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -60,12 +60,9 @@ class Database:
 
     def run(self, sql: str, **values: object) -> list[list[Any]]:
         """The rows of one statement, on a connection of its own."""
-        con = self.connect()
-        try:
+        with closing(self.connect()) as con:
             rows: list[list[Any]] = con.run(sql, **values)
-        finally:
-            con.close()
-        return rows
+            return rows
 
     def connect(self) -> Connection:
         """Open a connection."""

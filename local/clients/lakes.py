@@ -32,6 +32,7 @@ def write_lake(
     `-- @repeat N`, which are run N times with the numbers 1 to N for `{{i}}`.
 
     Args:
+        name: of the lake.
         data_path: without a slash at its end.
     """
     with connect(LAKE, s3_endpoint) as con:

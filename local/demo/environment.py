@@ -57,8 +57,9 @@ def started(running: Running, progress: Progress, delivery: str) -> DemoEnvironm
         s3_endpoint = running.enter_context(s3())
         stage.result = f"S3: moto {version('moto')} at {s3_endpoint}"
     with progress.stage("Writing a lake") as stage:
-        script, data_path = SCRIPT.read_text(), f"s3://{BUCKET}/{PREFIX}"
-        lake = write_lake("demo", script, database, data_path, s3_endpoint)
+        lake = write_lake(
+            SCRIPT.stem, SCRIPT.read_text(), database, f"s3://{BUCKET}/{PREFIX}", s3_endpoint
+        )
         stage.result = f"A lake, written by DuckDB {version('duckdb')} and its extension ducklake"
     writer = running.enter_context(connect(LAKE, s3_endpoint))
     attach(writer, lake, read_only=False)

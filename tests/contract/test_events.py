@@ -22,7 +22,7 @@ from polynya_local.stand_in.s3.address import S3Address
 
 from tests.checks.runtime_interface import EMULATOR, RuntimeInterface
 from tests.support.answers import json_of
-from tests.support.in_process import ALIAS, settings
+from tests.support.servers.in_process import ALIAS, settings
 
 EVENTS = Path(__file__).parents[2] / "events"
 DATA = "lakes"
@@ -48,7 +48,7 @@ def behind_the_runtime_interface() -> tuple[RuntimeInterface, RuntimeInterface]:
 
 
 def in_containers() -> tuple[Any, Any]:
-    from tests.support.in_containers import Containers
+    from tests.support.servers.in_containers import Containers
 
     return Containers("rest_catalog", 29), Containers("object_lambda", 60)
 

@@ -11,8 +11,8 @@ import requests
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.serving import serving
 
-from tests.support.in_process import standing_in
 from tests.support.openapi import ENVELOPE, PATHS, resolved, validator
+from tests.support.servers.in_process import standing_in
 
 NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"
 TABLE = NAMESPACE + "/tables/{table}"

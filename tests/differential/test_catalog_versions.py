@@ -30,8 +30,8 @@ from polynya_local.clients.lakes import Lake
 from pyiceberg.expressions import EqualTo, IsNull
 
 from tests.differential.test_rows import opened, spread
-from tests.support import in_process
 from tests.support.old_lakes import OLD, WRITTEN, rename_to_1_1, restored
+from tests.support.servers import in_process
 
 MIGRATED = ["0.3-inlined migrated"]
 STAND_INS = ["1.1-dev1 of 13", "1.1-dev1 of 14"]

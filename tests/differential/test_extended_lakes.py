@@ -25,7 +25,7 @@ from polynya_local.clients.duckdb_connection import LAKE, connect, identifier
 from polynya_local.clients.lakes import attach
 
 from tests.differential.test_rows import refused_with_a_reason
-from tests.support.in_process import standing_in
+from tests.support.servers.in_process import standing_in
 
 # Those that have evolved, merged, partitions, deletes, or added files; the plain ones say less.
 IN_CI = {"10", "14", "16", "17", "22", "36", "40", "54", "62", "64", "73", "76"}

@@ -35,7 +35,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO, expression_to_pyarrow
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, PrimitiveType, StringType, UUIDType
 
-from tests.support import in_process
+from tests.support.servers import in_process
 
 # Scalars with their limits, floats, texts, inlined rows, buckets, evolution, promotions
 LAKES = ["01", "03", "04", "16", "19", "23"]

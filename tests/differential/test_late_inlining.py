@@ -23,7 +23,7 @@ from polynya_local.clients.duckdb_connection import LAKE, connect, literal
 from polynya_local.clients.lakes import Lake
 from polynya_pipeline.verify.job import verify
 
-from tests.support.in_process import standing_in
+from tests.support.servers.in_process import standing_in
 
 OFF, ON = 0, 10
 """DATA_INLINING_ROW_LIMIT of two writers; the second one is DuckLake's default."""

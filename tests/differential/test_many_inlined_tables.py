@@ -9,7 +9,7 @@ from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.duckdb_connection import LAKE, connect, literal
 from polynya_local.clients.lakes import Lake
 
-from tests.support.in_process import standing_in
+from tests.support.servers.in_process import standing_in
 
 TYPES = ("INTEGER", "VARCHAR", "DOUBLE", "DATE", "STRUCT(x INTEGER)", "INTEGER DEFAULT 7")
 VALUES = ("1", "'it''s \"(a, b)\\'", "0.5", "'0044-03-15 (BC)'", "{'x': 1}", "8")

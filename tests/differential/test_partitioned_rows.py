@@ -15,7 +15,7 @@ from polynya_local.clients.duckdb_connection import identifier
 from pyiceberg.expressions import EqualTo
 from pyiceberg.table import Table
 
-from tests.support import in_process
+from tests.support.servers import in_process
 
 LAKE = "82"
 MOST_PARTITIONS = 32  # docs/exactness.md

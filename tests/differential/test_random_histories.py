@@ -37,7 +37,7 @@ from tests.histories.history import History
 from tests.histories.judge import Chosen, Judge
 from tests.histories.predicates import Predicate
 from tests.histories.writer import Writer
-from tests.support.in_process import cache_settings, standing_in
+from tests.support.servers.in_process import cache_settings, standing_in
 from tests.support.shared_duckdb import SharedDuckDB
 
 FIRST = int(os.environ.get("POLYNYA_FIRST_HISTORY", "0"))

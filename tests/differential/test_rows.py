@@ -16,8 +16,8 @@ from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.spark_jars import why_not
 from polynya_local.serving import serving
 
-from tests.support import in_process
 from tests.support.lakes import number_of
+from tests.support.servers import in_process
 
 # Lakes of which every table must be readable; elsewhere a refusal with a reason will do.
 READABLE = {"01", "03", "04", "08", "09", "10", "13", "14", "16", "22", "25", "31", "40"}

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.support.in_process import cache_settings, standing_in
-from tests.support.raw_http import send
+from tests.support.servers.in_process import cache_settings, standing_in
+from tests.support.servers.raw_http import send
 
 DELIVERIES = ("object-lambda", "materialize")
 LAKE = """

@@ -20,8 +20,14 @@ from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.serving import serving
 from pyiceberg.catalog import load_catalog
 
-from tests.support.in_process import ALIAS, bridge, cache_settings, reset_functions, standing_in
-from tests.support.raw_http import send
+from tests.support.servers.in_process import (
+    ALIAS,
+    bridge,
+    cache_settings,
+    reset_functions,
+    standing_in,
+)
+from tests.support.servers.raw_http import send
 
 ATTACH = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 10);

@@ -13,7 +13,7 @@ from polynya_local.clients.canonical import canonical, columns_of, difference, f
 from polynya_local.clients.duckdb_connection import LAKE, connect, identifier
 from polynya_local.clients.lakes import attach
 
-from tests.support import in_process
+from tests.support.servers import in_process
 
 CLIENTS = [pytest.param(client, id=client.NAME.lower()) for client in (pyiceberg, duckdb)]
 PINNED_LAKES = ("08", "14", "25", "36")

@@ -8,7 +8,7 @@ import pytest
 import requests
 from polynya_local.clients.pyiceberg import PyIceberg
 
-from tests.support.in_process import standing_in
+from tests.support.servers.in_process import standing_in
 
 LAKE = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);

@@ -20,7 +20,7 @@ from polynya_local.clients.lakes import attach
 from pyiceberg.manifest import DataFileContent, ManifestEntryStatus
 
 from tests.differential.test_rows import MOST_SNAPSHOTS, NATIVE_DEFECTS, hidden_columns, spread
-from tests.support.in_process import cache_settings, standing_in
+from tests.support.servers.in_process import cache_settings, standing_in
 from tests.support.shared_duckdb import SharedDuckDB
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -29,7 +29,7 @@ from polynya_pipeline.publish.job import publish
 from polynya_pipeline.publish.steps.build_manifests import build_in_executor
 from typer.testing import CliRunner
 
-from tests.support.in_process import ALIAS, cache_settings, standing_in
+from tests.support.servers.in_process import ALIAS, cache_settings, standing_in
 
 NUMBERS = itertools.count(1)
 

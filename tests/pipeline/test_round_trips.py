@@ -10,7 +10,7 @@ from polynya_local.clients import spark as spark_client
 from polynya_local.clients.canonical import canonical, columns_of, difference, from_arrow
 
 from tests.support import native_filters
-from tests.support.in_process import standing_in
+from tests.support.servers.in_process import standing_in
 
 pytestmark = pytest.mark.spark
 

@@ -19,9 +19,9 @@ from polynya_local.stand_in.dynamodb import TABLE
 from polynya_pipeline.verify.job import verify
 from typer.testing import CliRunner
 
-from tests.support.in_process import ALIAS, cache_settings, reset_functions, standing_in
-from tests.support.in_process import bridge as bridge_in_process
 from tests.support.old_lakes import WRITTEN, rename_to_1_1, restored
+from tests.support.servers.in_process import ALIAS, cache_settings, reset_functions, standing_in
+from tests.support.servers.in_process import bridge as bridge_in_process
 
 HEALTHY = (
     "01",

@@ -18,8 +18,8 @@ from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.duckdb_connection import REGION
 
 from tests.support.damage import Damage, damaged, damages, save
-from tests.support.in_process import reset_functions, standing_in
-from tests.support.raw_http import send
+from tests.support.servers.in_process import reset_functions, standing_in
+from tests.support.servers.raw_http import send
 
 NAMESPACE = "v"
 LAKE = """

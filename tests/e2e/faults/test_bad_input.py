@@ -29,7 +29,8 @@ from polynya_local.serving import environment, serving
 from polynya_local.stand_in import OBJECT_LAMBDA_TIMEOUT_S, REST_TIMEOUT_S
 from polynya_local.stand_in.dynamodb import TABLE as CACHE_TABLE
 
-from tests.support.in_process import (
+from tests.support.openapi import ENVELOPE, validator
+from tests.support.servers.in_process import (
     ALIAS,
     CACHE_BUCKET,
     cache_settings,
@@ -37,8 +38,7 @@ from tests.support.in_process import (
     settings,
     standing_in,
 )
-from tests.support.openapi import ENVELOPE, validator
-from tests.support.raw_http import send
+from tests.support.servers.raw_http import send
 
 LONG = "n" * 3000
 NAMES = [

@@ -18,9 +18,9 @@ from polynya_local.stand_in.lambda_function import LambdaFunction
 from polynya_local.stand_in.object_lambda import written_response
 
 from tests.support.answers import json_of
-from tests.support.in_process import ALIAS, reset_functions, settings
+from tests.support.servers.in_process import ALIAS, reset_functions, settings
 
-EVENTS = Path(__file__).parents[2] / "events"
+EVENTS = Path(__file__).parents[3] / "events"
 ACCOUNT = "111122223333"
 POLICY = {
     "list_claims": ["cognito:groups"],

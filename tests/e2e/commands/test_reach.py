@@ -211,7 +211,7 @@ def test_the_functions_stay_discreet(server, closed_port):
 
 
 def test_the_command_tells_its_version():
-    pyproject = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    pyproject = (Path(__file__).parents[3] / "pyproject.toml").read_text()
     done = CliRunner().invoke(app, ["--version"])
     assert done.exit_code == 0 and f'\nversion = "{done.output.split()[1]}"\n' in pyproject
     assert done.output.startswith("polynya ")

@@ -29,7 +29,7 @@ from polynya_local.stand_in.lambda_function import LambdaFunction
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 
-from tests.support.in_process import standing_in
+from tests.support.servers.in_process import standing_in
 
 LAKE = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');

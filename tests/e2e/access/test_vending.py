@@ -13,10 +13,10 @@ from polynya_local.stand_in import StandIn
 from polynya_local.stand_in.lambda_function import LambdaFunction
 from pyiceberg.catalog import load_catalog
 
-from tests.e2e.test_authorization import head
+from tests.e2e.access.test_authorization import head
 from tests.support.iam import resources
-from tests.support.in_process import ALIAS, standing_in
 from tests.support.openapi import validator
+from tests.support.servers.in_process import ALIAS, standing_in
 
 ROLE = f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/Vended"
 LAKE = """

@@ -28,10 +28,10 @@ from polynya_local.clients.lakes import write_lake
 from polynya_local.serving import serving
 from typer.testing import CliRunner
 
-from tests.support.slow_servers import delaying, silent
+from tests.support.servers.slow_servers import delaying, silent
 from tests.support.transactions import read
 
-LAKES = Path(__file__).parent.parent / "lakes"
+LAKES = Path(__file__).parents[2] / "lakes"
 READER, PASSWORD = "polynya reader", "p@ss/w:rd %20'+"
 NUMBERS = itertools.count(1)
 

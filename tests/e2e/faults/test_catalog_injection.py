@@ -14,8 +14,8 @@ from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import pyiceberg
 from polynya_local.clients.duckdb_connection import REGION
 
-from tests.support.in_process import ALIAS, standing_in
-from tests.support.raw_http import send
+from tests.support.servers.in_process import ALIAS, standing_in
+from tests.support.servers.raw_http import send
 
 LAKE = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 10);

@@ -19,7 +19,7 @@ from polynya_local.serving import environment
 from typer.testing import CliRunner
 
 from tests.differential.test_catalog_versions import WRITTEN, restored
-from tests.support.in_process import settings
+from tests.support.servers.in_process import settings
 
 LAKES = ("09", "13", "14", "16", "17", "22", "25", "27", "29", "31", "36", "38")
 
@@ -355,7 +355,7 @@ def test_indexes_are_made_by_the_owner_alone(lake, reader):
     given = lake.fresh("40")
     role = reader(given)
     code, output = indexes(given, "--create-as", replace(given.database, **role).url)
-    assert code == 1 and "only the role that owns DuckLake's tables" in output
+    assert code == 1 and "only the owner of DuckLake's tables" in output
     assert indexes(given)[1].count("CREATE INDEX") == 2
 
 

@@ -35,7 +35,7 @@ from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import attach
 from polynya_local.stand_in.dynamodb import TABLE as CACHE_TABLE
 
-from tests.support.in_process import cache_settings
+from tests.support.servers.in_process import cache_settings
 
 BUCKET, CACHE_BUCKET = "vanishing", "lakes"
 DAYS = 7

@@ -11,7 +11,7 @@ from polynya_local.clients.lakes import attach
 from polynya_local.serving import environment
 from typer.testing import CliRunner
 
-from tests.support.in_process import settings
+from tests.support.servers.in_process import settings
 
 LAKES = ("09", "13", "14", "16", "17", "22", "25", "27", "29", "31", "36", "38")
 

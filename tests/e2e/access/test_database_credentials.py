@@ -16,7 +16,7 @@ from polynya.ducklake.connection.url import connection_arguments
 from polynya.errors import Misconfigured, ServiceUnavailable
 from polynya_local import postgres
 
-from tests.support.in_process import settings
+from tests.support.servers.in_process import settings
 from tests.support.transactions import read
 
 HBA = "host all reader 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"

@@ -11,9 +11,9 @@ from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.stand_in import machine
 
-from tests.support.in_process import cache_settings, standing_in
-from tests.support.raw_http import send
-from tests.support.slow_servers import delaying, silent
+from tests.support.servers.in_process import cache_settings, standing_in
+from tests.support.servers.raw_http import send
+from tests.support.servers.slow_servers import delaying, silent
 
 LAKE = "09"  # with stored deletes: its manifests need real objects
 SECONDS = 2

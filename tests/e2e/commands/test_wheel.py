@@ -17,7 +17,7 @@ import pytest
 from polynya_local.clients.pyiceberg import PyIceberg
 from polynya_local.serving import environment
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
 UNTRACKED = shutil.ignore_patterns("__pycache__")
 # It asks PyPI, or its cache, for 570 MB.

@@ -21,7 +21,7 @@ from polynya_pipeline.ingest import catalog as ingest_catalog
 from polynya_pipeline.verify import catalog as verify_catalog
 from polynya_pipeline.verify.invariants import INVARIANTS, violations
 
-from tests.support.in_process import standing_in
+from tests.support.servers.in_process import standing_in
 from tests.support.transactions import read
 
 LAKE = """

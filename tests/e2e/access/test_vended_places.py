@@ -12,7 +12,7 @@ from polynya_local.clients.lakes import Lake
 from polynya_local.doctor import doctor
 
 from tests.support.iam import allowed
-from tests.support.in_process import standing_in
+from tests.support.servers.in_process import standing_in
 
 ROLE = f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/Vended"
 LAKE = """
