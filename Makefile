@@ -84,7 +84,7 @@ histories: setup ## random histories all night: make histories HISTORIES=100 FIR
 	@POLYNYA_HISTORIES=$(or $(HISTORIES),100) POLYNYA_FIRST_HISTORY=$(or $(FIRST),1) \
 	  $(BIN)/python -m pytest tests/differential/test_random_histories.py $(ARGS)
 
-metadata: setup ## what Spark shows of the metadata of all lakes; CI asks on four (ten minutes)
+metadata: setup ## what Spark shows of the metadata of all lakes; CI asks on three (ten minutes)
 	@$(BIN)/python -m pytest tests/differential/test_metadata_in_spark.py $(ARGS)
 
 lint: setup ## ruff and mypy
