@@ -21,6 +21,11 @@ OURS = {"polynya", "polynya_functions"}
 
 def importable(requirements: Iterable[Path]) -> frozenset[str]:
     """The top-level modules of the packages in these files, of the runtime and of ours."""
+    return _importable(tuple(requirements))
+
+
+@cache
+def _importable(requirements: tuple[Path, ...]) -> frozenset[str]:
     waiting = [line for path in requirements for line in _lines(path)]
     done: set[str] = set()
     names = OURS | RUNTIME | sys.stdlib_module_names | {"__main__"}
