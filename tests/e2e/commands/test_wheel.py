@@ -20,10 +20,8 @@ from polynya_local.serving import environment
 ROOT = Path(__file__).parents[3]
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
 UNTRACKED = shutil.ignore_patterns("__pycache__")
-# It asks PyPI, or its cache, for 570 MB.
-installs = pytest.mark.skipif(
-    not os.environ.get("POLYNYA_WHEEL"), reason="`make test-all` runs it, with POLYNYA_WHEEL=1"
-)
+# Downloads 570 MB, or takes them from pip's cache.
+installs = pytest.mark.slow
 
 
 def folder_of(package: str) -> Path:
