@@ -71,6 +71,7 @@ REWRITING = {
     "drop_table": "DROP TABLE {t}",
     "made_again": "DROP TABLE {t}; CREATE TABLE {t}(i INTEGER, s VARCHAR)",
 }
+IN_CI = {("files", "object-lambda"), ("inlined", "materialize")}
 MUTATIONS = HARMLESS | REWRITING
 KEPT = ["append", "two_deletes", "update", "flush", "merge", "rewrite", "drop_table"]
 
@@ -258,11 +259,18 @@ def test_a_name_gives_its_bytes_or_nothing(not_kept, mutation):
         assert lists[-1] in gone
 
 
-@pytest.fixture(
-    scope="module",
-    params=itertools.product(HISTORIES, ("object-lambda", "materialize")),
-    ids="-".join,
-)
+# Each history and each delivery once; the other pairs are left to `make test-all`.
+HISTORIES_AND_DELIVERIES = [
+    pytest.param(
+        (history, delivery),
+        id=f"{history}-{delivery}",
+        marks=[pytest.mark.slow] * ((history, delivery) not in IN_CI),
+    )
+    for history, delivery in itertools.product(HISTORIES, ("object-lambda", "materialize"))
+]
+
+
+@pytest.fixture(scope="module", params=HISTORIES_AND_DELIVERIES)
 def kept(request, make_lake, moto, cached):
     """Per mutation: what a scan planned before it gives, with the rows of then; and what one
     planned after it gives, with those of now."""
