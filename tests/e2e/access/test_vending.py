@@ -1,4 +1,4 @@
-"""Clients that have no credentials for S3 are given some, each time for one table."""
+"""Clients without credentials for S3 get vended ones, for one table at a time."""
 
 import time
 from types import SimpleNamespace
@@ -54,7 +54,7 @@ def bridge(request, lake, moto):
     answer = StandIn._s3_answer
 
     def listening(self, asked):
-        if asked.method != "POST":  # WriteGetObjectResponse, by the function
+        if asked.method != "POST":  # a POST is WriteGetObjectResponse, from the function
             keys.add(asked.header("authorization").partition("Credential=")[2].partition("/")[0])
         return answer(self, asked)
 
@@ -77,7 +77,7 @@ def bridge(request, lake, moto):
 
 @pytest.fixture
 def assumed():
-    """The sessions that STS has begun during the test."""
+    """The sessions that STS has started during the test."""
     sessions = sts_backends[DEFAULT_ACCOUNT_ID]["aws"].assumed_roles
     sessions.clear()
     return sessions
@@ -88,14 +88,14 @@ def asked(bridge, path: str, **headers: str) -> requests.Response:
     return requests.get(url, headers=headers, timeout=60)
 
 
-def test_nothing_is_vended_unasked(bridge, assumed):
+def test_credentials_are_vended_only_on_request(bridge, assumed):
     for headers in ({}, {"X-Iceberg-Access-Delegation": "remote-signing"}):
         answer = asked(bridge, "t", **headers)
         assert answer.json()["config"] == {} and "storage-credentials" not in answer.json()
         assert answer.headers["ETag"] and not assumed
 
 
-def test_credentials_are_for_one_table_and_fifteen_minutes(bridge, assumed):
+def test_credentials_cover_one_table_and_fifteen_minutes(bridge, assumed):
     answer = asked(
         bridge, "t", **{"X-Iceberg-Access-Delegation": "remote-signing, vended-credentials"}
     )
@@ -116,22 +116,22 @@ def test_credentials_are_for_one_table_and_fifteen_minutes(bridge, assumed):
     validator("#/components/schemas/LoadTableResult").validate(body)
 
 
-def test_files_that_were_added_are_within(bridge, assumed):
+def test_credentials_cover_added_files(bridge, assumed):
     body = asked(bridge, "added", **HEADER).json()
     added = f"lakes/{bridge.name}-elsewhere/y=1/f.parquet"
     assert f"arn:aws:s3:::{added}" in resources(assumed[-1].policy)
     assert f"s3://{added}" in [entry["prefix"] for entry in body["storage-credentials"]]
 
 
-def test_for_a_table_that_no_policy_fits_there_are_none(bridge, assumed):
+def test_a_table_that_no_policy_can_describe_gets_no_credentials(bridge, assumed):
     answer = asked(bridge, "outside", **HEADER)
     assert answer.status_code == 200 and answer.json()["config"] == {} and not assumed
     refused = asked(bridge, "outside/credentials").json()["error"]
     assert refused["type"] == "BadRequestException" and "no credentials" in refused["message"]
 
 
-def test_credentials_can_be_had_again(bridge, assumed):
-    """Java wants a single entry here: VendedCredentialsProvider."""
+def test_credentials_can_be_refreshed(bridge, assumed):
+    """VendedCredentialsProvider in Java expects a single entry here."""
     body = asked(bridge, "t", **HEADER).json()
     again = asked(bridge, "t/credentials").json()
     validator("#/components/schemas/LoadCredentialsResponse").validate(again)
@@ -146,7 +146,7 @@ def test_credentials_can_be_had_again(bridge, assumed):
 
 
 @pytest.mark.parametrize(("table", "rows"), [("t", 990), ("other", 1), ("added", 1), ("rooted", 1)])
-def test_pyiceberg_reads_with_them_alone(bridge, assumed, table, rows):
+def test_pyiceberg_reads_with_vended_credentials_only(bridge, assumed, table, rows):
     bridge.keys.clear()
     catalog = load_catalog("polynya", type="rest", uri=bridge.uri, warehouse="lake")
     assert len(catalog.load_table(("main", table)).scan().to_arrow()) == rows
@@ -154,7 +154,7 @@ def test_pyiceberg_reads_with_them_alone(bridge, assumed, table, rows):
 
 
 @pytest.mark.parametrize(("table", "rows"), [("t", 990), ("other", 1), ("added", 1), ("rooted", 1)])
-def test_duckdb_reads_with_them_alone(bridge, assumed, table, rows):
+def test_duckdb_reads_with_vended_credentials_only(bridge, assumed, table, rows):
     bridge.keys.clear()
     with connect(ICEBERG) as con:
         con.execute(
@@ -166,7 +166,7 @@ def test_duckdb_reads_with_them_alone(bridge, assumed, table, rows):
 
 
 def test_a_stolen_credential_finds_no_other_tables_files(bridge):
-    """Behind the access point, where a session policy cannot name a key."""
+    """This is behind the access point, where a session policy cannot name a key."""
     if bridge.delivery == "materialize":
         pytest.skip("there the session policy names the keys: see the second test")
     places = {t: asked(bridge, t).json()["metadata-location"] for t in ("t", "other")}
@@ -181,4 +181,4 @@ def test_a_stolen_credential_finds_no_other_tables_files(bridge):
     assert read(f"polynya-{uuid}", "t") == 200
     assert read(f"polynya-{uuid}", "other") == 404
     assert read("of-another-form", "t") == 404
-    assert read("anybody", "other", role="NotVended") == 200  # there is no policy here
+    assert read("anybody", "other", role="NotVended") == 200  # this deployment has no policy

@@ -1,8 +1,8 @@
-"""Any object or item may vanish at any time. After the next loadTable all that it leads to can be
-read, and no name ever gives other bytes.
+"""Any object or item may vanish at any time. After the next loadTable every file of the table can
+be read, and no name ever gives other bytes.
 
-A model of whoever shares a store: a writer, instances of the functions with clocks of their own,
-and somebody who deletes.
+The model has all users of a store: a writer, instances of the functions with different clocks, and
+a deleter.
 """
 
 import itertools
@@ -40,12 +40,12 @@ from tests.support.servers.in_process import cache_settings
 BUCKET, CACHE_BUCKET = "vanishing", "lakes"
 DAYS = 7
 SKEWS = [0, -3600, 3600, -3 * DAYS * SECONDS_PER_DAY, 3 * DAYS * SECONDS_PER_DAY]
-"""Seconds by which an instance's clock is off: to the last ones all that is kept is new, or old."""
+"""Offsets of an instance's clock in seconds. For the last two all stored files are new, or old."""
 INSTANCES = 3
 NUMBERS = itertools.count()
 CHANCES = st.integers(0, 2**32 - 1).map(Random)
-"""Not more draws: which keys there are differs from run to run, for a table's uuid is random, and
-Hypothesis wants to draw as often each time."""
+"""One draw for each rule. The keys differ between runs, because a table's UUID is random, and
+Hypothesis needs the same number of draws each time."""
 SCRIPT = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 10);
 USE lake;
@@ -64,7 +64,7 @@ CHANGES = [
 
 @pytest.fixture(scope="module")
 def world(lake, moto):
-    """A lake, one who writes to it, and the clients of the store that instances share."""
+    """A lake, its writer, and the clients of the store that instances share."""
     watched = lake.write("vanishing", SCRIPT)
     s3 = boto3.client("s3", endpoint_url=moto)
     s3.create_bucket(Bucket=BUCKET)
@@ -73,7 +73,7 @@ def world(lake, moto):
         patch.setenv("AWS_ENDPOINT_URL_S3", moto)
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", moto)
         patch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
-        # A lease of an instance whose clock is days ahead: nobody here shall wait for its end.
+        # The clock of an instance may be days ahead: no instance waits for the end of its lease.
         patch.setattr("polynya.storage.file_cache.PATIENCE_SECONDS", 0)
         aws.client.cache_clear()
         attach(con, watched, read_only=False)
@@ -84,7 +84,7 @@ def world(lake, moto):
 
 
 class Instance:
-    """A function's process, which remembers what it has read."""
+    """A process of a function, with its cache in memory."""
 
     def __init__(self, world, delivery: str, skew: float) -> None:
         self.config = Config.from_env(
@@ -97,8 +97,8 @@ class Instance:
             }
         )
         self.database = Database(self.config.database_url, "public")
-        kept = KEPT[delivery](world, lambda: time.time() + skew)
-        self.files = VirtualFiles(self.config, self.database, kept, object_reader())
+        cache = KEPT[delivery](world, lambda: time.time() + skew)
+        self.files = VirtualFiles(self.config, self.database, cache, object_reader())
         self.catalog = Catalog(self.config, self.database, self.files)
 
 
@@ -123,7 +123,7 @@ KEPT = {"materialize": _bucket, "object-lambda": _cache}
 
 
 class Shared(RuleBasedStateMachine):
-    """What both deliveries have in common."""
+    """The rules of both deliveries."""
 
     delivery: str
     world: SimpleNamespace
@@ -165,7 +165,7 @@ class Shared(RuleBasedStateMachine):
 
     @rule(chance=CHANCES)
     def load(self, chance: Random) -> None:
-        """A client loads the table and reads all that there is, from the top down."""
+        """A client loads the table and reads every file, from the top down."""
         body = self._any(chance).catalog.load_table("main", self.table).body
         table = body["metadata"]
         own = f"{table['location']}/"
@@ -183,7 +183,7 @@ class Shared(RuleBasedStateMachine):
 
     @rule(chance=CHANCES)
     def read_again(self, chance: Random) -> None:
-        """What clients know from before gives the same bytes, or nothing."""
+        """The names that clients know give the same bytes as before, or nothing."""
         for key in chance.sample(sorted(self.seen), min(9, len(self.seen))):
             assert self.bytes_of(key, chance) in (None, self.seen[key])
 
@@ -197,17 +197,17 @@ class Shared(RuleBasedStateMachine):
     def _any(self, chance: Random) -> Instance:
         return chance.choice(self.instances)
 
-    # What the deliveries differ in
+    # Differences of the deliveries
 
     def stored(self) -> list[str]:
-        """The keys of what is in the store of this table."""
+        """The keys of this table in the store."""
         raise NotImplementedError
 
     def remove(self, keys: list[str]) -> None:
         raise NotImplementedError
 
     def bytes_of(self, key: str, chance: Random) -> bytes | None:
-        """What a client gets."""
+        """The bytes that a client gets."""
         raise NotImplementedError
 
 
@@ -238,12 +238,12 @@ class Cached(Shared):
         return [key for key in items if not key.endswith("#lease")]
 
     def remove(self, keys: list[str]) -> None:
-        """Earlier than they should: those that expire late, a clock behind that of others shows."""
+        """Removes items earlier than their expiry; a slow clock tests items that expire late."""
         for key in keys:
             self.world.dynamodb.delete_item(TableName=CACHE_TABLE, Key={"pk": {"S": key}})
 
     def bytes_of(self, key: str, chance: Random) -> bytes | None:
-        if chance.random() < 0.03:  # also between list and manifest
+        if chance.random() < 0.03:  # also between a list and its manifests
             self._remove_some(chance, 0.5)
         try:
             return self._any(chance).files.read(key)
@@ -252,7 +252,7 @@ class Cached(Shared):
 
 
 @pytest.mark.parametrize("model", [Materialized, Cached])
-def test_what_a_loaded_table_leads_to_can_be_read_whatever_vanishes(model, world):
+def test_files_of_a_loaded_table_can_be_read_after_any_loss(model, world):
     model.world = world
     run_state_machine_as_test(
         model,
@@ -267,7 +267,7 @@ def test_what_a_loaded_table_leads_to_can_be_read_whatever_vanishes(model, world
     )
 
 
-# One by one
+# Single objects
 
 
 @pytest.fixture
@@ -281,7 +281,7 @@ def table(world):
 
 
 def objects(world, table_uuid: str) -> dict[str, float]:
-    """When each object of a table was put, by its key."""
+    """The time of the last write of each object of a table, by its key."""
     prefix = f"polynya/{table_uuid}/"
     listed = world.s3.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", ())
     return {one["Key"]: one["LastModified"].timestamp() for one in listed}
@@ -301,7 +301,7 @@ def instance(world):
 
 
 @pytest.mark.parametrize("is_cold", [False, True])
-def test_each_object_that_vanishes_is_back_after_the_next_load(is_cold, world, table, instance):
+def test_each_vanished_object_is_back_after_the_next_load(is_cold, world, table, instance):
     warm = instance()
     uuid = warm.catalog.load_table("main", table).body["metadata"]["table-uuid"]
     there = [key for key in objects(world, uuid) if not key.endswith(".summary")]
@@ -314,20 +314,22 @@ def test_each_object_that_vanishes_is_back_after_the_next_load(is_cold, world, t
         assert world.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() == body, key
 
 
-def test_old_objects_begin_a_new_life_before_a_lifecycle_rule_ends_it(world, table, instance):
+def test_old_objects_are_renewed_before_a_lifecycle_rule_expires_them(world, table, instance):
     uuid = instance().catalog.load_table("main", table).body["metadata"]["table-uuid"]
     before = objects(world, uuid)
-    time.sleep(1.1)  # S3's clock shows seconds
+    time.sleep(1.1)  # S3 has timestamps in seconds
     instance((DAYS - 1) * SECONDS_PER_DAY).catalog.load_table("main", table)
     assert objects(world, uuid) == before
     instance((DAYS + 1) * SECONDS_PER_DAY).catalog.load_table("main", table)
     after = objects(world, uuid)
     assert after.keys() == before.keys()
-    kept = {key for key in before if after[key] == before[key]}
-    assert kept == {key for key in before if key.endswith(".summary")}  # clients do not read them
+    unchanged = {key for key in before if after[key] == before[key]}
+    assert unchanged == {
+        key for key in before if key.endswith(".summary")
+    }  # clients do not read them
 
 
-def test_a_load_that_finds_everything_asks_for_one_list(world, table, instance):
+def test_a_load_without_losses_sends_one_list_request(world, table, instance):
     one = instance()
     snapshots = one.catalog.load_table("main", table).body["metadata"]["snapshots"]
     asked: list[str] = []
@@ -340,11 +342,13 @@ def test_a_load_that_finds_everything_asks_for_one_list(world, table, instance):
     finally:
         events.unregister("before-call", record)
     assert warm == ["ListObjectsV2"]
-    leading = len(snapshots) + 2  # the manifests of rows and of deletes; those of data lead nowhere
+    leading = (
+        len(snapshots) + 2
+    )  # manifests of rows and of deletes; those of data have no virtual file
     assert sorted(asked) == ["GetObject"] * leading + ["ListObjectsV2"] * 2
 
 
-def test_a_bucket_that_may_not_be_listed_is_named(world, table, instance):
+def test_a_missing_right_to_list_the_bucket_is_named(world, table, instance):
     one = instance()
 
     def refuse(response_dict, **_) -> None:
