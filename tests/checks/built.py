@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-LIMITS = {  # megabytes, unzipped; Lambda takes 250 for a function with its layers
+LIMITS = {  # megabytes, unzipped; Lambda allows 250 for a function with its layers
     ("BridgeLayer",): 40,
     ("BridgeLayer", "ColumnarLayer"): 180,
     ("BridgeLayer", "ColumnarLayer", "RestCatalogFunction"): 220,

@@ -292,12 +292,12 @@ def catalog(aws: str, url: str) -> Iterator[str]:
             data=request.body.read(),
             timeout=120,
         )
-        kept = tuple(
+        end_to_end = tuple(
             (k, v)
             for k, v in found.headers.items()
             if k.lower() not in PER_CONNECTION | {"content-encoding"}
         )
-        return Response(found.status_code, kept, found.content)
+        return Response(found.status_code, end_to_end, found.content)
 
     server = HttpServer(0)
     server.start(answer)

@@ -68,7 +68,7 @@ WAYS = [
 
 @pytest.fixture(scope="module", params=WAYS)
 def aws(request, lake, moto):
-    """Both functions over a lake with a table `main.orders`; `written` has the second's answers."""
+    """Both functions over a lake with the table `main.orders`; `written` collects answers."""
     served = lake.write(request.param.__name__, LAKE, prefix="events/")
     written = []
 

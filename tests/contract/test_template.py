@@ -285,9 +285,9 @@ def test_a_function_has_exactly_the_rights_it_needs_in_dynamodb(
 ) -> None:
     store = (ROOT / "layers/bridge/polynya/storage/cache_store.py").read_text()
     calls = set(re.findall(r"dynamodb(?:\(\))?\.([a-z_]+)\(", store))
-    asked = {"dynamodb:" + call.title().replace("_", "") for call in calls}
+    needed = {"dynamodb:" + call.title().replace("_", "") for call in calls}
     allowed = {action for one in statements(function, delivery) for action in actions(one)}
-    assert asked and asked == {action for action in allowed if action.startswith("dynamodb:")}
+    assert needed and needed == {action for action in allowed if action.startswith("dynamodb:")}
 
 
 @pytest.mark.parametrize(
@@ -473,8 +473,8 @@ def test_there_is_one_event_of_each_kind() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_event_has_the_documented_keys(kind: str) -> None:
     event = json.loads((ROOT / "events" / f"{kind}.json").read_text())
-    required, besides = KINDS[kind]
-    assert event.keys() == required | besides
+    required, additional = KINDS[kind]
+    assert event.keys() == required | additional
     if "getObjectContext" in event:
         assert event["getObjectContext"].keys() == {"inputS3Url", "outputRoute", "outputToken"}
     elif "rawPath" in event:

@@ -198,9 +198,8 @@ def test_two_processes_make_the_same_bytes(lake, moto, number):
 def test_both_deliveries_give_the_same_bytes(make_lake, moto, history):
     lake = make_lake(history, ["t"])
     s3 = boto3.client("s3", endpoint_url=moto)
-    s3.create_bucket(
-        Bucket=ALIAS
-    )  # a real bucket with the name of the virtual one of the other delivery
+    # A real bucket with the name of the virtual one of the other delivery.
+    s3.create_bucket(Bucket=ALIAS)
     how = {"delivery": "materialize", "confined": False, "VIRTUAL_BUCKET": ALIAS}
     with standing_in(lake, moto, **how) as stand_in:
         put = load(stand_in.api_uri)

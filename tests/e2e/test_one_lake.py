@@ -81,7 +81,7 @@ def visible(alias: str, n: int) -> str:
 @pytest.fixture
 def changing(lake, moto):
     """A lake that tests may change: its owner, and the bridge, which lists every snapshot."""
-    with written(lake, moto, {"SNAPSHOT_LIMIT": "1000"}) as pair:
+    with writable(lake, moto, {"SNAPSHOT_LIMIT": "1000"}) as pair:
         yield pair
 
 
@@ -89,22 +89,22 @@ def changing(lake, moto):
 def changing_fast(lake, moto):
     """The same with few snapshots, because `materialize` builds the files of each one again after
     a flush has rewritten them."""
-    with written(lake, moto, {"SNAPSHOT_LIMIT": "3"}) as pair:
+    with writable(lake, moto, {"SNAPSHOT_LIMIT": "3"}) as pair:
         yield pair
 
 
 @contextmanager
-def written(lake, s3_endpoint: str, settings: dict[str, str]):
-    mine = lake.fresh("08")
+def writable(lake, s3_endpoint: str, settings: dict[str, str]):
+    own_lake = lake.fresh("08")
     with (
-        in_process.bridge(mine, s3_endpoint, settings=settings) as bridge,
-        closing(Owner(mine, s3_endpoint, read_only=False)) as owner,
+        in_process.bridge(own_lake, s3_endpoint, settings=settings) as bridge,
+        closing(Owner(own_lake, s3_endpoint, read_only=False)) as owner,
     ):
         yield owner, bridge
 
 
 @contextmanager
-def the(lake, s3_endpoint: str):
+def read_only(lake, s3_endpoint: str):
     """A lake that tests only read: its owner, and the bridge."""
     with (
         in_process.bridge(lake, s3_endpoint, delivery="object-lambda") as bridge,
@@ -127,7 +127,7 @@ def refusal(do) -> tuple[int, str]:
 @pytest.mark.parametrize("number", PINNED_LAKES)
 def test_at_each_snapshot_every_table_equals_ducklakes(number, lake, moto):
     """This includes dropped tables, and uses the names of that snapshot."""
-    with the(lake(number), moto) as (owner, bridge):
+    with read_only(lake(number), moto) as (owner, bridge):
         wrong = []
         with opened(duckdb, bridge, None) as one_process:
             for pin in owner.snapshots():
@@ -161,7 +161,7 @@ def attach_pinned(bridge, pin: int) -> str:
 
 @pytest.mark.parametrize("number", PINNED_LAKES)
 def test_a_pinned_table_has_no_later_snapshots(number, lake, moto):
-    with the(lake(number), moto) as (owner, bridge):
+    with read_only(lake(number), moto) as (owner, bridge):
         for pin in owner.snapshots():
             catalog = pinned(bridge, pin)
             for namespace, table in catalog.tables():
@@ -173,7 +173,7 @@ def test_a_pinned_table_has_no_later_snapshots(number, lake, moto):
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_dropped_table_exists_at_an_earlier_snapshot(client, lake, moto):
-    with the(lake("25"), moto) as (owner, bridge):
+    with read_only(lake("25"), moto) as (owner, bridge):
         head = owner.newest()
         pin = max(n for n in owner.snapshots() if ("main", "one") in owner.tables(n))
         assert ("main", "one") not in owner.tables(head)
@@ -256,8 +256,8 @@ def newest(bridge) -> int:
     )
 
 
-def test_the_prefix_carries_the_pin(lake, moto):
-    with the(lake("08"), moto) as (_, bridge):
+def test_the_prefix_contains_the_pin(lake, moto):
+    with read_only(lake("08"), moto) as (_, bridge):
         catalog = pinned(bridge, 4)
         config = catalog._get("../config", {"warehouse": f"{bridge.warehouse}@4"})
         assert config["overrides"]["prefix"] == f"{bridge.warehouse}--at-4"
@@ -265,7 +265,7 @@ def test_the_prefix_carries_the_pin(lake, moto):
 
 
 def test_a_snapshot_that_never_existed_is_no_warehouse(lake, moto):
-    with the(lake("08"), moto) as (_, bridge):
+    with read_only(lake("08"), moto) as (_, bridge):
         for pin in (6, 999_999, 10**17):
             assert refusal(lambda pin=pin: pinned(bridge, pin)) == NO_SUCH_WAREHOUSE
 

@@ -230,9 +230,8 @@ def test_the_command_reads_files(lake, run, tmp_path):
     assert code == 0 and json.loads(output)["added_columns"] == ["more.y"]
     lake.sql("CREATE TABLE s(id BIGINT, s STRUCT(a INTEGER, b STRUCT(c VARCHAR)[]))")
     of_struct = ["ingest", "s", *command[2:]]
-    file.write_text(
-        '{"ID": 1, "S": {"A": 7, "b": [{"C": "x"}]}}'
-    )  # DuckLake ignores the case of names
+    # DuckLake ignores the case of names.
+    file.write_text('{"ID": 1, "S": {"A": 7, "b": [{"C": "x"}]}}')
     assert run(*of_struct)[0] == 0
     assert lake.sql("FROM s") == [(1, {"a": 7, "b": [{"c": "x"}]})]
     file.write_text('{"id": 1, "s": {"A": 7}}\n{"id": 2, "s": {"a": 8}}')

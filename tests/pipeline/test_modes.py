@@ -42,14 +42,14 @@ def test_overwrite_partitions_keeps_the_other_partitions(lake, spark):
     lake.ingest(rows(spark, 0, 9), create=True, partition_by=("p",))
     done = lake.ingest(rows(spark, 30, 40).where("p = 1"), mode="overwrite-partitions")
     assert done.ended_files == 1
-    kept = [(0,), (2,), (3,), (5,), (6,), (8,)]
-    assert lake.sql("SELECT id FROM t ORDER BY id") == [*kept, (31,), (34,), (37,)]
+    others = [(0,), (2,), (3,), (5,), (6,), (8,)]
+    assert lake.sql("SELECT id FROM t ORDER BY id") == [*others, (31,), (34,), (37,)]
     lake.sql("INSERT INTO t VALUES (1, 99)")
     with pytest.raises(BadInput, match="inlined rows"):
         lake.ingest(rows(spark, 1, 2), mode="overwrite-partitions")
     lake.sql("CALL ducklake_flush_inlined_data('lake')")
     lake.ingest(rows(spark, 1, 2), mode="overwrite-partitions")
-    assert lake.sql("SELECT id FROM t ORDER BY id") == sorted([*kept, (1,)])
+    assert lake.sql("SELECT id FROM t ORDER BY id") == sorted([*others, (1,)])
     assert lake.verify().findings == []
 
 

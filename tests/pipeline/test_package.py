@@ -118,8 +118,13 @@ def test_the_archive_can_be_unpacked_anywhere(tmp_path):
     assert prefix.strip() == str(elsewhere)
     with zipfile.ZipFile(BytesIO(package.our_zip())) as ours:
         names = set(ours.namelist())
-    there = {str(path.relative_to(elsewhere / package.SITE)) for path in elsewhere.rglob("*.pem")}
-    assert there and there | {"polynya_pipeline/commands.py", "polynya/py.typed"} <= names
+    certificates = {
+        str(path.relative_to(elsewhere / package.SITE)) for path in elsewhere.rglob("*.pem")
+    }
+    assert (
+        certificates
+        and certificates | {"polynya_pipeline/commands.py", "polynya/py.typed"} <= names
+    )
 
 
 def test_a_library_for_another_machine_is_detected(tmp_path):

@@ -121,9 +121,8 @@ def test_every_key_has_the_same_bytes_as_from_the_functions(number, lake, bucket
 
 @pytest.mark.spark
 def test_executors_make_the_same_files(lake, bucket, spark, monkeypatch):
-    monkeypatch.setattr(
-        tasks, "MANIFESTS", 1
-    )  # otherwise there are too few manifests for two tasks
+    # Otherwise there are too few manifests for two tasks.
+    monkeypatch.setattr(tasks, "MANIFESTS", 1)
     lake = lake("17")
     expected = functions(lake, bucket)
     assert published(lake, bucket, spark=spark).is_snapshot_shared
@@ -195,9 +194,9 @@ def test_a_killed_job_leaves_only_complete_files_and_can_be_continued(growing, b
     words = [sys.executable, "-c", KILLED, growing.database.url, str(puts)]
     done = subprocess.run(words, env=environment(bucket), capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    there = objects(bucket)
-    assert len(there) == puts and there.items() < expected.items()
-    assert [key for key in there if "-table-" in key] == []
+    stored = objects(bucket)
+    assert len(stored) == puts and stored.items() < expected.items()
+    assert [key for key in stored if "-table-" in key] == []
     [table] = published(growing, bucket).tables
     assert objects(bucket) == expected
     # The last manifest is built again if its summary is missing.
@@ -206,10 +205,10 @@ def test_a_killed_job_leaves_only_complete_files_and_can_be_continued(growing, b
 
 @pytest.mark.parametrize("may_list", [True, False])
 def test_existing_files_are_found_with_a_listing(growing, bucket, may_list, monkeypatch, tmp_path):
-    """Without the right to list the bucket it reads single files, with the same result."""
+    """A request lists a thousand files; without the right to list, files are read one by one."""
     monkeypatch.setattr(published_files, "MANY", 1)
     expected = functions(growing.as_lake, bucket)
-    listed, asked = [], []
+    listed, requested = [], []
     list_files, get = destinations.storage.list_files, BucketStore.get
 
     def listing(directory: str):
@@ -221,10 +220,12 @@ def test_existing_files_are_found_with_a_listing(growing, bucket, may_list, monk
     monkeypatch.setattr(destinations.storage, "list_files", listing)
     published(growing, bucket)
     assert objects(bucket) == expected and listed
-    monkeypatch.setattr(BucketStore, "get", lambda store, key: asked.append(key) or get(store, key))
+    monkeypatch.setattr(
+        BucketStore, "get", lambda store, key: requested.append(key) or get(store, key)
+    )
     [again] = published(growing, bucket).tables
     assert (again.manifests_built, again.lists_built, again.files) == (0, 0, 0)
-    assert [key for key in asked if key.endswith(".summary")] == [] or not may_list
+    assert [key for key in requested if key.endswith(".summary")] == [] or not may_list
     for _ in range(2):
         [table] = published(growing, bucket, export=str(tmp_path)).tables
     assert table.manifests_built == 0 and table.lists_existing == 11
@@ -308,7 +309,7 @@ def test_readers_of_a_warm_store_build_no_files(growing, moto, monkeypatch):
     cache = cache_settings(moto)
     made = []
     put = FileCache.put
-    monkeypatch.setattr(FileCache, "put", lambda *of: made.append(of[1]) or put(*of))
+    monkeypatch.setattr(FileCache, "put", lambda *args: made.append(args[1]) or put(*args))
 
     def read(lake) -> int:
         with standing_in(lake, moto, **cache) as stand_in:
@@ -392,7 +393,7 @@ def test_tables_that_cannot_be_served_are_left_out_and_named(growing, bucket):
         published(growing, bucket, tables=["s.bad"])
 
 
-def test_the_command(growing, bucket, moto, tmp_path, monkeypatch):
+def test_the_command_publishes_and_exports(growing, bucket, moto, tmp_path, monkeypatch):
     for name, value in bucket.items():
         monkeypatch.setenv(name, value)
 

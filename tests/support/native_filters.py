@@ -16,16 +16,16 @@ FLOATS = ("nan", "inf", "-inf", "0.0", "-0.0", "1e38")
 def wrong(con, table: str, plain: str) -> list[str]:
     """The conditions under which `table` and `plain` give different rows, with both counts."""
     columns = con.sql(f"DESCRIBE {plain}").fetchall()
-    asked = [
+    tested = [
         condition
         for name, type_, *_ in columns
         for expression in parts(con, plain, identifier(name), type_)
         for condition in conditions(con, plain, *expression)
     ]
-    assert len(asked) > 10 * len(columns)
+    assert len(tested) > 10 * len(columns)
     found = []
-    for start in range(0, len(asked), AT_ONCE):
-        some = asked[start : start + AT_ONCE]
+    for start in range(0, len(tested), AT_ONCE):
+        some = tested[start : start + AT_ONCE]
         answers = [con.sql(_counted(source, some)).fetchall() for source in (table, plain)]
         for condition, one, other in zip(some, *answers, strict=True):
             if one != other:

@@ -66,11 +66,11 @@ def iam(request: Request) -> dict[str, Any] | None:
     query = f"?{request.query}" if request.query else ""
     url = f"http://{request.header('host')}{request.path}{query}"
     headers = {name: request.header(name) for name in given["headers"].split(";")}
-    asked = AWSRequest(request.method, url, headers)
-    asked.context["timestamp"] = request.header("x-amz-date")
+    signed_request = AWSRequest(request.method, url, headers)
+    signed_request.context["timestamp"] = request.header("x-amz-date")
     signer = SigV4Auth(Credentials(KEY, SECRET), "execute-api", REGION)
-    text = signer.string_to_sign(asked, signer.canonical_request(asked))
-    if signer.signature(text, asked) != given["signature"]:
+    text = signer.string_to_sign(signed_request, signer.canonical_request(signed_request))
+    if signer.signature(text, signed_request) != given["signature"]:
         return None
     return {"iam": {"userArn": "arn:aws:iam::111122223333:user/reader"}}
 

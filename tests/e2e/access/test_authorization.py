@@ -174,8 +174,9 @@ def test_every_route_of_a_namespace_is_in_the_table():
     tried = {
         (method, path)
         for method, path in routes
-        for asked, shown, *_ in ROUTES
-        if asked == method and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), f"/v1/lake/{shown}")
+        for tried_method, shown, *_ in ROUTES
+        if tried_method == method
+        and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), f"/v1/lake/{shown}")
     }
     assert len(routes) >= 9 and tried == routes - {metrics}
 
@@ -229,7 +230,7 @@ def test_rights_depend_on_the_current_name_of_a_table(aws):
     assert ask(aws, admin, f"{views}/shown")[0] == 200
 
 
-def test_a_namespace_is_listed_only_where_something_in_it_may_be_read(aws):
+def test_a_namespace_is_listed_only_if_part_of_it_may_be_read(aws):
     """The current names count; a namespace that may be read as a whole is always listed."""
     at = "lake--at-20/namespaces"
     names = [name for [name] in ask(aws, role("Admin"), at)[1]["namespaces"]]

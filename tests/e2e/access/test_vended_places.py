@@ -134,7 +134,7 @@ def check(vended: SimpleNamespace) -> None:
         if table not in vended.policies:
             continue
         policy = vended.policies[table]
-        own = {path for of, *_, path in vended.files if of == table_id}
+        own = {path for owner, *_, path in vended.files if owner == table_id}
         others = {path for _, *name, path in vended.files if name != [namespace, table]}
         assert len(policy) <= 2048
         assert {path for path in own if not allowed(policy, path)} == set(), table

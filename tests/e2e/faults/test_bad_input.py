@@ -536,11 +536,11 @@ def of_version(lake):
     sql = "UPDATE ducklake_metadata SET value = :v WHERE key = 'version'"
     [[own]] = served.database.run("SELECT value FROM ducklake_metadata WHERE key = 'version'")
 
-    def of(version: str):
+    def set_version(version: str):
         served.database.run(sql, v=version)
         return served
 
-    yield of
+    yield set_version
     served.database.run(sql, v=own)
 
 

@@ -113,9 +113,8 @@ def test_an_unusable_url_is_refused_and_not_shown(url):
 # TLS
 
 
-@pytest.mark.parametrize(
-    "mode", ["disable", "require", "verify-ca", "verify-full"]
-)  # the modes of libpq
+# The modes of libpq.
+@pytest.mark.parametrize("mode", ["disable", "require", "verify-ca", "verify-full"])
 def test_every_mode_is_accepted_and_named_by_every_help(mode):
     connection_arguments(f"postgresql://u@db.example.com/d?sslmode={mode}")
     with pytest.raises(Misconfigured, match=mode):
@@ -182,9 +181,8 @@ def test_the_connection_is_encrypted_as_sslmode_says(tls, host, query, is_encryp
         ("127.0.0.1", "sslmode=verify-full&sslrootcert={}/own.crt"),
     ],
 )
-@pytest.mark.filterwarnings(
-    "ignore:unclosed <ssl.SSLSocket:ResourceWarning"
-)  # pg8000 leaves it open
+# pg8000 leaves the socket open.
+@pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
 def test_a_wrong_certificate_is_refused(tls, host, query):
     with pytest.raises(Misconfigured, match="certificate"):
         read(over_tls(tls, host, query), lambda con: None)

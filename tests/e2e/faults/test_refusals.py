@@ -97,7 +97,7 @@ def load(stand_in, table: str) -> SimpleNamespace:
     )
 
 
-def test_of_files_added_together_one_footer_is_read(odd, moto, footers):
+def test_only_one_footer_of_files_added_together_is_read(odd, moto, footers):
     with standing_in(odd, moto) as stand_in:
         assert load(stand_in, "alike").status == 200
         assert len(set(footers)) == 1

@@ -167,9 +167,12 @@ def test_doctor_finds_nothing_wrong(lake, moto):
 
 def test_the_search_path_contains_only_postgresql(lake):
     lake, _ = lake
-    asked = Database(lake.database.url, lake.metadata_schema)
+    opened = Database(lake.database.url, lake.metadata_schema)
     con = connect(lake.database.url, lake.metadata_schema)
-    for path in (read(asked, lambda con: con.run("SHOW search_path")), con.run("SHOW search_path")):
+    for path in (
+        read(opened, lambda con: con.run("SHOW search_path")),
+        con.run("SHOW search_path"),
+    ):
         assert path == [["pg_catalog, pg_temp"]]
     con.close()
-    asked.close()
+    opened.close()

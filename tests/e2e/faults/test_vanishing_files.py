@@ -63,7 +63,7 @@ CHANGES = [
 
 
 @pytest.fixture(scope="module")
-def world(lake, moto):
+def backend(lake, moto):
     """A lake, its writer, and the clients of the store that instances share."""
     watched = lake.write("vanishing", SCRIPT)
     s3 = boto3.client("s3", endpoint_url=moto)
@@ -86,10 +86,10 @@ def world(lake, moto):
 class Instance:
     """A process of a function, with its cache in memory."""
 
-    def __init__(self, world, delivery: str, skew: float) -> None:
+    def __init__(self, backend, delivery: str, skew: float) -> None:
         self.config = Config.from_env(
             {
-                "DATABASE_URL": world.lake.database.url,
+                "DATABASE_URL": backend.lake.database.url,
                 "VIRTUAL_BUCKET": BUCKET,
                 "DELIVERY": delivery,
                 "CACHE_TTL_DAYS": str(DAYS),
@@ -97,23 +97,23 @@ class Instance:
             }
         )
         self.database = Database(self.config.database_url, "public")
-        cache = KEPT[delivery](world, lambda: time.time() + skew)
+        cache = KEPT[delivery](backend, lambda: time.time() + skew)
         self.files = VirtualFiles(self.config, self.database, cache, object_reader())
         self.catalog = Catalog(self.config, self.database, self.files)
 
 
-def _bucket(world, clock: Callable[[], float]) -> FileCache:
-    store = BucketStore(BUCKET, lambda: world.s3, clock)
+def _bucket(backend, clock: Callable[[], float]) -> FileCache:
+    store = BucketStore(BUCKET, lambda: backend.s3, clock)
     return FileCache(store, MemoryCache(), bucket=DeliveryBucket(store))
 
 
-def _cache(world, clock: Callable[[], float]) -> FileCache:
+def _cache(backend, clock: Callable[[], float]) -> FileCache:
     store = CacheStore(
         table=CACHE_TABLE,
         bucket=CACHE_BUCKET,
         ttl_seconds=DAYS * SECONDS_PER_DAY,
-        dynamodb=lambda: world.dynamodb,
-        s3=lambda: world.s3,
+        dynamodb=lambda: backend.dynamodb,
+        s3=lambda: backend.s3,
         clock=clock,
     )
     return FileCache(store, MemoryCache(), leases=store)
@@ -126,14 +126,14 @@ class Shared(RuleBasedStateMachine):
     """The rules of both deliveries."""
 
     delivery: str
-    world: SimpleNamespace
+    backend: SimpleNamespace
 
     @initialize()
     def begin(self) -> None:
         self.table = f"t{next(NUMBERS)}"
-        self.instances = [Instance(self.world, self.delivery, 0)]
+        self.instances = [Instance(self.backend, self.delivery, 0)]
         self.seen: dict[str, bytes] = {}
-        self.world.con.execute(f"CREATE TABLE {self.table}(i INTEGER, s VARCHAR)")
+        self.backend.con.execute(f"CREATE TABLE {self.table}(i INTEGER, s VARCHAR)")
         for number in range(3):
             self.change(CHANGES[number])
 
@@ -143,12 +143,12 @@ class Shared(RuleBasedStateMachine):
 
     @rule(sql=st.sampled_from(CHANGES))
     def change(self, sql: str) -> None:
-        self.world.con.execute(sql.format(t=self.table, n=next(NUMBERS)))
+        self.backend.con.execute(sql.format(t=self.table, n=next(NUMBERS)))
 
     @rule(skew=st.sampled_from(SKEWS))
     def start(self, skew: float) -> None:
         if len(self.instances) < INSTANCES:
-            self.instances.append(Instance(self.world, self.delivery, skew))
+            self.instances.append(Instance(self.backend, self.delivery, skew))
 
     @rule(chance=CHANCES)
     def stop(self, chance: Random) -> None:
@@ -215,17 +215,17 @@ class Materialized(Shared):
     delivery = "materialize"
 
     def stored(self) -> list[str]:
-        pages = self.world.s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
+        pages = self.backend.s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
         return [found["Key"] for page in pages for found in page.get("Contents", ())]
 
     def remove(self, keys: list[str]) -> None:
         for key in keys:
-            self.world.s3.delete_object(Bucket=BUCKET, Key=key)
+            self.backend.s3.delete_object(Bucket=BUCKET, Key=key)
 
     def bytes_of(self, key: str, chance: Random) -> bytes | None:
         try:
-            return self.world.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
-        except self.world.s3.exceptions.NoSuchKey:
+            return self.backend.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
+        except self.backend.s3.exceptions.NoSuchKey:
             return None
 
 
@@ -233,14 +233,14 @@ class Cached(Shared):
     delivery = "object-lambda"
 
     def stored(self) -> list[str]:
-        pages = self.world.dynamodb.get_paginator("scan").paginate(TableName=CACHE_TABLE)
+        pages = self.backend.dynamodb.get_paginator("scan").paginate(TableName=CACHE_TABLE)
         items = [item["pk"]["S"] for page in pages for item in page["Items"]]
         return [key for key in items if not key.endswith("#lease")]
 
     def remove(self, keys: list[str]) -> None:
         """Removes items earlier than their expiry; a slow clock tests items that expire late."""
         for key in keys:
-            self.world.dynamodb.delete_item(TableName=CACHE_TABLE, Key={"pk": {"S": key}})
+            self.backend.dynamodb.delete_item(TableName=CACHE_TABLE, Key={"pk": {"S": key}})
 
     def bytes_of(self, key: str, chance: Random) -> bytes | None:
         if chance.random() < 0.03:  # also between a list and its manifests
@@ -252,8 +252,8 @@ class Cached(Shared):
 
 
 @pytest.mark.parametrize("model", [Materialized, Cached])
-def test_files_of_a_loaded_table_can_be_read_after_any_loss(model, world):
-    model.world = world
+def test_files_of_a_loaded_table_can_be_read_after_any_loss(model, backend):
+    model.backend = backend
     run_state_machine_as_test(
         model,
         settings=settings(
@@ -271,28 +271,28 @@ def test_files_of_a_loaded_table_can_be_read_after_any_loss(model, world):
 
 
 @pytest.fixture
-def table(world):
+def table(backend):
     """A table with manifests and virtual files of every kind."""
     name = f"t{next(NUMBERS)}"
-    world.con.execute(f"CREATE TABLE {name}(i INTEGER, s VARCHAR)")
+    backend.con.execute(f"CREATE TABLE {name}(i INTEGER, s VARCHAR)")
     for number in (1, 2, 0):
-        world.con.execute(CHANGES[number].format(t=name))
+        backend.con.execute(CHANGES[number].format(t=name))
     return name
 
 
-def objects(world, table_uuid: str) -> dict[str, float]:
+def objects(backend, table_uuid: str) -> dict[str, float]:
     """The time of the last write of each object of a table, by its key."""
     prefix = f"polynya/{table_uuid}/"
-    listed = world.s3.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", ())
+    listed = backend.s3.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", ())
     return {one["Key"]: one["LastModified"].timestamp() for one in listed}
 
 
 @pytest.fixture
-def instance(world):
+def instance(backend):
     opened = []
 
     def open_one(skew: float = 0) -> Instance:
-        opened.append(Instance(world, "materialize", skew))
+        opened.append(Instance(backend, "materialize", skew))
         return opened[-1]
 
     yield open_one
@@ -301,60 +301,58 @@ def instance(world):
 
 
 @pytest.mark.parametrize("is_cold", [False, True])
-def test_each_vanished_object_is_back_after_the_next_load(is_cold, world, table, instance):
+def test_each_vanished_object_is_back_after_the_next_load(is_cold, backend, table, instance):
     warm = instance()
     uuid = warm.catalog.load_table("main", table).body["metadata"]["table-uuid"]
-    there = [key for key in objects(world, uuid) if not key.endswith(".summary")]
-    assert {parse(key, "polynya").kind for key in there} == KINDS.keys()
-    for key in there:
-        body = world.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
+    stored_keys = [key for key in objects(backend, uuid) if not key.endswith(".summary")]
+    assert {parse(key, "polynya").kind for key in stored_keys} == KINDS.keys()
+    for key in stored_keys:
+        body = backend.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
         for gone in (key, f"{key}.summary"):
-            world.s3.delete_object(Bucket=BUCKET, Key=gone)
+            backend.s3.delete_object(Bucket=BUCKET, Key=gone)
         (instance() if is_cold else warm).catalog.load_table("main", table)
-        assert world.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() == body, key
+        assert backend.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() == body, key
 
 
-def test_old_objects_are_renewed_before_a_lifecycle_rule_expires_them(world, table, instance):
+def test_old_objects_are_renewed_before_a_lifecycle_rule_expires_them(backend, table, instance):
     uuid = instance().catalog.load_table("main", table).body["metadata"]["table-uuid"]
-    before = objects(world, uuid)
+    before = objects(backend, uuid)
     time.sleep(1.1)  # S3 has timestamps in seconds
     instance((DAYS - 1) * SECONDS_PER_DAY).catalog.load_table("main", table)
-    assert objects(world, uuid) == before
+    assert objects(backend, uuid) == before
     instance((DAYS + 1) * SECONDS_PER_DAY).catalog.load_table("main", table)
-    after = objects(world, uuid)
+    after = objects(backend, uuid)
     assert after.keys() == before.keys()
     unchanged = {key for key in before if after[key] == before[key]}
-    assert unchanged == {
-        key for key in before if key.endswith(".summary")
-    }  # clients do not read them
+    # Clients do not read summaries.
+    assert unchanged == {key for key in before if key.endswith(".summary")}
 
 
-def test_a_load_without_losses_sends_one_list_request(world, table, instance):
+def test_a_load_without_losses_sends_one_list_request(backend, table, instance):
     one = instance()
     snapshots = one.catalog.load_table("main", table).body["metadata"]["snapshots"]
-    asked: list[str] = []
-    events = world.s3.meta.events
-    events.register("before-call", record := lambda model, **_: asked.append(model.name))
+    requests: list[str] = []
+    events = backend.s3.meta.events
+    events.register("before-call", record := lambda model, **_: requests.append(model.name))
     try:
         one.catalog.load_table("main", table)
-        warm, asked[:] = asked[:], []
+        warm, requests[:] = requests[:], []
         instance().catalog.load_table("main", table)
     finally:
         events.unregister("before-call", record)
     assert warm == ["ListObjectsV2"]
-    leading = (
-        len(snapshots) + 2
-    )  # manifests of rows and of deletes; those of data have no virtual file
-    assert sorted(asked) == ["GetObject"] * leading + ["ListObjectsV2"] * 2
+    # Lists, and manifests of rows and of deletes; those of data refer to no virtual file.
+    leading = len(snapshots) + 2
+    assert sorted(requests) == ["GetObject"] * leading + ["ListObjectsV2"] * 2
 
 
-def test_a_missing_right_to_list_the_bucket_is_named(world, table, instance):
+def test_a_missing_right_to_list_the_bucket_is_named(backend, table, instance):
     one = instance()
 
     def refuse(response_dict, **_) -> None:
         response_dict["status_code"] = 403
 
-    events = world.s3.meta.events
+    events = backend.s3.meta.events
     events.register("before-parse.s3.ListObjectsV2", refuse)
     try:
         with pytest.raises(Misconfigured, match="s3:ListBucket"):

@@ -98,9 +98,9 @@ class Relay:
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
-                there, _ = self._socket.accept()
-                here = socket.create_connection(("127.0.0.1", self._port))
-                for one, other in ((there, here), (here, there)):
+                outer, _ = self._socket.accept()
+                inner = socket.create_connection(("127.0.0.1", self._port))
+                for one, other in ((outer, inner), (inner, outer)):
                     threading.Thread(target=_pump, args=(one, other), daemon=True).start()
 
 
