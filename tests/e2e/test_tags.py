@@ -26,7 +26,7 @@ UNION ALL SELECT view_id, begin_snapshot, :key, :value FROM ducklake_view"""
 
 
 @pytest.fixture(scope="module")
-def stranger():
+def unexpected_server():
     """The address of a server that no client should call, and the connections it got."""
     called = []
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -48,10 +48,10 @@ def stranger():
 
 
 @pytest.fixture(scope="module")
-def tags(stranger):
+def tags(unexpected_server):
     return {
-        "s3.endpoint": stranger[0],
-        "s3.proxy-uri": stranger[0],
+        "s3.endpoint": unexpected_server[0],
+        "s3.proxy-uri": unexpected_server[0],
         "py-io-impl": "os.path",
         "io-impl": "com.example.Evil",
         "write.location-provider.impl": "com.example.Evil",
@@ -81,8 +81,8 @@ def test_tags_are_prefixed_properties(stand_in, tags, kind, name, comment):
     assert answer.json()["metadata"]["properties"] == {"comment": comment, **expected}
 
 
-def test_a_client_connects_to_no_other_server(stand_in, stranger):
-    _, called = stranger
+def test_a_client_connects_to_no_other_server(stand_in, unexpected_server):
+    _, called = unexpected_server
     client = PyIceberg(stand_in.api_uri, "lake", stand_in.s3_uri)
     assert client.rows("main", "t").num_rows == 3
     assert not called
