@@ -1,4 +1,4 @@
-"""What the suites share: one PostgreSQL, one S3, and lakes that DuckDB itself has written."""
+"""Fixtures of all suites: one PostgreSQL, one S3, and lakes written by DuckDB itself."""
 
 import logging
 import os
@@ -12,8 +12,8 @@ from polynya_local.serving import environment
 from tests.support.lakes import BUCKET, SCRIPTS, Lakes, number_of
 from tests.support.shared_duckdb import SharedDuckDB
 
-# A JVM lives for some minutes here: its second compiler and its parallel collector cost more CPU
-# than they save (33 s against 18 s for the first nine lakes).
+# A JVM runs for some minutes here: its second compiler and its parallel collector cost more CPU
+# than they save (33 s instead of 18 s for the first nine lakes).
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 DELIVERIES = ("materialize", "object-lambda")
@@ -40,7 +40,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 def pytest_terminal_summary(terminalreporter, config):
     if lines := config.stash[LEFT_OUT]:
-        terminalreporter.section("snapshots and tables that the bridge says it cannot give")
+        terminalreporter.section("snapshots and tables that the bridge does not serve")
         for line in sorted(set(lines)):
             terminalreporter.line(line)
 
@@ -52,13 +52,13 @@ def pytest_sessionfinish(session):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node):
-    """A process of pytest-xdist has ended: print what it left out with the rest."""
+    """Collect what a finished process of pytest-xdist left out, to print it with the rest."""
     node.config.stash[LEFT_OUT] += getattr(node, "workeroutput", {}).get("left_out", [])
 
 
 @pytest.fixture(scope="session")
 def left_out(request) -> list[str]:
-    """Sentences to print at the end of the run: what is missing on purpose."""
+    """Sentences to print at the end of the run: what is deliberately left out."""
     return request.config.stash[LEFT_OUT]
 
 
@@ -70,8 +70,8 @@ def postgres_server():
 
 @pytest.fixture(scope="session")
 def moto():
-    """The endpoint of an S3 and a DynamoDB that exist as long as the tests run."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it tells of every request
+    """The endpoint of an S3 and a DynamoDB that exist during the test run."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it logs every request
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment({}).items():
@@ -85,19 +85,19 @@ def moto():
 
 
 def pytest_generate_tests(metafunc):
-    """A test that asks for `lake_name` runs once for each lake."""
+    """A test with the argument `lake_name` runs once for each lake."""
     if "lake_name" not in metafunc.fixturenames:
         return
     lakes = wanted_lakes(metafunc.config)
     if cases := getattr(metafunc.module, "cases", None):
         names, values = cases(lakes, metafunc.config.getoption("--delivery"))
     else:
-        # A module may name the lakes that are read IN_CI; the others are left to `make test-all`.
+        # A module may name the lakes that CI reads (IN_CI); only `make test-all` reads the others.
         in_ci = getattr(metafunc.module, "IN_CI", {number_of(name) for name in lakes})
         slow = {name for name in lakes if number_of(name) not in in_ci}
         values = [pytest.param(name, marks=[pytest.mark.slow] * (name in slow)) for name in lakes]
         names = "lake_name"
-    # One lake after the other, each with all its tests.
+    # The scope runs all tests of one lake before those of the next.
     metafunc.parametrize(names, values, scope="module")
 
 

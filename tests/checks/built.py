@@ -1,17 +1,17 @@
-"""Is what `make build` made what it should be? Sizes, .pyc files, and the versions of the tests."""
+"""Check the result of `make build`: sizes, .pyc files, and the versions used by the tests."""
 
 import re
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-LIMITS = {  # megabytes, unzipped; Lambda takes 250 for a function with its layers
+LIMITS = {  # megabytes, unzipped; Lambda allows 250 for a function with its layers
     ("BridgeLayer",): 40,
     ("BridgeLayer", "ColumnarLayer"): 180,
     ("BridgeLayer", "ColumnarLayer", "RestCatalogFunction"): 220,
     ("BridgeLayer", "ColumnarLayer", "TracingLayer", "RestCatalogFunction"): 240,
 }
-# What Lambda's runtime brings, or what no test could run: the versions are those that pip chose.
+# The name of the metadata folder of an installed package, with its version.
 DIST_INFO = re.compile(r"(?P<name>.+)-(?P<version>[^-]+)\.dist-info")
 
 

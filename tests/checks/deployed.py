@@ -1,11 +1,11 @@
 """`make deployed`: `sam deploy` of the template to an emulator of AWS; clients read through it.
 
-MiniStack (its own environment, loopback only) plays CloudFormation with SAM's transform, Lambda,
+MiniStack (its own environment, loopback only) emulates CloudFormation with SAM's transform, Lambda,
 API Gateway, S3 with Object Lambda, DynamoDB, Secrets Manager, SSM and STS. PostgreSQL, SAM, the
 built functions and layers, PyIceberg and DuckDB are real.
 
-Three variables of the functions' environment are others than on AWS: where AWS is, where
-WriteGetObjectResponse goes, and a database without TLS on this machine.
+Three variables of the functions' environment differ from AWS: the endpoint of AWS, the endpoint of
+WriteGetObjectResponse, and a database without TLS on this machine.
 """
 
 import json
@@ -38,7 +38,7 @@ MINISTACK = ROOT / ".venv-ministack/bin/ministack"
 SAM = ROOT / ".venv-sam/bin/sam"
 ACCOUNT, REGION = "111122223333", "us-east-1"
 SCRIPT = ROOT / "tests/checks/deployed.sql"
-# The emulator wants a signature and does not check it.
+# The emulator requires a signature and does not check it.
 SIGNED = f"AWS4-HMAC-SHA256 Credential=test/20261121/{REGION}/execute-api/aws4_request"
 PARAMETERS = {
     "PythonRuntime": "python3.13",
@@ -50,7 +50,7 @@ PARAMETERS = {
 
 
 # Under AUTH the emulator checks signatures and permissions, except on an Object Lambda alias, which
-# it takes for a bucket. With Tracing=Active X-Ray's layer is there, and loaded.
+# it treats as a bucket. With Tracing=Active the functions load the layer of X-Ray.
 RUNS = {
     "object-lambda": ("AUTH=false", "Disabled"),
     "materialize": ("AUTH=true", "Active"),
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def steal(uri: str, aws: str) -> None:
-    """With the credentials of one table, ask for files of each."""
+    """Request files of each table with the credentials of one."""
     with closing(Vended(uri, aws)) as vended:
         tables = [vended.table(name) for name in vended.tables()]
     given = tables[0].io.properties
@@ -108,7 +108,7 @@ def steal(uri: str, aws: str) -> None:
 
 
 def read(uri: str, aws: str, lake: Lake) -> None:
-    """Every table at every listed snapshot, by both clients; what they get is what DuckLake has."""
+    """Read every table at every listed snapshot with both clients; compare with DuckLake's rows."""
     unsigned = requests.get(f"{uri}/v1/config", timeout=60).status_code
     signed = requests.get(f"{uri}/v1/config", headers={"Authorization": SIGNED}, timeout=60)
     print(f"  GET /v1/config: {signed.status_code}; without a signature: {unsigned}")
@@ -132,7 +132,7 @@ def read(uri: str, aws: str, lake: Lake) -> None:
 
 
 def view(uri: str, aws: str, lake: Lake) -> None:
-    """The text of the view gives DuckDB the rows of the view."""
+    """Run the text of the view in DuckDB; the rows are those of the view."""
     address = f"{uri}/v1/lake/namespaces/main/views/of_added"
     loaded = requests.get(address, headers={"Authorization": SIGNED}, timeout=60).json()
     [version] = loaded["metadata"]["versions"]
@@ -146,7 +146,7 @@ def view(uri: str, aws: str, lake: Lake) -> None:
 
 
 class Vended:
-    """PyIceberg, with what the catalog vends and no credentials of its own."""
+    """PyIceberg with vended credentials and none of its own."""
 
     name = "PyIceberg, vended credentials"
 
@@ -176,7 +176,7 @@ class Vended:
 
 
 class Own:
-    """DuckDB, with credentials of its own."""
+    """DuckDB with its own credentials."""
 
     name = "DuckDB, own credentials"
 
@@ -204,7 +204,7 @@ class Own:
         self._listing.close()
 
 
-# The emulator
+# Emulator
 
 
 @contextmanager
@@ -234,7 +234,7 @@ def ministack(auth: str) -> Iterator[str]:
 
 
 def deployed(aws: str, lake: Lake, delivery: str, secret_arn: str, tracing: str) -> dict[str, str]:
-    """Deploy a stack of this delivery; its outputs."""
+    """Deploy a stack with this delivery and return its outputs."""
     template = in_json(yaml.load((BUILD / "template.yaml").read_text(), Loader=TemplateLoader))
     variables = template["Globals"]["Function"]["Environment"]["Variables"]
     variables |= {
@@ -265,7 +265,7 @@ def deployed(aws: str, lake: Lake, delivery: str, secret_arn: str, tracing: str)
 
 
 def in_json(node):
-    """As JSON has it: `Fn::GetAtt` with a list."""
+    """The node in the form of JSON: `Fn::GetAtt` with a list."""
     if isinstance(node, dict):
         return {
             key: value.split(".", 1)
@@ -278,7 +278,7 @@ def in_json(node):
 
 @contextmanager
 def catalog(aws: str, url: str) -> Iterator[str]:
-    """The API under an address that this machine can resolve: the emulator goes by the host."""
+    """The API at an address that this machine can resolve; the emulator requires its host name."""
     api = url.removeprefix("https://").partition(".")[0]
     host = f"{api}.execute-api.localhost:{aws.rpartition(':')[2]}"
 
@@ -292,12 +292,12 @@ def catalog(aws: str, url: str) -> Iterator[str]:
             data=request.body.read(),
             timeout=120,
         )
-        kept = tuple(
+        end_to_end = tuple(
             (k, v)
             for k, v in found.headers.items()
             if k.lower() not in PER_CONNECTION | {"content-encoding"}
         )
-        return Response(found.status_code, kept, found.content)
+        return Response(found.status_code, end_to_end, found.content)
 
     server = HttpServer(0)
     server.start(answer)

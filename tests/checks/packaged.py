@@ -1,5 +1,8 @@
-"""Is what `make package` made complete? Unpacked into an empty folder it runs jobs, with nothing
-else but PySpark; where it is for other machines, its libraries are looked at."""
+"""Check that the result of `make package` is complete.
+
+Unpacked into an empty folder it runs jobs with nothing else but PySpark. A package for other
+machines is not run: only its libraries are checked.
+"""
 
 import os
 import platform
@@ -28,7 +31,7 @@ LIMIT = 600  # megabytes, unpacked: each executor unpacks it when it starts
 
 @contextmanager
 def only_pyspark() -> Iterator[Path]:
-    """A folder for PYTHONPATH, as Spark's own: PySpark and py4j, and no other package."""
+    """A folder for PYTHONPATH that is like Spark's own: PySpark and py4j, and no other package."""
     import py4j
     import pyspark
 
@@ -69,7 +72,7 @@ def submit(
 
 
 def machines(folder: Path) -> set[str]:
-    """What its shared libraries are made for."""
+    """The machines for which its shared libraries are built."""
     found = set()
     for path in folder.rglob("*.so*"):
         head = path.read_bytes()[:20]
@@ -94,16 +97,16 @@ def problems(package: Path, architecture: str) -> list[str]:
             if versions.get(normal(name)) != version:
                 found.append(f"{name} {version}, but the tests ran {versions.get(normal(name))}")
         if machines(environment) != {MACHINES[architecture]}:
-            found.append(f"libraries for {machines(environment)}, not for {architecture} alone")
+            found.append(f"libraries for {machines(environment)}, not only for {architecture}")
         if platform.machine() == MACHINES[architecture] and (environment / "bin/python").exists():
             found += _run(environment, (package / JOB_FILE).resolve())
         else:
-            print("not run: it is for other machines than this one")
+            print("not run: it is for another machine")
     return found
 
 
 def _run(environment: Path, job: Path) -> list[str]:
-    """Write to a lake and verify it, with the environment's Python in driver and executors."""
+    """Write to a lake and verify it with the environment's Python in driver and executors."""
     from polynya_local.clients.lakes import write_lake
     from polynya_local.postgres import postgres
 

@@ -1,5 +1,8 @@
-"""A function behind the Lambda runtime interface: the emulator that comes with SAM, and AWS's own
-runtime client (awslambdaric), which imports the handler as it does in Lambda. No Docker."""
+"""A function behind the Lambda runtime interface, without Docker.
+
+It uses SAM's emulator and AWS's runtime client (awslambdaric), which imports the handler as it
+does in Lambda.
+"""
 
 import json
 import os
@@ -17,17 +20,17 @@ import requests
 
 ROOT = Path(__file__).parents[2]
 EMULATOR = Path(sys.executable).with_name("aws-lambda-rie")
-"""`make setup` puts it beside Python."""
+"""`make setup` installs it beside Python."""
 
 
 class RuntimeInterface:
-    """One instance of a function, in a process of its own, with the environment of this one."""
+    """One instance of a function in its own process, with the environment of this one."""
 
     def __init__(self, function: str, timeout_s: int) -> None:
         port, api = _free_port(), _free_port()
         self._timeout_s = timeout_s
         self._url = f"http://127.0.0.1:{port}/2015-03-31/functions/function/invocations"
-        # Without the two addresses it would listen on every interface.
+        # Without the two addresses the emulator listens on every interface.
         command = [EMULATOR, "--log-level", "error"]
         command += ["--runtime-interface-emulator-address", f"127.0.0.1:{port}"]
         command += ["--runtime-api-address", f"127.0.0.1:{api}"]
@@ -54,7 +57,7 @@ class RuntimeInterface:
         return requests.post(self._url, data=body, timeout=self._timeout_s + 10).json()
 
     def stop(self) -> None:
-        os.killpg(self._process.pid, signal.SIGKILL)  # the emulator, and the runtime below it
+        os.killpg(self._process.pid, signal.SIGKILL)  # the emulator and its child, the runtime
         self._process.wait()
 
 

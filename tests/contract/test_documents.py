@@ -1,4 +1,4 @@
-"""What documents and comments name is there: files, folders, targets of `make`, links."""
+"""All that documents and comments name exists: files, folders, targets of `make`, links."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
-# Where a path in a document may begin.
+# The folders to which a path in a document may be relative.
 BASES = [
     ROOT,
     ROOT / "layers/bridge",
@@ -22,19 +22,19 @@ FOLDERS = "|".join(
 )
 FILE = re.compile(rf"(?:{FOLDERS})/[\w./-]*|[\w./-]+/(?:[\w-]+\.(?:py|sql|md))?|[\w-]+\.py")
 MADE = {"job.py", "metadata/polynya/"}
-"""By `make package` and `polynya publish`."""
+"""Made by `make package` and `polynya publish`."""
 LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
-"""Within a document and between documents: path and anchor, either of them empty."""
+"""A link within a document or between documents: path and anchor, either may be empty."""
 BLOCK = re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^#+ +(.+?)(?: +#+)?$", re.MULTILINE)
 TARGET = re.compile(r"\bmake\s+([a-z][a-z-]*)")
 SOURCES = {".py", ".md", ".sql", ".yaml", ".yml", ".toml", ".txt", ".sh", ".json"}
 PRIVATE = "facts" + "/"
-"""Notes of the developers, which are not part of the project."""
+"""A folder with notes of the developers that is not part of the project."""
 
 
 def words(document: Path) -> list[str]:
-    """What stands in backticks, outside of blocks of code."""
+    """The texts in backticks, outside blocks of code."""
     return [" ".join(word.split()) for word in CODE.findall(prose(document))]
 
 
@@ -44,7 +44,7 @@ def prose(document: Path) -> str:
 
 
 def anchors(document: Path) -> set[str]:
-    """What GitHub makes of the headings: lower case, without punctuation, hyphens for spaces."""
+    """The anchors that GitHub makes of headings: lower case, no punctuation, hyphens for spaces."""
     found: set[str] = set()
     for heading in HEADING.findall(prose(document)):
         shown = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
@@ -65,28 +65,28 @@ def broken_links(document: Path) -> list[str]:
     return broken
 
 
-def is_there(path: str) -> bool:
+def exists(path: str) -> bool:
     if "/" not in path:
         return any(ROOT.glob(f"[!.]*/**/{path}"))
     return any((base / path).exists() for base in BASES)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_what_a_document_names_is_there(document):
+def test_what_a_document_names_exists(document):
     paths = {word for word in words(document) if FILE.fullmatch(word)} - MADE
-    assert [path for path in sorted(paths) if not is_there(path)] == []
+    assert [path for path in sorted(paths) if not exists(path)] == []
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = {name for word in words(document) for name in TARGET.findall(word)}
     assert named - targets == set()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_each_link_leads_to_a_document_and_a_heading_that_are_there(document):
+def test_each_link_leads_to_an_existing_document_and_heading(document):
     assert broken_links(document) == []
 
 
-def test_a_link_to_nothing_is_found(tmp_path):
-    """So that the test above is known to look."""
+def test_a_broken_link_is_found(tmp_path):
+    """This proves that the test above finds broken links."""
     text = "# One `two`, [three](b.md)\n```\n# no heading\n```\n"
     text += "[1](a.md#one-two-three) [2](#one-two-three) [3](#no-heading) [4](c.md) [5](a.md#x)"
     (tmp_path / "a.md").write_text(text)
@@ -94,7 +94,7 @@ def test_a_link_to_nothing_is_found(tmp_path):
     assert broken_links(tmp_path / "a.md") == ["#no-heading", "c.md", "a.md#x"]
 
 
-def test_each_page_is_reached_from_the_readme():
+def test_each_page_is_linked_from_the_readme():
     seen, waiting = set(), [ROOT / "README.md"]
     while waiting:
         document = waiting.pop()
@@ -106,7 +106,7 @@ def test_each_page_is_reached_from_the_readme():
     assert {path.resolve() for path in DOCUMENTS} - decisions <= seen
 
 
-def test_nothing_refers_to_what_is_not_part_of_the_project():
+def test_nothing_refers_to_private_notes():
     found = [
         f"{path.relative_to(ROOT)}:{number}"
         for folder in (ROOT, *(one for one in ROOT.iterdir() if one.name[0] != "."))

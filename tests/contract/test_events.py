@@ -1,4 +1,4 @@
-"""The sample events of events/, given to the real handlers, get the documented answers."""
+"""The real handlers give the documented answers to the sample events of events/."""
 
 import json
 import os
@@ -68,7 +68,7 @@ WAYS = [
 
 @pytest.fixture(scope="module", params=WAYS)
 def aws(request, lake, moto):
-    """Both functions over a lake with a table `main.orders`; what the second one writes is kept."""
+    """Both functions over a lake with the table `main.orders`; `written` collects answers."""
     served = lake.write(request.param.__name__, LAKE, prefix="events/")
     written = []
 
@@ -99,7 +99,7 @@ def event(name: str) -> dict:
 
 
 def object_event(aws, name: str, key: str) -> dict:
-    """The sample event, for `key` in place of its own, and with a URL that our S3 takes."""
+    """The sample event with another key and a URL that is valid for the S3 of the tests."""
     sample = event(name)
     context = next(sample[kind] for kind in object_lambda.ANSWERS if kind in sample)
     user = sample["userRequest"]
@@ -116,7 +116,7 @@ def object_event(aws, name: str, key: str) -> dict:
     return sample
 
 
-def test_every_sample_is_tried():
+def test_every_sample_is_tested():
     tried = {*REST, "object_get_whole", "object_get_range", "object_head", "object_list"}
     tried |= {"object_missing", "object_real"}
     assert {path.stem for path in EVENTS.glob("*.json")} == tried
@@ -145,7 +145,7 @@ REST = {
 
 @pytest.mark.parametrize("name", REST)
 def test_api_gateway(aws, name):
-    """The answer is one of payload format 2.0, and the body the route's."""
+    """The answer has payload format 2.0, and the body is that of the route."""
     status, holds = REST[name]
     answer = aws.rest.invoke(event(name))
     assert answer["statusCode"] == status
@@ -160,7 +160,7 @@ def test_api_gateway(aws, name):
 
 
 def keys(aws) -> dict[str, str]:
-    """A key of each kind in the sample events, as a client comes to know them."""
+    """A key of each kind in the sample events, found as a client finds it."""
     prefix = f"s3://{ALIAS}/"
     metadata = aws.table["metadata"]
     keys = {
@@ -174,7 +174,7 @@ def keys(aws) -> dict[str, str]:
 
 
 def get(aws, name: str, key: str) -> tuple[dict, Response]:
-    """What the function wrote: the headers of its request, and the answer they stand for."""
+    """What the function wrote: the headers of its request, and the answer that they describe."""
     aws.written.clear()
     assert aws.virtual.invoke(object_event(aws, name, key)) == {"statusCode": 200}
     [(path, headers, response)] = aws.written
@@ -213,15 +213,15 @@ def test_head_object(aws):
     assert json.loads(response.body) == aws.table["metadata"]
 
 
-def test_the_bucket_may_stand_in_the_path(aws):
-    """As in path style, which AWS does not say that it turns into the other."""
+def test_the_bucket_may_be_in_the_path(aws):
+    """This is path style; AWS does not document that it converts it."""
     key = keys(aws)["list"]
     _, plain = get(aws, "object_get_whole", key)
     _, in_path = get(aws, "object_get_whole", f"{ALIAS}/{key}")
     assert in_path.status == 200 and in_path.body == plain.body
 
 
-def test_get_object_that_is_missing(aws):
+def test_get_missing_object(aws):
     key = event("object_missing")["userRequest"]["url"].partition(".com/")[2]
     uuid = aws.table["metadata"]["table-uuid"]
     for name in (key, key.replace(key.split("/")[1], uuid)):
@@ -232,7 +232,7 @@ def test_get_object_that_is_missing(aws):
         assert (head["statusCode"], head["errorCode"]) == (404, "NoSuchKey")
 
 
-def test_get_object_that_is_real(aws):
+def test_get_real_object(aws):
     client = boto3.client("s3", endpoint_url=aws.s3)
     found = client.list_objects_v2(Bucket=DATA, Prefix="events/")["Contents"]
     key = next(item["Key"] for item in found if "delete" not in item["Key"])

@@ -1,6 +1,6 @@
-"""What goes into the layers: their size with the packages that are installed here, and the lock.
+"""Contents of the layers: their size with the packages installed here, and the lock.
 
-`make build` measures the real layers, by the same limits (tests/checks/built.py).
+`make build` measures the real layers with the same limits (tests/checks/built.py).
 """
 
 from importlib.metadata import distribution
@@ -21,7 +21,7 @@ SOURCES = {
 
 
 def packages(requirements: list[str]) -> set[str]:
-    """The packages that a list of requirements leads to, without optional ones."""
+    """The packages of a list of requirements, recursively, without optional ones."""
     found: set[str] = set()
     waiting = [line for line in requirements if line and not line.startswith("#")]
     while waiting:
@@ -51,14 +51,14 @@ def test_layers_are_small_enough(folders):
 
 
 @pytest.mark.parametrize("folder", SOURCES)
-def test_layers_hold_locked_versions(folder):
+def test_layers_contain_locked_versions(folder):
     for package in installed(folder):
         assert distribution(package).version == locked()[package]
 
 
 @pytest.mark.parametrize("folder", SOURCES)
 def test_what_sam_installs_is_pinned_with_hashes(folder):
-    """`make lock` makes requirements.txt; pip asks for hashes as soon as one is there."""
+    """`make lock` makes requirements.txt; pip requires all hashes as soon as one is present."""
     text = (ROOT / SOURCES[folder] / "requirements.txt").read_text().replace("\\\n", " ")
     lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
     pinned = {}
@@ -67,12 +67,12 @@ def test_what_sam_installs_is_pinned_with_hashes(folder):
         pinned[normal(name)] = version
         assert hashes and all(one.startswith("--hash=sha256:") for one in hashes)
         assert locked()[normal(name)] == version
-    # Here it is another Python, which may want less than Lambda's.
+    # The Python here is another one, which may need fewer packages than Lambda's.
     assert pinned.keys() >= installed(folder)
 
 
-def test_no_layer_brings_what_the_runtime_has():
-    """But X-Ray's, which is added only where somebody traces."""
+def test_no_layer_contains_packages_of_the_runtime():
+    """Except the layer of X-Ray, which is added only if tracing is on."""
     folders = SOURCES.keys() - {"TracingLayer"}
     everything = {package for folder in folders for package in installed(folder)}
     assert not everything & {"boto3", "botocore", "pyarrow", "s3transfer"}

@@ -1,4 +1,4 @@
-"""docs/mistakes.md: for each mistake there are the tests that it says."""
+"""docs/mistakes.md names existing tests for each mistake."""
 
 import re
 from pathlib import Path
@@ -10,12 +10,12 @@ PAGE = (TESTS.parent / "docs" / "mistakes.md").read_text()
 MISTAKES = dict(re.findall(r"^\| (M\d+) .*? \| (.*) \|$", PAGE, re.MULTILINE))
 
 
-def test_every_mistake_stands_there():
+def test_the_page_lists_every_mistake():
     assert list(MISTAKES) == [f"M{number}" for number in range(1, 37)]
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_has_tests_that_are_there(mistake):
+def test_a_mistake_has_existing_tests(mistake):
     for module, test in (found := re.findall(r"`(\S+)::(\w+)`", MISTAKES[mistake])):
         assert f"\ndef {test}(" in (TESTS / module).read_text(), f"{module}::{test}"
     lakes = re.findall(r"lake (\d+)", MISTAKES[mistake])

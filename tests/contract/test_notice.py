@@ -23,7 +23,7 @@ PIPELINE = [
 
 
 def shipped() -> dict[str, set[str]]:
-    """The parts that contain each package, by its canonical name."""
+    """The parts that contain each package, by canonical name."""
     parts = defaultdict(set)
     for part, folder in LOCKED.items():
         text = (ROOT / folder / "requirements.txt").read_text()
@@ -35,7 +35,7 @@ def shipped() -> dict[str, set[str]]:
 
 
 def in_the_pipeline() -> set[str]:
-    """What `make package` installs on Linux: its requirements and theirs, as installed here."""
+    """The packages that `make package` installs on Linux: its requirements, recursively."""
     lines = [line for path in PIPELINE for line in (ROOT / path).read_text().splitlines()]
     waiting = [Requirement(line) for line in lines if line and not line.startswith("#")]
     found = set()

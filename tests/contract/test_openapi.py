@@ -1,4 +1,4 @@
-"""Every answer of a read route is one that the Iceberg OpenAPI document describes.
+"""The Iceberg OpenAPI document describes every answer of a read route.
 
 The document is the pinned one of Apache Iceberg; the answers come over HTTP from the real handlers.
 """
@@ -17,7 +17,7 @@ from tests.support.servers.in_process import standing_in
 NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"
 TABLE = NAMESPACE + "/tables/{table}"
 VIEW = NAMESPACE + "/views/{view}"
-# What is there in none of the lakes, and what each route answers to it.
+# Names that no lake has, and the answers of each route to them.
 ABSENT = {"namespace": "no_such", "table": "no_such", "view": "no_such"}
 MISSING = [
     ("/v1/config?warehouse=other", {}, "NoSuchWarehouseException"),
@@ -52,7 +52,7 @@ METRICS = {
 
 
 class Client:
-    """Sends requests by the document's operations, and holds each answer against it."""
+    """Sends requests for the document's operations and checks each answer against it."""
 
     def __init__(self, uri: str) -> None:
         self._uri, self._session = uri, requests.Session()
@@ -65,7 +65,7 @@ class Client:
         self._session.close()
 
     def send(self, method: str, route: str, status: int, **arguments) -> requests.Response:
-        """The answer to `route`, filled with the names among `arguments`, after all checks."""
+        """The answer to `route`, with the names from `arguments` filled in, after all checks."""
         template, _, query = route.partition("?")
         words = {
             name: quote(arguments.pop(name, default), safe="")
@@ -96,7 +96,7 @@ class Client:
         return response.json() if response.content else None
 
     def pages(self, route: str, key: str, **names) -> list:
-        """All items, one by one."""
+        """All items, read in pages of one."""
         items, token = [], ""
         for _ in range(1000):
             page = self.get(f"{route}?pageSize=1&pageToken={quote(token)}", **names)
@@ -116,7 +116,7 @@ def client(request, lake, moto):
 
 @pytest.fixture(scope="module")
 def command(lake, moto):
-    """The same through `polynya serve`."""
+    """A client of `polynya serve`."""
     served = lake("13")
     with serving(served.database.url, moto) as bridge, Client(bridge.catalog_uri) as client:
         yield client
@@ -131,8 +131,8 @@ def names(client: Client) -> list[tuple[str, str]]:
     ]
 
 
-def test_the_validator_finds_what_is_wrong():
-    """A schema whose references do not resolve would let everything pass."""
+def test_the_validator_finds_errors():
+    """A schema with unresolved references would accept everything."""
     wrong = {"metadata": {"format-version": "two", "table-uuid": "x"}, "config": {"a": 1}}
     errors = validator("#/components/schemas/LoadTableResult").iter_errors(wrong)
     assert {tuple(e.absolute_path) for e in errors} == {
@@ -182,7 +182,7 @@ def test_tables(client):
                 assert same.headers["ETag"] == tags[-1]
             client.send("GET", TABLE + query, 200, headers={"If-None-Match": '"other"'}, **name)
             consistent(response.json())
-        # "the ETag for snapshots=refs and for snapshots=all must differ" when the bodies do.
+        # "the ETag for snapshots=refs and for snapshots=all must differ" if the bodies differ.
         whole, refs = (client.get(TABLE + f"?snapshots={word}", **name) for word in ("all", "refs"))
         assert tags[0] == tags[1] and (tags[1] == tags[2]) == (whole == refs)
         wanted = {ref["snapshot-id"] for ref in whole["metadata"].get("refs", {}).values()}
@@ -190,7 +190,7 @@ def test_tables(client):
         client.send("POST", TABLE + "/metrics", 204, json=METRICS, **name)
 
 
-def test_answers_are_compressed_for_those_who_take_it(client):
+def test_answers_are_compressed_for_clients_that_accept_gzip(client):
     for namespace, table in names(client):
         name = {"namespace": namespace, "table": table}
         plain, packed = (
@@ -206,7 +206,7 @@ def test_answers_are_compressed_for_those_who_take_it(client):
 
 
 def consistent(loaded: dict) -> None:
-    """What the specification's prose demands and clients check: what is named is there."""
+    """Check a rule of the specification's text: every id refers to something that exists."""
     metadata = loaded["metadata"]
     snapshots = metadata["snapshots"]
     ids = [snapshot["snapshot-id"] for snapshot in snapshots]
@@ -227,7 +227,7 @@ def consistent(loaded: dict) -> None:
         assert snapshot["timestamp-ms"] <= metadata["last-updated-ms"]
     times = [entry["timestamp-ms"] for entry in metadata.get("snapshot-log", [])]
     assert times == sorted(times)
-    assert not [path for path in nulls(loaded) if path], "null where Java expects nothing"
+    assert not [path for path in nulls(loaded) if path], "null where Java expects no value"
     assert loaded["metadata-location"].endswith(".metadata.json")
     fields = itertools.chain.from_iterable(schema["fields"] for schema in metadata["schemas"])
     assert max((field["id"] for field in fields), default=0) <= metadata["last-column-id"]
@@ -244,14 +244,14 @@ def nulls(node, path: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize("route, names, type", MISSING)
-def test_what_is_missing_is_404_with_the_types_of_the_document(command, route, names, type):
+def test_a_missing_resource_is_404_with_a_documented_type(command, route, names, type):
     assert command.get(route, 404, **names)["error"]["type"] == type
     if "head" in PATHS[route.partition("?")[0]]:
         command.send("HEAD", route, 404, **names)
 
 
 @pytest.mark.parametrize("route", BAD)
-def test_a_malformed_question_is_400(command, route):
+def test_a_malformed_request_is_400(command, route):
     error = command.get(route, 400, namespace="main")["error"]
     assert error["type"] == "BadRequestException"
 
@@ -283,8 +283,8 @@ def test_a_pinned_warehouse_shows_no_later_snapshot(client):
         client.prefix = "lake"
 
 
-def test_a_fault_of_ours_is_an_answer_of_the_document_too(lake, moto, monkeypatch):
-    """A stand-in, for none is known: what is raised nobody expected, and it may hold a secret."""
+def test_an_internal_error_is_a_documented_answer(lake, moto, monkeypatch):
+    """The error is simulated, because no real one is known. Its message may contain a secret."""
 
     def fail():
         raise ZeroDivisionError("postgresql://reader:secret@db/lake")

@@ -1,4 +1,4 @@
-"""Schemathesis makes up questions from the OpenAPI document: sane ones, and ones that break it."""
+"""Schemathesis generates requests from the OpenAPI document: valid ones and invalid ones."""
 
 from copy import deepcopy
 
@@ -26,12 +26,17 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-SCHEMA = schemathesis.openapi.from_dict(deepcopy(DOCUMENT))  # it changes what it is given
+SCHEMA = schemathesis.openapi.from_dict(deepcopy(DOCUMENT))  # it changes its argument
 EXAMPLES = 25
-# Names that are there: made-up ones alone would never come past the first 404.
-THERE = {"prefix": ["lake", "lake--at-3"], "namespace": ["main"], "table": ["d", "e"], "view": []}
+# Existing names, because generated ones would never get past the first 404.
+EXISTING = {
+    "prefix": ["lake", "lake--at-3"],
+    "namespace": ["main"],
+    "table": ["d", "e"],
+    "view": [],
+}
 NAMES = st.fixed_dictionaries(
-    {name: st.sampled_from([*known, None]) for name, known in THERE.items()}
+    {name: st.sampled_from([*known, None]) for name, known in EXISTING.items()}
 )
 ADVERTISED = "config namespaces namespaces/{namespace} tables tables/{table} views views/{view}"
 SERVED = [
@@ -56,7 +61,7 @@ def session():
 
 @pytest.mark.parametrize("mode", list(GenerationMode))
 @pytest.mark.parametrize("method, path", SERVED)
-def test_a_read_is_answered_as_described(uri, session, method, path, mode):
+def test_a_read_gets_a_documented_answer(uri, session, method, path, mode):
     operation = SCHEMA[path][method]
 
     @hypothesis.settings(
@@ -83,10 +88,10 @@ def test_a_read_is_answered_as_described(uri, session, method, path, mode):
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\x00", b"{}"])
 @pytest.mark.parametrize("method, path", WRITES)
 def test_a_write_is_refused(uri, session, method, path, body):
-    """With 403 whatever it holds, because Spark removes what it uploaded only then."""
-    there = {name: (known or ["v"])[0] for name, known in THERE.items()} | {"plan-id": "p"}
+    """Every write gets 403, because Spark removes uploaded files only then."""
+    names = {name: (known or ["v"])[0] for name, known in EXISTING.items()} | {"plan-id": "p"}
     headers = {"Content-Type": "application/json"}
-    url = uri + path.format(**there)
+    url = uri + path.format(**names)
     response = session.request(method, url, data=body, headers=headers, timeout=60)
     if path.endswith("/metrics"):
         assert (response.status_code, response.content) == (204, b"")
@@ -96,11 +101,11 @@ def test_a_write_is_refused(uri, session, method, path, body):
 
 
 @pytest.mark.parametrize("path", [path for m, path in OPERATIONS if m == "GET"])
-def test_a_read_that_is_not_served_is_no_server_error(uri, session, path):
+def test_a_read_that_is_not_served_causes_no_server_error(uri, session, path):
     if ("GET", path) in SERVED:
         return
-    there = {name: (known or ["v"])[0] for name, known in THERE.items()}
-    url = uri + path.format(**there, **{"plan-id": "p", "function": "f"})
+    names = {name: (known or ["v"])[0] for name, known in EXISTING.items()}
+    url = uri + path.format(**names, **{"plan-id": "p", "function": "f"})
     response = session.get(url, timeout=60)
     assert response.status_code in {404, 406}
     validator(ENVELOPE).validate(response.json())

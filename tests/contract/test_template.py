@@ -1,4 +1,4 @@
-"""What is deployed: template.yaml, its settings, its permissions and its sample events."""
+"""The deployment: template.yaml, its settings, its permissions and its sample events."""
 
 import json
 import re
@@ -30,7 +30,7 @@ RESOURCES = TEMPLATE["Resources"]
 
 
 def holds(condition: str, delivery: str) -> bool:
-    """Whether a condition holds under this delivery, all else as its default says."""
+    """Whether a condition holds with this delivery and defaults for all other parameters."""
     return _true(TEMPLATE["Conditions"][condition], delivery)
 
 
@@ -55,7 +55,7 @@ def _value(operand: Any, delivery: str) -> Any:
 
 
 def deployed(node: Any, delivery: str) -> Any:
-    """The node as CloudFormation sees it under this delivery: each `Fn::If` decided."""
+    """The node as CloudFormation sees it with this delivery: each `Fn::If` is resolved."""
     if isinstance(node, dict) and "Fn::If" in node:
         condition, then, otherwise = node["Fn::If"]
         return deployed(then if holds(condition, delivery) else otherwise, delivery)
@@ -73,7 +73,7 @@ def references(node: Any) -> Iterator[str]:
     if isinstance(node, dict):
         for key, value in node.items():
             if key == "Ref":
-                yield value.split(".")[0]  # `Function.Alias` is SAM's
+                yield value.split(".")[0]  # `Function.Alias` is a name of SAM
             elif key == "Fn::GetAtt":
                 yield (value if isinstance(value, str) else value[0]).split(".")[0]
             elif key == "Fn::Sub":
@@ -91,7 +91,7 @@ def references(node: Any) -> Iterator[str]:
 
 
 def with_globals(resource: dict[str, Any]) -> dict[str, Any]:
-    """The resource, and for a function what it has from `Globals`."""
+    """The resource; for a function with the properties from `Globals`."""
     is_function = resource.get("Type") == "AWS::Serverless::Function"
     return resource | {"Globals": TEMPLATE["Globals"]} if is_function else resource
 
@@ -120,13 +120,13 @@ def actions(statement: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_each_function_is_given_every_setting(function: str) -> None:
+def test_each_function_gets_every_setting(function: str) -> None:
     given = {name for name in environment(function) if not name.startswith("POWERTOOLS_")}
     assert given == {setting.name for setting in SETTINGS} - LOCAL_ONLY
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
-def test_a_parameter_left_alone_is_the_setting_left_alone(setting: Any) -> None:
+def test_the_default_of_a_parameter_is_that_of_its_setting(setting: Any) -> None:
     value = environment("RestCatalogFunction").get(setting.name, {})
     parameter = TEMPLATE["Parameters"].get(value.get("Ref"), {})
     if "Default" in parameter:
@@ -142,12 +142,12 @@ def code(text: str) -> set[str]:
     return set(re.findall(r"`([^`]+)`", text))
 
 
-def test_the_page_has_a_row_for_each_setting_and_no_other() -> None:
+def test_the_page_has_a_row_for_exactly_each_setting() -> None:
     assert list(VARIABLES) == [setting.name for setting in SETTINGS]
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
-def test_the_page_says_the_default_of_a_setting(setting: Any) -> None:
+def test_the_page_has_the_default_of_each_setting(setting: Any) -> None:
     default = VARIABLES[setting.name][1]
     if setting.default is None:
         assert default == "required"
@@ -160,8 +160,8 @@ def test_the_page_says_the_default_of_a_setting(setting: Any) -> None:
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
-def test_the_page_names_the_parameters_of_a_setting(setting: Any) -> None:
-    """Those to which the variable refers in either function, but for pseudo parameters."""
+def test_the_page_names_the_parameters_of_each_setting(setting: Any) -> None:
+    """These are the parameters of the variable in either function, except pseudo parameters."""
     values = [environment(function).get(setting.name) for function in FUNCTIONS]
     needed = {name for name in references(values) if name in TEMPLATE["Parameters"]}
     assert needed - {"Delivery"} <= code(VARIABLES[setting.name][0]) | {"VendedRole"}
@@ -175,8 +175,8 @@ def test_the_page_has_each_parameter() -> None:
     assert TEMPLATE["Parameters"].keys() - named == set()
 
 
-def test_the_page_says_the_defaults_of_parameters() -> None:
-    """Where a row is about one parameter only; an empty default is told in words."""
+def test_the_page_has_the_defaults_of_parameters() -> None:
+    """This covers rows about one parameter; the page describes an empty default in words."""
     for row in ROWS:
         if len(row) == 3 and len(names := code(row[0])) == 1:
             parameter = TEMPLATE["Parameters"][names.pop()]
@@ -186,8 +186,8 @@ def test_the_page_says_the_defaults_of_parameters() -> None:
                 assert row[1].strip("`") == str(parameter["Default"])
 
 
-def test_the_example_of_own_parameters_is_one_that_the_template_takes() -> None:
-    """docs/samconfig.example.toml: what has no default, and values that AWS would not refuse."""
+def test_the_template_accepts_the_example_parameters() -> None:
+    """docs/samconfig.example.toml has all required parameters, with values that AWS accepts."""
     text = (ROOT / "docs/samconfig.example.toml").read_text()
     pairs = tomllib.loads(text)["default"]["deploy"]["parameters"]["parameter_overrides"]
     given = dict(pair.split("=", 1) for pair in pairs)
@@ -205,7 +205,7 @@ def test_the_example_of_own_parameters_is_one_that_the_template_takes() -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "materialize"])
-def test_samconfig_sets_parameters_that_the_template_has(name: str) -> None:
+def test_samconfig_sets_existing_parameters(name: str) -> None:
     section = tomllib.loads((ROOT / "samconfig.toml").read_text())[name]
     for command in ("build", "deploy"):
         pairs = section[command]["parameters"]["parameter_overrides"].split()
@@ -218,8 +218,8 @@ def test_samconfig_sets_parameters_that_the_template_has(name: str) -> None:
 # ---------------------------------------------------------------- resources
 
 
-def test_no_resource_waits_for_itself() -> None:
-    """cfn-lint does not see a circle that goes through SAM's function alias; AWS refuses it."""
+def test_no_resource_depends_on_itself() -> None:
+    """cfn-lint misses a cycle through SAM's function alias; AWS refuses it."""
     needs = {
         name: set(references(with_globals(resource))) & RESOURCES.keys()
         for name, resource in RESOURCES.items()
@@ -228,7 +228,7 @@ def test_no_resource_waits_for_itself() -> None:
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
-def test_what_is_deployed_refers_only_to_what_is_deployed(delivery: str) -> None:
+def test_deployed_resources_refer_only_to_deployed_ones(delivery: str) -> None:
     present = {
         name: resource
         for name, resource in (RESOURCES | TEMPLATE["Outputs"]).items()
@@ -245,7 +245,7 @@ def test_rest_function_cannot_write_to_s3_under_object_lambda() -> None:
     assert {action for action in allowed if action.startswith("s3:")} == {"s3:GetObject"}
 
 
-def test_the_cache_is_asked_of_s3_what_the_store_asks_and_no_more() -> None:
+def test_the_store_has_exactly_the_rights_it_needs_in_s3() -> None:
     storage = ROOT / "layers/bridge/polynya/storage"
     store = (storage / "cache_store.py").read_text() + (storage / "s3.py").read_text()
     calls = set(re.findall(r"s3(?:\(\))?\.([a-z]+_object)\(", store))
@@ -270,7 +270,9 @@ def test_rest_function_writes_only_below_the_virtual_prefix_under_materialize() 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_no_function_may_do_everything_or_to_everything(function: str, delivery: str) -> None:
+def test_no_statement_of_a_function_allows_all_actions_or_resources(
+    function: str, delivery: str
+) -> None:
     for statement in statements(function, delivery):
         assert statement["Resource"] != "*"
         assert not [action for action in actions(statement) if "*" in action]
@@ -278,14 +280,14 @@ def test_no_function_may_do_everything_or_to_everything(function: str, delivery:
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_function_may_ask_of_dynamodb_what_the_store_asks_and_no_more(
+def test_a_function_has_exactly_the_rights_it_needs_in_dynamodb(
     function: str, delivery: str
 ) -> None:
     store = (ROOT / "layers/bridge/polynya/storage/cache_store.py").read_text()
     calls = set(re.findall(r"dynamodb(?:\(\))?\.([a-z_]+)\(", store))
-    asked = {"dynamodb:" + call.title().replace("_", "") for call in calls}
+    needed = {"dynamodb:" + call.title().replace("_", "") for call in calls}
     allowed = {action for one in statements(function, delivery) for action in actions(one)}
-    assert asked and asked == {action for action in allowed if action.startswith("dynamodb:")}
+    assert needed and needed == {action for action in allowed if action.startswith("dynamodb:")}
 
 
 @pytest.mark.parametrize(
@@ -320,14 +322,14 @@ def test_a_new_layer_or_another_setting_publishes_a_new_version() -> None:
     for layer in set(references(function["Layers"])) & RESOURCES.keys():
         assert RESOURCES[layer]["Properties"]["PublishLambdaVersion"]
 
-    # The version's description is the ARN of a policy whose own description cannot be changed.
+    # The description of the version is the ARN of a policy with an immutable description.
     assert function["VersionDescription"] == {"Ref": "ObjectLambdaSettings"}
     assert function["Policies"][0] == {"Ref": "ObjectLambdaSettings"}
     description = RESOURCES["ObjectLambdaSettings"]["Properties"]["Description"]
     described = list(references(description))
     frozen = [environment("ObjectLambdaFunction"), TEMPLATE["Globals"]["Function"]["VpcConfig"]]
     used = set(references(frozen)) & TEMPLATE["Parameters"].keys()
-    # With another delivery there is no such function.
+    # With another delivery this function does not exist.
     assert set(described) == used - {"Delivery"}
     longest = [
         parameter.get("MaxLength")
@@ -338,7 +340,7 @@ def test_a_new_layer_or_another_setting_publishes_a_new_version() -> None:
 
 
 def test_only_the_catalog_can_assume_the_vended_role() -> None:
-    """The Object Lambda function believes the name of a session, which whoever assumes chooses."""
+    """The Object Lambda function trusts the name of a session, which its caller chooses."""
     role = RESOURCES["VendedRole"]["Properties"]
     [statement] = role["AssumeRolePolicyDocument"]["Statement"]
     assert statement["Principal"] == {"AWS": {"Fn::GetAtt": "RestCatalogFunctionRole.Arn"}}
@@ -346,8 +348,8 @@ def test_only_the_catalog_can_assume_the_vended_role() -> None:
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
-def test_the_vended_role_may_what_session_policies_repeat(delivery: str) -> None:
-    """And nothing else: a session has what both say."""
+def test_the_vended_role_allows_exactly_the_actions_of_session_policies(delivery: str) -> None:
+    """It allows nothing else, because a session has the intersection of both."""
     document = deployed(RESOURCES["FilesPolicy"]["Properties"]["PolicyDocument"], delivery)
     allowed = {action for statement in document["Statement"] for action in actions(statement)}
     policy = json.loads(
@@ -364,7 +366,7 @@ def test_requests_are_authorized_by_iam_unless_there_is_an_issuer() -> None:
 
 
 def reasons(service: str, least_status: int = 400) -> set[str]:
-    """What a function counts refusals by: the word that its clients are told."""
+    """The words for refusals in the metrics of a function and in its answers."""
     word = {"rest-catalog": "type", "object-lambda": "code"}[service]
     named = [one for one in vars(errors).values() if isinstance(one, type)]
     classes = [one for one in named if issubclass(one, errors.PolynyaError)]
@@ -372,8 +374,8 @@ def reasons(service: str, least_status: int = 400) -> set[str]:
 
 
 @pytest.mark.parametrize("service", ["rest-catalog", "object-lambda"])
-def test_each_refusal_by_a_fault_of_ours_rings(service: str) -> None:
-    """An answer 500 or 503 of a function that did not fail is no error to Lambda."""
+def test_each_internal_refusal_triggers_an_alarm(service: str) -> None:
+    """For Lambda an answer 500 or 503 is no error if the function itself does not fail."""
     watched = {
         one["Value"]
         for resource in RESOURCES.values()
@@ -389,8 +391,8 @@ def test_each_refusal_by_a_fault_of_ours_rings(service: str) -> None:
     ("function", "parameter"),
     [("RestCatalogFunction", "CatalogConcurrency"), ("ObjectLambdaFunction", "FilesConcurrency")],
 )
-def test_concurrency_is_limited_where_somebody_says_so(function: str, parameter: str) -> None:
-    """A reservation fails in an account that has little: by default there is none."""
+def test_concurrency_is_limited_only_by_a_parameter(function: str, parameter: str) -> None:
+    """By default there is no reservation, because it fails in an account with a low limit."""
     reserved = "ReservedConcurrentExecutions"
     assert reserved not in Stack({}).properties(function)
     assert Stack({parameter: "20"}).properties(function)[reserved] == "20"
@@ -404,8 +406,8 @@ def test_requests_are_limited_by_parameters() -> None:
     }
 
 
-def test_alarms_and_dashboard_watch_metrics_that_are_counted() -> None:
-    """With the dimensions that they are counted with: an alarm on another one never rings."""
+def test_alarms_and_dashboard_watch_existing_metrics() -> None:
+    """They use the dimensions of the metrics, because an alarm on others never rings."""
     services = {
         environment(function)["POWERTOOLS_SERVICE_NAME"]: function for function in FUNCTIONS
     }
@@ -427,8 +429,8 @@ def test_alarms_and_dashboard_watch_metrics_that_are_counted() -> None:
     assert set(re.findall(r'"(\w+)", "service"', body)) <= METRICS.keys()
 
 
-def test_a_managed_policy_with_another_description_is_another_policy() -> None:
-    """On which the one above hangs: as the schema of CloudFormation's own registry has it."""
+def test_a_new_description_makes_a_new_managed_policy() -> None:
+    """The test of new versions depends on this; the schema is from CloudFormation's registry."""
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", "AWS::IAM::ManagedPolicy")
     assert "/properties/Description" in schema.schema["createOnlyProperties"]
     assert schema.schema["properties"]["Description"]["maxLength"] == 1000
@@ -446,7 +448,7 @@ REST = {
     "isBase64Encoded",
 }
 OBJECT = {"xAmzRequestId", "configuration", "userRequest", "userIdentity", "protocolVersion"}
-KINDS = {  # required keys, and those that some requests have besides
+KINDS = {  # required keys, and additional keys of some requests
     "rest_config": (REST, {"queryStringParameters", "pathParameters"}),
     "rest_health": (REST, {"pathParameters"}),
     "rest_list_namespaces": (REST, {"pathParameters"}),
@@ -471,8 +473,8 @@ def test_there_is_one_event_of_each_kind() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_event_has_the_documented_keys(kind: str) -> None:
     event = json.loads((ROOT / "events" / f"{kind}.json").read_text())
-    required, besides = KINDS[kind]
-    assert event.keys() == required | besides
+    required, additional = KINDS[kind]
+    assert event.keys() == required | additional
     if "getObjectContext" in event:
         assert event["getObjectContext"].keys() == {"inputS3Url", "outputRoute", "outputToken"}
     elif "rawPath" in event:
@@ -481,7 +483,7 @@ def test_event_has_the_documented_keys(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("delivery", "lists"), [("materialize", True), ("object-lambda", False)])
-def test_the_catalog_function_may_list_the_virtual_files_where_it_puts_them(delivery, lists):
+def test_the_catalog_function_may_list_virtual_files_only_if_it_puts_them(delivery, lists):
     found = [
         (statement["Resource"], statement["Condition"])
         for statement in statements("RestCatalogFunction", delivery)

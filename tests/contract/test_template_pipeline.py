@@ -28,14 +28,14 @@ TYPES = ("AWS::EMRServerless::", "AWS::Scheduler::")
 NAMES = [n for n, one in RESOURCES.items() if one["Type"].startswith(TYPES)]
 ROLES = ("PipelineRole", "IngestRole", "SchedulerRole")
 RUNS = ("VerifyRun", "PublishRun")
-# Who may read, and what is vended to them, is no matter of a job.
-OF_READERS = {"AUTHORIZATION", "VENDING_ROLE", "VENDING_SECONDS"}
+# Settings for readers and vending do not concern jobs.
+FOR_READERS = {"AUTHORIZATION", "VENDING_ROLE", "VENDING_SECONDS"}
 EMR = boto3.client("emr-serverless", region_name="us-east-1").meta.service_model
 
 
 @pytest.fixture
 def pipeline(monkeypatch):
-    """The template as if these parameters were given."""
+    """The template with these parameters."""
     for name, value in GIVEN.items():
         monkeypatch.setitem(TEMPLATE["Parameters"][name], "Default", value)
 
@@ -61,33 +61,33 @@ def defaults() -> dict[str, Any]:
 
 
 def filled(text: str) -> str:
-    """`Fn::Sub` with a value for each name that has a role's ARN or an id for it."""
+    """`Fn::Sub` with a role's ARN or an id for each name."""
     values = {"PipelineRole.Arn": "arn:aws:iam::111122223333:role/pipeline"} | GIVEN
     return re.sub(r"\$\{([\w.:]+)\}", lambda m: values.get(m[1], "abc"), text)
 
 
 def lower(node: Any) -> Any:
-    """A universal target names the members of a request with a capital letter first."""
+    """The request with small initial letters, because a universal target uses capital ones."""
     if isinstance(node, dict):
         return {key[0].lower() + key[1:]: lower(value) for key, value in node.items()}
     return [lower(one) for one in node] if isinstance(node, list) else node
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
-def test_without_its_parameter_nothing_of_it_is_there(delivery):
+def test_without_its_parameter_the_pipeline_is_not_deployed(delivery):
     assert len(NAMES) == 3
     assert not present(delivery) & {*NAMES, *ROLES, "PipelineLogs", "PipelineFails"}
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
-def test_what_is_deployed_refers_only_to_what_is_deployed(delivery, pipeline):
+def test_deployed_resources_refer_only_to_deployed_ones(delivery, pipeline):
     assert {*NAMES, *ROLES} <= present(delivery)
-    template.test_what_is_deployed_refers_only_to_what_is_deployed(delivery)
+    template.test_deployed_resources_refer_only_to_deployed_ones(delivery)
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_a_scheduled_run_is_one_that_emr_serverless_and_the_job_take(run, monkeypatch):
-    """The request by botocore's model of StartJobRun, the arguments by the job's own parser."""
+def test_emr_serverless_and_the_job_accept_a_scheduled_run(run, monkeypatch):
+    """botocore's model of StartJobRun checks the request, the job's parser the arguments."""
     target = RESOURCES[run]["Properties"]["Target"]
     request = lower(json.loads(filled(target["Input"]["Fn::Sub"])))
     assert request["clientToken"] == "<aws.scheduler.execution-id>"
@@ -103,17 +103,17 @@ def test_a_scheduled_run_is_one_that_emr_serverless_and_the_job_take(run, monkey
         pytest.skip(f"there is no job {job} yet")
     monkeypatch.setenv("DATABASE_URL", "postgresql://u@h/d")
     with jobs[job].make_context(job, words) as context:
-        assert context.params["master"] != "none"  # on Spark, then, whose own master counts
+        assert context.params["master"] != "none"  # so it runs on Spark, with the master of Spark
 
 
 def test_a_run_has_the_settings_of_the_functions(pipeline):
     prefix = "spark.emr-serverless.driverEnv."
-    told = {name.removeprefix(prefix) for name in defaults() if name.startswith(prefix)}
+    passed_settings = {name.removeprefix(prefix) for name in defaults() if name.startswith(prefix)}
     of_spark = {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "AWS_DEFAULT_REGION"}
-    settings = {one.name for one in SETTINGS} - template.LOCAL_ONLY - OF_READERS
-    assert told == settings | of_spark
+    settings = {one.name for one in SETTINGS} - template.LOCAL_ONLY - FOR_READERS
+    assert passed_settings == settings | of_spark
     variables = template.environment("RestCatalogFunction")
-    # Two may be empty, and for a job nobody waits.
+    # Two may be empty, and a job needs no time limit for builds.
     for name in settings - {"CACHE_BUCKET", "HIDDEN_TYPES", "BUILD_SECONDS"}:
         assert defaults()[prefix + name] == variables[name], name
     assert not [name for name in defaults() if "SECRET" in name.upper()]
@@ -121,7 +121,7 @@ def test_a_run_has_the_settings_of_the_functions(pipeline):
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
 @pytest.mark.parametrize("given", [GIVEN, {"PipelineCode": "packages/"}], ids=["all", "least"])
-def test_emr_serverless_takes_no_empty_value(delivery, given, monkeypatch):
+def test_no_value_for_emr_serverless_is_empty(delivery, given, monkeypatch):
     for name, value in given.items():
         monkeypatch.setitem(TEMPLATE["Parameters"][name], "Default", value)
     for name, value in deployed(defaults(), delivery).items():
@@ -130,7 +130,7 @@ def test_emr_serverless_takes_no_empty_value(delivery, given, monkeypatch):
         assert value != "", name
 
 
-def test_the_package_is_what_make_package_makes():
+def test_the_package_is_that_of_make_package():
     archive = filled(defaults()["spark.archives"]["Fn::Sub"])
     assert archive == f"s3://{GIVEN['PipelineCode']}{ARCHIVE}#environment"
     pythons = {value for name, value in defaults().items() if "PYSPARK" in name}
@@ -138,7 +138,7 @@ def test_the_package_is_what_make_package_makes():
 
 
 def test_connections_are_bounded():
-    """Two cores to an executor, each with a connection at most; and all runs share the capacity."""
+    """An executor has two cores, each with at most one connection; all runs share the capacity."""
     properties = defaults()
     assert properties["spark.dynamicAllocation.maxExecutors"] == {"Ref": "PipelineExecutors"}
     for least in ("spark.dynamicAllocation.initialExecutors", "spark.executor.instances"):
@@ -151,7 +151,7 @@ def test_connections_are_bounded():
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
 @pytest.mark.parametrize("role", ROLES)
-def test_no_role_may_do_everything_or_to_everything(role, delivery, pipeline):
+def test_no_statement_of_a_role_allows_all_actions_or_resources(role, delivery, pipeline):
     for statement in statements(role, delivery):
         assert statement["Resource"] != "*"
         assert not [action for action in actions(statement) if "*" in action]
@@ -176,7 +176,7 @@ def test_only_ingest_writes_to_the_lake_and_its_database(delivery, pipeline):
         "IngestRole": [{"Ref": "WriterSecretArn"}],
         "SchedulerRole": [],
     }
-    # Nor does the schedule start anything with the writer's role.
+    # The schedule starts nothing with the writer's role.
     passed = [
         one for one in statements("SchedulerRole", delivery) if "iam:PassRole" in actions(one)
     ]
@@ -191,7 +191,7 @@ def test_ingest_needs_a_prefix():
     assert Stack(writer | {"DataPrefix": "lake/"}).broken_rules() == []
 
 
-KEYS = {  # may ingest write it?
+KEYS = {  # whether ingest may write the key
     "lake/main/t/a.parquet": True,
     "other/a.parquet": False,
     "lake/polynya/t/g1/list-1.avro": False,
@@ -215,8 +215,8 @@ def test_ingest_writes_data_files_only(key):
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
-def test_the_jobs_keep_files_where_the_function_does(delivery, pipeline):
-    """What they make beforehand, the function that makes it otherwise may put and read."""
+def test_the_jobs_store_files_where_the_function_does(delivery, pipeline):
+    """The function that normally makes these files may put and read them, too."""
     function = {"object-lambda": "ObjectLambdaFunction", "materialize": "RestCatalogFunction"}
     allowed = {
         (*actions(one), str(one["Resource"])) for one in statements("PipelineRole", delivery)

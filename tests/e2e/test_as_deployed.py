@@ -1,4 +1,4 @@
-"""Tables with added files, where each function has what it has on AWS."""
+"""Tables with added files, with the packages and rights that each function has on AWS."""
 
 import json
 
@@ -34,7 +34,7 @@ def loaded(stand_in, table: str):
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
-def test_a_table_with_added_files_is_served_to_its_last_manifest(odd, moto, delivery):
+def test_a_table_with_added_files_is_served_completely(odd, moto, delivery):
     with standing_in(odd, moto, delivery=delivery, data_prefix="as_deployed/") as stand_in:
         status, body, _ = loaded(stand_in, "added")
         assert status == 200
@@ -45,8 +45,8 @@ def test_a_table_with_added_files_is_served_to_its_last_manifest(odd, moto, deli
 
 @pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("delivery", DELIVERIES)
-def test_a_right_that_is_missing_is_said_with_what_to_do(odd, moto, delivery, cached):
-    """The added files are not below the prefix; other tables are served."""
+def test_a_missing_right_is_reported_with_the_remedy(odd, moto, delivery, cached):
+    """The added files are not below the prefix. Other tables are still served."""
     settings = cache_settings(moto) if cached else {}
     how = {"delivery": delivery, "data_prefix": odd.data_path.removeprefix("s3://lakes/") + "/"}
     how["VIRTUAL_PREFIX"] = "denied"
@@ -59,7 +59,7 @@ def test_a_right_that_is_missing_is_said_with_what_to_do(odd, moto, delivery, ca
         assert "DataPrefix" in error["message"] and "retry-after" not in headers
 
 
-def test_an_added_file_that_is_no_parquet_refuses_its_table(odd, moto):
+def test_an_added_file_that_is_not_parquet_refuses_its_table(odd, moto):
     with standing_in(odd, moto) as stand_in:
         status, body, _ = loaded(stand_in, "text")
         assert status == 400 and "does not end as a Parquet file does" in body["error"]["message"]

@@ -1,7 +1,7 @@
-"""A name never changes its bytes, and what a client has planned it can read: its rows, or nothing.
+"""The bytes of a name never change, and a planned scan gives its own rows, or none.
 
 DuckLake rewrites its own past: a second delete, a flush or a merge replaces rows of snapshots that
-clients know. So each mutation here comes between a client's plan and its reading.
+clients know. So each mutation here happens after a client plans and before it reads.
 """
 
 import itertools
@@ -33,7 +33,7 @@ ATTACH = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 10);
 USE lake;
 """
-# Two histories of a table: one of files alone, one with inlined rows and inlined deletes.
+# Two histories of a table: one with files only, one with inlined rows and inlined deletes.
 HISTORIES = {
     "files": """
 CREATE TABLE {t}(i INTEGER, s VARCHAR);
@@ -50,8 +50,8 @@ INSERT INTO {t} VALUES (1001, 'x'), (1002, 'y'), (1003, 'z');
 DELETE FROM {t} WHERE i = 1002;
 """,
 }
-# What happens between plan and reading. After the first ones every name planned before must still
-# be made; after the others the answer may be 404, but never other bytes.
+# The mutations between planning and reading. After the first ones every planned name must still be
+# built; after the others the answer may be 404, but never other bytes.
 HARMLESS = {
     "append": "INSERT INTO {t} SELECT i, 'n' || i FROM range(2000, 2100) AS r(i)",
     "small_append": "INSERT INTO {t} VALUES (3000, 'small')",
@@ -79,7 +79,7 @@ KEPT = ["append", "two_deletes", "update", "flush", "merge", "rewrite", "drop_ta
 @pytest.fixture(scope="module")
 def make_lake(lake):
     def make(history: str, tables):
-        """A lake in which each of `tables` has had this history."""
+        """A lake in which each of `tables` has this history."""
         made = (HISTORIES[history].format(t=table) for table in tables)
         return lake.write("immutable", ATTACH + "".join(made))
 
@@ -93,7 +93,7 @@ def cached(moto) -> dict[str, str]:
 
 @contextmanager
 def writing(lake, moto):
-    """A DuckDB that changes the lake, and tells what it holds."""
+    """A DuckDB that changes the lake and reads its rows."""
     with connect(LAKE, moto) as con:
         attach(con, lake, read_only=False)
         con.execute("USE lake")
@@ -115,7 +115,7 @@ def target_of(location: str) -> str:
 
 
 def files(s3_uri: str, loaded: dict) -> dict[str, bytes]:
-    """Every generated file that the answer leads to, from the top down, by its target."""
+    """Every generated file that the answer refers to, from the top down, by its target."""
     found: dict[str, bytes] = {}
 
     def read(location: str) -> bytes:
@@ -140,7 +140,7 @@ def files(s3_uri: str, loaded: dict) -> dict[str, bytes]:
 
 
 def tables_of(uri: str, s3_uri: str, *names: str) -> dict:
-    """PyIceberg's tables as of now: each plans with what it was told when it was loaded."""
+    """PyIceberg's tables as loaded now: each plans with this metadata."""
     catalog = load_catalog(
         "planned",
         **{
@@ -159,8 +159,8 @@ def scanned(table) -> list[tuple]:
 
 
 def outcome(table) -> list[tuple] | Exception:
-    """What a scan gives, for a fixture that ends before the tests that look at it: pytest-xdist
-    may mix the tests of two fixtures, and only one bridge can be in this process at a time."""
+    """The rows or the error of a scan, for a fixture that ends before its tests: pytest-xdist may
+    mix the tests of two fixtures, and only one bridge can be in this process at a time."""
     try:
         return scanned(table)
     except Exception as error:
@@ -169,7 +169,7 @@ def outcome(table) -> list[tuple] | Exception:
 
 @pytest.mark.parametrize("number", ["09", "16"])
 def test_two_processes_make_the_same_bytes(lake, moto, number):
-    """One is asked from the top down, the other from the bottom up, each with an empty store."""
+    """One process reads from the top down, one from the bottom up, each with an empty store."""
     served = lake(number)
     with ExitStack() as both:
         one, two = (
@@ -199,7 +199,8 @@ def test_two_processes_make_the_same_bytes(lake, moto, number):
 def test_both_deliveries_give_the_same_bytes(make_lake, moto, history):
     lake = make_lake(history, ["t"])
     s3 = boto3.client("s3", endpoint_url=moto)
-    s3.create_bucket(Bucket=ALIAS)  # a real bucket, called like the other's virtual one
+    # A real bucket with the name of the virtual one of the other delivery.
+    s3.create_bucket(Bucket=ALIAS)
     how = {"delivery": "materialize", "confined": False, "VIRTUAL_BUCKET": ALIAS}
     with standing_in(lake, moto, **how) as stand_in:
         put = load(stand_in.api_uri)
@@ -207,7 +208,7 @@ def test_both_deliveries_give_the_same_bytes(make_lake, moto, history):
     uuid = put["metadata"]["table-uuid"]
     objects = s3.list_objects_v2(Bucket=ALIAS, Prefix=f"polynya/{uuid}/")["Contents"]
     keys = {f"/{ALIAS}/{found['Key']}" for found in objects}
-    # Beside most files stands what the next manifest or list must know of them.
+    # Most files have a summary beside them, which the next manifest or list needs.
     assert {key for key in keys if not key.endswith(".summary")} == walked.keys()
     assert {key.removesuffix(".summary") for key in keys} == walked.keys()
     with standing_in(lake, moto) as stand_in:
@@ -217,9 +218,9 @@ def test_both_deliveries_give_the_same_bytes(make_lake, moto, history):
 
 
 @pytest.fixture(scope="module", params=HISTORIES)
-def not_kept(request, make_lake, moto):
-    """Per mutation: the files before and what their names give after it, with nothing kept; and
-    what a scan that was planned before gives, with the rows of then."""
+def without_store(request, make_lake, moto):
+    """For each mutation, without a store: the files before it and what their names give after it;
+    the result of a scan planned before it, and the rows at that time."""
     lake = make_lake(request.param, MUTATIONS)
     with standing_in(lake, moto) as stand_in, writing(lake, moto) as con:
         planned = tables_of(stand_in.api_uri, stand_in.s3_uri, *MUTATIONS)
@@ -240,10 +241,10 @@ def not_kept(request, make_lake, moto):
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
-def test_a_name_gives_its_bytes_or_nothing(not_kept, mutation):
+def test_a_name_gives_its_bytes_or_nothing(without_store, mutation):
     gone = []
-    for target, body in not_kept.before[mutation].items():
-        answer, head = (not_kept.after[mutation][method][target] for method in ("GET", "HEAD"))
+    for target, body in without_store.before[mutation].items():
+        answer, head = (without_store.after[mutation][method][target] for method in ("GET", "HEAD"))
         assert head.status == answer.status
         if answer.status == 404:
             assert b"<Code>NoSuchKey</Code>" in answer.body
@@ -252,10 +253,10 @@ def test_a_name_gives_its_bytes_or_nothing(not_kept, mutation):
             assert (answer.status, answer.body == body) == (200, True), target
     if mutation in HARMLESS:
         assert not gone
-        assert not_kept.read[mutation] == not_kept.then[mutation]
-    if mutation == "two_deletes" and not_kept.history == "files":
-        # Its old deletes are in no file any more: the newest list must be gone, not be newer.
-        lists = [target for target in not_kept.before[mutation] if "/list-" in target]
+        assert without_store.read[mutation] == without_store.then[mutation]
+    if mutation == "two_deletes" and without_store.history == "files":
+        # No file has the old deletes any more: the newest list must be missing, not newer.
+        lists = [target for target in without_store.before[mutation] if "/list-" in target]
         assert lists[-1] in gone
 
 
@@ -271,9 +272,9 @@ HISTORIES_AND_DELIVERIES = [
 
 
 @pytest.fixture(scope="module", params=HISTORIES_AND_DELIVERIES)
-def kept(request, make_lake, moto, cached):
-    """Per mutation: what a scan planned before it gives, with the rows of then; and what one
-    planned after it gives, with those of now."""
+def with_store(request, make_lake, moto, cached):
+    """For each mutation, with a store: the result of a scan planned before it and the rows at that
+    time; the result of a scan planned after it and the rows at that time."""
     history, delivery = request.param
     lake = make_lake(history, KEPT)
     standing = standing_in(lake, moto, delivery=delivery, **cached)
@@ -281,7 +282,7 @@ def kept(request, make_lake, moto, cached):
         planned = tables_of(stand_in.api_uri, stand_in.s3_uri, *KEPT)
         then = {name: rows(con, name) for name in KEPT}
         for table in planned.values():
-            # `materialize` has put it when it was loaded; `object-lambda` keeps what is read once.
+            # `materialize` puts the list on loadTable; `object-lambda` stores what is read.
             assert send(stand_in.s3_uri, "GET", target_of(table.current_snapshot().manifest_list))
         for name in KEPT:
             con.execute(MUTATIONS[name].format(t=name))
@@ -295,14 +296,14 @@ def kept(request, make_lake, moto, cached):
 
 
 @pytest.mark.parametrize("mutation", KEPT)
-def test_a_plan_whose_list_is_kept_is_read_to_its_end(kept, mutation):
-    """With the rows of then; who plans now gets those of now."""
-    assert kept.read[mutation] == kept.then[mutation] != []
-    assert kept.read_anew.get(mutation) == kept.now.get(mutation)
+def test_a_plan_whose_list_is_stored_can_be_read_completely(with_store, mutation):
+    """The scan gives the rows of its plan; a new plan gives the current rows."""
+    assert with_store.read[mutation] == with_store.then[mutation] != []
+    assert with_store.read_anew.get(mutation) == with_store.now.get(mutation)
 
 
 def test_a_commit_makes_its_own_files_and_no_others(make_lake, moto):
-    """The document, a list, and the manifests of what changed: not the history once more."""
+    """They are the document, a list, and the manifests of the changes, not those of the history."""
     lake = make_lake("files", ["t"])
     with standing_in(lake, moto) as stand_in, writing(lake, moto) as con:
         for number in range(12):

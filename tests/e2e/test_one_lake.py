@@ -1,6 +1,6 @@
-"""`warehouse=lake@N`: every table as of one DuckLake snapshot, so that two tables fit each other.
+"""`warehouse=lake@N`: every table as of one DuckLake snapshot, so that tables are consistent.
 
-No Iceberg catalog but this one has that: a snapshot of a table says nothing of other tables.
+Other Iceberg catalogs lack this, because the snapshot of a table does not refer to other tables.
 """
 
 import threading
@@ -20,7 +20,7 @@ PINNED_LAKES = ["08", "25"]
 PINNED_LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in ("14", "36")]
 NO_SUCH_WAREHOUSE = (404, "NoSuchWarehouseException")
 READINGS = 2
-# Each commits to both tables at once, or rewrites their past and leaves the rows as they are.
+# Each statement commits to both tables at once, or rewrites their past without changing rows.
 COMMITS = (
     "BEGIN; INSERT INTO lake.main.a VALUES ({n}, 'pair'); INSERT INTO lake.main.b VALUES ({n}, "
     "'pair'); COMMIT",
@@ -35,7 +35,7 @@ COMMITS = (
 
 
 class Owner:
-    """DuckLake itself: writes, and knows the truth of every snapshot."""
+    """DuckLake itself: it writes, and gives the true rows of every snapshot."""
 
     def __init__(self, lake, s3_endpoint: str, *, read_only: bool = True) -> None:
         self.con = connect(LAKE, s3_endpoint)
@@ -59,7 +59,7 @@ class Owner:
         return sorted(rows.fetchall())
 
     def truth(self, namespace: str, table: str, snapshot_id: int):
-        """Its columns, and its rows."""
+        """The columns and the rows of a table."""
         name = f"lake.{identifier(namespace)}.{identifier(table)}"
         source = f"{name} AT (VERSION => {snapshot_id})"
         columns = columns_of(self.con, source)
@@ -81,32 +81,32 @@ def visible(alias: str, n: int) -> str:
 
 @pytest.fixture
 def changing(lake, moto):
-    """A lake that may be written: its owner, and the bridge, which lists every snapshot."""
-    with written(lake, moto, {"SNAPSHOT_LIMIT": "1000"}) as pair:
+    """A lake that tests may change: its owner, and the bridge, which lists every snapshot."""
+    with writable(lake, moto, {"SNAPSHOT_LIMIT": "1000"}) as pair:
         yield pair
 
 
 @pytest.fixture
 def changing_fast(lake, moto):
-    """The same with a few snapshots: `materialize` makes the files of each one anew when
+    """The same with few snapshots, because `materialize` builds the files of each one again after
     a flush has rewritten them."""
-    with written(lake, moto, {"SNAPSHOT_LIMIT": "3"}) as pair:
+    with writable(lake, moto, {"SNAPSHOT_LIMIT": "3"}) as pair:
         yield pair
 
 
 @contextmanager
-def written(lake, s3_endpoint: str, settings: dict[str, str]):
-    mine = lake.fresh("08")
+def writable(lake, s3_endpoint: str, settings: dict[str, str]):
+    own_lake = lake.fresh("08")
     with (
-        in_process.bridge(mine, s3_endpoint, settings=settings) as bridge,
-        closing(Owner(mine, s3_endpoint, read_only=False)) as owner,
+        in_process.bridge(own_lake, s3_endpoint, settings=settings) as bridge,
+        closing(Owner(own_lake, s3_endpoint, read_only=False)) as owner,
     ):
         yield owner, bridge
 
 
 @contextmanager
-def the(lake, s3_endpoint: str):
-    """A lake that is only read: its owner, and the bridge."""
+def read_only(lake, s3_endpoint: str):
+    """A lake that tests only read: its owner, and the bridge."""
     with (
         in_process.bridge(lake, s3_endpoint, delivery="object-lambda") as bridge,
         closing(Owner(lake, s3_endpoint)) as owner,
@@ -126,9 +126,9 @@ def refusal(do) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("number", PINNED_LAKES)
-def test_at_each_snapshot_every_table_is_what_ducklake_has_there(number, lake, moto):
-    """Dropped tables too, and by the names that they had."""
-    with the(lake(number), moto) as (owner, bridge):
+def test_at_each_snapshot_every_table_equals_ducklakes(number, lake, moto):
+    """This includes dropped tables, and uses the names of that snapshot."""
+    with read_only(lake(number), moto) as (owner, bridge):
         wrong = []
         with opened(duckdb, bridge, None) as one_process:
             for pin in owner.snapshots():
@@ -152,7 +152,7 @@ def pinned(bridge, pin: int) -> rest.Rest:
 
 
 def attach_pinned(bridge, pin: int) -> str:
-    """Several snapshots of a lake side by side, in one DuckDB."""
+    """The statement that attaches one of several snapshots of a lake to one DuckDB."""
     return (
         f"ATTACH '{bridge.warehouse}@{pin}' AS at_{pin} (TYPE iceberg, ENDPOINT "
         f"'{bridge.catalog_uri}', AUTHORIZATION_TYPE 'none', ACCESS_DELEGATION_MODE 'none', "
@@ -161,8 +161,8 @@ def attach_pinned(bridge, pin: int) -> str:
 
 
 @pytest.mark.parametrize("number", PINNED_LAKES)
-def test_a_pinned_table_knows_nothing_of_later_snapshots(number, lake, moto):
-    with the(lake(number), moto) as (owner, bridge):
+def test_a_pinned_table_has_no_later_snapshots(number, lake, moto):
+    with read_only(lake(number), moto) as (owner, bridge):
         for pin in owner.snapshots():
             catalog = pinned(bridge, pin)
             for namespace, table in catalog.tables():
@@ -173,8 +173,8 @@ def test_a_pinned_table_knows_nothing_of_later_snapshots(number, lake, moto):
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_dropped_table_is_still_there_at_a_snapshot_before(client, lake, moto):
-    with the(lake("25"), moto) as (owner, bridge):
+def test_a_dropped_table_exists_at_an_earlier_snapshot(client, lake, moto):
+    with read_only(lake("25"), moto) as (owner, bridge):
         head = owner.newest()
         pin = max(n for n in owner.snapshots() if ("main", "one") in owner.tables(n))
         assert ("main", "one") not in owner.tables(head)
@@ -187,7 +187,7 @@ def test_a_dropped_table_is_still_there_at_a_snapshot_before(client, lake, moto)
 
 
 def pairs(reader, table: str) -> Counter:
-    """The rows that are always written to both tables in one transaction."""
+    """The rows that one transaction always writes to both tables."""
     rows = reader.rows("main", table).to_pylist()
     return Counter(row["i"] for row in rows if row["s"] == "pair")
 
@@ -199,7 +199,7 @@ def truth_of_pairs(owner: Owner, pin: int) -> Counter:
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_half_of_a_transaction_is_never_seen(client, changing):
-    """The commit comes between the reading of the two tables."""
+    """The commit happens between the reads of the two tables."""
     owner, bridge = changing
     halves = 0
     for n in range(200, 200 + len(COMMITS) + 1):
@@ -210,7 +210,7 @@ def test_half_of_a_transaction_is_never_seen(client, changing):
             owner.commit(n)
             assert first == pairs(fixed, "b") == pairs(fixed, "a") == expected, f"at {pin}"
             halves += first_of_all != pairs(free, "b")
-    assert halves, "without a pin halves are seen, or this test shows nothing"
+    assert halves, "without a pin readers see halves; otherwise this test proves nothing"
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -219,7 +219,7 @@ def test_half_of_a_transaction_is_never_seen_while_another_commits(client, chang
     failures: list[BaseException] = []
     done = threading.Event()
 
-    def commit_all_the_time() -> None:
+    def commit_continuously() -> None:
         try:
             n = 1000
             while not done.is_set():
@@ -230,7 +230,7 @@ def test_half_of_a_transaction_is_never_seen_while_another_commits(client, chang
             failures.append(error)
 
     seen = []
-    writer = threading.Thread(target=commit_all_the_time)
+    writer = threading.Thread(target=commit_continuously)
     writer.start()
     try:
         while len(seen) < READINGS:
@@ -250,28 +250,28 @@ def test_half_of_a_transaction_is_never_seen_while_another_commits(client, chang
 
 
 def newest(bridge) -> int:
-    """As a reader finds it: the newest snapshot of any table."""
+    """The newest snapshot of any table, as a reader sees it."""
     catalog = rest.Rest(bridge.catalog_uri, bridge.warehouse)
     return max(
         catalog.load_table(*name)["current-snapshot-id"] for name in (("main", "a"), ("main", "b"))
     )
 
 
-def test_the_prefix_carries_the_pin(lake, moto):
-    with the(lake("08"), moto) as (_, bridge):
+def test_the_prefix_contains_the_pin(lake, moto):
+    with read_only(lake("08"), moto) as (_, bridge):
         catalog = pinned(bridge, 4)
         config = catalog._get("../config", {"warehouse": f"{bridge.warehouse}@4"})
         assert config["overrides"]["prefix"] == f"{bridge.warehouse}--at-4"
         assert catalog._base.endswith(f"/{bridge.warehouse}--at-4")
 
 
-def test_a_snapshot_that_never_was_is_no_warehouse(lake, moto):
-    with the(lake("08"), moto) as (_, bridge):
+def test_a_snapshot_that_never_existed_is_no_warehouse(lake, moto):
+    with read_only(lake("08"), moto) as (_, bridge):
         for pin in (6, 999_999, 10**17):
             assert refusal(lambda pin=pin: pinned(bridge, pin)) == NO_SUCH_WAREHOUSE
 
 
-def test_a_snapshot_that_expired_is_no_warehouse_any_more(changing):
+def test_an_expired_snapshot_is_no_warehouse(changing):
     owner, bridge = changing
     catalog = pinned(bridge, 3)
     assert catalog.load_table("main", "a")["current-snapshot-id"] == 3
@@ -282,7 +282,7 @@ def test_a_snapshot_that_expired_is_no_warehouse_any_more(changing):
         catalog.tables,
     ):
         assert refusal(ask) == NO_SUCH_WAREHOUSE
-    # Its neighbours are as they were.
+    # The neighbouring snapshots are unchanged.
     for pin in (2, 4, 5):
         columns, truth = owner.truth("main", "a", pin)
         with opened(pyiceberg, bridge, pin) as reader:

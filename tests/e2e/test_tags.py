@@ -1,4 +1,4 @@
-"""Tags that are called like settings of clients: whoever may tag a table configures no reader."""
+"""Tags with the names of client settings do not configure clients."""
 
 import json
 import socket
@@ -26,8 +26,8 @@ UNION ALL SELECT view_id, begin_snapshot, :key, :value FROM ducklake_view"""
 
 
 @pytest.fixture(scope="module")
-def stranger():
-    """The address of a server that nobody should call, and who has called."""
+def unexpected_server():
+    """The address of a server that no client should call, and the connections it got."""
     called = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -48,10 +48,10 @@ def stranger():
 
 
 @pytest.fixture(scope="module")
-def tags(stranger):
+def tags(unexpected_server):
     return {
-        "s3.endpoint": stranger[0],
-        "s3.proxy-uri": stranger[0],
+        "s3.endpoint": unexpected_server[0],
+        "s3.proxy-uri": unexpected_server[0],
         "py-io-impl": "os.path",
         "io-impl": "com.example.Evil",
         "write.location-provider.impl": "com.example.Evil",
@@ -75,14 +75,14 @@ def stand_in(lake, moto, tags):
 @pytest.mark.parametrize(
     ("kind", "name", "comment"), [("tables", "t", "a table"), ("views", "v", "a view")]
 )
-def test_tags_are_properties_that_configure_nothing(stand_in, tags, kind, name, comment):
+def test_tags_are_prefixed_properties(stand_in, tags, kind, name, comment):
     answer = requests.get(f"{stand_in.api_uri}/v1/lake/namespaces/main/{kind}/{name}", timeout=60)
     expected = {f"polynya.tag.{key}": value for key, value in tags.items()}
     assert answer.json()["metadata"]["properties"] == {"comment": comment, **expected}
 
 
-def test_a_client_connects_nowhere_else(stand_in, stranger):
-    _, called = stranger
+def test_a_client_connects_to_no_other_server(stand_in, unexpected_server):
+    _, called = unexpected_server
     client = PyIceberg(stand_in.api_uri, "lake", stand_in.s3_uri)
     assert client.rows("main", "t").num_rows == 3
     assert not called

@@ -1,4 +1,4 @@
-"""A lake that DuckDB has open while the jobs work on it, and the one SparkSession of the run."""
+"""A lake that DuckDB has open while the jobs use it, and the only SparkSession of the run."""
 
 import itertools
 from contextlib import closing
@@ -18,14 +18,14 @@ NUMBERS = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def spark(moto):
-    """With Iceberg's jars: the same session reads through the bridge."""
+    """A session with Iceberg's jars, which also reads through the bridge."""
     if reason := why_not():
         pytest.skip(reason)
     from polynya_local.clients import spark
     from polynya_local.serving import environment
 
     session = spark.session()
-    # What tasks find in their environment, whoever has started the session.
+    # The environment of the tasks, for a session started by any test.
     names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_DEFAULT_REGION")
     found = environment({"AWS_ENDPOINT_URL_S3": moto})
     session.sparkContext.environment.update(
@@ -60,7 +60,7 @@ class OpenLake:
 
 @pytest.fixture
 def open_lake(postgres_server, moto, monkeypatch):
-    """Makes lakes in S3; those that a client reads through the bridge need that."""
+    """Makes lakes in S3, unless a test gives a data path; clients of the bridge need S3."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
     opened = []
 
@@ -83,7 +83,7 @@ def open_lake(postgres_server, moto, monkeypatch):
 
 @pytest.fixture
 def native():
-    """Another DuckDB, which has seen nothing before: `native(lake)` reads what is there now."""
+    """A fresh DuckDB without caches: `native(lake)` reads the current lake."""
     opened = []
 
     def read(lake: OpenLake, moto: str):

@@ -1,4 +1,4 @@
-"""A job that cannot be done fails with one sentence, and writes nothing."""
+"""An impossible job fails with one sentence and writes nothing."""
 
 import json
 from dataclasses import replace
@@ -36,7 +36,7 @@ def test_a_table_name_is_read_with_its_quotes(text, name):
 
 
 @pytest.mark.parametrize("text", ["", ".", "a.", ".b", "a.b.c", '"a', '"a"b', "a\0b"])
-def test_what_is_no_table_name_is_refused(text):
+def test_an_invalid_table_name_is_refused(text):
     with pytest.raises(BadInput):
         table_name(text)
 
@@ -73,7 +73,7 @@ REFUSED = [
 ]
 
 
-def test_what_cannot_be_done_is_said(lake, spark):
+def test_an_impossible_job_is_refused_with_a_reason(lake, spark):
     lake.sql("CREATE TABLE t(id BIGINT)")
     lake.sql("CREATE VIEW v AS SELECT 1")
     lake.sql("CREATE TABLE odd(id BIGINT, i INTERVAL)")
@@ -90,7 +90,7 @@ def test_what_cannot_be_done_is_said(lake, spark):
     assert lake.sql(f"FROM glob('{lake.data_path}/**')") == []
 
 
-def test_lakes_that_are_not_written_to(open_lake, spark, tmp_path, postgres_server):
+def test_unsupported_lakes_are_refused(open_lake, spark, tmp_path, postgres_server):
     encrypted = open_lake(f"{tmp_path}/e/", ENCRYPTED=1)
     encrypted.sql("CREATE TABLE t(id BIGINT)")
     with pytest.raises(BadInput, match="encrypted"):
@@ -107,7 +107,7 @@ def test_lakes_that_are_not_written_to(open_lake, spark, tmp_path, postgres_serv
         ingest(spark.range(3), "t", database="mysql://x/y")
 
 
-def test_databases_and_storage_that_refuse(open_lake, lake, spark, postgres_server):
+def test_a_refusal_of_database_or_storage_is_reported(open_lake, lake, spark, postgres_server):
     lake.sql("CREATE TABLE t(id BIGINT)")
     nobody = replace(lake.database, user="nobody we know", password="secret word")
     with pytest.raises(Unavailable, match="refuses this role") as raised:
@@ -126,11 +126,11 @@ def test_databases_and_storage_that_refuse(open_lake, lake, spark, postgres_serv
         lake.catalog('DROP OWNED BY "reader of ingest"')
         lake.catalog('DROP ROLE "reader of ingest"')
     assert lake.sql("FROM t") == []
-    homeless = open_lake("s3://no-such-bucket/x")
-    homeless.sql("CREATE TABLE t(id BIGINT)")
+    without_bucket = open_lake("s3://no-such-bucket/x")
+    without_bucket.sql("CREATE TABLE t(id BIGINT)")
     with pytest.raises(Unavailable, match="cannot be written"):
-        homeless.ingest(spark.range(3))
-    assert homeless.catalog("SELECT count(*) FROM ducklake_data_file") == [[0]]
+        without_bucket.ingest(spark.range(3))
+    assert without_bucket.catalog("SELECT count(*) FROM ducklake_data_file") == [[0]]
 
 
 def test_the_url_may_be_in_a_secret(lake, spark, moto, monkeypatch):
@@ -147,10 +147,8 @@ def test_the_url_may_be_in_a_secret(lake, spark, moto, monkeypatch):
         ingest(spark.range(3), "t", database=arn + "x")
 
 
-def test_role_and_password_are_asked_for_where_the_connection_is_made(
-    lake, spark, moto, monkeypatch, capfd
-):
-    """The URL that travels to the executors names a role that PostgreSQL does not know."""
+def test_each_process_fetches_role_and_password_itself(lake, spark, moto, monkeypatch, capfd):
+    """The URL for the executors names a role that does not exist in PostgreSQL."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", moto)
     spark.sparkContext.environment["AWS_ENDPOINT_URL_SECRETS_MANAGER"] = moto
     lake.sql("CREATE TABLE t(id BIGINT)")
@@ -175,7 +173,7 @@ def test_role_and_password_are_asked_for_where_the_connection_is_made(
     assert "sesame" not in "".join(capfd.readouterr())
 
 
-def test_a_secret_in_the_form_of_rds_trusts_its_certificates(moto, monkeypatch):
+def test_a_secret_of_rds_trusts_the_certificates_of_rds(moto, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", moto)
     secret = {"username": "u", "password": "p@ss", "host": "db.example.com", "dbname": "lake"}
     arn = boto3.client("secretsmanager").create_secret(
@@ -232,7 +230,8 @@ def test_the_command_reads_files(lake, run, tmp_path):
     assert code == 0 and json.loads(output)["added_columns"] == ["more.y"]
     lake.sql("CREATE TABLE s(id BIGINT, s STRUCT(a INTEGER, b STRUCT(c VARCHAR)[]))")
     of_struct = ["ingest", "s", *command[2:]]
-    file.write_text('{"ID": 1, "S": {"A": 7, "b": [{"C": "x"}]}}')  # names are the same in DuckLake
+    # DuckLake ignores the case of names.
+    file.write_text('{"ID": 1, "S": {"A": 7, "b": [{"C": "x"}]}}')
     assert run(*of_struct)[0] == 0
     assert lake.sql("FROM s") == [(1, {"a": 7, "b": [{"c": "x"}]})]
     file.write_text('{"id": 1, "s": {"A": 7}}\n{"id": 2, "s": {"a": 8}}')

@@ -1,4 +1,4 @@
-"""A job that is killed at any step and run again with the same token writes its rows once."""
+"""A job that is killed at any step and repeated with the same token writes its rows once."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def lake(folder_lake):
 
 ROOT = Path(__file__).parents[2]
 
-# The job in a process of its own, which kills itself at the step that its argument names.
+# The job in its own process, which kills itself at the step in its argument.
 KILLED_JOB = """
 import os, signal, sys
 from polynya_pipeline.common.spark import session
@@ -63,7 +63,7 @@ STEPS = ("before the files", "after the files", "within the transaction", "after
 
 
 @pytest.mark.slow
-def test_a_job_that_is_killed_and_run_again_is_done_once(open_lake, spark, tmp_path):
+def test_a_killed_and_repeated_job_commits_once(open_lake, spark, tmp_path):
     lakes, processes = [], []
     for number, step in enumerate(STEPS):
         lake = open_lake(f"{tmp_path}/{number}/")
@@ -96,7 +96,7 @@ def test_a_job_that_is_killed_and_run_again_is_done_once(open_lake, spark, tmp_p
         assert report.findings == [] and report.notes == [], step
 
 
-def test_a_connection_that_is_lost_at_the_commit_causes_no_second_commit(lake, spark, monkeypatch):
+def test_a_connection_lost_at_the_commit_causes_no_second_commit(lake, spark, monkeypatch):
     lake.sql("CREATE TABLE t(id BIGINT)")
     before = commit._transaction
 
@@ -104,7 +104,7 @@ def test_a_connection_that_is_lost_at_the_commit_causes_no_second_commit(lake, s
         monkeypatch.setattr(commit, "_transaction", before)
         before(con, plan, files)
         con._usock.shutdown(socket.SHUT_RDWR)
-        con.run("SELECT 1")  # raises what a connection that died raises
+        con.run("SELECT 1")  # raises the error of a lost connection
 
     monkeypatch.setattr(commit, "_transaction", lost_after_commit)
     done = lake.ingest(spark.range(0, 10, 1, 1), token="job")
@@ -122,7 +122,7 @@ def test_a_second_run_of_a_running_job_is_refused(lake, spark):
     assert lake.ingest(spark.range(3), token="job").rows == 3
 
 
-# Jobs, commits of each, files of each commit, DuckDBs; `make soak` has more.
+# Numbers of jobs, commits per job, files per commit, DuckDBs; `make soak` uses larger ones.
 JOBS, COMMITS, FILES, DUCKDBS = (8, 2, 150, 2) if os.environ.get("POLYNYA_SOAK") else (4, 2, 5, 2)
 
 
@@ -152,7 +152,7 @@ def test_jobs_and_duckdb_commit_side_by_side(lake, spark, moto, native):
             con.execute("SET ducklake_max_retry_count = 100")
             attach(con, lake.as_lake, read_only=False)
             for turn in range(COMMITS * 2):
-                rows = 5 if turn % 2 else 40  # inlined, and in a file
+                rows = 5 if turn % 2 else 40  # inlined rows and rows in a file
                 con.execute(
                     f"INSERT INTO lake.t SELECT 'duckdb {number}', i FROM range({rows}) r(i)"
                 )
@@ -188,7 +188,7 @@ def test_jobs_and_duckdb_commit_side_by_side(lake, spark, moto, native):
 
 
 def test_a_commit_claims_its_snapshot_before_it_reads_anything():
-    """Otherwise two runs of one job could both find that it has not been committed."""
+    """Otherwise two runs of one job could both conclude that it is not committed."""
     calls = []
 
     class Recorder:

@@ -1,4 +1,4 @@
-"""An exported table stands alone: every client reads DuckLake's rows, at every snapshot."""
+"""Clients read DuckLake's rows from an exported table without the bridge, at every snapshot."""
 
 import json
 import subprocess
@@ -50,7 +50,7 @@ con.execute(f"COPY (FROM iceberg_scan('{sys.argv[2]}')) TO '{sys.argv[3]}' (FORM
 
 
 def duckdb_rows(moto: str, location: str, tmp_path):
-    """In a process of its own: it can abort."""
+    """Reads the table in another process, because DuckDB can abort."""
     target = str(tmp_path / "duckdb.parquet")
     command = [sys.executable, "-c", DUCKDB, moto, location, target]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -59,7 +59,7 @@ def duckdb_rows(moto: str, location: str, tmp_path):
 
 
 @pytest.mark.parametrize("number", LAKES)
-def test_clients_read_an_exported_table_without_us(number, lake, moto, tmp_path):
+def test_clients_read_an_exported_table_without_the_bridge(number, lake, moto, tmp_path):
     lake = lake(number)
     done = exported(lake, tmp_path / "out")
     with closing(natives.open(lake, moto)) as native:
@@ -86,7 +86,7 @@ def test_clients_read_an_exported_table_without_us(number, lake, moto, tmp_path)
 
 @pytest.fixture
 def rows_lake(folder_lake):
-    """Files, inlined rows, inlined deletes."""
+    """A lake with files, inlined rows and inlined deletes."""
     folder_lake.sql("CREATE TABLE t(i INTEGER, s VARCHAR)")
     folder_lake.sql("INSERT INTO t SELECT i, 'v' || i FROM range(1000) r(i)")
     folder_lake.sql("INSERT INTO t VALUES (-1, 'inlined')")
@@ -95,31 +95,31 @@ def rows_lake(folder_lake):
 
 
 def rows_in(place) -> list[tuple]:
-    """The rows that PyIceberg reads by the version hint."""
+    """The rows that PyIceberg reads with the version hint."""
     scan = StaticTable.from_metadata(str(place)).scan()
     return sorted(zip(*scan.to_arrow().to_pydict().values(), strict=True))
 
 
 @pytest.mark.spark
-def test_spark_reads_it_by_its_folder(rows_lake, spark, tmp_path):
+def test_spark_reads_an_export_by_its_folder(rows_lake, spark, tmp_path):
     exported(rows_lake, tmp_path / "out", spark=spark)
     rows = spark.read.format("iceberg").load(str(tmp_path / "out" / "main" / "t")).collect()
     assert sorted(map(tuple, rows)) == sorted(rows_lake.sql("FROM t")) and len(rows) == 991
 
 
-def test_a_catalog_registers_it(rows_lake, tmp_path):
+def test_a_catalog_registers_an_export(rows_lake, tmp_path):
     [table] = exported(rows_lake, tmp_path / "out").tables
     with closing(SqlCatalog("registered", uri="sqlite:///:memory:")) as catalog:
         catalog.create_namespace("x")
         registered = catalog.register_table("x.t", table.metadata_location)
         assert registered.scan().to_arrow().num_rows == 991
-        # It is a table like any other: what is written to it DuckLake does not know.
+        # It is an ordinary table: DuckLake does not see rows that are written to it.
         registered.append(registered.scan(limit=3).to_arrow())
         assert catalog.load_table("x.t").scan().to_arrow().num_rows == 994
     assert len(rows_lake.sql("FROM t")) == 991
 
 
-def test_it_can_be_in_s3(rows_lake, moto, tmp_path):
+def test_an_export_can_be_in_s3(rows_lake, moto, tmp_path):
     boto3.client("s3").create_bucket(Bucket="exports")
     done = exported(rows_lake, "s3://exports/some where/")
     [table] = done.tables
@@ -131,7 +131,7 @@ def test_it_can_be_in_s3(rows_lake, moto, tmp_path):
     assert exported(rows_lake, "s3://exports/some where").tables[0].files == 0
 
 
-def test_each_run_adds_a_version_when_something_has_changed(rows_lake, tmp_path):
+def test_each_run_adds_a_version_if_the_table_has_changed(rows_lake, tmp_path):
     place = tmp_path / "out" / "main" / "t"
     assert exported(rows_lake, tmp_path / "out", snapshots=1).tables[0].is_new
     assert len(StaticTable.from_metadata(str(place)).metadata.snapshots) == 1
@@ -142,12 +142,12 @@ def test_each_run_adds_a_version_when_something_has_changed(rows_lake, tmp_path)
     [more] = exported(rows_lake, tmp_path / "out", snapshots=1).tables
     assert more.is_new and more.metadata_location.endswith("v2.metadata.json")
     assert rows_in(place) == sorted([*before, (5000, "new")])
-    # What somebody has registered stays as it was.
+    # A registered version is unchanged.
     old = StaticTable.from_metadata(str(place / "metadata" / "v1.metadata.json"))
     assert old.scan().to_arrow().num_rows == len(before)
 
 
-def test_a_run_that_is_cut_off_anywhere_leaves_what_was_there(rows_lake, tmp_path, monkeypatch):
+def test_an_interrupted_run_leaves_the_previous_export(rows_lake, tmp_path, monkeypatch):
     place = tmp_path / "out" / "main" / "t"
     exported(rows_lake, tmp_path / "out")
     before = rows_in(place)
@@ -160,11 +160,11 @@ def test_a_run_that_is_cut_off_anywhere_leaves_what_was_there(rows_lake, tmp_pat
         left = [steps]
 
         def cut(inner, left=left):
-            def write(*of):
+            def write(*args):
                 if not left[0]:
                     raise Unavailable("the plug is pulled")
                 left[0] -= 1
-                return inner(*of)
+                return inner(*args)
 
             return write
 
@@ -181,7 +181,7 @@ def test_a_run_that_is_cut_off_anywhere_leaves_what_was_there(rows_lake, tmp_pat
     assert steps > 5 and rows_in(place) == after
 
 
-def test_a_slower_run_does_not_set_the_pointer_back(rows_lake, tmp_path, monkeypatch):
+def test_a_slower_run_does_not_move_the_pointer_back(rows_lake, tmp_path, monkeypatch):
     place = tmp_path / "out" / "main" / "t"
     exported(rows_lake, tmp_path / "out")
     move = ExportPointer.move
@@ -199,7 +199,7 @@ def test_a_slower_run_does_not_set_the_pointer_back(rows_lake, tmp_path, monkeyp
     assert rows_in(place) == sorted(rows_lake.sql("FROM t"))
 
 
-# A place, a lake's data path, and whether the place is refused.
+# (place of the export, data path of the lake, whether the place is refused)
 PLACES = [
     ("s3://lake/l1", "s3://lake/l1/", True),
     ("s3://lake/l1/x", "s3://lake/l1/", True),
@@ -232,7 +232,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("place", "data_path", "is_refused"), PLACES)
-def test_no_spelling_of_a_place_in_or_above_the_data_is_taken(
+def test_no_spelling_of_a_place_in_or_above_the_data_is_accepted(
     place, data_path, is_refused, tmp_path
 ):
     (tmp_path / "data").mkdir()
@@ -245,7 +245,7 @@ def test_no_spelling_of_a_place_in_or_above_the_data_is_taken(
         destinations.check_directory(*where)
 
 
-def test_where_it_may_not_go(rows_lake, open_lake, tmp_path):
+def test_forbidden_places_of_an_export(rows_lake, open_lake, tmp_path):
     with pytest.raises(BadInput, match="DuckLake deletes files there"):
         exported(rows_lake, f"{rows_lake.data_path}/export")
     with pytest.raises(BadInput, match="contains the lake's own data path"):

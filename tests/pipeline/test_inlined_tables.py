@@ -1,4 +1,4 @@
-"""The table of inlined rows that a job makes is the one that DuckLake itself would make."""
+"""A job makes the same table of inlined rows as DuckLake itself."""
 
 from contextlib import closing
 from pathlib import Path
@@ -22,7 +22,9 @@ WHERE a.attrelid = to_regclass(:name) AND a.attnum > 0 AND NOT a.attisdropped OR
 
 
 @pytest.mark.parametrize("stale", [False, True], ids=["inlining", "altered without inlining"])
-def test_it_has_the_columns_that_ducklake_gives_it(stale, postgres_server, tmp_path: Path):
+def test_a_table_of_inlined_rows_has_the_columns_of_ducklakes(
+    stale, postgres_server, tmp_path: Path
+):
     database = postgres_server.create_database(f"made_inlined_{stale}")
     source = literal(f"ducklake:postgres:{database.libpq}")
     first, *others = [f'"c {n}" {type_}' for n, type_ in enumerate(TYPES)]

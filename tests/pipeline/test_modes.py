@@ -1,4 +1,4 @@
-"""Append, overwrite and overwrite-partitions beside what DuckDB does to the same table."""
+"""Append, overwrite and overwrite-partitions on a table that DuckDB changes, too."""
 
 import pytest
 from polynya_local.clients.duckdb_connection import connect
@@ -20,7 +20,7 @@ def rows(spark, low: int, high: int):
 def test_append_and_overwrite_with_rows_inlined_by_duckdb(lake, spark):
     made = lake.ingest(rows(spark, 0, 9), create=True, comment="of numbers", token="one")
     assert (made.outcome, made.created, made.rows) == ("committed", True, 9)
-    lake.sql("INSERT INTO t VALUES (7, 100)")  # DuckLake keeps so few rows in PostgreSQL
+    lake.sql("INSERT INTO t VALUES (7, 100)")  # DuckLake inlines so few rows in PostgreSQL
     lake.sql("DELETE FROM t WHERE id = 4")
     lake.ingest(rows(spark, 20, 23))
     assert lake.sql("SELECT count(*), sum(id) FROM t") == [(12, 36 - 4 + 100 + 63)]
@@ -38,22 +38,22 @@ def test_append_and_overwrite_with_rows_inlined_by_duckdb(lake, spark):
     assert comment == "of numbers"
 
 
-def test_overwrite_partitions_leaves_the_others(lake, spark):
+def test_overwrite_partitions_keeps_the_other_partitions(lake, spark):
     lake.ingest(rows(spark, 0, 9), create=True, partition_by=("p",))
     done = lake.ingest(rows(spark, 30, 40).where("p = 1"), mode="overwrite-partitions")
     assert done.ended_files == 1
-    kept = [(0,), (2,), (3,), (5,), (6,), (8,)]
-    assert lake.sql("SELECT id FROM t ORDER BY id") == [*kept, (31,), (34,), (37,)]
+    others = [(0,), (2,), (3,), (5,), (6,), (8,)]
+    assert lake.sql("SELECT id FROM t ORDER BY id") == [*others, (31,), (34,), (37,)]
     lake.sql("INSERT INTO t VALUES (1, 99)")
     with pytest.raises(BadInput, match="inlined rows"):
         lake.ingest(rows(spark, 1, 2), mode="overwrite-partitions")
     lake.sql("CALL ducklake_flush_inlined_data('lake')")
     lake.ingest(rows(spark, 1, 2), mode="overwrite-partitions")
-    assert lake.sql("SELECT id FROM t ORDER BY id") == sorted([*kept, (1,)])
+    assert lake.sql("SELECT id FROM t ORDER BY id") == sorted([*others, (1,)])
     assert lake.verify().findings == []
 
 
-def test_an_empty_frame_changes_nothing_unless_that_is_meant(lake, spark):
+def test_an_empty_frame_changes_nothing_without_allow_empty(lake, spark):
     lake.ingest(rows(spark, 0, 3), create=True)
     assert lake.ingest(rows(spark, 0, 0)).outcome == "nothing-to-do"
     with pytest.raises(BadInput, match="allow-empty"):
@@ -82,7 +82,7 @@ def test_evolve_adds_columns_and_fills_absent_ones(lake, spark):
     assert lake.verify().findings == []
 
 
-def test_evolve_without_the_column_of_the_partitions(lake, spark):
+def test_evolve_without_the_partition_column(lake, spark):
     lake.ingest(rows(spark, 0, 9), create=True, partition_by=("p",))
     lake.ingest(spark.sql("SELECT 50L AS id"), evolve=True)
     assert lake.sql("FROM t WHERE p IS NULL") == [(None, 50)]
@@ -120,7 +120,7 @@ def test_evolve_adds_fields_within_columns_as_duckdb_does(lake, spark):
     done = lake.ingest(frame, evolve=True)
     assert done.added_columns == ["s.n.q", "s.c", "l.element.y", "m.value.w"]
     lake.sql(EVOLVED.format("u"))
-    last = "INSERT INTO {} SELECT id + 10, s, l, m FROM u WHERE id >= 20"  # these are inlined
+    last = "INSERT INTO {} SELECT id + 10, s, l, m FROM u WHERE id >= 20"  # these rows are inlined
     for table in ("t", "u"):
         lake.sql(last.format(table))
     for what in ("DESCRIBE {}", "FROM {} ORDER BY id", "FROM {} WHERE s.n.q = 'q' ORDER BY id"):
@@ -132,7 +132,7 @@ def test_evolve_adds_fields_within_columns_as_duckdb_does(lake, spark):
     assert lake.verify().findings == []
 
 
-def test_the_options_of_the_table_are_followed(lake, spark):
+def test_the_options_of_the_table_are_applied(lake, spark):
     lake.sql("CREATE TABLE t(id BIGINT, s VARCHAR)")
     for name, value in {
         "target_file_size": "'50KB'",
@@ -143,7 +143,7 @@ def test_the_options_of_the_table_are_followed(lake, spark):
         lake.sql(f"CALL lake.set_option('{name}', {value}, table_name => 't')")
     frame = spark.range(0, 60000, 1, 1).selectExpr("id", "sha2(CAST(id AS string), 256) AS s")
     done = lake.ingest(frame)
-    assert done.files == 6  # Spark hands over ten thousand rows at a time
+    assert done.files == 6  # Spark passes batches of ten thousand rows
     groups = lake.sql(
         "SELECT DISTINCT compression, row_group_num_rows BETWEEN 1 AND 2000 "
         f"FROM parquet_metadata('{lake.data_path}/main/t/*.parquet')"
@@ -151,7 +151,7 @@ def test_the_options_of_the_table_are_followed(lake, spark):
     assert groups == [("ZSTD", True)]
     assert lake.sql("SELECT count(*), sum(id) FROM t") == [(60000, 1799970000)]
     order = "SELECT id - rowid FROM t WHERE id <> rowid"
-    assert lake.sql(order) == []  # rows keep the DataFrame's order
+    assert lake.sql(order) == []  # rows have the order of the DataFrame
     assert lake.verify().findings == []
 
 
@@ -171,7 +171,7 @@ def files_of(lake) -> set[str]:
     return {path for (path,) in lake.sql(f"FROM glob('{lake.data_path}/**/*.parquet')")}
 
 
-# A statement in the meantime, the job's mode, and the conflict that it reports, if any.
+# (statement in the meantime, mode of the job, the conflict that it reports or None)
 MEANWHILE = [
     ("INSERT INTO t SELECT 0, i FROM range(20) r(i)", "append", None),
     ("DELETE FROM t WHERE id = 1", "append", None),
@@ -189,8 +189,8 @@ MEANWHILE = [
 ]
 
 
-def test_what_other_writers_do_in_the_meantime(lake, spark, monkeypatch):
-    frame = rows(spark, 4, 5).cache()  # of the partition 1
+def test_changes_by_other_writers_in_the_meantime(lake, spark, monkeypatch):
+    frame = rows(spark, 4, 5).cache()  # rows of the partition 1
     for statement, mode, words in MEANWHILE:
         lake.sql("DROP TABLE IF EXISTS t")
         lake.sql("DROP TABLE IF EXISTS u")
@@ -212,7 +212,7 @@ def test_what_other_writers_do_in_the_meantime(lake, spark, monkeypatch):
     assert lake.verify().findings == []
 
 
-def test_a_table_that_another_writer_creates_in_the_meantime(lake, spark, monkeypatch):
+def test_a_table_created_by_another_writer_in_the_meantime(lake, spark, monkeypatch):
     meanwhile(monkeypatch, lambda: lake.sql("CREATE TABLE T(a INTEGER)"))
     with pytest.raises(Conflict, match="created by another writer"):
         lake.ingest(rows(spark, 0, 3), create=True)

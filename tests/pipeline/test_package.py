@@ -1,6 +1,6 @@
 """The package for EMR Serverless is complete: jobs run from it with nothing else but PySpark.
 
-`make package` makes the real one, and tests.checks.packaged looks at it.
+`make package` makes the real one, and tests.checks.packaged checks it.
 """
 
 import json
@@ -37,7 +37,7 @@ print(polynya_pipeline.__file__)
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory) -> Path:
-    """As `make package` lays it out; instead of what pip would fetch, what is installed here."""
+    """The folder as `make package` lays it out, with links to the packages installed here."""
     folder = tmp_path_factory.mktemp("package") / "environment"
     site = package.lay_out(folder, sys.executable)
     for name in packages(package.requirements()):
@@ -56,7 +56,7 @@ def job(tmp_path_factory) -> Path:
     return path
 
 
-def test_every_module_finds_what_it_imports(environment, tmp_path):
+def test_every_module_can_be_imported(environment, tmp_path):
     with only_pyspark() as pyspark:
         done = subprocess.run(
             [environment / "bin/python", "-c", IMPORT_ALL],
@@ -69,11 +69,11 @@ def test_every_module_finds_what_it_imports(environment, tmp_path):
     assert done.stdout.strip().startswith(str(environment))
 
 
-def test_spark_submit_verifies_a_lake_from_it(environment, job, open_lake, moto, tmp_path):
-    """As the template's schedule has it: settings are variables, the password is in a secret.
+def test_spark_submit_runs_verify_from_the_package(environment, job, open_lake, moto, tmp_path):
+    """The job runs as in the template's schedule: settings are variables, the password is a secret.
 
-    A file is missing, and nothing else is wrong; spark-submit hands the job's exit code on, by
-    which EMR Serverless knows that a run has failed.
+    The only fault is a missing file. spark-submit returns the job's exit code, which tells EMR
+    Serverless that a run has failed.
     """
     lake = open_lake(DATA_INLINING_ROW_LIMIT=0)
     for _ in ("one file", "another"):
@@ -100,7 +100,7 @@ def test_spark_submit_verifies_a_lake_from_it(environment, job, open_lake, moto,
     assert found["checked"]["files with statistics"] == 2 and found["checked"]["footers"] == 1
 
 
-def test_what_is_packed_can_be_unpacked_anywhere(tmp_path):
+def test_the_archive_can_be_unpacked_anywhere(tmp_path):
     folder = tmp_path / "environment"
     package.lay_out(folder, sys.executable)
     package.pack(folder, tmp_path / "one.tar.gz")
@@ -118,11 +118,16 @@ def test_what_is_packed_can_be_unpacked_anywhere(tmp_path):
     assert prefix.strip() == str(elsewhere)
     with zipfile.ZipFile(BytesIO(package.our_zip())) as ours:
         names = set(ours.namelist())
-    there = {str(path.relative_to(elsewhere / package.SITE)) for path in elsewhere.rglob("*.pem")}
-    assert there and there | {"polynya_pipeline/commands.py", "polynya/py.typed"} <= names
+    certificates = {
+        str(path.relative_to(elsewhere / package.SITE)) for path in elsewhere.rglob("*.pem")
+    }
+    assert (
+        certificates
+        and certificates | {"polynya_pipeline/commands.py", "polynya/py.typed"} <= names
+    )
 
 
-def test_a_library_for_another_machine_is_seen(tmp_path):
+def test_a_library_for_another_machine_is_detected(tmp_path):
     head = bytearray(20)
     head[:4], head[18] = b"\x7fELF", 183
     (tmp_path / "x.so").write_bytes(head)

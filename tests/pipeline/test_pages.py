@@ -1,4 +1,4 @@
-"""Summaries are also stored in pages: a new one changes only its own page."""
+"""Summaries are also stored in pages: a new summary changes only its own page."""
 
 import itertools
 
@@ -37,12 +37,12 @@ def body_of(key: str) -> bytes:
 
 
 def published_files(store: Memory) -> PublishedFiles:
-    """The files at the beginning of a run of `publish`."""
+    """The files at the start of a run of `publish`."""
     return PublishedFiles(store, lambda keys: store.bodies.keys() & set(keys))
 
 
 @given(st.lists(st.text(), unique=True, max_size=200))
-def test_pages_hold_every_key_once_and_in_order(keys):
+def test_pages_contain_every_key_once_and_in_order(keys):
     found = list(pages(keys))
     assert list(itertools.chain(*found)) == (keys if len(keys) > PAGE else [])
     assert all(found)
@@ -52,12 +52,12 @@ def test_pages_hold_every_key_once_and_in_order(keys):
 def test_a_change_touches_few_pages(at, change):
     put = [] if change == "gone" else [f"{change} {at}"]
     after = [*KEYS[:at], *put, *KEYS[at + (change != "new") :]]
-    # The page of the key; two if a page begins with the key.
+    # The page of the key, or two pages if one begins with the key.
     assert len(set(pages(after)) - set(pages(KEYS))) <= 2
 
 
 @given(st.lists(st.binary().filter(lambda body: b"\n" not in body), min_size=1))
-def test_a_page_gives_back_what_is_on_it(bodies):
+def test_a_page_is_unpacked_to_its_bodies(bodies):
     assert unpack(pack(bodies)) == bodies
 
 
@@ -72,12 +72,12 @@ def test_many_files_are_read_with_few_requests(store):
     assert second.missing(changed) == []
     assert second.get_many(changed) == [body_of(key) for key in changed]
     *others, last = pages(changed)
-    # All pages; the files of the last one, which has changed, one by one.
+    # All pages, and each file of the last page, because it has changed.
     assert len(store.requested) == len(others) + 1 + len(last) < MANY / 5
 
 
 def test_a_page_does_not_prove_that_a_file_exists(store):
-    """A bucket that deletes objects by age deletes the page, which is younger, later."""
+    """A bucket that deletes objects by age deletes the page later, because it is newer."""
     first = published_files(store)
     first.missing(KEYS)
     first.get_many(KEYS)

@@ -1,4 +1,4 @@
-"""Published files are those of the functions, key by key; no file is built twice or incomplete."""
+"""Published files equal those of the functions, and no file is built twice or incomplete."""
 
 import itertools
 import json
@@ -33,7 +33,7 @@ from tests.support.servers.in_process import ALIAS, cache_settings, standing_in
 
 NUMBERS = itertools.count(1)
 
-# Inlined rows and deletes, a flush; partitions; evolution; partial files.
+# Lakes with inlined rows, deletes and a flush; partitions; evolution; partial files.
 LAKES = ("14", "17", "22", "36")
 
 
@@ -57,7 +57,7 @@ def bucket(moto):
         "VIRTUAL_BUCKET": name,
         "CHUNK_FILES": "3",
         "SNAPSHOT_LIMIT": "100",
-        "BUILD_SECONDS": "600",  # of the functions, on a busy machine
+        "BUILD_SECONDS": "600",  # for the functions, on a busy machine
     }
 
 
@@ -79,7 +79,7 @@ def removed_objects(environ: dict[str, str]) -> dict[str, bytes]:
 
 
 def functions(lake, environ: dict[str, str]) -> dict[str, bytes]:
-    """What the functions put into the bucket when every table is loaded; removes it again."""
+    """The files that the functions put into the bucket when they load every table; removes them."""
     at = {"DATABASE_URL": lake.database.url, "METADATA_SCHEMA": lake.metadata_schema}
     config = Config.from_env(environ | at)
     with closing(open_database(config)) as database:
@@ -101,7 +101,7 @@ def published(lake, environ: dict[str, str], **options):
 
 
 @pytest.mark.parametrize("number", LAKES)
-def test_every_key_has_the_bytes_that_the_functions_give_it(number, lake, bucket, monkeypatch):
+def test_every_key_has_the_same_bytes_as_from_the_functions(number, lake, bucket, monkeypatch):
     monkeypatch.setattr(pages, "PAGE", 2)  # otherwise there are too few files for a page
     monkeypatch.setattr(published_files, "MANY", 1)
     lake = lake(number)
@@ -120,10 +120,9 @@ def test_every_key_has_the_bytes_that_the_functions_give_it(number, lake, bucket
 
 
 @pytest.mark.spark
-def test_executors_make_the_same(lake, bucket, spark, monkeypatch):
-    monkeypatch.setattr(
-        tasks, "MANIFESTS", 1
-    )  # otherwise there are too few manifests for two tasks
+def test_executors_make_the_same_files(lake, bucket, spark, monkeypatch):
+    # Otherwise there are too few manifests for two tasks.
+    monkeypatch.setattr(tasks, "MANIFESTS", 1)
     lake = lake("17")
     expected = functions(lake, bucket)
     assert published(lake, bucket, spark=spark).is_snapshot_shared
@@ -143,21 +142,21 @@ def growing(open_lake):
     return lake
 
 
-def test_a_commit_makes_its_chunk_and_its_list(growing, bucket):
+def test_after_a_commit_only_its_chunk_and_its_list_are_built(growing, bucket):
     [first] = published(growing, bucket).tables
     assert first.manifests_built > 5 and first.lists_built == 11
     before = objects(bucket)
     growing.sql("INSERT INTO t VALUES (11)")
     [second] = published(growing, bucket).tables
-    # Where files come a chunk ends with each of them here, so that the last two are others.
+    # Each new file ends a chunk here, so at most the last two manifests are new.
     assert second.manifests_built <= 2 and (second.lists_built, second.lists_existing) == (1, 11)
     after = objects(bucket)
     assert {key: after[key] for key in before} == before
-    # Each manifest has a summary; the list; the document.
+    # Each manifest with a summary, the list, and the document.
     assert second.files == len(after) - len(before) == 2 * second.manifests_built + 2
 
 
-def test_what_was_lost_is_made_again(growing, bucket):
+def test_lost_files_are_built_again(growing, bucket):
     published(growing, bucket)
     before = objects(bucket)
     lost = next(key for key in before if "/data-" in key and key.endswith(".avro"))
@@ -167,7 +166,7 @@ def test_what_was_lost_is_made_again(growing, bucket):
     assert table.manifests_built == 1 and objects(bucket) == before
 
 
-# The job in a process of its own, which kills itself after so many PutObject requests.
+# The job in its own process, which kills itself after a number of PutObject requests.
 KILLED = """
 import os, signal, sys
 from polynya.storage import aws
@@ -189,27 +188,27 @@ publish(database=database)
 
 
 @pytest.mark.parametrize("share", [0, 0.5, 1])
-def test_a_job_that_is_killed_leaves_nothing_half_and_is_gone_on_with(growing, bucket, share):
+def test_a_killed_job_leaves_only_complete_files_and_can_be_continued(growing, bucket, share):
     expected = functions(growing.as_lake, bucket)
     puts = round(share * (len(expected) - 1))  # the last is the document
     words = [sys.executable, "-c", KILLED, growing.database.url, str(puts)]
     done = subprocess.run(words, env=environment(bucket), capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    there = objects(bucket)
-    assert len(there) == puts and there.items() < expected.items()
-    assert [key for key in there if "-table-" in key] == []
+    stored = objects(bucket)
+    assert len(stored) == puts and stored.items() < expected.items()
+    assert [key for key in stored if "-table-" in key] == []
     [table] = published(growing, bucket).tables
     assert objects(bucket) == expected
-    # The last manifest once more, if its summary was not there yet.
+    # The last manifest is built again if its summary is missing.
     assert len(expected) - puts <= table.files <= len(expected) - puts + 1
 
 
 @pytest.mark.parametrize("may_list", [True, False])
-def test_what_is_there_is_looked_for_in_a_list(growing, bucket, may_list, monkeypatch, tmp_path):
-    """A thousand at a time; one by one where the bucket may not be listed, with the same result."""
+def test_existing_files_are_found_with_a_listing(growing, bucket, may_list, monkeypatch, tmp_path):
+    """A request lists a thousand files; without the right to list, files are read one by one."""
     monkeypatch.setattr(published_files, "MANY", 1)
     expected = functions(growing.as_lake, bucket)
-    listed, asked = [], []
+    listed, requested = [], []
     list_files, get = destinations.storage.list_files, BucketStore.get
 
     def listing(directory: str):
@@ -221,16 +220,18 @@ def test_what_is_there_is_looked_for_in_a_list(growing, bucket, may_list, monkey
     monkeypatch.setattr(destinations.storage, "list_files", listing)
     published(growing, bucket)
     assert objects(bucket) == expected and listed
-    monkeypatch.setattr(BucketStore, "get", lambda store, key: asked.append(key) or get(store, key))
+    monkeypatch.setattr(
+        BucketStore, "get", lambda store, key: requested.append(key) or get(store, key)
+    )
     [again] = published(growing, bucket).tables
     assert (again.manifests_built, again.lists_built, again.files) == (0, 0, 0)
-    assert [key for key in asked if key.endswith(".summary")] == [] or not may_list
+    assert [key for key in requested if key.endswith(".summary")] == [] or not may_list
     for _ in range(2):
         [table] = published(growing, bucket, export=str(tmp_path)).tables
     assert table.manifests_built == 0 and table.lists_existing == 11
 
 
-def test_only_the_newest_snapshots_and_then_no_document_that_names_others(growing, bucket):
+def test_with_only_the_newest_snapshots_no_document_is_published(growing, bucket):
     [table] = published(growing, bucket, snapshots=1).tables
     assert (table.snapshots, table.lists_built, table.metadata_location) == (1, 1, None)
     assert [key for key in objects(bucket) if "-table-" in key] == []
@@ -246,7 +247,7 @@ def test_a_dry_run_writes_nothing(growing, bucket):
 
 
 def test_bytes_do_not_change_when_a_late_column_becomes_a_partition(open_lake, bucket):
-    """Of the first hundred columns there are metrics, and of those that files are parted by."""
+    """The first hundred columns have metrics, and so have partition columns."""
     lake = open_lake(DATA_INLINING_ROW_LIMIT=0)
     lake.sql(f"CREATE TABLE t({', '.join(f'c{n} INTEGER' for n in range(120))})")
     lake.sql(f"INSERT INTO t SELECT {', '.join('i' for _ in range(120))} FROM range(5) r(i)")
@@ -268,7 +269,7 @@ REWRITTEN = {
     ("change", "is_exported"),
     [("merge", True), ("merge", False), ("delete", False), ("append", False)],
 )
-def test_all_is_of_one_moment_whatever_is_committed(
+def test_all_files_belong_to_one_snapshot_despite_commits(
     growing, bucket, change, is_exported, monkeypatch
 ):
     expected = functions(growing.as_lake, bucket)
@@ -281,7 +282,7 @@ def test_all_is_of_one_moment_whatever_is_committed(
 
     monkeypatch.setattr(tasks, "map_in_spark", map_in_spark)
     if not is_exported:
-        # As behind a name that leads to several servers: there it is nobody's snapshot.
+        # As behind a host name of several servers: this server does not have the snapshot.
         joined = shared_snapshot.literal
         monkeypatch.setattr(shared_snapshot, "literal", lambda name: joined("00000003-0000001B-1"))
     [table] = published(growing, bucket).tables
@@ -289,7 +290,7 @@ def test_all_is_of_one_moment_whatever_is_committed(
     assert table.snapshots == 11
 
 
-def test_a_role_that_may_not_export_its_snapshot_publishes_too(growing, bucket):
+def test_a_role_without_the_right_to_export_a_snapshot_can_publish(growing, bucket):
     expected = functions(growing.as_lake, bucket)
     role = "publisher without export"
     growing.catalog(f'CREATE ROLE "{role}" LOGIN')
@@ -304,11 +305,11 @@ def test_a_role_that_may_not_export_its_snapshot_publishes_too(growing, bucket):
         growing.catalog(f'DROP ROLE "{role}"')
 
 
-def test_a_reader_of_a_warm_store_makes_nothing(growing, moto, monkeypatch):
+def test_readers_of_a_warm_store_build_no_files(growing, moto, monkeypatch):
     cache = cache_settings(moto)
     made = []
     put = FileCache.put
-    monkeypatch.setattr(FileCache, "put", lambda *of: made.append(of[1]) or put(*of))
+    monkeypatch.setattr(FileCache, "put", lambda *args: made.append(args[1]) or put(*args))
 
     def read(lake) -> int:
         with standing_in(lake, moto, **cache) as stand_in:
@@ -328,7 +329,7 @@ def test_a_reader_of_a_warm_store_makes_nothing(growing, moto, monkeypatch):
     assert read(growing.as_lake) == 31 and made != []
 
 
-def test_what_cannot_be_published_is_said(open_lake, growing, bucket, postgres_server):
+def test_an_impossible_run_is_refused_with_a_reason(open_lake, growing, bucket, postgres_server):
     for options, words in (
         ({"tables": ["main.nothing"]}, "no table main.nothing"),
         ({"tables": ["a.b.c"]}, "is not a table name"),
@@ -362,7 +363,7 @@ def test_what_cannot_be_published_is_said(open_lake, growing, bucket, postgres_s
     assert objects(bucket) == {}
 
 
-def test_a_bucket_that_may_be_read_and_not_written(growing, bucket, monkeypatch):
+def test_a_read_only_bucket_is_reported(growing, bucket, monkeypatch):
     from botocore.exceptions import ClientError
 
     s3 = client("s3")
@@ -392,7 +393,7 @@ def test_tables_that_cannot_be_served_are_left_out_and_named(growing, bucket):
         published(growing, bucket, tables=["s.bad"])
 
 
-def test_the_command(growing, bucket, moto, tmp_path, monkeypatch):
+def test_the_command_publishes_and_exports(growing, bucket, moto, tmp_path, monkeypatch):
     for name, value in bucket.items():
         monkeypatch.setenv(name, value)
 

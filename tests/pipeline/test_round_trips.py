@@ -1,4 +1,4 @@
-"""What Spark holds, written by ingest, is what DuckDB reads: its own DuckLake, and the bridge."""
+"""DuckDB reads the rows that Spark writes with ingest, through DuckLake and through the bridge."""
 
 import datetime as dt
 from contextlib import closing, contextmanager
@@ -22,7 +22,7 @@ def lake(folder_lake):
 
 UTC = dt.UTC
 LONG = "a" * 300
-# Column: Spark's type, and values; a NULL is added to each.
+# For each column Spark's type and values; `rows` adds a NULL.
 VALUES = {
     "bo": ("boolean", [True, False]),
     "i8": ("tinyint", [-128, 127, 0]),
@@ -59,7 +59,7 @@ SCHEMA = ", ".join(f"`{name}` {type}" for name, (type, _) in VALUES.items())
 
 
 def rows() -> list[tuple]:
-    """As many as the longest list has values, and one of NULLs."""
+    """The rows of all values, and one row of NULLs."""
     columns = [[*values, None] for _, values in VALUES.values()]
     return [(i, *(column[i] if i < len(column) else None for column in columns)) for i in range(4)]
 
@@ -69,7 +69,7 @@ def frame(spark):
     return spark.createDataFrame(rows(), f"id int, {SCHEMA}")
 
 
-def test_every_type_comes_back_from_ducklake_and_through_the_bridge(open_lake, frame, native, moto):
+def test_every_type_is_read_back_through_ducklake_and_the_bridge(open_lake, frame, native, moto):
     lake = open_lake()
     lake.ingest(frame, "t", create=True)
     lake.ingest(frame, "t", files=3)
@@ -83,7 +83,7 @@ def test_every_type_comes_back_from_ducklake_and_through_the_bridge(open_lake, f
     with standing_in(lake.as_lake, moto) as bridge:
         where = (bridge.api_uri, "lake", bridge.s3_uri)
         for client in (duckdb, pyiceberg, spark_client):
-            # PyIceberg 0.12 makes an empty list of a NULL where its elements are structs.
+            # PyIceberg 0.12 reads a NULL list of structs as an empty list.
             hidden = {"deep"} if client is pyiceberg else set()
             with closing(client.open(*where)) as reader:
                 seen = from_arrow(reader.rows("main", "t"), types, hidden)
@@ -92,7 +92,7 @@ def test_every_type_comes_back_from_ducklake_and_through_the_bridge(open_lake, f
 
 @contextmanager
 def plain_copy(lake, frame, table: str = "t"):
-    """The name of a plain table of DuckDB with the rows of the DataFrame, and the lake's types."""
+    """The name of a plain DuckDB table with the rows of the DataFrame and the types of the lake."""
     lake.duckdb.register("arrow_rows", frame.toArrow())
     lake.sql(f"CREATE TEMP TABLE plain AS FROM {table} LIMIT 0")
     lake.sql("INSERT INTO temp.plain FROM arrow_rows")
@@ -102,7 +102,7 @@ def plain_copy(lake, frame, table: str = "t"):
 
 
 def test_native_filters_find_every_row_of_every_type(lake, frame):
-    """In a file with all rows, and in small files, whose bounds are narrow."""
+    """The rows are in one file, and again in small files with narrow bounds."""
     lake.ingest(frame, "t", create=True, files=1)
     lake.ingest(frame, "t", files=4)
     counts = lake.catalog("SELECT record_count FROM ducklake_data_file ORDER BY data_file_id")
@@ -111,7 +111,7 @@ def test_native_filters_find_every_row_of_every_type(lake, frame):
         assert native_filters.wrong(lake.duckdb, "t", plain) == []
 
 
-# The values of float columns, by the partition, and so the file, that they are in.
+# The values of float columns, by partition, and so by file.
 FLOATS = {
     "nan between numbers": [1.0, float("nan"), 3.0],
     "only nan": [float("nan"), float("nan")],
@@ -141,16 +141,16 @@ def test_native_filters_find_nan_where_ingest_wrote_it(lake, spark):
     assert lake.verify().findings == []
 
 
-def test_ducklake_itself_loses_nan_where_a_file_has_one_number_besides(lake):
-    """The fault that `native_filters` leaves out; once it is mended this test fails."""
+def test_ducklake_itself_loses_nan_beside_one_other_number(lake):
+    """`native_filters` leaves out this fault; this test fails as soon as DuckLake fixes it."""
     lake.sql("CREATE TABLE t(f DOUBLE)")
     lake.sql("CALL lake.set_option('data_inlining_row_limit', 0)")
     lake.sql("INSERT INTO t VALUES (1.0), ('nan')")
     assert lake.sql("SELECT count(*) FROM t WHERE f <> 1.0") == [(0,)]
 
 
-def test_two_paths_of_the_same_name_are_told_apart(lake, spark):
-    """PyArrow names a leaf by its path with dots: the float must not get the integer's bounds."""
+def test_two_paths_with_the_same_name_are_distinguished(lake, spark):
+    """PyArrow joins the path of a leaf with dots: the float must not get the integer's bounds."""
     frame = spark.createDataFrame(
         [((v,), i) for i, v in enumerate([1.0, float("nan"), 3.0])],
         "a struct<b:double>, `a.b` int",
@@ -178,7 +178,7 @@ def test_duckdb_sees_the_types_and_the_field_ids(open_lake, frame, native, moto)
     assert [i for (i,) in ids] == [i for [i] in wanted]
 
 
-# What DuckDB's types take of Spark's: type in DuckLake, type in Spark, values.
+# (type in DuckLake, type in Spark, values of Spark that fit)
 INTO = [
     ("UUID", "string", ["6BA7B810-9dad-11d1-80b4-00c04fd430c8", "0" * 32]),
     ("JSON", "string", ['{"a": [1, null]}', "null"]),
@@ -195,7 +195,7 @@ INTO = [
 ]
 
 
-def test_a_table_of_duckdb_takes_the_types_that_fit(lake, spark):
+def test_a_table_of_duckdb_accepts_fitting_types(lake, spark):
     columns = ", ".join(f"c{i} {type}" for i, (type, _, _) in enumerate(INTO))
     lake.sql(f"CREATE TABLE t({columns})")
     lake.sql(f"CREATE TEMP TABLE twin({columns})")
@@ -218,7 +218,7 @@ def test_a_table_of_duckdb_takes_the_types_that_fit(lake, spark):
         ("INTEGER NOT NULL", "int", None, "a NULL in the column c, which is NOT NULL"),
     ],
 )
-def test_a_value_that_does_not_fit_ends_the_job(lake, spark, type, spark_type, value, words):
+def test_a_value_that_does_not_fit_fails_the_job(lake, spark, type, spark_type, value, words):
     from polynya_pipeline.common.errors import BadInput
 
     lake.sql(f"CREATE TABLE t(c {type})")

@@ -1,4 +1,4 @@
-"""The statistics, partition values and directories are those that DuckDB writes for the rows."""
+"""Statistics, partition values and directories equal those that DuckDB writes for the rows."""
 
 import pytest
 from pyspark.sql.types import StructField, StructType
@@ -22,7 +22,7 @@ SELECT s.column_id, s.contains_null, s.contains_nan, s.min_value, s.max_value
 FROM ducklake_table_column_stats AS s JOIN ducklake_table AS t USING (table_id)
 WHERE t.table_name = :name ORDER BY s.column_id"""
 
-# Spark's SQL and DuckDB's for the same rows of i = 0 to 9.
+# SQL of Spark and of DuckDB for the same rows, i from 0 to 9.
 ROWS = {
     "i": ("CAST(i AS int)", "i::INT"),
     "n": (
@@ -75,13 +75,13 @@ ROWS = {
 
 
 def nullable(spark, frame):
-    """The same rows, of columns that may be NULL, as DuckDB's are."""
+    """The same rows with nullable columns, as in DuckDB."""
     schema = StructType([StructField(field.name, field.dataType) for field in frame.schema])
     return spark.createDataFrame(frame.toArrow(), schema)
 
 
 def both(lake, spark, name: str, twin: str, low: int, high: int, **options) -> None:
-    """The same rows, once by ingest and once by DuckDB, each into one file."""
+    """Write the same rows with ingest and with DuckDB, each into one file."""
     words = [f"{sql} AS {column}" for column, (sql, _) in ROWS.items()]
     frame = spark.range(low, high, 1, 1).toDF("i").selectExpr(*words)
     frame = nullable(spark, frame)
@@ -105,11 +105,12 @@ def test_statistics_are_those_of_duckdb(open_lake, spark, tmp_path):
         both(lake, spark, "t", "twin", *step)
     stats = "SELECT record_count, next_row_id FROM ducklake_table_stats ORDER BY table_id"
     assert lake.catalog(stats) == [[14, 14], [14, 14]]
-    assert lake.sql("FROM t EXCEPT ALL FROM twin") == []  # as many, so also the other way round
+    # The counts are equal, so no row of twin is missing in t either.
+    assert lake.sql("FROM t EXCEPT ALL FROM twin") == []
 
 
 def test_no_filter_loses_a_row(lake, spark):
-    """DuckDB prunes by the table's statistics: the trap of whoever forgets to widen them."""
+    """DuckDB prunes by the table's statistics, so a writer must widen them."""
     for low, high in ((1000, 1010), (0, 20), (5000, 5005)):
         frame = spark.range(low, high).selectExpr("id", "CAST(id AS string) AS s", "id / 7 AS d")
         lake.ingest(frame, create=True)

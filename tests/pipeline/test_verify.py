@@ -1,4 +1,4 @@
-"""`verify` finds planted faults, and nothing in a healthy lake."""
+"""`verify` finds planted faults, and no fault in a healthy lake."""
 
 import io
 import json
@@ -42,8 +42,8 @@ HEALTHY = (
     "70",
 )
 
-# DuckDB 1.5.5 itself loses rows there: after ALTER … SET TYPE and a flush of inlined rows the
-# table's statistics are those of the old type, and `WHERE i = 7` finds none of the rows with 7.
+# DuckDB 1.5.5 itself loses rows in these lakes: after ALTER … SET TYPE and a flush of inlined rows
+# the table's statistics have the old type, and `WHERE i = 7` finds none of the rows with 7.
 UNHEALTHY = {"55": {"table-min", "table-max"}, "58": {"table-min", "table-max"}}
 
 
@@ -90,7 +90,7 @@ def test_a_lake_of_another_version_is_checked_too(name, old_lake, moto):
         report = checked(lake, **served)
         assert report.findings == []
         noted = "file-of-dropped-table" in {note.check for note in report.notes}
-        assert noted == (name == "0.2")  # as DuckDB 1.3 leaves them
+        assert noted == (name == "0.2")  # DuckDB 1.3 leaves such files
         with closing(lake.database.connect()) as con:
             [[file_id]] = con.run(
                 "UPDATE ducklake_data_file SET record_count = record_count + 1 WHERE data_file_id ="
@@ -103,7 +103,7 @@ def test_a_lake_of_another_version_is_checked_too(name, old_lake, moto):
 
 
 @pytest.mark.parametrize("number", UNHEALTHY)
-def test_statistics_by_which_duckdb_loses_rows_are_found(number, lake):
+def test_statistics_that_make_duckdb_lose_rows_are_found(number, lake):
     assert {finding.check for finding in checked(lake(number)).findings} == UNHEALTHY[number]
 
 
@@ -126,7 +126,7 @@ FAULTS = [
     (f"{FILE} footer_size = footer_size - 1 {F1}", "footer"),
     ("UPDATE ducklake_column SET column_id = 77 WHERE column_name = 's'", "field-ids"),
     (f"{OF_TABLE} min_value = '50' WHERE column_id = 1", "table-min"),
-    # As text 99 is more than 299: compared as numbers it is not.
+    # As text 99 is greater than 299, as a number it is not.
     (f"{OF_TABLE} max_value = '99' WHERE column_id = 1", "table-max"),
     (f"{OF_TABLE} contains_null = false WHERE column_id = 2", "table-contains-null"),
     (f"{OF_TABLE} contains_nan = false WHERE column_id = 3", "table-contains-nan"),
@@ -248,7 +248,7 @@ def test_served_documents_are_compared_with_the_catalog(faulty, bridge):
 
 
 def test_a_stale_chunk_is_found(faulty, moto):
-    """A manifest whose stored bytes are those of an older one."""
+    """The stored bytes of a manifest are replaced by those of an older one."""
     with standing_in(faulty, moto, **cache_settings(moto)) as stand_in:
         where = {"catalog_uri": stand_in.api_uri, "bridge_s3_endpoint": stand_in.s3_uri}
         where |= {"levels": ("metadata",), "table": "main.t"}
@@ -282,7 +282,7 @@ NAN_ABOVE = "SELECT count(*) FROM t WHERE f > 100"
 
 
 def rewritten_by_pyarrow(lake, path: str) -> None:
-    """Put PyArrow's form of a data file, with its bounds, in the place of DuckDB's."""
+    """Replace a data file of DuckDB by one that PyArrow writes, with PyArrow's bounds."""
     pq.write_table(pq.read_table(path), path, store_schema=False)
     size = Path(path).stat().st_size
     footer = int.from_bytes(Path(path).read_bytes()[-8:-4], "little")
@@ -294,7 +294,7 @@ def rewritten_by_pyarrow(lake, path: str) -> None:
         )
 
 
-# Columns, and whether PyArrow's file of them makes DuckDB lose a row.
+# (type, values, whether DuckDB loses a row in PyArrow's file of them)
 WITH_BOUNDS = [
     ("DOUBLE", "(1), ('nan'), (3)", True),
     ("FLOAT", "(1), ('nan'), (3)", True),
@@ -304,7 +304,7 @@ WITH_BOUNDS = [
 
 
 @pytest.mark.parametrize(("type", "values", "is_faulty"), WITH_BOUNDS)
-def test_bounds_that_leave_nan_out_are_found(folder_lake, type, values, is_faulty):
+def test_bounds_without_nan_are_found(folder_lake, type, values, is_faulty):
     lake = folder_lake
     lake.sql(f"CREATE TABLE t(f {type})")
     lake.sql("CALL lake.set_option('data_inlining_row_limit', 0)")
@@ -316,7 +316,7 @@ def test_bounds_that_leave_nan_out_are_found(folder_lake, type, values, is_fault
     report = lake.verify()
     assert [finding.check for finding in report.findings] == ["nan-bounds"] * is_faulty
     assert report.notes == []
-    with connect(LAKE) as con:  # another one: a DuckDB remembers the footers that it has read
+    with connect(LAKE) as con:  # a new one, because DuckDB caches footers
         attach(con, lake.as_lake, read_only=False)
         con.execute("USE lake")
         assert (con.sql(NAN_ABOVE).fetchall() != right) == is_faulty
@@ -347,7 +347,7 @@ def test_added_files_that_may_hold_nan_are_noted(folder_lake, tmp_path):
 
 
 @pytest.mark.spark
-def test_what_spark_reads_is_counted(faulty, bridge, spark):
+def test_rows_read_by_spark_are_counted(faulty, bridge, spark):
     options = bridge | {"levels": ("client",), "spark": spark}
     report = checked(faulty, **options)
     assert report.findings == [] and report.checked["tables read by Spark"] == 2

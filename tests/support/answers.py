@@ -1,4 +1,4 @@
-"""What a Lambda function answers to API Gateway."""
+"""Answers of a Lambda function to API Gateway."""
 
 import base64
 import gzip
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def json_of(answer: dict[str, Any]) -> Any:
-    """The JSON of its body, which may be compressed; of no body an empty object."""
+    """The JSON of the body, which may be compressed, or an empty object without a body."""
     body = answer.get("body") or "{}"
     if not answer.get("isBase64Encoded"):
         return json.loads(body)

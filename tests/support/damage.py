@@ -1,4 +1,4 @@
-"""One value of DuckLake's catalog at a time made wrong."""
+"""Makes one value of DuckLake's catalog wrong at a time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,14 +11,14 @@ SAVED = "intact"
 """The PostgreSQL schema with a copy of every table."""
 
 INTEGRITY = "23"
-"""The class of SQLSTATE when a key, or NOT NULL, forbids a value."""
+"""The class of SQLSTATE if a key or NOT NULL forbids a value."""
 
 VALUES = {
     "bigint": ("NULL", "9223372036854775807"),
     "character varying": ("NULL", r"""'ünk"; \x '''"""),
     "timestamp with time zone": ("NULL", "'infinity'"),
 }
-"""SQL of values that no column of this type should have; of other types NULL."""
+"""SQL of values that no column of this type should have; NULL for other types."""
 
 
 class Damage(NamedTuple):
@@ -28,8 +28,11 @@ class Damage(NamedTuple):
 
 
 def damages(con: Connection, table: str, where: str, kind: str) -> Iterator[Damage]:
-    """To one row: `missing`: each column in turn made NULL, the row twice, and gone; `strange`:
-    each column in turn made what no column of its type should be."""
+    """Yield damages to one row.
+
+    `missing` sets each column in turn to NULL, repeats the row, and removes it. `strange` sets each
+    column in turn to a value that no column of its type should have.
+    """
     name = identifier(table)
     here = f"{name} WHERE ctid = (SELECT ctid FROM {name} WHERE {where} ORDER BY ctid LIMIT 1)"
     sql = """SELECT column_name, data_type FROM information_schema.columns
@@ -68,7 +71,7 @@ def save(con: Connection) -> None:
 
 @contextmanager
 def damaged(con: Connection, damage: Damage) -> Iterator[bool]:
-    """The catalog with the damage; False where the database does not allow it."""
+    """Damage the catalog within the block; yields False if the database does not allow it."""
     try:
         con.run(damage.sql)
     except DatabaseError as error:

@@ -1,4 +1,4 @@
-"""What IAM lets a session read, by the text of its session policy."""
+"""The objects that IAM lets a session read, from the text of its session policy."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Lakes that DuckDB itself has written, from the scripts in tests/lakes or from a text."""
+"""Lakes that DuckDB itself writes, from the scripts in tests/lakes or from a text."""
 
 import itertools
 from dataclasses import replace
@@ -12,7 +12,7 @@ BUCKET = "lakes"
 
 
 class Lakes:
-    """Lakes by the name of their script, or by the number that it starts with."""
+    """Lakes by the name of their script or by its number."""
 
     def __init__(self, server: Server, s3_endpoint: str) -> None:
         self._server, self._s3_endpoint = server, s3_endpoint
@@ -20,27 +20,27 @@ class Lakes:
         self._numbers = itertools.count(1)
 
     def __call__(self, name: str) -> Lake:
-        """The one lake of this name: tests must leave it as it is."""
+        """The shared lake of this name, which tests must not change."""
         script = script_of(name)
         if script not in self._written:
             self._written[script] = self._write(script.stem, script.read_text())
         return self._written[script]
 
     def copied(self, name: str) -> Lake:
-        """A lake that only the caller has, except its files, of which none may be removed."""
+        """A lake with its own catalog; the files are shared, and the caller must not remove any."""
         one = self(name)
         database = self._server.copy_database(one.database, self._numbered(one.name))
         return replace(one, database=database)
 
     def fresh(self, name: str) -> Lake:
-        """A lake that only the caller has."""
+        """A lake for the caller only."""
         script = script_of(name)
         return self._write(self._numbered(script.stem), script.read_text())
 
     def write(self, name: str, text: str, *, prefix: str = "") -> Lake:
-        """A lake that only the caller has, from the text of a script.
+        """A lake for the caller only, from the text of a script.
 
-        `name` may be used again. `prefix`: of all its keys, with its final slash.
+        `name` may be used again. `prefix` begins all keys of the lake and ends with a slash.
         """
         return self._write(self._numbered(name), text, prefix)
 

@@ -1,7 +1,7 @@
-"""Conditions on every column of a table, to be asked of DuckDB: which rows are found?
+"""Tests which rows DuckDB finds with conditions on every column of a table.
 
-A filter lets DuckDB skip files by DuckLake's statistics and row groups by the file's own. The judge
-is a plain table of DuckDB with the same rows.
+A filter lets DuckDB skip files by DuckLake's statistics and row groups by the file's own. The
+expected rows come from a plain table of DuckDB with the same rows.
 """
 
 from collections.abc import Iterator
@@ -9,23 +9,23 @@ from collections.abc import Iterator
 from polynya_local.clients.duckdb_connection import identifier
 
 AT_ONCE = 100
-"""Conditions in one statement."""
+"""The number of conditions in one statement."""
 FLOATS = ("nan", "inf", "-inf", "0.0", "-0.0", "1e38")
 
 
 def wrong(con, table: str, plain: str) -> list[str]:
     """The conditions under which `table` and `plain` give different rows, with both counts."""
     columns = con.sql(f"DESCRIBE {plain}").fetchall()
-    asked = [
+    tested = [
         condition
         for name, type_, *_ in columns
         for expression in parts(con, plain, identifier(name), type_)
         for condition in conditions(con, plain, *expression)
     ]
-    assert len(asked) > 10 * len(columns)
+    assert len(tested) > 10 * len(columns)
     found = []
-    for start in range(0, len(asked), AT_ONCE):
-        some = asked[start : start + AT_ONCE]
+    for start in range(0, len(tested), AT_ONCE):
+        some = tested[start : start + AT_ONCE]
         answers = [con.sql(_counted(source, some)).fetchall() for source in (table, plain)]
         for condition, one, other in zip(some, *answers, strict=True):
             if one != other:
@@ -34,7 +34,7 @@ def wrong(con, table: str, plain: str) -> list[str]:
 
 
 def parts(con, plain: str, expression: str, type_: str) -> Iterator[tuple[str, str]]:
-    """The column itself, and expressions for all that is in it, each with its type."""
+    """The column itself and expressions for all parts of it, each with its type."""
     yield expression, type_
     if type_.startswith("STRUCT(") and not type_.endswith("]"):
         fields = con.sql(f"SELECT unnest({expression}) FROM {plain}")
@@ -54,7 +54,7 @@ def conditions(con, plain: str, expression: str, type_: str) -> Iterator[str]:
     yield from (f"{expression} IS NULL", f"{expression} IS NOT NULL")
     if type_.startswith(("STRUCT(", "MAP(")) or type_.endswith("]"):
         return
-    # As bytes: a text may hold what no literal can.
+    # As bytes, because a text may contain what a literal cannot.
     found = con.sql(
         f"SELECT DISTINCT hex(encode({expression}::VARCHAR)) FROM {plain} "
         f"WHERE {expression} IS NOT NULL ORDER BY ALL"
@@ -65,7 +65,7 @@ def conditions(con, plain: str, expression: str, type_: str) -> Iterator[str]:
         yield f"isnan({expression})"
     for value in values:
         yield from (f"{expression} {sign} {value}" for sign in ("=", "<", "<=", ">", ">="))
-        # `<>` loses the NaN of a file that has one number besides, DuckLake's own files too.
+        # `<>` loses the NaN of a file with one other number, also in DuckLake's own files.
         unequal = "IS DISTINCT FROM" if type_ in {"FLOAT", "DOUBLE"} else "<>"
         yield f"{expression} {unequal} {value}"
     if len(values) > 1:
@@ -75,7 +75,7 @@ def conditions(con, plain: str, expression: str, type_: str) -> Iterator[str]:
 
 
 def _counted(source: str, conditions: list[str]) -> str:
-    """For each condition how many rows there are, and a hash of which."""
+    """A query for the number of rows of each condition, and for a hash of the rows."""
     counts = (
         f"SELECT {number} AS n, count(*) AS c, bit_xor(hash(t)) AS h FROM {source} AS t "
         f"WHERE {condition}"

@@ -1,4 +1,4 @@
-"""Lakes of other catalog versions: those that old DuckDBs wrote, and a stand-in for one to come."""
+"""Lakes of other catalog versions: old ones written by old DuckDBs, and an imitated future one."""
 
 from itertools import count
 from pathlib import Path
@@ -17,12 +17,12 @@ ALTER TABLE ducklake_delete_file ADD COLUMN row_group_count BIGINT;
 CREATE TABLE ducklake_view_column_tag(view_id BIGINT, column_name VARCHAR, begin_snapshot BIGINT,
   end_snapshot BIGINT, key VARCHAR, value VARCHAR);
 UPDATE ducklake_metadata SET value = '1.1-dev1' WHERE key = 'version'"""
-# Of inlined rows; the tables of inlined deletes keep their names.
+# Columns of inlined rows; the tables of inlined deletes keep their column names.
 RENAMED = ("row_id", "begin_snapshot", "end_snapshot")
 
 
 def restored(name: str, suffix: str, server, s3_endpoint: str) -> Lake:
-    """An old catalog in an empty database; the files, which nobody changes, are put once more."""
+    """Restores an old catalog into an empty database, and puts its files again, unchanged."""
     s3 = boto3.client("s3", endpoint_url=s3_endpoint)
     files = OLD / name / "files"
     for file in filter(Path.is_file, files.rglob("*")):
@@ -37,8 +37,11 @@ def restored(name: str, suffix: str, server, s3_endpoint: str) -> Lake:
 
 
 def rename_to_1_1(lake: Lake) -> None:
-    """Make a lake of 1.0 one of 1.1-dev1, which nothing on PyPI writes: with the changes of
-    DuckLake's own migration (`MigrateV10` in ducklake_metadata_manager.cpp at 2ed0a0b)."""
+    """Turn a lake of version 1.0 into one of 1.1-dev1, which no package on PyPI writes.
+
+    The changes are those of DuckLake's own migration (`MigrateV10` in
+    ducklake_metadata_manager.cpp at 2ed0a0b).
+    """
     con = lake.database.connect()
     con.run(TO_1_1)
     for (table,) in con.run("SELECT table_name FROM ducklake_inlined_data_tables"):

@@ -1,4 +1,4 @@
-"""The pinned OpenAPI document of Apache Iceberg, and what judges an instance by it."""
+"""The pinned OpenAPI document of Apache Iceberg, and a validator for it."""
 
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,13 @@ ENVELOPE = "#/components/schemas/IcebergErrorResponse"
 
 
 def _document() -> dict[str, Any]:
-    """The document, mended in two places where nothing could satisfy it."""
+    """The document with two corrections where no answer can satisfy it."""
     path = Path(__file__).parents[1] / "contract" / "rest-catalog-open-api.yaml"
     document = yaml.safe_load(path.read_text())
-    # No number satisfies `oneOf` integer, long, float and double: `initial-default` of an int.
+    # `initial-default` of an int: no number satisfies `oneOf` integer, long, float and double.
     primitive = document["components"]["schemas"]["PrimitiveTypeValue"]
     document["components"]["schemas"]["PrimitiveTypeValue"] = {"anyOf": primitive["oneOf"]}
-    # Some 404s name the inner ErrorModel, while the examples beside them show the envelope.
+    # Some 404s name the inner ErrorModel, but their examples show the envelope.
     for operations in document["paths"].values():
         for operation in operations.values():
             answers = operation["responses"].values() if "responses" in operation else ()

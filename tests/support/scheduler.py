@@ -1,4 +1,4 @@
-"""Which process of pytest-xdist runs which tests."""
+"""Distributes tests to the processes of pytest-xdist."""
 
 import re
 
@@ -8,7 +8,7 @@ LAKE = re.compile(r"\[(\d\d_\w+)[-\]]")
 
 
 class LakeScheduling(LoadScopeScheduling):
-    """One process runs all tests of a lake, or else all of a file: so a lake is written once, and a
+    """One process runs all tests of a lake, or of a file: each lake is written once, and each
     fixture of a module is made once."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -1,4 +1,4 @@
-"""One DuckDB for many bridges: its process takes a second to start."""
+"""One DuckDB for many bridges, because its process takes a second to start."""
 
 from polynya_local.clients import duckdb
 
@@ -8,7 +8,7 @@ class SharedDuckDB:
         self._client: duckdb.DuckDB | None = None
 
     def attached_to(self, *where: str) -> duckdb.DuckDB:
-        """The client, attached to the bridge at `where` (catalog, warehouse, S3) only."""
+        """The client, attached only to the bridge at `where` (catalog, warehouse, S3)."""
         if self._client is None:
             self._client = duckdb.open(*where)
         else:

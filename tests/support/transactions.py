@@ -1,4 +1,4 @@
-"""A question to a database as one function, as the operations of the catalog ask theirs."""
+"""Runs a query as one function in a transaction, like the operations of the catalog."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +8,6 @@ from polynya.ducklake.connection.database import Database, retried
 
 @retried
 def read(database: Database, question: Callable[[Any], Any]) -> Any:
-    """The result of a function of a connection, within one transaction."""
+    """The result of a function of a connection, called in one transaction."""
     with database.transaction() as con:
         return question(con)

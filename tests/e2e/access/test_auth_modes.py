@@ -1,7 +1,7 @@
-"""Both ways to say who one is, with real clients: a request that is signed, and a token.
+"""Real clients authenticate in both ways: with a signed request, and with a token.
 
-API Gateway itself is played here. The signature is computed again by botocore; the token is looked
-up where it was given. Who they say to be decides which tables they see.
+The test simulates API Gateway: botocore computes the signature again, and a token is valid if this
+test issued it. The identity decides which tables the client sees.
 """
 
 import base64
@@ -58,7 +58,7 @@ Authorizer = Callable[[Request], dict[str, Any] | None]
 
 
 def iam(request: Request) -> dict[str, Any] | None:
-    """What API Gateway says of a request that is signed for execute-api."""
+    """What API Gateway reports about a request that is signed for execute-api."""
     given = SIGNATURE.fullmatch(request.header("authorization"))
     expected = (KEY, REGION, "execute-api")
     if not given or given.group("key", "region", "service") != expected:
@@ -66,17 +66,17 @@ def iam(request: Request) -> dict[str, Any] | None:
     query = f"?{request.query}" if request.query else ""
     url = f"http://{request.header('host')}{request.path}{query}"
     headers = {name: request.header(name) for name in given["headers"].split(";")}
-    asked = AWSRequest(request.method, url, headers)
-    asked.context["timestamp"] = request.header("x-amz-date")
+    signed_request = AWSRequest(request.method, url, headers)
+    signed_request.context["timestamp"] = request.header("x-amz-date")
     signer = SigV4Auth(Credentials(KEY, SECRET), "execute-api", REGION)
-    text = signer.string_to_sign(asked, signer.canonical_request(asked))
-    if signer.signature(text, asked) != given["signature"]:
+    text = signer.string_to_sign(signed_request, signer.canonical_request(signed_request))
+    if signer.signature(text, signed_request) != given["signature"]:
         return None
     return {"iam": {"userArn": "arn:aws:iam::111122223333:user/reader"}}
 
 
 class Tokens:
-    """OAuth 2.0's client credentials, as Cognito gives tokens for them."""
+    """Issues tokens for OAuth 2.0 client credentials, as Cognito does."""
 
     def __init__(self) -> None:
         self.given: set[str] = set()
@@ -129,7 +129,7 @@ def served(answer: Callable[[Request], Response]) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def bridge(lake, moto):
     served = lake.write("auth_modes", LAKE)
-    # What the access point sees is the stand-in's own role, so the policy is for materialize here.
+    # The access point sees the role of the stand-in itself, so the policy is for materialize here.
     values = {"AUTHORIZATION": json.dumps(POLICY), "AWS_ENDPOINT_URL_STS": moto}
     values["VENDING_ROLE"] = "arn:aws:iam::123456789012:role/Vended"
     with standing_in(served, moto, delivery="materialize", **values) as stand_in:
@@ -162,14 +162,14 @@ def sees_orders_only(catalog) -> None:
         catalog.load_table("main.salaries")
 
 
-def test_pyiceberg_signs(signed, monkeypatch):
+def test_pyiceberg_signs_its_requests(signed, monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     settings = {"rest.sigv4-enabled": "true", "rest.signing-region": REGION}
     sees_orders_only(pyiceberg(signed, **settings, **{"rest.signing-name": "execute-api"}))
 
 
-def test_pyiceberg_comes_with_a_token(with_token):
+def test_pyiceberg_sends_a_token(with_token):
     uri, token_uri = with_token
     settings = {"credential": f"{CLIENT}:{CLIENT_SECRET}", "scope": SCOPE}
     sees_orders_only(pyiceberg(uri, **settings, **{"oauth2-server-uri": token_uri}))
@@ -184,7 +184,7 @@ def duckdb_sees_orders_only(secret: str, attach: str) -> None:
             con.execute("FROM ice.main.salaries")
 
 
-def test_duckdb_comes_with_a_token(with_token):
+def test_duckdb_sends_a_token(with_token):
     uri, token_uri = with_token
     duckdb_sees_orders_only(
         f"CREATE SECRET polynya (TYPE iceberg, CLIENT_ID '{CLIENT}', "
@@ -195,8 +195,8 @@ def test_duckdb_comes_with_a_token(with_token):
     )
 
 
-def test_duckdb_signs(signed, bridge):
-    """Then it asks for no credentials, whatever ACCESS_DELEGATION_MODE says: it needs its own."""
+def test_duckdb_signs_its_requests(signed, bridge):
+    """DuckDB then needs its own credentials and requests none, despite ACCESS_DELEGATION_MODE."""
     duckdb_sees_orders_only(
         f"CREATE SECRET polynya (TYPE s3, KEY_ID '{KEY}', SECRET '{SECRET}', REGION '{REGION}', "
         f"ENDPOINT '{bridge.s3.partition('://')[2]}', URL_STYLE 'path', USE_SSL false)",
@@ -207,7 +207,7 @@ def test_duckdb_signs(signed, bridge):
 
 
 def spark_sees_orders_only(bridge, name: str, uri: str, **settings: str) -> None:
-    """It is told to ask for vended credentials, and its settings hold no others for S3."""
+    """Spark requests vended credentials, and its settings contain no other credentials for S3."""
     if reason := why_not():
         pytest.skip(reason)
     from pyspark.errors import AnalysisException
@@ -225,7 +225,7 @@ def spark_sees_orders_only(bridge, name: str, uri: str, **settings: str) -> None
 
 
 @pytest.mark.spark
-def test_spark_signs(signed, bridge):
+def test_spark_signs_its_requests(signed, bridge):
     spark_sees_orders_only(
         bridge,
         "signing",
@@ -241,7 +241,7 @@ def test_spark_signs(signed, bridge):
 
 
 @pytest.mark.spark
-def test_spark_comes_with_a_token(with_token, bridge):
+def test_spark_sends_a_token(with_token, bridge):
     uri, token_uri = with_token
     credential = {"credential": f"{CLIENT}:{CLIENT_SECRET}", "scope": SCOPE}
     spark_sees_orders_only(
@@ -249,7 +249,7 @@ def test_spark_comes_with_a_token(with_token, bridge):
     )
 
 
-def test_who_says_nothing_is_refused(signed, with_token):
+def test_a_client_without_credentials_is_refused(signed, with_token):
     for uri, status in ((signed, 403), (with_token[0], 401)):
         with pytest.raises(rest.Refused) as refused:
             rest.Rest(uri, "lake")

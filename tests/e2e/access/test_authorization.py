@@ -68,7 +68,7 @@ COMMIT;
 
 
 def role(name: str) -> dict:
-    """An authorizer's and an access point's words for somebody who has assumed a role."""
+    """The claims of an authorizer or an access point for a caller that has assumed a role."""
     return {"iam": {"userArn": f"arn:aws:sts::{ACCOUNT}:assumed-role/{name}/me"}}
 
 
@@ -138,7 +138,7 @@ ANALYSTS = [pytest.param(role("Analyst"), id="iam"), pytest.param(token("x", "an
 
 
 @pytest.mark.parametrize("caller", ANALYSTS)
-def test_lists_show_what_may_be_read(aws, caller):
+def test_lists_show_only_what_may_be_read(aws, caller):
     seen = [["main"], ["sales_eu"], ["sales_none"], ["views"]]
     assert ask(aws, caller, "lake/namespaces")[1] == {"namespaces": seen}
     tables = ask(aws, caller, "lake/namespaces/main/tables")[1]["identifiers"]
@@ -147,7 +147,7 @@ def test_lists_show_what_may_be_read(aws, caller):
     assert [view["name"] for view in views] == ["shown"]
 
 
-# (method, path where the analyst may go, path where not, path of what is not there)
+# (method, a path that the analyst may read, one that it may not read, one that does not exist)
 ROUTES = [
     ("GET", "namespaces/sales_eu", "namespaces/hr", "namespaces/no"),
     ("HEAD", "namespaces/sales_eu", "namespaces/hr", "namespaces/no"),
@@ -168,25 +168,26 @@ ROUTES = [
 
 
 def test_every_route_of_a_namespace_is_in_the_table():
-    """But the one that clients report metrics to, which says the same to everybody."""
+    """Except the route for metrics, which gives every caller the same answer."""
     routes = {(method, path) for method, path, _ in rest_catalog.ROUTES if "{namespace}" in path}
     metrics = ("POST", rest_catalog.TABLE + "/metrics")
     tried = {
         (method, path)
         for method, path in routes
-        for asked, shown, *_ in ROUTES
-        if asked == method and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), f"/v1/lake/{shown}")
+        for tried_method, shown, *_ in ROUTES
+        if tried_method == method
+        and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), f"/v1/lake/{shown}")
     }
     assert len(routes) >= 9 and tried == routes - {metrics}
 
 
 @pytest.mark.parametrize("caller", ANALYSTS)
 @pytest.mark.parametrize(("method", "shown", "hidden", "missing"), ROUTES)
-def test_what_may_not_be_read_is_as_if_it_were_not_there(
+def test_a_hidden_path_gets_the_answer_of_a_missing_one(
     aws, caller, method, shown, hidden, missing
 ):
     def blank(path: str) -> tuple[int, str]:
-        """The answer without the names that were asked for."""
+        """The answer without the requested names."""
         status, body = ask(aws, caller, f"lake/{path}", method)
         return status, re.sub(r"\b(salaries|hidden|hr|no)\b", "…", json.dumps(body))
 
@@ -196,7 +197,7 @@ def test_what_may_not_be_read_is_as_if_it_were_not_there(
     assert ask(aws, role("Admin"), f"lake/{hidden}", method)[0] in {200, 204}
 
 
-def test_whoever_reports_metrics_learns_nothing(aws):
+def test_reporting_metrics_reveals_nothing(aws):
     for name in ("orders", "salaries", "no"):
         path = f"lake/namespaces/main/tables/{name}/metrics"
         assert ask(aws, role("Analyst"), path, "POST") == (204, {})
@@ -205,13 +206,13 @@ def test_whoever_reports_metrics_learns_nothing(aws):
 @pytest.mark.parametrize(
     "nobody", [None, {}, role("Other"), token("others"), {"jwt": {"claims": {}}}]
 )
-def test_who_is_not_named_sees_nothing(aws, nobody):
+def test_a_caller_outside_the_policy_sees_nothing(aws, nobody):
     assert ask(aws, nobody, "lake/namespaces")[1] == {"namespaces": []}
     assert ask(aws, nobody, "lake/namespaces/main/tables/orders")[0] == 404
 
 
-def test_rights_hang_on_what_a_table_is_called_now(aws):
-    """Whatever it was called at a pinned snapshot: time travel is no way in, nor a way out."""
+def test_rights_depend_on_the_current_name_of_a_table(aws):
+    """The name at a pinned snapshot does not count: time travel does not change access."""
     analyst, admin = role("Analyst"), role("Admin")
     at = "lake--at-20/namespaces/main/tables"
     names = [t["name"] for t in ask(aws, admin, at)[1]["identifiers"]]
@@ -229,8 +230,8 @@ def test_rights_hang_on_what_a_table_is_called_now(aws):
     assert ask(aws, admin, f"{views}/shown")[0] == 200
 
 
-def test_a_namespace_is_listed_only_where_something_in_it_may_be_read(aws):
-    """By the names that tables have now; or where all of it may be read, whatever comes."""
+def test_a_namespace_is_listed_only_if_part_of_it_may_be_read(aws):
+    """The current names count; a namespace that may be read as a whole is always listed."""
     at = "lake--at-20/namespaces"
     names = [name for [name] in ask(aws, role("Admin"), at)[1]["namespaces"]]
     assert names == ["empty", "hr", "main", "past", "sales_eu", "sales_none", "views"]
@@ -243,7 +244,7 @@ def test_a_namespace_is_listed_only_where_something_in_it_may_be_read(aws):
 
 
 def keys(aws, table: str) -> list[str]:
-    """Every virtual file of a table, as somebody who may read it finds them."""
+    """The keys of all virtual files of a table, found by a caller that may read it."""
     body = ask(aws, role("Admin"), f"lake/namespaces/main/tables/{table}")[1]
     listed = [s["manifest-list"] for s in body["metadata"]["snapshots"]]
     found = [body["metadata-location"], *listed]
@@ -253,7 +254,7 @@ def keys(aws, table: str) -> list[str]:
     return [place.removeprefix(f"s3://{ALIAS}/") for place in found]
 
 
-def test_a_guess_at_another_tables_key_finds_nothing(aws):
+def test_a_guessed_key_of_another_table_is_not_found(aws):
     analyst = role("Analyst")
     secret, open_ = keys(aws, "salaries"), keys(aws, "orders")
     assert len(secret) >= 3
@@ -271,8 +272,8 @@ def test_a_guess_at_another_tables_key_finds_nothing(aws):
     "source",
     ["ssm:/no/such/policy", "s3://lakes/no/such/policy", '{"rules": [{}]}', '{"rules": []} '],
 )
-def test_without_a_policy_that_holds_nothing_is_served(aws, source):
-    """The last one holds, and permits nothing."""
+def test_without_a_valid_policy_nothing_is_served(aws, source):
+    """The last policy is valid and permits nothing."""
     key = keys(aws, "orders")[0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AUTHORIZATION", source)

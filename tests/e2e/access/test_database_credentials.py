@@ -1,4 +1,4 @@
-"""Who the bridge is to PostgreSQL: asked for at run time, so that passwords can be rotated."""
+"""The bridge gets its PostgreSQL credentials at run time, so that passwords can be rotated."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ SECRET = "lake/reader"
 
 @pytest.fixture(scope="module")
 def server():
-    """A PostgreSQL that asks the role `reader` for its password."""
+    """A PostgreSQL that requires a password from the role `reader`."""
     owner = postgres._owner()
     folder = Path(tempfile.mkdtemp(prefix="polynya-hba-", dir=postgres._traversable_folder(owner)))
     (folder / "hba").write_text(HBA)
@@ -42,7 +42,7 @@ def server():
 
 @pytest.fixture
 def secrets(server, moto):
-    """Secrets Manager with the reader's password, as RDS's rotation writes it."""
+    """Secrets Manager with the reader's password, in the form that RDS rotation writes."""
     client = boto3.client("secretsmanager", endpoint_url=moto)
     server.run("ALTER ROLE reader PASSWORD 'first'")
     client.create_secret(Name=SECRET, SecretString=text("first"))
@@ -68,48 +68,48 @@ def text(password: str) -> str:
     return json.dumps({"engine": "postgres", "username": "reader", "password": password})
 
 
-def who(database) -> str:
+def current_user(database) -> str:
     return read(database, lambda con: con.run("SELECT current_user")[0][0])
 
 
-def test_role_and_password_are_those_of_the_secret(opened):
-    assert who(opened) == "reader"
+def test_role_and_password_come_from_the_secret(opened):
+    assert current_user(opened) == "reader"
 
 
-def test_a_rotated_password_is_found_by_itself(opened, server, secrets):
-    assert who(opened) == "reader"
+def test_a_rotated_password_is_fetched_automatically(opened, server, secrets):
+    assert current_user(opened) == "reader"
     server.run("ALTER ROLE reader PASSWORD 'second'")
     secrets.put_secret_value(SecretId=SECRET, SecretString=text("second"))
-    assert who(opened) == "reader"  # the connection lives on
+    assert current_user(opened) == "reader"  # the connection stays open
     opened.close()
-    assert who(opened) == "reader"  # refused once, then with the new password
+    assert current_user(opened) == "reader"  # refused once, then accepted with the new password
 
 
-def test_amid_a_rotation_clients_are_asked_to_come_again(opened, server, secrets):
+def test_during_a_rotation_clients_are_asked_to_retry(opened, server, secrets):
     server.run("ALTER ROLE reader PASSWORD 'third'")
     with pytest.raises(ServiceUnavailable, match="rotated"):
-        who(opened)
+        current_user(opened)
     secrets.put_secret_value(SecretId=SECRET, SecretString=text("third"))
-    assert who(opened) == "reader"
+    assert current_user(opened) == "reader"
 
 
 @pytest.mark.parametrize("wrong", ["hunter2", '{"password": "hunter2"}', '["hunter2"]'])
-def test_a_secret_of_another_form_is_not_shown(wrong, opened, secrets):
+def test_a_malformed_secret_is_not_shown(wrong, opened, secrets):
     secrets.put_secret_value(SecretId=SECRET, SecretString=wrong)
     with pytest.raises(Misconfigured, match="must be JSON") as refused:
-        who(opened)
+        current_user(opened)
     assert "hunter2" not in str(refused.value) and refused.value.__cause__ is None
 
 
-def test_a_secret_that_is_not_there_is_said(opened, secrets):
+def test_a_missing_secret_is_reported(opened, secrets):
     secrets.delete_secret(SecretId=SECRET, ForceDeleteWithoutRecovery=True)
     with pytest.raises(Misconfigured, match="ResourceNotFoundException"):
-        who(opened)
+        current_user(opened)
     secrets.create_secret(Name=SECRET, SecretString=text("first"))
 
 
 def test_an_iam_token_is_for_one_role_on_one_host(moto):
-    """Amazon RDS user guide, "Connecting using IAM authentication": a URL without its scheme."""
+    """The token is a URL without scheme (RDS user guide, "Connecting using IAM authentication")."""
     with settings(DATABASE_URL="unused"):
         user, token = IamCredentials()("db.example.com", 5432, "reader")
     parts = urlsplit(f"https://{token}")
@@ -119,7 +119,7 @@ def test_an_iam_token_is_for_one_role_on_one_host(moto):
     assert query["X-Amz-Expires"] == ["900"]
 
 
-def test_the_certificates_of_rds_are_trusted_besides_the_systems():
+def test_the_certificates_of_rds_are_trusted_in_addition_to_the_systems():
     url = "postgresql://u@db.example.com/d?sslrootcert=rds"
     context = connection_arguments(url)["ssl_context"]
     assert context.verify_mode == ssl.CERT_REQUIRED and context.check_hostname

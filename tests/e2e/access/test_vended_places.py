@@ -1,4 +1,4 @@
-"""What a vended credential can read: all files of its table, and none of another's."""
+"""A vended credential can read all files of its table, and no file of another table."""
 
 import json
 from types import SimpleNamespace
@@ -78,7 +78,7 @@ FROM ducklake_table AS t JOIN (
     ('stars', '{0}/', false), ('stars', 's3a://lakes/ü/ä.parquet', false),
     ('stars', 's3://lakes/*', false)) AS more(name, path, is_relative) ON name = table_name
 WHERE t.end_snapshot IS NULL"""
-# By the newest name of the table.
+# Each file with the newest name of its table.
 FILES = """
 SELECT f.table_id, n.schema_name, n.table_name, CASE WHEN NOT f.path_is_relative THEN f.path
   ELSE concat(m.value, s.path, t.path, f.path) END
@@ -95,7 +95,7 @@ FROM ducklake_table AS t JOIN ducklake_schema AS s USING (schema_id)
 WHERE t.end_snapshot IS NULL AND s.end_snapshot IS NULL"""
 
 NOTHING = {"crowd", "siblings", "lost"}
-"""Tables whose files cannot be told from others' in so few words."""
+"""Tables whose files cannot be separated from those of others within the limit of a policy."""
 
 
 @pytest.fixture(scope="module", params=["object-lambda", "materialize"])
@@ -108,7 +108,7 @@ def vended(request, lake, moto):
 
 
 def policies(lake: Lake, moto: str, delivery: str) -> SimpleNamespace:
-    """The session policy of each table that credentials are vended for, and what is in the lake."""
+    """The session policy of each table with vended credentials, and the contents of the lake."""
     found = {}
     con = lake.database.connect()
     files, tables = con.run(FILES), con.run(TABLES)
@@ -134,19 +134,19 @@ def check(vended: SimpleNamespace) -> None:
         if table not in vended.policies:
             continue
         policy = vended.policies[table]
-        own = {path for of, *_, path in vended.files if of == table_id}
+        own = {path for owner, *_, path in vended.files if owner == table_id}
         others = {path for _, *name, path in vended.files if name != [namespace, table]}
         assert len(policy) <= 2048
         assert {path for path in own if not allowed(policy, path)} == set(), table
         assert {path for path in others - own if allowed(policy, path)} == set(), table
 
 
-def test_all_of_one_table_and_nothing_of_another_can_be_read(vended):
+def test_credentials_read_all_of_one_table_and_nothing_of_another(vended):
     assert {table for *_, table in vended.tables} - vended.policies.keys() == NOTHING
     check(vended)
 
 
-def test_nothing_can_be_read_that_comes_into_a_shared_directory(vended):
+def test_a_new_file_in_a_shared_directory_cannot_be_read(vended):
     def new(directory: str) -> str:
         return f"{vended.lake.data_path}/main/{directory}/new.parquet"
 
@@ -157,21 +157,21 @@ def test_nothing_can_be_read_that_comes_into_a_shared_directory(vended):
             assert allowed(vended.policies[table], new(directory)) == (table == directory)
 
 
-def test_a_file_at_the_root_is_all_that_is_given_there(vended):
+def test_only_the_tables_own_file_at_the_root_can_be_read(vended):
     for name in ("other.parquet", "at-the-root.parquet2", "main/x.parquet", ""):
         assert not allowed(vended.policies["rooted"], f"{vended.lake.data_path}/{name}")
 
 
-def test_a_wildcard_in_a_name_is_none(vended):
+def test_a_wildcard_in_a_name_is_escaped(vended):
     policy, at = vended.policies["stars"], vended.lake.data_path
     for other in ("-ext/x/y.parquet", "-ext/me", "-ext/x", "/x", "/main/t/x"):
         assert not allowed(policy, at + other)
     assert not allowed(policy, "s3://lakes/x") and allowed(policy, "s3://lakes/*")
 
 
-def test_doctor_says_for_which_tables_nothing_is_vended(vended, moto, capsys):
+def test_doctor_names_the_tables_without_credentials(vended, moto, capsys):
     if vended.delivery == "materialize":
-        pytest.skip("doctor goes by the settings of its own environment")
+        pytest.skip("doctor uses the settings of its own environment")
     with pytest.raises(typer.Exit):
         doctor(vended.lake.database.url, "public", moto, 0, as_json=True)
     findings = json.loads(capsys.readouterr().out)["findings"]
@@ -180,7 +180,7 @@ def test_doctor_says_for_which_tables_nothing_is_vended(vended, moto, capsys):
 
 
 @pytest.mark.parametrize("number", ["25", "27", "28"])
-def test_lakes_of_the_other_tests(lake, moto, number):
+def test_credentials_in_the_lakes_of_the_other_tests(lake, moto, number):
     vended = policies(lake(number), moto, "materialize")
     assert vended.policies
     check(vended)

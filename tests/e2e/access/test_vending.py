@@ -1,4 +1,4 @@
-"""Clients that have no credentials for S3 are given some, each time for one table."""
+"""Clients without credentials for S3 get vended ones, for one table at a time."""
 
 import time
 from types import SimpleNamespace
@@ -53,14 +53,14 @@ def bridge(request, lake, moto):
     keys = set()
     answer = StandIn._s3_answer
 
-    def listening(self, asked):
-        if asked.method != "POST":  # WriteGetObjectResponse, by the function
-            keys.add(asked.header("authorization").partition("Credential=")[2].partition("/")[0])
-        return answer(self, asked)
+    def record_key(self, request):
+        if request.method != "POST":  # a POST is WriteGetObjectResponse, from the function
+            keys.add(request.header("authorization").partition("Credential=")[2].partition("/")[0])
+        return answer(self, request)
 
     values = {"VENDING_ROLE": ROLE, "AWS_ENDPOINT_URL_STS": moto, "VENDING_SECONDS": "900"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StandIn, "_s3_answer", listening)
+        patch.setattr(StandIn, "_s3_answer", record_key)
         with standing_in(served, moto, delivery=request.param, **values) as stand_in:
             virtual = LambdaFunction(
                 "virtual", object_lambda.handler, region="us-east-1", timeout_s=60
@@ -77,26 +77,26 @@ def bridge(request, lake, moto):
 
 @pytest.fixture
 def assumed():
-    """The sessions that STS has begun during the test."""
+    """The sessions that STS has started during the test."""
     sessions = sts_backends[DEFAULT_ACCOUNT_ID]["aws"].assumed_roles
     sessions.clear()
     return sessions
 
 
-def asked(bridge, path: str, **headers: str) -> requests.Response:
+def load(bridge, path: str, **headers: str) -> requests.Response:
     url = f"{bridge.uri}/v1/lake/namespaces/main/tables/{path}"
     return requests.get(url, headers=headers, timeout=60)
 
 
-def test_nothing_is_vended_unasked(bridge, assumed):
+def test_credentials_are_vended_only_on_request(bridge, assumed):
     for headers in ({}, {"X-Iceberg-Access-Delegation": "remote-signing"}):
-        answer = asked(bridge, "t", **headers)
+        answer = load(bridge, "t", **headers)
         assert answer.json()["config"] == {} and "storage-credentials" not in answer.json()
         assert answer.headers["ETag"] and not assumed
 
 
-def test_credentials_are_for_one_table_and_fifteen_minutes(bridge, assumed):
-    answer = asked(
+def test_credentials_cover_one_table_and_fifteen_minutes(bridge, assumed):
+    answer = load(
         bridge, "t", **{"X-Iceberg-Access-Delegation": "remote-signing, vended-credentials"}
     )
     body = answer.json()
@@ -109,44 +109,44 @@ def test_credentials_are_for_one_table_and_fifteen_minutes(bridge, assumed):
     left = int(body["config"]["s3.session-token-expires-at-ms"]) / 1000 - time.time()
     assert 840 < left <= 900
     assert answer.headers["Cache-Control"] == "no-store" and "ETag" not in answer.headers
-    assert answer.status_code == asked(bridge, "t", **HEADER, **{"If-None-Match": "*"}).status_code
+    assert answer.status_code == load(bridge, "t", **HEADER, **{"If-None-Match": "*"}).status_code
     prefixes = [entry["prefix"] for entry in body["storage-credentials"]]
     assert prefixes == [f"{body['metadata']['location']}/", f"s3://lakes/{bridge.name}/main/t/"]
     assert all(entry["config"] == body["config"] for entry in body["storage-credentials"])
     validator("#/components/schemas/LoadTableResult").validate(body)
 
 
-def test_files_that_were_added_are_within(bridge, assumed):
-    body = asked(bridge, "added", **HEADER).json()
+def test_credentials_cover_added_files(bridge, assumed):
+    body = load(bridge, "added", **HEADER).json()
     added = f"lakes/{bridge.name}-elsewhere/y=1/f.parquet"
     assert f"arn:aws:s3:::{added}" in resources(assumed[-1].policy)
     assert f"s3://{added}" in [entry["prefix"] for entry in body["storage-credentials"]]
 
 
-def test_for_a_table_that_no_policy_fits_there_are_none(bridge, assumed):
-    answer = asked(bridge, "outside", **HEADER)
+def test_a_table_that_no_policy_can_describe_gets_no_credentials(bridge, assumed):
+    answer = load(bridge, "outside", **HEADER)
     assert answer.status_code == 200 and answer.json()["config"] == {} and not assumed
-    refused = asked(bridge, "outside/credentials").json()["error"]
+    refused = load(bridge, "outside/credentials").json()["error"]
     assert refused["type"] == "BadRequestException" and "no credentials" in refused["message"]
 
 
-def test_credentials_can_be_had_again(bridge, assumed):
-    """Java wants a single entry here: VendedCredentialsProvider."""
-    body = asked(bridge, "t", **HEADER).json()
-    again = asked(bridge, "t/credentials").json()
+def test_credentials_can_be_refreshed(bridge, assumed):
+    """VendedCredentialsProvider in Java expects a single entry here."""
+    body = load(bridge, "t", **HEADER).json()
+    again = load(bridge, "t/credentials").json()
     validator("#/components/schemas/LoadCredentialsResponse").validate(again)
     [entry] = again["storage-credentials"]
     assert entry["prefix"] == "s3"
     assert entry["config"]["s3.access-key-id"] != body["config"]["s3.access-key-id"]
     where = body["config"]["client.refresh-credentials-endpoint"]
     assert requests.get(f"{bridge.uri}/{where}", timeout=60).status_code == 200
-    assert asked(bridge, "no-such/credentials").json()["error"]["type"] == "NoSuchTableException"
+    assert load(bridge, "no-such/credentials").json()["error"]["type"] == "NoSuchTableException"
     endpoints = requests.get(f"{bridge.uri}/v1/config", timeout=60).json()["endpoints"]
     assert "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials" in endpoints
 
 
 @pytest.mark.parametrize(("table", "rows"), [("t", 990), ("other", 1), ("added", 1), ("rooted", 1)])
-def test_pyiceberg_reads_with_them_alone(bridge, assumed, table, rows):
+def test_pyiceberg_reads_with_vended_credentials_only(bridge, assumed, table, rows):
     bridge.keys.clear()
     catalog = load_catalog("polynya", type="rest", uri=bridge.uri, warehouse="lake")
     assert len(catalog.load_table(("main", table)).scan().to_arrow()) == rows
@@ -154,7 +154,7 @@ def test_pyiceberg_reads_with_them_alone(bridge, assumed, table, rows):
 
 
 @pytest.mark.parametrize(("table", "rows"), [("t", 990), ("other", 1), ("added", 1), ("rooted", 1)])
-def test_duckdb_reads_with_them_alone(bridge, assumed, table, rows):
+def test_duckdb_reads_with_vended_credentials_only(bridge, assumed, table, rows):
     bridge.keys.clear()
     with connect(ICEBERG) as con:
         con.execute(
@@ -165,13 +165,13 @@ def test_duckdb_reads_with_them_alone(bridge, assumed, table, rows):
     assert bridge.keys == {session.access_key_id for session in assumed}
 
 
-def test_a_stolen_credential_finds_no_other_tables_files(bridge):
-    """Behind the access point, where a session policy cannot name a key."""
+def test_a_stolen_credential_cannot_read_files_of_other_tables(bridge):
+    """This is behind the access point, where a session policy cannot name a key."""
     if bridge.delivery == "materialize":
-        pytest.skip("there the session policy names the keys: see the second test")
-    places = {t: asked(bridge, t).json()["metadata-location"] for t in ("t", "other")}
+        pytest.skip("with this delivery the session policy names the keys: see the second test")
+    places = {t: load(bridge, t).json()["metadata-location"] for t in ("t", "other")}
     keys = {table: place.removeprefix(f"s3://{ALIAS}/") for table, place in places.items()}
-    uuid = asked(bridge, "t").json()["metadata"]["table-uuid"]
+    uuid = load(bridge, "t").json()["metadata"]["table-uuid"]
     account, name = DEFAULT_ACCOUNT_ID, "Vended"
 
     def read(session: str, table: str, role: str = name) -> int:
@@ -181,4 +181,4 @@ def test_a_stolen_credential_finds_no_other_tables_files(bridge):
     assert read(f"polynya-{uuid}", "t") == 200
     assert read(f"polynya-{uuid}", "other") == 404
     assert read("of-another-form", "t") == 404
-    assert read("anybody", "other", role="NotVended") == 200  # there is no policy here
+    assert read("anybody", "other", role="NotVended") == 200  # this deployment has no policy

@@ -1,4 +1,4 @@
-"""`polynya demo` as a user starts it: what it prints, how it ends, and that nothing is left."""
+"""`polynya demo` as a user starts it: what it prints, how it ends, and that it leaves nothing."""
 
 import os
 import re
@@ -15,7 +15,7 @@ import duckdb
 import pytest
 from polynya_local.clients.duckdb_connection import extension_path, literal
 
-SECONDS = 300  # about 30 where nothing else is running
+SECONDS = 300  # about 30 on an idle machine
 ROW = re.compile(
     r"(?P<table>\w+\.\w+) +(?P<snapshot>\d+|now)  (?P<event>.+?)  +(?P<ducklake>[\d,]+)"
     r"  +(?P<pyiceberg>[\d,]+) (?P<one>\S+)  +(?P<duckdb>[\d,]+) (?P<two>\S+)"
@@ -43,8 +43,8 @@ class Demo:
 
 @pytest.fixture
 def demo(monkeypatch):
-    """Starts the command with folders of its own; at the end nothing may be in them or use them."""
-    # Not tmp_path: PostgreSQL runs as another user, who cannot enter that.
+    """Starts the command in its own folders; afterwards they are empty and no process uses them."""
+    # Not tmp_path: PostgreSQL runs as another user, which has no access to it.
     folder = Path(tempfile.mkdtemp(prefix="polynya-demo-test-"))
     folder.chmod(0o755)
     for name in ("tmp", "here"):
@@ -76,15 +76,15 @@ def demo(monkeypatch):
 
 
 def left_running(word: str) -> list[str]:
-    # Python's tracker of resources ends by itself a moment after the process that it served.
+    # Python's resource tracker ends a moment after the process that it served.
     deadline = time.monotonic() + 5
-    while (found := processes_that_know(word)) and time.monotonic() < deadline:
+    while (found := processes_with(word)) and time.monotonic() < deadline:
         time.sleep(0.1)
     return found
 
 
-def processes_that_know(word: str) -> list[str]:
-    """Processes that have `word` among their arguments or in their environment."""
+def processes_with(word: str) -> list[str]:
+    """Processes with `word` in their arguments or in their environment."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -92,13 +92,13 @@ def processes_that_know(word: str) -> list[str]:
             if word.encode() in arguments + (process / "environ").read_bytes():
                 words = arguments.decode(errors="replace").split("\0")
                 found.append(f"{process.name}: {' '.join(words)}")
-        except OSError:  # it has ended meanwhile, or is not ours
+        except OSError:  # the process has ended, or belongs to another user
             continue
     return found
 
 
 @pytest.mark.slow
-def test_every_client_reads_what_ducklake_has_and_nothing_is_left(demo):
+def test_every_client_reads_what_ducklake_has_and_the_demo_cleans_up(demo):
     run = demo("--without-spark")
     assert run.end() == 0, run.text("out") + run.text("err")
     out = run.text("out")
@@ -120,13 +120,13 @@ def test_every_client_reads_what_ducklake_has_and_nothing_is_left(demo):
 
 
 @pytest.mark.slow
-def test_what_keep_prints_can_be_pasted(demo):
+def test_the_output_of_keep_can_be_pasted(demo):
     run = demo("--keep", "--without-spark", "--delivery", "materialize")
     run.wait_for("until you press Ctrl-C", "out")
     out = run.text("out")
     assert duckdb_answers(pasted(out, "DuckDB, as an Iceberg client"))[-1] == [(60_000,)]
     snapshots = duckdb_answers(pasted(out, "DuckDB again"))[-1]
-    assert snapshots[-1][3] == {"inlined_insert": ["5"]}  # the INSERT that we were told to make
+    assert snapshots[-1][3] == {"inlined_insert": ["5"]}  # the INSERT that the demo suggests
     python = pasted(out, "PyIceberg, in Python")
     done = subprocess.run([sys.executable, "-c", python], capture_output=True, text=True)
     assert done.stdout.endswith("\n60000\n"), done.stderr
@@ -141,7 +141,7 @@ def pasted(out: str, title: str) -> str:
 
 
 def duckdb_answers(sql: str) -> list[list[tuple]]:
-    # Extensions are installed from PyPI here, and not from a server of DuckDB's.
+    # Here extensions come from PyPI, not from a DuckDB server.
     names = {"postgres": "postgres_scanner"}
     sql = re.sub(r"INSTALL \w+;", "", sql)
     sql = re.sub(
@@ -155,7 +155,7 @@ def duckdb_answers(sql: str) -> list[list[tuple]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", ["PostgreSQL ", "A lake, ", "PyIceberg: "])
-def test_ctrl_c_ends_it_cleanly(demo, stage):
+def test_ctrl_c_ends_the_demo_cleanly(demo, stage):
     run = demo("--without-spark")
     run.wait_for(stage, "err")
     run.process.send_signal(signal.SIGINT)
@@ -165,7 +165,7 @@ def test_ctrl_c_ends_it_cleanly(demo, stage):
     assert [line for line in lines if not re.search(r" \(\d+\.\d s\)$", line)] == []
 
 
-def test_without_a_database_it_says_so_in_one_line(demo):
+def test_a_missing_database_is_reported_in_one_line(demo):
     url = "postgresql://nobody@127.0.0.1:1/nothing"
     run = demo("--without-spark", POLYNYA_TEST_POSTGRES=url)
     assert run.end() == 1

@@ -1,4 +1,4 @@
-"""`polynya doctor` over real lakes: it finds what is wrong, and nothing where nothing is."""
+"""`polynya doctor` over real lakes: it finds planted faults, and no fault in a healthy lake."""
 
 import json
 import subprocess
@@ -33,7 +33,7 @@ INDEXES = [
 
 @pytest.fixture
 def doctor(moto):
-    """Runs the command in this process; gives its exit code and all it printed."""
+    """Runs the command in this process and returns its exit code and its output."""
 
     def run(lake, *options: str, user: str = "", password: str = "") -> tuple[int, str]:
         database = replace(lake.database, user=user, password=password) if user else lake.database
@@ -49,7 +49,7 @@ def doctor(moto):
 
 @pytest.fixture
 def report(doctor):
-    """The command's JSON, whose verdict must be that of its exit code."""
+    """The command's JSON; its verdict must agree with the exit code."""
 
     def run(lake, *options: str, **role: str) -> dict:
         code, output = doctor(lake, "--json", *options, **role)
@@ -92,7 +92,7 @@ def write(lake, moto: str, *statements: str) -> None:
 
 
 @pytest.mark.parametrize("number", LAKES)
-def test_a_lake_that_is_well_has_the_counts_of_ducklake(number, lake, report, moto):
+def test_a_healthy_lake_has_the_counts_of_ducklake(number, lake, report, moto):
     given = lake(number)
     document = report(given, "--past", "4")
     if number == "29":
@@ -124,7 +124,7 @@ def test_an_old_catalog_is_compared_with_its_own_counts(name, report, postgres_s
     assert sum(count["same"] for count in counts) > len(counts) / 2
 
 
-def test_the_last_line_says_it_all(lake, doctor):
+def test_the_last_line_is_a_summary(lake, doctor):
     code, output = doctor(lake("08"))
     assert code == 0 and "\x1b" not in output
     assert output.splitlines()[-1] == (
@@ -133,10 +133,10 @@ def test_the_last_line_says_it_all(lake, doctor):
     assert "main.a          3     1,090    1,090  same  2 of 2 same" in output
 
 
-# What is wrong with the lake
+# Faults of the lake
 
 
-def test_a_row_count_that_the_catalog_has_wrong_is_found(lake, report, doctor):
+def test_a_wrong_row_count_in_the_catalog_is_found(lake, report, doctor):
     given = lake.fresh("08")
     run(given, "UPDATE ducklake_data_file SET record_count = 1005 WHERE data_file_id = 0")
     document = report(given)
@@ -151,18 +151,19 @@ def test_a_row_count_that_the_catalog_has_wrong_is_found(lake, report, doctor):
     assert code == 1 and "DIFFERS" in output and "Not all is well: 3 of 3 tables" in output
 
 
-def test_a_delete_that_the_catalog_lost_is_found(lake, report):
+def test_a_delete_missing_from_the_catalog_is_found(lake, report):
     given = lake.fresh("09")
     run(given, "DELETE FROM ducklake_delete_file WHERE begin_snapshot = 4")
     document = report(given, "--past", "20")
-    assert document["well"]  # for DuckLake reads the same catalog: a lost row is no difference
+    assert document["well"]  # because DuckLake reads the same catalog: a lost row is no difference
     run(given, "UPDATE ducklake_data_file SET record_count = 0 WHERE data_file_id = 1")
     [table] = report(given, "--past", "20")["tables"]
     differing = [count["snapshot_id"] for count in table["counts"] if not count["same"]]
-    assert differing == [3, 4, 5]  # from the file's first snapshot until all its rows are deleted
+    # From the file's first snapshot until all of its rows are deleted.
+    assert differing == [3, 4, 5]
 
 
-def test_a_file_that_is_gone_is_found(lake, report, moto):
+def test_a_missing_file_is_found(lake, report, moto):
     given = lake.fresh("40")
     with closing(given.database.connect()) as con:
         [[path]] = con.run('SELECT path FROM "My Lake".ducklake_data_file')
@@ -193,7 +194,7 @@ def test_a_refused_table_is_named_and_the_others_are_compared(lake, report, doct
     assert code == 1 and "REFUSED" in output and "2 of 3 tables served" in output
 
 
-def test_a_default_that_files_lack_is_a_warning(lake, report, moto):
+def test_a_default_missing_from_files_is_a_warning(lake, report, moto):
     given = lake.fresh("40")
     write(
         given,
@@ -246,12 +247,12 @@ def test_a_lake_that_cannot_be_served_is_named(key, value, about, words, lake, r
     assert document["lake"][key] == (True if key == "encrypted" else value)
 
 
-# What the database role may
+# Rights of the database role
 
 
 @pytest.fixture
 def reader(postgres_server):
-    """Makes a role that may read a lake as it is, and nothing that comes later."""
+    """Makes a role that may read the current tables of a lake, and no later ones."""
     lakes = []
     maintenance = postgres_server.maintenance
 
@@ -273,7 +274,7 @@ def reader(postgres_server):
         con.run(f"DROP ROLE IF EXISTS {identifier(READER)}")
 
 
-def test_select_and_default_privileges_are_all_that_is_asked_for(lake, report, reader):
+def test_select_and_default_privileges_are_enough_for_doctor(lake, report, reader):
     given = lake.fresh("13")
     role = reader(given)
     document = report(given, **role)
@@ -317,7 +318,7 @@ def test_a_catalog_that_cannot_be_read_at_all_is_found(statement, words, lake, r
     assert report(given, **role)["well"]
 
 
-def test_the_index_is_asked_for_until_it_is_there(lake, report):
+def test_the_index_is_recommended_until_it_exists(lake, report):
     given = lake.fresh("40")
     document = report(given)
     notes = findings(document, "note", "index")
@@ -325,14 +326,14 @@ def test_the_index_is_asked_for_until_it_is_there(lake, report):
     statements = remedies(document, "index")
     assert statements == INDEXES
     run(given, 'CREATE INDEX ON "My Lake".ducklake_file_column_stats(table_id, column_id)')
-    assert len(findings(report(given), "note", "index")) == 2  # of no use here
+    assert len(findings(report(given), "note", "index")) == 2  # an index is of no use here
     for statement in statements:
         run(given, statement)
     assert findings(report(given), "note", "index") == []
 
 
 def indexes(lake, *options: str, **role: str) -> tuple[int, str]:
-    """The command's exit code, and all it printed."""
+    """The command's exit code and its output."""
     url = replace(lake.database, **role).url
     where = ["--database", url, "--metadata-schema", lake.metadata_schema]
     done = CliRunner().invoke(app, ["indexes", *where, *options])
@@ -341,7 +342,7 @@ def indexes(lake, *options: str, **role: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_indexes_prints_and_makes_what_doctor_asks_for(lake, report, reader):
+def test_indexes_prints_and_makes_what_doctor_recommends(lake, report, reader):
     given = lake.fresh("40")
     role = reader(given)
     assert indexes(given, **role) == (0, "".join(f"{statement}\n" for statement in INDEXES))
@@ -351,7 +352,7 @@ def test_indexes_prints_and_makes_what_doctor_asks_for(lake, report, reader):
     assert indexes(given, **role) == (0, "polynya: no index is missing\n")
 
 
-def test_indexes_are_made_by_the_owner_alone(lake, reader):
+def test_only_the_owner_can_make_indexes(lake, reader):
     given = lake.fresh("40")
     role = reader(given)
     code, output = indexes(given, "--create-as", replace(given.database, **role).url)
@@ -359,7 +360,7 @@ def test_indexes_are_made_by_the_owner_alone(lake, reader):
     assert indexes(given)[1].count("CREATE INDEX") == 2
 
 
-def test_indexes_says_where_there_is_no_lake(lake):
+def test_indexes_reports_a_missing_lake(lake):
     given = replace(lake("40"), metadata_schema="nowhere")
     code, said = indexes(given)
     assert code == 1 and said.startswith(
@@ -373,7 +374,7 @@ def test_a_role_that_may_write_is_warned(lake, report):
     assert warning.endswith("tables: SELECT is enough")
 
 
-# What it says when it cannot look
+# Errors when doctor cannot read the lake
 
 
 def doctor_process(url: str) -> subprocess.CompletedProcess:
@@ -389,7 +390,7 @@ def doctor_process(url: str) -> subprocess.CompletedProcess:
         ("{}", "no DuckLake catalog in the PostgreSQL schema 'public'"),
     ],
 )
-def test_what_keeps_it_from_looking_is_said_without_the_password(url, words, postgres_server):
+def test_a_connection_error_is_reported_without_the_password(url, words, postgres_server):
     m = postgres_server.maintenance
     done = doctor_process(url.format(m.url))
     assert (done.returncode, done.stderr) == (1, "")
@@ -399,11 +400,11 @@ def test_what_keeps_it_from_looking_is_said_without_the_password(url, words, pos
     assert "s3cret" not in done.stdout
 
 
-def test_what_duckdb_says_of_a_connection_is_not_repeated():
+def test_duckdbs_message_about_a_connection_is_not_repeated():
     url = "postgresql://u:s3cret@127.0.0.1:1/d"
     with connect(LAKE) as con, pytest.raises(duckdb.Error) as failed:
         con.execute(f"ATTACH 'ducklake:postgres:{url}' AS lake (READ_ONLY)")
-    assert "s3cret" in str(failed.value)  # or `said` is not needed
+    assert "s3cret" in str(failed.value)  # otherwise `said` is not needed
     assert redacted(failed.value, secrets_of(url)) == "DuckDB cannot attach the lake"
 
 
@@ -417,5 +418,5 @@ def test_what_duckdb_says_of_a_connection_is_not_repeated():
         ("postgresql://u@db.example.com/d?sslrootcert=/ca", "&sslmode=verify-full"),
     ],
 )
-def test_duckdb_asks_for_the_tls_that_polynya_asks_for(url, tls):
+def test_duckdb_requires_the_same_tls_as_polynya(url, tls):
     assert for_libpq(url) == url + tls

@@ -1,4 +1,4 @@
-"""`polynya inspect` over real lakes: what it shows is what DuckLake has."""
+"""`polynya inspect` over real lakes shows what DuckLake has."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ LAKES = ("09", "13", "14", "16", "17", "22", "25", "27", "29", "31", "36", "38")
 
 @pytest.fixture
 def inspect(moto):
-    """Runs the command in this process; gives its exit code and all it printed."""
+    """Runs the command in this process and returns its exit code and its output."""
 
     def run(lake, *words: str) -> tuple[int, str]:
         where = ["--database", lake.database.url, "--metadata-schema", lake.metadata_schema]
@@ -31,7 +31,7 @@ def inspect(moto):
 
 
 @pytest.fixture
-def seen(inspect):
+def document_of(inspect):
     """The command's JSON."""
 
     def run(lake, *words: str) -> dict:
@@ -43,7 +43,7 @@ def seen(inspect):
 
 
 @pytest.fixture
-def natively(moto):
+def open_natively(moto):
     """Opens lakes with DuckDB's own extension."""
     opened = []
 
@@ -59,7 +59,7 @@ def natively(moto):
 
 
 def entries(document: dict, *kinds: str) -> list[dict]:
-    """The files of manifests of some kinds that are not deleted."""
+    """The files that are not deleted, in the manifests of some kinds."""
     return [
         file
         for manifest in document["snapshot"]["manifest_list"]["manifests"]
@@ -78,7 +78,9 @@ def tables(con) -> list[tuple[str, str]]:
     return con.execute(sql).fetchall()
 
 
-def asked(con, schema: str, table: str, select: str = "count(*)", at: int | None = None) -> tuple:
+def native_row(
+    con, schema: str, table: str, select: str = "count(*)", at: int | None = None
+) -> tuple:
     version = "" if at is None else f" AT (VERSION => {at})"
     source = f"lake.{identifier(schema)}.{identifier(table)}{version}"
     [row] = con.execute(f"SELECT {select} FROM {source}").fetchall()
@@ -86,18 +88,20 @@ def asked(con, schema: str, table: str, select: str = "count(*)", at: int | None
 
 
 @pytest.mark.parametrize("number", LAKES)
-def test_every_table_is_shown_with_its_rows_and_columns(number, lake, seen, inspect, natively):
+def test_every_table_is_shown_with_its_rows_and_columns(
+    number, lake, document_of, inspect, open_natively
+):
     given = lake(number)
-    con = natively(given)
+    con = open_natively(given)
     assert tables(con)
     for schema, table in tables(con):
         if number == "29":
             code, output = inspect(given, f"{schema}.{table}")
             assert code == 1 and output.startswith("polynya: this DuckLake is encrypted")
             continue
-        document = seen(given, f"{schema}.{table}")
+        document = document_of(given, f"{schema}.{table}")
         assert document["name"] == f"{schema}.{table}"
-        assert (live_rows(document),) == asked(con, schema, table)
+        assert (live_rows(document),) == native_row(con, schema, table)
         current = document["document"]["schemas"][-1]
         names = [field["name"] for field in current["fields"]]
         relation = con.sql(f"SELECT * FROM lake.{identifier(schema)}.{identifier(table)}")
@@ -107,35 +111,37 @@ def test_every_table_is_shown_with_its_rows_and_columns(number, lake, seen, insp
 
 @pytest.mark.parametrize(("number", "table"), [("14", "fl"), ("36", "mg"), ("09", "d")])
 def test_the_files_of_every_past_snapshot_hold_what_ducklake_had(
-    number, table, lake, seen, natively
+    number, table, lake, document_of, open_natively
 ):
     given = lake(number)
-    con = natively(given)
-    snapshots = [snapshot["snapshot_id"] for snapshot in seen(given, table)["snapshots"]]
+    con = open_natively(given)
+    snapshots = [snapshot["snapshot_id"] for snapshot in document_of(given, table)["snapshots"]]
     assert len(snapshots) > 10
     for at in snapshots:
-        document = seen(given, table, "--snapshot", str(at))
+        document = document_of(given, table, "--snapshot", str(at))
         assert document["snapshot"]["snapshot_id"] == at
-        assert (live_rows(document),) == asked(con, "main", table, at=at)
+        assert (live_rows(document),) == native_row(con, "main", table, at=at)
 
 
-def test_a_snapshot_of_the_lake_shows_the_table_as_it_was_then(lake, seen):
-    document = seen(lake("08"), "b", "--snapshot", "3")  # which only touched another table
+def test_a_snapshot_of_the_lake_shows_the_table_as_it_was_then(lake, document_of):
+    document = document_of(
+        lake("08"), "b", "--snapshot", "3"
+    )  # this snapshot changed only another table
     assert document["snapshot"]["snapshot_id"] == 2
     assert live_rows(document) == 0
 
 
-def test_bounds_are_the_least_and_the_greatest_values(lake, seen, natively):
+def test_bounds_are_the_minimum_and_the_maximum(lake, document_of, open_natively):
     given = lake("09")
-    document = seen(given, "d", "--snapshot", "2")
+    document = document_of(given, "d", "--snapshot", "2")
     [file] = entries(document, "data")
-    least, greatest = asked(natively(given), "main", "d", "min(i), max(i)", 2)
+    least, greatest = native_row(open_natively(given), "main", "d", "min(i), max(i)", 2)
     assert file["columns"]["i"] == {"lower": f"{least}", "upper": f"{greatest}", "nulls": 0}
     assert file["columns"]["s"] == {"lower": '"v0"', "upper": '"v999"', "nulls": 0}
 
 
-def test_bounds_and_partitions_can_be_read(lake, seen):
-    document = seen(lake("17"), "p2")
+def test_bounds_and_partitions_are_readable(lake, document_of):
+    document = document_of(lake("17"), "p2")
     first, *_ = entries(document, "data")
     assert first["partition"] == {"d": "2024-01-01", "b": "true", "dc": "1.50"}
     assert first["columns"]["ts"]["lower"] == "2024-01-01T01:02:03"
@@ -145,45 +151,45 @@ def test_bounds_and_partitions_can_be_read(lake, seen):
     assert specs == {0: 0, 1: 3, 2: 1}
     days = {
         day
-        for file in entries(seen(lake("18"), "tymd"), "data")
+        for file in entries(document_of(lake("18"), "tymd"), "data")
         for day in file["partition"].values()
     }
     assert days == {f"2023-12-{day}" for day in (30, 31)} | {f"2024-01-0{day}" for day in (1, 2, 3)}
 
 
-def test_every_file_says_what_it_comes_from(lake, seen):
+def test_every_file_names_its_source(lake, document_of):
     given = lake("13")
-    document = seen(given, "inl")
+    document = document_of(given, "inl")
     con = given.database.connect()
     ids = con.run("SELECT data_file_id FROM ducklake_data_file")
     [[inlined]] = con.run("SELECT table_name FROM ducklake_inlined_data_tables")
     [[deleted]] = con.run("SELECT count(*) FROM ducklake_inlined_delete_1")
     con.close()
-    of = {kind: [file["source"] for file in entries(document, kind)] for kind in KINDS}
-    assert [source["rows"]["ducklake_data_file"] for source in of["data"]] == ids
-    assert {name for source in of["inlined rows"] for name in source["rows"]} == {inlined}
-    assert [source["note"] for source in of["deletes"]] == [f"{deleted} inlined"]
+    sources = {kind: [file["source"] for file in entries(document, kind)] for kind in KINDS}
+    assert [source["rows"]["ducklake_data_file"] for source in sources["data"]] == ids
+    assert {name for source in sources["inlined rows"] for name in source["rows"]} == {inlined}
+    assert [source["note"] for source in sources["deletes"]] == [f"{deleted} inlined"]
 
 
 KINDS = ("data", "inlined rows", "deletes")
 
 
-def test_hidden_columns_are_shown_with_the_reason(lake, seen, inspect):
-    hidden = seen(lake("16"), "it")["hidden"]
+def test_hidden_columns_are_shown_with_the_reason(lake, document_of, inspect):
+    hidden = document_of(lake("16"), "it")["hidden"]
     assert hidden.keys() == {"u64", "h", "uh", "tz", "ts_ns", "iv"}
     _, output = inspect(lake("16"), "it")
     assert all(f"  hidden: {column}: {reason}\n" in output for column, reason in hidden.items())
 
 
-def test_defaults_that_files_lack_are_shown(lake, seen, inspect):
-    document = seen(lake("56"), "df")
+def test_defaults_missing_from_files_are_shown(lake, document_of, inspect):
+    document = document_of(lake("56"), "df")
     _, output = inspect(lake("56"), "df")
     names = json.loads(document["document"]["properties"]["polynya.default-columns"])
     assert document["defaults"].keys() <= set(names) and document["defaults"]
     assert all(f"  default: {name}: files" in output for name in document["defaults"])
 
 
-def test_the_tree_leads_from_the_list_to_the_deletes(lake, inspect):
+def test_the_tree_goes_from_the_list_to_the_deletes(lake, inspect):
     code, output = inspect(lake("14"), "main.fl", "--snapshot", "14")
     assert code == 0 and "\x1b" not in output
     tree = [line.strip("│├└─ ") for line in output[output.index("manifest list ") :].splitlines()]
@@ -199,21 +205,21 @@ def test_the_tree_leads_from_the_list_to_the_deletes(lake, inspect):
     assert "100 rows, 3 of them deleted" in output and "ducklake_data_file 2" in output
 
 
-def test_of_many_alike_only_some_are_shown(lake, inspect):
+def test_long_lists_are_shortened(lake, inspect):
     _, some = inspect(lake("33"), "wide")
     assert "… and 290 fields" in some and "… and 90 columns" in some
     _, every = inspect(lake("33"), "wide", "--limit", "0")
     assert "… and" not in every and "c299" in every
 
 
-def test_a_table_that_is_not_there_is_answered_with_those_that_are(lake, inspect, natively):
+def test_for_a_missing_table_the_existing_ones_are_listed(lake, inspect, open_natively):
     given = lake.fresh("25")
     code, output = inspect(given, "main.nothing")
     assert (code, output) == (
         1,
         "polynya: there is no table main.nothing; there are: main.final_in_tx, main.two, s2.one\n",
     )
-    con = natively(given, read_only=False)
+    con = open_natively(given, read_only=False)
     con.execute("CREATE TABLE lake.main.one AS SELECT 1 AS i")
     assert inspect(given, "one") == (
         1,
@@ -230,15 +236,15 @@ def test_a_table_that_is_not_there_is_answered_with_those_that_are(lake, inspect
         ("38", "ex", "1", "main.ex cannot be shown at snapshot 1; its oldest snapshot is 6"),
     ],
 )
-def test_a_snapshot_that_cannot_be_shown_is_answered_with_the_reason(
+def test_a_snapshot_that_cannot_be_shown_gets_a_reason(
     number, table, snapshot, words, lake, inspect
 ):
     assert inspect(lake(number), table, "--snapshot", snapshot) == (1, f"polynya: {words}\n")
 
 
-def test_a_refused_table_is_answered_with_the_reason(lake, inspect, natively):
+def test_a_refused_table_gets_a_reason(lake, inspect, open_natively):
     given = lake.fresh("40")
-    natively(given, read_only=False).execute("CREATE TABLE lake.main.spans(i INTERVAL)")
+    open_natively(given, read_only=False).execute("CREATE TABLE lake.main.spans(i INTERVAL)")
     code, output = inspect(given, "spans")
     assert code == 1
     assert output == (

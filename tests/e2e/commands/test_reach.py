@@ -1,4 +1,4 @@
-"""A command that cannot reach its lake says host, port and what happened; never the password."""
+"""A command that cannot reach its lake reports host, port and reason, and never the password."""
 
 import shutil
 import socket
@@ -29,7 +29,7 @@ LAKES = ("My Lake", "b")
 
 @pytest.fixture(scope="module")
 def server():
-    """A PostgreSQL that asks one role for its password and turns another away."""
+    """A PostgreSQL that requires a password from one role and rejects another role."""
     owner = postgres._owner()
     folder = Path(
         tempfile.mkdtemp(prefix="polynya-rules-", dir=postgres._traversable_folder(owner))
@@ -66,7 +66,7 @@ def closed_port() -> int:
 
 @pytest.fixture
 def no_postgres():
-    """The port of a server that ends each connection when it has heard something."""
+    """The port of a server that ends each connection as soon as it receives data."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -84,7 +84,7 @@ def no_postgres():
     listener.close()
 
 
-# A URL, and what is said besides host and port.
+# (URL, address, the rest of the message)
 CASES = [
     ("postgresql://u:s3cret@127.0.0.1:{closed}/d", "127.0.0.1:{closed}", "connection refused"),
     ("postgresql://u:s3cret@x.invalid/d?sslmode=disable", "x.invalid:5432", "unknown host"),
@@ -135,7 +135,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("url", "place", "words"), CASES)
-def test_what_keeps_a_command_from_the_lake_is_said(
+def test_the_reason_for_a_failed_connection_is_reported(
     url, place, words, server, closed_port, no_postgres
 ):
     given = {"port": server.port, "closed": closed_port, "odd": no_postgres, "long": "h" * 70}
@@ -146,8 +146,8 @@ def test_what_keeps_a_command_from_the_lake_is_said(
     assert "s3cret" not in message and "right" not in message and "\n" not in message
 
 
-@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # pg8000's
-def test_a_server_that_never_answers_is_given_up(monkeypatch):
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # pg8000 leaves it open
+def test_a_server_that_never_answers_times_out(monkeypatch):
     monkeypatch.setattr(reach, "SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -155,12 +155,12 @@ def test_a_server_that_never_answers_is_given_up(monkeypatch):
             reach.check(f"postgresql://u:s3cret@127.0.0.1:{port}/d", "public")
 
 
-def test_a_lake_that_is_there_is_no_error(server):
+def test_a_reachable_lake_is_no_error(server):
     for schema in LAKES:
         reach.check(f"postgresql://guarded:right@127.0.0.1:{server.port}/lakes", schema)
 
 
-# Passwords with characters that have to be escaped: what is left of them looks like host or port.
+# Passwords with characters that have to be escaped: the rest of them looks like host or port.
 @pytest.mark.parametrize(
     "url",
     [
@@ -170,21 +170,21 @@ def test_a_lake_that_is_there_is_no_error(server):
         "postgresql://u:1@localhost/s3cret@127.0.0.1/d",
     ],
 )
-def test_pieces_of_a_password_are_not_taken_for_a_host(url):
+def test_parts_of_a_password_are_not_reported_as_a_host(url):
     with pytest.raises(PolynyaError) as said:
         reach.check(url, "public")
     assert "%2F" in str(said.value) and "s3cret" not in str(said.value)
 
 
 @pytest.mark.parametrize("command", ["serve", "doctor", "indexes", "inspect t"])
-def test_every_command_says_it(command, closed_port):
+def test_every_command_reports_it(command, closed_port):
     url = f"postgresql://u:s3cret@127.0.0.1:{closed_port}/d"
     done = CliRunner().invoke(app, [*command.split(), "--database", url])
     assert done.exit_code == 1 and "s3cret" not in done.output
     assert f"127.0.0.1:{closed_port} cannot be reached: connection refused" in done.output
 
 
-def test_serve_says_it_in_one_line(closed_port):
+def test_serve_reports_it_in_one_line(closed_port):
     url = f"postgresql://u:s3cret@127.0.0.1:{closed_port}/d"
     command = [sys.executable, "-m", "polynya_local.cli", "serve", "--port", "0"]
     env = environment({"DATABASE_URL": url})
@@ -196,7 +196,7 @@ def test_serve_says_it_in_one_line(closed_port):
     )
 
 
-def test_the_functions_stay_discreet(server, closed_port):
+def test_errors_of_the_functions_do_not_name_the_database(server, closed_port):
     ports = {
         "postgres:s3cret@127.0.0.1:{}/d": closed_port,
         "postgres@127.0.0.1:{}/nowhere": server.port,
@@ -210,7 +210,7 @@ def test_the_functions_stay_discreet(server, closed_port):
         assert "127.0.0.1" not in message and str(port) not in message and "nowhere" not in message
 
 
-def test_the_command_tells_its_version():
+def test_the_command_prints_its_version():
     pyproject = (Path(__file__).parents[3] / "pyproject.toml").read_text()
     done = CliRunner().invoke(app, ["--version"])
     assert done.exit_code == 0 and f'\nversion = "{done.output.split()[1]}"\n' in pyproject

@@ -1,4 +1,4 @@
-"""The wheel installs into an empty environment, and its commands work there without a checkout."""
+"""The wheel installs into an empty environment, and its commands work without a checkout."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def test_every_folder_with_modules_is_a_package_of_the_wheel():
 
 
 def test_every_file_beside_the_modules_is_data_of_the_wheel():
-    """Apart from the lists of packages, which `pip` does not read there."""
+    """Except the lists of packages, which `pip` does not read there."""
     data = {
         path
         for package, patterns in SETUPTOOLS["package-data"].items()
@@ -60,7 +60,7 @@ def test_every_file_beside_the_modules_is_data_of_the_wheel():
 
 @dataclass
 class Installed:
-    """An environment that has the wheel, and a folder that has nothing."""
+    """An environment with the wheel, and an empty folder."""
 
     wheel: Path
     folder: Path
@@ -81,7 +81,7 @@ def without_checkout(variables: Mapping[str, str]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Installed:
-    """Built from a copy, so that no older build is in it, then installed with the extra `local`."""
+    """Builds the wheel from a copy, to exclude older builds, and installs it with extra `local`."""
     folder = tmp_path_factory.mktemp("wheel")
     clean = without_checkout(os.environ)
     source = folder / "source"
@@ -108,21 +108,21 @@ def installed(tmp_path_factory) -> Installed:
 
 
 @installs
-def test_it_installs_nothing_under_a_name_that_others_may_use(installed):
+def test_the_wheel_installs_no_generic_package_name(installed):
     with ZipFile(installed.wheel) as wheel:
         tops = {name.partition("/")[0] for name in wheel.namelist()}
     assert {top for top in tops if not top.endswith(".dist-info")} == set(SETUPTOOLS["package-dir"])
 
 
 @installs
-def test_it_tells_its_version(installed):
+def test_the_wheel_prints_its_version(installed):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     done = installed.run("--version")
     assert (done.returncode, done.stdout) == (0, f"polynya {project['version']}\n")
 
 
 @installs
-def test_serve_serves(installed, lake, moto):
+def test_serve_works(installed, lake, moto):
     made = lake("01")
     command = [installed.folder / "bin/polynya", "serve", "--database", made.database.url]
     command += ["--s3-endpoint", moto, "--port", "0"]
@@ -146,7 +146,7 @@ def test_serve_serves(installed, lake, moto):
 
 
 @installs
-def test_doctor_and_inspect_look(installed, lake, moto):
+def test_doctor_and_inspect_work(installed, lake, moto):
     made = lake("01")
     where = ("--database", made.database.url, "--s3-endpoint", moto)
     done = installed.run("doctor", *where, "--json")
@@ -170,7 +170,7 @@ def test_a_missing_extra_is_named(installed, lake, words, extra):
 
 
 @installs
-def test_what_needs_a_checkout_says_so(installed, lake):
+def test_a_command_that_needs_a_checkout_says_so(installed, lake):
     url = lake("01").database.url
     done = installed.run("serve", "--as-deployed", "--database", url)
     assert done.returncode == 2 and "checkout" in done.stderr

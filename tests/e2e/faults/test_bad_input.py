@@ -1,4 +1,4 @@
-"""Input of every bad kind gets the answer that docs and specification promise, and nothing else."""
+"""Every kind of bad input gets the answer that the documents and the specification describe."""
 
 import hashlib
 import inspect
@@ -58,7 +58,7 @@ NAMES = [
     "p+q",
 ]
 AMBIGUOUS = "p+q"
-BIG = 200_000  # characters of text that nothing compresses: three of them are over 350 KB
+BIG = 200_000  # characters of incompressible text: three of them exceed 350 KB
 LAKE = f"""
 ATTACH 'ducklake:{{{{CATALOG}}}}' AS lake (DATA_PATH '{{{{DATA_PATH}}}}');
 USE lake;
@@ -86,7 +86,7 @@ LAKE += "".join(
 
 @pytest.fixture(scope="module")
 def make_lake(lake):
-    """A lake of this module, under a name of its own."""
+    """Writes the lake of this module under a given name."""
     return lambda name: lake.write(name, LAKE)
 
 
@@ -182,7 +182,7 @@ def test_the_catalog_names_what_is_wrong(bridge, target, status, type):
 
 @pytest.mark.parametrize("target", ["tables/%00", "tables/t%00", "views/%00x"])
 @pytest.mark.parametrize("namespace", ["main", "%00", "no%00such"])
-def test_a_nul_which_postgresql_cannot_hold_is_the_clients_fault(bridge, namespace, target):
+def test_a_nul_in_a_name_is_a_client_error(bridge, namespace, target):
     answer = send(bridge.catalog_uri, "GET", f"/v1/lake/namespaces/{namespace}/{target}")
     assert answer.status in {400, 404} and error_of(answer)["type"] in {BAD, TABLE, VIEW}
 
@@ -190,7 +190,7 @@ def test_a_nul_which_postgresql_cannot_hold_is_the_clients_fault(bridge, namespa
 @pytest.mark.parametrize(
     "target", ["", "v1", "v1/", "v1/no", "v1/lake", "v1/lake/tables/t", "v2/config"]
 )
-def test_what_is_no_route_is_not_found(bridge, target):
+def test_an_unknown_route_is_not_found(bridge, target):
     answer = send(bridge.catalog_uri, "GET", f"/{target}")
     assert error_of(answer)["message"] and answer.status == 404
 
@@ -234,7 +234,7 @@ def test_an_odd_header_is_harmless(bridge, headers):
 
 
 def test_every_name_leads_to_its_own_table(bridge, odd):
-    """By its identity: under a name read wrongly there may be another table."""
+    """Compares table UUIDs, because a name that is read wrongly may be that of another table."""
     sql = """SELECT s.schema_name, t.table_name, t.table_uuid::text FROM ducklake_table AS t
       JOIN ducklake_schema AS s USING (schema_id)"""
     truth = {(namespace, name): uuid for namespace, name, uuid in odd.database.run(sql)}
@@ -264,9 +264,9 @@ def test_java_writes_a_space_as_a_plus(bridge):
     assert send(bridge.catalog_uri, "GET", path.format("main", "a+b+d")).status == 404
 
 
-def test_a_plus_that_may_be_either_of_two_names_is_refused(bridge):
+def test_an_ambiguous_plus_is_refused(bridge):
     path = "/v1/lake/namespaces/main/tables/"
-    for name in ("p+q", "p%2Bq"):  # API Gateway makes these two the same
+    for name in ("p+q", "p%2Bq"):  # API Gateway makes these two equal
         error = error_of(send(bridge.catalog_uri, "GET", path + name))
         assert error["code"] == 400 and "rename one of them" in error["message"]
     table_of(bridge.catalog_uri, "p q")
@@ -282,7 +282,7 @@ def test_duckdb_writes_a_dot_as_the_unit_separator(bridge):
 # The files
 
 
-def files_of(bridge, table: str = "t") -> dict[str, str]:
+def virtual_files_of(bridge, table: str = "t") -> dict[str, str]:
     """Targets of the virtual files of a table's newest snapshot, by their kinds."""
     loaded = table_of(bridge.catalog_uri, table)
     locations = [loaded["metadata-location"], loaded["metadata"]["snapshots"][-1]["manifest-list"]]
@@ -306,8 +306,10 @@ def target_of(location: str) -> str:
 
 @pytest.fixture(scope="module")
 def files(bridge):
-    return files_of(bridge) | {
-        kind: target for kind, target in files_of(bridge, "inlined").items() if "rows" in kind
+    return virtual_files_of(bridge) | {
+        kind: target
+        for kind, target in virtual_files_of(bridge, "inlined").items()
+        if "rows" in kind
     }
 
 
@@ -315,7 +317,7 @@ KINDS = ["table", "list", "data", "deletes-manifest", "deletes", "rows-manifest"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_head_says_what_get_gives_and_pieces_make_the_whole(bridge, files, kind):
+def test_head_agrees_with_get_and_ranges_make_up_the_file(bridge, files, kind):
     target = files[kind]
     whole = send(bridge.s3_endpoint, "GET", target)
     head = send(bridge.s3_endpoint, "HEAD", target)
@@ -335,7 +337,7 @@ def test_head_says_what_get_gives_and_pieces_make_the_whole(bridge, files, kind)
     assert pieces == whole.body
 
 
-# `n` is the size. RFC 9110, section 14: what is no range is ignored, what holds no byte is 416.
+# `n` is the size. RFC 9110, section 14: an invalid range is ignored, one without bytes is 416.
 RANGES = [
     ("bytes=0-0", slice(0, 1)),
     ("bytes=0-", slice(0, None)),
@@ -402,7 +404,7 @@ def test_conditions(bridge, files, method, conditions, status):
     etag = send(bridge.s3_endpoint, "HEAD", files["list"]).headers["etag"]
     headers = {name: text.format(etag=etag) for name, text in conditions.items()}
     answer = send(bridge.s3_endpoint, method, files["list"], headers)
-    # As S3 does, HEAD with a range may tell of the whole.
+    # As in S3, HEAD with a range may describe the whole object.
     assert answer.status in ({status, 200} if method == "HEAD" and status == 206 else {status})
     if status == 304:
         assert answer.body == b""
@@ -465,7 +467,7 @@ NO_KEYS = [
 
 
 @pytest.mark.parametrize("key", NO_KEYS, ids=lambda key: key[:60])
-def test_what_is_no_key_is_not_found(bridge, files, key):
+def test_an_invalid_key_is_not_found(bridge, files, key):
     own = files["list"].removeprefix(f"/{bucket_of(files)}/")
     _, uuid, _, file = own.split("/")
     words = {"key": own, "uuid": uuid, "file": file, "upper": uuid.upper()}
@@ -529,21 +531,21 @@ def test_an_encrypted_lake_is_refused_with_the_reason(lake, moto, method, capfd)
 
 @pytest.fixture
 def of_version(lake):
-    """The lake 31 under the version number that is asked for."""
+    """Gives lake 31 the requested version number."""
     served = lake("31")
     sql = "UPDATE ducklake_metadata SET value = :v WHERE key = 'version'"
     [[own]] = served.database.run("SELECT value FROM ducklake_metadata WHERE key = 'version'")
 
-    def of(version: str):
+    def set_version(version: str):
         served.database.run(sql, v=version)
         return served
 
-    yield of
+    yield set_version
     served.database.run(sql, v=own)
 
 
 @pytest.mark.parametrize("version", ["2.0", "0.1", "", "1.0; DROP TABLE x"])
-def test_an_unknown_catalog_version_is_refused_with_what_to_do(of_version, moto, version):
+def test_an_unknown_catalog_version_is_refused_with_advice(of_version, moto, version):
     with standing_in(of_version(version), moto) as stand_in:
         for target in ("config", "lake/namespaces", "lake/namespaces/main/tables/other"):
             error = error_of(answer := send(stand_in.api_uri, "GET", f"/v1/{target}"))
@@ -559,7 +561,7 @@ def test_a_wrong_metadata_schema_is_named(odd, moto, schema):
 
 
 def test_a_missing_grant_on_inlined_rows_is_named(odd, moto):
-    """DuckLake makes a table of inlined rows when it first needs one: after the GRANT, that is."""
+    """DuckLake makes a table of inlined rows when it first needs one, so after the GRANT."""
     odd.database.run("CREATE ROLE few_rights LOGIN")
     try:
         odd.database.run("GRANT SELECT ON ALL TABLES IN SCHEMA public TO few_rights")
@@ -579,7 +581,7 @@ def test_a_missing_grant_on_inlined_rows_is_named(odd, moto):
         odd.database.run("DROP ROLE few_rights")
 
 
-# Databases that do not answer
+# Unreachable databases
 
 SECRETS = ("secret-user", "secret-password", "secret-host")
 URLS = {
@@ -602,7 +604,7 @@ URLS = {
 
 
 @pytest.mark.parametrize("what", URLS)
-def test_no_answer_and_no_log_holds_a_secret(odd, moto, what, capfd, caplog):
+def test_no_answer_and_no_log_contains_a_secret(odd, moto, what, capfd, caplog):
     url = URLS[what].format(port=odd.database.port, dbname=odd.database.dbname)
     said = []
     with standing_in(odd, moto, DATABASE_URL=url) as stand_in:
@@ -620,7 +622,7 @@ def test_no_answer_and_no_log_holds_a_secret(odd, moto, what, capfd, caplog):
 
 
 @pytest.mark.parametrize("what", ["refuses the role", "has no address", "cannot be a host"])
-def test_the_command_does_not_tell_the_password(odd, moto, what):
+def test_the_command_does_not_print_the_password(odd, moto, what):
     url = URLS[what].format(port=odd.database.port, dbname=odd.database.dbname)
     command = [
         sys.executable,
@@ -646,7 +648,7 @@ def test_the_command_does_not_tell_the_password(odd, moto, what):
 
 
 class Forwarder:
-    """A way to PostgreSQL that can be cut."""
+    """A TCP proxy for PostgreSQL whose connections can be cut."""
 
     def __init__(self, host: str, port: int) -> None:
         self._to = (host, port)
@@ -658,11 +660,11 @@ class Forwarder:
     def cut(self) -> None:
         for sock in (self._listener, *self._open):
             with suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits on it
+                sock.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for it
             sock.close()
         self._open.clear()
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", self.port))
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
@@ -687,21 +689,21 @@ class Forwarder:
 
 
 @pytest.fixture
-def way(odd):
+def proxy(odd):
     forwarder = Forwarder(odd.database.host, odd.database.port)
     port = str(odd.database.port)
     yield SimpleNamespace(
         url=odd.database.url.replace(port, str(forwarder.port)),
         cut=forwarder.cut,
-        mend=forwarder.mend,
+        restore=forwarder.restore,
     )
     forwarder.cut()
 
 
-def test_a_database_that_goes_away_is_503_and_found_again_when_it_is_back(odd, moto, way):
-    with standing_in(odd, moto, DATABASE_URL=way.url) as stand_in:
+def test_an_unreachable_database_gives_503_until_it_is_back(odd, moto, proxy):
+    with standing_in(odd, moto, DATABASE_URL=proxy.url) as stand_in:
         location = table_of(stand_in.api_uri)["metadata"]["snapshots"][-1]["manifest-list"]
-        way.cut()
+        proxy.cut()
         for target in ("config", "lake/namespaces/main", "lake/namespaces/main/tables/t"):
             answer = send(stand_in.api_uri, "GET", f"/v1/{target}")
             assert answer.status == 503 and int(answer.headers["retry-after"]) > 0
@@ -709,12 +711,12 @@ def test_a_database_that_goes_away_is_503_and_found_again_when_it_is_back(odd, m
         answer = send(stand_in.s3_uri, "GET", target_of(location))
         assert answer.status == 503 and b"<Code>SlowDown</Code>" in answer.body
         assert send(stand_in.s3_uri, "HEAD", target_of(location)).status == 503
-        way.mend()
+        proxy.restore()
         table_of(stand_in.api_uri)
         assert send(stand_in.s3_uri, "GET", target_of(location)).status == 200
 
 
-def test_a_connection_that_breaks_is_not_seen_by_the_client(odd, moto):
+def test_a_broken_connection_is_invisible_to_the_client(odd, moto):
     terminate = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
       WHERE application_name = 'polynya' AND datname = current_database()"""
     with standing_in(odd, moto) as stand_in:
@@ -731,9 +733,9 @@ def forget_bodies() -> None:
     app.virtual_files()._files._cache._memory.__init__()
 
 
-def test_patience_ends_before_that_of_who_waits():
-    """A wait that begins just before the budget is over ends before AWS's own 503 is what is seen,
-    and a cache that hangs leaves most of the budget to whoever does without it."""
+def test_waits_end_before_the_timeout_of_the_caller():
+    """A wait that begins just before the budget ends is over before AWS answers 503 itself, and a
+    cache that hangs leaves most of the budget for the work without it."""
     budgets = {
         rest_app: REST_TIMEOUT_S - rest_app.RESERVE_SECONDS,
         object_lambda_app: OBJECT_LAMBDA_TIMEOUT_S - object_lambda_app.RESERVE_SECONDS,
@@ -752,8 +754,8 @@ def test_patience_ends_before_that_of_who_waits():
             assert hurried.retries["total_max_attempts"] * hurried.read_timeout <= 1
 
 
-def test_the_command_logs_to_stderr_alone(odd, moto, way):
-    """The one line of JSON is all that is on stdout: whoever reads it does not read on."""
+def test_the_command_logs_only_to_stderr(odd, moto, proxy):
+    """The line of JSON is the only output on stdout, because its reader reads no further."""
     command = [
         sys.executable,
         "-m",
@@ -766,13 +768,13 @@ def test_the_command_logs_to_stderr_alone(odd, moto, way):
     ]
     process = subprocess.Popen(
         command,
-        env=environment({"DATABASE_URL": way.url}),
+        env=environment({"DATABASE_URL": proxy.url}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     ready = json.loads(process.stdout.readline())
-    way.cut()
+    proxy.cut()
     for _ in range(3):
         assert send(ready["catalog_uri"], "GET", "/v1/config").status == 503
     process.terminate()
@@ -781,12 +783,12 @@ def test_the_command_logs_to_stderr_alone(odd, moto, way):
     assert process.returncode == 0
 
 
-# Stores that are broken
+# Broken stores
 
 
 @pytest.fixture(scope="module")
 def cache(moto):
-    """DynamoDB and S3, as the store has them."""
+    """DynamoDB and S3 in the form that the store uses."""
     values = cache_settings(moto)
     arguments = {"endpoint_url": moto, "region_name": REGION}
     dynamodb, s3 = (boto3.client(service, **arguments) for service in ("dynamodb", "s3"))
@@ -808,7 +810,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_a_broken_store_costs_only_speed(odd, moto, cache, what):
+def test_a_broken_store_costs_only_time(odd, moto, cache, what):
     started = time.monotonic()
     with standing_in(odd, moto, **BROKEN[what]) as stand_in:
         client = pyiceberg.open(stand_in.api_uri, "lake", stand_in.s3_uri)
@@ -820,11 +822,11 @@ def test_a_broken_store_costs_only_speed(odd, moto, cache, what):
 
 
 @pytest.mark.parametrize("how", ["other bytes", "expired", "object changed", "object gone"])
-def test_a_stored_file_that_is_not_right_is_made_anew(odd, moto, cache, how):
+def test_a_wrong_stored_file_is_built_again(odd, moto, cache, how):
     table = "big" if how.startswith("object") else "inlined"
     with standing_in(odd, moto, **cache.settings) as stand_in:
         bridge = SimpleNamespace(catalog_uri=stand_in.api_uri, s3_endpoint=stand_in.s3_uri)
-        target = files_of(bridge, table)["rows"]
+        target = virtual_files_of(bridge, table)["rows"]
         key = target.removeprefix(f"/{ALIAS}/")
         right = send(stand_in.s3_uri, "GET", target)
         stored = cache.item(key)
@@ -851,19 +853,19 @@ def test_a_stored_file_that_is_not_right_is_made_anew(odd, moto, cache, how):
             again = send(stand_in.s3_uri, "GET", target)
             assert (again.status, again.body) == (200, right.body)
             assert again.headers["etag"] == right.headers["etag"]
-        mended = cache.item(key)
-        assert mended["sha256"] == stored["sha256"] and int(mended["ttl"]["N"]) > time.time()
+        repaired = cache.item(key)
+        assert repaired["sha256"] == stored["sha256"] and int(repaired["ttl"]["N"]) > time.time()
         if table == "big":
-            body = cache.s3.get_object(Bucket=CACHE_BUCKET, Key=mended["s3"]["S"])["Body"].read()
+            body = cache.s3.get_object(Bucket=CACHE_BUCKET, Key=repaired["s3"]["S"])["Body"].read()
         else:
-            body = mended["body"]["B"]
+            body = repaired["body"]["B"]
         assert body == right.body
 
 
 S3_AWAY = {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:1"}
 
 
-def test_deletes_are_not_shown_without_the_file_they_are_in(odd, moto):
+def test_deletes_are_not_shown_without_their_file(odd, moto):
     with standing_in(odd, moto, **S3_AWAY) as stand_in:
         location = table_of(stand_in.api_uri)["metadata"]["snapshots"][-1]["manifest-list"]
         answer = send(stand_in.s3_uri, "GET", target_of(location))

@@ -1,5 +1,7 @@
-"""Rows of DuckLake's catalog that are broken: the same rows of the table, or a refusal that says
-what is wrong. Never an unexpected error, never other rows; other tables keep working."""
+"""With a broken row in DuckLake's catalog, a table has the same rows or is refused with a reason.
+
+Clients never get an unexpected error or other rows; other tables keep working.
+"""
 
 import json
 import re
@@ -60,8 +62,8 @@ CALL ducklake_add_data_files('lake', 'added', '{{DATA_PATH}}_ext/added/**/*.parq
 CREATE VIEW v.view AS SELECT 1 AS i;
 COMMENT ON VIEW v.view IS 'commented';
 """
-# (table of the catalog, its row, the tables of the lake that show it). `{t}`: the table's id,
-# `{inlined}`: its inlined rows.
+# (table of the catalog, its row, the tables of the lake that depend on it). `{t}` is the table's
+# id, `{inlined}` the table of its inlined rows.
 ROWS = [
     ("ducklake_table", "table_id = {t}", ("t",)),
     ("ducklake_schema", "schema_name = 'v'", ("t",)),
@@ -97,22 +99,22 @@ ROWS = [
 
 
 GONE = "either it is gone, or"
-"""Who may not list a bucket is told 403 of an object that is gone, as by S3 itself: a path that
-leads nowhere looks like a missing right, and is answered by 500 with both."""
+"""Without the right to list a bucket, S3 answers 403 for a missing object. A path to nothing looks
+like a missing right, so the answer is 500 and names both reasons."""
 
 NOT_SEEN = ("ducklake_data_file", "table_id = {added}", "mapping_id = NULL")
-"""Such a row is that of a file of DuckLake's own: only its footer could tell."""
+"""Such a row looks like that of a file of DuckLake itself: only the footer shows the difference."""
 
 INLINED = "SELECT table_name FROM ducklake_inlined_data_tables WHERE table_id = {t}"
 
 
 class Served(NamedTuple):
-    """What clients get of a table: equal ones are equal rows."""
+    """What clients get of a table: equal values mean equal rows."""
 
     schemas: list[dict]
     current_schema_id: int
     files: dict[int, list[str]]
-    """Data files by their path, and virtual ones by what is in them, by snapshot."""
+    """Data files by path and virtual files by content, for each snapshot."""
     hidden: frozenset[str] = frozenset()
 
 
@@ -121,8 +123,8 @@ class Refused(NamedTuple):
     message: str
 
 
-class World:
-    """A lake, the catalog that serves it, and what it gave as long as nothing was broken."""
+class ServedLake:
+    """A lake, the catalog that serves it, and what clients got before any damage."""
 
     def __init__(self, lake, moto, stand_in) -> None:
         self.lake, self._moto, self._stand_in = lake, moto, stand_in
@@ -141,7 +143,7 @@ class World:
         return re.sub(r"{(\w+)}", lambda match: str(self.ids[match[1]]), text)
 
     def listings(self) -> dict[str, int]:
-        """Statuses of what must answer whatever is broken."""
+        """Statuses of the paths that must work with any damage."""
         targets = ["", "/v/tables", "/v/views", "/v/views/view", "/main/tables/bystander"]
         answers = {target: self._get(f"/v1/lake/namespaces{target}") for target in targets}
         return {target: answer.status for target, answer in answers.items()}
@@ -176,7 +178,7 @@ class World:
         return files
 
     def problem(self, table: str) -> str | None:
-        """What is wrong with what clients get of a table; None: nothing."""
+        """The problem of what clients get of a table, or None."""
         found = self.served(table)
         if isinstance(found, Refused):
             is_clear = 400 <= found.status < 500 and "unexpected" not in found.message
@@ -187,7 +189,7 @@ class World:
         try:
             rows = self._iceberg(table, found.files)
         except OSError:
-            return None  # a data file that is not there: S3's own answer
+            return None  # a data file is missing: S3 itself answers so
         if rows == _without(self._rows[table], found.hidden, rows):
             return None
         try:
@@ -218,10 +220,10 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(lake, moto):
+def served_lake(lake, moto):
     served = lake.write("broken", LAKE)
     with standing_in(served, moto) as stand_in:
-        yield World(served, moto, stand_in)
+        yield ServedLake(served, moto, stand_in)
 
 
 KINDS = ["missing", pytest.param("strange", marks=pytest.mark.slow)]
@@ -229,15 +231,21 @@ KINDS = ["missing", pytest.param("strange", marks=pytest.mark.slow)]
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("table", "row", "shown_by"), ROWS)
-def test_no_broken_value_gives_other_rows_or_an_unexpected_error(world, table, row, shown_by, kind):
+def test_no_broken_value_causes_other_rows_or_an_unexpected_error(
+    served_lake, table, row, shown_by, kind
+):
     problems = {}
-    for damage in damages(world.con, world.filled_in(table), world.filled_in(row), kind):
-        with damaged(world.con, damage) as is_damaged:
+    for damage in damages(
+        served_lake.con, served_lake.filled_in(table), served_lake.filled_in(row), kind
+    ):
+        with damaged(served_lake.con, damage) as is_damaged:
             if not is_damaged:
                 continue
             reset_functions()
-            statuses = world.listings()
-            found = [f"{name}: {problem}" for name in shown_by if (problem := world.problem(name))]
+            statuses = served_lake.listings()
+            found = [
+                f"{name}: {problem}" for name in shown_by if (problem := served_lake.problem(name))
+            ]
             if max(statuses.values()) >= 500 or statuses["/main/tables/bystander"] != 200:
                 found.append(str(statuses))
         if found and (table, row, damage.what) != NOT_SEEN:
@@ -250,7 +258,7 @@ def _rows(client, table: str, snapshot_id: int) -> list:
 
 
 def _without(rows: dict[int, list], hidden: frozenset[str], at) -> dict[int, list]:
-    """Some snapshots, without the hidden columns."""
+    """The rows of some snapshots, without the hidden columns."""
     return {
         snapshot_id: sorted(
             [{name: row[name] for name in row if name not in hidden} for row in rows[snapshot_id]],
@@ -266,7 +274,7 @@ NEST = """INSERT INTO ducklake_column (column_id, begin_snapshot, table_id, colu
   SELECT 1000 + n, 3, {t}, 1000 + n, 'n' || n, CASE WHEN n < 500 THEN 'struct' ELSE 'int32' END,
     CASE WHEN n > 1 THEN 999 + n END FROM generate_series(1, 500) AS n"""
 
-# (statement, what a client is told)
+# (statement, a part of the message to the client)
 SENTENCES = [
     ("DELETE FROM ducklake_column WHERE column_name = 'element'", "the list 'l' has 0 children"),
     ("DELETE FROM ducklake_column WHERE column_name = 'key'", "the map 'm' has 1 children"),
@@ -289,16 +297,16 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("sql", "sentence"), SENTENCES)
-def test_a_refusal_says_what_is_broken_and_what_to_do(world, sql, sentence):
+def test_a_refusal_names_the_fault_and_the_remedy(served_lake, sql, sentence):
     table = re.search(r"ducklake_\w+", sql)[0]
     only = f"{sql} {'AND' if 'WHERE' in sql else 'WHERE'} table_id = {{t}}"
-    statement = world.filled_in(only if sql.startswith(("UPDATE", "DELETE")) else sql)
-    with damaged(world.con, Damage(table, sentence, statement)):
+    statement = served_lake.filled_in(only if sql.startswith(("UPDATE", "DELETE")) else sql)
+    with damaged(served_lake.con, Damage(table, sentence, statement)):
         reset_functions()
-        found = world.served("t")
+        found = served_lake.served("t")
         assert isinstance(found, Refused) and found.status == 400
         assert sentence in found.message and "restore it from a backup" in found.message
-        assert world.listings() == dict.fromkeys(world.listings(), 200)
+        assert served_lake.listings() == dict.fromkeys(served_lake.listings(), 200)
 
 
 def _without_pos(body: bytes) -> bytes:
@@ -308,7 +316,7 @@ def _without_pos(body: bytes) -> bytes:
 
 
 def _far_away(body: bytes) -> bytes:
-    """Positions that no data file has. As DuckDB writes them: what it writes is copied."""
+    """Positions that no data file has. DuckDB writes the file, because its files are copied."""
     with duckdb.connect() as con, tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "before").write_bytes(body)
         ids = "{file_path: 2147483646, pos: 2147483645}"
@@ -330,39 +338,39 @@ BODIES = {
 
 
 @contextmanager
-def damaged_delete_file(world, damage):
-    """The key of a delete file of t, with other bytes meanwhile; None takes it away."""
-    [[path]] = world.con.run(
-        world.filled_in("SELECT path FROM ducklake_delete_file WHERE table_id = {t} LIMIT 1")
+def damaged_delete_file(served_lake, damage):
+    """Replaces the bytes of a delete file of t and yields its key; None removes the file."""
+    [[path]] = served_lake.con.run(
+        served_lake.filled_in("SELECT path FROM ducklake_delete_file WHERE table_id = {t} LIMIT 1")
     )
-    key = f"{world.lake.data_path}/v/t/{path}".removeprefix("s3://lakes/")
-    body = world.s3.get_object(Bucket="lakes", Key=key)["Body"].read()
+    key = f"{served_lake.lake.data_path}/v/t/{path}".removeprefix("s3://lakes/")
+    body = served_lake.s3.get_object(Bucket="lakes", Key=key)["Body"].read()
     try:
         if (other := damage(body)) is None:
-            world.s3.delete_object(Bucket="lakes", Key=key)
+            served_lake.s3.delete_object(Bucket="lakes", Key=key)
         else:
-            world.s3.put_object(Bucket="lakes", Key=key, Body=other)
+            served_lake.s3.put_object(Bucket="lakes", Key=key, Body=other)
         reset_functions()
         yield key
     finally:
-        world.s3.put_object(Bucket="lakes", Key=key, Body=body)
+        served_lake.s3.put_object(Bucket="lakes", Key=key, Body=body)
 
 
 @pytest.mark.parametrize("what", BODIES)
-def test_a_damaged_delete_file_refuses_what_it_belongs_to(world, what):
-    with damaged_delete_file(world, BODIES[what]) as key:
-        found = world.served("t")
+def test_a_damaged_delete_file_refuses_its_table(served_lake, what):
+    with damaged_delete_file(served_lake, BODIES[what]) as key:
+        found = served_lake.served("t")
         assert isinstance(found, Refused)
         if what == "missing":
             assert found.status == 500 and GONE in found.message
         else:
             assert found.status == 400
             assert f"the delete file s3://lakes/{key} is" in found.message, found
-        assert world.served("merged") == world.intact["merged"]
+        assert served_lake.served("merged") == served_lake.intact["merged"]
 
 
-def test_a_delete_of_rows_that_are_not_there_is_refused(world):
-    with damaged_delete_file(world, _far_away):
-        found = world.served("t")
+def test_a_delete_of_missing_rows_is_refused(served_lake):
+    with damaged_delete_file(served_lake, _far_away):
+        found = served_lake.served("t")
         assert isinstance(found, Refused) and found.status == 400
         assert "names a row that it does not have" in found.message

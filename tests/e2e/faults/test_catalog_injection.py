@@ -1,6 +1,6 @@
-"""Text of the catalog that is no name and no type: it is never run as SQL, and never logged.
+"""Text of the catalog that is no name and no type is never run as SQL, and never logged.
 
-The attacker may update `ducklake_column` and write one inlined row; he may not read this machine.
+The attacker may update `ducklake_column` and write one inlined row, and may not read this machine.
 """
 
 import io
@@ -69,7 +69,7 @@ def test_the_type_of_a_hidden_field_is_not_run(child, served, moto, tmp_path):
     assert SECRET_TEXT not in str(rows)
     other = "b" if child == "a" else "a"
     values = {"a": [1, 2], "b": ["x", None]}[other]
-    # What DuckLake holds in the other field; the field of an unknown type is hidden.
+    # The values of the other field in DuckLake; the field of an unknown type is hidden.
     assert [row["s"] for row in rows] == [{other: values[0]}, {other: values[1]}, None]
 
 
@@ -81,7 +81,7 @@ def test_a_type_outside_the_grammar_is_hidden(column_type, served, moto):
 
 
 def manifest_list(stand_in, table: str) -> str:
-    """The key of the newest one."""
+    """The key of the newest manifest list."""
     metadata = json.loads(
         send(stand_in.api_uri, "GET", f"/v1/lake/namespaces/main/tables/{table}").body
     )["metadata"]
@@ -90,7 +90,7 @@ def manifest_list(stand_in, table: str) -> str:
 
 @pytest.fixture
 def log(caplog):
-    """What all loggers say, as one text. Powertools writes to the standard output of its import."""
+    """The output of all loggers. Powertools writes to the standard output of its import time."""
     stream = io.StringIO()
     before = [
         (handler, handler.setStream(stream))
@@ -118,7 +118,7 @@ def test_a_row_that_cannot_be_cast_is_refused_and_not_logged(served, moto, log):
 
 @pytest.mark.parametrize("function", [rest_catalog, object_lambda], ids=["rest", "files"])
 def test_an_unexpected_error_is_logged_without_its_message(function, served, moto, log):
-    """What a library says of a value that it cannot take is the value."""
+    """The message of a library about an invalid value may contain the value."""
 
     def fail(*args):
         raise ValueError("a row of 77001")

@@ -1,4 +1,4 @@
-"""The connection to PostgreSQL: TLS, rights, transactions, and coming back after a loss."""
+"""The connection to PostgreSQL: TLS, rights, transactions, and reconnection after a loss."""
 
 import gc
 import itertools
@@ -44,7 +44,7 @@ def run(database: postgres.Database, *statements: str) -> list:
         con.close()
 
 
-# What a URL says
+# URLs
 
 
 def tls_of(url: str) -> tuple[bool, bool] | None:
@@ -70,7 +70,7 @@ def tls_of(url: str) -> tuple[bool, bool] | None:
         ("postgresql://u@db.example.com/d?host=/run/postgresql", None),
     ],
 )
-def test_tls_is_on_and_checked_unless_the_host_is_local_or_the_url_says_otherwise(url, tls):
+def test_tls_is_required_and_checked_unless_the_host_is_local_or_the_url_disables_it(url, tls):
     assert tls_of(url) == tls
 
 
@@ -104,7 +104,7 @@ def test_a_url_is_read_as_libpq_reads_it(url, arguments):
         "postgresql://u:s3cret@h/d?sslrootcert=/no/such/file",
     ],
 )
-def test_a_url_that_cannot_be_used_is_refused_without_being_shown(url):
+def test_an_unusable_url_is_refused_and_not_shown(url):
     with pytest.raises(Misconfigured) as refused:
         Database(url, "public")
     assert "s3cret" not in str(refused.value) and refused.value.__cause__ is None
@@ -113,8 +113,9 @@ def test_a_url_that_cannot_be_used_is_refused_without_being_shown(url):
 # TLS
 
 
-@pytest.mark.parametrize("mode", ["disable", "require", "verify-ca", "verify-full"])  # libpq's
-def test_every_mode_is_taken_and_every_help_names_it(mode):
+# The modes of libpq.
+@pytest.mark.parametrize("mode", ["disable", "require", "verify-ca", "verify-full"])
+def test_every_mode_is_accepted_and_named_by_every_help(mode):
     connection_arguments(f"postgresql://u@db.example.com/d?sslmode={mode}")
     with pytest.raises(Misconfigured, match=mode):
         connection_arguments("postgresql://u@db.example.com/d?sslmode=prefer")
@@ -165,10 +166,10 @@ def tls() -> Iterator[tuple[postgres.Database, Path]]:
     ],
 )
 def test_the_connection_is_encrypted_as_sslmode_says(tls, host, query, is_encrypted):
-    asked = over_tls(tls, host, query)
-    question = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
-    assert read(asked, lambda con: con.run(question)) == [[is_encrypted]]
-    asked.close()
+    opened = over_tls(tls, host, query)
+    sql = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+    assert read(opened, lambda con: con.run(sql)) == [[is_encrypted]]
+    opened.close()
 
 
 @pytest.mark.parametrize(
@@ -180,14 +181,15 @@ def test_the_connection_is_encrypted_as_sslmode_says(tls, host, query, is_encryp
         ("127.0.0.1", "sslmode=verify-full&sslrootcert={}/own.crt"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")  # pg8000's
-def test_a_certificate_that_is_not_the_right_one_is_refused(tls, host, query):
+# pg8000 leaves the socket open.
+@pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
+def test_a_wrong_certificate_is_refused(tls, host, query):
     with pytest.raises(Misconfigured, match="certificate"):
         read(over_tls(tls, host, query), lambda con: None)
     gc.collect()
 
 
-def test_a_server_without_tls_is_refused_where_tls_is_asked_for(numbers):
+def test_a_server_without_tls_is_refused_if_tls_is_required(numbers):
     with pytest.raises(Misconfigured, match="TLS"):
         read(Database(f"{numbers.url}?sslmode=require", "public"), lambda con: None)
 
@@ -203,7 +205,7 @@ def over_tls(tls, host: str, query: str) -> Database:
 
 @pytest.fixture
 def reader(postgres_server):
-    """A role that may nothing yet."""
+    """A role without any right."""
     role, password = identifier(READER), literal(PASSWORD)
     maintenance = postgres_server.maintenance
     run(maintenance, f"CREATE ROLE {role} LOGIN PASSWORD {password}")
@@ -216,7 +218,7 @@ def reader(postgres_server):
 
 @pytest.mark.parametrize("number", ["13", "14"])
 def test_select_and_default_privileges_are_enough(number, reader, postgres_server, moto):
-    """They are given before the lake is there, so every table of it is one that came later."""
+    """The rights are granted before the lake is written, so every table is newer than they are."""
     (script,) = LAKES.glob(f"{number}_*.sql")
     database = postgres_server.create_database(f"select_only_{number}")
     reader(database)
@@ -249,7 +251,7 @@ def test_select_and_default_privileges_are_enough(number, reader, postgres_serve
 )
 @pytest.mark.parametrize("first", ["SELECT 1", "COMMIT"])
 def test_nothing_can_be_written(statement, first, lake):
-    """Even by the owner of everything, and even outside of the transaction."""
+    """Not even the owner of everything can write, not even outside of the transaction."""
     database = Database(lake("40").database.url, "My Lake")
     with pytest.raises(Misconfigured, match="25006"):
         read(database, lambda con: (con.run(first), con.run(statement)))
@@ -260,10 +262,10 @@ def test_a_missing_grant_is_named(reader, lake):
     database = lake("40").database
     reader(database)
     run(database, f'GRANT USAGE ON SCHEMA "My Lake" TO {identifier(READER)}')
-    asked = Database(replace(database, user=READER, password=PASSWORD).url, "My Lake")
+    opened = Database(replace(database, user=READER, password=PASSWORD).url, "My Lake")
     with pytest.raises(Misconfigured, match="GRANT SELECT ON ALL TABLES"):
-        read(asked, queries.lake().run)
-    asked.close()
+        read(opened, queries.lake().run)
+    opened.close()
 
 
 # Transactions
@@ -281,17 +283,17 @@ def count(con: Connection) -> int:
     return number
 
 
-def test_one_answer_is_one_view(numbers):
-    asked = Database(numbers.url, "public")
+def test_one_transaction_reads_one_snapshot(numbers):
+    opened = Database(numbers.url, "public")
 
-    def question(con: Connection) -> list[int]:
+    def query(con: Connection) -> list[int]:
         before = count(con)
         run(numbers, "INSERT INTO number VALUES (2)", "CREATE TABLE later()")
         return [before, count(con)]
 
-    assert read(asked, question) == [1, 1]
-    assert read(asked, count) == 2
-    asked.close()
+    assert read(opened, query) == [1, 1]
+    assert read(opened, count) == 2
+    opened.close()
 
 
 ODD_DEFAULTS = {
@@ -313,13 +315,13 @@ def odd(postgres_server):
         database,
         *(f"ALTER DATABASE {name} SET {key} = '{ODD_DEFAULTS[key]}'" for key in ODD_DEFAULTS),
     )
-    asked = Database(database.url, "public", timeout_seconds=7)
-    yield asked
-    asked.close()
+    opened = Database(database.url, "public", timeout_seconds=7)
+    yield opened
+    opened.close()
 
 
 @pytest.mark.parametrize(
-    ("question", "answer"),
+    ("query", "answer"),
     [
         ("SHOW transaction_isolation", "repeatable read"),
         ("SHOW transaction_read_only", "on"),
@@ -333,11 +335,11 @@ def odd(postgres_server):
         ("SELECT 'xx61'::bytea", b"xx61"),
     ],
 )
-def test_what_the_server_has_as_default_does_not_matter(odd, question, answer):
-    assert read(odd, lambda con: con.run(question)) == [[answer]]
+def test_defaults_of_the_server_do_not_matter(odd, query, answer):
+    assert read(odd, lambda con: con.run(query)) == [[answer]]
 
 
-# Losses
+# Lost connections
 
 
 def backend(con: Connection) -> int:
@@ -345,59 +347,59 @@ def backend(con: Connection) -> int:
     return pid
 
 
-def test_a_connection_that_was_ended_is_opened_again(numbers):
-    asked = Database(numbers.url, "public")
-    first = read(asked, backend)
+def test_a_terminated_connection_is_opened_again(numbers):
+    opened = Database(numbers.url, "public")
+    first = read(opened, backend)
     run(numbers, f"SELECT pg_terminate_backend({first}, 5000)")
-    assert read(asked, backend) != first
-    asked.close()
+    assert read(opened, backend) != first
+    opened.close()
 
 
 @pytest.mark.parametrize("losses", [1, 2])
-def test_a_question_that_was_cut_off_is_asked_once_more(numbers, losses):
-    asked = Database(numbers.url, "public")
+def test_an_interrupted_query_is_retried_once(numbers, losses):
+    opened = Database(numbers.url, "public")
     tries = []
 
-    def question(con: Connection) -> int:
+    def query(con: Connection) -> int:
         tries.append(backend(con))
         if len(tries) <= losses:
             run(numbers, f"SELECT pg_terminate_backend({tries[-1]}, 5000)")
         return count(con)
 
     if losses == 1:
-        assert read(asked, question) == 1
+        assert read(opened, query) == 1
     else:
         with pytest.raises(ServiceUnavailable) as away:
-            read(asked, question)
+            read(opened, query)
         assert away.value.retry_after
     assert len(set(tries)) == len(tries) == 2
-    assert read(asked, count) == 1
-    asked.close()
+    assert read(opened, count) == 1
+    opened.close()
 
 
-def test_an_answer_that_cannot_be_read_is_not_taken_for_the_next(numbers):
-    asked = Database(numbers.url, "public")
+def test_an_unreadable_result_is_not_taken_for_the_next_one(numbers):
+    opened = Database(numbers.url, "public")
     with pytest.raises(ValueError):
-        read(asked, lambda con: con.run("SELECT time '24:00:00' FROM generate_series(1, 9)"))
-    assert read(asked, count) == 1
-    asked.close()
+        read(opened, lambda con: con.run("SELECT time '24:00:00' FROM generate_series(1, 9)"))
+    assert read(opened, count) == 1
+    opened.close()
 
 
-def test_a_query_that_takes_too_long_is_ended(numbers):
-    asked = Database(numbers.url, "public", timeout_seconds=1)
+def test_a_slow_query_is_cancelled(numbers):
+    opened = Database(numbers.url, "public", timeout_seconds=1)
     with pytest.raises(ServiceUnavailable):
-        read(asked, lambda con: con.run("SELECT pg_sleep(30)"))
-    assert read(asked, count) == 1
-    asked.close()
+        read(opened, lambda con: con.run("SELECT pg_sleep(30)"))
+    assert read(opened, count) == 1
+    opened.close()
 
 
-def test_a_server_that_is_not_there_is_unavailable():
+def test_a_missing_server_is_unavailable():
     with pytest.raises(ServiceUnavailable) as away:
         read(Database("postgresql://u:s3cret@127.0.0.1:1/d", "public"), count)
     assert "s3cret" not in str(away.value)
 
 
-def test_a_database_that_is_not_there_is_a_mistake(numbers):
+def test_a_missing_database_is_a_misconfiguration(numbers):
     with pytest.raises(Misconfigured, match="role, password or database"):
         read(Database(replace(numbers, dbname="no such").url, "public"), count)
 
@@ -415,24 +417,24 @@ def test_a_database_that_is_not_there_is_a_mistake(numbers):
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_an_error_of_our_own_is_not_the_databases(numbers, error):
-    asked = Database(numbers.url, "public")
+def test_an_error_of_our_own_is_not_taken_for_one_of_the_database(numbers, error):
+    opened = Database(numbers.url, "public")
     tries = []
 
-    def question(con: Connection) -> None:
+    def query(con: Connection) -> None:
         tries.append(count(con))
         raise error if isinstance(error, Exception) else error()
 
     with pytest.raises((OSError, UnicodeError)):
-        read(asked, question)
+        read(opened, query)
     assert tries == [1]
-    assert read(asked, count) == 1
-    asked.close()
+    assert read(opened, count) == 1
+    opened.close()
 
 
 @pytest.fixture
 def ascii_database(postgres_server):
-    """A database that takes any bytes for text."""
+    """A database that accepts any bytes as text."""
     like = "ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
     name = f"sql_ascii_{next(NUMBERS)}"
     run(postgres_server.maintenance, f"CREATE DATABASE {name} {like}")
@@ -441,7 +443,7 @@ def ascii_database(postgres_server):
 
 
 def test_a_lake_in_a_sql_ascii_database_is_read(ascii_database, moto):
-    """Its statistics and names are the UTF-8 that DuckDB writes."""
+    """Statistics and names in it are in UTF-8, as DuckDB writes them."""
     (script,) = LAKES.glob("04_*.sql")
     place = f"s3://lakes/{ascii_database.dbname}"
     lake = write_lake(script.stem, script.read_text(), ascii_database, place, moto)
@@ -458,22 +460,22 @@ def test_a_lake_in_a_sql_ascii_database_is_read(ascii_database, moto):
     truth.close()
 
 
-def test_text_that_is_not_utf8_is_named(ascii_database):
+def test_text_that_is_not_utf8_is_reported(ascii_database):
     run(
         ascii_database,
         r"CREATE TABLE ducklake_text AS SELECT convert_from('\xfc', 'SQL_ASCII') AS s",
     )
-    asked = Database(ascii_database.url, "public")
+    opened = Database(ascii_database.url, "public")
     with pytest.raises(Misconfigured, match="not UTF-8"):
-        read(asked, lambda con: con.run("SELECT s FROM ducklake_text"))
-    asked.close()
+        read(opened, lambda con: con.run("SELECT s FROM ducklake_text"))
+    opened.close()
 
 
 # Waits
 
 
 @pytest.mark.parametrize("tls", ["disable", "require"])
-def test_a_server_that_never_answers_costs_the_budget_and_no_more(tls):
+def test_a_server_that_never_answers_costs_no_more_than_the_budget(tls):
     with silent() as port, budget.limited(1):
         began = time.monotonic()
         with pytest.raises(ServiceUnavailable):
@@ -481,31 +483,31 @@ def test_a_server_that_never_answers_costs_the_budget_and_no_more(tls):
         assert time.monotonic() - began < 2
 
 
-def test_each_wait_has_its_own_limit_too():
-    """So that a lost connection, which nobody tells us of, is opened again."""
+def test_each_wait_also_has_its_own_limit():
+    """The limit ends a silently lost connection, so that it is opened again."""
     with silent() as port:
         began = time.monotonic()
-        asked = Database(f"postgresql://u@127.0.0.1:{port}/d", "public", timeout_seconds=0.5)
+        opened = Database(f"postgresql://u@127.0.0.1:{port}/d", "public", timeout_seconds=0.5)
         with pytest.raises(ServiceUnavailable):
-            read(asked, count)
-        assert 1 <= time.monotonic() - began < 2  # twice
+            read(opened, count)
+        assert 1 <= time.monotonic() - began < 2  # two attempts
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-def test_answers_that_are_each_in_time_are_together_within_the_budget(encrypted, numbers, request):
+def test_many_answers_in_time_stay_together_within_the_budget(encrypted, numbers, request):
     database, folder = request.getfixturevalue("tls") if encrypted else (numbers, None)
     query = f"sslmode=verify-full&sslrootcert={folder}/own.crt" if encrypted else ""
     with delaying(database.port, 0.3) as port:
         url = f"postgresql://{database.user}@localhost:{port}/{database.dbname}?{query}"
-        asked = Database(url, "public", timeout_seconds=5)
-        assert read(asked, backend)  # it does answer
+        opened = Database(url, "public", timeout_seconds=5)
+        assert read(opened, backend)  # the server answers
         with budget.limited(2):
             began = time.monotonic()
             with pytest.raises(ServiceUnavailable):
-                read(asked, lambda con: [backend(con) for _ in range(20)])
+                read(opened, lambda con: [backend(con) for _ in range(20)])
             assert time.monotonic() - began < 3
-        assert read(asked, backend)
-        asked.close()
+        assert read(opened, backend)
+        opened.close()
 
 
 # The schema of the catalog
@@ -527,15 +529,15 @@ def test_the_catalog_may_be_in_any_schema(schema, postgres_server):
         f"INSERT INTO {name}.ducklake_snapshot VALUES (7)",
         f"CREATE TABLE {name}.ducklake_data_file(partial_max bigint)",
     )
-    asked = Database(database.url, schema)
-    found = read(asked, queries.lake().run)
+    opened = Database(database.url, schema)
+    found = read(opened, queries.lake().run)
     assert (found.version, found.snapshot_id) == ("1.0", 7)
     assert found.layout == {"ducklake_data_file.partial_max"}
-    asked.close()
+    opened.close()
 
 
-def test_a_schema_without_a_catalog_is_a_mistake(numbers):
-    asked = Database(numbers.url, "elsewhere")
+def test_a_schema_without_a_catalog_is_a_misconfiguration(numbers):
+    opened = Database(numbers.url, "elsewhere")
     with pytest.raises(Misconfigured, match=r"'elsewhere'.*METADATA_SCHEMA"):
-        read(asked, queries.lake().run)
-    asked.close()
+        read(opened, queries.lake().run)
+    opened.close()

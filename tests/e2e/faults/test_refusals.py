@@ -1,4 +1,4 @@
-"""What cannot be exact is refused or left out: added files, and columns without a twin."""
+"""What cannot be exact is refused or left out: added files, and columns without an equal type."""
 
 import json
 from types import SimpleNamespace
@@ -72,7 +72,7 @@ def odd(lake):
 
 @pytest.fixture
 def footers(monkeypatch):
-    """The real files that are looked into."""
+    """The real files that the functions read from."""
     read: list[str] = []
 
     def read_range(location: str, first: int, end: int) -> bytes:
@@ -97,16 +97,16 @@ def load(stand_in, table: str) -> SimpleNamespace:
     )
 
 
-def test_one_file_of_those_added_alike_is_looked_into(odd, moto, footers):
+def test_only_one_footer_of_files_added_together_is_read(odd, moto, footers):
     with standing_in(odd, moto) as stand_in:
         assert load(stand_in, "alike").status == 200
         assert len(set(footers)) == 1
         footers.clear()
         assert load(stand_in, "alike").status == 200
-        assert footers == []  # kept
+        assert footers == []  # the footer is cached
 
 
-def test_a_contradiction_that_loading_did_not_see_is_refused_with_the_manifest(odd, moto):
+def test_a_contradiction_found_after_loading_refuses_the_manifest_list(odd, moto):
     with standing_in(odd, moto) as stand_in:
         loaded = load(stand_in, "late")
         assert loaded.status == 200
@@ -119,19 +119,19 @@ def test_a_contradiction_that_loading_did_not_see_is_refused_with_the_manifest(o
         assert refused.status == 400 and "field id 2 of 'i'" in refused.message
 
 
-def test_a_table_is_served_again_without_the_file_that_contradicts(odd, moto):
-    """Its snapshots with the file are left out: created, own row, file added, row deleted."""
+def test_a_table_is_served_again_without_the_contradictory_file(odd, moto):
+    """The snapshots with the file are left out: created, own row, file added, row deleted."""
     with standing_in(odd, moto) as stand_in:
         loaded = load(stand_in, "mended")
     assert loaded.status == 200 and len(loaded.snapshots) == 3
 
 
-# (table, is it served, how many of its snapshots are listed)
+# (table, whether it is served, the number of its listed snapshots)
 INEXACT = [("has_one", False, 0), ("had_one", True, 2), ("has_none", True, 1)]
 
 
 @pytest.mark.parametrize(("table", "is_served", "listed"), INEXACT)
-def test_a_table_is_refused_rather_than_a_column_hidden(odd, moto, table, is_served, listed):
+def test_a_table_is_refused_instead_of_a_hidden_column(odd, moto, table, is_served, listed):
     settings = {"INEXACT_COLUMNS": "refuse", "HIDDEN_TYPES": "time"}
     with standing_in(odd, moto, **settings) as stand_in:
         found = load(stand_in, table)
@@ -144,10 +144,10 @@ def test_a_table_is_refused_rather_than_a_column_hidden(odd, moto, table, is_ser
         assert load(stand_in, table).snapshots.keys() >= found.snapshots.keys()
 
 
-# (table, why it is refused, how many snapshots are left out)
+# (table, the reason of a refusal, the number of snapshots that are left out)
 DEFAULTS = [
     ("lacking", "files lack the column d", 2),
-    ("rewritten", None, 2),  # from when the column was added until all rows were written again
+    ("rewritten", None, 2),  # from the ALTER TABLE until all rows are written again
     ("empty", None, 0),
     ("dropped", None, 1),
     ("at_once", "files lack the column d", 1),
@@ -157,7 +157,7 @@ DEFAULTS = [
 
 
 @pytest.mark.parametrize(("table", "reason", "left_out"), DEFAULTS)
-def test_a_table_is_refused_rather_than_a_default_read_as_null(odd, moto, table, reason, left_out):
+def test_a_table_is_refused_instead_of_a_default_read_as_null(odd, moto, table, reason, left_out):
     with standing_in(odd, moto) as stand_in:
         served = load(stand_in, table)
     with standing_in(odd, moto, COLUMN_DEFAULTS="refuse") as stand_in:
@@ -171,8 +171,8 @@ def test_a_table_is_refused_rather_than_a_default_read_as_null(odd, moto, table,
     assert len(served.snapshots.keys() - found.snapshots.keys()) == left_out
 
 
-def test_where_no_default_is_refused_a_reader_that_ignores_them_is_right(odd, moto):
-    """PyArrow on the files alone: whatever snapshot is listed, no file lacks a column of it."""
+def test_with_refused_defaults_a_reader_that_ignores_defaults_is_right(odd, moto):
+    """PyArrow reads the files directly: no file of a listed snapshot lacks a column."""
     with standing_in(odd, moto, COLUMN_DEFAULTS="refuse") as stand_in:
         client = pyiceberg.open(stand_in.api_uri, "lake", stand_in.s3_uri)
         for name in ("rewritten", "empty", "dropped"):

@@ -1,8 +1,8 @@
-"""Whoever may create functions beside DuckLake's tables: none of them is called by those who read.
+"""Readers call no function that another user creates beside DuckLake's tables.
 
 PostgreSQL chooses among all functions and operators of the search path the one whose arguments fit
-best, wherever its schema stands in the path. DuckLake's texts are varchar and its own functions
-want text, so that one for varchar fits better.
+best, at any position of its schema in the path. DuckLake's texts are varchar and PostgreSQL's
+functions take text, so a function for varchar fits better.
 """
 
 import io
@@ -41,7 +41,7 @@ CREATE VIEW v AS SELECT i FROM t;
 """
 SCHEMAS = ["public", "ducklake FROM ducklake_table"]
 
-# Every function and operator of PostgreSQL that takes a text, for varchar; and a few for numbers.
+# Every function and operator of PostgreSQL for text, again for varchar; and a few for numbers.
 FUNCTIONS = """
 SELECT DISTINCT proname::text, array_to_string(ARRAY(
     SELECT CASE format_type(t, NULL) WHEN 'text' THEN 'varchar' ELSE format_type(t, NULL) END
@@ -62,7 +62,7 @@ OTHERS = [("unnest", "bigint[]", "bigint"), ("pg_get_userbyid", "oid", "name")]
 
 
 def shadow(con, schema: str) -> int:
-    """Make functions and operators that raise an error when they are called; gives how many."""
+    """Make functions and operators that raise an error when called, and return their number."""
     made = 0
     con.run(f"SET search_path = {identifier(schema)}")
     for name, arguments, result in [*con.run(FUNCTIONS), *OTHERS]:
@@ -89,7 +89,7 @@ def shadow(con, schema: str) -> int:
 
 @pytest.fixture(scope="module", params=SCHEMAS, ids=["public", "a schema of its own"])
 def lake(request, lake, moto):
-    """A lake, and the rows that DuckDB found in it before anything was shadowed."""
+    """A lake, and the rows that DuckDB read from it before the shadowing."""
     text = LAKE.replace("SCHEMA 'SCHEMA'", f"SCHEMA {literal(request.param)}")
     lake = lake.write("search_path", text)
     truth = native.open(lake, moto)
@@ -112,7 +112,7 @@ def lake(request, lake, moto):
     return lake, rows
 
 
-def test_clients_get_the_rows_that_were_there(lake, moto):
+def test_clients_get_the_rows_from_before(lake, moto):
     lake, rows = lake
     with standing_in(lake, moto, METADATA_SCHEMA=lake.metadata_schema) as stand_in:
         client = pyiceberg.open(stand_in.api_uri, "lake", stand_in.s3_uri)
@@ -129,8 +129,8 @@ def test_clients_get_the_rows_that_were_there(lake, moto):
         client.close()
 
 
-def test_the_policy_is_asked_with_the_names_that_are_there(lake, moto):
-    """The questions that a caller with some rights asks besides."""
+def test_the_policy_is_applied_to_the_real_names(lake, moto):
+    """A caller with some rights causes additional queries."""
     lake, _ = lake
     policy = json.dumps({"rules": [{"principals": ["*"], "tables": {"main": ["t", "v"]}}]})
     values = {"AUTHORIZATION": policy, "METADATA_SCHEMA": lake.metadata_schema}
@@ -140,7 +140,7 @@ def test_the_policy_is_asked_with_the_names_that_are_there(lake, moto):
             assert rest.Rest(stand_in.api_uri, at).load_table("main", "t")
 
 
-def test_the_jobs_read_the_rows_that_are_there(lake):
+def test_the_jobs_read_the_real_rows(lake):
     lake, _ = lake
     con = connect(lake.database.url, lake.metadata_schema)
     found, fragments = verify_catalog.lake(con)
@@ -165,11 +165,14 @@ def test_doctor_finds_nothing_wrong(lake, moto):
     assert [table["status"] for table in report["tables"]] == ["served", "served"], report
 
 
-def test_the_search_path_holds_nothing_but_postgresql(lake):
+def test_the_search_path_contains_only_postgresql(lake):
     lake, _ = lake
-    asked = Database(lake.database.url, lake.metadata_schema)
+    opened = Database(lake.database.url, lake.metadata_schema)
     con = connect(lake.database.url, lake.metadata_schema)
-    for path in (read(asked, lambda con: con.run("SHOW search_path")), con.run("SHOW search_path")):
+    for path in (
+        read(opened, lambda con: con.run("SHOW search_path")),
+        con.run("SHOW search_path"),
+    ):
         assert path == [["pg_catalog, pg_temp"]]
     con.close()
-    asked.close()
+    opened.close()

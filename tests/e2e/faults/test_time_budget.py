@@ -1,4 +1,4 @@
-"""Whatever a request waits for, it is answered within its time: by 503, or without the cache."""
+"""Every request is answered within its time, by 503 or without the cache."""
 
 import json
 import time
@@ -15,19 +15,19 @@ from tests.support.servers.in_process import cache_settings, standing_in
 from tests.support.servers.raw_http import send
 from tests.support.servers.slow_servers import delaying, silent
 
-LAKE = "09"  # with stored deletes: its manifests need real objects
+LAKE = "09"  # it has stored deletes, so its manifests need real objects
 SECONDS = 2
-"""The budget of a request here."""
+"""The budget of a request in this module."""
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
 SLACK = 1.5
-"""For what is done besides waiting, on a machine that is busy."""
+"""Seconds for the work besides waiting, on a busy machine."""
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    """AWS waits so much less here that each request has the budget above."""
+    """Shortens the timeouts so that each request has the budget above."""
     monkeypatch.setattr(machine, "REST_TIMEOUT_S", SECONDS + rest_catalog.RESERVE_SECONDS)
     reserve = object_lambda.RESERVE_SECONDS
     monkeypatch.setattr(machine, "OBJECT_LAMBDA_TIMEOUT_S", SECONDS + reserve)
@@ -49,8 +49,8 @@ def lists_of(answer) -> list[str]:
     return ["/" + snapshot["manifest-list"].removeprefix("s3://") for snapshot in snapshots]
 
 
-def behind(lake, port: int) -> dict[str, str]:
-    """The settings with which the database of a lake is found at another port."""
+def at_port(lake, port: int) -> dict[str, str]:
+    """The settings for the database of a lake at another port."""
     return {"DATABASE_URL": lake.database.url.replace(f":{lake.database.port}/", f":{port}/")}
 
 
@@ -60,7 +60,7 @@ def is_unavailable(answer) -> bool:
 
 def test_catalog_database_that_never_answers(lake, moto):
     one = lake(LAKE)
-    with silent() as port, standing_in(one, moto, **behind(one, port)) as stand_in:
+    with silent() as port, standing_in(one, moto, **at_port(one, port)) as stand_in:
         for _ in range(2):
             with within(SECONDS + SLACK):
                 assert is_unavailable(load(stand_in.api_uri))
@@ -70,11 +70,11 @@ def test_catalog_database_that_never_answers(lake, moto):
 
 
 def test_catalog_database_whose_answers_are_each_in_time(lake, moto):
-    """A cold loadTable waits a dozen times."""
+    """A cold loadTable waits about twelve times."""
     one = lake(LAKE)
     with (
         delaying(one.database.port, 0.4) as port,
-        standing_in(one, moto, **behind(one, port)) as stand_in,
+        standing_in(one, moto, **at_port(one, port)) as stand_in,
         within(SECONDS + SLACK),
     ):
         assert is_unavailable(load(stand_in.api_uri))
@@ -89,7 +89,8 @@ def test_bucket_of_the_data_that_never_answers(lake, moto):
             for target in lists_of(load(stand_in.api_uri)):
                 with within(SECONDS + SLACK):
                     answers.append(send(stand_in.s3_uri, "GET", target))
-    late = [answer for answer in answers if answer.status != 200]  # of those with stored deletes
+    # These are the answers for snapshots with stored deletes.
+    late = [answer for answer in answers if answer.status != 200]
     assert late and all(answer.status == 503 for answer in late)
     assert all(b"<Code>SlowDown</Code>" in answer.body for answer in late)
 
@@ -106,7 +107,7 @@ def test_bucket_of_the_virtual_files_that_never_answers(lake, moto):
 
 
 def test_cache_that_never_answers_costs_time_once(lake, moto, monkeypatch):
-    """The files are made and served without it."""
+    """The files are built and served without the cache."""
     monkeypatch.setitem(aws.LONGEST_READ_SECONDS, "dynamodb", 0.25)
     monkeypatch.setattr(circuit_breaker, "SLOW_SECONDS", 0.25)
     one = lake(LAKE)
@@ -117,13 +118,13 @@ def test_cache_that_never_answers_costs_time_once(lake, moto, monkeypatch):
         away = cache_settings(moto) | {"AWS_ENDPOINT_URL_DYNAMODB": f"http://127.0.0.1:{port}"}
         with standing_in(one, moto, **away) as stand_in:
             load(stand_in.api_uri)
-            asked = []
+            durations = []
             for target, body in zip(targets, made, strict=True):
                 began = time.monotonic()
                 answer = send(stand_in.s3_uri, "GET", target)
-                asked.append(time.monotonic() - began)
+                durations.append(time.monotonic() - began)
                 assert (answer.status, answer.body) == (200, body)
-    assert len(asked) > 2
-    assert asked[0] >= 0.5  # two tries
-    assert max(asked) < SECONDS + SLACK
-    assert sorted(asked)[len(asked) // 2] < 0.5
+    assert len(durations) > 2
+    assert durations[0] >= 0.5  # two attempts
+    assert max(durations) < SECONDS + SLACK
+    assert sorted(durations)[len(durations) // 2] < 0.5

@@ -1,8 +1,8 @@
-"""Any object or item may vanish at any time. After the next loadTable all that it leads to can be
-read, and no name ever gives other bytes.
+"""Any object or item may vanish at any time. After the next loadTable every file of the table can
+be read, and no name ever gives other bytes.
 
-A model of whoever shares a store: a writer, instances of the functions with clocks of their own,
-and somebody who deletes.
+The model has all users of a store: a writer, instances of the functions with different clocks, and
+a deleter.
 """
 
 import itertools
@@ -40,12 +40,12 @@ from tests.support.servers.in_process import cache_settings
 BUCKET, CACHE_BUCKET = "vanishing", "lakes"
 DAYS = 7
 SKEWS = [0, -3600, 3600, -3 * DAYS * SECONDS_PER_DAY, 3 * DAYS * SECONDS_PER_DAY]
-"""Seconds by which an instance's clock is off: to the last ones all that is kept is new, or old."""
+"""Offsets of an instance's clock in seconds. For the last two all stored files are new, or old."""
 INSTANCES = 3
 NUMBERS = itertools.count()
 CHANCES = st.integers(0, 2**32 - 1).map(Random)
-"""Not more draws: which keys there are differs from run to run, for a table's uuid is random, and
-Hypothesis wants to draw as often each time."""
+"""One draw for each rule. The keys differ between runs, because a table's UUID is random, and
+Hypothesis needs the same number of draws each time."""
 SCRIPT = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 10);
 USE lake;
@@ -63,8 +63,8 @@ CHANGES = [
 
 
 @pytest.fixture(scope="module")
-def world(lake, moto):
-    """A lake, one who writes to it, and the clients of the store that instances share."""
+def backend(lake, moto):
+    """A lake, its writer, and the clients of the store that instances share."""
     watched = lake.write("vanishing", SCRIPT)
     s3 = boto3.client("s3", endpoint_url=moto)
     s3.create_bucket(Bucket=BUCKET)
@@ -73,7 +73,7 @@ def world(lake, moto):
         patch.setenv("AWS_ENDPOINT_URL_S3", moto)
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", moto)
         patch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
-        # A lease of an instance whose clock is days ahead: nobody here shall wait for its end.
+        # The clock of an instance may be days ahead: no instance waits for the end of its lease.
         patch.setattr("polynya.storage.file_cache.PATIENCE_SECONDS", 0)
         aws.client.cache_clear()
         attach(con, watched, read_only=False)
@@ -84,12 +84,12 @@ def world(lake, moto):
 
 
 class Instance:
-    """A function's process, which remembers what it has read."""
+    """A process of a function, with its cache in memory."""
 
-    def __init__(self, world, delivery: str, skew: float) -> None:
+    def __init__(self, backend, delivery: str, skew: float) -> None:
         self.config = Config.from_env(
             {
-                "DATABASE_URL": world.lake.database.url,
+                "DATABASE_URL": backend.lake.database.url,
                 "VIRTUAL_BUCKET": BUCKET,
                 "DELIVERY": delivery,
                 "CACHE_TTL_DAYS": str(DAYS),
@@ -97,23 +97,23 @@ class Instance:
             }
         )
         self.database = Database(self.config.database_url, "public")
-        kept = KEPT[delivery](world, lambda: time.time() + skew)
-        self.files = VirtualFiles(self.config, self.database, kept, object_reader())
+        cache = KEPT[delivery](backend, lambda: time.time() + skew)
+        self.files = VirtualFiles(self.config, self.database, cache, object_reader())
         self.catalog = Catalog(self.config, self.database, self.files)
 
 
-def _bucket(world, clock: Callable[[], float]) -> FileCache:
-    store = BucketStore(BUCKET, lambda: world.s3, clock)
+def _bucket(backend, clock: Callable[[], float]) -> FileCache:
+    store = BucketStore(BUCKET, lambda: backend.s3, clock)
     return FileCache(store, MemoryCache(), bucket=DeliveryBucket(store))
 
 
-def _cache(world, clock: Callable[[], float]) -> FileCache:
+def _cache(backend, clock: Callable[[], float]) -> FileCache:
     store = CacheStore(
         table=CACHE_TABLE,
         bucket=CACHE_BUCKET,
         ttl_seconds=DAYS * SECONDS_PER_DAY,
-        dynamodb=lambda: world.dynamodb,
-        s3=lambda: world.s3,
+        dynamodb=lambda: backend.dynamodb,
+        s3=lambda: backend.s3,
         clock=clock,
     )
     return FileCache(store, MemoryCache(), leases=store)
@@ -123,17 +123,17 @@ KEPT = {"materialize": _bucket, "object-lambda": _cache}
 
 
 class Shared(RuleBasedStateMachine):
-    """What both deliveries have in common."""
+    """The rules of both deliveries."""
 
     delivery: str
-    world: SimpleNamespace
+    backend: SimpleNamespace
 
     @initialize()
     def begin(self) -> None:
         self.table = f"t{next(NUMBERS)}"
-        self.instances = [Instance(self.world, self.delivery, 0)]
+        self.instances = [Instance(self.backend, self.delivery, 0)]
         self.seen: dict[str, bytes] = {}
-        self.world.con.execute(f"CREATE TABLE {self.table}(i INTEGER, s VARCHAR)")
+        self.backend.con.execute(f"CREATE TABLE {self.table}(i INTEGER, s VARCHAR)")
         for number in range(3):
             self.change(CHANGES[number])
 
@@ -143,12 +143,12 @@ class Shared(RuleBasedStateMachine):
 
     @rule(sql=st.sampled_from(CHANGES))
     def change(self, sql: str) -> None:
-        self.world.con.execute(sql.format(t=self.table, n=next(NUMBERS)))
+        self.backend.con.execute(sql.format(t=self.table, n=next(NUMBERS)))
 
     @rule(skew=st.sampled_from(SKEWS))
     def start(self, skew: float) -> None:
         if len(self.instances) < INSTANCES:
-            self.instances.append(Instance(self.world, self.delivery, skew))
+            self.instances.append(Instance(self.backend, self.delivery, skew))
 
     @rule(chance=CHANCES)
     def stop(self, chance: Random) -> None:
@@ -165,7 +165,7 @@ class Shared(RuleBasedStateMachine):
 
     @rule(chance=CHANCES)
     def load(self, chance: Random) -> None:
-        """A client loads the table and reads all that there is, from the top down."""
+        """A client loads the table and reads every file, from the top down."""
         body = self._any(chance).catalog.load_table("main", self.table).body
         table = body["metadata"]
         own = f"{table['location']}/"
@@ -183,7 +183,7 @@ class Shared(RuleBasedStateMachine):
 
     @rule(chance=CHANCES)
     def read_again(self, chance: Random) -> None:
-        """What clients know from before gives the same bytes, or nothing."""
+        """The names that clients know give the same bytes as before, or nothing."""
         for key in chance.sample(sorted(self.seen), min(9, len(self.seen))):
             assert self.bytes_of(key, chance) in (None, self.seen[key])
 
@@ -197,17 +197,17 @@ class Shared(RuleBasedStateMachine):
     def _any(self, chance: Random) -> Instance:
         return chance.choice(self.instances)
 
-    # What the deliveries differ in
+    # Differences of the deliveries
 
     def stored(self) -> list[str]:
-        """The keys of what is in the store of this table."""
+        """The keys of this table in the store."""
         raise NotImplementedError
 
     def remove(self, keys: list[str]) -> None:
         raise NotImplementedError
 
     def bytes_of(self, key: str, chance: Random) -> bytes | None:
-        """What a client gets."""
+        """The bytes that a client gets."""
         raise NotImplementedError
 
 
@@ -215,17 +215,17 @@ class Materialized(Shared):
     delivery = "materialize"
 
     def stored(self) -> list[str]:
-        pages = self.world.s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
+        pages = self.backend.s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
         return [found["Key"] for page in pages for found in page.get("Contents", ())]
 
     def remove(self, keys: list[str]) -> None:
         for key in keys:
-            self.world.s3.delete_object(Bucket=BUCKET, Key=key)
+            self.backend.s3.delete_object(Bucket=BUCKET, Key=key)
 
     def bytes_of(self, key: str, chance: Random) -> bytes | None:
         try:
-            return self.world.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
-        except self.world.s3.exceptions.NoSuchKey:
+            return self.backend.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
+        except self.backend.s3.exceptions.NoSuchKey:
             return None
 
 
@@ -233,17 +233,17 @@ class Cached(Shared):
     delivery = "object-lambda"
 
     def stored(self) -> list[str]:
-        pages = self.world.dynamodb.get_paginator("scan").paginate(TableName=CACHE_TABLE)
+        pages = self.backend.dynamodb.get_paginator("scan").paginate(TableName=CACHE_TABLE)
         items = [item["pk"]["S"] for page in pages for item in page["Items"]]
         return [key for key in items if not key.endswith("#lease")]
 
     def remove(self, keys: list[str]) -> None:
-        """Earlier than they should: those that expire late, a clock behind that of others shows."""
+        """Removes items earlier than their expiry; a slow clock tests items that expire late."""
         for key in keys:
-            self.world.dynamodb.delete_item(TableName=CACHE_TABLE, Key={"pk": {"S": key}})
+            self.backend.dynamodb.delete_item(TableName=CACHE_TABLE, Key={"pk": {"S": key}})
 
     def bytes_of(self, key: str, chance: Random) -> bytes | None:
-        if chance.random() < 0.03:  # also between list and manifest
+        if chance.random() < 0.03:  # also between a list and its manifests
             self._remove_some(chance, 0.5)
         try:
             return self._any(chance).files.read(key)
@@ -252,8 +252,8 @@ class Cached(Shared):
 
 
 @pytest.mark.parametrize("model", [Materialized, Cached])
-def test_what_a_loaded_table_leads_to_can_be_read_whatever_vanishes(model, world):
-    model.world = world
+def test_files_of_a_loaded_table_can_be_read_after_any_loss(model, backend):
+    model.backend = backend
     run_state_machine_as_test(
         model,
         settings=settings(
@@ -267,32 +267,32 @@ def test_what_a_loaded_table_leads_to_can_be_read_whatever_vanishes(model, world
     )
 
 
-# One by one
+# Single objects
 
 
 @pytest.fixture
-def table(world):
+def table(backend):
     """A table with manifests and virtual files of every kind."""
     name = f"t{next(NUMBERS)}"
-    world.con.execute(f"CREATE TABLE {name}(i INTEGER, s VARCHAR)")
+    backend.con.execute(f"CREATE TABLE {name}(i INTEGER, s VARCHAR)")
     for number in (1, 2, 0):
-        world.con.execute(CHANGES[number].format(t=name))
+        backend.con.execute(CHANGES[number].format(t=name))
     return name
 
 
-def objects(world, table_uuid: str) -> dict[str, float]:
-    """When each object of a table was put, by its key."""
+def objects(backend, table_uuid: str) -> dict[str, float]:
+    """The time of the last write of each object of a table, by its key."""
     prefix = f"polynya/{table_uuid}/"
-    listed = world.s3.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", ())
+    listed = backend.s3.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", ())
     return {one["Key"]: one["LastModified"].timestamp() for one in listed}
 
 
 @pytest.fixture
-def instance(world):
+def instance(backend):
     opened = []
 
     def open_one(skew: float = 0) -> Instance:
-        opened.append(Instance(world, "materialize", skew))
+        opened.append(Instance(backend, "materialize", skew))
         return opened[-1]
 
     yield open_one
@@ -301,56 +301,58 @@ def instance(world):
 
 
 @pytest.mark.parametrize("is_cold", [False, True])
-def test_each_object_that_vanishes_is_back_after_the_next_load(is_cold, world, table, instance):
+def test_each_vanished_object_is_back_after_the_next_load(is_cold, backend, table, instance):
     warm = instance()
     uuid = warm.catalog.load_table("main", table).body["metadata"]["table-uuid"]
-    there = [key for key in objects(world, uuid) if not key.endswith(".summary")]
-    assert {parse(key, "polynya").kind for key in there} == KINDS.keys()
-    for key in there:
-        body = world.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
+    stored_keys = [key for key in objects(backend, uuid) if not key.endswith(".summary")]
+    assert {parse(key, "polynya").kind for key in stored_keys} == KINDS.keys()
+    for key in stored_keys:
+        body = backend.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
         for gone in (key, f"{key}.summary"):
-            world.s3.delete_object(Bucket=BUCKET, Key=gone)
+            backend.s3.delete_object(Bucket=BUCKET, Key=gone)
         (instance() if is_cold else warm).catalog.load_table("main", table)
-        assert world.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() == body, key
+        assert backend.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() == body, key
 
 
-def test_old_objects_begin_a_new_life_before_a_lifecycle_rule_ends_it(world, table, instance):
+def test_old_objects_are_renewed_before_a_lifecycle_rule_expires_them(backend, table, instance):
     uuid = instance().catalog.load_table("main", table).body["metadata"]["table-uuid"]
-    before = objects(world, uuid)
-    time.sleep(1.1)  # S3's clock shows seconds
+    before = objects(backend, uuid)
+    time.sleep(1.1)  # S3 has timestamps in seconds
     instance((DAYS - 1) * SECONDS_PER_DAY).catalog.load_table("main", table)
-    assert objects(world, uuid) == before
+    assert objects(backend, uuid) == before
     instance((DAYS + 1) * SECONDS_PER_DAY).catalog.load_table("main", table)
-    after = objects(world, uuid)
+    after = objects(backend, uuid)
     assert after.keys() == before.keys()
-    kept = {key for key in before if after[key] == before[key]}
-    assert kept == {key for key in before if key.endswith(".summary")}  # clients do not read them
+    unchanged = {key for key in before if after[key] == before[key]}
+    # Clients do not read summaries.
+    assert unchanged == {key for key in before if key.endswith(".summary")}
 
 
-def test_a_load_that_finds_everything_asks_for_one_list(world, table, instance):
+def test_a_load_without_losses_sends_one_list_request(backend, table, instance):
     one = instance()
     snapshots = one.catalog.load_table("main", table).body["metadata"]["snapshots"]
-    asked: list[str] = []
-    events = world.s3.meta.events
-    events.register("before-call", record := lambda model, **_: asked.append(model.name))
+    requests: list[str] = []
+    events = backend.s3.meta.events
+    events.register("before-call", record := lambda model, **_: requests.append(model.name))
     try:
         one.catalog.load_table("main", table)
-        warm, asked[:] = asked[:], []
+        warm, requests[:] = requests[:], []
         instance().catalog.load_table("main", table)
     finally:
         events.unregister("before-call", record)
     assert warm == ["ListObjectsV2"]
-    leading = len(snapshots) + 2  # the manifests of rows and of deletes; those of data lead nowhere
-    assert sorted(asked) == ["GetObject"] * leading + ["ListObjectsV2"] * 2
+    # Lists, and manifests of rows and of deletes; those of data refer to no virtual file.
+    leading = len(snapshots) + 2
+    assert sorted(requests) == ["GetObject"] * leading + ["ListObjectsV2"] * 2
 
 
-def test_a_bucket_that_may_not_be_listed_is_named(world, table, instance):
+def test_a_missing_right_to_list_the_bucket_is_named(backend, table, instance):
     one = instance()
 
     def refuse(response_dict, **_) -> None:
         response_dict["status_code"] = 403
 
-    events = world.s3.meta.events
+    events = backend.s3.meta.events
     events.register("before-parse.s3.ListObjectsV2", refuse)
     try:
         with pytest.raises(Misconfigured, match="s3:ListBucket"):

@@ -1,7 +1,7 @@
 """A function in a container: `sam local invoke`, with the Docker engine of sam-local-docker.sh.
 
-Containers see this machine under the address of their bridge, so what listens on 127.0.0.1 is
-relayed there for as long as the function is.
+Containers reach this machine at the address of their bridge, so connections to it are relayed to
+127.0.0.1 until the function stops.
 """
 
 import json
@@ -27,7 +27,7 @@ OURS = {setting.name for setting in SETTINGS} | {"AWS_ENDPOINT_URL_S3"}
 
 
 class Containers:
-    """Each event in a new container."""
+    """A function that handles each event in a new container."""
 
     def __init__(self, function: str, timeout_s: int) -> None:
         self._name = FUNCTIONS[function]
@@ -35,14 +35,14 @@ class Containers:
         variables = {name: value for name, value in os.environ.items() if name in OURS}
         variables["DATABASE_URL"] += "?sslmode=disable"
         for port in _ports(json.dumps(variables)):
-            if port not in RELAYS:  # both functions go by the same
+            if port not in RELAYS:  # both functions use the same relay
                 RELAYS[port] = Relay(port)
         template = in_json(yaml.load((BUILD / "template.yaml").read_text(), Loader=TemplateLoader))
         given = json.loads(_bridged(json.dumps(variables)))
         template["Globals"]["Function"]["Environment"]["Variables"] = given
         for name in FUNCTIONS.values():
             template["Resources"][name]["Properties"]["Environment"]["Variables"] = given
-        # Beside the built one: it names folders relative to itself.
+        # Beside the built template, because it names folders relative to itself.
         self._template = BUILD / f"{function}.json"
         self._template.write_text(json.dumps(template))
 
@@ -53,7 +53,7 @@ class Containers:
         command = [SAM, "local", "invoke", self._name, "--event", path, "--skip-pull-image"]
         command += ["--template", self._template, "--parameter-overrides"]
         command += [f"{name}={value}" for name, value in given.items()]
-        # SAM takes a variable of its own environment before the template's.
+        # SAM prefers a variable of its own environment to the template's.
         ours = [name for name in os.environ if name in OURS or name.startswith("AWS_")]
         environment = {k: v for k, v in os.environ.items() if k not in ours}
         environment |= {"AWS_EC2_METADATA_DISABLED": "true", "AWS_DEFAULT_REGION": "us-east-1"}
@@ -83,7 +83,7 @@ def _bridged(text: str) -> str:
 
 
 class Relay:
-    """What comes in at the bridge's port goes to the same port of 127.0.0.1."""
+    """Relays connections to a port of the bridge to the same port of 127.0.0.1."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -98,9 +98,9 @@ class Relay:
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
-                there, _ = self._socket.accept()
-                here = socket.create_connection(("127.0.0.1", self._port))
-                for one, other in ((there, here), (here, there)):
+                outer, _ = self._socket.accept()
+                inner = socket.create_connection(("127.0.0.1", self._port))
+                for one, other in ((outer, inner), (inner, outer)):
                     threading.Thread(target=_pump, args=(one, other), daemon=True).start()
 
 

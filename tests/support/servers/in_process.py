@@ -1,7 +1,7 @@
 """The two real Lambda handlers in this process, behind the stand-in for API Gateway and S3.
 
-Quicker than the command, and with settings that the command does not offer: several of DynamoDB's,
-and lakes that it refuses to serve. Both functions read their settings once, so only one at a time.
+This is faster than the command and allows what the command does not: several settings for DynamoDB,
+and lakes that it refuses. Both functions read their settings once, so only one pair can run.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ CLIENTS = (aws.client, aws.object_lambda_client)
 
 @contextmanager
 def settings(**values: str) -> Iterator[None]:
-    """The environment that the handlers find, and handlers that have not read another."""
+    """Set the environment of the handlers, and make them read it again."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in values.items():
             patch.setenv(name, value)
@@ -54,7 +54,7 @@ def reset_functions() -> None:
     """
     for opened in (rest_catalog.open_catalog, object_lambda.virtual_files):
         if opened.cache_info().currsize:
-            with suppress(Exception):  # settings without which they cannot be opened
+            with suppress(Exception):  # they cannot be opened with the present settings
                 opened().database.close()
     for read in READ_ONCE:
         read.cache_clear()
@@ -70,12 +70,12 @@ def standing_in(
     confined: bool = True,
     **values: str,
 ) -> Iterator[StandIn]:
-    """Serve `lake`, each function with the packages and the rights in S3 that it has on AWS.
+    """Serve `lake`; each function has the packages and the rights in S3 that it has on AWS.
 
     Args:
         data_prefix: the template's parameter DataPrefix.
-        confined: False for what no deployment has, such as virtual files in a bucket of their own.
-        values: settings besides, or instead of, the usual ones.
+        confined: False for setups that no deployment has, such as a bucket for virtual files only.
+        values: settings that add to or replace the usual ones.
     """
     bucket = lake.data_path.removeprefix("s3://").partition("/")[0]
     stand_in = StandIn(
@@ -111,9 +111,9 @@ def bridge(
     hide_types: tuple[str, ...] = (),
     settings: dict[str, str] | None = None,
 ) -> Iterator[Bridge]:
-    """What `polynya_local.serving.serving` gives, without a process, which takes 3 s to start.
+    """The same as `polynya_local.serving.serving`, without a process, which takes 3 s to start.
 
-    Within another one it hides it: the other answers again when this one has ended.
+    A nested bridge hides the outer one, which answers again after the inner one ends.
     """
     values = {
         "HIDDEN_TYPES": ",".join(hide_types),
@@ -137,7 +137,7 @@ def cache_settings(endpoint: str) -> dict[str, str]:
             AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
         )
-    # Not the lakes' own: rights on the one would be rights on the other.
+    # Not the lakes' bucket, because rights on the one would be rights on the other.
     boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1").create_bucket(
         Bucket=CACHE_BUCKET
     )

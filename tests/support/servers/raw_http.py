@@ -1,4 +1,4 @@
-"""Requests exactly as written: no client here tidies a path or adds a header."""
+"""Sends requests exactly as written: no client here normalizes a path or adds a header."""
 
 import http.client
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 class Answer:
     status: int
     headers: dict[str, str]
-    """By their lower-case names."""
+    """Headers by lower-case name."""
     body: bytes
 
     @property

@@ -1,4 +1,4 @@
-"""TCP servers on the loopback interface that keep who asks waiting."""
+"""TCP servers on the loopback interface that let clients wait."""
 
 import socket
 import threading
@@ -12,14 +12,14 @@ PIECE = 65536
 
 @contextmanager
 def silent() -> Iterator[int]:
-    """Accepts connections and never answers; yields its port."""
+    """A server that accepts connections and never answers; yields its port."""
     with _listening(lambda client: _swallow(client)) as port:
         yield port
 
 
 @contextmanager
 def delaying(port: int, seconds: float) -> Iterator[int]:
-    """Hands on what a server on this machine answers, each piece so much later; yields its port."""
+    """A proxy that delays each piece of the answers of a local server; yields its port."""
 
     def relay(client: socket.socket) -> None:
         with socket.create_connection((HOST, port)) as server:
@@ -42,7 +42,7 @@ def _listening(serve) -> Iterator[int]:
         while True:
             try:
                 client, _ = listener.accept()
-            except OSError:  # closed: the end
+            except OSError:  # the listener is closed
                 return
             clients.append(client)
             threads.append(threading.Thread(target=serve, args=(client,)))
