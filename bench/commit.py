@@ -1,4 +1,4 @@
-"""What one commit costs to be seen: the files that are made anew, whatever the table's history."""
+"""Cost until one commit is visible: the files that are generated again, at any history length."""
 
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import Lake, attach
@@ -81,7 +81,7 @@ def _row(
 
 
 def _seen(bridge: Bridge) -> tuple[Cost, int, int]:
-    """Until the newest state is seen: what it cost, the bytes that were made, the statements."""
+    """Read until the newest state is seen; return the cost, the bytes made, the statements."""
     before = bridge.kept.bytes_made
     with watching(sql=SQL) as seen:
         cost = once(lambda: bridge.read(bridge.newest_list()))

@@ -1,4 +1,4 @@
-"""One loadTable at the handler: warm, whole and `snapshots=refs`, and when nothing has changed."""
+"""One loadTable at the handler: warm, whole and `snapshots=refs`, and with nothing changed."""
 
 import base64
 import statistics
@@ -20,7 +20,7 @@ HELP = "one loadTable at the handler, beside PyIceberg reading the same table's 
 TIMES = 100
 SNAPSHOTS = (FEW, MANY, 10_000)
 OTHERS = 1000
-"""Of the snapshots of one lake, one of so many touches the table."""
+"""One of this many snapshots of the lake touches the table."""
 
 GZIP = {"accept-encoding": "gzip"}
 

@@ -1,4 +1,4 @@
-"""A manifest list and its manifests: Polynya makes them from PostgreSQL, PyIceberg from records."""
+"""A manifest list and its manifests: Polynya's are from PostgreSQL, PyIceberg's from records."""
 
 from functools import partial
 

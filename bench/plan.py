@@ -85,7 +85,7 @@ def _row(planner: Planner, step: str, our: Endpoints, their: Endpoints) -> Row:
 
 
 def _counted(planner: Planner, work: Callable[[Any], int], endpoints: Endpoints) -> tuple[str, int]:
-    """The requests, with somebody counting in between, and what was found."""
+    """The requests, counted by relays in between, and what was found."""
     with _counting(*endpoints) as (relays, counts):
         found = work(planner.open(*relays))
     return _requests(counts), found
@@ -103,7 +103,7 @@ def _requests(counts: Counter[str]) -> str:
 
 
 def _write_real(shop: Workshop, files: int) -> tuple[str, bytes]:
-    """The table as real Iceberg in the S3; gives its metadata document, and where that is."""
+    """Write the table as real Iceberg to the S3; return the location and the metadata document."""
     folder = shop.folder / "plan"
     folder.mkdir()
     with opened(shop.lake(files)) as ours:

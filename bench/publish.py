@@ -1,7 +1,7 @@
 """`publish`: all files of a table into an empty folder, by one process and by Spark; then a commit.
 
-Each way is a process of its own with a folder of its own. Beside it the plain loop: rows by pg8000
-and fastavro, on a sample.
+Each way runs in a process of its own with a folder of its own. For comparison, a plain loop reads
+rows with pg8000 and encodes a sample with fastavro.
 """
 
 import io
@@ -57,7 +57,7 @@ def _table(shop: Workshop, files: int) -> Table:
 
 
 def _index(lake: Lake) -> None:
-    """As `polynya doctor` advises."""
+    """Create the indexes that `polynya doctor` recommends."""
     at = lake.database.url
     command = [
         sys.executable,
@@ -128,7 +128,7 @@ def _measured(master: str, at: str, prefix: str) -> dict:
 
 
 def _plain(shop: Workshop, lake: Lake, prefix: str, sample: int) -> Row:
-    """Of the first files of the table; what it encodes comes from manifests that were published."""
+    """A plain loop over the table's first files; it encodes entries of published manifests."""
     s3 = boto3.client("s3", endpoint_url=shop.s3_endpoint)
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"{prefix}/")
     keys = [item["Key"] for page in pages for item in page["Contents"]]
