@@ -326,7 +326,7 @@ def test_an_answer_written_before_an_exception_is_sent(aws):
     assert get(aws, "v/fails-afterwards")["Body"].read() == b"written in time"
 
 
-def test_arguments_that_the_operation_does_not_have_are_refused(aws):
+def test_an_invalid_answer_of_the_function_is_refused(aws):
     assert get(aws, "v/wrong")["Body"].read() == b"right"
 
 

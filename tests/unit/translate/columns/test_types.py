@@ -1,4 +1,4 @@
-"""DuckLake types and their Iceberg twins; PyIceberg says which promotions Iceberg has."""
+"""DuckLake types and their Iceberg equivalents; PyIceberg defines the valid promotions."""
 
 import itertools
 
@@ -70,7 +70,7 @@ def test_type_without_a_twin_has_a_reason_instead(column_type):
     assert no_twin(column_type)
 
 
-def test_reason_names_a_type_that_nobody_knows():
+def test_reason_names_an_unknown_type():
     assert "time_ns" in no_twin("time_ns")
 
 
@@ -95,8 +95,8 @@ def type_of(name: str) -> PrimitiveType:
 
 
 @pytest.mark.parametrize(("before", "after"), [*itertools.product(NAMES, NAMES)])
-def test_promotions_are_icebergs(before, after):
-    # PyIceberg reads these two as bytes of the same shape; the specification has no such promotion.
+def test_promotions_are_those_of_iceberg(before, after):
+    # PyIceberg reads both as bytes of the same length; the specification has no such promotion.
     if {before, after} == {"string", "binary"}:
         assert not may_become(before, after)
         return
@@ -106,6 +106,6 @@ def test_promotions_are_icebergs(before, after):
     except ResolveError:
         is_legal = False
     if isinstance(old, DecimalType) and isinstance(new, DecimalType):
-        # PyIceberg 0.12 forgets to compare the scales.
+        # PyIceberg 0.12 does not compare the scales.
         is_legal = old.scale == new.scale and old.precision <= new.precision
     assert may_become(before, after) == is_legal
