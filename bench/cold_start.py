@@ -23,7 +23,7 @@ from .lakes import NAMESPACE, TABLE
 from .report import Row, Table, ms
 from .workshop import Built, Workshop, say
 
-HELP = "import and first answer of both functions, and modules that must not be there"
+HELP = "import and first answer of both functions, and modules that must not be imported"
 
 ROOT = Path(__file__).parents[1]
 EVENTS = ROOT / "events"
@@ -115,14 +115,14 @@ def run(shop: Workshop) -> list[Table]:
             rows,
             (
                 "first answer: loadTable; HEAD of the metadata document; connecting included",
-                "boto3: its import and a client for S3, as each GetObject needs it once",
+                "boto3: its import and a client for S3, as the first GetObject needs it",
                 f"unwanted: any of {', '.join(AT_IMPORT)}; in object_lambda also FastAPI's",
             ),
         ),
         Table(
-            f"Where the import time goes (-X importtime, least of {TIMES})",
+            f"Where the import time goes (-X importtime, minimum of {TIMES})",
             packages,
-            ("of the package's modules without what they import; with .pyc",),
+            ("of the modules of the package, without their imports; with .pyc",),
         ),
     ]
 

@@ -44,7 +44,7 @@ def run(shop: Workshop) -> list[Table]:
             (
                 "polynya: the handler of the REST function in process, warm; body: gzip, as sent",
                 "iceberg: StaticTable.from_metadata of the real metadata.json in a local folder;",
-                "  not the same work: it reads what a writer has put together before",
+                "  not the same work: it reads a document that a writer has prepared",
                 "statements: BEGIN and COMMIT included; waits: times it waits for PostgreSQL",
             ),
         )

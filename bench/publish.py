@@ -48,10 +48,10 @@ def _table(shop: Workshop, files: int) -> Table:
     rows.append(_plain(shop, lake, prefix, min(files, SAMPLE)))
     notes = (
         "with the indexes of `polynya indexes`; all listed snapshots",
-        "wall: from the call to the document; Spark's own start apart",
-        "CPU: of one process that does it all; PostgreSQL's, S3's and Spark's are not in it",
+        "wall: from the call to the document, without the start of Spark",
+        "CPU: of the process itself, without PostgreSQL, S3 and Spark",
         "plain loop: rows of the files and their statistics by pg8000, then fastavro on dicts that",
-        "  are there already: less than the whole of it",
+        "  are already in memory: only a part of the work",
     )
     return Table(f"publish, {files:,} files in 10 snapshots (seconds)", rows, notes)
 

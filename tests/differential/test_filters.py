@@ -163,7 +163,7 @@ def predicates(table: Table, rows: pa.Table) -> Iterator[tuple[str, BooleanExpre
             yield from ((name, of) for of in (In(name, members), Not(In(name, members))))
 
 
-def test_pyiceberg_finds_with_a_filter_what_it_keeps_of_the_whole(served, iceberg_table):
+def test_pyiceberg_finds_the_same_rows_with_a_filter_as_in_the_whole_table(served, iceberg_table):
     rows = iceberg_table.scan().to_arrow()
     differences = Differences("PyIceberg", served.number)
     for column, predicate in predicates(iceberg_table, rows):
@@ -178,7 +178,7 @@ def test_pyiceberg_finds_with_a_filter_what_it_keeps_of_the_whole(served, iceber
     differences.assert_none()
 
 
-def test_filter_that_no_row_can_match_leaves_files_out(served, iceberg_table):
+def test_filter_that_no_row_can_match_skips_files(served, iceberg_table):
     """Without this, a bridge that writes no bounds would pass the other tests."""
     first = iceberg_table.schema().fields[0].name
     files = [task.file for task in iceberg_table.scan().plan_files()]
@@ -249,7 +249,7 @@ def counted(source: str, asked: list[tuple[str, str]]) -> str:
     return " UNION ALL ".join(counts) + " ORDER BY n"
 
 
-def test_duckdb_finds_with_a_filter_what_it_keeps_of_the_whole(served, client):
+def test_duckdb_finds_the_same_rows_with_a_filter_as_in_the_whole_table(served, client):
     table = f"ice.{identifier(served.namespace)}.{identifier(served.table)}"
     client.query(f"CREATE TEMP TABLE whole AS FROM {table}")
     types = client.query("SELECT column_name, column_type FROM (DESCRIBE whole)").to_pylist()

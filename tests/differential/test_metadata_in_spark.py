@@ -165,7 +165,7 @@ def appended_in_spark(facts: ExpectedMetadata, start: int, end: int):
     return reader.table(source_in_spark(facts)).toArrow()
 
 
-def test_spark_reads_nothing_over_a_gap(case, found):
+def test_spark_refuses_to_read_across_a_gap(case, found):
     """The rows that omitted snapshots added would be missing."""
     for facts in case.tables:
         for start, end in pairwise(facts.ids):

@@ -494,11 +494,13 @@ def kept(file: Path, clients: list[str]) -> dict[str, dict[str, Seen]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("python", help="of the virtual environment with the other clients")
+    parser.add_argument(
+        "python", help="the Python of the virtual environment with the other clients"
+    )
     parser.add_argument("--lakes", default="", help="only these: 01,13; `types` is the first table")
     parser.add_argument("--clients", default=",".join(NAMES))
-    parser.add_argument("--kept", type=Path, default=KEPT, help="what was seen of each lake")
-    parser.add_argument("--write", action="store_true", help=f"into {PAGE.name}")
+    parser.add_argument("--kept", type=Path, default=KEPT, help="earlier results of each lake")
+    parser.add_argument("--write", action="store_true", help=f"write the tables into {PAGE.name}")
     chosen = parser.parse_args()
     clients = [name for name in NAMES if name.lower() in chosen.clients.lower().split(",")]
     wanted = set(filter(None, chosen.lakes.split(",")))

@@ -82,7 +82,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize(("name", "text", "expected"), VALUES)
-def test_setting_is_read_as(name, text, expected):
+def test_setting_has_the_value_of_its_text(name, text, expected):
     assert value(config(**{name: text}), name.lower()) == expected
 
 

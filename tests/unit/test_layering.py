@@ -64,7 +64,7 @@ def of_folder(folder: str) -> list[Import]:
     return found
 
 
-def test_the_reader_of_imports_sees_relative_nested_and_lazy_ones(tmp_path):
+def test_the_parser_of_imports_finds_relative_nested_and_lazy_ones(tmp_path):
     translate = ROOT / "layers/bridge/polynya/translate/tables.py"
     found = {(one.of, one.lazy) for one in imports(translate)}
     assert ("polynya.ducklake.history.states", False) in found
@@ -221,7 +221,7 @@ def test_every_dependency_has_a_rule_here():
     assert {one.of.split(".")[0] for one in IMPORTS} - known == set()
 
 
-def test_a_function_imports_nothing_of_another_function_nor_of_local():
+def test_a_function_imports_neither_other_functions_nor_local():
     assert FUNCTION_IMPORTS
     foreign = [
         one

@@ -60,7 +60,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "namespace", "table", "may_read"), CASES)
-def test_a_table_may_be_read_as_the_rules_say(name, namespace, table, may_read):
+def test_a_table_is_readable_if_the_rules_allow_it(name, namespace, table, may_read):
     rights = policy().rights([name])
     assert rights.may_read_table(namespace, table) is may_read
 
@@ -220,7 +220,7 @@ def test_the_name_of_a_session_is_no_principal():
         (ANALYST, ANALYST, None),
     ],
 )
-def test_the_session_of_a_role(arn, role, session):
+def test_the_role_and_session_are_read_from_an_arn(arn, role, session):
     assert session_name(arn, role) == session
 
 

@@ -194,7 +194,7 @@ def test_a_policy_that_sts_cannot_pack_is_refused(monkeypatch):
             vending.refresh_credentials(given)
 
 
-def test_the_table_of_a_session():
+def test_the_table_of_a_session_is_read_from_its_name():
     assert table_of_session(f"polynya-{UUID}") == UUID
     for other in (UUID, f"polynya-{UUID}x", f"x-polynya-{UUID}", "polynya-", "me"):
         assert table_of_session(other) is None

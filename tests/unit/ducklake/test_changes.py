@@ -37,7 +37,7 @@ SEVERAL = (
         ('created_table:"1"."1"', 1, set()),
     ],
 )
-def test_a_change_counts_where_the_id_is_named_and_no_name_is_taken_for_an_id(
+def test_a_change_is_found_by_its_id_and_not_by_a_name_that_contains_one(
     changes_made, table_id, changes
 ):
     assert changes_of(changes_made, table_id) == changes

@@ -116,11 +116,11 @@ FILES = [
         (99, "a mapping"),
     ],
 )
-def test_snapshot_is_unservable_as_long_as_an_odd_file_is_visible(snapshot_id, reason):
+def test_snapshot_is_unservable_while_an_unservable_file_is_visible(snapshot_id, reason):
     assert unservable_reason(FILES, snapshot_id) == reason
 
 
-def test_snapshot_is_servable_again_after_the_odd_files_end():
+def test_snapshot_is_servable_again_after_the_unservable_files_end():
     ended = [UnservableRange(3, 5, "merged"), UnservableRange(4, 9, "a vector")]
     assert [unservable_reason(ended, n) for n in (2, 4, 5, 8, 9)] == [
         None,

@@ -44,7 +44,7 @@ def con(postgres_server):
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_each_value_is_its_own_text(name, con):
+def test_each_value_has_the_text_of_postgresql(name, con):
     type_, values = TYPES[name]
     columns = f'row_id bigint, begun bigint, ended bigint, "{name}" {type_}, last text'
     con.run(f"CREATE TEMP TABLE t_{name}({columns})")

@@ -24,7 +24,7 @@ def test_rows_file_has_the_sequence_number_of_its_last_change(changed_at, at, st
 
 
 @pytest.mark.parametrize(("changed_at", "at", "status"), [(5, 5, ADDED), (4, 5, EXISTING)])
-def test_delete_file_names_the_one_data_file_it_is_for(changed_at, at, status):
+def test_delete_file_names_its_one_data_file(changed_at, at, status):
     """Specification, "Delete Formats": equal bounds of file_path, or `referenced_data_file`."""
     path = "s3://b/ünï.parquet"
     assert delete_entry(

@@ -61,7 +61,7 @@ SAME = [
 
 
 @pytest.mark.parametrize(("column_type", "transforms", "texts", "value"), SAME)
-def test_partition_value_is_what_pyiceberg_makes_of_the_columns_value(
+def test_partition_value_is_pyicebergs_transform_of_the_columns_value(
     column_type, transforms, texts, value
 ):
     found, schema = partitioned(column_type, *transforms)
@@ -100,7 +100,7 @@ NO_TWIN = [
 
 
 @pytest.mark.parametrize(("column_type", "transforms"), NO_TWIN)
-def test_partitioning_without_a_twin_is_left_out(column_type, transforms):
+def test_partitioning_without_an_iceberg_equivalent_is_omitted(column_type, transforms):
     found, _ = partitioned(column_type, *transforms)
     spec, values = found.spec_and_values(GROUP, {0: "1", 1: "1"}, {})
     assert (spec.spec_id, values) == (0, ())
@@ -168,7 +168,7 @@ def test_uncertain_value_in_a_path_is_refused(constants):
 
 
 @pytest.mark.parametrize("type_", ["float64", "timestamptz", "uuid", "time"])
-def test_gap_if_no_identity_field_can_provide_a_column_in_the_path(type_):
+def test_there_is_a_gap_if_no_identity_field_can_provide_a_column_in_the_path(type_):
     found = hive([OK, Column(2, 1, None, "p", type_, None, None)], Lifetime(2, None))
     assert [(gap.begin_snapshot, gap.end_snapshot) for gap in found.unservable] == [(2, None)]
 
@@ -183,7 +183,7 @@ GONE = [
 
 
 @pytest.mark.parametrize(("end", "lifetime", "expected"), GONE)
-def test_gap_while_files_have_a_dropped_column_in_their_path(end, lifetime, expected):
+def test_there_is_a_gap_while_files_have_a_dropped_column_in_their_path(end, lifetime, expected):
     dropped = Column(2, 1, end, "p", "int32", None, None)
     unservable = hive([OK, dropped], lifetime).unservable
     assert [(gap.begin_snapshot, gap.end_snapshot) for gap in unservable] == (

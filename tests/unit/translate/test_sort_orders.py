@@ -33,5 +33,5 @@ ORDERS = [
 
 
 @pytest.mark.parametrize(("keys", "expected"), ORDERS)
-def test_order_is_that_of_columns_or_none(keys, expected):
+def test_sort_order_consists_of_columns_or_is_omitted(keys, expected):
     assert sort_fields(keys, FIELDS) == expected

@@ -135,32 +135,32 @@ def lake(tmp_path_factory):
         ("u", ["file_path", "pos", "_ducklake_internal_snapshot_id"]),
     ],
 )
-def test_copy_of_a_file_that_ducklake_writes(table, columns, lake):
+def test_copy_of_a_real_ducklake_file_differs_only_in_its_ids(table, columns, lake):
     stored, data_file = lake[table]
     assert list(ids(stored)) == columns
     assert_is_copy(delete_copy(stored, data_file), stored)
 
 
-def test_no_copy_if_the_deletes_name_another_location(written):
+def test_there_is_no_copy_if_the_deletes_name_another_location(written):
     stored = written()
     assert delete_copy(stored, "s3://moved/lake//main/t/ducklake-0198.parquet") is None
     assert delete_copy(stored, DATA_FILE + ".parquet") is None
 
 
-def test_no_copy_if_the_footer_does_not_hold_each_id_exactly_once(written):
+def test_there_is_no_copy_if_an_id_is_not_in_the_footer_exactly_once(written):
     assert delete_copy(written(pos_id=1), DATA_FILE) is None
     assert delete_copy(written(file_path_id=1), DATA_FILE) is None
     assert delete_copy(written(file_path_id=2147483546, pos_id=2147483545), DATA_FILE) is None
 
 
 @pytest.mark.parametrize("id_", [FILE_PATH, POS])
-def test_no_copy_if_a_text_in_the_footer_holds_the_bytes_of_an_id(id_, written):
+def test_there_is_no_copy_if_a_text_in_the_footer_holds_the_bytes_of_an_id(id_, written):
     stored = written(data_file="<<<<<" + DATA_FILE)
     assert_is_copy(delete_copy(stored, "<<<<<" + DATA_FILE), stored)
     assert delete_copy(stored.replace(b"<<<<<", varint(id_)), DATA_FILE) is None
 
 
-def test_no_copy_if_the_deletes_are_of_two_data_files(tmp_path):
+def test_there_is_no_copy_if_the_deletes_are_of_two_data_files(tmp_path):
     path = tmp_path / "two.parquet"
     duckdb.sql(
         f"COPY (SELECT '{DATA_FILE}' || n AS file_path, 0::BIGINT AS pos FROM range(2) AS r(n)) "
@@ -187,5 +187,5 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-def test_no_copy_of_a_file_that_is_not_a_valid_delete_file(broken, written):
+def test_there_is_no_copy_of_an_invalid_delete_file(broken, written):
     assert delete_copy(BROKEN[broken](written()), DATA_FILE) is None

@@ -84,7 +84,7 @@ def test_a_changed_value_is_reported_with_its_row():
     ]
 
 
-def test_values_beyond_pythons_dates_survive_arrow():
+def test_values_outside_pythons_dates_pass_through_arrow_unchanged():
     """date32 and timestamps that `datetime` cannot hold, as Spark or PyIceberg return them."""
     numbers = pa.array([2**31 - 1, -(2**31 - 1), -735_250], pa.int32())
     table = pa.table(

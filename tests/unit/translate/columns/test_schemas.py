@@ -203,7 +203,7 @@ def test_column_without_an_exact_form_is_hidden_with_its_reason(columns, hidden,
         assert word in found.hidden[name]
 
 
-def test_column_is_shown_until_its_type_has_no_twin():
+def test_column_is_shown_until_its_type_has_no_iceberg_equivalent():
     """Time travel stays possible, because before the change every file was readable."""
     found = schemas(changed("int32", "float64"), 1, NOW)
     assert (at(found, 4), at(found, 5)) == ("1 a int, 9 ok int", "9 ok int")

@@ -60,12 +60,12 @@ NONE = [
 
 
 @pytest.mark.parametrize(("column_type", "expected"), TWINS)
-def test_twin_holds_every_value(column_type, expected):
+def test_iceberg_type_holds_every_value(column_type, expected):
     assert iceberg_type(column_type) == expected
 
 
 @pytest.mark.parametrize("column_type", NONE)
-def test_type_without_a_twin_has_a_reason_instead(column_type):
+def test_type_without_an_iceberg_equivalent_has_a_reason(column_type):
     assert iceberg_type(column_type) is None
     assert no_twin(column_type)
 
@@ -74,13 +74,13 @@ def test_reason_names_an_unknown_type():
     assert "time_ns" in no_twin("time_ns")
 
 
-def test_every_type_of_ducklake_has_a_twin_or_a_reason_of_its_own():
+def test_every_ducklake_type_has_an_iceberg_type_or_a_reason():
     for column_type in DUCKLAKE:
         assert (iceberg_type(column_type) is None) == (column_type in NO_TWIN), column_type
 
 
 @pytest.mark.parametrize("name", sorted({name for _, name in TWINS}))
-def test_pyiceberg_knows_the_twin(name):
+def test_pyiceberg_has_the_iceberg_type(name):
     field = NestedField.model_validate({"id": 1, "name": "c", "type": name, "required": False})
     assert str(field.field_type) == name
 

@@ -428,7 +428,7 @@ ALONE = {
 
 
 @pytest.mark.parametrize("type_", ALONE)
-def test_no_bound_excludes_a_value_that_is_odd(type_, written):
+def test_no_bound_excludes_an_unusual_value(type_, written):
     for values in ALONE[type_]:
         [(known, column_type, in_file)] = written({type_: values}).values()
         assert_sound(known, column_type, in_file)
