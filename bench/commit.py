@@ -29,7 +29,7 @@ def run(shop: Workshop) -> list[Table]:
             "A commit until it is visible (milliseconds)",
             rows,
             (
-                "loadTable with snapshots=refs, the manifest list, and all files that were generated",
+                "loadTable with snapshots=refs, the manifest list, and all generated files",
                 f"first: nothing cached; commit: one more data file, median of {COMMITS};",
                 "  delete: of a row of the oldest file, by DuckDB; merge: of the newest ten files",
                 "made kB: what was generated and cached",

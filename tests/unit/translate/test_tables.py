@@ -198,17 +198,17 @@ def test_earlier_and_new_inlined_rows_are_two_files():
     assert both.summary["added-records"] == "5" and after.summary["added-records"] == "0"
 
 
-def odd(begin: int, end: int | None, reason: str = "a merged file") -> UnservableRange:
+def unservable_range(begin: int, end: int | None, reason: str = "a merged file") -> UnservableRange:
     return UnservableRange(begin, end, reason)
 
 
 # (files that cannot be shown, listed snapshots, their parents: the previous snapshots, listed or
 # not, so that no client reads added rows from one side of a gap to the other)
 ODD = [
-    ([odd(3, 4)], [1, 4, 9], [None, 3, 4]),
-    ([odd(1, 9)], [9], [4]),
-    ([odd(3, 4), odd(4, 9)], [1, 9], [None, 4]),
-    ([odd(2, 3)], [1, 3, 4, 9], [None, 1, 3, 4]),
+    ([unservable_range(3, 4)], [1, 4, 9], [None, 3, 4]),
+    ([unservable_range(1, 9)], [9], [4]),
+    ([unservable_range(3, 4), unservable_range(4, 9)], [1, 9], [None, 4]),
+    ([unservable_range(2, 3)], [1, 3, 4, 9], [None, 1, 3, 4]),
 ]
 
 
@@ -229,8 +229,8 @@ def check(history: TableHistory) -> None:
 
 def test_table_is_refused_if_its_newest_state_has_no_exact_form():
     with pytest.raises(Refused, match=r"main\.t is not served: deletion vectors"):
-        check(replace(HISTORY, unservable=[odd(9, None, "deletion vectors")]))
-    check(replace(HISTORY, unservable=[odd(3, 9)]))
+        check(replace(HISTORY, unservable=[unservable_range(9, None, "deletion vectors")]))
+    check(replace(HISTORY, unservable=[unservable_range(3, 9)]))
 
 
 def test_table_is_refused_if_its_added_files_contradict_each_other():
