@@ -1,1 +1,1 @@
-"""What things cost, beside the same table written as real Iceberg, as ratios in one run."""
+"""Measures what operations cost, as ratios to the same table as real Iceberg in the same run."""

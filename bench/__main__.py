@@ -42,18 +42,18 @@ def main(
     built: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="For cold-start: what `make build ARCHITECTURE=…` made, too."
+            metavar="FOLDER", help="For cold-start: also measure this `make build` output."
         ),
     ] = None,
     python: Annotated[
-        str, typer.Option(metavar="FILE", help="The Python that it was built for.")
+        str, typer.Option(metavar="FILE", help="The Python interpreter for that build output.")
     ] = "python3.13",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """What things cost, beside the same table as real Iceberg, as ratios in one run.
+    """Measure what operations cost, as ratios to the same table as real Iceberg in the same run.
 
     Tables go to stdout, progress to stderr. CPU times are those of the process that does the work,
-    so they hold on a busy machine too; wall times do not.
+    so they are valid on a busy machine too; wall times are not.
     """
     numbers = _numbers(files)
     os.environ.update(environment({}) | {"POWERTOOLS_METRICS_DISABLED": "true"})

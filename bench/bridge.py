@@ -1,4 +1,4 @@
-"""Polynya in this process, put together as the functions do, with nothing kept from before."""
+"""Polynya in this process, composed as in the Lambda functions, with empty caches."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ RECENT_BYTES = 1_000_000_000
 
 
 class Counting(FileCache):
-    """Keeps in the process, and counts what it is given."""
+    """Keeps files in the process, and counts what is put into it."""
 
     bytes_made = 0
 
@@ -49,7 +49,7 @@ class Bridge:
 
 
 def settings(lake: Lake) -> dict[str, str]:
-    """The environment of both Lambda functions, but that a first build may take its time."""
+    """The environment of both Lambda functions, with no time limit for a first build."""
     return {
         "DATABASE_URL": lake.database.url,
         "VIRTUAL_BUCKET": VIRTUAL_BUCKET,

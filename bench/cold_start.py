@@ -1,6 +1,6 @@
 """Cold start of both functions: import and first answer, each in a new process.
 
-Of what `make build` made, where that is given: with its own Python, and nothing else to import.
+If the output of `make build` is given, it is measured with its own Python and no other packages.
 """
 
 import json
@@ -23,7 +23,7 @@ from .lakes import NAMESPACE, TABLE
 from .report import Row, Table, ms
 from .workshop import Built, Workshop, say
 
-HELP = "import and first answer of both functions, and modules that must not be there"
+HELP = "import and first answer of both functions, and modules that must not be imported"
 
 ROOT = Path(__file__).parents[1]
 EVENTS = ROOT / "events"
@@ -33,7 +33,7 @@ PACKAGES = 8
 OF_THE_RUNTIME = ("boto3", "botocore", "s3transfer", "urllib3", "jmespath", "dateutil", "six.py")
 
 AT_IMPORT = ("numpy", "pandas", "pyarrow", "duckdb", "pyiceberg", "boto3", "botocore.client")
-"""What no function may import before it is needed."""
+"""Modules that no function may import before it needs them."""
 
 PROGRAM = """
 import importlib, json, sys, time, types
@@ -62,21 +62,21 @@ class Function:
     name: str
     event: dict
     artefact: str
-    """Its folder in what `make build` makes."""
+    """Its folder in the output of `make build`."""
     not_needed: tuple[str, ...]
-    """What its import path may not hold, besides AT_IMPORT."""
+    """Modules that its import path may not contain, in addition to AT_IMPORT."""
 
     def command(self, built: Built | None, *options: str) -> list[str]:
-        """Python, up to its program."""
+        """The Python command line, without the program."""
         if built is None:
             return [sys.executable, *options]
-        return [built.python, "-S", *options]  # no packages but those of PYTHONPATH
+            return [built.python, "-S", *options]  # only the packages in PYTHONPATH
 
     def place(self, built: Built | None, runtime: Path) -> tuple[str, dict[str, str]]:
         """The module, and the environment that finds it.
 
         Args:
-            runtime: a folder with what Lambda's runtime brings.
+            runtime: a folder with the packages that Lambda's runtime provides.
         """
         if built is None:
             return f"functions.{self.name}.app", {}
@@ -115,14 +115,14 @@ def run(shop: Workshop) -> list[Table]:
             rows,
             (
                 "first answer: loadTable; HEAD of the metadata document; connecting included",
-                "boto3: its import and a client for S3, as each GetObject needs it once",
+                "boto3: its import and a client for S3, as the first GetObject needs it",
                 f"unwanted: any of {', '.join(AT_IMPORT)}; in object_lambda also FastAPI's",
             ),
         ),
         Table(
-            f"Where the import time goes (-X importtime, least of {TIMES})",
+            f"Where the import time goes (-X importtime, minimum of {TIMES})",
             packages,
-            ("of the package's modules without what they import; with .pyc",),
+            ("of the modules of the package, without their imports; with .pyc",),
         ),
     ]
 
@@ -136,7 +136,7 @@ def _row(
             extra = {} if pyc else {"PYTHONPYCACHEPREFIX": empty}
             runs.append(_process(function, env | extra, built, runtime))
     if pyc:
-        runs.pop(0)  # it wrote the .pyc that were missing
+        runs.pop(0)  # this run wrote the missing .pyc files
     _, imported, answered = runs[0]
     unwanted = {*AT_IMPORT, *function.not_needed}
     return {
@@ -156,7 +156,7 @@ def _row(
 
 
 def _runtime(folder: Path) -> Path:
-    """What Lambda's runtime brings, and the artefact therefore has not."""
+    """The packages that Lambda's runtime provides and that the artefact therefore lacks."""
     folder.mkdir()
     packages = Path(boto3.__file__).parents[1]
     for name in OF_THE_RUNTIME:
@@ -182,7 +182,7 @@ def _process(function: Function, env: dict[str, str], built: Built | None, runti
 
 
 def _packages(function: Function, env: dict[str, str]) -> list[Row]:
-    """The packages with most time of their own: the least of several runs, for it is wall time."""
+    """The packages with most time of their own: the minimum of several runs, as it is wall time."""
     runs = [_own_times(function, env) for _ in range(TIMES)]
     own = Counter({name: min(run[name] for run in runs) for name in runs[0]})
     return [

@@ -1,4 +1,4 @@
-"""What one commit costs to be seen: the files that are made anew, whatever the table's history."""
+"""Cost until one commit is visible: the files that are generated again, at any history length."""
 
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import Lake, attach
@@ -9,7 +9,7 @@ from .measure import SQL, Cost, once, watching
 from .report import Row, Table, kb, ms
 from .workshop import FEW, MANY, Workshop, say
 
-HELP = "a commit of one file, a delete and a merge until they are seen, beside the first build"
+HELP = "a commit of one file, a delete and a merge until they are visible, beside the first build"
 
 SNAPSHOTS = (FEW, MANY, 10_000)
 COMMITS = 5
@@ -26,13 +26,13 @@ def run(shop: Workshop) -> list[Table]:
                 rows += _rows(bridge, lake, shop, {"files": files, "snapshots": snapshots})
     return [
         Table(
-            "A commit until it is seen (milliseconds)",
+            "A commit until it is visible (milliseconds)",
             rows,
             (
-                "loadTable with snapshots=refs, the manifest list, and every file that it made",
-                f"first: nothing kept; commit: one more data file, median of {COMMITS};",
+                "loadTable with snapshots=refs, the manifest list, and all generated files",
+                f"first: nothing cached; commit: one more data file, median of {COMMITS};",
                 "  delete: of a row of the oldest file, by DuckDB; merge: of the newest ten files",
-                "made kB: what was made and kept",
+                "made kB: what was generated and cached",
             ),
         )
     ]
@@ -81,7 +81,7 @@ def _row(
 
 
 def _seen(bridge: Bridge) -> tuple[Cost, int, int]:
-    """Until the newest state is seen: what it cost, the bytes that were made, the statements."""
+    """Read until the newest state is seen; return the cost, the bytes made, the statements."""
     before = bridge.kept.bytes_made
     with watching(sql=SQL) as seen:
         cost = once(lambda: bridge.read(bridge.newest_list()))

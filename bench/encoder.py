@@ -1,7 +1,7 @@
-"""The encoder of data manifests alone, beside three that go record by record.
+"""The encoder of data manifests alone, beside three encoders that work record by record.
 
-Each measurement is a process of its own, so that its peak of memory is nobody else's. All encode
-the same entries, which the other three have read from a manifest.
+Each measurement runs in a process of its own, so that its peak of memory belongs to it alone. All
+encode the same entries, which the other three have read from a manifest.
 """
 
 import io
@@ -32,12 +32,12 @@ HELP = "the encoder of data manifests, beside fastavro and PyIceberg"
 FILES = 100_000
 OURS = "polynya, columns"
 TIMES = 5
-"""Of ours, which takes half a second; once of the others, which take up to half a minute."""
+"""For our encoder, which takes half a second; the others take up to 30 seconds and run once."""
 CODECS = {"null": "null", "deflate": "gzip"}
-"""And PyIceberg's words for them."""
+"""PyIceberg's names for the codecs."""
 
 Encode = Callable[[str], int]
-"""From a codec to the size of the manifest."""
+"""A function from a codec to the size of the manifest."""
 
 
 def columns(_: Path) -> Encode:
@@ -117,7 +117,7 @@ def _table(manifest: Path, codec: str) -> Table:
     notes = (
         f"{len(TYPES)} columns, each with size, counts and bounds; one partition field",
         f"CPU: from entries in memory, one thread; {OURS}: median of {TIMES} processes",
-        "entries MB, peak MB: of the process, above what it has when all is imported",
+        "entries MB, peak MB: of the process, without its memory after the imports",
         "deflate: level 1 in columns, 6 elsewhere",
     )
     return Table(f"Encoding {FILES:,} entries of a data manifest, codec {codec}", rows, notes)
@@ -161,7 +161,7 @@ def _measured(name: str, codec: str, manifest: str) -> dict[str, float]:
 def _peak() -> float:
     """The most memory that this process has had, in MB.
 
-    Not getrusage, whose maximum is at first that of the process that started this one.
+    getrusage is not usable: its maximum starts at that of the process that started this one.
     """
     status = Path("/proc/self/status").read_text()
     [kilobytes] = re.findall(r"VmHWM:\s+(\d+) kB", status)

@@ -1,4 +1,4 @@
-"""The REST function's handler in this process, asked for one table as API Gateway asks."""
+"""The REST function's handler in this process, called for one table as API Gateway calls it."""
 
 import json
 import os
@@ -23,7 +23,7 @@ CONTEXT = SimpleNamespace(
 )
 
 Ask = Callable[..., dict]
-"""From a query string and headers to the answer as API Gateway takes it."""
+"""A function from a query string and headers to the answer that API Gateway receives."""
 
 
 def load_table_event(query: str = "", headers: dict[str, str] | None = None) -> dict:
@@ -37,7 +37,7 @@ def load_table_event(query: str = "", headers: dict[str, str] | None = None) -> 
 
 @contextmanager
 def handling(lake: Lake) -> Iterator[Ask]:
-    """With nothing kept from another lake."""
+    """The handler, with nothing cached from another lake."""
     from polynya_functions.rest_catalog import app
 
     def ask(query: str = "", **headers: str) -> dict:

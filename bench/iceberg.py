@@ -1,7 +1,7 @@
 """The same table as real Iceberg: what PyIceberg writes for the entries that Polynya serves.
 
-With the same entries in each manifest, so that clients can leave out as many of them. Only the
-newest snapshot's manifest list is there: nothing reads another one.
+Each manifest has the same entries, so that clients can skip the same number of them. Only the
+newest snapshot's manifest list exists, because nothing reads another one.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, TableMeta
 from .bridge import Bridge
 
 CODEC = "gzip"
-"""PyIceberg's default and its word for `deflate`, the codec that Polynya uses too."""
+"""PyIceberg's default codec, and its name for `deflate`, which Polynya uses too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Original:
 
     metadata: TableMetadata
     manifests: list[tuple[int, list[ManifestEntry]]]
-    """The partition spec and the entries of each."""
+    """Each partition spec with its entries."""
     locations: list[str]
-    """Where Polynya serves the newest snapshot's manifest list and its manifests."""
+    """The locations at which Polynya serves the newest manifest list and its manifests."""
 
 
 def served_metadata(bridge: Bridge) -> TableMetadata:
@@ -65,7 +65,7 @@ def original(bridge: Bridge, io: FileIO, folder: Path) -> Original:
 
 
 def write_manifests(of: Original, io: FileIO, folder: str) -> list[str]:
-    """Write the newest snapshot's manifest list and its manifests; gives their locations."""
+    """Write the newest snapshot's manifest list and its manifests; return their locations."""
     manifest_list = f"{folder}/list.avro"
     snapshot = of.metadata.current_snapshot()
     written = [
@@ -97,7 +97,7 @@ def _write_manifest(
 
 
 def write_metadata(served: TableMetadata, io: FileIO, folder: str) -> str:
-    """Write the table metadata document as PyIceberg's appends leave it; gives its location."""
+    """Write the table metadata document as PyIceberg's appends leave it; return its location."""
     location = f"{folder}/v1.metadata.json"
     ToOutputFile.table_metadata(_metadata(served, folder), io.new_output(location), overwrite=True)
     return location
@@ -116,7 +116,7 @@ def _metadata(served: TableMetadata, folder: str) -> TableMetadata:
 
 
 def _summary(ours: dict[str, str]) -> dict[str, str]:
-    """With the keys that PyIceberg's append writes and Polynya does not."""
+    """The summary with the keys that PyIceberg's append writes and Polynya does not."""
     return {
         **ours,
         "added-files-size": ours["total-files-size"],

@@ -1,8 +1,8 @@
 """DuckLake catalogs of any size within seconds: one real lake, its rows multiplied in PostgreSQL.
 
-DuckDB writes `lake.sql`; then its eight data files and their statistics, in DuckDB's own words, are
-repeated under new ids and names. The Parquet files of the repetitions do not exist, but for those
-of the first day where `put_day_one` has put them. `id`, `moment` and `day` grow from file to file,
+DuckDB writes `lake.sql`. Its eight data files and their statistics, as DuckDB wrote them, are then
+repeated under new ids and names. The Parquet files of the repetitions do not exist, except those of
+the first day after `put_day_one` has written them. `id`, `moment` and `day` grow from file to file,
 as in a table that is appended to; the other columns repeat.
 """
 
@@ -17,8 +17,8 @@ NAMESPACE, TABLE = "main", "events"
 BUCKET = "bench"
 DAY_ONE = "2026-01-01"
 
-# The table is made and partitioned by the first two snapshots; each of the others adds its share of
-# the files. Of {every} snapshots of the lake one touches the table.
+# The first two snapshots create and partition the table; each later one adds its share of the
+# files. One of {every} snapshots of the lake touches the table.
 FIRST = 2
 DAY = "(timestamp '2026-01-01' + i * interval '1000 s')::date"
 BEGIN = "{first} + (1 + i::bigint * ({snapshots} - {first}) / {files}) * {every}"
@@ -34,7 +34,7 @@ GROW = (
     "DELETE FROM ducklake_file_partition_value",
     "DELETE FROM ducklake_snapshot WHERE snapshot_id > {first}",
     "DELETE FROM ducklake_snapshot_changes WHERE snapshot_id > {first}",
-    # None of those to come is in the future.
+    # Later snapshots must not be in the future.
     "UPDATE ducklake_snapshot SET snapshot_time = snapshot_time - interval '1 day'",
     """
     INSERT INTO ducklake_snapshot
@@ -79,7 +79,7 @@ GROW = (
     "ANALYZE",
 )
 
-# What one more commit of a file leaves in the catalog.
+# The rows that one more commit of a file adds to the catalog.
 COMMIT = (
     """
     INSERT INTO ducklake_snapshot
@@ -113,7 +113,7 @@ COMMIT = (
     FROM ducklake_file_column_stats AS s
     WHERE s.data_file_id = (SELECT max(data_file_id) - 1 FROM ducklake_data_file)""",
 )
-# And of a merge of the table's newest files into one, as merge_adjacent_files does it.
+# A merge of the table's newest files into one, as merge_adjacent_files does it.
 MERGE = (
     *COMMIT[:1],
     """
@@ -155,7 +155,7 @@ def change(lake: Lake, statements: tuple[str, ...]) -> None:
 
 
 def put_day_one(lake: Lake, s3_endpoint: str) -> None:
-    """Put the files of the first day where the catalog says that they are."""
+    """Write the files of the first day to the paths that the catalog gives."""
     client = boto3.client("s3", endpoint_url=s3_endpoint)
     table = f"{lake.data_path}/{NAMESPACE}/{TABLE}/".removeprefix(f"s3://{BUCKET}/")
     there = client.list_objects_v2(Bucket=BUCKET, Prefix=table)["Contents"]
@@ -177,7 +177,7 @@ def grown_lake(server: Server, s3_endpoint: str, files: int, snapshots: int, eve
     """A lake whose table `main.events` has so many data files, added by so many snapshots.
 
     Args:
-        every: of so many snapshots of the lake one touches the table.
+        every: one of this many snapshots of the lake touches the table.
     """
     name = f"f{files}_s{snapshots}_e{every}"
     database = server.create_database(name)

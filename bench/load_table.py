@@ -1,4 +1,4 @@
-"""One loadTable at the handler: warm, whole and `snapshots=refs`, and when nothing has changed."""
+"""One loadTable at the handler: warm, whole and `snapshots=refs`, and with nothing changed."""
 
 import base64
 import statistics
@@ -20,7 +20,7 @@ HELP = "one loadTable at the handler, beside PyIceberg reading the same table's 
 TIMES = 100
 SNAPSHOTS = (FEW, MANY, 10_000)
 OTHERS = 1000
-"""Of the snapshots of one lake, one of so many touches the table."""
+"""One of this many snapshots of the lake touches the table."""
 
 GZIP = {"accept-encoding": "gzip"}
 
@@ -44,7 +44,7 @@ def run(shop: Workshop) -> list[Table]:
             (
                 "polynya: the handler of the REST function in process, warm; body: gzip, as sent",
                 "iceberg: StaticTable.from_metadata of the real metadata.json in a local folder;",
-                "  not the same work: it reads what a writer has put together before",
+                "  not the same work: it reads a document that a writer has prepared",
                 "statements: BEGIN and COMMIT included; waits: times it waits for PostgreSQL",
             ),
         )

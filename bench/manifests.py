@@ -1,4 +1,4 @@
-"""A manifest list and its manifests: Polynya makes them from PostgreSQL, PyIceberg from records."""
+"""A manifest list and its manifests: Polynya's are from PostgreSQL, PyIceberg's from records."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ from .measure import SQL, Runs, cost
 from .report import Row, Table, ms, ratio
 from .workshop import Workshop, say
 
-HELP = "a manifest list with its manifest, made and kept, beside PyIceberg's writers"
+HELP = "a manifest list with its manifest, generated and cached, beside PyIceberg's writers"
 
 TIMES = 3
 PARTS = {
@@ -37,10 +37,10 @@ def run(shop: Workshop) -> list[Table]:
             f"A manifest list and its manifest (milliseconds; cold: medians of {TIMES})",
             costs,
             (
-                "cold: nothing kept, connection open; warm: kept in the process, no DynamoDB or S3",
+                "cold: nothing cached, connection open; warm: cached in process, no DynamoDB or S3",
                 "files/s: of CPU, cold; kB: statistics repeat every 8 files and compress well",
-                "iceberg: ManifestWriter and ManifestListWriter on the same entries, made before;",
-                "  encode ratio: the CPU of Polynya's encoding alone beside the same",
+                "iceberg: ManifestWriter and ManifestListWriter on the same entries, prepared;",
+                "  encode ratio: the CPU of Polynya's encoding alone, divided by that",
             ),
         ),
         Table(

@@ -21,7 +21,7 @@ SPEC = PartitionSpec(0, (PartitionField(17, 1000, "day", "day", "int"),))
 FILES_A_DAY = 100
 SNAPSHOT_ID = 1000
 
-# As little-endian numbers: type and limits of a lower bound, which lies below every upper one.
+# Little-endian numbers: the type, and limits for lower bounds, which are below all upper bounds.
 BOUNDS = {
     "long": ("<i8", 0, 2**40),
     "double": ("<f8", 0, 2**20),
@@ -59,7 +59,7 @@ def data_files(count: int) -> DataFiles:
 
 
 def _spread(random: np.random.Generator, count: int, low: int, high: int) -> np.ndarray:
-    """Numbers of every magnitude, as many of each."""
+    """Numbers of every magnitude, equally many of each."""
     return np.exp(random.uniform(np.log(low), np.log(high), count)).astype(np.int64)
 
 

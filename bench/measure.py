@@ -1,7 +1,7 @@
-"""What a piece of work costs: CPU seconds of this process, wall seconds, and where they go.
+"""What an operation costs: CPU seconds of this process, wall seconds, and the share of each part.
 
-On a shared machine CPU seconds are the figure to trust. Those of PostgreSQL and S3, which are
-processes of their own, are in the wall seconds only.
+On a shared machine only CPU seconds are reliable. PostgreSQL and S3 are processes of their own:
+their CPU time is part of the wall seconds only.
 """
 
 import statistics
@@ -37,13 +37,13 @@ def median(costs: list[Cost]) -> Cost:
 
 
 def cost(work: Callable[[], object], times: int = 5) -> Cost:
-    """The median of several runs, after one that does not count."""
+    """The median of several runs, after one that is not counted."""
     [found] = in_turn(work, times=times)
     return found
 
 
 def in_turn(*works: Callable[[], object], times: int) -> list[Cost]:
-    """The same of each, one run after the other: a JVM gets faster from run to run."""
+    """The cost of each, in alternating runs: a JVM gets faster from run to run."""
     for work in works:
         work()
     runs = [[once(work) for work in works] for _ in range(times)]
@@ -52,7 +52,7 @@ def in_turn(*works: Callable[[], object], times: int) -> list[Cost]:
 
 @dataclass
 class Watched:
-    """What was seen while `watching`, by part."""
+    """What was measured while `watching`, by part."""
 
     cpu: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     wall: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -60,11 +60,11 @@ class Watched:
 
 
 Functions = tuple[tuple[Any, str], ...]
-"""Each as (module or class, its name there)."""
+"""Functions, each as (module or class, its name there)."""
 
 
 class Runs:
-    """Several runs of the same work with its parts watched; every figure is the median."""
+    """Several runs of the same work, with its parts watched; every figure is a median."""
 
     def __init__(self, **parts: Functions) -> None:
         self._parts = parts
@@ -92,7 +92,7 @@ class Runs:
 
 @contextmanager
 def watching(**parts: Functions) -> Iterator[Watched]:
-    """Time what the named functions do."""
+    """Measure the time of the named functions."""
     seen = Watched()
     with ExitStack() as stack:
         for part, functions in parts.items():
@@ -119,4 +119,4 @@ SQL = ((Connection, "run"),)
 """Every statement, from its text to its rows."""
 
 WAITS = ((CoreConnection, "handle_messages"),)
-"""Every wait for PostgreSQL: pg8000 goes there and back three times for one with parameters."""
+"""Every wait for PostgreSQL: a pg8000 statement with parameters takes three round trips."""

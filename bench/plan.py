@@ -33,7 +33,7 @@ def run(shop: Workshop) -> list[Table]:
     files = shop.files[-1]
     lake = shop.lake(files)
     put_day_one(lake, shop.s3_endpoint)
-    say(f"planning: {files:,} files; writing the same as real Iceberg ...")
+    say(f"planning: {files:,} files; writing the same table as real Iceberg ...")
     real = _write_real(shop, files)
     with (
         serving(lake.database.url, shop.s3_endpoint, delivery="object-lambda") as bridge,
@@ -49,11 +49,11 @@ def run(shop: Workshop) -> list[Table]:
             rows,
             (
                 "each from a new client; CPU: Python's, not Java's; requests: REST and S3 together",
-                "medians of 5 (Spark: of 7) by turns, after one that does not count",
+                "medians of 5 (Spark: of 7) in alternating runs, after one that is not counted",
                 "polynya: through `polynya serve` (object-lambda), warm",
-                f"polynya, all files, nothing kept: {first.wall:.1f} s wall",
-                "iceberg: the same entries in as many manifests, in the S3 behind (SeaweedFS), and",
-                "  a catalog that has its one answer in memory",
+                f"polynya, all files, nothing cached: {first.wall:.1f} s wall",
+                "iceberg: the same entries in as many manifests, in the same S3 (SeaweedFS), and",
+                "  a catalog that holds its only answer in memory",
                 "a query reads data files too, which are the same for both",
             ),
         )
@@ -85,7 +85,7 @@ def _row(planner: Planner, step: str, our: Endpoints, their: Endpoints) -> Row:
 
 
 def _counted(planner: Planner, work: Callable[[Any], int], endpoints: Endpoints) -> tuple[str, int]:
-    """The requests, with somebody counting in between, and what was found."""
+    """The requests, counted by relays in between, and what was found."""
     with _counting(*endpoints) as (relays, counts):
         found = work(planner.open(*relays))
     return _requests(counts), found
@@ -103,7 +103,7 @@ def _requests(counts: Counter[str]) -> str:
 
 
 def _write_real(shop: Workshop, files: int) -> tuple[str, bytes]:
-    """The table as real Iceberg in the S3; gives its metadata document, and where that is."""
+    """Write the table as real Iceberg to the S3; return the location and the metadata document."""
     folder = shop.folder / "plan"
     folder.mkdir()
     with opened(shop.lake(files)) as ours:

@@ -17,13 +17,13 @@ from .lakes import DAY_ONE, NAMESPACE, TABLE
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """A client; what it opens is new each time and has nothing kept."""
+    """A client; what it opens is new each time and has nothing cached."""
 
     name: str
     open: Callable[[str, str], Any]
     """From the catalog's URI and the endpoint of its S3."""
     steps: dict[str, Callable[[Any], int]]
-    """What is done with what was opened, and a number by which to see that it was done."""
+    """The operation on what was opened; it returns a number that shows that it was done."""
     times: int = 5
 
 
@@ -45,7 +45,7 @@ def planned(row_filter: BooleanExpression) -> Callable[[IcebergTable], int]:
     return lambda table: sum(1 for _ in table.scan(row_filter).plan_files())
 
 
-# DuckDB: a connection, and what stands behind FROM
+# DuckDB: a connection, and the table name after FROM
 
 
 def duckdb(catalog_uri: str, s3_endpoint: str) -> tuple[Any, str]:
@@ -61,7 +61,7 @@ def counted(where: str) -> Callable[[tuple[Any, str]], int]:
     return rows
 
 
-# Spark: what stands behind FROM
+# Spark: the table name after FROM
 
 
 def spark_table(catalog_uri: str, s3_endpoint: str) -> str:
@@ -70,7 +70,7 @@ def spark_table(catalog_uri: str, s3_endpoint: str) -> str:
 
 
 def partitions(where: str) -> Callable[[str], int]:
-    """Plan, and read nothing."""
+    """Plan without reading data."""
 
     def tasks(source: str) -> int:
         found = spark.session().sql(f"SELECT * FROM {source} WHERE {where}")
@@ -114,6 +114,6 @@ PLANNERS = (
             "plan all files": partitions("true"),
             "query one day": sparks_count(ONE_DAY),
         },
-        times=7,  # a JVM is warm late
+        times=7,  # a JVM needs several runs to warm up
     ),
 )

@@ -1,7 +1,7 @@
 """`publish`: all files of a table into an empty folder, by one process and by Spark; then a commit.
 
-Each way is a process of its own with a folder of its own. Beside it the plain loop: rows by pg8000
-and fastavro, on a sample.
+Each way runs in a process of its own with a folder of its own. For comparison, a plain loop reads
+rows with pg8000 and encodes a sample with fastavro.
 """
 
 import io
@@ -48,16 +48,16 @@ def _table(shop: Workshop, files: int) -> Table:
     rows.append(_plain(shop, lake, prefix, min(files, SAMPLE)))
     notes = (
         "with the indexes of `polynya indexes`; all listed snapshots",
-        "wall: from the call to the document; Spark's own start apart",
-        "CPU: of one process that does it all; PostgreSQL's, S3's and Spark's are not in it",
+        "wall: from the call to the document, without the start of Spark",
+        "CPU: of the process itself, without PostgreSQL, S3 and Spark",
         "plain loop: rows of the files and their statistics by pg8000, then fastavro on dicts that",
-        "  are there already: less than the whole of it",
+        "  are already in memory: only a part of the work",
     )
     return Table(f"publish, {files:,} files in 10 snapshots (seconds)", rows, notes)
 
 
 def _index(lake: Lake) -> None:
-    """As `polynya doctor` advises."""
+    """Create the indexes that `polynya doctor` recommends."""
     at = lake.database.url
     command = [
         sys.executable,
@@ -128,7 +128,7 @@ def _measured(master: str, at: str, prefix: str) -> dict:
 
 
 def _plain(shop: Workshop, lake: Lake, prefix: str, sample: int) -> Row:
-    """Of the first files of the table; what it encodes comes from manifests that were published."""
+    """A plain loop over the table's first files; it encodes entries of published manifests."""
     s3 = boto3.client("s3", endpoint_url=shop.s3_endpoint)
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"{prefix}/")
     keys = [item["Key"] for page in pages for item in page["Contents"]]

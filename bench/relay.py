@@ -1,4 +1,4 @@
-"""Counts HTTP requests on their way to a server. Only for counting: what it costs is not timed."""
+"""Counts HTTP requests on their way to a server. Its own cost is not measured."""
 
 import re
 import socket
@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from urllib.parse import urlsplit
 
-# A client that reads sends a request in one piece, and nothing after its headers.
+# A reading client sends a request in one piece, without a body.
 REQUEST = re.compile(rb"^(GET|HEAD|POST) \S+ HTTP/1\.1\r\n", re.MULTILINE)
 
 
 @contextmanager
 def relay(endpoint: str, counts: Counter[str]) -> Iterator[str]:
-    """An endpoint that is the same as `endpoint`, with its requests counted by method."""
+    """An endpoint that forwards to `endpoint` and counts its requests by method."""
     target = urlsplit(endpoint)
 
     class Relay(BaseRequestHandler):
@@ -36,7 +36,7 @@ def relay(endpoint: str, counts: Counter[str]) -> Iterator[str]:
 
 
 def pump(source: socket.socket, sink: socket.socket, counts: Counter[str] | None = None) -> None:
-    """Copy until the source ends."""
+    """Copy until the source closes."""
     try:
         while chunk := source.recv(65536):
             if counts is not None:
@@ -44,4 +44,4 @@ def pump(source: socket.socket, sink: socket.socket, counts: Counter[str] | None
             sink.sendall(chunk)
         sink.shutdown(socket.SHUT_WR)
     except OSError:
-        pass  # one of the two is gone
+        pass  # one of the two has closed

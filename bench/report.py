@@ -1,4 +1,4 @@
-"""Results as aligned text: one table for each measurement, and the machine they are true of."""
+"""Results as aligned text: one table for each measurement, and the machine they are valid for."""
 
 import os
 import platform
@@ -32,7 +32,7 @@ def kb(size: int) -> float:
 
 
 def text(table: Table) -> str:
-    """The table with its title; numbers to the right."""
+    """The table with its title; numbers are aligned to the right."""
     names = list(dict.fromkeys(name for row in table.rows for name in row))
     cells = [[_cell(row.get(name, "")) for name in names] for row in table.rows]
     widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
@@ -44,7 +44,7 @@ def text(table: Table) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures hang on; the load says whether others were at work."""
+    """What the figures depend on; the load shows whether other processes were running."""
     return {
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {_cpu()}",
         "python": platform.python_version(),

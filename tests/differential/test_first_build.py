@@ -1,4 +1,4 @@
-"""A first build that takes longer than one request may is made by several."""
+"""A first build that exceeds the time limit of one request is completed by several requests."""
 
 from contextlib import closing
 from dataclasses import replace
@@ -63,7 +63,7 @@ def servers(lake, moto, monkeypatch):
     aws.client.cache_clear()
 
 
-def test_each_request_comes_further_until_the_list_is_whole(servers):
+def test_each_request_continues_the_build_until_the_list_is_complete(servers):
     whole = servers()
     key = whole.list_key()
     hurried = servers(build_seconds=0)
@@ -76,13 +76,13 @@ def test_each_request_comes_further_until_the_list_is_whole(servers):
             said.append(str(error))
             assert len(said) < 200
     assert len(said) > 2
-    # Each had one manifest less to make than the one before.
+    # Each request had one manifest less to make than the one before.
     left = [int(text.partition(" of ")[2].partition(" of ")[2].split()[0]) for text in said]
     assert left == list(range(left[0], left[0] - len(left), -1))
     assert "polynya publish" in said[0]
 
 
-def test_materialize_comes_further_with_each_loadtable(servers):
+def test_materialize_continues_the_build_with_each_loadtable(servers):
     whole, hurried = (
         servers(delivery="materialize", snapshot_limit=3, build_seconds=seconds)
         for seconds in (1000, 0)

@@ -1,8 +1,8 @@
-"""Tables of inlined rows that DuckLake made after the table's last ALTER, or in one with it.
+"""Tables of inlined rows that DuckLake creates after the table's last ALTER, or together with it.
 
-The judge is a plain DuckDB without DuckLake, which is told the same statements: DuckLake 1.5.5
-itself takes the first columns of the table for those of such rows as soon as another schema version
-follows, unless the process that reads has seen the version as the newest (docs/ducklake.md).
+The judge is a plain DuckDB without DuckLake that runs the same statements. DuckLake 1.5.5 itself
+reads such rows with the first columns of the table as soon as another schema version follows,
+unless the reading process has seen the version as the newest (docs/ducklake.md).
 """
 
 from contextlib import closing
@@ -51,7 +51,7 @@ UPKEEP = [
     (ON, "CALL ducklake_flush_inlined_data('lake')"),
     (ON, "CALL ducklake_merge_adjacent_files('lake')"),
 ]
-# Two inlined tables are made by one snapshot: the schema version of the first is no snapshot's.
+# One snapshot creates two inlined tables: the schema version of the first belongs to no snapshot.
 TWO_AT_ONCE = [
     (OFF, "CREATE TABLE t(a INTEGER)"),
     (OFF, "CREATE TABLE u(a INTEGER)"),
@@ -84,7 +84,7 @@ class Then:
 
 @dataclass
 class History:
-    """What two writers did to a lake, and what a plain DuckDB says of each snapshot since."""
+    """What two writers did to a lake, and the rows of a plain DuckDB at each snapshot."""
 
     lake: Lake
     s3_endpoint: str
@@ -141,7 +141,7 @@ def history(postgres_server, moto, monkeypatch):
 
 
 def differences(history: History, newest: int = 0) -> list[str]:
-    """Of every table, now and at each snapshot that is listed, or at so many of the newest."""
+    """Differences in every table, now and at all listed snapshots or at the newest ones."""
     wrong = []
     with standing_in(history.lake, history.s3_endpoint) as bridge:
         where = (bridge.api_uri, "lake", bridge.s3_uri)
@@ -162,7 +162,7 @@ def differences(history: History, newest: int = 0) -> list[str]:
 
 @pytest.mark.parametrize("name", HISTORIES)
 def test_rows_are_read_in_the_columns_that_they_were_written_in(name, history):
-    """Also while the history goes on: what is kept of one snapshot is right at the next."""
+    """Also while the history continues: what is cached at one snapshot is correct at the next."""
     for limit, sql in HISTORIES[name]:
         history.add(limit, sql)
         if limit == ON:
@@ -185,7 +185,7 @@ def test_verify_finds_nothing_wrong(history):
     assert report.findings == [] and report.tables == 1
 
 
-def test_the_snapshot_that_made_the_table_may_have_expired(history):
+def test_the_snapshot_that_created_the_table_may_be_expired(history):
     for step in [*EVOLVED, *LATER]:
         history.add(*step)
     [[newest]] = history.ask("SELECT max(snapshot_id) FROM ducklake_snapshot")
@@ -194,10 +194,10 @@ def test_the_snapshot_that_made_the_table_may_have_expired(history):
 
 
 def uncertain(history: History) -> int:
-    """A table with rows in columns that nothing tells any more; gives their snapshot.
+    """Make a table with rows whose columns are no longer certain; return their snapshot.
 
-    The table of inlined rows is there, and empty, when the struct gets another field; a writer that
-    does not inline makes no other one for it, and DuckLake writes the next rows into the old one.
+    The table of inlined rows exists and is empty when the struct gets another field. A writer that
+    does not inline creates no other one for it, and DuckLake writes the next rows into the old one.
     """
     for step in [
         (OFF, "CREATE TABLE t(a INTEGER, s STRUCT(x INTEGER))"),
@@ -225,7 +225,7 @@ def test_a_table_is_refused_while_the_columns_of_its_rows_are_not_certain(histor
         assert [s["snapshot-id"] for s in pinned["snapshots"]] == [before]
 
 
-def test_it_is_served_again_without_these_rows(history):
+def test_the_table_is_served_again_after_these_rows_are_deleted(history):
     uncertain(history)
     history.add(ON, "DELETE FROM t WHERE a = 3")
     assert differences(history) == []

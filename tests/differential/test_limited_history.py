@@ -1,6 +1,6 @@
-"""How many snapshots a table lists changes nothing about those that it lists.
+"""The number of listed snapshots of a table does not change those that are listed.
 
-With a limit only the newest part of the history is read: what was before is one sum.
+With a limit, only the newest part of the history is read; the older part is one sum.
 """
 
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""A table has one more table of inlined rows after each ALTER: reading them costs one statement."""
+"""Each ALTER adds a table of inlined rows; reading all of them takes one statement."""
 
 from contextlib import closing
 
@@ -47,7 +47,9 @@ def run(monkeypatch) -> list[str]:
 
 
 @pytest.mark.parametrize("numbers", [(3, 24)])
-def test_statements_do_not_grow_with_the_tables(numbers, postgres_server, moto, run):
+def test_the_number_of_statements_does_not_grow_with_the_tables(
+    numbers, postgres_server, moto, run
+):
     sent = []
     for number in numbers:
         lake = lake_of(number, postgres_server, moto)

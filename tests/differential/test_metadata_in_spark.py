@@ -1,7 +1,7 @@
-"""Iceberg's own eyes, Spark's: metadata tables, time travel, what was appended, what changed.
+"""Metadata as Spark shows it: metadata tables, time travel, incremental reads, changelogs.
 
-Spark takes a second for each question, so CI asks on a few lakes, one of each kind, and
-`make test-all` on all of them.
+Spark takes a second for each query, so CI queries a few lakes, one of each kind, and
+`make test-all` all of them.
 """
 
 import re
@@ -41,7 +41,7 @@ FAULTS: Faults = {
 }
 SPARKS_TABLES = (*METADATA_TABLES, "position_deletes", "all_entries")
 ESCAPED = "\\'"
-MOST_FOR_SPARK = 4  # a second each
+MOST_FOR_SPARK = 4  # snapshots; each takes a second
 
 pytestmark = [
     pytest.mark.spark,
@@ -141,7 +141,7 @@ def test_spark_travels_in_time(case, found):
 
 
 def appended(facts: ExpectedMetadata) -> list[tuple[int, int]]:
-    """(from, to): all that happened after `from` and up to `to` was appending."""
+    """(from, to): after `from` and up to `to` there are only appends."""
     found = []
     is_append = {id_: facts.snapshots[id_]["summary"]["operation"] == "append" for id_ in facts.ids}
     steps = pairwise(facts.ids)
@@ -155,7 +155,7 @@ def appended(facts: ExpectedMetadata) -> list[tuple[int, int]]:
 
 
 def is_gap(facts: ExpectedMetadata, start: int, end: int) -> bool:
-    """Whether snapshots between two listed ones are left out."""
+    """Whether snapshots between two listed ones are omitted."""
     return facts.parents[end] != start
 
 
@@ -165,8 +165,8 @@ def appended_in_spark(facts: ExpectedMetadata, start: int, end: int):
     return reader.table(source_in_spark(facts)).toArrow()
 
 
-def test_spark_reads_nothing_over_a_gap(case, found):
-    """What was added by snapshots that are left out would be missing."""
+def test_spark_refuses_to_read_across_a_gap(case, found):
+    """The rows that omitted snapshots added would be missing."""
     for facts in case.tables:
         for start, end in pairwise(facts.ids):
             if is_gap(facts, start, end):
@@ -182,20 +182,20 @@ def test_spark_reads_what_was_appended(case, found):
                 arrow = appended_in_spark(facts, start, end)
                 columns, expected = insertions(facts, start, end)
                 assert arrow.num_rows == expected.rows.total()
-                # Spark gives the columns of now, DuckLake those of then.
+                # Spark returns the current columns, DuckLake those of that snapshot.
                 if facts.snapshots[end]["schema-id"] == facts.metadata["current-schema-id"]:
                     assert not difference(expected, from_arrow(arrow, columns, facts.hidden))
 
 
 def insertions(facts: ExpectedMetadata, start: int, end: int):
-    """The rows that DuckLake itself says were inserted after `start`, and their columns."""
+    """The rows that DuckLake reports as inserted after `start`, and their columns."""
     source = f"ducklake_table_insertions({names_at(facts, end)}, {start + 1}, {end})"
     columns = columns_of(facts.case.changes, source)
     return columns, canonical(facts.case.changes, source, columns, facts.hidden)
 
 
 def test_spark_shows_what_changed(case, found):
-    """Its changelog view, where Iceberg allows one: up to the first delete file, without maps."""
+    """The changelog view, where Iceberg allows one: up to the first delete file, without maps."""
     for facts in case.tables:
         until = before_the_first_delete_file(facts)
         if len(until) < 2:
@@ -210,7 +210,7 @@ def test_spark_shows_what_changed(case, found):
 
 
 def has_maps(facts: ExpectedMetadata) -> bool:
-    """Spark sorts changes by all columns."""
+    """Spark sorts changes by all columns, and cannot sort maps."""
     return any("map<" in str(field.field_type) for field in facts.iceberg.schema().fields)
 
 
@@ -249,7 +249,7 @@ def changes_in_ducklake(facts: ExpectedMetadata, start: int, end: int) -> Counte
 
 
 def names_at(facts: ExpectedMetadata, snapshot_id: int) -> str:
-    """The lake, and the table as it was called then: that is what DuckLake looks for."""
+    """The lake and the table's name at the snapshot, which DuckLake requires."""
     then = facts.case.native._name_at(facts.table.namespace, facts.table.name, snapshot_id)
     return ", ".join(map(literal, ("lake", then.namespace, then.name)))
 

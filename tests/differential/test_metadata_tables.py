@@ -1,8 +1,8 @@
-"""Iceberg's own eyes: what clients show of a table's metadata is what DuckLake's catalog records.
+"""The metadata that clients show of a table is what DuckLake's catalog records.
 
-Native DuckLake and SQL on the catalog say what is true (`tests/metadata/expected_metadata.py`).
-Everything else (the summaries, `inspect`, `iceberg_metadata`, time travel) must agree with it and
-with each other, on every lake. What Spark shows: test_metadata_in_spark.py.
+The judges are native DuckLake and SQL on the catalog (`tests/metadata/expected_metadata.py`).
+Everything else (the summaries, `inspect`, `iceberg_metadata`, time travel) must agree with them and
+with each other, on every lake. Spark is in test_metadata_in_spark.py.
 """
 
 import re
@@ -31,9 +31,9 @@ FAULTS: Faults = {
     ("test_pyiceberg_travels_in_time", "07"): ("Parquet file does not have field-ids",),
     ("test_pyiceberg_travels_in_time", "27"): ("Could not find field with name: st.c",),
 }
-# (what PyIceberg is asked for, its words) -> faults of its own
+# (PyIceberg's inspection, words of the error) -> faults of PyIceberg
 PYICEBERG_FAULTS = {
-    # It joins the tables of all manifests, and a table that never held a row has none.
+    # It joins the tables of all manifests; a table that never held a row has none.
     (r"files", "Must pass at least one table"),
     # A partition value of type uuid.
     (r"files|entries", "extension"),
@@ -60,7 +60,7 @@ def found(case, request, left_out):
     left_out.extend(f"known: {line}" for line in found.judge())
 
 
-# What Iceberg's metadata says, against the catalog
+# Iceberg's metadata, compared with the catalog
 
 
 def test_snapshots_are_those_of_the_catalog(case, found):
@@ -75,7 +75,7 @@ def test_snapshots_are_those_of_the_catalog(case, found):
             assert log == list(zip(facts.ids, times, strict=True)), facts.name
 
 
-def test_operations_say_what_happened(case, found):
+def test_operations_are_those_of_the_catalog(case, found):
     wrong = [
         f"{facts.name} at {id_}: {facts.snapshots[id_]['summary']['operation']}, not {operation} "
         f"({', '.join(sorted(facts.words(id_)))})"
@@ -110,7 +110,7 @@ def test_manifests_list_the_files_of_the_catalog(case, found):
                 }, where
 
 
-def test_inlined_rows_are_counted_where_they_began(case, found):
+def test_inlined_rows_are_counted_at_the_snapshot_where_they_begin(case, found):
     for facts in case.tables:
         for id_ in facts.some:
             with found.at(f"{facts.name} at {id_}"):
@@ -118,13 +118,13 @@ def test_inlined_rows_are_counted_where_they_began(case, found):
                 rows = [e for e in facts.data(id_) if e.is_virtual]
                 assert sum(e.records for e in rows if e.is_live) == facts.inlined(id_), where
                 new = [e for e in rows if e.happened(ManifestEntryStatus.ADDED, id_)]
-                # Where rows ended, what is left is written anew, as a copy-on-write delete does.
+                # After a delete the remaining rows are written again, as in copy-on-write.
                 is_new = "true" if facts.inlined_ended(id_) else "r.begin_snapshot = {0}"
                 assert sum(e.records for e in new) == facts.inlined(id_, is_new), where
 
 
 def test_inlined_rows_that_ended_leave_a_deleted_entry(case, found):
-    """Else a reader of changes sees a table from which nothing was deleted."""
+    """Without it, a reader of changes sees a table from which nothing was deleted."""
     wrong = [
         f"{facts.name} at {id_}: {facts.inlined_ended(id_)} rows ended without a trace"
         for facts in case.tables
@@ -138,7 +138,7 @@ def test_inlined_rows_that_ended_leave_a_deleted_entry(case, found):
     found.add(wrong)
 
 
-def test_a_delete_takes_as_many_rows_as_it_says(case, found):
+def test_a_delete_removes_the_number_of_rows_that_it_declares(case, found):
     for facts in case.tables:
         for id_ in facts.some:
             with found.at(f"{facts.name} at {id_}"):
@@ -153,7 +153,7 @@ def test_summaries_count_what_the_manifests_list(case, found):
         for id_ in facts.some:
             summary = facts.snapshots[id_]["summary"]
             counted = counts(facts.data(id_), facts.deletes(id_), id_)
-            # Other engines name further ones, but these are what readers compute with.
+            # Other engines write more keys, but readers compute with these.
             said = {key: int(summary[key]) for key in counted if key in summary}
             wrong += [
                 f"{facts.name} at {id_}: {key} is {said[key]}, not {counted[key]}"
@@ -164,10 +164,10 @@ def test_summaries_count_what_the_manifests_list(case, found):
 
 
 def test_summaries_name_the_deletes(case, found):
-    """A reader that answers count(*) from total-records must know what to take off.
+    """A reader that answers count(*) from total-records must subtract the deleted rows.
 
-    How many rows of a merged or flushed file are of later snapshots stands in the file alone, so
-    in the past of a table that has one the numbers may be missing; never now.
+    Only a merged or flushed file itself records how many of its rows belong to later snapshots. In
+    the past of a table with such a file the numbers may be missing, but never now.
     """
     wrong = [
         f"{facts.name} at {id_}: no {key}"
@@ -200,7 +200,7 @@ def counts(data: list[Entry], deletes: list[Entry], id_: int) -> dict[str, int]:
     }
 
 
-# What clients show of it
+# What clients show of the metadata
 
 
 def test_pyiceberg_inspects(case, found, left_out):
@@ -210,7 +210,7 @@ def test_pyiceberg_inspects(case, found, left_out):
             shown = {}
             for what in METADATA_TABLES:
                 if what.startswith("all_") and len(facts.ids) > MOST_FOR_ALL:
-                    continue  # it reads every manifest of every snapshot one after the other
+                    continue  # it reads every manifest of every snapshot sequentially
                 try:
                     shown[what] = getattr(inspect, what)().to_pylist()
                 except Exception as error:

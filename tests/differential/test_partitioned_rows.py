@@ -1,7 +1,7 @@
 """Inlined rows of a partitioned table are in files of its spec, with the values that they have.
 
-Daft drops a condition on a partition column for files of another spec, so that an unpartitioned
-file in a partitioned table gives rows of other values: `make matrix` asks Daft itself.
+Daft ignores a condition on a partition column for files of another spec, so an unpartitioned file
+in a partitioned table returns rows with other values: `make matrix` tests Daft itself.
 """
 
 from collections import Counter
@@ -47,7 +47,7 @@ def rows_files(table: Table, snapshot_id: int | None = None) -> list:
 
 
 def column(table: Table, path: str, field_id: int) -> list | None:
-    """The values of a column of a file as Iceberg keeps them: days, microseconds; None without."""
+    """A file's column as Iceberg stores it (days, microseconds); None if the file lacks it."""
     with table.io.new_input(path).open() as file:
         rows = pq.read_table(pa.BufferReader(file.read()))
     for field in rows.schema:
@@ -80,7 +80,7 @@ def test_every_row_of_a_file_has_the_partition_of_the_file(name, most_fields, se
 
 
 def test_uncertain_values_are_in_one_file_without_a_partition(served):
-    """PyIceberg has no infinity and no year -43; DuckLake has, and they are in the file."""
+    """PyIceberg has no infinity and no year -43; DuckLake does, and they are in the file."""
     table = served.table("by_odd_day")
     alone = [file for file in rows_files(table) if file.spec_id == 0]
     assert sum(file.record_count for file in alone) == 2
@@ -94,8 +94,8 @@ def test_rows_of_too_many_partitions_are_in_one_file(served):
         snapshot.snapshot_id: len(rows_files(table, snapshot.snapshot_id))
         for snapshot in table.snapshots()
     }
-    assert max(counts.values()) == 40  # 30 from before, and 10 that came last
-    [alone] = rows_files(table)  # all that the delete left
+    assert max(counts.values()) == 40  # 30 earlier rows, and the last 10
+    [alone] = rows_files(table)  # all rows that the delete left
     assert (alone.spec_id, alone.record_count) == (0, 37)
     assert alone.record_count > MOST_PARTITIONS
 

@@ -1,13 +1,14 @@
 """Random histories of a lake: every snapshot that is listed has the rows that were written.
 
-Hypothesis draws DDL, DML and maintenance. DuckDB carries each statement out on a real lake, as one
-of two writers with settings of their own for inlining, and a model, which is nothing but lists of
-rows in Python, carries it out too (`tests/histories`). Two clients read in between, for what is
-kept must stay right, and at the end every snapshot. What fails is made smaller by Hypothesis, and
-its history is kept as a script like those in tests/lakes.
+Hypothesis draws DDL, DML and maintenance. DuckDB executes each statement on a real lake, as one of
+two writers with different settings for inlining. A model, which consists of lists of rows in
+Python, executes it too (`tests/histories`). Two clients read in between, because cached data must
+stay correct, and at the end they read every snapshot. Hypothesis shrinks a failure, and its history
+is saved as a script like those in tests/lakes.
 
-For the night: `make histories`. POLYNYA_HISTORIES=50 says how many seeds, each of EXAMPLES
-histories, POLYNYA_FIRST_HISTORY=1000 the first of them, POLYNYA_STEPS how long a history is.
+For the nightly run: `make histories`. POLYNYA_HISTORIES=50 sets the number of seeds, each of
+EXAMPLES histories, POLYNYA_FIRST_HISTORY=1000 the first seed, POLYNYA_STEPS the length of a
+history.
 """
 
 import os
@@ -49,7 +50,7 @@ BUCKET = "lakes"
 BRIDGE = {
     "CHUNK_FILES": "2",
     "SNAPSHOT_LIMIT": "1000",
-    "POWERTOOLS_METRICS_DISABLED": "true",  # thousands of lines
+    "POWERTOOLS_METRICS_DISABLED": "true",  # otherwise there are thousands of lines
 }
 REPORTED = 5
 
@@ -57,17 +58,17 @@ settings_here = settings(
     max_examples=EXAMPLES,
     stateful_step_count=STEPS,
     deadline=None,
-    database=None,  # a failure is kept as a script
+    database=None,  # a failure is saved as a script
     print_blob=False,
     suppress_health_check=list(HealthCheck),
-    # Explaining a failure costs as many histories again as making it smaller.
+    # Explaining a failure takes as many histories again as shrinking it.
     phases=(Phase.generate, Phase.shrink),
 )
 
 
 @dataclass
 class Stage:
-    """Where histories happen: each in a database of its own, behind a bridge of its own."""
+    """Runs histories, each in a database of its own behind a bridge of its own."""
 
     server: object
     s3_endpoint: str
@@ -94,12 +95,12 @@ class Stage:
 
 
 def drawn(strategy) -> st.SearchStrategy:
-    """Of the model as it is when a step begins."""
+    """A strategy that depends on the model at the beginning of a step."""
     return st.runner().flatmap(lambda machine: strategy(machine.history.model))
 
 
 def by_either(strategy) -> st.SearchStrategy:
-    """The same, by one of two writers with settings of their own."""
+    """The same event, by one of two writers with different settings."""
     one = drawn(strategy)
     return st.one_of(one, one.map(Elsewhere))
 
@@ -127,7 +128,7 @@ class Histories(RuleBasedStateMachine):
         iceberg = self._open.enter_context(closing(pyiceberg.open(*where)))
         clients = [iceberg, stage.shared_duckdb.attached_to(*where)]
         self.judge = Judge(self.history, rest.Rest(*where[:2]), clients)
-        # The other writer is often the first one that inlines, after columns have changed.
+        # The other writer is often the first that inlines, after columns have changed.
         for draw in (draws.creations, draws.insertions, draws.evolutions):
             self._happen(data.draw(draw(self.history.model)))
         self._happen(Elsewhere(data.draw(draws.insertions(self.history.model))))
@@ -179,13 +180,13 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: not self.ended)
     @rule(parts=st.lists(st.integers(0, 11), max_size=2, unique=True))
     def look(self, parts: list[int]) -> None:
-        """Read some snapshots while the history goes on: what is kept by then must stay right."""
+        """Read some snapshots while the history continues: cached data must stay correct."""
         self._compare(lambda listed: sorted({listed[p * len(listed) // 12] for p in parts}))
 
     @precondition(lambda self: not self.ended)
     @rule(predicate=drawn(draws.predicates))
     def prune(self, predicate: Predicate) -> None:
-        """Files that are left out by their bounds have nothing that a filter looks for."""
+        """Files that are skipped by their bounds have no row that a filter matches."""
         self._fail_for(list(self.judge.pruned(predicate)))
 
     def teardown(self) -> None:
@@ -216,8 +217,8 @@ class Histories(RuleBasedStateMachine):
         stage, self.failed = self.stage, True
         script = self.history.sql("\n".join(["a random history", *wrong]))
         stage.script.parent.mkdir(exist_ok=True)
-        stage.script.write_text(script)  # the last one is the smallest
-        pytest.fail("\n".join([*wrong, "", f"kept as {stage.script}:", script]), pytrace=False)
+        stage.script.write_text(script)  # the last failure is the smallest
+        pytest.fail("\n".join([*wrong, "", f"saved as {stage.script}:", script]), pytrace=False)
 
 
 @pytest.mark.slow

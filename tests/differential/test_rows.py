@@ -1,4 +1,4 @@
-"""Every Iceberg client gets exactly the rows that DuckLake has: at every snapshot that is listed.
+"""Every Iceberg client reads exactly the rows that DuckLake has, at every listed snapshot.
 
 The judge is DuckDB's own ducklake extension. A table may hide a column or be refused, with a
 reason; it may never be wrong.
@@ -19,11 +19,11 @@ from polynya_local.serving import serving
 from tests.support.lakes import number_of
 from tests.support.servers import in_process
 
-# Lakes of which every table must be readable; elsewhere a refusal with a reason will do.
+# Lakes of which every table must be readable; elsewhere a refusal with a reason is accepted.
 READABLE = {"01", "03", "04", "08", "09", "10", "13", "14", "16", "22", "25", "31", "40"}
-# Of these, the lakes that have types without an Iceberg twin: columns may be hidden.
+# The ones with types that have no Iceberg equivalent: columns may be hidden.
 HIDING = {"16"}
-# (lake, table, snapshot) -> why DuckLake's own answer is not the truth there
+# (lake, table, snapshot) -> why DuckLake's own answer is wrong there
 TWO_DELETE_FILES = "counts a row once for each of two delete files that are visible on its file"
 NATIVE_DEFECTS: dict[tuple[str, str, int | None], str] = {
     ("60_rewrite_data_files", "rw", 8): TWO_DELETE_FILES,
@@ -36,7 +36,7 @@ LEFT_OUT: dict[tuple[str, str, int], str] = {
     ("77_hive_deletes_rename", "hs", 15): DROPPED_FROM_PATH,
     ("77_hive_deletes_rename", "hs", 16): DROPPED_FROM_PATH,
 }
-# A type in DuckDB's words -> its name for --hide-type, where Spark refuses the whole table:
+# DuckDB's name of a type -> its name for --hide-type, if Spark refuses the whole table:
 # "Spark does not support time fields", "Cannot convert unsupported type to Spark: timestamp_ns",
 # "Unsupported logical type: UINT_32"
 SPARK_CANNOT = {
@@ -45,32 +45,33 @@ SPARK_CANNOT = {
     r"\bTIMESTAMP_NS\b": "timestamp_ns",
     r"\bUINTEGER\b": "uint32",
 }
-# (client, lake) -> what every line says that this client gets wrong by a fault of its own
+# (client, lake) -> a pattern for every line of a fault of this client itself
 CLIENT_FAULTS = {
-    # A NULL map comes back empty where PyIceberg has to cast something inside of it.
+    # A NULL map is read as empty if PyIceberg has to cast something inside it.
     (
         "PyIceberg",
         "02",
     ): r"2 rows missing, 2 rows surplus|\{\}, not NULL|z: \{\}\}\], w: -0.01\}, not",
-    # It wants field ids on the group of a variant, although the column is not in the schema.
-    # It does not look past a field of a struct that the name mapping leaves out.
+    # PyIceberg requires field ids on the group of a variant, although the column is not in the
+    # schema. It does not skip a field of a struct that the name mapping omits.
     ("PyIceberg", "27"): "Could not find field with name: st.c",
     ("PyIceberg", "07"): "Parquet file does not have field-ids",
     # The row reader, which promoted ints need, cannot read unsigned ones.
     ("Spark", "23"): "Unsupported logical type: UINT_",
 }
 QUOTED_NAME = re.compile(r'"(?:[^"]|"")*"')
-MOST_SNAPSHOTS = 40  # up to here all of them are read
+MOST_SNAPSHOTS = 40  # up to this number all of them are read
 SPREAD = 6
-# The generator is the same behind both deliveries; a few lakes show that this is so.
+# The generator is the same behind both deliveries; a few lakes verify this.
 MATERIALIZED = {"10", "13", "14", "17", "22", "36"}
-# Chunks of manifests as large as for users: with chunks of two a thousand snapshots take minutes.
+# Chunks of manifests as large as in production: with chunks of two, a thousand snapshots take
+# minutes.
 LARGE_CHUNKS = {"32", "78"}
-# Lakes that the command itself serves; the others are served by the same handlers in this process.
+# Lakes that the command itself serves; the same handlers in this process serve the others.
 WITH_THE_COMMAND = {"13", "14", "22"}
 
 needs_spark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
-# Each client, and of how many snapshots it reads a table besides now. A read takes DuckDB 0.05 s of
+# Each client, and the most past snapshots of a table that it reads. A read takes DuckDB 0.05 s of
 # CPU, PyIceberg 0.15 s, Spark 0.5 s.
 SPARK_MARKS = [pytest.mark.spark, needs_spark]
 CLIENTS = [
@@ -83,8 +84,8 @@ CLIENTS = [
 
 
 def cases(lakes: list[str], delivery: str | None) -> tuple[str, list]:
-    """Each lake with chunks so small that every cut is seen; a few by the other delivery, with
-    chunks as large as they are for users."""
+    """Each lake with chunks so small that every boundary occurs; a few by the other delivery, with
+    chunks as large as in production."""
     found = []
     for name in lakes:
         number = number_of(name)
@@ -99,7 +100,7 @@ def cases(lakes: list[str], delivery: str | None) -> tuple[str, list]:
 
 
 class Case:
-    """One lake, served; DuckLake's answers are kept, because several clients need them."""
+    """One served lake; DuckLake's answers are cached, because several clients need them."""
 
     def __init__(self, lake, s3_endpoint: str, delivery: str, chunk_files: int) -> None:
         self.name, self.number = lake.name, number_of(lake.name)
@@ -166,13 +167,13 @@ def test_client_reads_what_ducklake_reads(client, most, case, bridge, shared_duc
     if fault is None:
         assert not wrong, "\n".join(wrong)
     else:
-        assert wrong, f"{client.NAME} has been mended: {fault}"
+        assert wrong, f"{client.NAME} has fixed: {fault}"
         left_out.extend(f"{client.NAME} is wrong by itself: {line}" for line in wrong)
         assert all(re.search(fault, line) for line in wrong), "\n".join(wrong)
 
 
 def differences(client, most, case, bridge, shared_duckdb, left_out) -> list[str]:
-    """One line for each thing that is not as DuckLake has it."""
+    """One line for each difference from DuckLake."""
     catalog = catalog_of(case, bridge, left_out)
     if catalog is None:
         return []
@@ -186,7 +187,7 @@ def differences(client, most, case, bridge, shared_duckdb, left_out) -> list[str
                 where = f"{case.name} {table.namespace}.{table.name} at {snapshot_id}"
                 report = compared(reader, case, table, snapshot_id, hidden_columns(metadata))
                 if (case.name, table.name, snapshot_id) in NATIVE_DEFECTS:
-                    assert report, f"{where}: DuckLake has been mended"
+                    assert report, f"{where}: DuckLake has fixed this fault"
                     continue
                 wrong += [f"{where}: {line}" for line in report]
     return wrong
@@ -199,7 +200,7 @@ def opened(client, bridge, shared_duckdb) -> Iterator:
         yield shared_duckdb.attached_to(*where)
     else:
         with closing(client.open(*where)) as reader:
-            if client is pyiceberg:  # loads a table once, as an application does
+            if client is pyiceberg:  # it loads a table once, as an application does
                 reader._catalog.load_table = cache(reader._catalog.load_table)
             yield reader
 
@@ -210,12 +211,12 @@ def compared(reader, case, table, snapshot_id, hidden) -> list[str]:
     try:
         rows = reader.rows(table.namespace, table.name, snapshot_id)
         return difference(truth, from_arrow(rows, columns, hidden))
-    except Exception as error:  # whatever a client dies of is a finding, and the next may tell more
+    except Exception as error:  # any error of a client is a finding; the next may show more
         return [f"{type(error).__name__}: {reason(error)}"]
 
 
 def reason(error: Exception) -> str:
-    """What a client says; of a Java stack trace the cause and not the frames."""
+    """A client's message; for a Java stack trace, the cause without the frames."""
     lines = str(error).splitlines()
     return " ".join(line for line in lines if not line.startswith(("\tat ", "\t...")))[:1000]
 
@@ -251,7 +252,7 @@ def listed(metadata: dict) -> list[int]:
 
 
 def snapshots_to_read(most: int, metadata: dict) -> list[int | None]:
-    """Now, and then."""
+    """Now (None), and past snapshots."""
     ids = listed(metadata)
     return [None, *spread(ids, most if len(ids) <= MOST_SNAPSHOTS else min(most, SPREAD))]
 
@@ -282,11 +283,11 @@ def test_a_hidden_column_has_a_reason(case, bridge, left_out):
         reason = metadata["properties"]["polynya.hidden-columns-reason"]
         what = f"{case.name} {table.namespace}.{table.name}: {sorted(hidden_columns(metadata))}"
         assert case.number not in READABLE - HIDING, f"{what} must be readable: {reason}"
-        assert reason, f"{what} hidden, and no word why"
+        assert reason, f"{what} hidden without a reason"
         left_out.append(f"{what} hidden: {reason}")
 
 
-def test_no_change_is_left_out(case, bridge, left_out):
+def test_no_change_is_omitted(case, bridge, left_out):
     catalog = catalog_of(case, bridge, left_out)
     if catalog is None:
         return
@@ -303,7 +304,7 @@ def test_no_change_is_left_out(case, bridge, left_out):
 
 
 def changes_of(case, table) -> set[int]:
-    """The snapshots at which the content of a table became another."""
+    """The snapshots at which the content of a table changed."""
     mentioned = [
         snapshot_id
         for snapshot_id, changes in case.native.snapshots().items()

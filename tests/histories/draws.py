@@ -1,7 +1,7 @@
-"""What may happen next: strategies for events that make sense in a model as it is.
+"""What may happen next: strategies for events that are valid for a model in its current state.
 
-Two faults of DuckLake itself are kept out, because they end a history early (docs/ducklake.md):
-texts with quotes inside of a struct, and buckets by the key, which all filters are on.
+Two faults of DuckLake itself are excluded, because they end a history early (docs/ducklake.md):
+texts with quotes inside a struct, and buckets by the key, which all filters use.
 """
 
 import copy
@@ -53,7 +53,7 @@ def fields(draw: Draw, model: Model, name: str) -> Column:
 
 
 def values(column: Column, inside: bool = False) -> st.SearchStrategy:
-    """What may stand in a column: NULL, or what `events.fitting` makes a value of."""
+    """Possible values of a column: NULL, or something that `events.fitting` converts."""
     if column.type == "STRUCT":
         some = st.tuples(*(values(part, inside=True) for part in column.fields))
     elif column.type == "INTEGER[]":
@@ -74,7 +74,7 @@ def tables(model: Model) -> st.SearchStrategy:
 
 @st.composite
 def insertions(draw: Draw, model: Model) -> Event:
-    """Few rows, which are inlined, or so many that they are not; with all columns or without."""
+    """Few rows, which are inlined, or more than the limit; with all columns or some."""
     name = draw(tables(model))
     table = model.tables[name]
     given = [table.key, *(c for c in table.columns[1:] if draw(st.integers(0, 5)) < 5)]
@@ -118,7 +118,7 @@ def updates(draw: Draw, model: Model) -> Event:
 
 @st.composite
 def new_values(draw: Draw, model: Model, table: Table) -> tuple[str, Any]:
-    """A column other than the key, and what comes into it."""
+    """A column other than the key, and its new value."""
     column = draw(st.sampled_from(table.columns[1:] or table.columns))
     value = model.number() if column is table.key else draw(values(column))
     return column.name, value
@@ -159,7 +159,7 @@ def transactions(draw: Draw, model: Model) -> Event:
 
 @st.composite
 def creations(draw: Draw, model: Model, name: str | None = None) -> Event:
-    """A table, or another one in the place of `name`."""
+    """A new table, or one that replaces `name`."""
     key = Column(model.number(), "k", draw(st.sampled_from(("INTEGER", "BIGINT"))))
     others = [draw(columns(model, other)) for other in draw(some_of(COLUMN_NAMES, 1, 3))]
     free = [name for name in NAMES if name not in model.tables]
@@ -169,7 +169,7 @@ def creations(draw: Draw, model: Model, name: str | None = None) -> Event:
 
 @st.composite
 def table_changes(draw: Draw, model: Model) -> Event:
-    """A table comes, goes or is named otherwise; one is always there."""
+    """A table is created, dropped or renamed; at least one remains."""
     free = [name for name in NAMES if name not in model.tables]
     name = draw(tables(model))
     able = [creations(model, name)]
@@ -250,7 +250,7 @@ def unused(taken: list[Column], names: tuple[str, ...]) -> list[str]:
     return [name for name in names if name.lower() not in known]
 
 
-# Layout and upkeep
+# Layout and maintenance
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""What can happen: each event changes a model, and says the SQL that does the same to a lake."""
+"""Events: each one changes a model, and returns the SQL that makes the same change to a lake."""
 
 import copy
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from .model import Column, Model, Table, found
 
 SCHEMA = "main"
 WRITERS = ("lake", "other")
-"""The lake is attached once for each."""
+"""The names under which the lake is attached, one for each writer."""
 
 
 @dataclass(frozen=True)
 class Event:
     def apply(self, model: Model) -> list[str]:
-        """Change the model, for which the event was drawn; gives the SQL for the lake."""
+        """Change the model that the event was drawn for; return the SQL for the lake."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Statement(Event):
-    """Changes nothing that can be seen."""
+    """A statement without a visible effect."""
 
     sql: str
 
@@ -89,7 +89,7 @@ class Insert(OnTable):
 
 
 def fitting(column: Column, value: Any) -> Any:
-    """A struct was drawn as a list of values: in order of the fields that there are now."""
+    """A drawn list of values as a struct, in the order of the current fields."""
     if column.type != "STRUCT" or value is None:
         return value
     return {f.id: v for f, v in zip(column.fields, [*value, *[None] * 9], strict=False)}
@@ -97,7 +97,7 @@ def fitting(column: Column, value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Rows:
-    """Which rows are meant, by their keys."""
+    """A selection of rows by their keys."""
 
     keys: tuple[int, ...] | None = None
     modulo: tuple[int, int] | None = None
@@ -150,7 +150,7 @@ class Update(OnTable):
 
 @dataclass(frozen=True)
 class Merge(OnTable):
-    """MERGE INTO by key: what matches is deleted or gets a value, what does not is inserted."""
+    """MERGE INTO by key: a match is deleted or updated, every other key is inserted."""
 
     keys: tuple[int, ...]
     column: str | None
@@ -276,7 +276,7 @@ class ChangeStruct(OnTable):
 
 @dataclass(frozen=True)
 class Alter(OnTable):
-    """Partitioning or sorting by columns: `{0}` and so on stand for their names."""
+    """Partitioning or sorting by columns; `{0}` and so on are replaced by their names."""
 
     words: str
     columns: tuple[str, ...] = ()
@@ -314,7 +314,7 @@ class Together(Event):
 
 @dataclass(frozen=True)
 class Elsewhere(Event):
-    """The same by the other writer."""
+    """The same event by the other writer."""
 
     event: Event
 

@@ -1,4 +1,4 @@
-"""A history: what happened to a real lake, and what the model says it holds since."""
+"""A history: what happened to a real lake, and the rows that the model has after each event."""
 
 import copy
 from contextlib import closing
@@ -22,9 +22,9 @@ class History:
         self.lake, self.model = lake, Model()
         self.script: list[str] = []
         self.disobeyed: list[str] = []
-        """Where DuckDB did something else than it said: the model ends there."""
+        """Statements for which DuckDB did not do what it reported: the model ends there."""
         self.contents: dict[int, dict[int, Then]] = {0: {}}
-        """By snapshot and table."""
+        """The expected rows, by snapshot and table."""
         self.doubtful: set[tuple[int, int]] = set()
         """Snapshots and tables of which DuckDB itself shows other rows than the model."""
         self._writer = writer
@@ -43,7 +43,7 @@ class History:
         self._native.close()
 
     def add(self, event: Event) -> bool:
-        """Let it happen; false where DuckDB does not let it."""
+        """Execute the event; return whether DuckDB accepted it."""
         model = copy.deepcopy(self.model)
         statements = event.apply(model)
         try:
@@ -61,29 +61,29 @@ class History:
             after = f"{name} after {'; '.join(statements)}"
             seen = self.native(name)
             if seen is None:
-                self.disobeyed.append(f"{after}: DuckDB cannot read it any more")
+                self.disobeyed.append(f"{after}: DuckDB can no longer read it")
             elif report := difference(then[table.id].canonical(), seen):
                 self.disobeyed.append(f"{after}: {' | '.join(report)}")
                 doubtful.add(table.id)
-        # A statement that changed nothing makes no snapshot, CHECKPOINT makes several.
+        # A statement that changes nothing makes no snapshot, CHECKPOINT makes several.
         for snapshot_id in range(max(self.contents) + 1, model.snapshots[-1] + 1):
             self.contents[snapshot_id] = then
             self.doubtful |= {(snapshot_id, table_id) for table_id in doubtful}
         return True
 
     def native(self, table: str, snapshot_id: int | None = None) -> Canonical | None:
-        """What DuckLake itself says a table holds, or held; None where it fails."""
-        for _ in range(2):  # one that is attached for long has been seen to fail after a flush
+        """DuckLake's own rows of a table, now or at a snapshot; None if reading fails."""
+        for _ in range(2):  # a long-lived connection was seen to fail after a flush
             try:
                 return self._native.canonical(SCHEMA, table, snapshot_id)
             except engine.Error:
-                # After some of its errors a DuckDB does nothing any more.
+                # After some errors a DuckDB connection is unusable.
                 self._native.close()
                 self._native = native.open(self.lake, self._s3_endpoint)
         return None
 
     def sql(self, note: str) -> str:
-        """As a script like those in tests/lakes."""
+        """The history as a script like those in tests/lakes."""
         notes = "".join(f"-- {line}\n" for line in note.splitlines())
         return notes + "".join(f"{sql};\n" for sql in (*self._attach, "USE lake", *self.script))
 

@@ -1,7 +1,8 @@
-"""Compares what two clients read through one bridge with what the model says was written.
+"""Compares what two clients read through one bridge with what the model expects.
 
-The judge is the model: DuckLake's own time travel has defects, and where it and the bridge agree
-against the model, the catalog has lost what happened; that is reported and fails nothing.
+The judge is the model, because DuckLake's own time travel has defects. If DuckLake and the bridge
+agree with each other but not with the model, the catalog has lost data; this is reported, and it
+fails no test.
 """
 
 import json
@@ -17,14 +18,14 @@ from .model import Table
 from .predicates import Predicate, filtered
 
 Chosen = Callable[[list[int]], list[int]]
-"""Which of the listed snapshots are read."""
+"""Selects the listed snapshots that are read."""
 
 
 class Judge:
     def __init__(self, history: History, catalog: rest.Rest, clients: list[Client]) -> None:
         self._history, self._rest, self._clients = history, catalog, clients
         self.lost: list[str] = []
-        """Where DuckLake itself no longer knows what was."""
+        """Tables and snapshots of which DuckLake itself has lost rows."""
         self.reads = 0
 
     def wrong(self, chosen: Chosen) -> Iterator[str]:
@@ -43,7 +44,7 @@ class Judge:
                 yield from self._at(name, table, snapshot_id)
 
     def pruned(self, predicate: Predicate) -> Iterator[str]:
-        """A line for each client that finds something else than it keeps of the whole table."""
+        """A line for each client whose filtered scan differs from its filtered whole table."""
         table = self._history.model.tables[predicate.table]
         types = self._history.contents[max(self._history.contents)][table.id].types()
         for client in self._clients:
@@ -59,7 +60,7 @@ class Judge:
                 yield f"{where}: {' | '.join(report)}"
 
     def _left_out(self, name: str, table: Table, listed: list[int]) -> Iterator[str]:
-        """A snapshot that is there shows what the last one listed up to it shows."""
+        """An unlisted snapshot has the same content as the last one listed before it."""
         history, empty = self._history, Counter()
         for snapshot_id in history.model.snapshots:
             then = history.contents[snapshot_id].get(table.id)
@@ -74,14 +75,14 @@ class Judge:
         contents = self._history.contents
         then = contents[max(contents) if snapshot_id is None else snapshot_id].get(table.id)
         if then is None:
-            yield f"{name}: {snapshot_id} is listed, but the table was not there"
+            yield f"{name}: {snapshot_id} is listed, but the table did not exist then"
             return
         for client in self._clients:
             self.reads += 1
             where = f"{client.name}, {name} at {snapshot_id}"
             try:
                 seen = from_arrow(client.rows(SCHEMA, name, snapshot_id), then.types())
-            except Exception as error:  # whatever a client dies of is a finding
+            except Exception as error:  # any error of a client is a finding
                 yield f"{where}: {type(error).__name__}: {' '.join(str(error).split())[:400]}"
                 continue
             report = difference(then.canonical(), seen)

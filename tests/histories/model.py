@@ -1,6 +1,6 @@
-"""What a lake should hold: nothing but lists of rows in Python.
+"""The expected content of a lake, as lists of rows in Python.
 
-It knows nothing of files, inlining or snapshots' visibility: a snapshot is a copy of all rows.
+The model has no files, no inlining and no visibility rules: a snapshot is a copy of all rows.
 """
 
 import json
@@ -14,14 +14,14 @@ from polynya_local.clients.canonical import Canonical, Columns
 from polynya_local.clients.duckdb_connection import identifier, literal
 
 Row = dict[int, Any]
-"""Values by column id; a struct is such a row of its fields."""
+"""Values by column id; the value of a struct is such a row of its fields."""
 
 TEXTS = ("a", "b", "ä🦆", "it's", 'q"uo', "", "NULL", "x/y=z %41", "{'x': 1}")
 
 
 @dataclass(frozen=True)
 class Type:
-    """A type without parts: how DuckDB calls it, what it becomes, which values it has."""
+    """A scalar type: DuckDB's name, the types it can be promoted to, its values."""
 
     sql: str
     values: tuple[Any, ...]
@@ -55,7 +55,7 @@ class Column:
     """A key of SCALARS, `STRUCT` or `INTEGER[]`."""
     fields: list["Column"] = field(default_factory=list)
     default: Any = None
-    """Of rows to come."""
+    """The default for later rows."""
 
     @property
     def sql(self) -> str:
@@ -69,7 +69,7 @@ class Column:
         return f"{identifier(self.name)} {self.sql}"
 
     def literal(self, value: Any) -> str:
-        """A value in SQL."""
+        """A value as a SQL literal."""
         if value is None:
             return "NULL"
         if self.type == "STRUCT":
@@ -130,11 +130,11 @@ class Then:
 class Model:
     tables: dict[str, Table] = field(default_factory=dict)
     snapshots: list[int] = field(default_factory=lambda: [0])
-    """Those that have not expired."""
+    """The snapshots that have not expired."""
     numbers: int = 0
 
     def number(self) -> int:
-        """One that was never given before: for keys and ids."""
+        """A number that was never returned before: for keys and ids."""
         self.numbers += 1
         return self.numbers
 

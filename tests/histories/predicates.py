@@ -1,4 +1,4 @@
-"""Filters, by which clients leave files out: they must find what the whole table has."""
+"""Filters, by which clients skip files: a filtered scan must return what the whole table has."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from pyiceberg import expressions as iceberg
 
 from .events import SCHEMA
 
-# How SQL says it, and what PyIceberg is told
+# The SQL operator, and PyIceberg's expression
 COMPARISONS: dict[str, Callable] = {
     "=": iceberg.EqualTo,
     "<": iceberg.LessThan,
@@ -26,7 +26,7 @@ TESTS: dict[str, Callable] = {"IS NULL": iceberg.IsNull, "IS NOT NULL": iceberg.
 
 @dataclass(frozen=True)
 class Predicate:
-    """Of one column; tests have no value."""
+    """A predicate on one column; unary ones have no value."""
 
     table: str
     column: str
@@ -48,14 +48,14 @@ class Predicate:
         return COMPARISONS[self.words](self.column, self.value)
 
     def of(self, rows: pa.Table, types: Columns) -> Canonical:
-        """Those of all rows that it is true for."""
+        """The rows for which it is true."""
         with connect() as con:
             con.register("client", rows)
             return canonical(con, f"(SELECT * FROM client WHERE {self.sql})", types)
 
 
 def filtered(client: duckdb.DuckDB | pyiceberg.PyIceberg, predicate: Predicate) -> pa.Table:
-    """What a client finds with the predicate."""
+    """The rows that a client returns for the predicate."""
     if isinstance(client, duckdb.DuckDB):
         source = f"ice.{identifier(SCHEMA)}.{identifier(predicate.table)}"
         return client.query(f"SELECT * FROM {source} WHERE {predicate.sql}")

@@ -1,4 +1,4 @@
-"""The DuckDB that writes, in a process of its own: it has been seen to abort at a ROLLBACK."""
+"""The DuckDB that writes, in a process of its own, because it was seen to abort at a ROLLBACK."""
 
 from polynya_local.clients.duckdb import Process
 from polynya_local.clients.duckdb_connection import LAKE, connect, literal
@@ -6,17 +6,17 @@ from polynya_local.clients.lakes import Lake
 
 
 class Writer:
-    """Writes one lake after the other."""
+    """Writes several lakes, one after the other."""
 
     def __init__(self, s3_endpoint: str) -> None:
         self._process = Process(connect, LAKE, s3_endpoint)
         self._attach: dict[str, str] = {}
 
     def attach(self, lake: Lake, options: dict[str, str]) -> None:
-        """Make a lake and leave the one before.
+        """Create a lake and detach the previous one.
 
         Args:
-            options: by the names under which it is attached, as if there were several writers.
+            options: by the names under which it is attached, one for each simulated writer.
         """
         self._clean()
         source = literal(f"ducklake:postgres:{lake.database.libpq}")
@@ -25,10 +25,10 @@ class Writer:
             self._process.query(sql)
 
     def execute(self, statements: list[str]) -> None:
-        """Run all of them, or none.
+        """Run all statements in a transaction.
 
         Raises:
-            RuntimeError: DuckDB refused one, in its words, or its process has ended.
+            RuntimeError: DuckDB refused one (the message is DuckDB's), or its process has ended.
         """
         try:
             for sql in statements:
@@ -48,7 +48,7 @@ class Writer:
             self._process.restart()
 
     def _again(self) -> None:
-        """After an error that DuckDB calls internal or fatal it does nothing any more."""
+        """Start again: after an internal or fatal error a DuckDB connection is unusable."""
         try:
             self._process.query("ROLLBACK")
         except RuntimeError as error:

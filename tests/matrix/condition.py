@@ -1,7 +1,8 @@
-"""A condition on one column, in each client's words.
+"""A condition on one column, in each client's syntax.
 
-A client leaves files out by what the metadata says of them, and may leave the condition out too:
-the number of rows tells both. Nothing of ours is imported: `reader.py` runs in another Python.
+A client skips files by their metadata, and may then skip the condition itself; the number of rows
+shows faults of both. This module imports nothing of Polynya, because `reader.py` runs in another
+Python.
 """
 
 from datetime import date
@@ -14,9 +15,9 @@ class Condition(NamedTuple):
     column: str
     kind: str
     value: Any
-    """A boolean, an int or a text; a date as a text."""
+    """A boolean, an int or a text; a date is in ISO format."""
     expected: int
-    """Rows that meet it."""
+    """The number of rows that meet it."""
 
     def __str__(self) -> str:
         return f"{self.column} = {self.value}"

@@ -1,6 +1,6 @@
-"""Which conditions every client is asked for, and how many rows meet them in DuckLake.
+"""The conditions for every client, and the number of rows that meet them in DuckLake.
 
-DuckLake is asked for groups, so that its own pruning is no part of the answer.
+DuckLake's answer comes from a GROUP BY, so that its own pruning has no effect on it.
 """
 
 from collections.abc import Iterator
@@ -25,11 +25,11 @@ KINDS = {
     "VARCHAR": "text",
     "DATE": "date",
 }
-"""DuckDB's types whose values each client can be told, and how they are told."""
+"""DuckDB's types whose values are literals in every client, and the kind of literal."""
 
 
 def conditions(judge: Native, namespace: str, table: str, metadata: dict) -> Iterator[Condition]:
-    """The value that most rows have, for a few columns of a table."""
+    """A condition on the most frequent value, for a few columns of a table."""
     names = list(judge.columns(namespace, table))
     types = {name: str(type_) for name, type_ in judge.columns(namespace, table).items()}
     schemas = {schema["schema-id"]: schema for schema in metadata["schemas"]}
@@ -55,8 +55,10 @@ def conditions(judge: Native, namespace: str, table: str, metadata: dict) -> Ite
 
 def _condition(name: str, kind: str, value: Any, rows: int) -> Iterator[Condition]:
     if kind == "date":
-        if isinstance(value, date):  # Python has no other dates than those of the years 1 to 9999
+        # DuckDB's package returns an infinite date as date.min or date.max, and a date outside
+        # the years 1 to 9999 as a text.
+        if isinstance(value, date) and value not in (date.min, date.max):
             yield Condition(name, kind, value.isoformat(), rows)
     elif kind != "text" or (value.isprintable() and not set(value) & {"'", "\\"}):
-        # Clients escape in different ways, and that is not what is tried here.
+        # Clients have different escaping rules, which are not tested here.
         yield Condition(name, kind, value, rows)

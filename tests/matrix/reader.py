@@ -1,7 +1,7 @@
-"""Reads tables with a client that lives in a Python of its own, and answers over pipes.
+"""Reads tables with a client that is installed in another Python, and answers over pipes.
 
-`python reader.py CLIENT` takes a line of JSON that says where the catalog is, then one for each
-question: what to read, and the file into which the Arrow rows go. It answers each with a line.
+`python reader.py CLIENT` reads a line of JSON with the catalog's address, then one for each
+question: what to read, and the file for the Arrow rows. It answers each question with a line.
 """
 
 import json
@@ -10,13 +10,13 @@ import socket
 import sys
 
 import pyarrow as pa
-from condition import Condition  # this file is run as a script, by a Python without our packages
+from condition import Condition  # this file runs as a script in a Python without our packages
 
 KEY_ID, SECRET, REGION = "test", "test", "us-east-1"
 
 
 class WithPyIceberg:
-    """Polars and Daft: PyIceberg plans, they read."""
+    """Polars and Daft: PyIceberg plans, the client reads."""
 
     def __init__(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
         from pyiceberg.catalog import load_catalog
@@ -189,19 +189,19 @@ def answer(client, question: dict) -> dict:
             condition = Condition(*question["condition"])
             return {"count": client.count_where(namespace, table, condition)}
         rows = client.rows(namespace, table, question["snapshot_id"])
-        for name in question["blobs"]:  # ClickHouse has one type for bytes and for text
+        for name in question["blobs"]:  # ClickHouse has one type for bytes and text
             place = rows.schema.get_field_index(name)
             if place >= 0 and pa.types.is_string(rows.schema.field(place).type):
                 rows = rows.set_column(place, name, rows.column(place).cast(pa.binary()))
         with pa.OSFile(question["file"], "wb") as sink, pa.ipc.new_stream(sink, rows.schema) as out:
             out.write_table(rows)
         return {"rows": rows.num_rows}
-    except BaseException as error:  # Rust panics are no Exceptions
+    except BaseException as error:  # Rust panics are not subclasses of Exception
         return {"error": f"{type(error).__name__}: {error}"[:4000]}
 
 
 def main() -> None:
-    # Clients print what they like; the answers go out on a descriptor of their own.
+    # Clients print to stdout; the answers go to a separate descriptor.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     where = json.loads(sys.stdin.readline())

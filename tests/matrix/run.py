@@ -1,10 +1,10 @@
 """Which client reads which type and which lake: writes the tables of docs/clients.md.
 
-`make matrix` does it; it is not part of CI, for it takes an hour. With `ARGS="--lakes 01,13"` only
-those are read again, and what was seen of the others is taken from the last run (`--kept`);
-`--clients polars,daft` reads with these only; without `--write` it only prints.
-Every table is read as it is now and at one snapshot before, counted, and asked for the rows that
-have one value, in the column that it is partitioned by if there is one; the judge is DuckLake.
+`make matrix` runs it. It is not part of CI, because it takes an hour. With `ARGS="--lakes 01,13"`
+it reads only those lakes and takes the others from the last run (`--kept`);
+`--clients polars,daft` selects clients; without `--write` it only prints.
+Every table is read now and at one earlier snapshot, counted, and filtered by one value of a column,
+if possible one that it is partitioned by; the judge is DuckLake.
 """
 
 import argparse
@@ -44,11 +44,11 @@ LAKES = HERE.parent / "lakes"
 PAGE = HERE.parents[1] / "docs" / "clients.md"
 KEPT = HERE.parents[1] / ".cache" / "matrix.json"
 BUCKET = "lakes"
-SECONDS = 90  # for one answer of a client
+SECONDS = 90  # the time limit for one answer of a client
 INSIDE = {"PyIceberg": pyiceberg, "DuckDB": duckdb, "Spark": spark}
 OUTSIDE = {"Polars": "polars", "Daft": "daft", "ClickHouse": "chdb", "Sail": "pysail"}
 NAMES = [*INSIDE, *OUTSIDE]
-# One table for each type: NULL, its ends, something in between. The last value stays inlined.
+# One table for each type: NULL, its limits, a value between. The last value stays inlined.
 TYPES = {
     "boolean": ("BOOLEAN", "true", "false"),
     "tinyint": ("TINYINT", "-128", "127"),
@@ -96,7 +96,7 @@ TYPES = {
     "geometry": ("GEOMETRY", "'POINT (1 2)'", "'LINESTRING (0 0, 1 1)'"),
     "variant": ("VARIANT", "1", "'x'"),
 }
-# And one for each thing that happens to tables. {t} is the table.
+# And one for each operation on tables. {t} is the table.
 EVENTS = {
     "deleted rows": "CREATE TABLE {t} AS SELECT i FROM range(100) AS r(i); "
     "DELETE FROM {t} WHERE i % 3 = 0; DELETE FROM {t} WHERE i % 3 = 1",
@@ -138,10 +138,10 @@ ATTACH = "ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}'); USE
 
 @dataclass
 class Seen:
-    """What one client made of one lake."""
+    """What one client read of one lake."""
 
     same: int = 0
-    hidden: set[str] = field(default_factory=set)  # tables of which a column is
+    hidden: set[str] = field(default_factory=set)  # tables with a hidden column
     faults: list[tuple[str, str]] = field(default_factory=list)  # (table, what was wrong)
 
     def say(self, table: str, words: str) -> None:
@@ -149,7 +149,7 @@ class Seen:
 
 
 class Outside:
-    """A client in the other Python; whatever it dies of, the next question starts it again."""
+    """A client in the other Python; after a crash the next question starts it again."""
 
     def __init__(self, python: str, package: str, where: dict) -> None:
         self._command = [python, str(HERE / "reader.py"), package]
@@ -204,7 +204,7 @@ class Outside:
 
 
 class Inside:
-    """A client that the tests know too."""
+    """A client that the tests use too."""
 
     def __init__(self, module, where: dict) -> None:
         self._module = module
@@ -252,7 +252,7 @@ def opened(name: str, python: str, where: dict):
 
 
 def read(lake, s3_endpoint: str, clients: list[str], python: str) -> dict[str, Seen]:
-    """Let every client read every table of a lake that the bridge gives."""
+    """Read every table that the bridge serves of a lake with every client."""
     seen = {name: Seen() for name in clients}
     judge = native.open(lake, s3_endpoint)
     schema = lake.metadata_schema
@@ -319,7 +319,7 @@ def read_table(lake: str, judge, catalog, table, readers: dict, seen: dict[str, 
 
 
 def miscount(count: Callable[[], int], expected: int | None) -> list[str]:
-    """What is wrong with a number of rows; nothing where DuckLake cannot tell it."""
+    """The difference between two numbers of rows; empty if DuckLake's number is unknown."""
     try:
         found = count()
     except Exception as error:
@@ -328,7 +328,7 @@ def miscount(count: Callable[[], int], expected: int | None) -> list[str]:
 
 
 def in_native_units(rows: pa.Table, columns: dict) -> pa.Table:
-    """The same values: some clients give time in nanoseconds, and ClickHouse says UTC."""
+    """The same values: some clients return time in nanoseconds, and ClickHouse adds UTC."""
     for place, given in enumerate(rows.schema):
         wanted, type_ = str(columns.get(given.name)), given.type
         if wanted == "TIME" and pa.types.is_time64(type_):
@@ -348,7 +348,7 @@ def note(seen: Seen, what: str, wrong: list[str]) -> None:
 
 def words_of(error: Exception) -> str:
     lines = [line for line in str(error).splitlines() if not line.startswith(("\tat ", "\t..."))]
-    cause = " ".join(lines).rsplit("Caused by: ", 1)[-1]  # Java says it last
+    cause = " ".join(lines).rsplit("Caused by: ", 1)[-1]  # Java puts the cause last
     return " ".join(cause.split())[:400]
 
 
@@ -405,7 +405,7 @@ def versions(python: str, clients: list[str]) -> dict[str, str]:
 
 
 def kinds(seen: dict[str, Seen]) -> list[str]:
-    """The table type x client: of the lake that has a table for each."""
+    """The table type x client, from the lake that has a table for each."""
     header = ["", *seen]
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     for name in [*TYPES, *EVENTS, SPACE]:
@@ -440,7 +440,7 @@ def lakes_table(results: dict[str, dict[str, Seen]], clients: list[str]) -> list
 
 
 def faults(results: dict[str, dict[str, Seen]], clients: list[str]) -> list[str]:
-    """Every thing that a client said, once, with where it said it."""
+    """Every message of a client, once, with the tables that it concerns."""
     lines = []
     for client in clients:
         where: dict[str, list[str]] = defaultdict(list)
@@ -458,7 +458,7 @@ def faults(results: dict[str, dict[str, Seen]], clients: list[str]) -> list[str]
 
 
 def generalised(words: str) -> str:
-    """The same fault in the same words, whatever the file and the rows."""
+    """The message without names of files and numbers of rows, so that equal faults are equal."""
     words = re.sub(r"s3://\S+?(?=[\s'\",)]|$)", "s3://…", words)
     words = re.sub(r"[\w-]+/[0-9a-f-]{36}/g1/[\w.-]+", "…", words)
     words = re.sub(r"ducklake-[0-9a-f-]{36}", "ducklake-…", words)
@@ -494,11 +494,13 @@ def kept(file: Path, clients: list[str]) -> dict[str, dict[str, Seen]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("python", help="of the virtual environment with the other clients")
+    parser.add_argument(
+        "python", help="the Python of the virtual environment with the other clients"
+    )
     parser.add_argument("--lakes", default="", help="only these: 01,13; `types` is the first table")
     parser.add_argument("--clients", default=",".join(NAMES))
-    parser.add_argument("--kept", type=Path, default=KEPT, help="what was seen of each lake")
-    parser.add_argument("--write", action="store_true", help=f"into {PAGE.name}")
+    parser.add_argument("--kept", type=Path, default=KEPT, help="earlier results of each lake")
+    parser.add_argument("--write", action="store_true", help=f"write the tables into {PAGE.name}")
     chosen = parser.parse_args()
     clients = [name for name in NAMES if name.lower() in chosen.clients.lower().split(",")]
     wanted = set(filter(None, chosen.lakes.split(",")))

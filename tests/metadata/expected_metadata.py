@@ -1,7 +1,7 @@
 """What DuckLake's catalog records of a lake, and what Iceberg's metadata says of it.
 
-The judge is SQL on the catalog's tables: which data files began and ended at which snapshot, when
-that was, what it says it did. Native DuckLake says how many rows there were.
+The judge is SQL on the catalog's tables: which data files began and ended at which snapshot, its
+time, and the changes that it records. Native DuckLake gives the number of rows.
 """
 
 import re
@@ -28,7 +28,7 @@ MILLISECOND = timedelta(milliseconds=1)
 QUOTED_NAME = re.compile(r'"(?:[^"]|"")*"')
 ADDING = {"inserted_into_table", "inlined_insert"}
 DELETING = {"deleted_from_table", "inlined_delete"}
-# A flush says `deleted_from_table` of itself, because it writes delete files.
+# A flush records `deleted_from_table`, because it writes delete files.
 REWRITING = {"inline_flush", "merge_adjacent", "compacted_table", "rewrite_delete"}
 OPERATIONS = {
     (True, False): "append",
@@ -37,7 +37,7 @@ OPERATIONS = {
     (False, False): "replace",
 }
 ALL = {"SNAPSHOT_LIMIT": "2000", "POWERTOOLS_METRICS_DISABLED": "true"}
-# Of these every snapshot is looked at, with manifests as small as can be; of the others a few.
+# In these lakes every snapshot is examined, with the smallest manifests; in the others a few.
 THOROUGH = {"09", "10", "13", "14", "17", "19", "22", "25", "31", "36"}
 SPREAD = 3
 
@@ -46,12 +46,12 @@ SPREAD = 3
 class DataFile:
     """A row of ducklake_data_file."""
 
-    name: str  # the last part of its path, which no other file has
+    name: str  # the last part of its path, which is unique
     begin: int
     end: int | None
     records: int
     size: int
-    partial_max: int | None  # the newest snapshot of which it has rows, where that is not `begin`
+    partial_max: int | None  # the newest snapshot of its rows, if that is not `begin`
 
     def is_live(self, snapshot_id: int) -> bool:
         return self.begin <= snapshot_id and (self.end is None or snapshot_id < self.end)
@@ -79,7 +79,7 @@ class Entry:
 
 
 class Case:
-    """One lake, served, and the clients that everything is asked of."""
+    """One served lake, and the clients that read it."""
 
     def __init__(self, lake, s3_endpoint: str, bridge, shared_duckdb: SharedDuckDB) -> None:
         self.where = (bridge.api_uri, "lake", bridge.s3_uri)
@@ -91,7 +91,7 @@ class Case:
         attach(self.changes, lake)
         self.pyiceberg: pyiceberg.PyIceberg | None = None
         self.tables: list[ExpectedMetadata] = []
-        """Those that are served; whether the others are rightly refused, test_rows.py says."""
+        """The tables that are served; test_rows.py checks that refusals are correct."""
         with suppress(rest.Refused):
             catalog = rest.Rest(*self.where[:2])
             self.pyiceberg = pyiceberg.open(*self.where)
@@ -136,7 +136,7 @@ class ExpectedMetadata:
         self.ids = sorted(self.snapshots)
         few = SPREAD if len(self.ids) <= MOST_SNAPSHOTS else 2
         some = spread(self.ids, MOST_SNAPSHOTS if case.number in THOROUGH else few)
-        # Where native DuckLake cannot be the judge; that it still cannot, test_rows.py says.
+        # Native DuckLake cannot be the judge here; test_rows.py checks that this is still so.
         self.some = [n for n in some if (case.lake.name, table.name, n) not in NATIVE_DEFECTS]
         self.hidden = hidden_columns(self.metadata)
         self.iceberg = case.pyiceberg._catalog.load_table((table.namespace, table.name))
@@ -168,7 +168,7 @@ class ExpectedMetadata:
 
     @cached_property
     def parents(self) -> dict[int, int | None]:
-        """The snapshot that touched the table before, also where that is not listed."""
+        """The snapshot that touched the table before, listed or not."""
         [[created]] = self.case.ask(f"""
             SELECT min(begin_snapshot) FROM ducklake_table WHERE table_id = {self.table.table_id}
             """)
@@ -178,7 +178,7 @@ class ExpectedMetadata:
 
     @property
     def ancestors(self) -> list[bool]:
-        """Of each listed snapshot, whether the parents of the newest one lead to it."""
+        """For each listed snapshot, whether the parents of the newest one lead to it."""
         found, id_ = set(), self.ids[-1]
         while id_ in self.snapshots:
             found.add(id_)
@@ -200,8 +200,8 @@ class ExpectedMetadata:
     def is_added_whole(self, snapshot_id: int) -> bool:
         """Whether the rows that a snapshot added are in files of their own.
 
-        After a merge or a flush they stand in one that has rows of other snapshots too, which are
-        hidden by deletes. Whoever reads what an `append` added takes whole files, without deletes.
+        After a merge or a flush they are in a file with rows of other snapshots, which deletes
+        hide. A reader of the rows that an `append` added reads whole files, without deletes.
         """
         return not any(
             file.begin <= snapshot_id <= file.partial_max and file.begin < file.partial_max
@@ -210,7 +210,7 @@ class ExpectedMetadata:
         )
 
     def inlined(self, snapshot_id: int, condition: str = "true") -> int:
-        """How many inlined rows are visible."""
+        """The number of visible inlined rows."""
         counts = [
             self.case.ask(f"""
                 SELECT count(*) FROM {identifier(name)} AS r
@@ -270,7 +270,7 @@ class ExpectedMetadata:
         return [e for e in self.entries(snapshot_id) if e.is_live]
 
     def time(self, snapshot_id: int) -> datetime:
-        """As clients give it: without a zone."""
+        """The snapshot's time without a zone, as clients return it."""
         time = EPOCH + self.snapshots[snapshot_id]["timestamp-ms"] * MILLISECOND
         return time.replace(tzinfo=None)
 

@@ -1,4 +1,4 @@
-"""What is not as it should be in one lake, and which of it is a fault that is known."""
+"""The differences found in one lake, and which of them are known faults."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from tests.differential.test_rows import reason
 
 Faults = dict[tuple[str, str], tuple[str, ...]]
-"""(test, number of the lake) -> what every finding says; each must still be met."""
+"""(test, number of the lake) -> a pattern for every finding; each pattern must still occur."""
 
 
 class Findings:
@@ -18,7 +18,7 @@ class Findings:
 
     @contextmanager
     def at(self, where: str) -> Iterator[None]:
-        """Whatever fails in here is a finding, and the next may tell more."""
+        """Record any exception in the block as a finding, so that the next check runs too."""
         try:
             yield
         except Exception as error:
@@ -28,9 +28,9 @@ class Findings:
         self._lines += lines
 
     def judge(self) -> list[str]:
-        """Fail for what is not known, and for what is known and no longer so; gives the rest."""
+        """Fail for an unknown finding or a known fault that no longer occurs; return the rest."""
         unknown = [x for x in self._lines if not any(re.search(k, x) for k in self._known)]
         assert not unknown, "\n".join(unknown)
-        mended = [k for k in self._known if not any(re.search(k, x) for x in self._lines)]
-        assert not mended, f"mended, {self._what}: {mended}"
+        fixed = [k for k in self._known if not any(re.search(k, x) for x in self._lines)]
+        assert not fixed, f"no longer occurs, {self._what}: {fixed}"
         return self._lines

@@ -1,4 +1,4 @@
-"""What must be true of what clients show of a table's metadata, whichever client it is."""
+"""What must be true of the metadata that any client shows of a table."""
 
 from collections import Counter
 from datetime import datetime
@@ -23,7 +23,7 @@ METADATA_TABLES = (
     "all_delete_files",
     "all_manifests",
 )
-"""Those that PyIceberg has, and Spark too."""
+"""The metadata tables that both PyIceberg and Spark have."""
 
 
 def assert_files(facts: ExpectedMetadata, shown: dict) -> None:
@@ -43,7 +43,7 @@ def assert_files(facts: ExpectedMetadata, shown: dict) -> None:
 
 
 def assert_manifests(facts: ExpectedMetadata, rows: list[dict], now: int) -> None:
-    """What the manifest list says of its manifests is what is in them."""
+    """What the manifest list records of its manifests is what is in them."""
     for content, entries in ((0, facts.data(now)), (1, facts.deletes(now))):
         kind = "data" if content == 0 else "delete"
         for status in ManifestEntryStatus:
@@ -67,8 +67,8 @@ def assert_partitions(facts: ExpectedMetadata, rows: list[dict], now: int) -> No
 
 
 def moments(facts: ExpectedMetadata) -> list[tuple[datetime, int]]:
-    """When each snapshot was made and just before the next: of two in one millisecond the later
-    one counts."""
+    """When each snapshot was made and just before the next: if two have the same millisecond, the
+    later one counts."""
     found = []
     for n, id_ in enumerate(facts.ids):
         if id_ not in facts.some:

@@ -1,4 +1,4 @@
-"""Settings: each has a meaning, a default or an error that names it."""
+"""Settings: each has a valid value, a default, or an error that names it."""
 
 import os
 
@@ -15,13 +15,13 @@ def config(**settings: str) -> Config:
 
 
 def value(config: Config, name: str) -> object:
-    """The value of a setting, in whichever group it is."""
+    """The value of a setting, in any group."""
     groups = (config, config.files, config.storage)
     [found] = [getattr(group, name) for group in groups if name in group.__slots__]
     return found
 
 
-def test_what_is_not_set_has_its_default():
+def test_unset_settings_have_their_defaults():
     assert config() == Config(
         files=FileSettings(
             virtual_prefix="polynya",
@@ -50,7 +50,7 @@ def test_what_is_not_set_has_its_default():
     )
 
 
-# (setting, text, what it becomes)
+# (setting, text, its value)
 VALUES = [
     ("DATABASE_CREDENTIALS", "iam", "iam"),
     ("DATABASE_CREDENTIALS", "secret:lake/reader", "secret:lake/reader"),
@@ -82,11 +82,11 @@ VALUES = [
 
 
 @pytest.mark.parametrize(("name", "text", "expected"), VALUES)
-def test_setting_is_read_as(name, text, expected):
+def test_setting_has_the_value_of_its_text(name, text, expected):
     assert value(config(**{name: text}), name.lower()) == expected
 
 
-def test_every_setting_is_a_field_and_is_read_above():
+def test_every_setting_is_a_field_and_has_a_case_above():
     groups = [*Config.__slots__, *FileSettings.__slots__, *StorageSettings.__slots__]
     assert sorted(s.name.lower() for s in SETTINGS) == sorted({*groups} - {"files", "storage"})
     assert len(groups) == len({*groups})
@@ -104,7 +104,7 @@ def test_every_setting_is_a_field_and_is_read_above():
         ("materialize", "BUILD_SECONDS", 20),
     ],
 )
-def test_0_is_the_number_of_the_delivery(delivery, name, number):
+def test_0_is_the_default_of_the_delivery(delivery, name, number):
     assert value(config(DELIVERY=delivery), name.lower()) == number
     assert value(config(DELIVERY=delivery, **{name: "0"}), name.lower()) == number
     assert value(config(DELIVERY=delivery, **{name: "3"}), name.lower()) == 3
@@ -137,14 +137,14 @@ UNUSABLE = [
 
 
 @pytest.mark.parametrize(("name", "text"), UNUSABLE)
-def test_value_that_is_not_usable_is_an_error_that_names_the_setting(name, text):
+def test_invalid_value_is_an_error_that_names_the_setting(name, text):
     with pytest.raises(Misconfigured, match=name):
         config(**{name: text})
 
 
 @pytest.mark.parametrize("name", sorted(REQUIRED))
 @pytest.mark.parametrize("environ", [{}, {"DATABASE_URL": "", "VIRTUAL_BUCKET": ""}])
-def test_required_setting_that_is_missing_is_an_error_that_names_it(name, environ):
+def test_missing_required_setting_is_an_error_that_names_it(name, environ):
     others = {key: value for key, value in REQUIRED.items() if key != name}
     with pytest.raises(Misconfigured, match=f"{name} is missing") as raised:
         Config.from_env(environ | others)
@@ -156,20 +156,20 @@ def test_required_settings_are_those_without_a_default():
     assert all(setting.help for setting in SETTINGS)
 
 
-def test_the_environment_is_read_when_none_is_given(monkeypatch):
-    """A mapping, not a copy made when the module was loaded."""
+def test_the_environment_is_the_default_mapping(monkeypatch):
+    """It is read at the call, not copied when the module is loaded."""
     for name, value in (REQUIRED | {"WAREHOUSE": "other"}).items():
         monkeypatch.setitem(os.environ, name, value)
     assert Config.from_env().warehouse == "other"
 
 
-def test_each_delivery_can_be_set():
+def test_each_delivery_is_a_valid_value():
     assert {
         config(DELIVERY=delivery).storage.delivery for delivery in DELIVERIES
     } == DELIVERIES.keys()
 
 
-def test_a_group_is_read_without_the_settings_of_others():
+def test_a_group_is_read_without_the_settings_of_other_groups():
     environ = {"WAREHOUSE": "a/b", "VIRTUAL_BUCKET": "b", "DELIVERY": "materialize"}
     assert FileSettings.from_env(environ).snapshot_limit == 20
     assert StorageSettings.from_env(environ).location("k") == "s3://b/k"

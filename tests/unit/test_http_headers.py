@@ -1,4 +1,4 @@
-"""The Range header and conditions, by the rules and examples of RFC 9110."""
+"""The Range header and conditional headers, by the rules and examples of RFC 9110."""
 
 import pytest
 from hypothesis import given
@@ -7,7 +7,7 @@ from polynya.errors import InvalidRange
 from polynya.http_headers import byte_range, matches_etag
 
 SIZE = 10_000
-# 14.1.2, "Byte Ranges": the examples there, for a representation of length 10000
+# 14.1.2, "Byte Ranges": its examples, for a representation of length 10000
 RANGES = [
     ("bytes=0-499", (0, 499)),
     ("bytes=500-999", (500, 999)),
@@ -35,7 +35,7 @@ def test_range_is_the_first_and_the_last_byte(header, expected):
     assert byte_range(header, SIZE) == expected
 
 
-# "A server MAY ignore the Range header field"; an invalid one it must, as S3 does.
+# "A server MAY ignore the Range header field"; like S3, we ignore an invalid one.
 IGNORED = [
     None,
     "",
@@ -59,7 +59,7 @@ IGNORED = [
 
 
 @pytest.mark.parametrize("header", IGNORED)
-def test_header_that_is_no_single_range_of_bytes_is_ignored(header):
+def test_header_other_than_a_single_range_of_bytes_is_ignored(header):
     assert byte_range(header, SIZE) is None
 
 
@@ -87,7 +87,7 @@ NUMBERS = st.integers(0, 300).map(str) | st.just("")
 
 
 @given(body=st.binary(max_size=200), first=NUMBERS, last=NUMBERS)
-def test_a_cut_is_what_python_slices(body, first, last):
+def test_a_range_has_the_same_bytes_as_a_python_slice(body, first, last):
     try:
         cut = byte_range(f"bytes={first}-{last}", len(body))
     except InvalidRange:
@@ -104,7 +104,7 @@ def test_a_cut_is_what_python_slices(body, first, last):
 
 ETAG = '"xyzzy"'
 
-# 8.8.3, 13.1.1 and 13.1.2: the examples there, and what clients of S3 send
+# 8.8.3, 13.1.1 and 13.1.2: their examples, and headers of S3 clients
 CONDITIONS = [
     ('"xyzzy"', True),
     ('"xyzzy", "r2d2xxxx", "c3piozzzz"', True),
@@ -112,7 +112,7 @@ CONDITIONS = [
     ('W/"xyzzy", W/"r2d2xxxx", W/"c3piozzzz"', True),
     ("*", True),
     (" * ", True),
-    ("xyzzy", True),  # boto3's users leave the quotes out
+    ("xyzzy", True),  # users of boto3 omit the quotes
     ("W/xyzzy", True),
     ('"r2d2xxxx",xyzzy', True),
     ('"a,xyzzy,b"', False),  # a comma may be in a tag

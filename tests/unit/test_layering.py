@@ -1,6 +1,6 @@
-"""Who may import whom (docs/architecture.md), read from the import statements with `ast`.
+"""Allowed imports (docs/architecture.md), checked by parsing the import statements with `ast`.
 
-An import within a function counts like any other unless a row says that it is lazy.
+An import inside a function counts like any other unless a row says that it is lazy.
 """
 
 import ast
@@ -22,9 +22,9 @@ class Import(NamedTuple):
     by: str
     """The importing module, as a path below the package or the repository."""
     of: str
-    """What is imported, dotted and absolute, down to the name: polynya.ducklake.rows.Column."""
+    """The imported object, dotted and absolute, down to the name: polynya.ducklake.rows.Column."""
     lazy: bool
-    """Within a function, or for type checkers only."""
+    """Whether it is inside a function, or for type checkers only."""
 
 
 def imports(path: Path) -> list[Import]:
@@ -64,7 +64,7 @@ def of_folder(folder: str) -> list[Import]:
     return found
 
 
-def test_the_reader_of_imports_sees_relative_nested_and_lazy_ones(tmp_path):
+def test_the_parser_of_imports_finds_relative_nested_and_lazy_ones(tmp_path):
     translate = ROOT / "layers/bridge/polynya/translate/tables.py"
     found = {(one.of, one.lazy) for one in imports(translate)}
     assert ("polynya.ducklake.history.states", False) in found
@@ -75,7 +75,7 @@ def test_the_reader_of_imports_sees_relative_nested_and_lazy_ones(tmp_path):
     }
 
 
-# What each folder or module may import of ours, besides itself and the standard library.
+# The parts of Polynya that each folder or module may import, besides itself.
 OURS = [
     ("ducklake/", {"errors", "config", "budget"}),
     ("iceberg/", {"errors"}),
@@ -117,8 +117,8 @@ def test_a_part_imports_only_the_parts_below_it(folder, allowed):
     assert (PACKAGE / folder).exists()
 
 
-def test_translate_asks_history_no_question():
-    """Of `history` it takes records and pure functions, never `read`, which needs a connection."""
+def test_translate_does_not_read_history():
+    """It imports records and pure functions of `history`, never `read` (needs a connection)."""
     taken = {
         one.of for one in of_folder("translate/") if within(one.of, "polynya.ducklake.history")
     }
@@ -126,7 +126,7 @@ def test_translate_asks_history_no_question():
     assert taken <= {f"polynya.ducklake.history.{name}" for name in names}
 
 
-# They stand on numpy, and nothing else may load them with itself.
+# They depend on numpy, and no other module may load them at its import.
 COLUMNAR = {
     "files/content/data_manifests.py",
     *(f"iceberg/avro/{name}.py" for name in ("columns", "row_encoder", "columnar")),
@@ -136,7 +136,7 @@ COLUMNAR = {
     ),
 }
 
-# A dependency and the modules that may import it; True: lazily only.
+# A dependency and the modules that may import it; True: only lazily.
 THIRD_PARTY = [
     ("pg8000", {"ducklake/": False}),
     ("fastavro", {"iceberg/": False}),
@@ -164,13 +164,13 @@ THIRD_PARTY = [
 ]
 
 
-def test_what_stands_on_numpy_is_loaded_only_when_it_is_needed():
+def test_modules_that_depend_on_numpy_are_loaded_only_when_needed():
     names = ["polynya." + path.removesuffix(".py").replace("/", ".") for path in COLUMNAR]
     loaded = {one for one in IMPORTS if within(one.of, *names) and not one.lazy}
     assert {one.by for one in loaded} <= COLUMNAR
 
 
-# They hand a connection on and name its type; who asks the database is `ducklake/` alone.
+# They pass a connection on and name its type; only `ducklake/` queries the database.
 ANNOTATED = {
     "access/readable_lake.py",
     "access/vended_credentials.py",
@@ -216,12 +216,12 @@ def test_a_connection_is_only_an_annotation_above_ducklake(module):
     assert used == []
 
 
-def test_every_dependency_is_known_here():
+def test_every_dependency_has_a_rule_here():
     known = {name for name, _ in THIRD_PARTY} | {"polynya"} | sys.stdlib_module_names
     assert {one.of.split(".")[0] for one in IMPORTS} - known == set()
 
 
-def test_a_function_imports_nothing_of_another_function_nor_of_local():
+def test_a_function_imports_neither_other_functions_nor_local():
     assert FUNCTION_IMPORTS
     foreign = [
         one
@@ -229,7 +229,7 @@ def test_a_function_imports_nothing_of_another_function_nor_of_local():
         if within(one.of, "polynya_functions", "polynya_local", "tests")
     ]
     assert foreign == []
-    # In Lambda the module is called `app`: a relative import would find no package.
+    # In Lambda the module is called `app`, so a relative import has no parent package.
     assert not any(
         isinstance(node, ast.ImportFrom) and node.level
         for path in FUNCTIONS
@@ -237,7 +237,7 @@ def test_a_function_imports_nothing_of_another_function_nor_of_local():
     )
 
 
-def test_a_function_knows_no_rows_no_sql_and_no_avro():
+def test_functions_have_no_rows_no_sql_and_no_avro():
     hidden = ("polynya.iceberg", "polynya.translate", "polynya.ducklake")
     seen = {one.of for one in FUNCTION_IMPORTS if within(one.of, *hidden)}
     assert seen == set()
@@ -270,7 +270,7 @@ SQL_HERE = {
 
 
 def texts(path: Path) -> list[str]:
-    """All string literals of a module but its docstrings, those under a statement included."""
+    """All string literals of a module except its docstrings, also of those below a statement."""
     tree = ast.parse(path.read_text())
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     return [
@@ -281,7 +281,7 @@ def texts(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_sql_is_written_only_where_it_is_run(path):
+def test_sql_is_written_only_where_it_is_executed(path):
     found = [text for text in texts(path) if SQL.search(text)]
     assert bool(found) == (str(path.relative_to(PACKAGE)) in SQL_HERE), found
 
@@ -289,7 +289,7 @@ def test_sql_is_written_only_where_it_is_run(path):
 PIPELINE = sorted(ROOT.glob("pipeline/**/*.py"))
 PIPELINE_IMPORTS = [found for path in PIPELINE for found in imports(path)]
 
-# What each folder or module of the pipeline may import of the pipeline, besides itself.
+# The parts of the pipeline that each of its folders or modules may import, besides itself.
 PIPELINE_ARROWS = [
     ("commands.py", {"ingest.command", "publish.command", "verify.command"}),
     ("ingest/", {"common"}),
@@ -300,7 +300,7 @@ PIPELINE_ARROWS = [
 
 
 def pipeline_imports(folder: str) -> list[Import]:
-    """The imports of the pipeline in a folder or module; names begin below `polynya_pipeline`."""
+    """The imports of pipeline modules in a folder or module, without `polynya_pipeline`."""
     by = f"pipeline/{folder}"
     found = [
         one._replace(of=one.of.removeprefix("polynya_").removeprefix("pipeline."))
@@ -314,13 +314,13 @@ def pipeline_imports(folder: str) -> list[Import]:
 @pytest.mark.parametrize(
     ("folder", "allowed"), PIPELINE_ARROWS, ids=[folder for folder, _ in PIPELINE_ARROWS]
 )
-def test_jobs_import_only_what_they_share(folder, allowed):
+def test_jobs_import_only_shared_modules(folder, allowed):
     itself = folder.removesuffix(".py").rstrip("/")
     foreign = {one for one in pipeline_imports(folder) if not within(one.of, itself, *allowed)}
     assert foreign == set()
 
 
-def test_every_module_of_the_pipeline_is_in_a_job_or_shared():
+def test_every_module_of_the_pipeline_is_shared_or_belongs_to_a_job():
     folders = {path.relative_to(ROOT / "pipeline").parts[0] for path in PIPELINE}
     arrows = {folder.rstrip("/") for folder, _ in PIPELINE_ARROWS}
     assert folders == arrows | {"__init__.py", "__main__.py"}
@@ -331,8 +331,8 @@ def test_the_pipeline_imports_neither_the_functions_nor_local():
     assert [one for one in PIPELINE_IMPORTS if within(one.of, *foreign)] == []
 
 
-# What the jobs may import of `polynya`. `publish` may import everything: it generates the
-# functions' own files. The other jobs read and write the catalog themselves.
+# The parts of `polynya` that the jobs may import. `publish` may import everything, because it
+# generates the functions' own files. The other jobs read and write the catalog themselves.
 POLYNYA_IN_JOBS = {
     "database",
     "errors",
@@ -357,7 +357,7 @@ def test_a_job_imports_only_the_catalog_of_polynya(folder):
     assert taken and {of for of in taken if not within(of, *allowed)} == set()
 
 
-def test_the_help_of_a_job_loads_nothing_slow():
+def test_the_help_of_a_job_loads_no_slow_module():
     slow = {"boto3", "duckdb", "numpy", "pg8000", "polynya", "pyarrow", "pyspark", "rich"}
     script = f"import sys, polynya_pipeline.commands; print(*{slow!r} & sys.modules.keys())"
     loaded = subprocess.run(
@@ -389,7 +389,7 @@ COLD_STARTS = [
 
 
 @pytest.mark.parametrize(("app", "absent"), COLD_STARTS, ids=[app for app, _ in COLD_STARTS])
-def test_a_cold_start_does_not_import_what_it_may_never_need(app, absent):
+def test_a_cold_start_imports_only_necessary_modules(app, absent):
     script = f"import sys, {app}; print(*{absent!r} & sys.modules.keys())"
     loaded = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],

@@ -1,4 +1,4 @@
-"""Metrics come out in CloudWatch's embedded format, and each is counted somewhere."""
+"""Metrics are written in CloudWatch's embedded format, and each is counted somewhere."""
 
 import ast
 import json
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def nothing_counted_yet(monkeypatch):
-    """Other tests of this process have counted too, or run a command that counts nothing."""
+    """Other tests of this process count too, or run a command that counts nothing."""
     monkeypatch.delenv("POWERTOOLS_METRICS_DISABLED", raising=False)
     metrics.clear_metrics()
 
@@ -52,7 +52,7 @@ def test_what_was_counted_before_a_failure_is_written_too(capsys):
     assert lines(capsys)[0]["StoreFailures"] == [1.0]
 
 
-def test_nothing_is_written_where_nothing_is_counted(capsys, monkeypatch):
+def test_without_counts_no_line_is_written(capsys, monkeypatch):
     published(lambda event, context: None)({}, None)
     monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
     published(lambda event, context: count("Hits"))({}, None)

@@ -1,4 +1,4 @@
-"""X-Ray: not there unless asked for; then what it is told holds no answer and no secret."""
+"""X-Ray: not loaded by default; if enabled, it receives no answer and no secret."""
 
 import json
 import os
@@ -24,14 +24,14 @@ print("aws_xray_sdk" in sys.modules)
 
 
 def traces(tmp_path: Path, **variables: str) -> tuple[str, list[dict]]:
-    """What the script prints, and what X-Ray's daemon (UDP) hears of its invocations."""
+    """The output of the script, and what X-Ray's daemon (UDP) receives of its invocations."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as daemon:
         daemon.bind(("127.0.0.1", 0))
         daemon.settimeout(0.2)
         environment = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT / "layers/bridge"),
-            # As in Lambda, by which the SDK knows where it is.
+            # Set as in Lambda; the SDK uses it to recognise Lambda.
             "LAMBDA_TASK_ROOT": str(tmp_path),
             "_X_AMZN_TRACE_ID": f"Root={TRACE};Parent=53995c3f42cd8ad8;Sampled=1",
             "AWS_XRAY_DAEMON_ADDRESS": f"127.0.0.1:{daemon.getsockname()[1]}",
@@ -53,16 +53,16 @@ def traces(tmp_path: Path, **variables: str) -> tuple[str, list[dict]]:
             return done.stdout.strip(), heard
 
 
-def test_nothing_of_it_is_loaded_unless_it_is_asked_for(tmp_path):
+def test_the_sdk_is_not_loaded_by_default(tmp_path):
     for variables in ({}, {"POWERTOOLS_TRACE_DISABLED": "true"}):
         assert traces(tmp_path, **variables) == ("False", [])
 
 
-def test_each_invocation_is_told_without_what_it_answered(tmp_path):
+def test_each_invocation_is_traced_without_its_answer(tmp_path):
     loaded, heard = traces(tmp_path, POWERTOOLS_TRACE_DISABLED="false")
     assert loaded == "True"
-    [told] = heard
-    assert told["name"] == "## handler" and told["trace_id"] == TRACE
-    assert told["annotations"]["Service"] == "rest-catalog"
-    assert told["end_time"] >= told["start_time"]
+    [segment] = heard
+    assert segment["name"] == "## handler" and segment["trace_id"] == TRACE
+    assert segment["annotations"]["Service"] == "rest-catalog"
+    assert segment["end_time"] >= segment["start_time"]
     assert SECRET not in json.dumps(heard)

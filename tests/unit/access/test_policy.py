@@ -1,4 +1,4 @@
-"""The authorization policy: what it permits, and that a wrong one permits nothing."""
+"""The authorization policy: what it permits, and that an invalid one permits nothing."""
 
 import json
 
@@ -32,7 +32,7 @@ def policy(document: object = POLICY) -> Policy:
     return Policy.parse(json.dumps(document))
 
 
-# (a name of the caller, namespace, table, whether it may be read)
+# (a principal of the caller, namespace, table, whether it may be read)
 CASES = [
     (ANALYST, "main", "orders", True),
     (ANALYST, "main", "lines", True),
@@ -60,12 +60,12 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "namespace", "table", "may_read"), CASES)
-def test_a_table_may_be_read_as_the_rules_say(name, namespace, table, may_read):
+def test_a_table_is_readable_if_the_rules_allow_it(name, namespace, table, may_read):
     rights = policy().rights([name])
     assert rights.may_read_table(namespace, table) is may_read
 
 
-def test_a_namespace_is_seen_whole_where_every_table_may_be_read():
+def test_a_namespace_is_readable_as_a_whole_if_every_table_in_it_is():
     rights = policy().rights([ANALYST])
     seen = [
         n for n in ("main", "sales_eu", "open", "secret", "a.b") if rights.may_read_namespace(n)
@@ -73,13 +73,13 @@ def test_a_namespace_is_seen_whole_where_every_table_may_be_read():
     assert seen == ["sales_eu", "open"]
 
 
-def test_nobody_goes_by_no_name():
+def test_a_caller_without_principals_has_only_the_rules_for_all_callers():
     rights = policy().rights([])
     assert not rights.may_read_table("main", "orders") and rights.may_read_table("open", "x")
     assert not policy({"rules": []}).rights([ANALYST]).tables
 
 
-def test_all_tables_is_known_as_such():
+def test_a_permission_for_all_tables_is_recognised():
     assert policy().rights(["client_id=finance-1"]).all_tables and EVERYTHING.all_tables
     assert not policy().rights([ANALYST]).all_tables
 
@@ -101,7 +101,7 @@ WRONG = [
     '{"rules": [{"principals": ["*"], "tables": ["*"]}]}',
     '{"rules": [{"principals": ["*"], "tables": {"main": "*"}}]}',
     '{"rules": [{"principals": ["*"], "tables": {"main": [null]}}]}',
-    # Of two keys that are the same, a reader of JSON takes the last one.
+    # A JSON parser takes the last one of two equal keys.
     '{"rules": [], "rules": [{"principals": ["*"], "tables": {"*": ["*"]}}]}',
     '{"rules": [{"principals": [], "tables": {}, "principals": ["*"]}]}',
     '{"rules": [{"principals": ["*"], "tables": {"main": ["a"], "main": ["*"]}}]}',
@@ -115,12 +115,12 @@ WRONG = [
 
 
 @pytest.mark.parametrize("document", WRONG, ids=range(len(WRONG)))
-def test_half_a_policy_is_none(document):
+def test_an_invalid_policy_is_refused_as_a_whole(document):
     with pytest.raises(Misconfigured, match="nothing is served"):
         Policy.parse(document)
 
 
-# Who calls
+# The principals of a caller
 
 SESSION = "arn:aws:sts::111122223333:assumed-role/Analyst/me"
 JWT = {
@@ -156,12 +156,12 @@ JWT = {
         ({"lambda": {"userArn": SESSION}}, []),
     ],
 )
-def test_an_api_caller_goes_by(authorizer, names):
+def test_an_api_caller_has_the_principals_of_its_authorizer(authorizer, names):
     assert principals_of_api_caller({"authorizer": authorizer}, {"cognito:groups"}) == names
 
 
-# (claim, its text in API Gateway's event, the values that match where `groups` is declared a list).
-# An HTTP API writes the token's ["a", "b"] as [a b], and a text as it is.
+# (claim, its text in API Gateway's event, the values that match if `groups` is declared a list).
+# An HTTP API writes the token's ["a", "b"] as [a b], and a text unchanged.
 CLAIMS = [
     ("groups", "[a b]", ["a", "b"]),
     ("groups", "[admin]", ["admin"]),
@@ -191,7 +191,7 @@ def test_only_claims_that_are_declared_lists_have_several_values(claim, text, va
     assert principals_of_api_caller(event, {"groups"}) == [f"{claim}={value}" for value in values]
 
 
-def test_the_policy_declares_the_lists():
+def test_the_policy_declares_the_claims_that_are_lists():
     document = POLICY | {"list_claims": ["cognito:groups"]}
     event = {"authorizer": {"jwt": {"claims": {"cognito:groups": "[analysts]"}}}}
     for source, may_read in ((POLICY, False), (document, True)):
@@ -199,13 +199,13 @@ def test_the_policy_declares_the_lists():
         assert rights.may_read_table("main", "orders") is may_read
 
 
-def test_an_s3_caller_goes_by_the_role():
+def test_an_s3_caller_has_the_principals_of_its_role():
     assert principals_of_s3_caller({"arn": SESSION}) == [ANALYST]
     assert principals_of_s3_caller({}) == []
 
 
-def test_the_name_of_a_session_says_nothing_of_who_it_is():
-    """Whoever assumes a role chooses it."""
+def test_the_name_of_a_session_is_no_principal():
+    """The caller who assumes a role chooses the session name."""
     arn = "arn:aws:sts::1:assumed-role/Low/arn:aws:iam::1:role/Admin"
     assert principal_arn(arn) == "arn:aws:iam::1:role/Low"
 
@@ -220,7 +220,7 @@ def test_the_name_of_a_session_says_nothing_of_who_it_is():
         (ANALYST, ANALYST, None),
     ],
 )
-def test_the_session_of_a_role(arn, role, session):
+def test_the_role_and_session_are_read_from_an_arn(arn, role, session):
     assert session_name(arn, role) == session
 
 
@@ -232,7 +232,7 @@ def readers(source: str, times: list[float]) -> AccessResolver:
     return AccessResolver(Config.from_env(environ), clock=lambda: times[0])
 
 
-def test_a_permission_that_is_taken_away_is_gone_a_minute_later(monkeypatch):
+def test_a_revoked_permission_is_gone_after_a_minute(monkeypatch):
     documents = [json.dumps(POLICY), '{"rules": []}', "{"]
     monkeypatch.setattr("polynya.access.resolver._document", lambda source: documents.pop(0))
     times = [1000.0]
@@ -245,5 +245,5 @@ def test_a_permission_that_is_taken_away_is_gone_a_minute_later(monkeypatch):
     times[0] += 61
     with pytest.raises(Misconfigured):
         asked.s3_rights({"arn": SESSION})
-    with pytest.raises(IndexError):  # it is asked for again at once, and the old one is not used
+    with pytest.raises(IndexError):  # it is read again at once, and the old one is not used
         asked.s3_rights({"arn": SESSION})

@@ -1,4 +1,4 @@
-"""Session policies: what they hold, what they do not, and that they fit."""
+"""Session policies: what they allow, what they do not allow, and that they fit AWS's limits."""
 
 import json
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ def policy_of(
     around: OtherTables | None = None,
     delivery: str = "materialize",
 ) -> tuple[str, list[str]]:
-    """The policy, and the locations that it names, for these or for a few more."""
+    """The policy, and the locations that it names, for these tables and files or a few more."""
     environ = {
         "DATABASE_URL": "u",
         "VIRTUAL_BUCKET": "v",
@@ -51,7 +51,7 @@ def policy_of(
     return vending._policy(places, VIRTUAL), [one.location for one in places]
 
 
-def test_a_table_in_one_place():
+def test_a_policy_covers_a_table_in_one_directory():
     text, places = policy_of({OWN})
     assert places == [OWN]
     assert allowed(text, f"{OWN}x=1/f.parquet")
@@ -60,7 +60,7 @@ def test_a_table_in_one_place():
     assert not allowed(text, f"s3://v/polynya/{UUID.replace('0', '1')}/g1/list-1-ab.avro")
 
 
-def test_behind_object_lambda_the_role_says_which_access_point():
+def test_with_object_lambda_the_role_limits_the_access_point():
     text, _ = policy_of({OWN}, delivery="object-lambda")
     assert resources(text) == ["arn:aws-cn:s3:::data/lake/main/t/*"]
     assert json.loads(text)["Statement"][1:] == [
@@ -77,8 +77,8 @@ NAMES = ["a*", "a?b", "${aws:username}", "$", "$*", "*", "?", "ünï ❄", 'a"b\
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("others", ["axb", "ax", "a", "axxb", "x", "xx", "${x}", "$x", "a/b", ""])
-def test_a_name_is_no_wildcard(name, others):
-    """Neither of a directory nor of a file; a file is not the beginning of another's name."""
+def test_a_name_is_not_a_wildcard(name, others):
+    """Neither as a directory nor as a file; a file is no prefix of another file's name."""
     for location, within in ((f"s3://data/{name}/", "f"), (f"s3://data/d/{name}", "")):
         text, _ = policy_of({location})
         assert allowed(text, location + within)
@@ -88,7 +88,7 @@ def test_a_name_is_no_wildcard(name, others):
             assert not allowed(text, f"{location}2") and not allowed(text, f"{location}/x")
 
 
-def test_a_file_that_is_called_like_a_directory_is_a_file():
+def test_a_file_with_the_name_of_a_directory_is_a_file():
     vending = CredentialVending(Config.from_env({"DATABASE_URL": "u", "VIRTUAL_BUCKET": "v"}))
     text = vending._policy([S3Scope("s3://data/lake/", False)], VIRTUAL)
     assert "data/lake/*" not in text and '"arn:aws:s3:::data/lake/"' in text
@@ -103,11 +103,11 @@ def test_many_partitions_fit_and_nothing_is_lost(count):
         assert allowed(text, f"{directory}f.parquet")
         assert any(directory.startswith(place) for place in places)
     assert not allowed(text, "s3://b/other/f") and not allowed(text, "s3://data/lake/main/u/f")
-    if count <= 20:  # as long as they fit, exactly these
+    if count <= 20:  # as long as they fit, exactly these are named
         assert set(places) == {OWN, *directories}
 
 
-def test_files_are_named_one_by_one_as_long_as_they_fit():
+def test_files_are_named_individually_as_long_as_they_fit():
     files = {f"s3://b/landing/{n:02}.parquet" for n in range(12)}
     text, places = policy_of({OWN, *files})
     assert set(places) == {OWN, *files} and not allowed(text, "s3://b/landing/12.parquet")
@@ -124,7 +124,7 @@ SIBLING = "s3://b/added/other/"
 @pytest.mark.parametrize(
     ("locations", "around"),
     [
-        (TOO_MANY, neighbours()),  # what they are in may hold anything
+        (TOO_MANY, neighbours()),  # their parent may hold anything
         (TOO_MANY, neighbours(files=[SIBLING])),
         (PARTITIONS, neighbours(files=[SIBLING])),
         (PARTITIONS, neighbours(tables=[SIBLING])),
@@ -141,7 +141,7 @@ SIBLING = "s3://b/added/other/"
         ([f"s3://v/polynya/day={n}/" for n in range(200)], neighbours()),
     ],
 )
-def test_what_does_not_fit_is_not_given(locations, around):
+def test_a_policy_that_does_not_fit_is_refused(locations, around):
     with pytest.raises(Refused, match="no credentials for this table"):
         policy_of(locations, around)
 
@@ -162,7 +162,7 @@ def test_what_does_not_fit_is_not_given(locations, around):
         ("s3a://b/a/b/", ["s3n://B/a/b/"], [], False),
         ("s3://b/a/b/", ["S3://b/a/b/"], [], False),
         ("s3://b/a/b/", ["s3://b/A/b/", "s3://b//a/b/", "s3://c/a/b/"], [], True),  # other keys
-        ("s3://b/ä/b/", ["s3://b/a\u0308/b/"], [], True),  # as bytes they differ
+        ("s3://b/ä/b/", ["s3://b/a\u0308/b/"], [], True),  # different bytes
         ("s3://b/a/b/", ["s3://b/a/b"], [], False),
         ("s3://v/polynya/x/", [], [], False),
         ("s3://v/", [], [], False),
@@ -173,12 +173,12 @@ def test_what_does_not_fit_is_not_given(locations, around):
         ("gs://b/t/", [], [], False),
     ],
 )
-def test_a_directory_is_given_where_no_other_table_is(directory, tables, files, absent):
+def test_a_directory_is_allowed_if_no_other_table_is_in_it(directory, tables, files, absent):
     assert neighbours(tables, files).absent_from(directory) is absent
 
 
-def test_a_policy_that_sts_cannot_pack_is_not_given(monkeypatch):
-    """AWS limits its packed form besides, and tells nobody how it packs."""
+def test_a_policy_that_sts_cannot_pack_is_refused(monkeypatch):
+    """AWS also limits the packed form, and does not document the packing."""
     sts = boto3.client("sts", "eu-central-1", aws_access_key_id="x", aws_secret_access_key="x")
     monkeypatch.setattr("polynya.access.vended_credentials.aws.client", lambda service: sts)
     environ = {"DATABASE_URL": "u", "VIRTUAL_BUCKET": "v", "VENDING_ROLE": ROLE}
@@ -194,7 +194,7 @@ def test_a_policy_that_sts_cannot_pack_is_not_given(monkeypatch):
             vending.refresh_credentials(given)
 
 
-def test_the_table_of_a_session():
+def test_the_table_of_a_session_is_read_from_its_name():
     assert table_of_session(f"polynya-{UUID}") == UUID
     for other in (UUID, f"polynya-{UUID}x", f"x-polynya-{UUID}", "polynya-", "me"):
         assert table_of_session(other) is None

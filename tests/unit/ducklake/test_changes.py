@@ -4,7 +4,7 @@ import pytest
 from polynya.ducklake.changes import MOST_CHARACTERS, changes_of
 from polynya.errors import Refused
 
-# Texts that DuckDB 1.3 to 1.5 wrote; the names are as nasty as DuckLake lets them be.
+# Texts that DuckDB 1.3 to 1.5 wrote; the names are the worst that DuckLake allows.
 NASTY_SCHEMA = 'created_schema:"a""b,inserted_into_table:1"'
 NASTY_TABLE = 'created_table:"a""b,inserted_into_table:1"."t"",deleted_from_table:2,"""'
 SEVERAL = (
@@ -37,13 +37,13 @@ SEVERAL = (
         ('created_table:"1"."1"', 1, set()),
     ],
 )
-def test_a_change_counts_where_the_id_is_named_and_no_name_is_taken_for_an_id(
+def test_a_change_is_found_by_its_id_and_not_by_a_name_that_contains_one(
     changes_made, table_id, changes
 ):
     assert changes_of(changes_made, table_id) == changes
 
 
-# Texts that no writer makes: what comes before, what is repeated, what comes after.
+# Texts that no writer makes: a beginning, a repeated part, an end.
 BROKEN = {
     "quotes": ("created_table:", '"', ""),
     "quotes that do not end": ('created_table:"a', '",b:"', ""),
@@ -56,14 +56,16 @@ BROKEN = {
 
 @pytest.mark.parametrize(("before", "repeated", "after"), BROKEN.values(), ids=BROKEN)
 @pytest.mark.parametrize("characters", [48, 49, 500_000, 500_001])
-def test_a_broken_text_costs_time_in_proportion_to_its_length(before, repeated, after, characters):
+def test_parsing_a_broken_text_takes_time_in_proportion_to_its_length(
+    before, repeated, after, characters
+):
     text = f"inserted_into_table:2,{before}{repeated * (characters // len(repeated))}{after}"
     start = time.process_time()
     assert changes_of(text, 2) == {"inserted_into_table"}
     assert time.process_time() - start < 1
 
 
-def test_nothing_behind_a_quote_without_its_end_is_taken_for_a_change():
+def test_text_after_an_unclosed_quote_is_no_change():
     assert changes_of('created_table:"a,inserted_into_table:2', 2) == set()
 
 

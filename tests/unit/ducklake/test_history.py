@@ -1,4 +1,4 @@
-"""What a history says of each snapshot: sums over hand-made events."""
+"""The state that a history gives for each snapshot: sums over hand-made events."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ MORE = begins(4, files=1, rows=1, size=10, hash=11)
 LESS = ends(4, files=1, rows=8, size=80, hash=3)
 REST = ends(9, files=2, rows=13, size=130, hash=13)
 LIFE = [FIRST, LESS, MORE, REST]
-# (asked at, totals of the kind `data`)
+# (snapshot id, totals of the kind `data`)
 LIVES = [
     (0, totals()),
     (1, totals()),
@@ -45,19 +45,19 @@ def test_state_is_the_sum_of_what_has_begun_and_not_ended(snapshot_id, expected)
     assert (found.past != 0) == (expected.removed is not None)
 
 
-def test_states_of_many_snapshots_are_those_of_each():
+def test_states_of_many_snapshots_are_those_of_each_alone():
     ids = [0, 1, 2, 3, 4, 8, 9, 99]
     found = list(states(LIFE, ids))
     assert found == [(snapshot_id, state_at(LIFE, snapshot_id)) for snapshot_id in ids]
 
 
-def test_a_state_is_not_changed_by_those_that_come_after_it():
+def test_later_events_do_not_change_a_state():
     (_, first), *_ = found = list(states(LIFE, [2, 4, 9]))
     assert first["data"].files == 2
     assert len({id(state) for _, state in found}) == 3
 
 
-def test_kinds_are_counted_apart():
+def test_kinds_are_counted_separately():
     state = state_at([begins(2, kind, hash=n) for n, kind in enumerate(KINDS, start=1)], 2)
     assert [state[kind].hash for kind in KINDS] == list(range(1, len(KINDS) + 1))
     one = state_at([begins(3, "delete"), begins(5, "inlined")], 9)
@@ -68,20 +68,20 @@ def test_kinds_are_counted_apart():
     )
 
 
-def test_a_snapshot_that_expired_counts_in_the_next_one_that_is_asked_for():
+def test_changes_of_an_expired_snapshot_count_in_the_next_requested_one():
     events = [begins(2), begins(3), begins(4)]
     assert [state["data"].files for _, state in states(events, [3, 10])] == [2, 3]
 
 
-def test_what_begins_and_ends_at_one_snapshot_is_known_by_its_hashes():
-    """The sum alone would not tell a rewrite from no change."""
+def test_a_rewrite_at_one_snapshot_is_recognised_by_its_hashes():
+    """The sums alone are the same for a rewrite and for no change."""
     state = state_at([begins(2, hash=9), ends(5, hash=9), begins(5, hash=9)], 5)["data"]
     assert (state.files, state.hash, state.changed_at) == (1, 9, 5)
     assert state.added is not None and state.removed is not None
 
 
-def test_the_past_is_known_by_what_ended_and_when():
-    """Cleaned up, it changes: what was made of it cannot be made any more."""
+def test_the_past_depends_on_what_ended_and_when():
+    """A cleanup changes it, because files of such states can no longer be generated."""
     pasts = [
         state_at(events, 9)["data"].past
         for events in (
@@ -116,11 +116,11 @@ FILES = [
         (99, "a mapping"),
     ],
 )
-def test_snapshot_is_unservable_as_long_as_an_odd_file_is_visible(snapshot_id, reason):
+def test_snapshot_is_unservable_while_an_unservable_file_is_visible(snapshot_id, reason):
     assert unservable_reason(FILES, snapshot_id) == reason
 
 
-def test_snapshot_is_servable_again_after_the_odd_files_end():
+def test_snapshot_is_servable_again_after_the_unservable_files_end():
     ended = [UnservableRange(3, 5, "merged"), UnservableRange(4, 9, "a vector")]
     assert [unservable_reason(ended, n) for n in (2, 4, 5, 8, 9)] == [
         None,

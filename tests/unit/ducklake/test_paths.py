@@ -6,7 +6,7 @@ RELATIVE = {"lake": "s3://lake/data/", "schema": "main/", "table": "t/", "file":
 
 
 def locations(**levels: str | tuple[str, bool]) -> tuple[str, str]:
-    """Of a table and a file in it; a level is a relative path, or (path, path_is_relative)."""
+    """The locations of a table and a file in it; a level is a path or (path, is_relative)."""
     paths = RELATIVE | levels
     schema, table, file = (
         (paths[level], True) if isinstance(paths[level], str) else paths[level]
@@ -22,7 +22,7 @@ def locations(**levels: str | tuple[str, bool]) -> tuple[str, str]:
 
 
 def row(kind: type, **values):
-    """A record of which only these values matter."""
+    """A record in which only these values matter."""
     return kind(**dict.fromkeys(kind.__dataclass_fields__) | values)
 
 
@@ -30,7 +30,7 @@ def row(kind: type, **values):
     ("levels", "table", "file"),
     [
         ({}, "s3://lake/data/main/t/", "s3://lake/data/main/t/f.parquet"),
-        # An absolute level replaces all before it.
+        # An absolute level replaces all levels before it.
         ({"file": ("s3://x/f", False)}, "s3://lake/data/main/t/", "s3://x/f"),
         ({"table": ("s3://x/t/", False)}, "s3://x/t/", "s3://x/t/f.parquet"),
         ({"schema": ("s3://x/", False)}, "s3://x/t/", "s3://x/t/f.parquet"),
@@ -39,7 +39,7 @@ def row(kind: type, **values):
             "s3://y/t/",
             "s3://y/t/f.parquet",
         ),
-        # Nothing is normalised, decoded or encoded: these are keys of S3.
+        # Nothing is normalised, decoded or encoded, because these are keys of S3.
         ({"lake": "s3://lake//"}, "s3://lake//main/t/", "s3://lake//main/t/f.parquet"),
         ({"table": "/t/"}, "s3://lake/data/main//t/", "s3://lake/data/main//t/f.parquet"),
         (
@@ -47,7 +47,7 @@ def row(kind: type, **values):
             "s3://lake/data/main/t/",
             "s3://lake/data/main/t/k=a%2Fb%20c/é ü/../f.parquet",
         ),
-        # A local lake of one machine; a path that is relative to nothing stays so.
+        # A local lake on one machine; a path without an absolute base stays relative.
         ({"lake": "/srv/lake/"}, "/srv/lake/main/t/", "/srv/lake/main/t/f.parquet"),
         ({"lake": "data/"}, "data/main/t/", "data/main/t/f.parquet"),
         ({"schema": "", "table": ""}, "s3://lake/data/", "s3://lake/data/f.parquet"),

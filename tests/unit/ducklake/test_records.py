@@ -1,4 +1,4 @@
-"""Rows as PostgreSQL writes them: PostgreSQL's own text of each value is what must come out."""
+"""Rows in PostgreSQL's record format: each parsed value is PostgreSQL's own text of it."""
 
 from contextlib import closing
 
@@ -44,7 +44,7 @@ def con(postgres_server):
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_each_value_is_its_own_text(name, con):
+def test_each_value_has_the_text_of_postgresql(name, con):
     type_, values = TYPES[name]
     columns = f'row_id bigint, begun bigint, ended bigint, "{name}" {type_}, last text'
     con.run(f"CREATE TEMP TABLE t_{name}({columns})")
@@ -62,7 +62,7 @@ def test_each_value_is_its_own_text(name, con):
 
 
 @pytest.mark.parametrize("name", ["short", "x" * 64, "é" * 40, "ä🦆" * 20])
-def test_a_name_is_cut_as_postgresql_cuts_it(name, con):
+def test_a_name_is_truncated_as_by_postgresql(name, con):
     con.run(f'CREATE TEMP TABLE cut("{name}" int)')
     [[known]] = con.run(
         "SELECT attname::text FROM pg_attribute WHERE attrelid = 'cut'::regclass AND attnum = 1"
@@ -71,7 +71,7 @@ def test_a_name_is_cut_as_postgresql_cuts_it(name, con):
     assert postgres_name(name) == known
 
 
-def test_dates_before_christ_are_as_duckdb_writes_them():
+def test_dates_before_christ_are_written_as_by_duckdb():
     table = InlinedTable("t", 1, 1, 1, ("a", "b", "c"), ("d", "t"), ("date", "text"))
     found = record(table, '(1,2,,"0044-03-15 BC","0044-03-15 BC")')
     assert found == {"d": "0044-03-15 (BC)", "t": "0044-03-15 BC"}

@@ -1,4 +1,4 @@
-"""The same history is put together once; any other one, and one from the future, anew."""
+"""A document is built once for the same history, and again for another or a future one."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ from tests.unit.translate.test_tables import HISTORY
 
 
 class Counting:
-    """Makes another document each time."""
+    """Makes a different document at each call."""
 
     def __init__(self) -> None:
         self.documents = MetadataCache()
@@ -22,7 +22,7 @@ def history_of(number: int):
     return replace(HISTORY, table=replace(HISTORY.table, table_uuid=f"uuid-{number}"))
 
 
-def test_the_same_history_is_put_together_once():
+def test_the_document_of_the_same_history_is_built_once():
     made = Counting()
     document = made(HISTORY)
     assert made(replace(HISTORY)) is document
@@ -45,7 +45,7 @@ def test_another_history_gives_another_document():
     assert len(set(map(id, documents))) == len(documents) == 6
 
 
-def test_what_is_ahead_of_us_is_shown_as_of_now_each_time():
+def test_a_snapshot_in_the_future_is_shown_with_the_current_time_each_time():
     soon = datetime.now(UTC) + timedelta(hours=1)
     [*before, last] = HISTORY.snapshots
     ahead = replace(HISTORY, snapshots=[*before, replace(last, snapshot_time=soon)])
@@ -53,7 +53,7 @@ def test_what_is_ahead_of_us_is_shown_as_of_now_each_time():
     assert made(ahead) is not made(ahead)
 
 
-def test_the_tables_asked_for_last_are_kept():
+def test_the_tables_that_were_loaded_last_are_kept():
     made = Counting()
     documents = [made(history_of(number)) for number in range(CAPACITY + 1)]
     assert made(history_of(CAPACITY)) is documents[CAPACITY]

@@ -1,4 +1,4 @@
-"""Keys of virtual files: each has one spelling, and everything else names nothing."""
+"""Keys of virtual files: each has one spelling, and any other text names nothing."""
 
 import pytest
 from hypothesis import given
@@ -39,7 +39,7 @@ def test_the_last_number_is_the_snapshot():
     assert all(kind.numbers[-1] == "snapshot_id" for kind in KINDS.values())
 
 
-# Clients tell what a file is by its name's end.
+# Clients recognise the type of a file by the end of its name.
 KEYS = [
     ("table", (7,), f"7-table-{FINGERPRINT}.metadata.json"),
     ("list", (7,), f"list-7-{FINGERPRINT}.avro"),
@@ -52,11 +52,11 @@ KEYS = [
 
 
 @pytest.mark.parametrize(("kind", "numbers", "file"), KEYS)
-def test_key_is_spelt_like_this(kind, numbers, file):
+def test_key_has_this_spelling(kind, numbers, file):
     assert Name(UUID, kind, numbers, FINGERPRINT).key("polynya") == f"polynya/{UUID}/g1/{file}"
 
 
-def test_every_kind_is_spelt_above():
+def test_every_kind_has_a_spelling_above():
     assert {kind for kind, *_ in KEYS} == KINDS.keys() and GENERATOR == "g1"
 
 
@@ -113,12 +113,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_key_that_is_not_spelt_exactly_so_names_nothing(what):
+def test_key_with_another_spelling_names_nothing(what):
     with pytest.raises(NoSuchKey):
         parse(REFUSED[what], "polynya")
 
 
-def test_the_key_that_the_others_differ_from_does_name_a_file():
+def test_the_correct_key_names_a_file():
     assert parse(key(), "polynya") == Name(UUID, "list", (7,), FINGERPRINT)
 
 
@@ -132,5 +132,5 @@ def test_the_key_that_the_others_differ_from_does_name_a_file():
         ("", False),
     ],
 )
-def test_all_below_the_prefix_is_virtual_and_nothing_else(text, expected):
+def test_only_keys_below_the_prefix_are_virtual(text, expected):
     assert is_virtual(text, "polynya") == expected

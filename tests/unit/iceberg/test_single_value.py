@@ -1,4 +1,4 @@
-"""Bounds as bytes, against PyIceberg's `to_bytes` and the examples of the specification."""
+"""Bounds as bytes, compared with PyIceberg's `to_bytes` and the specification's examples."""
 
 import math
 import struct
@@ -44,14 +44,14 @@ TYPES = {
 
 @pytest.mark.parametrize("name", TYPES)
 @given(data=st.data())
-def test_value_has_the_bytes_that_pyiceberg_gives_it(name, data):
+def test_value_has_the_same_bytes_as_in_pyiceberg(name, data):
     type_, values = TYPES[name]
     value = data.draw(values)
     assert to_bytes(name, value) == conversions.to_bytes(type_, value)
 
 
 @given(data=st.data())
-def test_decimal_has_the_bytes_that_pyiceberg_gives_it(data):
+def test_decimal_has_the_same_bytes_as_in_pyiceberg(data):
     precision = data.draw(st.integers(1, 38))
     scale = data.draw(st.integers(0, precision))
     unscaled = data.draw(st.integers(-(10**precision) + 1, 10**precision - 1))
@@ -61,7 +61,7 @@ def test_decimal_has_the_bytes_that_pyiceberg_gives_it(data):
     assert to_bytes(f"decimal({precision}, {scale})", value) == expected
 
 
-# A text with fewer digits than the scale is the same number: (type, value, unscaled big-endian)
+# A text with fewer decimals than the scale is the same number: (type, value, unscaled big-endian)
 DECIMALS = [
     ("decimal(9, 2)", "0", "00"),
     ("decimal(9, 2)", "-0.00", "00"),
@@ -83,7 +83,7 @@ def test_decimal_is_unscaled_and_in_as_few_bytes_as_possible(name, text, expecte
     assert to_bytes(name, Decimal(text)).hex() == expected
 
 
-# Appendix D: what the specification says in words. (type, value, bytes)
+# Appendix D: examples from the specification's text. (type, value, bytes)
 SPECIFIED = [
     ("boolean", False, "00"),
     ("boolean", True, "01"),
@@ -101,7 +101,7 @@ SPECIFIED = [
 
 
 @pytest.mark.parametrize(("name", "value", "expected"), SPECIFIED)
-def test_value_has_the_bytes_that_the_specification_gives_it(name, value, expected):
+def test_value_has_the_bytes_of_the_specification(name, value, expected):
     assert to_bytes(name, value).hex() == expected
 
 
@@ -114,11 +114,11 @@ IMPOSSIBLE = [
     ("uuid", b"\x00" * 16, ValueError),
     ("timestamp_ns", 0, ValueError),
     ("list", [], ValueError),
-    ("decimal(9,2)", Decimal("1"), ValueError),  # not how the specification spells it
+    ("decimal(9,2)", Decimal("1"), ValueError),  # not the spelling of the specification
 ]
 
 
 @pytest.mark.parametrize(("name", "value", "error"), IMPOSSIBLE)
-def test_value_without_bytes_is_an_error_not_other_bytes(name, value, error):
+def test_value_that_its_type_cannot_hold_is_an_error(name, value, error):
     with pytest.raises(error):
         to_bytes(name, value)

@@ -96,7 +96,7 @@ def test_version_3_has_defaults_and_row_ids():
 
 
 @pytest.mark.parametrize("ours", [TWO, THREE])
-def test_refs_only_names_the_current_snapshot_alone(ours):
+def test_refs_only_contains_just_the_current_snapshot(ours):
     whole, short = ours.json(), ours.json(refs_only=True)
     theirs = parsed(short)
     assert [one.snapshot_id for one in theirs.snapshots] == [9]
@@ -116,7 +116,7 @@ def test_table_without_snapshots_has_no_current_one(refs_only):
     assert "current-snapshot-id" not in document
 
 
-def test_partition_specs_are_pyicebergs():
+def test_pyiceberg_reads_the_partition_specs():
     ours = replace(TWO, specs=(UNPARTITIONED, BY_ID, BY_BUCKET), default_spec_id=2)
     theirs = parsed(ours.json())
     assert theirs.default_spec_id == 2 and theirs.last_partition_id == 1001
@@ -134,7 +134,7 @@ def test_partition_specs_are_pyicebergs():
     }
 
 
-def test_sort_order_is_pyicebergs():
+def test_pyiceberg_reads_the_sort_order():
     fields = (SortField(1, "asc", "nulls-first"), SortField(2, "desc", "nulls-last"))
     theirs = parsed(replace(THREE, sort_fields=fields).json())
     assert theirs.sort_order().order_id == 1
@@ -145,20 +145,20 @@ def test_sort_order_is_pyicebergs():
     assert printed == [(1, "identity", "asc", "nulls-first"), (2, "identity", "desc", "nulls-last")]
 
 
-def test_comments_are_docs_of_the_fields():
+def test_comments_are_the_docs_of_fields():
     ours = replace(THREE, docs={2: "it's ü", 99: "of no field"})
     fields = parsed(ours.json()).schema().fields
     assert [field.doc for field in fields] == [None, "it's ü"]
 
 
-def test_absent_parent_is_absent_not_null():
-    """Java: "Cannot parse to a long value: parent-snapshot-id: null"."""
+def test_an_absent_parent_is_omitted_and_not_null():
+    """Java's error would be "Cannot parse to a long value: parent-snapshot-id: null"."""
     first, second, _ = TWO.json()["snapshots"]
     assert "parent-snapshot-id" not in first
     assert second["parent-snapshot-id"] == 3
 
 
-def test_every_value_of_properties_and_summaries_is_text():
+def test_every_value_of_properties_and_summaries_is_a_string():
     document = TWO.json()
     for texts in (document["properties"], *(one["summary"] for one in document["snapshots"])):
         assert all(isinstance(text, str) for text in texts.values())
@@ -184,6 +184,6 @@ REQUIRED = {
 
 @pytest.mark.parametrize("ours", [TWO, THREE, EMPTY])
 @pytest.mark.parametrize("refs_only", [False, True])
-def test_every_required_field_is_there(ours, refs_only):
+def test_every_required_field_is_present(ours, refs_only):
     required = REQUIRED | ({"next-row-id"} if ours.format_version == 3 else set())
     assert required - ours.json(refs_only).keys() == set()

@@ -1,4 +1,4 @@
-"""Partition values, by PyIceberg's transforms."""
+"""Partition values, compared with PyIceberg's transforms."""
 
 import pytest
 from hypothesis import given
@@ -38,7 +38,7 @@ CASES = [
 
 @pytest.mark.parametrize(("transform", "type_name"), CASES)
 @given(data=st.data())
-def test_a_value_has_the_partition_that_pyiceberg_gives_it(transform, type_name, data):
+def test_a_value_has_the_same_partition_as_in_pyiceberg(transform, type_name, data):
     type_, values = TYPES[type_name]
     value = data.draw(st.none() | values)
     expected = parse_transform(transform).transform(type_)(value)
@@ -49,6 +49,6 @@ def test_a_value_has_the_partition_that_pyiceberg_gives_it(transform, type_name,
     ("transform", "type_name"),
     [("hour", "date"), ("year", "string"), ("truncate[3]", "string"), ("bucket[4]", "float")],
 )
-def test_what_has_no_partition_here_is_an_error(transform, type_name):
+def test_an_unsupported_transform_is_an_error(transform, type_name):
     with pytest.raises(ValueError, match=r"no (transform|bucket)"):
         transformed(transform, type_name, 1)

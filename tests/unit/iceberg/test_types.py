@@ -77,21 +77,21 @@ TYPES = [
 
 
 @pytest.mark.parametrize(("type_", "expected"), TYPES, ids=lambda value: str(value)[:40])
-def test_type_is_read_by_pyiceberg_as_itself(type_, expected):
+def test_pyiceberg_reads_the_same_type(type_, expected):
     document = TableSchema(3, (Field(1, "ünï \"c'", type_),)).json()
     schema = Schema.model_validate_json(json.dumps(document))
-    # Schema.__eq__ says nothing about the id.
+    # Schema.__eq__ does not compare the id.
     assert schema.schema_id == 3
     assert schema == Schema(NestedField(1, "ünï \"c'", expected, required=False))
 
 
-def test_default_is_read_by_pyiceberg_as_the_value():
+def test_pyiceberg_reads_the_same_default():
     document = TableSchema(0, (Field(1, "n", INT, 42), Field(2, "zero", INT, 0))).json()
     schema = Schema.model_validate_json(json.dumps(document))
     assert [field.initial_default for field in schema.fields] == [42, 0]
 
 
-def test_field_without_a_default_says_nothing_of_one():
+def test_field_without_a_default_has_no_default_keys():
     [field] = TableSchema(0, (Field(1, "n", INT),)).json()["fields"]
     assert field == {"id": 1, "name": "n", "required": False, "type": "int"}
 

@@ -14,15 +14,15 @@ def test_a_url_names_a_database(url, database):
     assert database.url == url
 
 
-def test_what_a_url_leaves_out_is_postgresqls_default():
+def test_parts_that_a_url_omits_have_postgresqls_defaults():
     assert database_of("postgresql://h") == Database("h", 5432, "postgres", "postgres")
 
 
-def test_another_scheme_is_told():
+def test_another_scheme_is_an_error():
     with pytest.raises(ValueError, match="mysql:"):
         database_of("mysql://u@h/d")
 
 
-def test_libpq_quotes_what_it_must():
+def test_libpq_values_are_quoted_if_necessary():
     database = Database("h", 5432, "u", "it's a \\", "p w")
     assert database.libpq == r"dbname='it\'s a \\' host=h port=5432 user=u password='p w'"

@@ -20,5 +20,5 @@ def test_an_error_of_a_task_is_recognised_by_its_full_name(error: type[JobError]
     assert found[2] == "a value does not fit into the column c"
 
 
-def test_another_error_is_spark_s():
+def test_any_other_error_remains_an_error_of_spark():
     assert TASK_ERROR.search(TRACE.format(name="java.lang.OutOfMemoryError")) is None

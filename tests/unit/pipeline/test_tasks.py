@@ -1,4 +1,4 @@
-"""Work for executors: every snapshot and every manifest is in one task, in the same order."""
+"""Tasks of executors: every snapshot and every manifest is in one task, in the same order."""
 
 from types import SimpleNamespace
 
@@ -28,7 +28,7 @@ def test_parts_are_divided_among_at_most_two_tasks_for_each_core(counts, spark):
     assert set(weights[:-1]) <= {max(weights)} and max(weights) >= min(MANIFESTS, len(keys))
 
 
-def test_snapshots_are_divided_even_if_they_are_few():
+def test_few_snapshots_are_divided_too():
     whole = Part(0, None, None, tuple(range(8)))  # type: ignore[arg-type]
     tasks = Executors(FOUR_CORES, Reporter(quiet=True)).tasks(SNAPSHOT, [whole])
     assert [task.parts[0].snapshot_ids for task in tasks] == [(i,) for i in range(8)]

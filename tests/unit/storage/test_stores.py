@@ -1,4 +1,4 @@
-"""Where generated files are kept, against moto's DynamoDB and S3 over HTTP."""
+"""The stores of generated files, tested with moto's DynamoDB and S3 over HTTP."""
 
 import hashlib
 import threading
@@ -53,7 +53,7 @@ def aws(moto):
 
 @pytest.fixture(autouse=True)
 def emptied(request):
-    """Each test has the table and the bucket to itself."""
+    """The table and the bucket, empty for each test."""
     if "aws" not in request.fixturenames:
         return
     aws = request.getfixturevalue("aws")
@@ -91,7 +91,7 @@ BODIES = [b"", b"x", bytes(ITEM_LIMIT), bytes(ITEM_LIMIT + 1), LARGE]
 
 @pytest.mark.parametrize("make", [cache, bucket_store])
 @pytest.mark.parametrize("body", BODIES, ids=len)
-def test_what_is_put_is_got(make, body, aws):
+def test_get_returns_what_put_stored(make, body, aws):
     store = make(aws)
     assert store.get("k/ü.avro") is None
     assert store.put("k/ü.avro", body) == body
@@ -112,7 +112,7 @@ def test_the_first_copy_stays(make, first, second, aws):
 
 
 @pytest.mark.parametrize(("size", "in_s3"), [(ITEM_LIMIT, False), (ITEM_LIMIT + 1, True)])
-def test_large_bodies_are_in_s3_with_an_item_that_points_there(size, in_s3, aws):
+def test_large_bodies_are_in_s3_and_the_item_points_to_them(size, in_s3, aws):
     cache(aws).put("k", bytes(size))
     digest = hashlib.sha256(bytes(size)).hexdigest()
     found = item(aws, "k")
@@ -121,13 +121,13 @@ def test_large_bodies_are_in_s3_with_an_item_that_points_there(size, in_s3, aws)
     assert found.keys() == {"pk", "sha256", "ttl", "s3" if in_s3 else "body"}
 
 
-def test_large_bodies_are_not_kept_without_a_bucket(aws):
+def test_large_bodies_are_not_stored_without_a_bucket(aws):
     store = cache(aws, bucket="")
     assert store.put("k", LARGE) == LARGE
     assert store.get("k") is None and item(aws, "k") is None
 
 
-def test_item_lives_until_its_ttl_though_dynamodb_still_shows_it(aws):
+def test_item_expires_at_its_ttl_even_if_dynamodb_still_returns_it(aws):
     clock = Clock()
     store = cache(aws, clock=clock)
     store.put("k", b"x")
@@ -139,7 +139,7 @@ def test_item_lives_until_its_ttl_though_dynamodb_still_shows_it(aws):
     assert item(aws, "k") is not None
 
 
-def test_expired_item_gives_way(aws):
+def test_expired_item_is_replaced(aws):
     clock = Clock()
     store = cache(aws, clock=clock)
     store.put("k", b"old")
@@ -169,15 +169,15 @@ def test_object_that_was_changed_in_s3_is_not_served(aws):
     assert store.get("k") == LARGE
 
 
-def test_broken_item_that_was_mended_meanwhile_stays(aws):
-    """Between reading and dropping, another instance has put the right one."""
+def test_broken_item_that_was_replaced_meanwhile_stays(aws):
+    """Between the read and the delete, another instance has stored the correct one."""
     store = cache(aws)
     store.put("k", b"right")
     right = item(aws, "k")
     broken = right | {"body": {"B": b"wrong"}, "sha256": {"S": "0" * 64}}
     aws.dynamodb.put_item(TableName=TABLE, Item=broken)
 
-    class Mended:
+    class Replaced:
         exceptions = aws.dynamodb.exceptions
 
         def get_item(self, **arguments):
@@ -188,12 +188,12 @@ def test_broken_item_that_was_mended_meanwhile_stays(aws):
         def __getattr__(self, name):
             return getattr(aws.dynamodb, name)
 
-    assert cache(SimpleNamespace(dynamodb=Mended(), s3=aws.s3)).get("k") is None
+    assert cache(SimpleNamespace(dynamodb=Replaced(), s3=aws.s3)).get("k") is None
     assert store.get("k") == b"right"
 
 
-def test_pointer_to_an_object_that_is_gone_is_a_miss_and_is_mended(aws):
-    """A lifecycle rule of the bucket may be faster than the table's TTL."""
+def test_pointer_to_a_missing_object_is_a_miss_and_is_replaced(aws):
+    """A lifecycle rule of the bucket may delete an object before the table's TTL."""
     store = cache(aws)
     store.put("k", LARGE)
     aws.s3.delete_object(Bucket=BUCKET, Key=keys(aws)[0])
@@ -205,7 +205,7 @@ def test_pointer_to_an_object_that_is_gone_is_a_miss_and_is_mended(aws):
 # ---------------------------------------------------------------- real objects
 
 
-def test_object_of_the_bucket_is_under_the_very_key(aws):
+def test_object_in_the_bucket_has_exactly_the_given_key(aws):
     bucket_store(aws).put("polynya/t/list.avro", b"x")
     assert keys(aws) == ["polynya/t/list.avro"]
 
@@ -216,7 +216,7 @@ def test_missing_bucket_is_a_failure_not_a_first_copy(aws):
         store.put("k", b"x")
 
 
-def test_ages_are_of_what_is_there(aws):
+def test_ages_contains_only_existing_objects(aws):
     store = BucketStore(BUCKET, lambda: aws.s3, lambda: time.time() + 1000)
     assert store.ages([]) == {} and store.ages(["p/a", "p/b"]) == {}
     for key in ("p/a", "p/a.summary", "p/c", "q/a", "p/ü"):
@@ -226,8 +226,8 @@ def test_ages_are_of_what_is_there(aws):
     assert all(995 < age < 1100 for age in ages.values())
 
 
-def test_lists_jump_over_what_nobody_asks_about(aws):
-    """A page has a thousand keys, and 10 here."""
+def test_lists_skip_keys_that_were_not_requested(aws):
+    """A page of S3 has a thousand keys; in this test it has 10."""
     store = bucket_store(aws)
     names = [f"p/{number:02}" for number in range(42)]
     for name in names:
@@ -250,11 +250,11 @@ def test_lists_jump_over_what_nobody_asks_about(aws):
     assert (every, len(asked)) == (5, 3)
 
 
-def test_what_is_renewed_is_young_and_has_the_same_bytes(aws):
+def test_a_renewed_object_is_young_and_has_the_same_bytes(aws):
     store = bucket_store(aws)
     store.put("k", LARGE)
     before = aws.s3.head_object(Bucket=BUCKET, Key="k")["LastModified"]
-    time.sleep(1.1)  # S3's clock shows seconds
+    time.sleep(1.1)  # S3's times have a resolution of a second
     assert store.renew("k")
     assert aws.s3.head_object(Bucket=BUCKET, Key="k")["LastModified"] > before
     assert store.get("k") == LARGE
@@ -264,16 +264,16 @@ def test_what_is_renewed_is_young_and_has_the_same_bytes(aws):
 # ---------------------------------------------------------------- in this process
 
 
-def test_recent_keeps_what_was_used_last_within_its_bytes():
+def test_recent_keeps_the_last_used_bodies_within_its_limit():
     recent = MemoryCache(limit=10)
     for key in "abc":
         recent.put(key, key.encode() * 3)
-    assert recent.get("a") == b"aaa"  # used again: `b` is the oldest now
+    assert recent.get("a") == b"aaa"  # used again, so `b` is now the oldest
     recent.put("d", b"dddd")
     assert [recent.get(key) for key in "abcd"] == [b"aaa", None, b"ccc", b"dddd"]
 
 
-def test_recent_gives_up_as_many_as_it_must():
+def test_recent_drops_as_many_bodies_as_necessary():
     recent = MemoryCache(limit=10)
     for key in "abcde":
         recent.put(key, b"xx")
@@ -283,7 +283,7 @@ def test_recent_gives_up_as_many_as_it_must():
 
 
 @pytest.mark.parametrize(("size", "kept"), [(10, True), (11, False)])
-def test_recent_keeps_nothing_larger_than_itself(size, kept):
+def test_recent_keeps_no_body_larger_than_its_limit(size, kept):
     recent = MemoryCache(limit=10)
     recent.put("a", b"a")
     assert recent.put("k", bytes(size)) == bytes(size)
@@ -310,7 +310,7 @@ def test_recent_never_holds_more_than_its_limit():
 
 
 class Broken:
-    """What a store does whose service is away: it raises, at every call."""
+    """A store whose service is unavailable: every call raises."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -334,7 +334,7 @@ class Broken:
 
 @pytest.fixture
 def logged(monkeypatch):
-    """The keys of the failures that the log tells of."""
+    """The keys of the failures in the log."""
     keys = []
     for module in ("file_cache", "delivery_bucket"):
         monkeypatch.setattr(
@@ -343,20 +343,20 @@ def logged(monkeypatch):
     return keys
 
 
-def test_store_that_fails_is_logged_and_costs_nothing_else(logged):
+def test_failing_store_is_logged_and_has_no_other_effect(logged):
     kept = FileCache(Broken(), MemoryCache())
     assert kept.get("k") is None
     assert kept.put("k", b"x") == b"x"
     assert logged == ["k", "k"]
-    assert kept.get("k") == b"x"  # of this process
+    assert kept.get("k") == b"x"  # from this process
 
 
-def test_store_that_clients_read_must_not_fail(logged):
+def test_failing_store_that_clients_read_is_an_error(logged):
     kept = FileCache(Broken(), MemoryCache(), bucket=DeliveryBucket(Broken()))
     assert kept.get("k") is None
     with pytest.raises(ServiceUnavailable):
         kept.put("k", b"x")
-    assert kept.get("k") is None  # and nothing is remembered as kept
+    assert kept.get("k") is None  # and nothing is recorded as stored
     assert logged == ["k", "k", "k"]
 
 
@@ -373,7 +373,7 @@ def test_endpoint_that_does_not_answer_is_only_logged(kind, logged, aws):
     assert logged == ["k", "k"]
 
 
-def test_table_that_is_missing_is_only_logged(logged, aws):
+def test_missing_table_is_only_logged(logged, aws):
     store = cache(aws)
     store._table = "no-such-table"
     kept = FileCache(store, MemoryCache())
@@ -381,14 +381,14 @@ def test_table_that_is_missing_is_only_logged(logged, aws):
     assert logged == ["k", "k"]
 
 
-def test_what_the_store_holds_wins_over_what_was_made(aws):
+def test_a_stored_body_takes_precedence_over_a_new_one(aws):
     cache(aws).put("k", b"first")
     kept = FileCache(cache(aws), MemoryCache())
     assert kept.put("k", b"second") == b"first"
     assert kept.get("k") == b"first"
 
 
-def test_store_is_asked_once_for_what_is_used_often(logged):
+def test_store_is_called_once_for_a_body_that_is_read_often(logged):
     broken = Broken()
     kept = FileCache(broken, MemoryCache())
     kept.put("k", b"x")
@@ -396,14 +396,14 @@ def test_store_is_asked_once_for_what_is_used_often(logged):
     assert broken.calls == 1
 
 
-def test_without_a_store_only_this_process_remembers():
+def test_without_a_store_only_this_process_caches():
     recent = MemoryCache()
     kept = FileCache(None, recent)
     assert kept.get("k") is None and kept.put("k", b"x") == b"x" and kept.get("k") == b"x"
 
 
 class Slow(Broken):
-    """It raises after a while."""
+    """It raises after a delay."""
 
     def get(self, key: str, body: bytes = b"") -> bytes | None:
         time.sleep(0.1)
@@ -412,7 +412,7 @@ class Slow(Broken):
     put = lease = release = get
 
 
-def test_store_that_lets_us_wait_in_vain_is_left_alone_for_a_while(logged, monkeypatch):
+def test_store_that_times_out_is_not_called_for_a_while(logged, monkeypatch):
     monkeypatch.setattr("polynya.storage.circuit_breaker.SLOW_SECONDS", 0.1)
     monkeypatch.setattr("polynya.storage.circuit_breaker.OPEN_SECONDS", 0.5)
     slow = Slow()
@@ -424,13 +424,13 @@ def test_store_that_lets_us_wait_in_vain_is_left_alone_for_a_while(logged, monke
     assert kept.get("h") is None and slow.calls == 2
 
 
-def test_store_that_fails_at_once_is_asked_again(logged):
+def test_store_that_fails_immediately_is_called_again(logged):
     broken = Broken()
     kept = FileCache(broken, MemoryCache(0))
     assert kept.get_many("abc") == [None] * 3 and broken.calls == 3
 
 
-def test_what_clients_read_is_never_left_alone(logged, monkeypatch):
+def test_store_that_clients_read_is_always_called(logged, monkeypatch):
     monkeypatch.setattr("polynya.storage.circuit_breaker.SLOW_SECONDS", 0.1)
     slow = Slow()
     kept = FileCache(slow, MemoryCache(), bucket=DeliveryBucket(slow))
@@ -440,33 +440,33 @@ def test_what_clients_read_is_never_left_alone(logged, monkeypatch):
     assert slow.calls == 4
 
 
-def test_parallel_requests_have_the_budget_of_who_asks():
+def test_parallel_requests_have_the_budget_of_their_caller():
     with budget.limited(5):
         left = in_parallel(lambda _: budget.seconds_left(), range(20))
     assert all(0 < seconds <= 5 for seconds in left)
     assert budget.seconds_left() == float("inf")
 
 
-# ---------------------------------------------------------------- who makes it
+# ---------------------------------------------------------------- which instance generates a file
 
 
 def instance(aws) -> FileCache:
-    """As another Lambda instance has it."""
+    """The cache of another Lambda instance."""
     store = cache(aws, clock=time.time)
     return FileCache(store, MemoryCache(), leases=store)
 
 
 def not_called() -> bytes:
-    raise AssertionError("it is there, or another one makes it")
+    raise AssertionError("the file exists, or another instance generates it")
 
 
-def test_what_is_there_is_not_made(aws):
+def test_an_existing_file_is_not_generated(aws):
     cache(aws, clock=time.time).put("k", b"x")
     assert instance(aws).get_or_build("k", not_called) == b"x"
     assert item(aws, "k#lease") is None
 
 
-def test_one_makes_it_and_the_others_wait(aws):
+def test_one_instance_generates_a_file_and_the_others_wait(aws):
     begun, may_end = threading.Event(), threading.Event()
 
     def make() -> bytes:
@@ -484,21 +484,21 @@ def test_one_makes_it_and_the_others_wait(aws):
         assert [future.result(10) for future in (first, *others)] == [b"made"] * 5
 
 
-def test_writer_that_died_costs_the_rest_of_its_lease(aws, monkeypatch):
+def test_failed_writer_delays_others_for_the_rest_of_its_lease(aws, monkeypatch):
     monkeypatch.setattr("polynya.storage.cache_store.LEASE_SECONDS", 0.5)
     began = time.monotonic()
-    assert cache(aws, clock=time.time).lease("k")  # and never again a word of it
+    assert cache(aws, clock=time.time).lease("k")  # it never releases the lease
     assert instance(aws).get_or_build("k", lambda: b"made") == b"made"
     assert time.monotonic() - began >= 0.5
 
 
-def test_nobody_waits_for_ever(aws, monkeypatch):
+def test_the_wait_for_a_lease_is_limited(aws, monkeypatch):
     monkeypatch.setattr("polynya.storage.file_cache.PATIENCE_SECONDS", 0.5)
     assert cache(aws, clock=time.time).lease("k")
     assert instance(aws).get_or_build("k", lambda: b"made") == b"made"
 
 
-def test_file_that_cannot_be_made_is_given_back_to_others(aws):
+def test_lease_is_released_if_the_file_cannot_be_generated(aws):
     def fails() -> bytes:
         raise ServiceUnavailable("away")
 
@@ -508,7 +508,7 @@ def test_file_that_cannot_be_made_is_given_back_to_others(aws):
     assert cache(aws).get("k") is None
 
 
-def test_lease_ends_and_its_item_with_it(aws):
+def test_lease_and_its_item_expire(aws):
     clock = Clock()
     store = cache(aws, clock=clock)
     assert store.lease("k")
@@ -520,7 +520,7 @@ def test_lease_ends_and_its_item_with_it(aws):
 
 
 @pytest.mark.parametrize("store", [None, Broken()], ids=["none", "broken"])
-def test_without_leases_everybody_makes_it(store, logged):
+def test_without_leases_every_instance_generates_the_file(store, logged):
     assert (
         FileCache(store, MemoryCache(), leases=store).get_or_build("k", lambda: b"made") == b"made"
     )

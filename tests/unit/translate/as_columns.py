@@ -1,4 +1,4 @@
-"""Rows as PostgreSQL's column texts, and columns of numpy as rows: what the tests speak of."""
+"""Converts rows to PostgreSQL's column texts, and numpy columns to rows, for the tests."""
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, groupby
@@ -72,7 +72,7 @@ def stats_columns(rows: Iterable[ColumnStats]) -> list[StatsColumn]:
 
 
 class Row(NamedTuple):
-    """One entry."""
+    """One entry of a manifest."""
 
     status: Status
     snapshot_id: int
@@ -82,7 +82,7 @@ class Row(NamedTuple):
     file_size_in_bytes: int
     partition: tuple[Any, ...]
     metrics: dict[str, dict[int, Any]]
-    """By kind, by field id; only what is there."""
+    """By kind, by field id; only known ones."""
 
 
 def rows_of(files: DataFiles) -> list[Row]:
@@ -113,7 +113,7 @@ def rows_of(files: DataFiles) -> list[Row]:
 
 
 def values_of(column: Any, n: int) -> list[Any]:
-    """The values of a column of numbers or of bytes; None where there is none."""
+    """The values of a column of numbers or of bytes; None for an absent value."""
     if column is None:
         return [None] * n
     present = [True] * n if column.present is None else column.present.tolist()

@@ -1,4 +1,4 @@
-"""Fingerprints stand in the names of files: they may change only with GENERATOR."""
+"""Fingerprints are part of the names of files: they may change only with GENERATOR."""
 
 import datetime as dt
 import hashlib
@@ -8,7 +8,7 @@ import re
 import pytest
 from polynya.translate.fingerprints import fingerprint
 
-# The first 80 bits of SHA-256 of the text, which says what is hashed.
+# The first 80 bits of SHA-256 of the text; the text contains what is hashed.
 PINNED = [
     ((), b"[]"),
     (("list", 7), b'["list",7]'),
@@ -25,16 +25,16 @@ def test_fingerprint_is_80_bits_of_the_sha_256_of_the_json(parts, text):
     assert fingerprint(*parts) == hashlib.sha256(text).hexdigest()[:20]
 
 
-def test_fingerprint_is_the_same_for_ever():
+def test_fingerprint_never_changes():
     assert fingerprint("g1", "s3://b/t", {"id": 1}, 0) == "ec715f4fe6ea01863f67"
 
 
-def test_order_of_keys_is_nothing_order_of_parts_is_something():
+def test_fingerprint_depends_on_the_order_of_parts_and_not_of_keys():
     assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
     assert fingerprint("a", "b") != fingerprint("b", "a")
 
 
-def test_parts_that_differ_have_fingerprints_that_differ():
+def test_different_parts_have_different_fingerprints():
     alike = [(), ("",), ("", ""), (None,), (0,), ("0",), (False,), ("ab",), ("a", "b"), (["ab"],)]
     seen = [fingerprint(*parts) for parts in alike]
     assert all(one != other for one, other in itertools.combinations(seen, 2))

@@ -1,4 +1,4 @@
-"""Entries of inlined rows and deletes: status and sequence numbers."""
+"""Manifest entries of inlined rows and deletes: status and sequence numbers."""
 
 import pytest
 from polynya.iceberg import manifest
@@ -24,7 +24,7 @@ def test_rows_file_has_the_sequence_number_of_its_last_change(changed_at, at, st
 
 
 @pytest.mark.parametrize(("changed_at", "at", "status"), [(5, 5, ADDED), (4, 5, EXISTING)])
-def test_delete_file_names_the_one_data_file_it_is_for(changed_at, at, status):
+def test_delete_file_names_its_one_data_file(changed_at, at, status):
     """Specification, "Delete Formats": equal bounds of file_path, or `referenced_data_file`."""
     path = "s3://b/ünï.parquet"
     assert delete_entry(
@@ -42,12 +42,12 @@ def test_delete_file_names_the_one_data_file_it_is_for(changed_at, at, status):
             lower_bounds={2147483546: path.encode()},
             upper_bounds={2147483546: path.encode()},
             referenced_data_file=path,
-            partition=(7, None),  # of the data file: a delete of another partition is not applied
+            partition=(7, None),  # the data file's: readers ignore deletes of another partition
         ),
     )
 
 
-def test_what_is_gone_says_when_it_went_and_keeps_its_sequence_number():
+def test_deleted_entry_has_the_snapshot_of_its_end_and_keeps_its_sequence_number():
     """Specification, "Manifest Entry Fields": the snapshot id is that of the deletion."""
     gone = [
         rows_entry("s3://b/rows.parquet", RowsFile(OLDER, 3, 4), (), 500, 6, is_gone=True),

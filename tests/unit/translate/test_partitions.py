@@ -1,4 +1,4 @@
-"""Partition values: PyIceberg's own transforms say what a column's value becomes."""
+"""Partition values: PyIceberg's own transforms compute the expected values."""
 
 import datetime as dt
 from decimal import Decimal
@@ -15,7 +15,7 @@ GROUP = FileGroup(7, None)
 
 
 def partitioned(column_type: str, *transforms: str):
-    """A table of one column `c`, partitioned by it: its specs, and PyIceberg's schema."""
+    """A table with one column `c`, partitioned by it: its specs, and PyIceberg's schema."""
     columns = [Column(1, 1, None, "c", column_type, None, None)]
     shown = schemas(columns, 1, 9)
     keys = [PartitionColumn(index, 1, transform) for index, transform in enumerate(transforms)]
@@ -34,7 +34,7 @@ YMDH = ("year", "month", "day", "hour")
 
 
 def parts(moment: dt.datetime, count: int) -> list[str]:
-    """What DuckLake writes: parts of the calendar."""
+    """The parts of the calendar that DuckLake writes."""
     return [str(getattr(moment, part)) for part in YMDH[:count]]
 
 
@@ -61,7 +61,7 @@ SAME = [
 
 
 @pytest.mark.parametrize(("column_type", "transforms", "texts", "value"), SAME)
-def test_partition_value_is_what_pyiceberg_makes_of_the_columns_value(
+def test_partition_value_is_pyicebergs_transform_of_the_columns_value(
     column_type, transforms, texts, value
 ):
     found, schema = partitioned(column_type, *transforms)
@@ -83,15 +83,15 @@ def test_null_has_a_null_partition(count):
 
 
 NO_TWIN = [
-    ("timestamp", ("month",)),  # of any year
+    ("timestamp", ("month",)),  # the month without the year
     ("timestamp", ("day", "hour")),
-    ("timestamptz", ("year",)),  # of the writer's time zone
+    ("timestamptz", ("year",)),  # in the writer's time zone
     ("float64", ("identity",)),
     ("timestamptz", ("identity",)),
     ("uuid", ("identity",)),
     ("decimal(9,2)", ("bucket(4)",)),
     ("timestamp_ms", ("bucket(4)",)),
-    # Not what DuckLake writes.
+    # DuckLake does not write these.
     ("int32", (None,)),
     ("int32", ("bucket(0)",)),
     ("int32", ("bucket(99999999999)",)),
@@ -100,7 +100,7 @@ NO_TWIN = [
 
 
 @pytest.mark.parametrize(("column_type", "transforms"), NO_TWIN)
-def test_partitioning_without_a_twin_is_left_out(column_type, transforms):
+def test_partitioning_without_an_iceberg_equivalent_is_omitted(column_type, transforms):
     found, _ = partitioned(column_type, *transforms)
     spec, values = found.spec_and_values(GROUP, {0: "1", 1: "1"}, {})
     assert (spec.spec_id, values) == (0, ())
@@ -108,7 +108,7 @@ def test_partitioning_without_a_twin_is_left_out(column_type, transforms):
 
 
 @pytest.mark.parametrize("text", ["x", "", "infinity", "0044-03-15 (BC)"])
-def test_file_with_a_value_that_is_not_certain_is_unpartitioned(text):
+def test_file_with_an_uncertain_value_is_unpartitioned(text):
     found, _ = partitioned("date", "identity")
     assert found.spec_and_values(GROUP, {0: text}, {}) == (found.specs[0], ())
     assert found.spec_and_values(GROUP, {}, {}) == (found.specs[0], ())
@@ -129,7 +129,7 @@ def test_file_with_a_value_that_its_type_cannot_hold_is_unpartitioned(column_typ
     assert (spec.spec_id, values) == (0, ())
 
 
-def test_a_key_that_is_there_twice_is_one_field():
+def test_a_repeated_key_is_one_field():
     found, _ = partitioned("int32", "identity", "identity")
     assert [len(spec.fields) for spec in found.specs] == [0, 1]
 
@@ -161,19 +161,19 @@ def test_column_in_the_path_of_added_files_is_an_identity_field():
 @pytest.mark.parametrize(
     "constants", [{}, {2: Constant(1, "1", "2")}, {2: Constant(1, None, None)}]
 )
-def test_value_in_a_path_that_is_not_certain_is_refused(constants):
-    """The file would be an unpartitioned one, and its readers would get NULL."""
+def test_uncertain_value_in_a_path_is_refused(constants):
+    """The file would be unpartitioned, and its readers would return NULL."""
     with pytest.raises(Refused, match="in its path"):
         hive([OK, PART], Lifetime(2, None)).spec_and_values(HIVE, {}, constants)
 
 
 @pytest.mark.parametrize("type_", ["float64", "timestamptz", "uuid", "time"])
-def test_gap_where_no_identity_field_can_give_a_column_in_the_path(type_):
+def test_there_is_a_gap_if_no_identity_field_can_provide_a_column_in_the_path(type_):
     found = hive([OK, Column(2, 1, None, "p", type_, None, None)], Lifetime(2, None))
     assert [(gap.begin_snapshot, gap.end_snapshot) for gap in found.unservable] == [(2, None)]
 
 
-# (the end of the column, the lifetime of the files, when both are visible)
+# (the end of the column, the lifetime of the files, the snapshots at which both are visible)
 GONE = [
     (6, Lifetime(3, None), (3, 6)),
     (6, Lifetime(3, 5), (3, 5)),
@@ -183,7 +183,7 @@ GONE = [
 
 
 @pytest.mark.parametrize(("end", "lifetime", "expected"), GONE)
-def test_gap_where_files_have_a_column_in_their_path_that_is_gone_now(end, lifetime, expected):
+def test_there_is_a_gap_while_files_have_a_dropped_column_in_their_path(end, lifetime, expected):
     dropped = Column(2, 1, end, "p", "int32", None, None)
     unservable = hive([OK, dropped], lifetime).unservable
     assert [(gap.begin_snapshot, gap.end_snapshot) for gap in unservable] == (

@@ -1,4 +1,4 @@
-"""SORTED BY as sort fields: columns as DuckLake writes them down, and no expression."""
+"""SORTED BY as sort fields: columns in DuckLake's notation, without expressions."""
 
 import pytest
 from polynya.ducklake.rows import SortKey
@@ -22,7 +22,7 @@ ORDERS = [
         [key('"b ""c"""'), key("a")],
         [SortField(2, "asc", "nulls-last"), SortField(1, "asc", "nulls-last")],
     ),
-    # Half an order is another order.
+    # A partial order would be a different order.
     ([key("a"), key("a + 1")], []),
     ([key("gone")], []),
     ([key("l")], []),
@@ -33,5 +33,5 @@ ORDERS = [
 
 
 @pytest.mark.parametrize(("keys", "expected"), ORDERS)
-def test_order_is_that_of_columns_or_none(keys, expected):
+def test_sort_order_consists_of_columns_or_is_omitted(keys, expected):
     assert sort_fields(keys, FIELDS) == expected

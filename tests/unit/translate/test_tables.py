@@ -1,4 +1,4 @@
-"""Table metadata from the history of a table: which snapshots, when, after which, with what."""
+"""Table metadata from a table's history: which snapshots, their times, parents and contents."""
 
 import datetime as dt
 import json
@@ -89,7 +89,7 @@ def test_each_snapshot_follows_the_one_before_it_that_touched_the_table():
 @pytest.mark.parametrize(
     ("limit", "ids"), [(1, [9]), (2, [4, 9]), (4, [1, 3, 4, 9]), (99, [1, 3, 4, 9])]
 )
-def test_limit_keeps_the_newest_snapshots_as_they_are(limit, ids):
+def test_limit_keeps_the_newest_snapshots_unchanged(limit, ids):
     found = document(snapshot_limit=limit)
     assert [one.snapshot_id for one in found.snapshots] == ids
     assert found.snapshots == document().snapshots[-limit:]
@@ -99,11 +99,11 @@ def test_limit_keeps_the_newest_snapshots_as_they_are(limit, ids):
 # (seconds of the snapshots 1, 3, 4, 9; now; milliseconds since EPOCH_MS)
 TIMES = [
     ([1, 3, 4, 9], 100, [1000, 3000, 4000, 9000]),
-    ([1, 3, 4, 200], 100, [1000, 3000, 4000, 100_000]),  # its clock runs ahead of ours
+    ([1, 3, 4, 200], 100, [1000, 3000, 4000, 100_000]),  # the catalog's clock is ahead
     ([200, 300, 400, 500], 100, [100_000] * 4),
-    ([4, 3, 2, 9], 100, [4000, 4000, 4000, 9000]),  # commits overtook each other
+    ([4, 3, 2, 9], 100, [4000, 4000, 4000, 9000]),  # commits in another order than their times
     ([200, 3, 4, 9], 100, [100_000] * 4),
-    ([0.0019, 0.002, 1, 2], 100, [1, 2, 1000, 2000]),  # rounded down, never up into the future
+    ([0.0019, 0.002, 1, 2], 100, [1, 2, 1000, 2000]),  # rounded down, never into the future
 ]
 
 
@@ -116,7 +116,7 @@ def test_times_never_decrease_and_are_never_ahead_of_now(seconds, now, expected)
     assert found.last_updated_ms == found.snapshots[-1].timestamp_ms
 
 
-def test_times_do_not_hang_on_the_limit():
+def test_times_do_not_depend_on_the_limit():
     moved = [snapshot(1, seconds=50), snapshot(3, seconds=3), snapshot(4), snapshot(9)]
     history = replace(HISTORY, snapshots=moved)
     whole, short = document(history), document(history, snapshot_limit=2)
@@ -124,7 +124,7 @@ def test_times_do_not_hang_on_the_limit():
 
 
 T = f":{TABLE_ID}"
-# (what DuckLake recorded, Iceberg's word for it)
+# (DuckLake's changes, Iceberg's operation)
 OPERATIONS = [
     (f"inserted_into_table{T}", "append"),
     (f"inlined_insert{T}", "append"),
@@ -142,17 +142,17 @@ OPERATIONS = [
 
 
 @pytest.mark.parametrize(("changes", "operation"), OPERATIONS)
-def test_operation_is_what_ducklake_recorded(changes, operation):
+def test_operation_follows_the_changes_in_ducklake(changes, operation):
     touched = [snapshot(1), snapshot(9, changes)]
     found = document(replace(HISTORY, snapshots=touched))
     assert found.snapshots[-1].summary["operation"] == operation
 
 
-def test_first_snapshot_appends():
+def test_first_snapshot_is_an_append():
     assert document().snapshots[0].summary["operation"] == "append"
 
 
-# None: not told, for it is not known before the files are made.
+# None: the count is omitted, because it is not known before the files are generated.
 SUMMARY = {
     "total-data-files": (0, 3, 5, 4),
     "total-records": (0, 23, 45, 42),
@@ -167,8 +167,8 @@ SUMMARY = {
 }
 
 
-def test_summary_counts_what_the_snapshot_has_and_did():
-    """Inlined rows are two files: one of those that the snapshot added, one of the others."""
+def test_summary_has_the_totals_and_the_changes_of_the_snapshot():
+    """Inlined rows are two files: rows that the snapshot added, and the other rows."""
     history = replace(
         HISTORY,
         events=[
@@ -189,31 +189,31 @@ def test_summary_counts_what_the_snapshot_has_and_did():
     assert all(one.summary.keys() <= {"operation", *SUMMARY} for one in found)
 
 
-def test_inlined_rows_of_before_and_of_now_are_two_files():
+def test_earlier_and_new_inlined_rows_are_two_files():
     events = [event(3, "inlined", rows=2), event(4, "inlined", rows=5)]
     _, before, both, after = document(replace(HISTORY, events=events)).snapshots
     files = [one.summary["total-data-files"] for one in (before, both, after)]
-    # The last one changes no inlined row and shares the manifest of the one before.
+    # The last snapshot changes no inlined row and shares the manifest of the one before.
     assert files == ["1", "2", "2"]
     assert both.summary["added-records"] == "5" and after.summary["added-records"] == "0"
 
 
-def odd(begin: int, end: int | None, reason: str = "a merged file") -> UnservableRange:
+def unservable_range(begin: int, end: int | None, reason: str = "a merged file") -> UnservableRange:
     return UnservableRange(begin, end, reason)
 
 
-# (files that cannot be shown, snapshots that are listed, their parents: those that came before,
-# listed or not, so that nobody reads from one side of a gap to the other what was added)
+# (files that cannot be shown, listed snapshots, their parents: the previous snapshots, listed or
+# not, so that no client reads added rows from one side of a gap to the other)
 ODD = [
-    ([odd(3, 4)], [1, 4, 9], [None, 3, 4]),
-    ([odd(1, 9)], [9], [4]),
-    ([odd(3, 4), odd(4, 9)], [1, 9], [None, 4]),
-    ([odd(2, 3)], [1, 3, 4, 9], [None, 1, 3, 4]),
+    ([unservable_range(3, 4)], [1, 4, 9], [None, 3, 4]),
+    ([unservable_range(1, 9)], [9], [4]),
+    ([unservable_range(3, 4), unservable_range(4, 9)], [1, 9], [None, 4]),
+    ([unservable_range(2, 3)], [1, 3, 4, 9], [None, 1, 3, 4]),
 ]
 
 
 @pytest.mark.parametrize(("unservable", "ids", "parents"), ODD)
-def test_snapshot_that_cannot_be_exact_is_left_out(unservable, ids, parents):
+def test_snapshot_without_an_exact_form_is_omitted(unservable, ids, parents):
     history = replace(HISTORY, unservable=unservable)
     assert [one.snapshot_id for one in listed_snapshots(history, history.unservable)] == ids
     found = document(history).snapshots
@@ -227,20 +227,20 @@ def check(history: TableHistory) -> None:
     check_table(history, history.unservable, shown, mappings(history.mapped_names, ()))
 
 
-def test_table_whose_newest_state_cannot_be_exact_is_refused():
+def test_table_is_refused_if_its_newest_state_has_no_exact_form():
     with pytest.raises(Refused, match=r"main\.t is not served: deletion vectors"):
-        check(replace(HISTORY, unservable=[odd(9, None, "deletion vectors")]))
-    check(replace(HISTORY, unservable=[odd(3, 9)]))
+        check(replace(HISTORY, unservable=[unservable_range(9, None, "deletion vectors")]))
+    check(replace(HISTORY, unservable=[unservable_range(3, 9)]))
 
 
-def test_table_whose_added_files_contradict_each_other_is_refused():
+def test_table_is_refused_if_its_added_files_contradict_each_other():
     names = [MappedName(n, 0, "a", field_id, None, False) for n, field_id in ((1, 1), (2, 2))]
     with pytest.raises(Refused, match="different columns under the same name 'a'"):
         check(replace(HISTORY, mapped_names=names))
     check(replace(HISTORY, mapped_names=names[:1]))
 
 
-def test_table_of_which_no_column_can_be_shown_is_refused():
+def test_table_is_refused_if_no_column_can_be_shown():
     columns = [Column(1, 1, None, "u", "uint64", None, None)]
     with pytest.raises(Refused, match=r"no column can be shown \(u: values from"):
         check(replace(HISTORY, columns=columns))
@@ -252,7 +252,7 @@ def test_known_catalog_versions_are_served(version):
 
 
 @pytest.mark.parametrize("version", ["0.1", "2.0", "", "1.0-dev9"])
-def test_unknown_catalog_version_is_refused_with_what_to_do(version):
+def test_unknown_catalog_version_is_refused_with_a_remedy(version):
     with pytest.raises(Refused, match=f"'{version}'.*AUTOMATIC_MIGRATION"):
         check_lake(version, encrypted=False)
 
@@ -291,12 +291,12 @@ ROW_READER = [
 
 
 @pytest.mark.parametrize(("columns", "by_rows"), ROW_READER)
-def test_java_is_told_to_read_by_rows_what_its_vectorized_reader_cannot(columns, by_rows):
+def test_java_reads_by_rows_if_its_vectorized_reader_fails(columns, by_rows):
     properties = document(replace(HISTORY, columns=[*HISTORY.columns, *columns])).properties
     assert properties.get("read.parquet.vectorization.enabled") == ("false" if by_rows else None)
 
 
-def test_tags_are_properties_and_the_comments_of_columns_their_docs():
+def test_tags_are_properties_and_column_comments_are_docs():
     history = replace(
         HISTORY,
         tags=[
@@ -311,7 +311,7 @@ def test_tags_are_properties_and_the_comments_of_columns_their_docs():
     assert found.docs == {1: "a column"}
 
 
-def test_default_makes_format_version_3():
+def test_a_default_requires_format_version_3():
     added = Column(2, 3, None, "b", "int32", "42", None)
     found = document(replace(HISTORY, columns=[*HISTORY.columns, added]))
     assert (found.format_version, document().format_version) == (3, 2)
@@ -319,20 +319,20 @@ def test_default_makes_format_version_3():
     assert found.current_schema_id == 1
 
 
-def test_current_schema_may_be_younger_than_the_newest_snapshot():
-    """Its own snapshot was expired."""
+def test_current_schema_may_be_newer_than_the_newest_snapshot():
+    """The schema's own snapshot has expired."""
     added = Column(2, 6, None, "b", "int32", None, None)
     touched = [one for one in HISTORY.snapshots if one.snapshot_id < 5]
     found = document(replace(HISTORY, columns=[*HISTORY.columns, added], snapshots=touched))
     assert found.current_schema_id == 1 and found.snapshots[-1].schema_id == 0
 
 
-def test_next_row_id_is_that_of_all_rows_there_ever_were():
+def test_next_row_id_counts_all_rows_ever_written():
     removed = event(4, sign=-1, rows=7)
     found = document(replace(HISTORY, events=[event(3), removed, event(9)]))
     assert found.next_row_id == 20
 
 
-def test_table_that_no_snapshot_touched_is_empty():
+def test_table_without_snapshots_is_empty():
     found = document(replace(HISTORY, snapshots=[], events=[]))
     assert found.snapshots == [] and found.last_updated_ms == 0

@@ -1,4 +1,4 @@
-"""DuckLake's text forms, as DuckDB writes them: the value, or a ValueError, never a guess."""
+"""DuckLake's text forms, as DuckDB writes them: the exact value or a ValueError."""
 
 import datetime as dt
 import math
@@ -155,7 +155,7 @@ def test_every_text_that_duckdb_writes_is_read_back(name, type_, values, expecte
     ).fetchall()
     for (text,), one in zip(texts, ours, strict=True):
         read = value(name, text)
-        if name == "float":  # the shortest text of a float32 is not that of the same double
+        if name == "float":  # the shortest text of a float32 differs from that of the double
             assert struct.pack("<f", read) == struct.pack("<f", one)
         else:
             assert read == expected(one)

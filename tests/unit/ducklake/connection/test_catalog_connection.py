@@ -1,9 +1,9 @@
-"""Where the schema is put into a statement, and where not."""
+"""Where the schema is inserted into a statement."""
 
 import pytest
 from polynya.ducklake.connection.catalog_connection import qualified
 
-# The mark stands for the schema.
+# § marks where the schema is inserted.
 STATEMENTS = [
     "SELECT 1 FROM §ducklake_table",
     "SELECT FROM §ducklake_table AS t JOIN §ducklake_schema AS s USING (schema_id)",
@@ -40,12 +40,12 @@ def test_tables_are_sent_with_their_schema(statement, schema, written):
     assert qualified(statement.replace("§", ""), schema) == statement.replace("§", written)
 
 
-def test_a_table_is_looked_for_in_the_schema():
+def test_a_table_is_looked_up_in_the_schema():
     sql = "SELECT to_regclass('ducklake_metadata') IS NOT NULL"
     found = """SELECT to_regclass('"it\'\'s".ducklake_metadata') IS NOT NULL"""
     assert qualified(sql, "it's") == found
 
 
-def test_a_long_statement_costs_time_in_proportion_to_its_length():
+def test_a_long_statement_takes_time_in_proportion_to_its_length():
     for part in ('"', "'", 'FROM "', "FROM ducklake_", '""', " "):
         qualified(part * 100_000, "public")

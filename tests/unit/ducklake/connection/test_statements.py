@@ -1,4 +1,4 @@
-"""Statements in one round trip have the results that they have one by one."""
+"""Statements in one round trip have the same results as one by one."""
 
 from itertools import count
 
@@ -45,26 +45,26 @@ class Counting:
         return self.con.run(*args, **parameters)
 
 
-def test_results_are_those_of_each_alone(con):
+def test_results_are_those_of_each_statement_alone(con):
     expected = [statement.run(con) for statement in STATEMENTS.values()]
     assert expected[-2:] == [5, 7]
     assert run_batched(con, *STATEMENTS.values()) == expected
 
 
-def test_one_statement_goes_to_the_database(con):
+def test_one_statement_is_sent_to_the_database(con):
     counting = Counting(con)
     run_batched(counting, *STATEMENTS.values())
     assert counting.calls == 1
 
 
-def test_what_is_known_is_not_asked(con):
+def test_a_known_result_is_not_queried(con):
     counting = Counting(con)
     assert run_batched(counting, known(1), known(None)) == [1, None]
     assert known([]).run(counting) == []
     assert counting.calls == 0
 
 
-def test_parameters_of_one_name_and_two_values_are_not_mixed_up(con):
+def test_parameters_with_one_name_and_two_values_are_refused(con):
     statements = [rows("SELECT :n", n=n) for n in ("1", "2")]
     with pytest.raises(ValueError, match="different values for :n"):
         run_batched(con, *statements)

@@ -1,6 +1,6 @@
-"""Manifests from columns, beside those that fastavro writes from records: the same but for blocks.
+"""Manifests from columns have the same records as those that fastavro writes, in other blocks.
 
-The record encoder is itself tested against the specification and PyIceberg, in test_avro.
+The record encoder is itself tested against the specification and PyIceberg, in test_manifests.py.
 """
 
 import io
@@ -36,7 +36,7 @@ def texts(values: list[bytes | None]) -> Texts:
 
 
 def integers(values: list[int | None]) -> Integers:
-    # What is absent must not matter: here it is the longest there is.
+    # An absent value must not matter: here it is the longest one.
     filled = [-MOST if value is None else value for value in values]
     return Integers(np.array(filled, np.int64), present(values))
 
@@ -79,13 +79,13 @@ def entry(status=Status.ADDED, snapshot_id=5, sequence_number=5, **of_file) -> M
 def both(
     entries: list[ManifestEntry], spec=UNPARTITIONED, schema=SCHEMA, codec="deflate"
 ) -> tuple[bytes, bytes]:
-    """Our manifest, and that of the record encoder."""
+    """The manifest of the columnar encoder, and that of the record encoder."""
     ours = columnar.manifest_bytes(data_files(entries, spec), schema, spec, 7, codec)
     return ours, manifests.manifest_bytes(entries, ManifestContent.DATA, schema, spec, 7)
 
 
 def assert_same(ours: bytes, theirs: bytes) -> None:
-    """The same header, the same records, and these in the very same bytes."""
+    """Both have the same header and the same records, as the same bytes."""
     read, expected = (fastavro.reader(io.BytesIO(body)) for body in (ours, theirs))
     codec = {"avro.codec": read.metadata["avro.codec"]}
     assert read.metadata == expected.metadata | codec
@@ -222,7 +222,7 @@ def test_no_files_need_no_partition_values():
 
 
 def varied(count: int) -> list[ManifestEntry]:
-    """Entries with as much as can be different from one to the next."""
+    """Entries that differ in as many fields as possible."""
     return [
         entry(
             Status(number % 3),
@@ -248,7 +248,7 @@ def block_sizes(manifest: bytes) -> list[int]:
     return [block.num_records for block in fastavro.block_reader(io.BytesIO(manifest))]
 
 
-def test_many_entries_are_several_blocks():
+def test_many_entries_are_written_as_several_blocks():
     ours, theirs = both(varied(9000), SPEC)
     assert block_sizes(ours) == [4000, 4000, 1000]
     assert_same(ours, theirs)

@@ -38,7 +38,7 @@ from pyiceberg.typedef import Record
 
 SCHEMA = TableSchema(4, (Field(1, "ünï", Primitive("int")), Field(2, "s", Primitive("string"))))
 
-# Field id: (name, type in Avro, required), word for word from the specification.
+# Field id: (name, type in Avro, required), copied from the specification.
 ENTRY_FIELDS = {
     0: ("status", "int", True),
     1: ("snapshot_id", "long", False),
@@ -122,7 +122,7 @@ def with_fastavro(body: bytes) -> fastavro.reader:
 
 
 def fields(schema: Any) -> Iterator[tuple[int, tuple[str, str, bool]]]:
-    """Every field of an Avro schema, at all levels: id, and what `ENTRY_FIELDS` has."""
+    """Every field of an Avro schema, at all levels: its id, and the value as in ENTRY_FIELDS."""
     for field in schema["fields"]:
         required = not isinstance(field["type"], list)
         if not required:
@@ -156,7 +156,7 @@ def test_manifest_list_has_the_specifications_field_ids():
     assert sorted(fields(schema)) == sorted(LIST_FIELDS.items())
 
 
-def test_pyiceberg_calls_every_id_by_the_same_name():
+def test_pyiceberg_has_the_same_name_for_every_id():
     pairs = [
         (ENTRY_FIELDS, pyiceberg.manifest.MANIFEST_ENTRY_SCHEMAS[2]),
         (LIST_FIELDS, pyiceberg.manifest.MANIFEST_LIST_FILE_SCHEMAS[2]),
@@ -168,7 +168,7 @@ def test_pyiceberg_calls_every_id_by_the_same_name():
             assert name == ours[field_id][0]
 
 
-def test_manifest_says_what_the_specification_wants_in_its_header():
+def test_manifest_header_has_the_keys_of_the_specification():
     header = with_fastavro(manifest(entry())).metadata
     assert Schema.model_validate_json(header["schema"]).schema_id == 4
     assert json.loads(header["schema"]) == SCHEMA.json()
@@ -177,7 +177,7 @@ def test_manifest_says_what_the_specification_wants_in_its_header():
     assert header["avro.codec"] == "deflate"
 
 
-def test_delete_manifest_says_so_in_its_header():
+def test_delete_manifest_header_has_its_content():
     body = manifest(
         entry(content=FileContent.POSITION_DELETES, referenced_data_file="s3://b/f.parquet"),
         content=ManifestContent.DELETES,
@@ -188,7 +188,7 @@ def test_delete_manifest_says_so_in_its_header():
     assert (file["content"], file["referenced_data_file"]) == (1, "s3://b/f.parquet")
 
 
-def test_manifest_list_says_what_the_specification_wants_in_its_header():
+def test_manifest_list_header_has_the_keys_of_the_specification():
     header = with_fastavro(manifest_list_bytes([], 17)).metadata
     keys = ("snapshot-id", "sequence-number", "format-version", "avro.codec")
     assert [header[key] for key in keys] == ["17", "17", "2", "deflate"]
@@ -223,7 +223,7 @@ ENTRIES = st.builds(
 
 
 @given(entries=st.lists(ENTRIES, max_size=4))
-def test_every_entry_survives_for_fastavro(entries):
+def test_fastavro_reads_every_entry_as_written(entries):
     records = list(with_fastavro(manifest(*entries)))
     assert len(records) == len(entries)
     for record, one in zip(records, entries, strict=True):
@@ -255,7 +255,7 @@ def with_pyiceberg(folder, *bodies: bytes, snapshot_id=5):
     return [(one, one.fetch_manifest_entry(files, discard_deleted=False)) for one in read]
 
 
-def test_every_entry_survives_for_pyiceberg(folder):
+def test_pyiceberg_reads_every_entry_as_written(folder):
     metrics = {
         name: {1: b"\x01", 2**31 - 1: b""} if "bounds" in name else {1: 1, 2: 2**63 - 1}
         for name in METRICS
@@ -293,7 +293,9 @@ SUMMARIES = [
 
 @pytest.mark.parametrize("entries", SUMMARIES)
 @pytest.mark.parametrize("content", ManifestContent)
-def test_manifest_list_counts_what_pyiceberg_finds_in_the_manifest(entries, content, folder):
+def test_manifest_list_has_the_counts_that_pyiceberg_finds_in_the_manifest(
+    entries, content, folder
+):
     body = manifest(*entries, content=content)
     [(listed, read)] = with_pyiceberg(folder, body)
     live = [one for one in read if one.status != Status.DELETED]
@@ -309,7 +311,7 @@ def test_manifest_list_counts_what_pyiceberg_finds_in_the_manifest(entries, cont
         assert getattr(listed, f"{name}_rows_count") == sum(rows)
 
 
-# Result type, and the values of some files: what PyIceberg makes of them is the summary.
+# Result type, and the values of some files; PyIceberg computes the expected summary.
 PARTITIONED = [
     ("identity", "int", [3, -1, None]),
     ("identity", "long", [2**40, 2]),
@@ -327,7 +329,7 @@ PARTITIONED = [
 
 
 @pytest.mark.parametrize(("transform", "type_", "values"), PARTITIONED)
-def test_partition_values_and_their_summary_are_what_pyiceberg_makes_of_them(
+def test_partition_values_and_their_summary_are_those_of_pyiceberg(
     transform, type_, values, folder
 ):
     source = "int" if transform == "bucket[16]" else "date" if transform == "month" else type_

@@ -1,4 +1,4 @@
-"""Same input, same bytes, in every process: clients read a file in pieces, from many instances."""
+"""Same input, same bytes, in every process: clients read ranges of a file from many instances."""
 
 import hashlib
 import json
@@ -139,7 +139,7 @@ def digests() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def elsewhere():
-    """The digests of two more processes: sets are ordered otherwise there, and it is later."""
+    """The digests of two more processes, which have another order of sets and a later time."""
     processes = [
         subprocess.Popen(
             [sys.executable, __file__],

@@ -1,4 +1,4 @@
-"""The copy of a DuckLake delete file: the same file but for two field ids, or none at all."""
+"""The copy of a DuckLake delete file: it differs only in two field ids, or there is no copy."""
 
 import io
 
@@ -9,13 +9,13 @@ from polynya.iceberg.parquet.delete_copy import delete_copy
 from polynya_local.clients.duckdb_connection import connect
 
 FILE_PATH, POS, SNAPSHOT = 2147483646, 2147483645, 2147483539
-"""As DuckLake writes them (`ducklake_delete.cpp`)."""
+"""The field ids that DuckLake writes (`ducklake_delete.cpp`)."""
 DATA_FILE = "s3://bucket/lake//main/t/ducklake-0198.parquet"
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """A delete file by DuckDB's own COPY, which is what DuckLake calls."""
+    """A delete file written by DuckDB's COPY, as DuckLake does."""
     path = tmp_path_factory.mktemp("deletes") / "deletes.parquet"
     with duckdb.connect() as con:
 
@@ -54,7 +54,7 @@ def assert_is_copy(copy: bytes | None, stored: bytes) -> None:
     assert copy is not None
     assert len(copy) == len(stored)
     different = [i for i, pair in enumerate(zip(copy, stored, strict=True)) if pair[0] != pair[1]]
-    # Two varints of five bytes each, and of those only the bytes in which the numbers differ.
+    # Two varints of five bytes each, of which only some bytes differ.
     assert len(different) <= 10
     assert min(different) > len(stored) - 8 - int.from_bytes(stored[-8:-4], "little")
     assert ids(stored) | {"file_path": 2147483546, "pos": 2147483545} == ids(copy)
@@ -79,7 +79,7 @@ def test_copy_is_the_stored_file_with_icebergs_field_ids(form, written):
 
 
 def test_ids_take_ten_bytes_in_the_footer(written):
-    """The premise: each id stands there once, as a zigzag varint of five bytes."""
+    """The premise of the copy: each id is in it once, as a zigzag varint of five bytes."""
     stored = written(third=True)
     copy = delete_copy(stored, DATA_FILE)
     for ducklake, iceberg in ((FILE_PATH, 2147483546), (POS, 2147483545)):
@@ -91,7 +91,7 @@ def test_ids_take_ten_bytes_in_the_footer(written):
 
 
 def varint(number: int) -> bytes:
-    """Of Thrift's compact protocol, written down once more: unsigned LEB128 of the zigzag."""
+    """An independent implementation of Thrift's compact protocol: LEB128 of the zigzag."""
     zigzag, out = (number << 1) ^ (number >> 31), bytearray()
     while True:
         out.append(zigzag & 0x7F | (0x80 if zigzag > 0x7F else 0))
@@ -102,7 +102,7 @@ def varint(number: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory):
-    """What DuckLake itself has written: (delete file, data file, does it hold snapshots)."""
+    """Files that DuckLake itself has written: (delete file, data file, does it hold snapshots)."""
     folder = tmp_path_factory.mktemp("lake")
     with connect(("ducklake",)) as con:
         con.execute(
@@ -135,32 +135,32 @@ def lake(tmp_path_factory):
         ("u", ["file_path", "pos", "_ducklake_internal_snapshot_id"]),
     ],
 )
-def test_copy_of_what_ducklake_writes(table, columns, lake):
+def test_copy_of_a_real_ducklake_file_differs_only_in_its_ids(table, columns, lake):
     stored, data_file = lake[table]
     assert list(ids(stored)) == columns
     assert_is_copy(delete_copy(stored, data_file), stored)
 
 
-def test_no_copy_where_the_deletes_name_another_location(written):
+def test_there_is_no_copy_if_the_deletes_name_another_location(written):
     stored = written()
     assert delete_copy(stored, "s3://moved/lake//main/t/ducklake-0198.parquet") is None
     assert delete_copy(stored, DATA_FILE + ".parquet") is None
 
 
-def test_no_copy_where_an_id_is_not_there_exactly_once(written):
+def test_there_is_no_copy_if_an_id_is_not_in_the_footer_exactly_once(written):
     assert delete_copy(written(pos_id=1), DATA_FILE) is None
     assert delete_copy(written(file_path_id=1), DATA_FILE) is None
     assert delete_copy(written(file_path_id=2147483546, pos_id=2147483545), DATA_FILE) is None
 
 
 @pytest.mark.parametrize("id_", [FILE_PATH, POS])
-def test_no_copy_where_the_footer_holds_an_id_in_a_text_too(id_, written):
+def test_there_is_no_copy_if_a_text_in_the_footer_holds_the_bytes_of_an_id(id_, written):
     stored = written(data_file="<<<<<" + DATA_FILE)
     assert_is_copy(delete_copy(stored, "<<<<<" + DATA_FILE), stored)
     assert delete_copy(stored.replace(b"<<<<<", varint(id_)), DATA_FILE) is None
 
 
-def test_no_copy_where_the_deletes_are_of_two_data_files(tmp_path):
+def test_there_is_no_copy_if_the_deletes_are_of_two_data_files(tmp_path):
     path = tmp_path / "two.parquet"
     duckdb.sql(
         f"COPY (SELECT '{DATA_FILE}' || n AS file_path, 0::BIGINT AS pos FROM range(2) AS r(n)) "
@@ -187,5 +187,5 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-def test_no_copy_of_what_is_no_such_file(broken, written):
+def test_there_is_no_copy_of_an_invalid_delete_file(broken, written):
     assert delete_copy(BROKEN[broken](written()), DATA_FILE) is None

@@ -78,17 +78,17 @@ VALUES = [
 def test_field_has_its_type_and_its_ids_at_every_level(type_, sql, expected):
     fields = (Field(10, "x 'y\" z", type_),)
     parquet = rows_bytes([Rows([("VARCHAR", ["a row"])], [sql], 1)], fields)
-    schema = pyarrow_to_schema(pq.read_schema(io.BytesIO(parquet)))  # it goes by the ids alone
+    schema = pyarrow_to_schema(pq.read_schema(io.BytesIO(parquet)))  # it uses the ids only
     wanted = Schema.model_validate(TableSchema(0, fields).json())
     assert str(schema) == str(wanted)
-    # The text leaves out the ids of elements, keys and values.
+    # The text does not show the ids of elements, keys and values.
     names = index_name_by_id(schema)
     assert names == index_name_by_id(wanted)
     assert read(parquet).column(0).to_pylist() == [expected]
 
 
-def test_nothing_but_list_and_map_groups_is_without_an_id():
-    """`list` and `key_value` are Parquet's own levels; a reader by id goes through them."""
+def test_only_list_and_map_groups_have_no_id():
+    """`list` and `key_value` are Parquet's own levels; a reader by id skips them."""
     fields = (
         Field(1, "l", List(2, Struct((Field(3, "m", Map(4, STRING, 5, INT)),)))),
         Field(6, "i", INT),
@@ -106,7 +106,7 @@ def test_nothing_but_list_and_map_groups_is_without_an_id():
     assert [int(field.metadata[b"PARQUET:field_id"]) for field in levels] == [1, 2, 3, 4, 5, 6]
 
 
-def test_parts_follow_each_other_in_order():
+def test_parts_are_written_in_order():
     fields = (Field(1, "a", STRING), Field(2, "b", Primitive("binary")))
     first = Rows([("VARCHAR", ["3", None, "1"])], ["c0", "NULL::BLOB"], 3)
     second = Rows([("BLOB", [b"\x00", None]), ("VARCHAR", ["5", "4"])], ["c1", "c0"], 2)
@@ -128,7 +128,7 @@ def test_many_rows_keep_their_order():
     assert table.column("a").to_pylist() == values
 
 
-def test_text_is_a_value_never_sql():
+def test_a_text_is_a_value_and_never_sql():
     nasty = ["'; DROP TABLE part0; --", "{'a': 1}", "\x00nul", "$1", "ünï 🦆", ""]
     table = read(
         rows_bytes([Rows([("VARCHAR", nasty)], ["c0"], len(nasty))], (Field(1, "a", STRING),))
@@ -136,7 +136,7 @@ def test_text_is_a_value_never_sql():
     assert table.column("a").to_pylist() == nasty
 
 
-def test_a_position_delete_file_is_as_the_specification_has_it():
+def test_a_position_delete_file_follows_the_specification():
     parquet = position_deletes_bytes("s3://b/it's ü/%2F//x.parquet", [0, 3, 2**40])
     table = read(parquet)
     # "Reserved Field IDs": file_path 2147483546 string, pos 2147483545 long
@@ -154,7 +154,7 @@ def test_positions_are_read_as_they_were_written(deleted):
     assert positions(position_deletes_bytes("s3://b/x.parquet", deleted)) == deleted
 
 
-def test_positions_of_any_other_writers_delete_file_are_read_by_name():
+def test_positions_in_delete_files_of_other_writers_are_read_by_name():
     out = io.BytesIO()
     columns = {"_ducklake_internal_snapshot_id": [7, 7], "pos": [2, 4], "file_path": ["a", "a"]}
     pq.write_table(pa.table(columns), out)
@@ -167,14 +167,14 @@ SNAPSHOTS = "_ducklake_internal_snapshot_id"
 @pytest.mark.parametrize(
     ("until", "expected"), [(None, [0, 2, 4]), (6, []), (7, [0, 4]), (9, [0, 2, 4])]
 )
-def test_positions_of_a_partial_delete_file_are_those_deleted_by_then(until, expected):
+def test_positions_of_a_partial_delete_file_are_those_deleted_until_a_snapshot(until, expected):
     out = io.BytesIO()
     pq.write_table(pa.table({SNAPSHOTS: [7, 9, 7], "pos": [0, 2, 4], "file_path": ["a"] * 3}), out)
     assert positions(out.getvalue(), until) == expected
 
 
 def partial_file(rows: int, options: str = "") -> tuple[bytes, list[int]]:
-    """A data file of rows of the snapshots 1 to 9 in no order, and the snapshot of each."""
+    """A data file with rows of the snapshots 1 to 9 in no order, and the snapshot of each row."""
     snapshots = [number * 7 % 9 + 1 for number in range(rows)]
     with tempfile.TemporaryDirectory() as folder, duckdb.connect() as con:
         path = f"{folder}/data.parquet"
@@ -210,7 +210,7 @@ TEXTS = ["", "a", "a'b", 'a"b', "''", '""', "a\nb", "ünï", "--", "\\"]
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_quoted_names_and_texts_come_back_from_duckdb(text):
+def test_duckdb_reads_quoted_names_and_texts_unchanged(text):
     with duckdb.connect() as con:
         assert con.execute(f"SELECT {literal(text)}").fetchall() == [(text,)]
         if text:
@@ -218,7 +218,7 @@ def test_quoted_names_and_texts_come_back_from_duckdb(text):
             assert column[0] == text
 
 
-def test_nothing_is_left_on_the_disk(tmp_path, monkeypatch):
+def test_no_file_is_left_on_the_disk(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     positions(position_deletes_bytes("s3://b/x.parquet", [1]))
     assert list(tmp_path.iterdir()) == []

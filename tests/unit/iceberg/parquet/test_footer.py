@@ -1,4 +1,4 @@
-"""The columns in a Parquet footer, against what PyArrow says of the same file."""
+"""The columns in a Parquet footer, compared with PyArrow's result for the same file."""
 
 import io
 import random
@@ -49,7 +49,7 @@ def found(body: bytes) -> list:
 
 
 def expected(fields, above=()) -> list:
-    """The same, from the schema that PyArrow reads."""
+    """The same columns, from the schema that PyArrow reads."""
     columns = []
     for name, field in fields:
         path, type_ = (*above, name), field.type
@@ -85,7 +85,7 @@ def test_columns_are_those_that_pyarrow_reads(name, options):
 
 
 def test_int96_counts_as_microseconds():
-    """As DuckDB takes it."""
+    """DuckDB reads it so."""
     body = parquet(pa.schema([("t", pa.timestamp("ns"))]), use_deprecated_int96_timestamps=True)
     assert found(body) == [(("t",), None, 6)]
 
@@ -97,8 +97,8 @@ def test_rows_are_counted(rows):
     assert row_count(sink.getvalue()) == rows
 
 
-# Every byte of a footer may be any other: an answer or a reason, in bounded time.
-def test_a_footer_with_any_fault_is_no_crash():
+# Any byte of a footer may be wrong: the result is columns or an error, in bounded time.
+def test_a_corrupt_footer_never_causes_a_crash():
     body = parquet(pa.schema([*SCHEMAS["times"], *SCHEMAS["nested"]]))
     start = len(body) - 8 - int.from_bytes(body[-8:-4], "little")
     draw = random.Random(11)
@@ -128,12 +128,12 @@ FOOTERS = {
 
 
 @pytest.mark.parametrize(("body", "reason"), FOOTERS.items(), ids=range(len(FOOTERS)))
-def test_what_is_no_footer_is_told(body, reason):
+def test_an_invalid_footer_is_refused_with_a_reason(body, reason):
     with pytest.raises(NotParquet, match=reason):
         found(body if isinstance(body, bytes) else body.encode())
 
 
-def test_columns_within_columns_have_a_limit():
+def test_the_nesting_of_columns_is_limited():
     deep = pa.int32()
     for _ in range(150):
         deep = pa.struct([("s", deep)])
@@ -141,7 +141,7 @@ def test_columns_within_columns_have_a_limit():
         found(parquet(pa.schema([("s", deep)])))
 
 
-def test_columns_are_found_in_the_footer_alone(tmp_path):
+def test_columns_are_read_from_the_footer_alone(tmp_path):
     path = tmp_path / "added.parquet"
     with duckdb.connect() as con:
         con.execute(

@@ -1,4 +1,4 @@
-"""What SQL in the sandbox cannot do, whoever wrote it."""
+"""What SQL in the sandbox cannot do, even if the SQL is hostile."""
 
 import tempfile
 from pathlib import Path
@@ -27,7 +27,7 @@ STATEMENTS = [
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_a_statement_reaches_nothing_outside(statement, tmp_path):
+def test_a_statement_has_no_access_outside_the_sandbox(statement, tmp_path):
     (tmp_path / "secret.txt").write_text("secret")
     with pytest.raises((PolynyaError, Unreadable)) as failure, sandbox() as (con, _):
         con.execute(statement.format(folder=tmp_path))
@@ -35,21 +35,21 @@ def test_a_statement_reaches_nothing_outside(statement, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["secret.txt"]
 
 
-def test_its_own_folder_can_be_used_and_is_removed():
+def test_the_sandbox_folder_is_usable_and_is_removed():
     with sandbox() as (con, path):
         con.execute(f"COPY (SELECT 42 AS c) TO {literal(str(path))} (FORMAT parquet)")
         assert con.execute("FROM read_parquet(?)", [str(path)]).fetchall() == [(42,)]
     assert not path.parent.exists()
 
 
-def test_a_neighbour_of_its_folder_is_out_of_reach():
+def test_a_folder_beside_the_sandbox_is_not_accessible():
     neighbour = Path(tempfile.gettempdir()) / "polynya-neighbour.txt"
     with pytest.raises((PolynyaError, Unreadable)), sandbox() as (con, path):
         con.execute(f"COPY (SELECT 1) TO '{path.parent}/../{neighbour.name}'")
     assert not neighbour.exists()
 
 
-def test_a_value_that_cannot_be_cast_is_not_quoted():
+def test_the_error_for_an_invalid_cast_does_not_quote_the_value():
     with pytest.raises(Unreadable) as failure, sandbox() as (con, _):
         con.execute("SELECT 'a row'::DATE")
     assert str(failure.value) == "DuckDB says ConversionException"

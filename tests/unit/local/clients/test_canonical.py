@@ -1,4 +1,4 @@
-"""What `polynya_local.clients.canonical` takes for the same and what it does not."""
+"""What `polynya_local.clients.canonical` treats as equal and what as different."""
 
 import pyarrow as pa
 import pytest
@@ -66,17 +66,17 @@ def compared(native: str, client: str, hidden: tuple[str, ...] = ()) -> list[str
 
 
 @pytest.mark.parametrize("native, client, hidden", SAME)
-def test_another_representation_is_the_same(native, client, hidden):
+def test_another_representation_is_equal(native, client, hidden):
     assert compared(native, client, hidden) == []
 
 
-@pytest.mark.parametrize("native, client, told", UNLIKE)
-def test_another_value_is_told(native, client, told):
+@pytest.mark.parametrize("native, client, reported", UNLIKE)
+def test_another_value_is_reported(native, client, reported):
     report = "\n".join(compared(native, client))
-    assert any(words in report for words in told.split("|")), report
+    assert any(words in report for words in reported.split("|")), report
 
 
-def test_a_changed_value_is_told_beside_the_row_it_belongs_to():
+def test_a_changed_value_is_reported_with_its_row():
     report = compared("SELECT 7 AS id, 'x' AS b, 1 AS c", "SELECT 7 AS id, 'y' AS b, 1 AS c")
     assert report == [
         "1 rows missing, 1 rows surplus",
@@ -84,8 +84,8 @@ def test_a_changed_value_is_told_beside_the_row_it_belongs_to():
     ]
 
 
-def test_values_beyond_pythons_dates_survive_arrow():
-    """date32 and timestamps that `datetime` cannot hold, as Spark or PyIceberg hand them over."""
+def test_values_outside_pythons_dates_pass_through_arrow_unchanged():
+    """date32 and timestamps that `datetime` cannot hold, as Spark or PyIceberg return them."""
     numbers = pa.array([2**31 - 1, -(2**31 - 1), -735_250], pa.int32())
     table = pa.table(
         {

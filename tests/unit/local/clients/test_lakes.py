@@ -4,7 +4,7 @@ from polynya_local.postgres import Database
 DATABASE = Database("h", 5432, "u", "d")
 
 
-def test_placeholders_are_filled_in():
+def test_placeholders_are_replaced():
     text = "ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}'); -- {{DATA_PATH}}_ext"
     assert _filled_in(text, DATABASE, "s3://b/it's") == (
         "ATTACH 'ducklake:postgres:dbname=d host=h port=5432 user=u' AS lake "

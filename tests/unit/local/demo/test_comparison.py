@@ -1,4 +1,4 @@
-"""What the demo shows when a client is right, wrong, or dies."""
+"""The demo's output if a client is correct, wrong, or fails."""
 
 from io import StringIO
 
@@ -16,7 +16,7 @@ OTHER = {"n": [1, 2, 2], "name": ["eider", "teal", "gull"]}
 
 
 class Judge:
-    """DuckLake's place, with one table."""
+    """Replaces DuckLake, with one table."""
 
     def __init__(self, con) -> None:
         self._con = con
@@ -45,7 +45,7 @@ def judge():
 
 
 def outcome(judge, **answers) -> tuple[int, list[str]]:
-    """The exit code, and the lines that are shown."""
+    """The exit code, and the printed lines."""
     comparison = Comparison(judge)
     truth = comparison.add(Moment("birds", "flocks", 7, "a [bold] event"))
     for name, answer in answers.items():
@@ -57,7 +57,7 @@ def outcome(judge, **answers) -> tuple[int, list[str]]:
     return code, [line.rstrip() for line in stream.getvalue().splitlines()]
 
 
-def test_same_rows_in_another_order_are_the_same(judge):
+def test_same_rows_in_another_order_are_equal(judge):
     code, lines = outcome(judge, one=RIGHT, two=RIGHT)
     assert code == 0
     assert "birds.flocks         7  a [bold] event         3  3 same  3 same       -" in lines
@@ -72,7 +72,7 @@ def test_same_rows_in_another_order_are_the_same(judge):
         (RuntimeError("it\ndied"), "no rows DIFFERS", "at 7: RuntimeError: it died"),
     ],
 )
-def test_one_wrong_client_is_named_and_decides_the_exit_code(judge, wrong, cell, sentence):
+def test_one_wrong_client_is_named_and_sets_the_exit_code(judge, wrong, cell, sentence):
     code, lines = outcome(judge, right=RIGHT, wrong=wrong)
     assert code == 1
     (row,) = [line for line in lines if line.startswith("birds.flocks ")]
@@ -82,12 +82,12 @@ def test_one_wrong_client_is_named_and_decides_the_exit_code(judge, wrong, cell,
     assert lines[-1] == "Not every client read the rows that DuckLake has."
 
 
-def test_a_column_that_a_client_lacks_is_a_difference(judge):
+def test_a_missing_column_is_a_difference(judge):
     code, lines = outcome(judge, wrong={"n": [1, 2, 2]})
     assert code == 1
     assert "DIFFERS: wrong, birds.flocks at 7: columns missing: ['name'], surplus: []" in lines
 
 
-def test_what_is_not_a_terminal_gets_no_escape_codes(judge):
+def test_output_that_is_not_a_terminal_has_no_escape_codes(judge):
     _, lines = outcome(judge, right=RIGHT, wrong=LOST)
     assert "\x1b" not in "".join(lines)

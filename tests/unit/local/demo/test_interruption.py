@@ -1,4 +1,4 @@
-"""Ctrl-C ends what may be cut short, and waits for what may not."""
+"""Ctrl-C interrupts what can be interrupted, and waits for what cannot."""
 
 import signal
 
@@ -8,7 +8,7 @@ from polynya_local.demo.interruption import SIGNALS, Interruption, Running
 
 @pytest.fixture
 def interruption():
-    # A shell lets what it runs in the background ignore SIGINT, which `install` respects.
+    # A shell starts background processes with SIGINT ignored, which `install` respects.
     before = {number: signal.signal(number, signal.SIG_DFL) for number in SIGNALS}
     interruption = Interruption()
     interruption.install()
@@ -24,7 +24,7 @@ def test_a_signal_ends_the_program(interruption, number, code):
     assert end.value.code == interruption.code == code
 
 
-def test_a_signal_waits_for_the_end_of_what_is_held(interruption):
+def test_a_signal_waits_for_the_end_of_a_protected_block(interruption):
     done = []
     with pytest.raises(SystemExit), interruption.held():
         with interruption.held():
@@ -34,7 +34,7 @@ def test_a_signal_waits_for_the_end_of_what_is_held(interruption):
     assert done == ["inner", "outer"]
 
 
-def test_what_was_started_ends_whole(interruption):
+def test_every_started_part_ends_completely(interruption):
     ended = []
 
     class Started:
@@ -42,7 +42,7 @@ def test_what_was_started_ends_whole(interruption):
             return self
 
         def __exit__(self, *_):
-            signal.raise_signal(signal.SIGTERM)  # a second one, while everything ends
+            signal.raise_signal(signal.SIGTERM)  # a second signal during the shutdown
             ended.append(self)
 
     with pytest.raises(SystemExit), Running(interruption) as running:
@@ -52,13 +52,13 @@ def test_what_was_started_ends_whole(interruption):
     assert len(ended) == 2
 
 
-def test_a_failure_that_a_signal_caused_is_no_failure(interruption):
+def test_an_error_that_a_signal_caused_is_no_failure(interruption):
     with pytest.raises(SystemExit), interruption.held():
         signal.raise_signal(signal.SIGTERM)
         raise RuntimeError("initdb was interrupted")
 
 
-def test_where_it_is_waited_for_a_signal_is_no_end(interruption):
+def test_a_signal_ends_the_wait_and_not_the_program(interruption):
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
     signal.setitimer(signal.ITIMER_REAL, 0.05)

@@ -1,4 +1,4 @@
-"""HTTP requests as API Gateway's HTTP API gives them to a function, and its answers as HTTP."""
+"""HTTP requests as events of API Gateway's HTTP API, and a function's answers as HTTP."""
 
 import asyncio
 import io
@@ -22,7 +22,7 @@ threads: set[tuple[int, int]] = set()
 
 @app.api_route("/echo/{rest:path}", methods=["GET", "HEAD", "POST"])
 async def echo(request: Request, rest: str) -> JSONResponse:
-    """The event that the application was given, and what the application made of it."""
+    """The event that the application received, and the request that the application read."""
     threads.add((threading.get_ident(), id(asyncio.get_running_loop())))
     body = (await request.body()).decode("latin-1")
     return JSONResponse({"event": request.scope["aws.event"], "rest": rest, "body": body})
@@ -52,7 +52,7 @@ async def delete() -> None: ...
 
 @pytest.fixture(scope="module")
 def http():
-    # One pool for all: so every test also runs on connections that others have used.
+    # One pool for all tests, so that every test also runs on connections that others have used.
     with urllib3.PoolManager() as pool:
         yield pool
 
@@ -71,8 +71,8 @@ def api():
         yield stand_in.api_uri
 
 
-def test_a_request_becomes_the_event_that_was_captured_on_aws(http, api):
-    # The request and what came of it on AWS on 2026-07-10: github.com/hotsock/voker,
+def test_a_request_becomes_the_event_that_was_recorded_on_aws(http, api):
+    # The request and its event were recorded on AWS on 2026-07-10: github.com/hotsock/voker,
     # vokerhttp/testdata/apigwv2-request.json.
     query = (
         "repeat=one&repeat=two&redirect=https%3A%2F%2Fexample.com%2Fa%2Fb"
@@ -122,34 +122,34 @@ def test_a_request_becomes_the_event_that_was_captured_on_aws(http, api):
     assert event["requestContext"]["http"]["sourceIp"] == "127.0.0.1"
 
 
-def test_a_body_that_is_no_text_travels_as_base64(http, api):
+def test_a_binary_body_is_encoded_as_base64(http, api):
     answer = http.request("POST", f"{api}/echo/x", body=b"\x00\xff").json()
     assert (answer["event"]["body"], answer["event"]["isBase64Encoded"]) == ("AP8=", True)
     assert answer["body"] == "\x00\xff"
 
 
-def test_a_body_in_chunks_is_put_together(http, api):
+def test_a_chunked_body_is_joined(http, api):
     answer = http.request("POST", f"{api}/echo/x", body=iter([b"one ", b"two"]), chunked=True)
     assert answer.json()["body"] == "one two"
 
 
-NAMES = [  # in the URL, for an application behind an HTTP API, behind a Function URL
+NAMES = [  # in the URL; in an application behind an HTTP API; behind a Function URL
     ("a%1Fb", r"a\x1fb", r"a\x1fb"),
     ("caf%C3%A9", r"caf\xe9", r"caf\xe9"),
     ("a%20b+c", "a b+c", "a b+c"),
     ("100%25", "100%", "100%"),
-    # Mangum decodes again what the HTTP API has decoded already.
+    # Mangum decodes again what the HTTP API has already decoded.
     ("100%2525", "100%", "100%25"),
 ]
 
 
 @pytest.mark.parametrize("url, behind_http_api, _", NAMES)
-def test_a_path_is_decoded_as_an_http_api_does(http, api, url, behind_http_api, _):
+def test_a_path_is_decoded_as_by_an_http_api(http, api, url, behind_http_api, _):
     assert http.request("GET", f"{api}/names/{url}/end").data.decode() == behind_http_api
 
 
 @pytest.mark.parametrize("url, _, behind_function_url", NAMES)
-def test_a_path_keeps_its_encoding_as_at_a_function_url(http, url, _, behind_function_url):
+def test_a_path_keeps_its_encoding_as_with_a_function_url(http, url, _, behind_function_url):
     with serve(Mangum(app, lifespan="off"), keep_encoded_path=True) as stand_in:
         answer = http.request("GET", f"{stand_in.api_uri}/names/{url}/end")
         event = http.request("GET", f"{stand_in.api_uri}/echo/{url}%2F").json()["event"]
@@ -157,11 +157,11 @@ def test_a_path_keeps_its_encoding_as_at_a_function_url(http, url, _, behind_fun
     assert event["rawPath"] == f"/echo/{url}%2F"
 
 
-def test_an_encoded_slash_does_not_survive_an_http_api(http, api):
+def test_an_http_api_decodes_an_encoded_slash(http, api):
     assert http.request("GET", f"{api}/names/a%2Fb/end").status == 404
 
 
-def test_bytes_come_back_as_they_were(http, api):
+def test_bytes_are_returned_unchanged(http, api):
     answer = http.request("GET", f"{api}/bytes/1000")
     assert answer.data == b"\xff" * 1000
     assert answer.headers["content-length"] == "1000"
@@ -175,7 +175,7 @@ def test_each_cookie_is_a_header_of_its_own(http, api):
 
 
 def test_head_has_the_length_of_the_body_but_no_body(http, api):
-    # On one connection: a body that is sent all the same would spoil the next answer.
+    # Both use one connection: a body after HEAD would corrupt the next answer.
     for _ in range(3):
         head = http.request("HEAD", f"{api}/bytes/1000")
         assert (head.status, head.data, head.headers["content-length"]) == (200, b"", "1000")
@@ -187,7 +187,7 @@ def test_no_content_has_no_length(http, api):
     assert "content-length" not in answer.headers
 
 
-def test_a_function_that_raises_is_an_internal_server_error(http, caplog):
+def test_an_exception_in_a_function_is_an_internal_server_error(http, caplog):
     def handler(event, context):
         raise ValueError("what nobody outside should read")
 
@@ -197,15 +197,15 @@ def test_a_function_that_raises_is_an_internal_server_error(http, caplog):
     assert "what nobody outside should read" in caplog.text
 
 
-# Lambda's limit counts the JSON of the answer, where 3 bytes are 4 letters of base64.
+# Lambda's limit applies to the JSON of the answer, in which base64 takes 4 letters for 3 bytes.
 @pytest.mark.parametrize("count, status", [(4_700_000, 200), (4_720_000, 500)])
-def test_lambda_carries_six_megabytes(http, api, count, status):
+def test_lambda_returns_at_most_six_megabytes(http, api, count, status):
     answer = http.request("GET", f"{api}/bytes/{count}")
     assert answer.status == status
     assert answer.data == (b"\xff" * count if status == 200 else FAILED)
 
 
-ANSWERS = [  # what a function returns, status, content type, body
+ANSWERS = [  # a function's return value, status, content type, body
     ({"message": "hi"}, 200, "application/json", b'{"message": "hi"}'),
     ("hi", 200, "application/json", b"hi"),
     ({"statusCode": 201}, 201, None, b""),
@@ -219,7 +219,7 @@ ANSWERS = [  # what a function returns, status, content type, body
 
 
 @pytest.mark.parametrize("returned, status, content_type, body", ANSWERS)
-def test_an_answer_is_read_as_format_2_0(http, returned, status, content_type, body):
+def test_an_answer_is_read_in_format_2_0(http, returned, status, content_type, body):
     with serve(lambda event, context: returned) as stand_in:
         answer = http.request("GET", stand_in.api_uri)
     found = (answer.status, answer.headers.get("content-type"), answer.data)
@@ -235,7 +235,7 @@ def test_the_handler_runs_in_one_thread_with_one_event_loop(http, api):
     assert threading.get_ident() not in {thread for thread, _ in threads}
 
 
-def test_the_context_is_enough_for_powertools(http):
+def test_the_context_is_sufficient_for_powertools(http):
     logger = Logger(service="test", stream=io.StringIO())
     seen = []
 

@@ -1,4 +1,4 @@
-"""The stand-ins give a function the packages of its layers and the S3 rights of its role."""
+"""The stand-ins give a function the packages of its layers and the S3 permissions of its role."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -39,7 +39,7 @@ def given(function: str, delivery: str = "object-lambda", **settings: str) -> Co
     return as_deployed(values, data_bucket="data", data_prefix="lake/")[function]
 
 
-# Packages. The handlers act for a module of ours: what a test imports is nobody's matter.
+# Packages. The handlers act as one of our modules, because imports of tests are not restricted.
 
 
 def imports(code: str):
@@ -69,8 +69,8 @@ PRESENT = [
 
 
 @pytest.mark.parametrize("code", ABSENT)
-def test_a_package_of_no_layer_is_not_there(code):
-    """Whether or not somebody else in this process has imported it."""
+def test_a_package_of_no_layer_cannot_be_imported(code):
+    """Also if another module of this process has imported it."""
     import polynya.files.content.data_manifests  # noqa: F401
 
     with pytest.raises(FunctionError, match="ModuleNotFoundError"):
@@ -78,11 +78,11 @@ def test_a_package_of_no_layer_is_not_there(code):
 
 
 @pytest.mark.parametrize("code", PRESENT)
-def test_a_package_of_a_layer_or_of_the_runtime_is_there(code):
+def test_a_package_of_a_layer_or_of_the_runtime_can_be_imported(code):
     assert invoked(imports(code), given("rest-catalog")) is None
 
 
-def test_with_the_columnar_layer_there_is_more():
+def test_the_columnar_layer_adds_packages():
     code = "import duckdb, numpy; from .files.content import data_manifests"
     assert invoked(imports(code), given("rest-catalog", "materialize")) is None
     assert invoked(imports(code), given("object-lambda")) is None
@@ -102,7 +102,7 @@ def test_threads_of_a_function_are_confined_too():
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
 @pytest.mark.parametrize("app", RESOURCES)
-def test_a_function_starts_with_its_layers_alone(app, delivery):
+def test_a_function_starts_with_only_its_layers(app, delivery):
     names = importable(Stack({"Delivery": delivery}).requirements(RESOURCES[app]))
     packages = {name.partition(".")[0] for name in loaded_with(app)}
     assert "polynya" in packages and "aws_lambda_powertools" in packages
@@ -110,9 +110,9 @@ def test_a_function_starts_with_its_layers_alone(app, delivery):
     assert not names & {"pytest", "moto", "pyarrow", "typer"}
 
 
-# Rights
+# Permissions
 
-ROLES = [  # statements, operation, parameters, may it?
+ROLES = [  # statements, operation, parameters, whether it is allowed
     ([], "GetObject", {"Bucket": "b", "Key": "k"}, False),
     ([("Allow", "s3:GetObject", "arn:aws:s3:::b/*")], "GetObject", ("b", "k/l"), True),
     ([("Allow", "s3:GetObject", "arn:aws:s3:::b/*")], "HeadObject", ("b", "k/l"), True),
@@ -137,14 +137,14 @@ ROLES = [  # statements, operation, parameters, may it?
 
 
 @pytest.mark.parametrize(("statements", "operation", "at", "may"), ROLES)
-def test_a_role_may_what_its_statements_say(statements, operation, at, may):
+def test_a_role_allows_what_its_statements_allow(statements, operation, at, may):
     parameters = at if isinstance(at, dict) else {"Bucket": at[0], "Key": at[1]}
     parameters = {name: value for name, value in parameters.items() if value}
     role = Role([statement(*one) for one in statements])
     assert role.may(operation, parameters) is may
 
 
-def test_a_condition_on_the_prefix_holds_for_lists_below_it():
+def test_a_condition_on_the_prefix_applies_to_lists_below_it():
     condition = {"StringLike": {"s3:prefix": "lake/*"}}
     role = Role([statement("Allow", "s3:ListBucket", "arn:aws:s3:::b", Condition=condition)])
     assert role.may("ListObjectsV2", {"Bucket": "b", "Prefix": "lake/x"})
@@ -153,14 +153,14 @@ def test_a_condition_on_the_prefix_holds_for_lists_below_it():
     assert not role.may_list("b")
 
 
-def test_a_condition_that_is_not_known_is_a_fault_of_the_stand_in():
+def test_an_unknown_condition_is_an_error_of_the_stand_in():
     condition = {"Bool": {"aws:SecureTransport": "true"}}
     role = Role([statement("Allow", "s3:GetObject", "*", Condition=condition)])
     with pytest.raises(ValueError, match="does not know"):
         role.may("GetObject", {"Bucket": "b", "Key": "k"})
 
 
-CALLS = [  # function, delivery, operation, bucket, key, what S3 answers: None where it is done
+CALLS = [  # function, delivery, operation, bucket, key, S3's error, or None if it succeeds
     ("rest-catalog", "object-lambda", "get_object", "data", "lake/a", None),
     ("rest-catalog", "object-lambda", "get_object", "data", "lake/missing", 403),
     ("rest-catalog", "object-lambda", "get_object", "data", "other/a", 403),
@@ -186,7 +186,7 @@ def s3(moto):
 
 
 @pytest.mark.parametrize(("function", "delivery", "operation", "bucket", "key", "status"), CALLS)
-def test_a_function_may_in_s3_what_its_role_says(
+def test_a_function_has_the_s3_permissions_of_its_role(
     s3, function, delivery, operation, bucket, key, status
 ):
     def handler(event, context):

@@ -1,4 +1,4 @@
-"""The DynamoDB of `polynya serve` answers as moto's does, to all that the cache asks."""
+"""The DynamoDB of `polynya serve` answers like moto's to every request of the cache."""
 
 import itertools
 
@@ -20,7 +20,7 @@ def endpoint():
 
 @pytest.fixture
 def clients(endpoint, moto):
-    """A client of each, and the name of an empty table."""
+    """A client of the stand-in and one of moto, and the name of an empty table."""
     table = f"stand-in-{next(NUMBERS)}"
     clients = [boto3.client("dynamodb", endpoint_url=uri) for uri in (endpoint, moto)]
     clients[1].create_table(
@@ -36,7 +36,7 @@ def clients(endpoint, moto):
 
 @pytest.fixture
 def both(clients):
-    """Calls the same method of a cache in each, and gives the answer, which must be the same."""
+    """Calls the same method of a cache on each, and returns the answer, which must be equal."""
     now = [1_700_000_000.5]
     stores = [
         CacheStore(

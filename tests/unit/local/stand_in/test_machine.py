@@ -1,4 +1,4 @@
-"""The two servers together: ports, connections, beginning and end."""
+"""The two servers together: ports, connections, start and stop."""
 
 import contextlib
 import errno
@@ -41,7 +41,7 @@ def free_pair() -> int:
                 return port
 
 
-def test_the_addresses_are_known_before_anything_is_served():
+def test_the_addresses_are_known_before_the_start():
     port = free_pair()
     with stand_in(port) as made:
         assert made.api_uri == f"http://127.0.0.1:{port}"
@@ -58,17 +58,17 @@ def test_a_port_in_use_is_named(taken):
         stand_in(port)
     assert caught.value.errno == errno.EADDRINUSE
     with socket.create_server(("127.0.0.1", port + 1 - taken)):
-        pass  # the other of the two ports was given back
+        pass  # the other one of the two ports was released
 
 
-def test_nobody_listens_beyond_the_loopback_interface():
+def test_no_port_is_open_beyond_the_loopback_interface():
     with stand_in() as made:
         port = int(made.api_uri.rpartition(":")[2])
         with socket.create_server(("127.0.0.2", port)):
-            pass  # impossible if 0.0.0.0 were taken
+            pass  # this would fail if the server listened on 0.0.0.0
 
 
-def test_stop_ends_all_threads_and_frees_the_ports():
+def test_stop_ends_all_threads_and_releases_the_ports():
     before = set(threading.enumerate())
     with stand_in() as made, urllib3.PoolManager() as pool:
         made.start(hello)
@@ -83,13 +83,13 @@ def test_stop_ends_all_threads_and_frees_the_ports():
             pass
 
 
-def test_stop_twice_and_before_start_do_nothing():
+def test_stop_has_no_effect_the_second_time_or_before_start():
     made = stand_in()
     made.stop()
     made.stop()
 
 
-def test_an_answer_under_way_is_not_cut_off():
+def test_stop_waits_for_a_running_answer():
     began = threading.Event()
 
     def slow(event, context):
@@ -108,12 +108,12 @@ def test_an_answer_under_way_is_not_cut_off():
     assert answers[0].data == b"whole"
 
 
-def test_an_access_point_without_a_handler_is_a_mistake():
+def test_an_access_point_without_a_handler_is_an_error():
     with stand_in(alias="lake--ol-s3") as made, pytest.raises(ValueError, match="needs a handler"):
         made.start(hello)
 
 
-def test_headers_and_body_leave_in_one_packet(server):
+def test_headers_and_body_are_sent_in_one_packet(server):
     server.start(lambda request: Response(200, (), b"x" * 100))
     with socket.create_connection(("127.0.0.1", server.server_port)) as client:
         for _ in range(3):
@@ -139,7 +139,7 @@ def test_the_answer_to_head_ends_with_its_headers(server):
     assert answer.endswith(b"\r\n\r\n")
 
 
-def test_a_body_that_nobody_reads_does_not_become_the_next_request(server):
+def test_an_unread_body_does_not_become_the_next_request(server):
     server.start(lambda request: Response(403, (), b"no"))
     with urllib3.HTTPConnectionPool("127.0.0.1", server.server_port, maxsize=1) as pool:
         for _ in range(3):
@@ -147,17 +147,17 @@ def test_a_body_that_nobody_reads_does_not_become_the_next_request(server):
         assert pool.num_connections == 1
 
 
-def test_an_upload_that_waits_for_its_permission_is_refused_before_it_begins(server):
+def test_an_upload_that_expects_100_continue_is_refused_before_its_body(server):
     server.start(lambda request: Response(403, (), b"no"))
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=5) as client:
         client.sendall(
             b"PUT /b/k HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"
         )
-        answer = client.makefile("rb").read()  # up to the end of the connection
+        answer = client.makefile("rb").read()  # until the connection is closed
     assert answer.startswith(b"HTTP/1.1 403")
 
 
-def test_an_upload_that_waits_gets_its_permission(server):
+def test_an_upload_that_expects_100_continue_receives_it(server):
     server.start(lambda request: Response(200, (), request.body.read()))
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=5) as client:
         client.sendall(
@@ -174,12 +174,12 @@ def test_a_body_of_unknown_length_is_sent_in_chunks(server):
     assert (answer.headers["transfer-encoding"], answer.data) == ("chunked", b"one two")
 
 
-def test_a_header_cannot_smuggle_another_one_in(server):
+def test_a_header_cannot_inject_another_one(server):
     server.start(lambda request: Response(200, (("x-a", "1\r\nx-b: 2"),)))
     assert urllib3.request("GET", server.uri).headers["x-a"] == "1 x-b: 2"
 
 
-def test_a_client_that_leaves_is_no_error(server, caplog, capfd):
+def test_a_client_that_disconnects_is_no_error(server, caplog, capfd):
     left = threading.Event()
 
     def endless():
@@ -189,13 +189,13 @@ def test_a_client_that_leaves_is_no_error(server, caplog, capfd):
         finally:
             left.set()
 
-    pieces = endless()  # held here, so that nothing but close() ends it
+    pieces = endless()  # this reference keeps it open until close()
     caplog.set_level(logging.INFO)
     server.start(lambda request: Response(200, (), pieces))
     with socket.create_connection(("127.0.0.1", server.server_port)) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         client.recv(1000)
-    assert left.wait(5)  # so a connection to the S3 behind is given back
+    assert left.wait(5)  # so that a connection to the S3 behind is released
     with socket.create_connection(("127.0.0.1", server.server_port)) as client:
         client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf")
     server.stop()
@@ -203,7 +203,7 @@ def test_a_client_that_leaves_is_no_error(server, caplog, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_fault_of_ours_is_a_500_and_logged(server, caplog):
+def test_an_internal_error_is_a_500_and_is_logged(server, caplog):
     def broken(request):
         raise KeyError("what")
 

@@ -1,4 +1,4 @@
-"""Clients of an Object Lambda alias, with a real handler and a real S3 (moto) behind."""
+"""Clients of an Object Lambda alias, with a real handler and a real S3 (moto) behind it."""
 
 import re
 import threading
@@ -19,7 +19,7 @@ from polynya_local.stand_in import StandIn
 from pyarrow.fs import S3FileSystem
 
 REGION = "us-east-1"
-BUCKET = "behind-the-alias"  # moto's buckets are one for the whole process
+BUCKET = "behind-the-alias"  # all buckets of moto are shared in the process
 ALIAS = "polynya-1a4n8yjrb3kda96f67zwrwiiuse1a--ol-s3"
 VIRTUAL = bytes(range(256)) * 400
 ETAG = '"virtual-1"'
@@ -36,7 +36,7 @@ LISTING = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 class Handler:
-    """What functions/object_lambda does, in little: virtual keys below `v/`, the rest passed on."""
+    """A small functions/object_lambda: keys below `v/` are virtual, others are passed on."""
 
     def __init__(self) -> None:
         self.events: list[dict] = []
@@ -71,7 +71,7 @@ def pass_on(s3, names, event):
 def virtual(s3, names, event):
     answer = {"ETag": ETAG, "LastModified": WRITTEN, "AcceptRanges": "bytes"}
     answer |= {"ContentType": "avro/binary", "Metadata": {"snapshot": "7"}}
-    # The names come as the client wrote them: boto3 sends `Range`, pyarrow `range`.
+    # The header names are as the client wrote them: boto3 sends `Range`, pyarrow `range`.
     headers = {name.lower(): value for name, value in event["userRequest"]["headers"].items()}
     wanted = headers.get("range", "")
     if match := re.fullmatch(r"bytes=(\d+)-(\d+)", wanted):
@@ -199,7 +199,7 @@ def get(aws, key: str, **arguments):
     return aws.s3.get_object(Bucket=ALIAS, Key=key, **arguments)
 
 
-def test_a_whole_get_is_what_the_function_wrote(aws):
+def test_a_whole_get_returns_what_the_function_wrote(aws):
     found = get(aws, "v/file.avro")
     assert found["Body"].read() == VIRTUAL
     assert (found["ETag"], found["LastModified"], found["AcceptRanges"]) == (ETAG, WRITTEN, "bytes")
@@ -207,14 +207,14 @@ def test_a_whole_get_is_what_the_function_wrote(aws):
     assert found["ContentLength"] == len(VIRTUAL)
 
 
-def test_a_range_is_what_the_function_wrote(aws):
+def test_a_range_returns_what_the_function_wrote(aws):
     found = get(aws, "v/file.avro", Range="bytes=10-19")
     assert found["ResponseMetadata"]["HTTPStatusCode"] == 206
     assert (found["Body"].read(), found["ETag"]) == (VIRTUAL[10:20], ETAG)
     assert found["ContentRange"] == f"bytes 10-19/{len(VIRTUAL)}"
 
 
-def test_the_event_of_a_get_is_the_documented_one(aws):
+def test_the_event_of_a_get_is_as_documented(aws):
     get(aws, "v/file.avro", Range="bytes=0-1")
     event = aws.handler.events[-1]
     # https://docs.aws.amazon.com/AmazonS3/latest/userguide/olap-event-context.html
@@ -242,7 +242,7 @@ def test_the_event_of_a_get_is_the_documented_one(aws):
 @pytest.mark.parametrize(
     "method, context", [("HEAD", "headObjectContext"), ("LIST", "listObjectsV2Context")]
 )
-def test_the_context_of_head_and_list_holds_the_url_only(aws, method, context):
+def test_the_context_of_head_and_list_holds_only_the_url(aws, method, context):
     if method == "HEAD":
         aws.s3.head_object(Bucket=ALIAS, Key="v/file.avro")
     else:
@@ -252,7 +252,7 @@ def test_the_context_of_head_and_list_holds_the_url_only(aws, method, context):
     assert "getObjectContext" not in event
 
 
-def test_the_input_url_reads_the_real_object_and_holds_no_range(aws):
+def test_the_input_url_reads_the_real_object_and_has_no_range(aws):
     with pytest.raises(ClientError):
         get(aws, "gone", Range="bytes=0-1", PartNumber=1)
     url = urlsplit(aws.handler.events[-1]["getObjectContext"]["inputS3Url"])
@@ -264,18 +264,18 @@ def test_the_input_url_reads_the_real_object_and_holds_no_range(aws):
     assert {"X-Amz-Signature", "X-Amz-Credential", "X-Amz-Expires"} <= set(query)
 
 
-def test_the_user_url_is_decoded_and_without_signature(aws):
+def test_the_user_url_is_decoded_and_has_no_signature(aws):
     arguments = {"Bucket": ALIAS, "Key": REAL_KEY, "VersionId": "null"}
     urllib3.request("GET", aws.s3.generate_presigned_url("get_object", arguments))
     url = aws.handler.events[-1]["userRequest"]["url"]
     assert url.endswith(f".amazonaws.com/{REAL_KEY}?versionId=null")
 
 
-def test_a_real_key_is_passed_on_by_the_function(aws):
+def test_the_function_passes_on_a_real_key(aws):
     assert get(aws, REAL_KEY)["Body"].read() == REAL
 
 
-def test_a_bucket_beside_the_alias_needs_no_function(aws):
+def test_a_request_to_another_bucket_calls_no_function(aws):
     count = len(aws.handler.events)
     assert aws.s3.get_object(Bucket=BUCKET, Key=REAL_KEY)["Body"].read() == REAL
     assert len(aws.handler.events) == count
@@ -293,7 +293,7 @@ def test_an_error_is_s3_xml(aws):
 @pytest.mark.parametrize(
     "key, code, status", [("missing", "NoSuchKey", 404), ("busy", "SlowDown", 503)]
 )
-def test_boto3_knows_the_error(aws, key, code, status):
+def test_boto3_recognises_the_error(aws, key, code, status):
     with pytest.raises(ClientError) as caught:
         get(aws, f"v/{key}")
     assert caught.value.response["Error"]["Code"] == code
@@ -307,12 +307,12 @@ def test_a_get_without_an_answer_is_a_500(aws, key):
     assert ElementTree.fromstring(answer.data).findtext("Code") == "LambdaResponseNotReceived"
 
 
-def test_a_token_is_good_for_one_answer(aws):
+def test_a_token_is_valid_for_one_answer(aws):
     assert get(aws, "v/twice")["Body"].read() == b"first"
     assert TWICE == [400]
 
 
-def test_a_token_is_of_no_use_after_its_get(aws):
+def test_a_token_is_invalid_after_its_get(aws):
     get(aws, "v/file.avro")
     context = aws.handler.events[-1]["getObjectContext"]
     with pytest.raises(ClientError) as caught:
@@ -322,15 +322,15 @@ def test_a_token_is_of_no_use_after_its_get(aws):
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
 
 
-def test_what_was_written_before_an_exception_counts(aws):
+def test_an_answer_written_before_an_exception_is_sent(aws):
     assert get(aws, "v/fails-afterwards")["Body"].read() == b"written in time"
 
 
-def test_what_the_operation_does_not_allow_is_refused(aws):
+def test_an_invalid_answer_of_the_function_is_refused(aws):
     assert get(aws, "v/wrong")["Body"].read() == b"right"
 
 
-def test_head_is_what_the_function_returned(aws):
+def test_head_returns_what_the_function_returned(aws):
     head = aws.s3.head_object(Bucket=ALIAS, Key="v/file.avro")
     assert (head["ContentLength"], head["ETag"], head["LastModified"]) == (
         len(VIRTUAL),
@@ -344,17 +344,17 @@ HEAD_FAULTS = [("v/unknown", "404"), ("v/no-length", "400"), ("v/nothing", "400"
 
 
 @pytest.mark.parametrize("key, status", HEAD_FAULTS)
-def test_head_without_a_proper_answer_fails(aws, key, status):
+def test_head_without_a_valid_answer_fails(aws, key, status):
     with pytest.raises(ClientError, match=status):
         aws.s3.head_object(Bucket=ALIAS, Key=key)
 
 
-def test_list_is_what_the_function_returned(aws):
+def test_list_returns_what_the_function_returned(aws):
     found = aws.s3.list_objects_v2(Bucket=ALIAS, Prefix="v/")
     assert [(item["Key"], item["Size"]) for item in found["Contents"]] == [("v/only-here", 5)]
 
 
-def test_other_reads_of_the_alias_go_to_the_real_bucket(aws):
+def test_other_reads_of_the_alias_read_the_real_bucket(aws):
     aws.s3.head_bucket(Bucket=ALIAS)
     aws.s3.get_bucket_location(Bucket=ALIAS)
     assert [item["Key"] for item in aws.s3.list_objects(Bucket=ALIAS)["Contents"]] == [REAL_KEY]
@@ -365,7 +365,7 @@ def test_a_write_to_the_alias_is_refused(aws):
         aws.s3.put_object(Bucket=ALIAS, Key="v/file.avro", Body=b"x")
 
 
-def test_pyarrow_reads_a_virtual_file_in_pieces(aws):
+def test_pyarrow_reads_a_virtual_file_by_ranges(aws):
     files = S3FileSystem(
         access_key="x",
         secret_key="y",
@@ -380,7 +380,7 @@ def test_pyarrow_reads_a_virtual_file_in_pieces(aws):
         files.open_input_file(f"{ALIAS}/v/unknown")
 
 
-def test_eight_threads_get_their_own_answers(aws):
+def test_eight_threads_receive_their_own_answers(aws):
     def read(number: int) -> bool:
         first = number * 7
         body = get(aws, "v/file.avro", Range=f"bytes={first}-{first + 99}")["Body"].read()
@@ -391,7 +391,7 @@ def test_eight_threads_get_their_own_answers(aws):
     assert len(aws.handler.threads) == 1
 
 
-def test_a_get_under_way_is_answered_before_the_end(aws):
+def test_stop_waits_for_a_running_get(aws):
     began = threading.Event()
     answers = []
 
@@ -426,7 +426,7 @@ ENCODINGS = [
 
 
 @pytest.mark.parametrize("headers, chunked", ENCODINGS)
-def test_a_chunked_answer_is_put_together(aws, headers, chunked):
+def test_a_chunked_answer_is_joined(aws, headers, chunked):
     def write(s3, names, event):
         fields = {
             "x-amz-request-route": names["RequestRoute"],

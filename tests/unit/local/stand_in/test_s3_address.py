@@ -1,4 +1,4 @@
-"""What a request to S3 names, however the client writes it."""
+"""The bucket and key of a request to S3, in each spelling of clients."""
 
 import pytest
 from polynya_local.stand_in.http_message import Request
@@ -25,12 +25,12 @@ ADDRESSES = [  # host, path, bucket, key
 
 
 @pytest.mark.parametrize("host, path, bucket, key", ADDRESSES)
-def test_bucket_and_key_come_from_path_or_host(host, path, bucket, key):
+def test_bucket_and_key_are_read_from_path_or_host(host, path, bucket, key):
     found = address(path, host=host)
     assert (found.bucket, found.key) == (bucket, key)
 
 
-# How SigV4 writes a path and a query: all but A-Z a-z 0-9 - . _ ~ encoded, in capitals.
+# SigV4 encodes all of a path and a query except A-Z a-z 0-9 - . _ ~, with upper-case digits.
 # https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
 CANONICAL = [  # path, query, as signed
     ("/b/day=1/a+b", "", "/b/day%3D1/a%2Bb"),
@@ -47,11 +47,11 @@ CANONICAL = [  # path, query, as signed
 
 
 @pytest.mark.parametrize("path, query, canonical", CANONICAL)
-def test_one_encoding_is_signed(path, query, canonical):
+def test_each_address_has_one_canonical_encoding(path, query, canonical):
     assert address(path, query).canonical_target == canonical
 
 
-UNSIGNED = [  # query, what is left without its signature
+UNSIGNED = [  # query, the rest without its signature
     ("", ""),
     ("versionId=1&X-Amz-Date=2&x-amz-signature=3", "versionId=1"),
     ("prefix=a%2Fb&list-type=2&X-Amz-Credential=x", "prefix=a%2Fb&list-type=2"),
@@ -61,5 +61,5 @@ UNSIGNED = [  # query, what is left without its signature
 
 
 @pytest.mark.parametrize("query, left", UNSIGNED)
-def test_a_presigned_url_loses_its_signature_only(query, left):
+def test_only_the_signature_of_a_presigned_url_is_removed(query, left):
     assert address("/b/k", query).unsigned().query == left

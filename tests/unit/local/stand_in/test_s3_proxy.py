@@ -20,7 +20,7 @@ from polynya_local.stand_in.http_server import HttpServer
 from pyarrow.fs import S3FileSystem
 
 REGION = "us-east-1"
-BUCKET = "behind-the-proxy"  # moto's buckets are one for the whole process
+BUCKET = "behind-the-proxy"  # all buckets of moto are shared in the process
 KEYS = [
     "plain.parquet",
     "a b/c+d.parquet",
@@ -59,7 +59,7 @@ def own_credentials():
 
 @pytest.fixture(scope="module")
 def stores(own_credentials):
-    """Boto3 clients of the S3 behind and of the proxy before it."""
+    """Boto3 clients of the S3 behind the proxy and of the proxy."""
     moto = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     moto.start()
     behind = "http://{}:{}".format(*moto.get_host_and_port())
@@ -79,7 +79,7 @@ def serve(endpoint: str) -> StandIn:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_an_object_comes_through_unchanged(stores, key):
+def test_an_object_is_returned_unchanged(stores, key):
     found = stores.proxied.get_object(Bucket=BUCKET, Key=key)
     real = stores.real.head_object(Bucket=BUCKET, Key=key)
     assert found["Body"].read() == content(key)
@@ -88,7 +88,7 @@ def test_an_object_comes_through_unchanged(stores, key):
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_head_gives_the_length_of_the_object(stores, key):
+def test_head_returns_the_length_of_the_object(stores, key):
     head = stores.proxied.head_object(Bucket=BUCKET, Key=key)
     assert head["ContentLength"] == len(content(key))
 
@@ -97,18 +97,18 @@ RANGES = [("bytes=0-9", 0, 10), ("bytes=100-", 100, None), ("bytes=-5", -5, None
 
 
 @pytest.mark.parametrize("header, first, last", RANGES)
-def test_a_range_comes_through(stores, header, first, last):
+def test_a_range_is_returned(stores, header, first, last):
     found = stores.proxied.get_object(Bucket=BUCKET, Key=KEYS[0], Range=header)
     assert found["ResponseMetadata"]["HTTPStatusCode"] == 206
     assert found["Body"].read() == content(KEYS[0])[first:last]
 
 
-def test_a_listing_comes_through(stores):
+def test_a_listing_is_returned(stores):
     names = [item["Key"] for item in stores.proxied.list_objects_v2(Bucket=BUCKET)["Contents"]]
     assert sorted(names) == sorted(KEYS)
 
 
-def test_a_prefix_and_a_page_come_through(stores):
+def test_a_listing_has_a_prefix_and_pages(stores):
     found = stores.proxied.list_objects_v2(Bucket=BUCKET, Prefix="a b/", MaxKeys=1)
     assert [item["Key"] for item in found["Contents"]] == ["a b/c+d.parquet"]
 
@@ -128,7 +128,7 @@ def test_pyarrow_reads_files_and_folders(stores):
         files.open_input_file(f"{BUCKET}/no such file")
 
 
-def test_a_presigned_url_of_anybody_is_read(stores):
+def test_a_presigned_url_with_any_signature_is_read(stores):
     arguments = {"Bucket": BUCKET, "Key": KEYS[1]}
     url = stores.proxied.generate_presigned_url("get_object", arguments)
     answer = urllib3.request("GET", url)
@@ -139,13 +139,13 @@ def test_a_bucket_can_be_part_of_the_host_name(stores):
     port = stores.uri.rpartition(":")[2]
     host = {"Host": f"{BUCKET}.localhost:{port}"}
     url = f"{stores.uri}//leading//slashes"
-    # urllib3.request() would write one slash for two; the pool sends what it is given.
+    # urllib3.request() would write one slash for two; the pool sends the path unchanged.
     with urllib3.connection_from_url(stores.uri) as pool:
         answer = pool.urlopen("GET", "/" + quote("//leading//slashes"), headers=host)
     assert (answer.status, answer.data) == (200, content("//leading//slashes")), url
 
 
-def test_a_missing_key_is_the_error_of_the_s3_behind(stores):
+def test_a_missing_key_is_the_error_of_the_real_s3(stores):
     with pytest.raises(ClientError, match="NoSuchKey"):
         stores.proxied.get_object(Bucket=BUCKET, Key="missing")
     with pytest.raises(ClientError, match="404"):
@@ -168,7 +168,7 @@ def test_a_write_is_refused(stores, operation, arguments):
     assert sorted(names) == sorted(KEYS)
 
 
-def test_eight_threads_read_at_once(stores):
+def test_eight_threads_read_concurrently(stores):
     def read(number: int) -> bool:
         key = KEYS[number % len(KEYS)]
         return stores.proxied.get_object(Bucket=BUCKET, Key=key)["Body"].read() == content(key)
@@ -177,7 +177,7 @@ def test_eight_threads_read_at_once(stores):
         assert all(pool.map(read, range(48)))
 
 
-def test_an_s3_that_is_away_is_a_503():
+def test_an_unreachable_s3_is_a_503():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     with serve(f"http://127.0.0.1:{port}") as stand_in:
@@ -187,7 +187,7 @@ def test_an_s3_that_is_away_is_a_503():
     assert int(answer.headers["retry-after"]) > 0
 
 
-def test_an_answer_that_breaks_off_behind_breaks_off_here():
+def test_an_interrupted_answer_of_s3_is_interrupted_for_the_client():
     def half():
         yield b"x" * 500_000
         raise OSError("the disk is gone")
@@ -201,7 +201,7 @@ def test_an_answer_that_breaks_off_behind_breaks_off_here():
         behind.stop()
 
 
-# SigV4, written from its documentation and not with botocore, which the proxy signs with.
+# SigV4, implemented from its documentation, because the proxy signs with botocore.
 # https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
 def signature(method, path, query, headers, signed, secret, scope):
     date, region, service, _ = scope.split("/")
@@ -224,7 +224,7 @@ def signature(method, path, query, headers, signed, secret, scope):
     return hmac.digest(key, to_sign.encode(), "sha256").hex()
 
 
-def test_the_check_of_signatures_agrees_with_the_documented_example():
+def test_the_signature_of_this_module_is_that_of_the_documented_example():
     headers = {
         "host": "examplebucket.s3.amazonaws.com",
         "range": "bytes=0-9",
@@ -237,7 +237,7 @@ def test_the_check_of_signatures_agrees_with_the_documented_example():
     assert found == "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"
 
 
-TARGETS = [  # as a client that is not an SDK may write them; the query as SigV4 sorts and writes it
+TARGETS = [  # as a client without an SDK may write them; the query sorted and encoded for SigV4
     ("/b/day=1/a+b,c", []),
     ("/b//a%2fb/~", []),
     ("/b/caf%C3%A9", []),
@@ -247,7 +247,7 @@ TARGETS = [  # as a client that is not an SDK may write them; the query as SigV4
 
 
 @pytest.mark.parametrize("target, query", TARGETS)
-def test_a_request_is_signed_with_our_own_credentials(monkeypatch, target, query):
+def test_a_request_is_signed_with_the_proxys_own_credentials(monkeypatch, target, query):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "our-key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "our-secret")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "our-token")
@@ -262,7 +262,7 @@ def test_a_request_is_signed_with_our_own_credentials(monkeypatch, target, query
     assert {"host", "x-amz-checksum-mode", "x-amz-security-token"} <= set(signed)
     assert (headers["range"], headers["x-amz-security-token"]) == ("bytes=0-9", "our-token")
     path = target.partition("?")[0]
-    assert request.path == path.replace("%2f", "%2F")  # urllib3 writes escapes in capitals
+    assert request.path == path.replace("%2f", "%2F")  # urllib3 writes escapes in upper case
     assert len(request.query.split("&") if request.query else []) == len(query)
     expected = signature("GET", path, query, headers, signed, "our-secret", scope)
     assert fields["Signature"] == expected
@@ -278,7 +278,7 @@ def test_without_credentials_a_request_is_not_signed(monkeypatch):
 
 
 def _seen_behind(target, headers):
-    """The request that arrives at the S3 behind, and the answer to the client."""
+    """The request that arrives at the real S3, and the answer to the client."""
     seen = []
 
     def answer(request):
@@ -289,7 +289,7 @@ def _seen_behind(target, headers):
     behind.start(answer)
     try:
         with serve(behind.uri) as stand_in, urllib3.connection_from_url(stand_in.s3_uri) as pool:
-            # Not urlopen(), which corrects the target: a client that is no SDK.
+            # Not urlopen(), which corrects the target: this is a client without an SDK.
             connection = pool._get_conn()
             connection.request("GET", target, headers=headers)
             found = connection.getresponse()

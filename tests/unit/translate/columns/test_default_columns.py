@@ -19,11 +19,11 @@ FOUND = default_columns(schemas(COLUMNS, 1, 20), COLUMNS)
 PLAIN, ADDED = FileGroup(None, None), FileGroup(None, 3)
 
 
-def test_columns_have_their_newest_dotted_name_and_their_birth():
+def test_columns_have_their_newest_dotted_name_and_their_first_snapshot():
     assert {column.name: column.born for column in FOUND} == {"e": 5, "gone": 6, "s.b": 8}
 
 
-# (until when older files are visible, groups, name mapping, snapshots that have a gap, by column)
+# (until when older files are visible, groups, name mapping, snapshots with a gap, by column)
 GAPS = [
     ({}, {PLAIN: Lifetime(1, None)}, [], {}),
     ({2: None}, {}, [], {"e": range(5, 20)}),
@@ -46,7 +46,9 @@ GAPS = [
 
 
 @pytest.mark.parametrize(("older", "groups", "names", "expected"), GAPS)
-def test_gaps_are_as_long_as_such_files_are_visible(older, groups, names, expected):
+def test_a_gap_lasts_as_long_as_files_without_the_column_are_visible(
+    older, groups, names, expected
+):
     found = unservable_defaults(FOUND, older, groups, names)
     seen = {
         name: [

@@ -1,4 +1,4 @@
-"""Defaults of added columns in JSON, parsed by PyIceberg; the texts are those DuckLake stores."""
+"""Defaults of added columns in JSON, parsed by PyIceberg; the texts are in DuckLake's form."""
 
 import datetime as dt
 import json
@@ -66,7 +66,7 @@ SPECIFIED = [
 
 
 @pytest.mark.parametrize(("name", "text", "expected"), SPECIFIED)
-def test_default_is_spelt_as_in_the_specification(name, text, expected):
+def test_default_has_the_specifications_form(name, text, expected):
     assert default_json(name, text) == expected
 
 
@@ -82,7 +82,7 @@ NOT_SERVED = [
     ("timestamp", "infinity"),
     ("timestamp", "290000-01-01 00:00:00"),
     ("timestamptz", "2024-01-02 03:04:05"),
-    ("time", "24:00:00"),  # not midnight at the other end of the day
+    ("time", "24:00:00"),  # the end of the day, not midnight at its beginning
     ("int", "NULL"),
     ("uuid", "x"),
     ("decimal(9, 2)", "nan"),

@@ -1,4 +1,4 @@
-"""Rows of ducklake_column that are no tree of columns, and those that are."""
+"""Rows of ducklake_column that form a valid tree of columns, and rows that do not."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ def column(column_id, name="c", type_="int32", parent=None, begin=1, end=None) -
 
 
 def nested(depth: int) -> list[Column]:
-    """A column inside of depth - 1 structs."""
+    """A column inside depth - 1 structs."""
     levels = range(1, depth + 1)
     return [
         column(i, f"n{i}", "struct" if i < depth else "int32", i - 1 if i > 1 else None)
@@ -66,12 +66,12 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("columns", "reason"), FAULTS, ids=[reason for _, reason in FAULTS])
-def test_a_fault_is_said(columns, reason):
-    said = column_fault(columns)
-    assert said and reason in said and "restore it from a backup" in said
+def test_a_fault_is_named(columns, reason):
+    fault = column_fault(columns)
+    assert fault and reason in fault and "restore it from a backup" in fault
 
 
-def test_a_fault_makes_a_gap_only_as_long_as_it_is_visible():
+def test_a_fault_makes_a_gap_while_it_is_visible():
     columns = [column(1, "a"), column(2, "b", None, begin=3, end=5), column(3, "c", begin=7)]
     found = schemas(columns, 1, 100)
     assert [(gap.begin_snapshot, gap.end_snapshot) for gap in found.faults] == [(3, 5)]
@@ -79,6 +79,6 @@ def test_a_fault_makes_a_gap_only_as_long_as_it_is_visible():
     assert [field.name for field in found.at(100).fields] == ["a", "c"]
 
 
-def test_a_table_that_is_all_faults_has_a_schema_without_fields():
+def test_a_table_with_only_faulty_columns_has_a_schema_without_fields():
     found = schemas([column(1, "a", None)], 1, 100)
     assert found.at(100).fields == () and len(found.faults) == 1

@@ -1,4 +1,4 @@
-"""Added files: whose columns an Iceberg reader takes as DuckLake does."""
+"""Added files: which of their columns an Iceberg reader resolves as DuckLake does."""
 
 import json
 
@@ -8,7 +8,7 @@ from polynya.iceberg.parquet.footer import Column
 from polynya.translate.columns.name_mappings import Mappings, mappings
 from pyiceberg.table.name_mapping import parse_mapping_from_json
 
-# Mapping 1: a -> 1, s -> 2 with x -> 3; mapping 2 lacks s and calls 1 by another name.
+# Mapping 1: a -> 1, s -> 2 with x -> 3; mapping 2 lacks s and has another name for 1.
 NAMES = [
     MappedName(1, 0, "a", 1, None, False),
     MappedName(1, 1, "s", 2, None, False),
@@ -27,7 +27,7 @@ def columns(*given: tuple[str, int | None]) -> list[Column]:
 
 
 TYPES = {1: "timestamp", 2: "timestamp_ms", 3: "timestamp_ns"}
-# (mapping, columns of the file, a word of the reason)
+# (mapping, columns of the file, a part of the reason)
 FILES = [
     (1, columns(("a", None), ("s", None), ("s.x", None)), None),
     (1, columns(("a", 1), ("s", 2), ("s.x", 3)), None),
@@ -48,12 +48,12 @@ FILES = [
 
 
 @pytest.mark.parametrize(("mapping_id", "file", "reason"), FILES)
-def test_file_contradicts_where_a_reader_takes_other_values_than_ducklake(mapping_id, file, reason):
-    said = found().contradiction(mapping_id, file, TYPES)
-    assert said is None if reason is None else reason in said
+def test_file_is_refused_if_a_reader_resolves_its_columns_unlike_ducklake(mapping_id, file, reason):
+    found_reason = found().contradiction(mapping_id, file, TYPES)
+    assert found_reason is None if reason is None else reason in found_reason
 
 
-def test_all_mappings_are_one_for_pyiceberg():
+def test_all_mappings_are_one_mapping_for_pyiceberg():
     mapping = parse_mapping_from_json(found().json())
     ids = {name: field.field_id for field in mapping for name in field.names}
     assert ids == {"a": 1, "A": 1, "s": 2}

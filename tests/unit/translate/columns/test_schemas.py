@@ -54,13 +54,13 @@ def test_field_ids_are_column_ids_at_every_level():
         assert fields.find_column_name(one.column_id).split(".")[-1] == one.column_name
 
 
-def test_every_field_is_optional_but_map_keys():
+def test_every_field_except_map_keys_is_optional():
     fields = Schema.model_validate(schemas(NESTED, 1, NOW).at(NOW).json())
     required = {one.column_id for one in NESTED if fields.find_field(one.column_id).required}
     assert required == {8}
 
 
-def test_fields_stand_in_the_order_of_the_rows():
+def test_fields_are_in_the_order_of_the_rows():
     columns = [column(3, "c"), column(1, "a"), column(2, "b")]
     assert at(schemas(columns, 1, NOW)) == "3 c int, 1 a int, 2 b int"
 
@@ -77,7 +77,7 @@ MEMBERS = [
     column(3, "y", parent=1),
     column(4, "z", parent=1, begin=5),
 ]
-# (columns, snapshots with the schema and its id there)
+# (columns, (snapshot, id of its schema, the schema))
 EVOLUTIONS: dict[str, tuple[list[Column], list[tuple[int, int, str]]]] = {
     "add": (ADDED, [(1, 0, "1 a int"), (4, 0, "1 a int"), (5, 1, "1 a int, 2 b int")]),
     "drop": (DROPPED, [(4, 0, "1 a int, 2 b int"), (5, 1, "1 a int"), (NOW, 1, "1 a int")]),
@@ -128,7 +128,7 @@ def test_schema_ids_are_dense_in_order_of_appearance(evolution):
 
 
 @pytest.mark.parametrize("evolution", EVOLUTIONS)
-def test_what_comes_later_does_not_change_the_schema_of_a_snapshot(evolution):
+def test_later_changes_do_not_affect_the_schema_of_a_snapshot(evolution):
     columns, _ = EVOLUTIONS[evolution]
     now = schemas(columns, 1, NOW)
     for snapshot_id in (1, 4, 5, 8, 9):
@@ -138,22 +138,22 @@ def test_what_comes_later_does_not_change_the_schema_of_a_snapshot(evolution):
         assert all(begin <= snapshot_id for begin, _ in found.by_snapshot)
 
 
-def test_begin_is_the_snapshot_at_which_the_schema_began():
+def test_begin_is_the_first_snapshot_of_the_schema():
     found = schemas(READDED, 1, NOW)
     begins = [found.begin_at(snapshot_id)[0] for snapshot_id in (1, 4, 5, 6, 7, NOW)]
     assert begins == [1, 1, 5, 5, 7, 7]
 
 
-def test_change_of_a_type_that_iceberg_does_not_see_begins_no_schema():
+def test_type_change_within_one_iceberg_type_begins_no_schema():
     assert schemas(NO_OP, 1, NOW).begin_at(NOW)[0] == 1
 
 
-def test_column_before_its_table_is_asked_about_is_the_first_schema():
-    """Data files of an expired snapshot may begin before anything that is listed."""
+def test_snapshots_before_the_table_have_its_first_schema():
+    """Data files of an expired snapshot may begin before any listed snapshot."""
     assert schemas(ADDED, 1, NOW).at(0).schema_id == 0
 
 
-def test_last_column_id_counts_columns_that_are_gone_and_nested_ones():
+def test_last_column_id_includes_dropped_and_nested_columns():
     assert schemas(DROPPED, 1, NOW).last_column_id == 2
     assert schemas(NESTED, 1, NOW).last_column_id == 10
 
@@ -167,7 +167,7 @@ def changed(before: str, after: str) -> list[Column]:
     return [column(1, "a", before, end=5), column(1, "a", after, begin=5), column(9, "ok")]
 
 
-# (columns, what is hidden now and a word of the reason, what is left)
+# (columns, columns that are hidden now with a part of the reason, the remaining schema)
 HIDDEN = [
     ([column(1, "u", "uint64"), column(9, "ok")], {"u": "2^63"}, "9 ok int"),
     ([column(1, "i", "interval"), column(9, "ok")], {"i": "interval"}, "9 ok int"),
@@ -195,7 +195,7 @@ HIDDEN = [
 
 
 @pytest.mark.parametrize(("columns", "hidden", "left"), HIDDEN)
-def test_column_that_cannot_be_exact_is_hidden_with_its_reason(columns, hidden, left):
+def test_column_without_an_exact_form_is_hidden_with_its_reason(columns, hidden, left):
     found = schemas(columns, 1, NOW)
     assert at(found) == left
     assert found.hidden.keys() == hidden.keys()
@@ -203,13 +203,13 @@ def test_column_that_cannot_be_exact_is_hidden_with_its_reason(columns, hidden, 
         assert word in found.hidden[name]
 
 
-def test_column_is_shown_until_its_type_has_no_twin():
-    """Time travel stays possible: before the change every file was readable."""
+def test_column_is_shown_until_its_type_has_no_iceberg_equivalent():
+    """Time travel stays possible, because before the change every file was readable."""
     found = schemas(changed("int32", "float64"), 1, NOW)
     assert (at(found, 4), at(found, 5)) == ("1 a int, 9 ok int", "9 ok int")
 
 
-def test_column_stays_hidden_for_the_files_of_its_illegal_past():
+def test_column_stays_hidden_because_of_files_with_its_unsupported_type():
     columns = [
         column(1, "a", "int32", end=5),
         column(1, "a", "varchar", begin=5, end=8),
@@ -219,18 +219,18 @@ def test_column_stays_hidden_for_the_files_of_its_illegal_past():
     assert at(schemas(columns, 1, NOW)) == "9 ok int"
 
 
-def test_setting_hides_a_type_that_has_a_twin():
+def test_setting_hides_a_type_that_iceberg_has():
     found = schemas([column(1, "t", "time"), column(2, "i")], 1, NOW, frozenset({"time"}))
     assert at(found) == "2 i int"
     assert "HIDDEN_TYPES" in found.hidden["t"]
 
 
-def test_setting_hides_a_type_within_others():
+def test_setting_hides_a_nested_type():
     found = schemas(nested("list", "time"), 1, NOW, frozenset({"time"}))
     assert at(found) == "9 ok int" and found.hidden.keys() == {"n"}
 
 
-def test_gap_lasts_as_long_as_a_column_is_hidden_that_nobody_asked_to_hide():
+def test_gap_lasts_as_long_as_a_column_is_hidden_without_a_setting():
     columns = [
         column(1, "u", "uint64", begin=3, end=5),
         column(2, "t", "time"),
@@ -249,7 +249,7 @@ def test_gap_lasts_as_long_as_a_column_is_hidden_that_nobody_asked_to_hide():
     assert len(schemas(columns, 1, 7, frozenset({"time"})).unservable) == 1
 
 
-def test_hidden_columns_of_the_past_are_named_too():
+def test_columns_hidden_in_the_past_are_named_too():
     found = schemas([column(1, "u", "uint64", end=5), column(9, "ok")], 1, NOW)
     assert found.hidden.keys() == {"u"}
 
@@ -258,7 +258,7 @@ def field(found: Schemas, name: str) -> Any:
     return Schema.model_validate(found.at(NOW).json()).find_field(name)
 
 
-def test_added_column_has_its_default_and_the_table_is_of_version_3():
+def test_added_column_has_its_default_and_the_table_has_version_3():
     found = schemas([column(1, "a"), column(2, "b", begin=5, default="42")], 1, NOW)
     assert field(found, "b").initial_default == 42
     assert found.has_defaults
@@ -270,7 +270,7 @@ def test_column_as_old_as_its_table_needs_no_default():
     assert not found.has_defaults
 
 
-def test_renamed_column_keeps_its_birth():
+def test_renamed_column_keeps_its_first_snapshot():
     old = [column(1, "a", default="7", end=5), column(1, "z", begin=5, default="7")]
     assert not schemas(old, 1, NOW).has_defaults
     added = [
@@ -281,7 +281,7 @@ def test_renamed_column_keeps_its_birth():
     assert field(schemas(added, 1, NOW), "z").initial_default == 7
 
 
-def test_default_within_a_struct_counts():
+def test_default_within_a_struct_requires_version_3_too():
     columns = [
         column(1, "s", "struct"),
         column(2, "x", parent=1),
@@ -299,14 +299,14 @@ NOT_SERVED = [
 
 
 @pytest.mark.parametrize(("type_", "default", "word"), NOT_SERVED)
-def test_column_whose_default_cannot_be_said_is_hidden(type_, default, word):
+def test_column_with_a_default_without_an_iceberg_form_is_hidden(type_, default, word):
     columns = [column(1, "ok"), column(2, "b", type_, begin=5, default=default)]
     found = schemas(columns, 1, NOW)
     assert at(found) == "1 ok int"
     assert default in found.hidden["b"] and word in found.hidden["b"]
 
 
-def test_dropped_column_with_a_default_still_makes_version_3():
+def test_dropped_column_with_a_default_still_requires_version_3():
     """Its snapshots are listed and need it."""
     columns = [column(1, "a"), column(2, "b", begin=5, end=7, default="42")]
     assert schemas(columns, 1, NOW).has_defaults

@@ -1,4 +1,4 @@
-"""DuckLake types and their Iceberg twins; PyIceberg says which promotions Iceberg has."""
+"""DuckLake types and their Iceberg equivalents; PyIceberg defines the valid promotions."""
 
 import itertools
 
@@ -60,27 +60,27 @@ NONE = [
 
 
 @pytest.mark.parametrize(("column_type", "expected"), TWINS)
-def test_twin_holds_every_value(column_type, expected):
+def test_iceberg_type_holds_every_value(column_type, expected):
     assert iceberg_type(column_type) == expected
 
 
 @pytest.mark.parametrize("column_type", NONE)
-def test_type_without_a_twin_has_a_reason_instead(column_type):
+def test_type_without_an_iceberg_equivalent_has_a_reason(column_type):
     assert iceberg_type(column_type) is None
     assert no_twin(column_type)
 
 
-def test_reason_names_a_type_that_nobody_knows():
+def test_reason_names_an_unknown_type():
     assert "time_ns" in no_twin("time_ns")
 
 
-def test_every_type_of_ducklake_has_a_twin_or_a_reason_of_its_own():
+def test_every_ducklake_type_has_an_iceberg_type_or_a_reason():
     for column_type in DUCKLAKE:
         assert (iceberg_type(column_type) is None) == (column_type in NO_TWIN), column_type
 
 
 @pytest.mark.parametrize("name", sorted({name for _, name in TWINS}))
-def test_pyiceberg_knows_the_twin(name):
+def test_pyiceberg_has_the_iceberg_type(name):
     field = NestedField.model_validate({"id": 1, "name": "c", "type": name, "required": False})
     assert str(field.field_type) == name
 
@@ -95,8 +95,8 @@ def type_of(name: str) -> PrimitiveType:
 
 
 @pytest.mark.parametrize(("before", "after"), [*itertools.product(NAMES, NAMES)])
-def test_promotions_are_icebergs(before, after):
-    # PyIceberg reads these two as bytes of the same shape; the specification has no such promotion.
+def test_promotions_are_those_of_iceberg(before, after):
+    # PyIceberg reads both as bytes of the same length; the specification has no such promotion.
     if {before, after} == {"string", "binary"}:
         assert not may_become(before, after)
         return
@@ -106,6 +106,6 @@ def test_promotions_are_icebergs(before, after):
     except ResolveError:
         is_legal = False
     if isinstance(old, DecimalType) and isinstance(new, DecimalType):
-        # PyIceberg 0.12 forgets to compare the scales.
+        # PyIceberg 0.12 does not compare the scales.
         is_legal = old.scale == new.scale and old.precision <= new.precision
     assert may_become(before, after) == is_legal

@@ -1,6 +1,6 @@
-"""Inlined rows as values of the schema: the SQL is executed, the file is read, DuckDB is the judge.
+"""Inlined rows as values of the schema: the tests execute the SQL, read the file, ask DuckDB.
 
-Texts are what PostgreSQL gives for `column::text`; nested ones are DuckDB's own literals.
+Texts are in PostgreSQL's form of `column::text`; nested ones are DuckDB's own literals.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def con():
 
 @pytest.fixture
 def shown(con, tmp_path):
-    """The rows as the served file has them: each a tuple of texts, with the type of the first."""
+    """The rows in the served file: each a tuple of texts, with the type of the first column."""
 
     def read(columns: list[Column], rows: list[list], begin: int = 1) -> tuple[list, list]:
         fields = schemas(columns, 1, NOW).at(NOW).fields
@@ -67,8 +67,8 @@ def text_of(con, sql: str) -> str | None:
     return text
 
 
-# DuckLake's type, what PostgreSQL gives, DuckDB's type in the file, the value in SQL.
-# Those of tests/lakes/16 that have a twin, with the values there and a few more.
+# DuckLake's type, PostgreSQL's text, DuckDB's type in the file, the value in SQL.
+# The types of tests/lakes/16 that Iceberg has, with the values there and a few more.
 VALUES = [
     ("boolean", "true", "BOOLEAN", "true"),
     ("boolean", "false", "BOOLEAN", "false"),
@@ -128,7 +128,7 @@ def test_text_becomes_the_value(column_type, text, type_, sql, shown, con):
     assert rows == [(text_of(con, f"CAST({sql} AS {type_})"),), (None,)]
 
 
-# Columns of a nested type, in DuckDB's words for its values
+# Columns of a nested type, with DuckDB's literals
 STRUCT = [column(1, "c", "struct"), column(2, "a", "int32", 1), column(3, "b c", "varchar", 1)]
 LIST = [column(1, "c", "list"), column(2, "element", "varchar", 1)]
 MAP = [column(1, "c", "map"), column(2, "key", "varchar", 1), column(3, "value", "int32", 1)]
@@ -175,7 +175,7 @@ def renamed(old: Column, name: str, at: int = 5) -> Iterator[Column]:
 
 
 A, B = column(1, "a", "int32"), column(2, "b", "varchar")
-# (columns, row as the old version has it, row as the schema of today shows it)
+# (columns, row in the old version, row in the current schema)
 EVOLUTIONS = [
     ("renamed", [*renamed(A, "z"), B], ["1", b"x"], ("1", "x")),
     ("names exchanged", [*renamed(A, "b"), *renamed(B, "a")], ["1", b"x"], ("1", "x")),
@@ -242,12 +242,12 @@ EVOLUTIONS = [
 @pytest.mark.parametrize(
     ("what", "columns", "row", "expected"), EVOLUTIONS, ids=[e[0] for e in EVOLUTIONS]
 )
-def test_row_of_an_old_version_is_as_the_schema_shows_it(what, columns, row, expected, shown):
+def test_row_of_an_old_version_has_the_current_schema(what, columns, row, expected, shown):
     rows, _ = shown(columns, [row, row])
     assert rows == [expected, expected]
 
 
-def test_rows_are_there_when_none_of_their_columns_is_left(shown):
+def test_rows_of_only_dropped_columns_have_nulls_and_defaults(shown):
     columns = [
         column(1, "a", "int32", end=5),
         column(2, "b", "int32", begin=5),
@@ -257,7 +257,7 @@ def test_rows_are_there_when_none_of_their_columns_is_left(shown):
     assert rows == [(None, "7")] * 3
 
 
-def test_rows_of_several_versions_follow_each_other(con, tmp_path):
+def test_rows_of_several_versions_are_in_order(con, tmp_path):
     columns = [A, column(2, "b", "int64", begin=5, default="9")]
     fields = schemas(columns, 1, NOW).at(NOW).fields
     parts = [
@@ -269,14 +269,14 @@ def test_rows_of_several_versions_follow_each_other(con, tmp_path):
     assert con.execute(f"FROM '{path}'").fetchall() == [(1, 9), (2, 9), (3, 4), (None, None)]
 
 
-def test_names_are_those_of_the_version_that_the_schema_still_shows():
+def test_names_are_those_of_the_version_for_columns_that_are_still_shown():
     columns = [*renamed(A, "z"), column(2, "b", "varchar", end=5), column(3, "u", "uint64")]
     fields = schemas(columns, 1, NOW).at(NOW).fields
     assert inlined_columns(table(columns, 1), columns, fields) == ["a"]
     assert inlined_columns(table(columns, 5), columns, fields) == ["z"]
 
 
-def test_names_that_sql_would_trip_over(shown):
+def test_names_with_special_characters_are_quoted(shown):
     names = ['a"b', "a'b", "select", "ünï", " ", "c0"]
     columns = [column(n, name, "int32") for n, name in enumerate(names, start=1)]
     rows, types = shown(columns, [[str(n) for n in range(len(names))]])
@@ -287,7 +287,7 @@ def test_names_that_sql_would_trip_over(shown):
 OLD = "STRUCT(x INTEGER, y VARCHAR)"
 X, Y = (2, "x", "int32"), (3, "y", "varchar")
 CHANGES = {
-    # members now, and how a value {'x': 1, 'y': 'one'} of the old type is shown
+    # current members, and the form of a value {'x': 1, 'y': 'one'} of the old type
     "added": ([X, Y, (4, "z", "int64", 5)], "{'x': 1, 'y': one, 'z': NULL}"),
     "added with a default": ([X, Y, (4, "z", "int64", 5, "42")], "{'x': 1, 'y': one, 'z': 42}"),
     "dropped": ([X], "{'x': 1}"),
@@ -303,7 +303,7 @@ CHANGES = {
 
 
 def members(now: list[tuple], parent: int) -> list[Column]:
-    """Versions of the columns 2 and 3 below `parent` that end at 5 where they are not the same."""
+    """Versions of the columns 2 and 3 below `parent`; they end at 5 if they change."""
     columns = []
     for old in (X, Y):
         columns.append(column(*old, parent, end=None if old in now else 5))
@@ -315,7 +315,7 @@ def members(now: list[tuple], parent: int) -> list[Column]:
     return sorted(columns, key=lambda found: found.column_id)
 
 
-# Where the struct stands: (columns around it with its parent's id, DuckDB's type, values)
+# The position of the struct: (columns around it with its parent's id, DuckDB's type, values)
 PLACES = {
     "struct": ([column(1, "c", "struct")], 1, OLD, "{s}"),
     "list": (
@@ -381,7 +381,7 @@ PLACES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("place", PLACES)
-def test_struct_of_an_old_version_has_the_members_of_today(place, change, shown, con):
+def test_struct_of_an_old_version_has_the_current_members(place, change, shown, con):
     around, parent, type_, pattern = PLACES[place]
     now, expected = CHANGES[change]
     columns = [*around, *members(now, parent)]
@@ -392,8 +392,8 @@ def test_struct_of_an_old_version_has_the_members_of_today(place, change, shown,
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_empty_and_null_stay_what_they_are(place, shown, con):
-    """Of a type whose members have changed, which takes the long way."""
+def test_empty_and_null_values_are_unchanged(place, shown, con):
+    """The members of the type have changed, so that every value is converted."""
     around, parent, type_, _ = PLACES[place]
     columns = [*around, *members(CHANGES["all at once"][0], parent)]
     empty = "[]" if type_.endswith("[]") else "{}" if type_.startswith("MAP") else None

@@ -1,7 +1,7 @@
-"""Column statistics as metrics: what is certain, and nothing else.
+"""Column statistics as metrics: only certain values are written.
 
-A row for each rule; then real DuckLake writes files of generated values, and no bound may exclude
-a value that pyarrow finds in the file.
+There is a row for each rule. Then real DuckLake writes files of generated values, and no bound may
+exclude a value that pyarrow finds in the file.
 """
 
 import math
@@ -43,7 +43,7 @@ def type_of(name: str):
 
 
 def metrics(known: ColumnStats, records: int, leaf: Leaf | None) -> dict[str, Any]:
-    """The metrics of a column in one file, by kind; only what is there."""
+    """The metrics of a column in one file, by kind; only known ones."""
     [column] = stats_columns([known])
     found = column_metrics(column, np.array([known.data_file_id]), np.array([records]), [leaf])
     assert found.field_id == known.column_id
@@ -52,7 +52,7 @@ def metrics(known: ColumnStats, records: int, leaf: Leaf | None) -> dict[str, An
 
 
 def shown(found: dict[str, Any], type_name: str) -> dict[str, Any]:
-    """What a client sees: bounds decoded by PyIceberg."""
+    """The metrics as a client reads them: bounds decoded by PyIceberg."""
     return {
         NAMES[kind]: from_bytes(type_of(type_name), value) if kind in BOUNDS else value
         for kind, value in found.items()
@@ -64,10 +64,10 @@ NAMES = dict(
 )
 
 
-# What of DuckLake's statistics is certain: (rule, type shown, type written, statistics, what a
-# client sees)
+# Which of DuckLake's statistics are certain: (rule, type shown, type written, statistics, the
+# metrics that a client reads)
 RULES = [
-    # a: counts only where both are known and add up to the rows
+    # a: counts only if both are known and their sum is the number of rows
     ("a", "int", "int", ALL, {"values": 10, "nulls": 2}),
     ("a", "int", "int", {"value_count": 10, "null_count": 0}, {"values": 10, "nulls": 0}),
     ("a", "int", "int", {"value_count": 0, "null_count": 10}, {"values": 10, "nulls": 10}),
@@ -102,7 +102,7 @@ RULES = [
         {"min_value": "-inf", "max_value": "inf", "contains_nan": False},
         {"lower": -math.inf, "upper": math.inf, "nans": 0},
     ),
-    # e: text in the type that was written, bytes in the one that is shown
+    # e: text in the type that was written, bytes in the type that is shown
     ("e", "long", "int", {"min_value": "-7", "max_value": "7"}, {"lower": -7, "upper": 7}),
     ("e", "long", "int", {"min_value": "1.5"}, {}),
     ("e", "int", "boolean", {"min_value": "false"}, {"lower": 0}),
@@ -131,7 +131,7 @@ RULES = [
         {"min_value": "x", "max_value": "x", "column_size_bytes": 0},
         {"lower": "x", "upper": "x", "size": 0},
     ),
-    # i: in a partial file counts are too large, bounds are those of a superset
+    # i: in a partial file counts are too large, and bounds are those of a superset
     (
         "i",
         "int",
@@ -139,7 +139,7 @@ RULES = [
         {"value_count": 30, "null_count": 0, "min_value": "1", "max_value": "9"},
         {"lower": 1, "upper": 9},
     ),
-    # one side alone: the other was cut and cannot be said
+    # only one bound: the other was truncated and has no exact form
     ("one side", "string", "string", {"min_value": "a"}, {"lower": "a"}),
     ("one side", "string", "string", {"max_value": "b"}, {"upper": "b"}),
     (
@@ -158,7 +158,7 @@ RULES = [
     ),
     ("empty", "string", "string", {"min_value": "", "max_value": ""}, {"lower": "", "upper": ""}),
     ("zero", "int", "int", {"min_value": "0", "max_value": "0"}, {"lower": 0, "upper": 0}),
-    # what cannot be certain
+    # values that are not certain
     ("none", "timestamp", "timestamp", {"min_value": "-infinity", "max_value": "infinity"}, {}),
     ("none", "timestamp", "timestamp", {"max_value": "290000-01-01 00:00:00"}, {}),
     ("none", "int", "int", {"min_value": "-9999999999", "max_value": "9999999999"}, {}),
@@ -198,7 +198,7 @@ def test_metrics_follow_the_rule(rule, type_name, written, known, expected):
 
 
 def test_column_that_is_not_in_the_file_has_no_metrics():
-    """Hive files have statistics of columns that stand in their path alone."""
+    """Hive files have statistics of columns that are only in their path."""
     known = {
         **ALL,
         "column_size_bytes": 9,
@@ -209,7 +209,7 @@ def test_column_that_is_not_in_the_file_has_no_metrics():
     assert metrics(stats(**known), ROWS, None) == {}
 
 
-# d: (min, max) as DuckLake has it of {-0.0, 0.0} and others, and the signs of the bounds
+# d: DuckLake's (min, max) of {-0.0, 0.0} and other values, and the signs of the bounds
 ZEROS = [
     ("-0.0", "-0.0", -1, 1),
     ("0.0", "0.0", -1, 1),
@@ -221,19 +221,19 @@ ZEROS = [
 
 @pytest.mark.parametrize("name", ["float", "double"])
 @pytest.mark.parametrize(("least", "most", "lower", "upper"), ZEROS)
-def test_rule_d_zero_as_a_bound_takes_in_both_zeros(name, least, most, lower, upper):
+def test_rule_d_a_bound_of_zero_includes_both_zeros(name, least, most, lower, upper):
     known = stats(min_value=least, max_value=most, contains_nan=False)
     seen = shown(metrics(known, ROWS, Leaf(name, name)), name)
     assert (seen["lower"], seen["upper"]) == (0.0, 0.0)
     assert (math.copysign(1, seen["lower"]), math.copysign(1, seen["upper"])) == (lower, upper)
 
 
-def test_integer_zero_is_not_made_a_float():
+def test_integer_zero_does_not_become_a_float():
     seen = shown(metrics(stats(min_value="0", max_value="0"), ROWS, Leaf("long", "int")), "long")
     assert seen == {"lower": 0, "upper": 0}
 
 
-# Texts of one column, each of which the fast way of numpy cannot take, among others that it can.
+# Texts of a column that numpy's fast path cannot parse, among others that it can.
 ODD = [
     ("int", ["1", "-2", "99999999999", "x", "3"]),
     ("long", ["1", "9223372036854775808", "-9223372036854775808", ""]),
@@ -245,7 +245,7 @@ ODD = [
 
 
 @pytest.mark.parametrize(("name", "least"), ODD, ids=[name for name, _ in ODD])
-def test_many_files_have_the_bounds_that_each_has_alone(name, least):
+def test_files_have_the_same_bounds_together_and_alone(name, least):
     leaf = Leaf(name, name)
     known = [
         replace(stats(min_value=text, max_value=text, contains_nan=n % 3 == 0), data_file_id=n)
@@ -262,7 +262,7 @@ def test_many_files_have_the_bounds_that_each_has_alone(name, least):
             assert values_of(getattr(found, kind), len(known)) == alone
 
 
-def test_files_without_statistics_and_statistics_without_a_file_are_told_apart():
+def test_files_without_statistics_and_statistics_without_a_file_are_distinguished():
     known = [
         replace(stats(min_value=str(n), column_size_bytes=n), data_file_id=n) for n in (1, 2, 4, 9)
     ]
@@ -294,7 +294,7 @@ def decimals(precision: int, scale: int) -> st.SearchStrategy[str]:
     )
 
 
-# DuckDB type: values, as SQL takes them
+# DuckDB type: values, as SQL parameters
 GENERATED: dict[str, st.SearchStrategy] = {
     "BOOLEAN": st.booleans(),
     "TINYINT": integers(-128, 127),
@@ -330,7 +330,7 @@ NUMBERS = {
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory) -> Callable:
-    """Has DuckLake write a file. For each type: statistics, DuckLake's type, the file's values."""
+    """Let DuckLake write a file; for each type: statistics, DuckLake's type, the file's values."""
     folder = tmp_path_factory.mktemp("lake")
     with connect(("ducklake",)) as con:
         con.execute(
@@ -364,7 +364,7 @@ def written(tmp_path_factory) -> Callable:
 
 
 def numbers_of(type_: str, column: pa.ChunkedArray) -> list:
-    """The values; those of dates and times as the numbers that Iceberg counts."""
+    """The values; dates and times as Iceberg's numbers."""
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us"))
     if type_ in NUMBERS:
@@ -373,7 +373,7 @@ def numbers_of(type_: str, column: pa.ChunkedArray) -> list:
 
 
 def in_icebergs_order(value: Any) -> Any:
-    """A key: -0.0 before 0.0, and text by its code points, which is the order of its UTF-8."""
+    """A sort key: -0.0 before 0.0, and text by its code points, which is the order of its UTF-8."""
     if isinstance(value, float):
         return value, math.copysign(1, value)
     return value.encode() if isinstance(value, str) else value
@@ -414,7 +414,7 @@ def test_no_bound_excludes_a_value_of_the_file(data, written):
         assert_sound(known, column_type, in_file)
 
 
-# Each alone in a file, where the other value does not hide what it does to the bounds.
+# Each value is alone in a file, so that no other value determines the bounds.
 ALONE = {
     "FLOAT": [["nan"], ["nan", "1"], ["-0.0"], ["0.0"], ["-0.0", "0.0"], ["inf"], ["-1e-45"]],
     "DOUBLE": [["nan", None], ["-0.0", "0.0"], ["-inf", "inf"], ["nan", "-1"], ["5e-324"]],
@@ -428,7 +428,7 @@ ALONE = {
 
 
 @pytest.mark.parametrize("type_", ALONE)
-def test_no_bound_excludes_a_value_that_is_odd(type_, written):
+def test_no_bound_excludes_an_unusual_value(type_, written):
     for values in ALONE[type_]:
         [(known, column_type, in_file)] = written({type_: values}).values()
         assert_sound(known, column_type, in_file)
@@ -450,7 +450,7 @@ USEFUL = {
 
 
 def test_ordinary_values_have_exact_bounds_and_all_counts(written):
-    """Else nothing would be pruned, and the tests above would hold of nothing."""
+    """Without them nothing would be pruned, and the tests above would test nothing."""
     for known, column_type, in_file in written(USEFUL).values():
         name = iceberg_type(column_type) or ""
         result = metrics(known, len(in_file), Leaf(name, name))

@@ -84,7 +84,7 @@ def entries(files, snapshot_id, stats=(), keys=()) -> list[Row]:
 
 
 # Specification, "Manifest Entry Fields": the snapshot that added the file, or that deleted it.
-# (begin, end, asked at, status, snapshot id)
+# (begin, end, requested snapshot, status, snapshot id)
 STATUSES = [
     (3, None, 3, ADDED, 3),
     (3, None, 4, EXISTING, 3),
@@ -100,7 +100,7 @@ def test_data_file_is_added_existing_or_deleted(begin, end, at, status, snapshot
     assert (entry.status, entry.snapshot_id, entry.sequence_number) == (status, snapshot_id, 3)
 
 
-def test_data_file_is_under_its_location_with_its_own_numbers():
+def test_data_file_has_its_location_and_its_own_numbers():
     away = replace(data_file(9), path="s3://elsewhere/ü%20x.parquet", path_is_relative=False)
     inside, outside = entries([data_file(), away], 3)
     assert (inside.file_path, inside.record_count, inside.file_size_in_bytes) == (
@@ -123,21 +123,21 @@ def test_each_file_has_its_own_statistics():
     }
 
 
-def test_bounds_are_in_the_type_that_the_snapshot_shows():
+def test_bounds_are_in_the_type_of_the_snapshot():
     """The file was written with an int; the column is a long from snapshot 5 on."""
     for at, width in ((4, 4), (5, 8)):
         [entry] = entries([data_file(begin=3)], at, [known()])
         assert entry.metrics["lower_bounds"] == {1: (1).to_bytes(width, "little")}
 
 
-def test_files_of_several_times_stand_in_one_manifest():
+def test_files_of_several_snapshots_are_in_one_manifest():
     files, stats = [data_file(7, begin=3), data_file(8, begin=6)], [known(7), known(8, 1, "-1")]
     old, new = entries(files, 6, stats)
     assert old.metrics["lower_bounds"] == {1: (1).to_bytes(8, "little")}
     assert new.metrics["lower_bounds"] == {1: (-1).to_bytes(8, "little", signed=True)}
 
 
-def test_column_that_the_file_or_the_schema_lacks_has_no_metrics():
+def test_column_that_is_not_in_the_file_or_the_schema_has_no_metrics():
     later = known(column_id=2, minimum="x", maximum="y")  # hive files have such statistics
     dropped = known(column_id=5)
     [entry] = entries([data_file(begin=3)], 6, [known(), later, dropped, known(column_id=99)])
@@ -155,8 +155,8 @@ def test_leaf_in_a_list_has_no_metrics():
     assert not any(entry.metrics.values())
 
 
-def test_files_are_told_apart_by_their_spec():
-    """The second has a value that is no date of its partition, the last one stands in a path."""
+def test_files_are_separated_by_their_spec():
+    """The second has an invalid date as partition value, the last has its value in its path."""
     files = [
         data_file(1, begin=6),
         replace(data_file(2, begin=6), partition_id=5),
@@ -178,7 +178,7 @@ def test_files_are_told_apart_by_their_spec():
         assert row.metrics["lower_bounds"][1] == number.to_bytes(8, "little")
 
 
-def test_of_a_wide_table_the_first_columns_have_metrics_and_those_of_the_partitions():
+def test_in_a_wide_table_the_first_columns_and_the_partition_columns_have_metrics():
     wide = [Column(n, 1, None, f"c{n}", "int32", None, None) for n in range(1, 200)]
     groups = {FileGroup(5, None): Lifetime(1, None)}
     types = {n: frozenset({"int32"}) for n in range(1, 200)}
