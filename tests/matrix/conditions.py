@@ -45,8 +45,11 @@ def conditions(judge: Native, namespace: str, table: str, metadata: dict) -> Ite
     source = f"lake.{identifier(namespace)}.{identifier(table)}"
     for name in usable[:COLUMNS]:
         column = identifier(name)
+        # Not an infinite date: DuckDB's package returns it as the first or the last day that
+        # Python has.
+        usual = f"isfinite({column})" if types[name] == "DATE" else f"{column} IS NOT NULL"
         found = judge.query(
-            f"SELECT {column}, count(*) FROM {source} WHERE {column} IS NOT NULL "
+            f"SELECT {column}, count(*) FROM {source} WHERE {usual} "
             "GROUP BY 1 ORDER BY 2 DESC, 1 DESC LIMIT 1"
         )
         for value, rows in found:
@@ -55,9 +58,8 @@ def conditions(judge: Native, namespace: str, table: str, metadata: dict) -> Ite
 
 def _condition(name: str, kind: str, value: Any, rows: int) -> Iterator[Condition]:
     if kind == "date":
-        # DuckDB's package returns an infinite date as date.min or date.max, and a date outside
-        # the years 1 to 9999 as a text.
-        if isinstance(value, date) and value not in (date.min, date.max):
+        # DuckDB's package returns a date outside the years 1 to 9999 as a text.
+        if isinstance(value, date):
             yield Condition(name, kind, value.isoformat(), rows)
     elif kind != "text" or (value.isprintable() and not set(value) & {"'", "\\"}):
         # Clients have different escaping rules, which are not tested here.
