@@ -88,7 +88,7 @@ def shadow(con, schema: str) -> int:
 
 
 @pytest.fixture(scope="module", params=SCHEMAS, ids=["public", "a schema of its own"])
-def lake(request, lake, moto):
+def shadowed_lake(request, lake, moto):
     """A lake, and the rows that DuckDB read from it before the shadowing."""
     text = LAKE.replace("SCHEMA 'SCHEMA'", f"SCHEMA {literal(request.param)}")
     lake = lake.write("search_path", text)
@@ -112,8 +112,8 @@ def lake(request, lake, moto):
     return lake, rows
 
 
-def test_clients_get_the_rows_from_before(lake, moto):
-    lake, rows = lake
+def test_clients_get_the_rows_from_before(shadowed_lake, moto):
+    lake, rows = shadowed_lake
     with standing_in(lake, moto, METADATA_SCHEMA=lake.metadata_schema) as stand_in:
         client = pyiceberg.open(stand_in.api_uri, "lake", stand_in.s3_uri)
         catalog = rest.Rest(stand_in.api_uri, "lake")
@@ -129,9 +129,9 @@ def test_clients_get_the_rows_from_before(lake, moto):
         client.close()
 
 
-def test_the_policy_is_applied_to_the_real_names(lake, moto):
+def test_the_policy_is_applied_to_the_real_names(shadowed_lake, moto):
     """A caller with some rights causes additional queries."""
-    lake, _ = lake
+    lake, _ = shadowed_lake
     policy = json.dumps({"rules": [{"principals": ["*"], "tables": {"main": ["t", "v"]}}]})
     values = {"AUTHORIZATION": policy, "METADATA_SCHEMA": lake.metadata_schema}
     with standing_in(lake, moto, **values) as stand_in:
@@ -140,8 +140,8 @@ def test_the_policy_is_applied_to_the_real_names(lake, moto):
             assert rest.Rest(stand_in.api_uri, at).load_table("main", "t")
 
 
-def test_the_jobs_read_the_real_rows(lake):
-    lake, _ = lake
+def test_the_jobs_read_the_real_rows(shadowed_lake):
+    lake, _ = shadowed_lake
     con = connect(lake.database.url, lake.metadata_schema)
     found, fragments = verify_catalog.lake(con)
     assert [table.table_name for table in verify_catalog.tables(con, found)] == ["p", "t"]
@@ -156,8 +156,8 @@ def test_the_jobs_read_the_real_rows(lake):
     con.close()
 
 
-def test_doctor_finds_nothing_wrong(lake, moto):
-    lake, _ = lake
+def test_doctor_finds_nothing_wrong(shadowed_lake, moto):
+    lake, _ = shadowed_lake
     out = io.StringIO()
     with redirect_stdout(out), pytest.raises(typer.Exit):
         doctor(lake.database.url, lake.metadata_schema, moto, 1, as_json=True)
@@ -165,8 +165,8 @@ def test_doctor_finds_nothing_wrong(lake, moto):
     assert [table["status"] for table in report["tables"]] == ["served", "served"], report
 
 
-def test_the_search_path_contains_only_postgresql(lake):
-    lake, _ = lake
+def test_the_search_path_contains_only_postgresql(shadowed_lake):
+    lake, _ = shadowed_lake
     opened = Database(lake.database.url, lake.metadata_schema)
     con = connect(lake.database.url, lake.metadata_schema)
     for path in (
