@@ -52,7 +52,7 @@ serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://
 # Two processes; each takes all tests of a lake, or of a file (tests/support/scheduler.py).
 PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
 
-test: setup lint ## what CI runs: all tests that are not marked slow (12 minutes on two cores)
+test: setup lint ## what CI runs: all tests that are not marked slow (15 minutes on two idle cores)
 	@$(PYTEST) -m "not slow" $(ARGS)
 
 test-slow: setup ## the tests that `make test` leaves out (half an hour)
