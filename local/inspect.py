@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.rows import Lake, Schema, Table
+from polynya.ducklake.rows.lake import Lake
+from polynya.ducklake.rows.named_objects import Schema, Table
 from polynya.errors import BadRequest, NoSuchTable, PolynyaError
 from polynya.translate.tables import check_lake
 from polynya_pipeline.common.options import MetadataSchema, S3Endpoint

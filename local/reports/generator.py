@@ -10,7 +10,9 @@ from polynya.config import Config
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database, retried
 from polynya.ducklake.history import TableHistory
-from polynya.ducklake.rows import Lake, Schema, Table, UnservableRange
+from polynya.ducklake.rows.lake import Lake
+from polynya.ducklake.rows.lifetimes import UnservableRange
+from polynya.ducklake.rows.named_objects import Schema, Table
 from polynya.files.names import Name, is_virtual, parse
 from polynya.files.table_files import TableFiles
 from polynya.files.virtual_files import VirtualFiles

@@ -9,7 +9,7 @@ from typing import Any
 from polynya.ducklake import queries
 from polynya.ducklake.history import unservable_reason
 from polynya.ducklake.paths import file_location, table_location
-from polynya.ducklake.rows import DataFile
+from polynya.ducklake.rows.data_files import DataFile
 from polynya.errors import BadRequest
 from polynya.files.content.deletes import Deletes, deletes_at
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from polynya.config import FileSettings, StorageSettings
-from polynya.ducklake.rows import Schema, Table
+from polynya.ducklake.rows.named_objects import Schema, Table
 from polynya.errors import NoSuchKey
 from polynya.files.build_context import BuildContext
 from polynya.files.names import GENERATOR

@@ -16,7 +16,7 @@ from typing import Any
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.rows import Lake
+from polynya.ducklake.rows.lake import Lake
 from polynya.errors import BadRequest, Misconfigured, NoSuchKey, PolynyaError, Refused
 from polynya.translate.tables import check_lake
 

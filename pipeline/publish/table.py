@@ -6,7 +6,8 @@ from functools import cached_property
 from pg8000.native import Connection
 from polynya.ducklake import history
 from polynya.ducklake.history import TableHistory
-from polynya.ducklake.rows import Lake, Schema, Table
+from polynya.ducklake.rows.lake import Lake
+from polynya.ducklake.rows.named_objects import Schema, Table
 from polynya.files.names import Name
 from polynya.files.table_files import TableFiles
 from polynya.files.table_names import Manifest

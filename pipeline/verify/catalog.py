@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pg8000.native import Connection, identifier
 from polynya.ducklake import queries
 from polynya.ducklake.paths import location
-from polynya.ducklake.rows import Lake
+from polynya.ducklake.rows.lake import Lake
 from polynya.errors import Misconfigured, Refused
 from polynya.translate.tables import check_lake
 

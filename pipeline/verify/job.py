@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pg8000.native import Connection
 from polynya.ducklake.connection.database import BEGIN
-from polynya.ducklake.rows import Lake
+from polynya.ducklake.rows.lake import Lake
 
 from ..common.catalog import table_name
 from ..common.database import connect, translate_errors

@@ -18,7 +18,8 @@ from .config import Config
 from .ducklake import queries
 from .ducklake.connection.database import Database, retried
 from .ducklake.connection.statements import Statement, known, run_batched
-from .ducklake.rows import Lake, Schema, Table
+from .ducklake.rows.lake import Lake
+from .ducklake.rows.named_objects import Schema, Table
 from .errors import BadRequest, NoSuchTable, NoSuchWarehouse
 from .files.virtual_files import VirtualFiles
 from .iceberg import rest

@@ -2,7 +2,8 @@
 
 from pg8000.native import Connection, identifier
 from polynya.ducklake import queries
-from polynya.ducklake.rows import Lake, Schema, Table
+from polynya.ducklake.rows.lake import Lake
+from polynya.ducklake.rows.named_objects import Schema, Table
 
 from .ducklake_rows import Uncountable
 

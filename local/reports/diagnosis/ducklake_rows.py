@@ -3,7 +3,7 @@
 from importlib.metadata import version
 
 import duckdb
-from polynya.ducklake.rows import Schema, Table
+from polynya.ducklake.rows.named_objects import Schema, Table
 
 from ...clients.duckdb_connection import LAKE, identifier, literal
 from .duckdb_access import connect_to_s3, for_libpq, redacted, secrets_of

@@ -1,6 +1,6 @@
 """Checks of the whole lake: the rights of the database role, the version, the data path."""
 
-from polynya.ducklake.rows import Lake
+from polynya.ducklake.rows.lake import Lake
 from polynya.errors import Refused
 from polynya.storage.s3 import SCHEMES
 from polynya.translate import tables

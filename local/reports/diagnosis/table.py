@@ -7,7 +7,7 @@ import duckdb
 from pg8000.native import Connection
 from polynya.access.vended_credentials import CredentialVending
 from polynya.ducklake import queries
-from polynya.ducklake.rows import Schema, Table
+from polynya.ducklake.rows.named_objects import Schema, Table
 from polynya.errors import PolynyaError, Refused
 from polynya.translate.columns.default_columns import WAY_OUT
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.rows import Lake, Schema, Table
+from polynya.ducklake.rows.lake import Lake
+from polynya.ducklake.rows.named_objects import Schema, Table
 
 from ...common.catalog import TableName
 from ...common.errors import BadInput

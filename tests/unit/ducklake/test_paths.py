@@ -1,6 +1,8 @@
 import pytest
 from polynya.ducklake.paths import file_location, table_location
-from polynya.ducklake.rows import DeleteFile, Lake, Schema, Table
+from polynya.ducklake.rows.deletes import DeleteFile
+from polynya.ducklake.rows.lake import Lake
+from polynya.ducklake.rows.named_objects import Schema, Table
 
 RELATIVE = {"lake": "s3://lake/data/", "schema": "main/", "table": "t/", "file": "f.parquet"}
 

@@ -4,14 +4,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, groupby
 from typing import Any, NamedTuple
 
-from polynya.ducklake.rows import (
-    ColumnStats,
-    DataFile,
-    FileColumns,
-    PartitionKeyColumn,
-    StatsColumn,
-    Texts,
-)
+from polynya.ducklake.rows.data_files import ColumnStats, DataFile
+from polynya.ducklake.rows.file_columns import FileColumns, PartitionKeyColumn, StatsColumn, Texts
 from polynya.iceberg.avro.columns import DataFiles
 from polynya.iceberg.manifest import Status
 

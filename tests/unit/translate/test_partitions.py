@@ -4,7 +4,10 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
-from polynya.ducklake.rows import Column, FileGroup, Lifetime, PartitionColumn, Partitioning
+from polynya.ducklake.rows.columns import Column
+from polynya.ducklake.rows.data_files import FileGroup
+from polynya.ducklake.rows.lifetimes import Lifetime
+from polynya.ducklake.rows.partitions import PartitionColumn, Partitioning
 from polynya.errors import Refused
 from polynya.translate.columns.schemas import schemas
 from polynya.translate.partitions import Constant, partitions

@@ -1,7 +1,7 @@
 """SORTED BY as sort fields: columns in DuckLake's notation, without expressions."""
 
 import pytest
-from polynya.ducklake.rows import SortKey
+from polynya.ducklake.rows.columns import SortKey
 from polynya.iceberg.table_metadata import SortField
 from polynya.iceberg.types import Field, List, Primitive
 from polynya.translate.sort_orders import sort_fields

@@ -6,19 +6,13 @@ from dataclasses import replace
 
 import pytest
 from polynya.ducklake.history import TableHistory
-from polynya.ducklake.rows import (
-    Column,
-    Event,
-    Inlined,
-    Lake,
-    MappedName,
-    Partitioning,
-    Schema,
-    Snapshot,
-    Table,
-    Tag,
-    UnservableRange,
-)
+from polynya.ducklake.rows.columns import Column, MappedName
+from polynya.ducklake.rows.inlined_tables import Inlined
+from polynya.ducklake.rows.lake import Lake, Snapshot
+from polynya.ducklake.rows.lifetimes import UnservableRange
+from polynya.ducklake.rows.named_objects import Schema, Table, Tag
+from polynya.ducklake.rows.partitions import Partitioning
+from polynya.ducklake.rows.sums import Event
 from polynya.errors import Refused
 from polynya.translate.columns.name_mappings import mappings
 from polynya.translate.columns.schemas import schemas

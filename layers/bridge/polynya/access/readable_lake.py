@@ -7,7 +7,8 @@ from typing import TypeVar
 from pg8000.native import Connection
 
 from ..ducklake import queries
-from ..ducklake.rows import Lake, NameNow, Schema, Table, View
+from ..ducklake.rows.lake import Lake
+from ..ducklake.rows.named_objects import NameNow, Schema, Table, View
 from ..errors import REMEDY, BadRequest, NoSuchNamespace, NoSuchTable, NoSuchView, Refused
 from .policy import Rights
 

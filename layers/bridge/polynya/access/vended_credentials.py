@@ -17,7 +17,8 @@ from pg8000.native import Connection
 from ..config import Config
 from ..ducklake.paths import table_location
 from ..ducklake.queries import table_locations
-from ..ducklake.rows import Lake, Schema, Table
+from ..ducklake.rows.lake import Lake
+from ..ducklake.rows.named_objects import Schema, Table
 from ..errors import Refused
 from ..iceberg import rest
 from ..metrics import count

@@ -15,20 +15,13 @@ from . import queries
 from .connection.statements import run_batched
 from .inlined_columns import with_columns
 from .queries.lifetimes import KINDS, TableLifetimes
-from .rows import (
-    Column,
-    Event,
-    Inlined,
-    Lake,
-    MappedName,
-    Partitioning,
-    Schema,
-    Snapshot,
-    SortKey,
-    Table,
-    Tag,
-    UnservableRange,
-)
+from .rows.columns import Column, MappedName, SortKey
+from .rows.inlined_tables import Inlined
+from .rows.lake import Lake, Snapshot
+from .rows.lifetimes import UnservableRange
+from .rows.named_objects import Schema, Table, Tag
+from .rows.partitions import Partitioning
+from .rows.sums import Event
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ from dataclasses import replace
 from pg8000.native import Connection
 
 from . import queries
-from .rows import Column, Inlined, InlinedOrigin, InlinedTable, UnservableRange, postgres_name
+from .rows.columns import Column
+from .rows.inlined_tables import Inlined, InlinedOrigin, InlinedTable, postgres_name
+from .rows.lifetimes import UnservableRange
 
 Shape = tuple[int, str, str, int | None]
 """What determines how a column is read; its default does not."""

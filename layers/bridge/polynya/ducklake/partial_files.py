@@ -1,6 +1,6 @@
 """Merged data files of catalogs up to 0.4: their rows are in the order of their snapshots."""
 
-from .rows import DataFile
+from .rows.data_files import DataFile
 
 
 def rows_until(file: DataFile, snapshot_id: int) -> int:

@@ -1,6 +1,9 @@
 """From DuckLake's `path` and `path_is_relative` to the location of a file."""
 
-from .rows import DataFile, DeleteFile, Lake, Schema, Table
+from .rows.data_files import DataFile
+from .rows.deletes import DeleteFile
+from .rows.lake import Lake
+from .rows.named_objects import Schema, Table
 
 
 def location(*levels: tuple[str, bool]) -> str:

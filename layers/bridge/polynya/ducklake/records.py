@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from .rows import InlinedTable
+from .rows.inlined_tables import InlinedTable
 
 Record = dict[str, str | bytes | None]
 """Values by their column names in PostgreSQL: text, or bytes for bytea."""

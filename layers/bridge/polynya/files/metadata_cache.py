@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..ducklake.history import TableHistory
-from ..ducklake.rows import Snapshot, UnservableRange
+from ..ducklake.rows.lake import Snapshot
+from ..ducklake.rows.lifetimes import UnservableRange
 from ..iceberg.table_metadata import TableMetadata
 
 CAPACITY = 8

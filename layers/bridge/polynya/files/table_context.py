@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from ..config import FileSettings
 from ..ducklake.history import TableHistory
 from ..ducklake.paths import file_location
-from ..ducklake.rows import DataFile, DeleteFile
+from ..ducklake.rows.data_files import DataFile
+from ..ducklake.rows.deletes import DeleteFile
 from ..translate.columns.name_mappings import Mappings, mappings
 from ..translate.columns.schemas import Schemas, schemas
 from ..translate.partitions import Partitions, partitions

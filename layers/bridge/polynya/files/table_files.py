@@ -15,7 +15,7 @@ from .. import budget
 from ..ducklake.faults import MAX_ID
 from ..ducklake.history import TableHistory, state_at, states, unservable_reason
 from ..ducklake.queries import lifetimes
-from ..ducklake.rows import UnservableRange
+from ..ducklake.rows.lifetimes import UnservableRange
 from ..errors import NoSuchKey, ServiceUnavailable
 from ..iceberg.table_metadata import TableMetadata
 from ..translate.tables import check_table, metadata

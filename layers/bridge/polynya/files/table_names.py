@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 from ..ducklake.history import State, TableHistory
 from ..ducklake.paths import file_location, table_location
-from ..ducklake.rows import ChunkSum, DataFile, DeleteFile, InlinedDelete
+from ..ducklake.rows.data_files import DataFile
+from ..ducklake.rows.deletes import DeleteFile, InlinedDelete
+from ..ducklake.rows.sums import ChunkSum
 from ..iceberg.partition import UNPARTITIONED, PartitionSpec
 from ..iceberg.table_metadata import TableMetadata
 from ..translate.columns.schemas import Schemas

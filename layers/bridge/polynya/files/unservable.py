@@ -7,7 +7,7 @@ from pg8000.native import Connection
 
 from ..config import FileSettings
 from ..ducklake import queries
-from ..ducklake.rows import UnservableRange
+from ..ducklake.rows.lifetimes import UnservableRange
 from ..translate.columns.default_columns import default_columns, unservable_defaults
 from .content.added_files import AddedFiles
 from .table_context import TableContext

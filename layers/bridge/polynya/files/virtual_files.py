@@ -6,7 +6,8 @@ from ..config import Config
 from ..ducklake import history, queries
 from ..ducklake.connection.database import Database, retried
 from ..ducklake.connection.statements import run_batched
-from ..ducklake.rows import Lake, Schema, Table
+from ..ducklake.rows.lake import Lake
+from ..ducklake.rows.named_objects import Schema, Table
 from ..errors import NoSuchKey
 from ..iceberg.table_metadata import TableMetadata
 from ..storage.file_cache import FileCache

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
-from ..ducklake.rows import FileGroup, Partitioning, UnservableRange
+from ..ducklake.rows.data_files import FileGroup
+from ..ducklake.rows.lifetimes import UnservableRange
+from ..ducklake.rows.partitions import Partitioning
 from ..errors import Refused
 from ..iceberg.partition import UNPARTITIONED, PartitionField, PartitionSpec
 from ..iceberg.types import Field, primitives

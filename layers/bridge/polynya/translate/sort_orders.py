@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..ducklake.rows import SortKey
+from ..ducklake.rows.columns import SortKey
 from ..iceberg.table_metadata import SortField
 from ..iceberg.types import Field, Primitive
 

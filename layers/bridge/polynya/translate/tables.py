@@ -6,7 +6,10 @@ from datetime import timedelta
 
 from ..ducklake.changes import changes_of
 from ..ducklake.history import State, TableHistory, Totals, states, unservable_reason
-from ..ducklake.rows import Column, Schema, Snapshot, Table, Tag, UnservableRange
+from ..ducklake.rows.columns import Column
+from ..ducklake.rows.lake import Snapshot
+from ..ducklake.rows.lifetimes import UnservableRange
+from ..ducklake.rows.named_objects import Schema, Table, Tag
 from ..errors import REMEDY, Refused
 from ..iceberg import table_metadata
 from ..iceberg.table_metadata import TableMetadata

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..ducklake.rows import Schema, Tag, View
+from ..ducklake.rows.named_objects import Schema, Tag, View
 from ..errors import REMEDY, Refused
 from .tables import ONE_MILLISECOND, properties
 from .values import EPOCH

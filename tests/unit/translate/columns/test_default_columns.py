@@ -1,7 +1,9 @@
 """When files lack a column that has a default."""
 
 import pytest
-from polynya.ducklake.rows import Column, FileGroup, Lifetime, MappedName
+from polynya.ducklake.rows.columns import Column, MappedName
+from polynya.ducklake.rows.data_files import FileGroup
+from polynya.ducklake.rows.lifetimes import Lifetime
 from polynya.translate.columns.default_columns import default_columns, unservable_defaults
 from polynya.translate.columns.schemas import schemas
 

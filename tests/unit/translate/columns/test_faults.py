@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from polynya.ducklake.rows import Column
+from polynya.ducklake.rows.columns import Column
 from polynya.translate.columns.faults import MAX_DEPTH, MAX_FIELD_ID, column_fault
 from polynya.translate.columns.schemas import schemas
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from polynya.ducklake.rows import MappedName
+from polynya.ducklake.rows.columns import MappedName
 from polynya.iceberg.parquet.footer import Column
 from polynya.translate.columns.name_mappings import Mappings, mappings
 from pyiceberg.table.name_mapping import parse_mapping_from_json

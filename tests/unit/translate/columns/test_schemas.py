@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from polynya.ducklake.rows import Column
+from polynya.ducklake.rows.columns import Column
 from polynya.translate.columns.schemas import Schemas, schemas
 from pyiceberg.schema import Schema
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from polynya.ducklake.rows import Column, InlinedTable
+from polynya.ducklake.rows.columns import Column
+from polynya.ducklake.rows.inlined_tables import InlinedTable
 from polynya.iceberg.parquet.files import rows_bytes
 from polynya.translate.columns.schemas import schemas
 from polynya.translate.inlined.rows import inlined_columns, inlined_rows

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from polynya.ducklake.rows import ColumnStats
+from polynya.ducklake.rows.data_files import ColumnStats
 from polynya.translate.columns.types import iceberg_type
 from polynya.translate.metrics.bounds import Leaf
 from polynya.translate.metrics.file_metrics import column_metrics

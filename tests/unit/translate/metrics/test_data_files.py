@@ -3,15 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from polynya.ducklake.rows import (
-    Column,
-    ColumnStats,
-    DataFile,
-    FileGroup,
-    Lifetime,
-    PartitionColumn,
-    Partitioning,
-)
+from polynya.ducklake.rows.columns import Column
+from polynya.ducklake.rows.data_files import ColumnStats, DataFile, FileGroup
+from polynya.ducklake.rows.lifetimes import Lifetime
+from polynya.ducklake.rows.partitions import PartitionColumn, Partitioning
 from polynya.iceberg.manifest import Status
 from polynya.translate.columns.schemas import schemas
 from polynya.translate.metrics.data_files import data_files

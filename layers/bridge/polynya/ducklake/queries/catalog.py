@@ -2,7 +2,7 @@
 
 from ...errors import Misconfigured
 from ..connection.statements import Rows, Statement
-from ..rows import Lake
+from ..rows.lake import Lake
 from .fragments import CATALOG_SCHEMA
 
 LAKE = f"""

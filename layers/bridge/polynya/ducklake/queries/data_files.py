@@ -2,7 +2,9 @@
 
 from ..connection.statements import Rows, Statement, select
 from ..faults import DATA_FILE_FAULTS, any_of, reason_of
-from ..rows import ColumnStats, DataFile, FileGroup, FileGroups, Lake, Lifetime, UnservableRange
+from ..rows.data_files import ColumnStats, DataFile, FileGroup, FileGroups
+from ..rows.lake import Lake
+from ..rows.lifetimes import Lifetime, UnservableRange
 from .fragments import fragment
 
 DATA_FILE_COLUMNS = """f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path,

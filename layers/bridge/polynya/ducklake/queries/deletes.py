@@ -4,7 +4,10 @@ from pg8000.native import identifier
 
 from ..connection.statements import Statement, known, select
 from ..faults import DELETE_FILE_FAULTS, INLINED_DELETE_FAULT, any_of, reason_of
-from ..rows import DeleteFile, Inlined, InlinedDelete, Lake, UnservableRange
+from ..rows.deletes import DeleteFile, InlinedDelete
+from ..rows.inlined_tables import Inlined
+from ..rows.lake import Lake
+from ..rows.lifetimes import UnservableRange
 from .fragments import VISIBLE, fragment
 
 # A delete file often keeps end_snapshot NULL after its data file ended: the data file decides.

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from pg8000.native import Connection
 
-from ..rows import FileColumns, Lake, PartitionKeyColumn, StatsColumn, Texts
+from ..rows.file_columns import FileColumns, PartitionKeyColumn, StatsColumn, Texts
+from ..rows.lake import Lake
 from .fragments import fragment
 
 AT_ONCE = 64

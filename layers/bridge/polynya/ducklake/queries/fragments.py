@@ -3,7 +3,7 @@
 The versions are 0.2 to 1.1-dev1. The columns that exist decide, not the name of the version.
 """
 
-from ..rows import Lake
+from ..rows.lake import Lake
 
 # The predicate of the DuckLake specification, word for word, so that one can compare them:
 # https://ducklake.select/docs/stable/specification/queries

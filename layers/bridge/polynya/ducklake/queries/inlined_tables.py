@@ -7,7 +7,9 @@ from pg8000.native import identifier
 from ..connection.statements import Rows, Statement, known, select
 from ..faults import inlined_fault
 from ..records import Record, record
-from ..rows import Inlined, InlinedOrigin, InlinedTable, Lake, UnservableRange
+from ..rows.inlined_tables import Inlined, InlinedOrigin, InlinedTable
+from ..rows.lake import Lake
+from ..rows.lifetimes import UnservableRange
 from .fragments import CATALOG_SCHEMA, fragment
 
 # A table that was made at an ALTER has a row of its schema version. One that was made at an INSERT,

@@ -11,7 +11,10 @@ from pg8000.native import identifier, literal
 
 from ..connection.statements import Statement, select
 from ..faults import MAX_BYTES, MAX_ROWS, within
-from ..rows import ChunkSum, Event, FileGroup, Inlined, Lake
+from ..rows.data_files import FileGroup
+from ..rows.inlined_tables import Inlined
+from ..rows.lake import Lake
+from ..rows.sums import ChunkSum, Event
 from .deletes import inlined_delete_names
 from .fragments import fragment
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from ...errors import REMEDY, Refused
 from ..connection.statements import Rows, Statement, select
-from ..rows import NameNow, Schema, Table, Tag, View
+from ..rows.named_objects import NameNow, Schema, Table, Tag, View
 from .fragments import VISIBLE
 from .table_snapshots import IS_TIME
 

@@ -1,7 +1,9 @@
 """Columns, sort keys, partition columns and name mappings of a table."""
 
 from ..connection.statements import Rows, Statement, known, select
-from ..rows import Column, Lake, MappedName, PartitionColumn, SortKey
+from ..rows.columns import Column, MappedName, SortKey
+from ..rows.lake import Lake
+from ..rows.partitions import PartitionColumn
 from .fragments import VISIBLE, fragment
 
 COLUMNS = """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..connection.statements import Rows, Statement, select
 from ..paths import location
-from ..rows import Lake
+from ..rows.lake import Lake
 
 DIRECTORY = "regexp_replace(f.path, '[^/]*$', '')"
 

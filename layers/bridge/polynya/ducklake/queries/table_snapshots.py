@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from ..changes import MOST_CHARACTERS, changes_of
 from ..connection.statements import Rows, Statement, select
-from ..rows import Snapshot
+from ..rows.lake import Snapshot
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

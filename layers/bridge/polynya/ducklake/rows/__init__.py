@@ -1,3 +1,5 @@
-"""Rows of DuckLake's metadata tables."""
+"""What DuckLake's metadata tables hold, one record per table, columns under their own names.
 
-from .inlined_tables import *  # noqa: F403
+The order of the fields is the order of the SELECT in `queries`, so that `Row(*row)` is the whole
+mapping. DuckLake specification, "Tables": https://ducklake.select/docs/stable/specification/tables
+"""

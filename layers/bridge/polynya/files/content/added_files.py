@@ -12,7 +12,8 @@ from functools import partial
 from pg8000.native import Connection
 
 from ...ducklake import queries
-from ...ducklake.rows import DataFile, UnservableRange
+from ...ducklake.rows.data_files import DataFile
+from ...ducklake.rows.lifetimes import UnservableRange
 from ...errors import REMEDY, NoSuchKey, Refused
 from ...iceberg.parquet.footer import Column, NotParquet, columns_of
 from ...storage.object_reader import ObjectReader

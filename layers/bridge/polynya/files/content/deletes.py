@@ -12,7 +12,8 @@ from ...ducklake import queries
 from ...ducklake.history import TableHistory
 from ...ducklake.partial_files import rows_until
 from ...ducklake.paths import file_location
-from ...ducklake.rows import DataFile, DeleteFile, InlinedDelete
+from ...ducklake.rows.data_files import DataFile
+from ...ducklake.rows.deletes import DeleteFile, InlinedDelete
 from ...errors import REMEDY, NoSuchKey, Refused
 from ...iceberg.deletion_vector import deletion_vector_positions
 from ...iceberg.parquet.delete_copy import delete_copy

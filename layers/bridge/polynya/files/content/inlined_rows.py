@@ -13,7 +13,7 @@ from pg8000.native import Connection
 
 from ...ducklake import queries
 from ...ducklake.faults import MAX_ID
-from ...ducklake.rows import InlinedTable
+from ...ducklake.rows.inlined_tables import InlinedTable
 from ...errors import REMEDY, Refused
 from ...iceberg.parquet.files import rows_bytes
 from ...iceberg.parquet.sandbox import Unreadable

@@ -9,7 +9,7 @@ from pg8000.native import Connection
 
 from ...ducklake import queries
 from ...ducklake.history import State, state_at
-from ...ducklake.rows import DataFile, FileGroup
+from ...ducklake.rows.data_files import DataFile, FileGroup
 from ...iceberg.avro.manifests import manifest_bytes
 from ...iceberg.manifest import ManifestContent, ManifestEntry
 from ...iceberg.partition import UNPARTITIONED, PartitionSpec

@@ -7,7 +7,9 @@ Flink 2.1, Daft and ClickHouse do.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from ...ducklake.rows import Column, FileGroup, Lifetime, MappedName, UnservableRange
+from ...ducklake.rows.columns import Column, MappedName
+from ...ducklake.rows.data_files import FileGroup
+from ...ducklake.rows.lifetimes import Lifetime, UnservableRange
 from ...iceberg.types import Field, Struct
 from .schemas import Schemas
 

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from ...ducklake.rows import Column
+from ...ducklake.rows.columns import Column
 from ...errors import REMEDY
 
 MAX_FIELD_ID = 2147483447

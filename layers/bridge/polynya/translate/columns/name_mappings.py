@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...ducklake.rows import MappedName
+from ...ducklake.rows.columns import MappedName
 from ...errors import REMEDY
 from ...iceberg.parquet.footer import Column as FileColumn
 from .faults import MAX_DEPTH

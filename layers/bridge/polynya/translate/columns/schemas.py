@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ...ducklake.rows import Column, Lifetime, UnservableRange
+from ...ducklake.rows.columns import Column
+from ...ducklake.rows.lifetimes import Lifetime, UnservableRange
 from ...iceberg.types import Field, List, Map, Primitive, Struct, TableSchema, Type, primitives
 from .defaults import default_json
 from .faults import MAX_FIELD_ID, column_fault

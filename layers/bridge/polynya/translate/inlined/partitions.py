@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...ducklake.rows import Column, InlinedTable, postgres_name
+from ...ducklake.rows.columns import Column
+from ...ducklake.rows.inlined_tables import InlinedTable, postgres_name
 from ...iceberg.partition import PartitionField, PartitionSpec
 from ...iceberg.transforms import transformed
 from ...iceberg.types import Field, primitives

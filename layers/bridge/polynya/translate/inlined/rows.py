@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from ...ducklake.rows import Column, InlinedTable, postgres_name
+from ...ducklake.rows.columns import Column
+from ...ducklake.rows.inlined_tables import InlinedTable, postgres_name
 from ...iceberg.parquet.files import Rows, Texts
 from ...iceberg.parquet.sandbox import literal, quoted
 from ...iceberg.types import Field, List, Map, Primitive, Struct, Type

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ducklake.rows import FileColumns, FileGroup, PartitionKeyColumn, StatsColumn
+from ...ducklake.rows.data_files import FileGroup
+from ...ducklake.rows.file_columns import FileColumns, PartitionKeyColumn, StatsColumn
 from ...iceberg.avro.columns import ColumnMetrics, DataFiles, Integers, Texts
 from ...iceberg.manifest import Status
 from ...iceberg.partition import PartitionSpec

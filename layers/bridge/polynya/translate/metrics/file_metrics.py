@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ducklake.rows import StatsColumn
+from ...ducklake.rows.file_columns import StatsColumn
 from ...iceberg.avro.columns import ColumnMetrics, Integers, Texts
 from .bounds import Leaf, bounds
 from .text_columns import FileAligner, Numbers, numbers, texts

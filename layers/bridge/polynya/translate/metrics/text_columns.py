@@ -6,7 +6,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ducklake.rows import Texts
+from ...ducklake.rows.file_columns import Texts
 
 Numbers = NDArray[np.int64]
 Item = TypeVar("Item")

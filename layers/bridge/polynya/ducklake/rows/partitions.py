@@ -1,0 +1,32 @@
+"""How the files of a table are partitioned."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .data_files import FileGroup
+from .lifetimes import Lifetime
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionColumn:
+    """A row of ducklake_partition_column."""
+
+    partition_key_index: int
+    column_id: int
+    transform: str
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    """How the files of a table are partitioned, now and before."""
+
+    columns: Mapping[int | None, Sequence[PartitionColumn]]
+    """By partition_id."""
+    column_types: Mapping[int, frozenset[str]]
+    """Every type that a column ever had, by column_id."""
+    constants: Mapping[int | None, Sequence[int]]
+    """Columns whose values are in the paths of the files, by mapping_id."""
+    groups: Mapping[FileGroup, Lifetime]
+    """From the begin of a group's first file to the end of its last; ordered by oldest file."""
+    current: int | None
+    """The partition_id of new files."""
