@@ -40,7 +40,7 @@ class Database:
     port: int
     user: str
     dbname: str
-    password: str | None = None
+    password: str | None = field(default=None, repr=False)
 
     @property
     def libpq(self) -> str:

@@ -6,7 +6,7 @@ that every header passes through unchanged.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.message import Message
 from io import BufferedIOBase
 
@@ -69,8 +69,10 @@ class Request:
 
     method: str
     path: str
-    query: str
-    headers: Headers
+    query: str = field(repr=False)
+    """It contains the signature of a presigned URL."""
+    headers: Headers = field(repr=False)
+    """They contain tokens and signatures."""
     body: RequestBody
     client_host: str
 
@@ -90,7 +92,8 @@ class Response:
 
     status: int
     headers: Headers = ()
-    body: bytes | Iterable[bytes] = b""
+    body: bytes | Iterable[bytes] = field(default=b"", repr=False)
+    """It may contain vended credentials."""
 
     def header(self, name: str) -> str | None:
         """The first value of a header."""

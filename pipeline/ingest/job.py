@@ -6,7 +6,7 @@ ingest(frame, "main.events", database="postgresql://…", token="events of 2026-
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -101,7 +101,8 @@ class _Job:
     """A job's options, and its steps."""
 
     spec: IngestSpec
-    connect: Callable[[], Connection]
+    connect: Callable[[], Connection] = field(repr=False)
+    """Its repr contains the URL of the database."""
     files: int | None
     allow_empty: bool
     remove_orphans: bool

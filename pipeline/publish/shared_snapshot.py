@@ -6,7 +6,7 @@ read then may be newer.
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, literal
@@ -18,12 +18,10 @@ from ..common.errors import Overtaken
 
 @dataclass(frozen=True, slots=True)
 class SharedSnapshot:
-    """The catalog database, and a snapshot of it. Spark sends it to the executors.
+    """The catalog database, and a snapshot of it. Spark sends it to the executors."""
 
-    The URL may contain a password.
-    """
-
-    database: str
+    database: str = field(repr=False)
+    """A URL, which may contain a password, or the ARN of a secret."""
     metadata_schema: str
     exported: str | None = None
     """PostgreSQL's name of the exported snapshot; None: it cannot be exported."""

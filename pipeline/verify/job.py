@@ -6,7 +6,7 @@ report = verify(database="postgresql://…", footers=True)
 
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pg8000.native import Connection
@@ -107,7 +107,7 @@ def _tables(con: Connection, lake: Lake, table: str | None) -> list[CatalogTable
 @dataclass(frozen=True, slots=True)
 class _Verification:
     con: Connection
-    address: tuple[str, str]
+    address: tuple[str, str] = field(repr=False)
     """Database and PostgreSQL schema, for the connections of executors."""
     lake: Lake
     fragments: Fragments

@@ -6,7 +6,7 @@ those of the files.
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pg8000.native import Connection
@@ -28,7 +28,8 @@ UNORDERED = UNCOUNTED | {"int128", "uint128", "timestamp_ns", "timestamptz_ns"}
 class FileRange:
     """Data files of a table with `first` <= id < `end`. Spark sends it to the executors."""
 
-    database: str
+    database: str = field(repr=False)
+    """A URL, which may contain a password, or the ARN of a secret."""
     metadata_schema: str
     table_id: int
     first: int

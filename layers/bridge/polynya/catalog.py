@@ -53,7 +53,8 @@ PINNED_PREFIX = re.compile(r"(?P<warehouse>[A-Za-z0-9_-]+)--at-(?P<snapshot_id>0
 class LoadedTable:
     """The answer to loadTable."""
 
-    body: rest.LoadTableResult
+    body: rest.LoadTableResult = field(repr=False)
+    """It may contain vended credentials."""
     etag: str | None
     """None with credentials, which are others each time."""
 

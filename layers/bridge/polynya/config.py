@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
 from .errors import Misconfigured
@@ -121,8 +121,9 @@ class Config:
 
     files: FileSettings
     storage: StorageSettings
-    database_url: str
-    database_credentials: str
+    database_url: str = field(repr=False)
+    """It may contain a password."""
+    database_credentials: str = field(repr=False)
     metadata_schema: str
     warehouse: str
     authorization: str
@@ -154,7 +155,7 @@ class Config:
 
 def _texts(group: type[FileSettings | StorageSettings], environ: Mapping[str, str]) -> Texts:
     """The settings that are fields of a group, and the delivery, which sets defaults."""
-    names = {"DELIVERY", *(field.name.upper() for field in fields(group))}
+    names = {"DELIVERY", *(one.name.upper() for one in fields(group))}
     return {one.name: _text(one, environ) for one in SETTINGS if one.name in names}
 
 

@@ -1,7 +1,7 @@
 """Bucket, key and query of a request to S3, in the client's own percent-encoding."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, quote, unquote
 
 from ..http_message import Request
@@ -22,7 +22,8 @@ class S3Address:
 
     bucket: str
     key: str
-    query: str
+    query: str = field(repr=False)
+    """It contains the signature of a presigned URL."""
 
     @classmethod
     def of(cls, request: Request) -> "S3Address":
