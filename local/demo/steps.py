@@ -42,7 +42,7 @@ CHANGES = {
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A client that is opened anew for each comparison."""
+    """A client that is opened again for each comparison."""
 
     name: str
     open: Callable[[], Client]

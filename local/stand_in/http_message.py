@@ -15,7 +15,7 @@ PIECE = 1024 * 1024
 Headers = tuple[tuple[str, str], ...]
 
 # Headers of the connection, not of the message (RFC 9110, section 7.6.1), and the length, which is
-# counted anew.
+# counted again.
 PER_CONNECTION = frozenset(
     ("connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade")
 )

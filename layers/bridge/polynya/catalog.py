@@ -1,4 +1,4 @@
-"""A DuckLake as an Iceberg catalog: what the REST routes ask for, without HTTP."""
+"""A DuckLake as an Iceberg catalog: the answers to the REST operations, without HTTP."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class LoadedTable:
     body: rest.LoadTableResult = field(repr=False)
     """It may contain vended credentials."""
     etag: str | None
-    """None with credentials, which are others each time."""
+    """None for an answer with credentials, because they are new each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Catalog:
         """The answer to getConfig.
 
         Raises:
-            NoSuchWarehouse: another lake is asked for, or a snapshot that does not exist.
+            NoSuchWarehouse: the warehouse is another lake, or a snapshot that does not exist.
         """
         prefix = self.settings.warehouse
         if match := PINNED.fullmatch(warehouse or ""):
@@ -286,7 +286,7 @@ class Catalog:
     def _read_lake(self, con: Connection, statement: Statement[Any]) -> tuple[Lake, Any]:
         """The lake and the result of another statement, in one round trip."""
         if not self._checked_versions:
-            # Another version has other tables, of which nothing may be asked before this check.
+            # Another version has other tables, so no other statement may run before this check.
             lake = queries.lake().run(con)
             check_lake(lake.version, lake.encrypted)
             self._checked_versions.add(lake.version)

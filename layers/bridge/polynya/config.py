@@ -107,7 +107,7 @@ class StorageSettings:
 
     @property
     def ttl_seconds(self) -> int:
-        """How long a generated file is kept."""
+        """The lifetime of a generated file."""
         return self.cache_ttl_days * SECONDS_PER_DAY
 
     def location(self, key: str) -> str:

@@ -1,4 +1,4 @@
-"""The database of the settings, and who we are to it: asked for when a connection is opened."""
+"""The catalog database of the settings, and the source of its role and password."""
 
 import json
 
@@ -21,7 +21,7 @@ def open_database(config: Config, timeout_seconds: float = 12) -> Database:
 
 
 def credentials_provider(credentials: str) -> CredentialsProvider | None:
-    """Who gives role and password, by what DATABASE_CREDENTIALS says; None: the URL does."""
+    """The source of role and password that DATABASE_CREDENTIALS names; None: the URL has them."""
     if not credentials:
         return None
     return (
@@ -32,22 +32,23 @@ def credentials_provider(credentials: str) -> CredentialsProvider | None:
 
 
 class SecretsManagerCredentials:
-    """The role and password that Secrets Manager holds, in the form that RDS's rotation keeps:
-    `{"username": …, "password": …}`. They are asked for anew when the database refuses them."""
+    """The role and password of a secret in Secrets Manager: `{"username": …, "password": …}`, the
+    form that RDS's rotation writes. The secret is read once, and again after `invalidate`."""
 
     def __init__(self, secret_id: str) -> None:
         self._secret_id = secret_id
-        self._kept: tuple[str, str] | None = None
+        self._cached: tuple[str, str] | None = None
 
     def __call__(self, host: str, port: int, user: str) -> tuple[str, str]:
-        if self._kept is None:
-            self._kept = self._current()
-        return self._kept
+        if self._cached is None:
+            self._cached = self._read()
+        return self._cached
 
     def invalidate(self) -> None:
-        self._kept = None
+        """Read the secret again for the next connection."""
+        self._cached = None
 
-    def _current(self) -> tuple[str, str]:
+    def _read(self) -> tuple[str, str]:
         answer = aws.call(
             "the database secret",
             lambda: aws.client("secretsmanager").get_secret_value(SecretId=self._secret_id),
@@ -56,14 +57,14 @@ class SecretsManagerCredentials:
             secret = json.loads(answer["SecretString"])
             return str(secret["username"]), str(secret["password"])
         except (KeyError, TypeError, ValueError):
-            # Not what is in it, nor the parser's error, which quotes it.
+            # The message quotes neither the secret nor the parser's error, which quotes the secret.
             raise Misconfigured(
                 'the database secret must be JSON: {"username": …, "password": …}'
             ) from None
 
 
 class IamCredentials:
-    """A token of RDS's IAM authentication: signed here, good for opening one connection."""
+    """A token of RDS's IAM authentication, which this process signs for each connection."""
 
     def __call__(self, host: str, port: int, user: str) -> tuple[str, str]:
         token: str = aws.call(
@@ -75,4 +76,4 @@ class IamCredentials:
         return user, token
 
     def invalidate(self) -> None:
-        pass  # each is new
+        """Do nothing: each connection gets a new token."""

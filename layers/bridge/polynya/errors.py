@@ -1,8 +1,8 @@
-"""The errors that clients are told of.
+"""Errors, each with the answer that clients get.
 
-Each error knows the answer that its client gets: on the REST side the specification's error type
-and status (`ErrorModel` of the Iceberg OpenAPI document), on the file side S3's error code.
-Errors are raised where the problem is found, and rendered in one place, the functions.
+The answer has two forms: on the REST side the specification's error type and status (`ErrorModel`
+of the Iceberg OpenAPI document), on the file side S3's error code. Errors are raised where the
+problem is found; the functions make the answers of them, each in one place.
 """
 
 import traceback

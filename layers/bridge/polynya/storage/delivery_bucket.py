@@ -43,7 +43,7 @@ class DeliveryBucket:
 
 @contextmanager
 def _client_errors(message: str, key: str) -> Iterator[None]:
-    """Log a failure of the bucket, and raise what the client is told."""
+    """Log a failure of the bucket, and raise the error that the client gets."""
     try:
         yield
     except PolynyaError:

@@ -56,7 +56,7 @@ class CredentialsProvider(Protocol):
         """The role and its password."""
 
     def invalidate(self) -> None:
-        """The database refused what was returned last."""
+        """Forget what was returned last, because the database refused it."""
 
 
 class Database:
@@ -77,8 +77,7 @@ class Database:
         Args:
             timeout_seconds: how long one statement, or one wait for it, may take. All of them
                 together have the budget of the request.
-            credentials_provider: asked for the role and the password each time a connection is
-                opened.
+            credentials_provider: gives the role and the password each time a connection is opened.
 
         Raises:
             Misconfigured: `url` is no PostgreSQL URL. The message never holds the URL.

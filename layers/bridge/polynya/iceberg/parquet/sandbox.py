@@ -68,10 +68,10 @@ def sandbox(*, reads_file: bool = False) -> Iterator[Sandbox]:
         except duckdb.OutOfMemoryException:
             raise PolynyaError("DuckDB needs more memory than it may have") from None
         except duckdb.Error as error:
-            said = f"DuckDB says {type(error).__name__}"
+            message = f"DuckDB says {type(error).__name__}"
             if reads_file or isinstance(error, duckdb.DataError | duckdb.InvalidInputException):
-                raise Unreadable(said) from None
-            raise PolynyaError(said) from None
+                raise Unreadable(message) from None
+            raise PolynyaError(message) from None
 
 
 def quoted(name: str) -> str:
