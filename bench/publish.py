@@ -15,6 +15,7 @@ import boto3
 import fastavro
 from polynya_local.clients.lakes import Lake
 from polynya_local.postgres import Database
+from polynya_local.serving import COMMAND
 from polynya_pipeline.common.spark import session
 from polynya_pipeline.publish.job import publish
 
@@ -59,16 +60,7 @@ def _table(shop: Workshop, files: int) -> Table:
 def _index(lake: Lake) -> None:
     """Create the indexes that `polynya doctor` recommends."""
     at = lake.database.url
-    command = [
-        sys.executable,
-        "-m",
-        "polynya_local.cli",
-        "indexes",
-        "--database",
-        at,
-        "--create-as",
-        at,
-    ]
+    command = [*COMMAND, "indexes", "--database", at, "--create-as", at]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 

@@ -15,6 +15,7 @@ EXTRAS = {
 
 
 def main() -> None:
+    """Run the command."""
     try:
         from .cli import app
 

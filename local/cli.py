@@ -1,4 +1,4 @@
-"""The command `polynya`."""
+"""The subcommands of `polynya`; `__main__` runs them."""
 
 from importlib.metadata import version
 from typing import Annotated
@@ -48,7 +48,3 @@ app.command()(indexes)
 app.command(short_help="Write files into a table of a DuckLake, with Spark.")(ingest)
 app.command(short_help="Generate metadata files, or export Iceberg tables.")(publish)
 app.command()(verify)
-
-
-if __name__ == "__main__":
-    app(prog_name="polynya")

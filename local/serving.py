@@ -15,6 +15,9 @@ from typing import IO
 from . import checkout
 from .clients.duckdb_connection import KEY_ID, REGION, SECRET
 
+COMMAND = [sys.executable, "-m", "polynya_local"]
+"""The command `polynya`, in this Python."""
+
 SECONDS_TO_START = 60
 SECONDS_TO_STOP = 20
 
@@ -49,7 +52,7 @@ def serving(
     Raises:
         RuntimeError: the command does not start or end as it should; with the end of its log.
     """
-    command = [sys.executable, "-m", "polynya_local.cli", "serve", "--database", database_url]
+    command = [*COMMAND, "serve", "--database", database_url]
     command += ["--metadata-schema", metadata_schema, "--s3-endpoint", s3_endpoint]
     command += ["--port", "0", "--delivery", delivery]
     command += ["--as-deployed"] if checkout.IS_CHECKOUT else []

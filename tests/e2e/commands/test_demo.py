@@ -14,6 +14,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from polynya_local.clients.duckdb_connection import extension_path, literal
+from polynya_local.serving import COMMAND
 
 SECONDS = 300  # about 30 on an idle machine
 ROW = re.compile(
@@ -54,7 +55,7 @@ def demo(monkeypatch):
     def start(*options: str, **settings: str) -> Demo:
         with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
             process = subprocess.Popen(
-                [sys.executable, "-m", "polynya_local.cli", "demo", *options],
+                [*COMMAND, "demo", *options],
                 stdout=out,
                 stderr=err,
                 cwd=folder / "here",

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from contextlib import closing
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.duckdb_connection import identifier as quoted
 from polynya_local.clients.lakes import attach
 from polynya_local.reports.diagnosis.duckdb_access import for_libpq, redacted, secrets_of
-from polynya_local.serving import environment
+from polynya_local.serving import COMMAND, environment
 from typer.testing import CliRunner
 
 from tests.differential.test_catalog_versions import WRITTEN, restored
@@ -378,7 +377,7 @@ def test_a_role_that_may_write_is_warned(lake, report):
 
 
 def doctor_process(url: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "polynya_local.cli", "doctor", "--database", url]
+    command = [*COMMAND, "doctor", "--database", url]
     return subprocess.run(command, capture_output=True, text=True, env=environment({}))
 
 

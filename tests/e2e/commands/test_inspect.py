@@ -2,13 +2,12 @@
 
 import json
 import subprocess
-import sys
 
 import pytest
 from polynya_local.cli import app
 from polynya_local.clients.duckdb_connection import LAKE, connect, identifier
 from polynya_local.clients.lakes import attach
-from polynya_local.serving import environment
+from polynya_local.serving import COMMAND, environment
 from typer.testing import CliRunner
 
 from tests.support.servers.in_process import settings
@@ -254,15 +253,7 @@ def test_a_refused_table_gets_a_reason(lake, inspect, open_natively):
 
 
 def test_the_command_needs_no_server_and_shows_no_password(lake, moto):
-    command = [
-        sys.executable,
-        "-m",
-        "polynya_local.cli",
-        "inspect",
-        "t",
-        "--metadata-schema",
-        "My Lake",
-    ]
+    command = [*COMMAND, "inspect", "t", "--metadata-schema", "My Lake"]
     command += ["--s3-endpoint", moto, "--database"]
     good = subprocess.run(
         [*command, lake("40").database.url], capture_output=True, text=True, env=environment({})

@@ -3,7 +3,6 @@
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from contextlib import ExitStack, closing
@@ -14,7 +13,7 @@ from polynya.ducklake.connection.database import Database
 from polynya.errors import PolynyaError
 from polynya_local import postgres, reach
 from polynya_local.cli import app
-from polynya_local.serving import environment
+from polynya_local.serving import COMMAND, environment
 from typer.testing import CliRunner
 
 from tests.support.transactions import read
@@ -186,7 +185,7 @@ def test_every_command_reports_it(command, closed_port):
 
 def test_serve_reports_it_in_one_line(closed_port):
     url = f"postgresql://u:s3cret@127.0.0.1:{closed_port}/d"
-    command = [sys.executable, "-m", "polynya_local.cli", "serve", "--port", "0"]
+    command = [*COMMAND, "serve", "--port", "0"]
     env = environment({"DATABASE_URL": url})
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")

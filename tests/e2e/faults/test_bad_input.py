@@ -7,7 +7,6 @@ import re
 import secrets
 import socket
 import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -25,7 +24,7 @@ from polynya_functions.object_lambda import app as object_lambda_app
 from polynya_functions.rest_catalog import app as rest_app
 from polynya_local.clients import pyiceberg
 from polynya_local.clients.duckdb_connection import REGION
-from polynya_local.serving import environment, serving
+from polynya_local.serving import COMMAND, environment, serving
 from polynya_local.stand_in import OBJECT_LAMBDA_TIMEOUT_S, REST_TIMEOUT_S
 from polynya_local.stand_in.dynamodb import TABLE as CACHE_TABLE
 
@@ -40,6 +39,7 @@ from tests.support.servers.in_process import (
 )
 from tests.support.servers.raw_http import send
 
+SERVE = [*COMMAND, "serve", "--port", "0", "--s3-endpoint"]
 LONG = "n" * 3000
 NAMES = [
     "aA",
@@ -624,18 +624,8 @@ def test_no_answer_and_no_log_contains_a_secret(odd, moto, what, capfd, caplog):
 @pytest.mark.parametrize("what", ["refuses the role", "has no address", "cannot be a host"])
 def test_the_command_does_not_print_the_password(odd, moto, what):
     url = URLS[what].format(port=odd.database.port, dbname=odd.database.dbname)
-    command = [
-        sys.executable,
-        "-m",
-        "polynya_local.cli",
-        "serve",
-        "--s3-endpoint",
-        moto,
-        "--port",
-        "0",
-    ]
     ended = subprocess.run(
-        command,
+        [*SERVE, moto],
         env=environment({"DATABASE_URL": url}),
         capture_output=True,
         text=True,
@@ -756,18 +746,8 @@ def test_waits_end_before_the_timeout_of_the_caller():
 
 def test_the_command_logs_only_to_stderr(odd, moto, proxy):
     """The line of JSON is the only output on stdout, because its reader reads no further."""
-    command = [
-        sys.executable,
-        "-m",
-        "polynya_local.cli",
-        "serve",
-        "--s3-endpoint",
-        moto,
-        "--port",
-        "0",
-    ]
     process = subprocess.Popen(
-        command,
+        [*SERVE, moto],
         env=environment({"DATABASE_URL": proxy.url}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
