@@ -10,11 +10,10 @@ from typing import Any
 from uuid import uuid4
 
 from polynya.storage.parallel import AT_A_TIME
-from polynya.storage.s3 import SCHEMES
+from polynya.storage.s3 import bucket_and_key, is_s3
 
 from .errors import BadInput, Unavailable
 
-S3_SCHEMES = tuple(f"{scheme}://" for scheme in SCHEMES)
 NOT_FOUND = {"NoSuchKey", "404", "AccessDenied", "403"}
 """S3's error codes for a missing object; 403 if the role may not list the bucket."""
 EXISTS = {"PreconditionFailed", "ConditionalRequestConflict", "409", "412"}
@@ -33,17 +32,6 @@ def s3_client() -> Any:
         connect_timeout=5, read_timeout=60, retries=retries, max_pool_connections=AT_A_TIME
     )
     return boto3.client("s3", config=config)
-
-
-def bucket_and_key(location: str) -> tuple[str, str]:
-    """The parts of a location in S3; the key is not decoded."""
-    bucket, _, key = location.partition("://")[2].partition("/")
-    return bucket, key
-
-
-def is_s3(location: str) -> bool:
-    """Whether a location is in S3; all others are local paths, or refused by `check_scheme`."""
-    return location.startswith(S3_SCHEMES)
 
 
 def check_scheme(location: str) -> None:
@@ -83,8 +71,8 @@ def move(source: Path, location: str) -> None:
         Unavailable: the file cannot be written.
     """
     with _unavailable(location, "written"):
-        if is_s3(location):
-            s3_client().upload_file(str(source), *bucket_and_key(location))
+        if found := bucket_and_key(location):
+            s3_client().upload_file(str(source), *found)
         else:
             target = Path(location)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -100,8 +88,8 @@ def remove(locations: Iterable[str]) -> int:
     for location in locations:
         try:
             with _unavailable(location, "deleted"):
-                if is_s3(location):
-                    bucket, key = bucket_and_key(location)
+                if found := bucket_and_key(location):
+                    bucket, key = found
                     s3_client().delete_object(Bucket=bucket, Key=key)
                 else:
                     Path(location).unlink()
@@ -118,7 +106,7 @@ def list_files(directory: str) -> Iterator[tuple[str, int]]:
         Unavailable: the directory cannot be listed.
     """
     with _unavailable(directory, "listed"):
-        if not is_s3(directory):
+        if not (found := bucket_and_key(directory)):
             root = Path(directory)
             for path in sorted(root.rglob("*")) if root.exists() else ():
                 if path.is_file():
@@ -126,7 +114,7 @@ def list_files(directory: str) -> Iterator[tuple[str, int]]:
                     yield directory + path.relative_to(root).as_posix(), path.stat().st_size
             return
         scheme = directory.partition("://")[0]
-        bucket, prefix = bucket_and_key(directory)
+        bucket, prefix = found
         pages = s3_client().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         for page in pages:
             for item in page.get("Contents", ()):
@@ -141,10 +129,10 @@ def file_size(location: str) -> int | None:
     """
     from botocore.exceptions import ClientError
 
-    if not is_s3(location):
+    if not (found := bucket_and_key(location)):
         path = Path(location)
         return path.stat().st_size if path.is_file() else None
-    bucket, key = bucket_and_key(location)
+    bucket, key = found
     with _unavailable(location, "examined"):
         try:
             length: int = s3_client().head_object(Bucket=bucket, Key=key)["ContentLength"]
@@ -157,11 +145,11 @@ def file_size(location: str) -> int | None:
 
 def read_range(location: str, first: int, length: int) -> bytes:
     """`length` bytes of a file from offset `first`; fewer if the file ends before."""
-    if not is_s3(location):
+    if not (found := bucket_and_key(location)):
         with open(location, "rb") as file:
             file.seek(first)
             return file.read(length)
-    bucket, key = bucket_and_key(location)
+    bucket, key = found
     wanted = f"bytes={first}-{first + length - 1}"
     body: bytes = s3_client().get_object(Bucket=bucket, Key=key, Range=wanted)["Body"].read()
     return body
@@ -176,10 +164,10 @@ def read_file(location: str) -> bytes | None:
     from botocore.exceptions import ClientError
 
     with _unavailable(location, "read"):
-        if not is_s3(location):
+        if not (found := bucket_and_key(location)):
             path = Path(location)
             return path.read_bytes() if path.is_file() else None
-        bucket, key = bucket_and_key(location)
+        bucket, key = found
         try:
             body: bytes = s3_client().get_object(Bucket=bucket, Key=key)["Body"].read()
         except ClientError as error:
@@ -197,9 +185,9 @@ def create(location: str, body: bytes) -> bool:
     """
     from botocore.exceptions import ClientError
 
-    if not is_s3(location):
+    if not (found := bucket_and_key(location)):
         return _write(location, body, os.link)
-    bucket, key = bucket_and_key(location)
+    bucket, key = found
     with _unavailable(location, "written"):
         try:
             s3_client().put_object(Bucket=bucket, Key=key, Body=body, IfNoneMatch="*")
@@ -216,10 +204,10 @@ def replace(location: str, body: bytes) -> None:
     Raises:
         Unavailable: the file cannot be written.
     """
-    if not is_s3(location):
+    if not (found := bucket_and_key(location)):
         _write(location, body, os.replace)
         return
-    bucket, key = bucket_and_key(location)
+    bucket, key = found
     with _unavailable(location, "written"):
         s3_client().put_object(Bucket=bucket, Key=key, Body=body)
 

@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from polynya.storage.s3 import is_s3
+
 from ..common import storage
 from ..common.errors import BadInput, JobError, Unavailable
 from ..common.spark import error_line
@@ -82,7 +84,7 @@ def locations(plan: FilePlan) -> Iterator[str]:
         Unavailable: the table's directory cannot be listed.
     """
     below = plan.location
-    if not plan.partition_keys and storage.is_s3(below):
+    if not plan.partition_keys and is_s3(below):
         below += plan.file_prefix  # S3 lists by prefix, which is fast
     for location, _ in storage.list_files(below):
         if location.rpartition("/")[2].startswith(plan.file_prefix):

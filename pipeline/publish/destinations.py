@@ -13,6 +13,7 @@ from polynya.files.build_context import BuildContext
 from polynya.files.names import GENERATOR
 from polynya.storage import configured
 from polynya.storage.object_reader import ObjectReader, object_reader
+from polynya.storage.s3 import bucket_and_key, is_s3
 from polynya.storage.stores import Store
 
 from ..common import storage
@@ -164,8 +165,9 @@ def directory(export: str) -> str:
     Raises:
         BadInput: it is neither.
     """
-    if storage.is_s3(export):
-        if not storage.bucket_and_key(export)[0]:
+    if found := bucket_and_key(export):
+        bucket, _ = found
+        if not bucket:
             raise BadInput("--export names no bucket: s3://bucket/prefix")
         return export.rstrip("/")
     if "://" in export:
@@ -203,7 +205,7 @@ def _parts(location: str) -> tuple[str, ...]:
         return ("", *filter(None, os.path.realpath(path).split("/")))
     bucket, _, key = path.partition("/")
     folders = posixpath.normpath(f"/{key}").split("/")
-    return ("s3" if storage.is_s3(location) else scheme, bucket, *filter(None, folders))
+    return ("s3" if is_s3(location) else scheme, bucket, *filter(None, folders))
 
 
 SIMPLE_NAME = re.compile(r"[A-Za-z0-9_-]+")

@@ -341,7 +341,7 @@ POLYNYA_IN_JOBS = {
     "ducklake.queries",
     "ducklake.rows",
     "storage.parallel.AT_A_TIME",
-    "storage.s3.SCHEMES",
+    "storage.s3",
     "translate.tables.check_lake",
     "translate.values",
 }

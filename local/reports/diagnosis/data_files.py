@@ -3,12 +3,12 @@
 import duckdb
 from polynya.ducklake import queries
 from polynya.ducklake.paths import file_location
+from polynya.storage.s3 import is_s3
 
 from ...clients.duckdb_connection import literal
 from ..generator import OpenedTable
 from ..table_report import ALL_IDS
 from .duckdb_access import connect_to_s3, redacted
-from .lake import is_in_s3
 from .report import ERROR, Report, number_of
 
 NEWEST_FILES = 100  # data files of each table whose footers are read
@@ -35,12 +35,12 @@ class DataFileCheck:
             for file in queries.data_files_at(*at).run(opened.con)
             if file.end_snapshot is None
         }
-        elsewhere = [path for path in files if not is_in_s3(path)]
+        elsewhere = [path for path in files if not is_s3(path)]
         if elsewhere:
             number = number_of(len(elsewhere), "data file")
             message = f"{number} not in S3, such as {elsewhere[0]}"
             self._report.add(ERROR, opened.name, message)
-        newest = [path for path in files if is_in_s3(path)][-NEWEST_FILES:]
+        newest = [path for path in files if is_s3(path)][-NEWEST_FILES:]
         for path, rows in self._footer_counts(newest).items():
             file = files[path]
             name = f"ducklake_data_file {file.data_file_id} ({path})"

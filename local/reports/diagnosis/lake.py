@@ -2,18 +2,13 @@
 
 from polynya.ducklake.rows.lake import Lake
 from polynya.errors import Refused
-from polynya.storage.s3 import SCHEMES
+from polynya.storage.s3 import is_s3
 from polynya.translate import tables
 
 from ..rights import Rights, create_index, default_privileges, grant
 from .report import ERROR, NOTE, WARNING, Report
 
 SMALL_STATISTICS = 16 * 1024 * 1024  # bytes, which a scan without an index reads quickly
-
-
-def is_in_s3(location: str) -> bool:
-    """Whether a location is an object or prefix in S3."""
-    return location.partition("://")[0] in SCHEMES
 
 
 def check_rights(report: Report, found: Rights, schema: str) -> None:
@@ -63,7 +58,7 @@ def check_lake(report: Report, lake: Lake) -> None:
     except Refused as error:
         report.lake["served"] = False
         report.add(ERROR, "lake", str(error))
-    if not is_in_s3(lake.data_path):
+    if not is_s3(lake.data_path):
         report.add(
             ERROR,
             "settings",

@@ -6,11 +6,16 @@ SCHEMES = frozenset({"s3", "s3a", "s3n"})
 """The schemes under which Hadoop, Spark and other clients write locations in S3."""
 
 
+def is_s3(location: str) -> bool:
+    """Whether a location is in S3."""
+    scheme, separator, _ = location.partition("://")
+    return bool(separator) and scheme in SCHEMES
+
+
 def bucket_and_key(location: str) -> tuple[str, str] | None:
-    """The bucket and the key of `s3://bucket/key`; None if the location is not in S3."""
-    scheme, _, rest = location.partition("://")
-    bucket, _, key = rest.partition("/")
-    return (bucket, key) if scheme in SCHEMES else None
+    """The bucket and the key of `s3://bucket/key`, not decoded; None if it is not in S3."""
+    bucket, _, key = location.partition("://")[2].partition("/")
+    return (bucket, key) if is_s3(location) else None
 
 
 def get_object(s3: Any, bucket: str, key: str) -> bytes | None:
