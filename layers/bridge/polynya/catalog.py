@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -27,6 +26,7 @@ from .pagination import page_of
 from .translate.fingerprints import fingerprint
 from .translate.tables import check_lake
 from .translate.views import view_metadata
+from .warehouse import Warehouse
 
 ENDPOINTS = [
     "GET /v1/{prefix}/namespaces",
@@ -43,10 +43,6 @@ ENDPOINTS = [
 """What is served. Without the writes, PyIceberg and Java refuse them before they upload a thing."""
 
 VENDING_ENDPOINTS = ["GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"]
-
-PINNED = re.compile(r"(?P<warehouse>[A-Za-z0-9_-]+)@(?P<snapshot_id>0|[1-9][0-9]{0,17})")
-PINNED_PREFIX = re.compile(r"(?P<warehouse>[A-Za-z0-9_-]+)--at-(?P<snapshot_id>0|[1-9][0-9]{0,17})")
-"""`warehouse=lake@12` and the prefix that carries it: clients leave `@` unescaped or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +86,7 @@ class Catalog:
         Raises:
             NoSuchWarehouse: the warehouse is another lake, or a snapshot that does not exist.
         """
-        prefix = self.settings.warehouse
-        if match := PINNED.fullmatch(warehouse or ""):
-            prefix = f"{match['warehouse']}--at-{match['snapshot_id']}"
-        elif warehouse:
-            prefix = warehouse
+        prefix = Warehouse.of_name(warehouse or self.settings.warehouse).prefix
         with self.at_prefix(prefix)._lake():
             pass
         endpoints = [*ENDPOINTS, *(VENDING_ENDPOINTS if self.settings.vending_role else [])]
@@ -106,15 +98,13 @@ class Catalog:
         Raises:
             NoSuchWarehouse: it names another lake.
         """
-        match = PINNED_PREFIX.fullmatch(prefix)
-        warehouse = match["warehouse"] if match else prefix
-        if warehouse != self.settings.warehouse:
+        warehouse = Warehouse.of_prefix(prefix)
+        if warehouse.name != self.settings.warehouse:
             raise NoSuchWarehouse(
-                f"Warehouse does not exist: {warehouse}; this catalog serves "
+                f"Warehouse does not exist: {warehouse.name}; this catalog serves "
                 f"{self.settings.warehouse!r}"
             )
-        snapshot_id = int(match["snapshot_id"]) if match else None
-        return replace(self, snapshot_id=snapshot_id, rights=rights)
+        return replace(self, snapshot_id=warehouse.snapshot_id, rights=rights)
 
     @retried
     def health(self) -> dict[str, Any]:
@@ -202,7 +192,8 @@ class Catalog:
             # The location holds the fingerprint of the document, of which this is all, or the end.
             shown = (body["metadata-location"], len(body["metadata"]["snapshots"]))
             return LoadedTable(body, etag=f'"{fingerprint(*shown)}"')
-        at = f"v1/{self._prefix}/namespaces/{_escaped(namespace)}/tables/{_escaped(table)}"
+        prefix = self._warehouse.prefix
+        at = f"v1/{prefix}/namespaces/{_escaped(namespace)}/tables/{_escaped(table)}"
         credentials = vending.for_table(scope, f"{at}/credentials")
         return LoadedTable({**body, **credentials}, etag=None)  # type: ignore[typeddict-item]
 
@@ -296,8 +287,8 @@ class Catalog:
         check_lake(lake.version, lake.encrypted)
         if not is_there:
             raise NoSuchWarehouse(
-                f"Warehouse does not exist: {self.settings.warehouse}@{pinned}; the lake has "
-                f"no snapshot {pinned}, or it has expired"
+                f"Warehouse does not exist: {self._warehouse}; the lake has no snapshot {pinned}, "
+                "or it has expired"
             )
         return lake, result
 
@@ -329,9 +320,8 @@ class Catalog:
         return vending.scope(at.con, at.lake, opened.schema, opened.table, virtual)
 
     @property
-    def _prefix(self) -> str:
-        pinned = "" if self.snapshot_id is None else f"--at-{self.snapshot_id}"
-        return f"{self.settings.warehouse}{pinned}"
+    def _warehouse(self) -> Warehouse:
+        return Warehouse(self.settings.warehouse, self.snapshot_id)
 
 
 def _identifiers(schema: Schema, names: list[str], more: dict[str, str]) -> rest.ListTablesResponse:

@@ -1,0 +1,29 @@
+"""The names of a lake, in `warehouse` and in path prefixes."""
+
+import pytest
+from polynya.warehouse import Warehouse
+
+# (name, prefix, warehouse)
+PINNED = [
+    ("lake", "lake", Warehouse("lake")),
+    ("lake@0", "lake--at-0", Warehouse("lake", 0)),
+    ("lake@12", "lake--at-12", Warehouse("lake", 12)),
+    ("a--at-1@2", "a--at-1--at-2", Warehouse("a--at-1", 2)),
+    (f"lake@{10**17}", f"lake--at-{10**17}", Warehouse("lake", 10**17)),
+]
+
+
+@pytest.mark.parametrize(("name", "prefix", "warehouse"), PINNED)
+def test_name_and_prefix_are_forms_of_the_same_warehouse(name, prefix, warehouse):
+    assert Warehouse.of_name(name) == Warehouse.of_prefix(prefix) == warehouse
+    assert (str(warehouse), warehouse.prefix) == (name, prefix)
+
+
+@pytest.mark.parametrize("text", ["lake@", "lake@012", "lake@-1", "a/b@1", f"lake@{10**18}", "@1"])
+def test_another_text_is_a_name_without_a_snapshot(text):
+    assert Warehouse.of_name(text) == Warehouse(text)
+    assert Warehouse.of_prefix(text.replace("@", "--at-")).snapshot_id is None
+
+
+def test_a_prefix_has_no_at_sign():
+    assert Warehouse.of_prefix("lake@12") == Warehouse("lake@12")
