@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 from ..ducklake.rows.data_files import FileGroup
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.partitions import Partitioning
+from ..ducklake.text_values import EPOCH_DAY
 from ..errors import Refused
 from ..iceberg.partition import UNPARTITIONED, PartitionField, PartitionSpec
 from ..iceberg.types import Field, primitives
 from .columns.schemas import Schemas
 from .columns.types import iceberg_type
-from .values import EPOCH_DAY, in_range, value
+from .values import in_range, value
 
 IDENTITY = re.compile(r"boolean|int|long|date|string|timestamp|decimal\(\d+, \d+\)")
 """Iceberg types whose DuckLake partition values are certain. Not floats, because of NaN and the

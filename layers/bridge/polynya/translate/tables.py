@@ -10,6 +10,7 @@ from ..ducklake.rows.columns import Column
 from ..ducklake.rows.lake import Snapshot
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.named_objects import Schema, Table, Tag
+from ..ducklake.text_values import EPOCH
 from ..errors import REMEDY, Refused
 from ..iceberg import table_metadata
 from ..iceberg.table_metadata import TableMetadata
@@ -19,7 +20,6 @@ from .columns.schemas import Schemas
 from .inlined.rows_files import RowsFile, rows_files
 from .partitions import Partitions
 from .sort_orders import sort_fields
-from .values import EPOCH
 
 VERSIONS = {"0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4", "1.0", "1.1-dev1"}
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 from ..ducklake.rows.named_objects import Schema, Tag, View
+from ..ducklake.text_values import EPOCH
 from ..errors import REMEDY, Refused
 from .tables import ONE_MILLISECOND, properties
-from .values import EPOCH
 
 
 def view_metadata(schema: Schema, view: View, tags: list[Tag], location: str) -> dict[str, Any]:

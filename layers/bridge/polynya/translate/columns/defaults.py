@@ -11,7 +11,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from ..values import EPOCH, value
+from ...ducklake.text_values import EPOCH
+from ..values import value
 
 
 def default_json(type_name: str, text: str) -> Any:
