@@ -1,10 +1,7 @@
-"""What several jobs read from DuckLake's catalog: names, columns and statistics of a table."""
+"""Names of tables, as options of the jobs."""
 
 from dataclasses import dataclass
 
-from pg8000.native import Connection
-
-from .columns import Column, column_tree
 from .errors import BadInput
 
 
@@ -52,40 +49,3 @@ def _quoted_part(rest: str, text: str) -> tuple[str, str]:
     if end < 0:
         raise BadInput(f"the table name {text} has a quote that is not closed")
     return rest[1:end].replace('""', '"'), rest[end + 1 :]
-
-
-COLUMNS = """
-SELECT column_id, column_name, column_type, nulls_allowed, nullif(default_value, 'NULL'),
-  parent_column
-FROM ducklake_column WHERE table_id = :table_id AND end_snapshot IS NULL ORDER BY column_order"""
-
-
-def columns(con: Connection, table_id: int) -> tuple[Column, ...]:
-    """The top-level columns of a table at the newest snapshot, with their nested columns."""
-    rows = con.run(COLUMNS, table_id=table_id)
-    return column_tree((Column(*row[:5]), row[5]) for row in rows)
-
-
-@dataclass(frozen=True, slots=True)
-class TableColumnStats:
-    """A row of ducklake_table_column_stats.
-
-    DuckDB's optimizer relies on it: a bound that is too narrow silently loses rows.
-    """
-
-    column_id: int
-    contains_null: bool | None
-    contains_nan: bool | None
-    min_value: str | None
-    max_value: str | None
-
-
-TABLE_COLUMN_STATS = """
-SELECT column_id, contains_null, contains_nan, min_value, max_value
-FROM ducklake_table_column_stats WHERE table_id = :table_id"""
-
-
-def table_column_stats(con: Connection, table_id: int) -> dict[int, TableColumnStats]:
-    """The statistics of a whole table, by column id."""
-    rows = con.run(TABLE_COLUMN_STATS, table_id=table_id)
-    return {row[0]: TableColumnStats(*row) for row in rows}

@@ -1,6 +1,6 @@
-"""Values as DuckLake's texts in statistics and partition values: written and compared.
+"""Values written as DuckLake's texts in statistics and partition values.
 
-Values to be written are those of `plain_array`: days for dates, units since 1970 for timestamps,
+Values are those of `plain_array`: days for dates, units since 1970 for timestamps,
 bytes for UUIDs and blobs, `str` for strings. Python's `datetime` is not used: its range is smaller.
 """
 
@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from polynya.translate import values
-
-from .columns import DECIMAL
+from polynya.ducklake.column_tree import DECIMAL
 
 TEXT_BYTES = 256
 """Bounds of strings and blobs are truncated to this length, as DuckLake does."""
@@ -152,64 +150,3 @@ def _upper_bytes(data: bytes) -> bytes | None:
         return data
     head = data[:TEXT_BYTES]
     return None if head[-1] == 0xFF else head[:-1] + bytes([head[-1] + 1])
-
-
-ICEBERG_TYPES = {
-    **{f"{sign}int{bits}": "long" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-    "int128": "decimal",
-    "uint128": "decimal",
-    "boolean": "boolean",
-    "float64": "double",
-    "date": "date",
-    "time": "time",
-    "timestamp": "timestamp",
-    "timestamp_s": "timestamp",
-    "timestamp_ms": "timestamp",
-    "timestamptz": "timestamptz",
-}
-
-
-def comparable(column_type: str, text: str) -> Any:
-    """Parse a text of statistics into a value that Python orders as DuckDB orders the column.
-
-    Raises:
-        ValueError: the text is not a value of this type, or the type has no known order.
-    """
-    if column_type in {"varchar", "json"}:
-        return text.encode()
-    if column_type == "uuid":
-        return bytes.fromhex(text.replace("-", ""))
-    if column_type == "blob":
-        return bytes.fromhex(text)
-    if DECIMAL.fullmatch(column_type):
-        return values.value(column_type.replace(",", ", "), text)  # Iceberg's spelling
-    if column_type in {"float32", "float64"} and text in {"nan", "-nan"}:
-        return NAN
-    if text in {"infinity", "-infinity"} and column_type.startswith(("date", "timestamp")):
-        return math.inf if text == "infinity" else -math.inf
-    if column_type == "float32":
-        return float(np.float32(text))  # Parquet's 0.10000000149 is written 0.1
-    if column_type not in ICEBERG_TYPES:
-        raise ValueError(f"{column_type} has no known order")
-    try:
-        return values.value(ICEBERG_TYPES[column_type], text)
-    except OverflowError:
-        raise ValueError(f"outside the range of Python's dates: {text!r}") from None
-
-
-class _NaN(float):
-    """NaN as DuckDB orders it: above every number, infinity included."""
-
-    def __lt__(self, other: float) -> bool:
-        return False
-
-    def __gt__(self, other: float) -> bool:
-        return not isinstance(other, _NaN)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _NaN)
-
-    __hash__ = float.__hash__
-
-
-NAN = _NaN("nan")

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from pg8000.native import Connection, identifier
+from polynya.ducklake import queries
+from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.queries import CATALOG_SCHEMA
+from polynya.ducklake.rows.partitions import PartitionColumn
 
-from ..common.catalog import columns
-from ..common.columns import Column
 from ..common.errors import BadInput
-from .partitions import PartitionKey
 
 VERSIONS = {"1.0"}
 """The versions of the catalog that this job can write to."""
@@ -76,11 +76,11 @@ class Table:
 
     table_id: int
     location: str
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnNode, ...]
     last_column_id: int
     """The greatest id of all columns, dropped ones included: ids are not reused."""
     partition_id: int | None
-    partition_keys: tuple[PartitionKey, ...]
+    partition_keys: tuple[PartitionColumn, ...]
 
 
 TABLE = """
@@ -108,11 +108,11 @@ def table(con: Connection, schema: Schema, name: str) -> Table | None:
     for table_id, path, is_relative in con.run(TABLE, schema_id=schema.schema_id, name=name):
         [[last_column_id]] = con.run(LAST_COLUMN_ID, table_id=table_id)
         keys = con.run(PARTITION_KEYS, table_id=table_id)
-        partition_keys = tuple(PartitionKey(*key) for _, *key in keys if key[0] is not None)
+        partition_keys = tuple(PartitionColumn(*key) for _, *key in keys if key[0] is not None)
         return Table(
             table_id,
             schema.location + path if is_relative else path,
-            columns(con, table_id),
+            queries.columns_now(table_id).run(con),
             last_column_id,
             keys[0][0] if partition_keys else None,
             partition_keys,

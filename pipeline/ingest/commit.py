@@ -14,19 +14,20 @@ from dataclasses import dataclass, replace
 
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
+from polynya.ducklake import queries, writes
+from polynya.ducklake.changes import quoted
+from polynya.ducklake.column_tree import leaves
 from polynya.ducklake.connection.catalog_connection import ConnectionLost
+from polynya.ducklake.writes.files import NewDataFile
+from polynya.ducklake.writes.snapshots import Snapshot
+from polynya.ducklake.writes.widening import widened
 
-from ..common.catalog import TableColumnStats, table_column_stats
-from ..common.columns import leaves
 from ..common.database import sqlstate
 from ..common.errors import BadInput, Conflict, Unavailable
-from . import catalog, writes
+from . import catalog
 from .catalog import LiveFile
 from .modes import Mode
-from .parquet_files import WrittenFile
 from .planning import Plan
-from .statistics import widened
-from .writes.snapshots import Snapshot
 
 TRIES = 60
 LONGEST_PAUSE = 2.0
@@ -50,7 +51,7 @@ class Committed:
 def commit(
     connect: Callable[[], Connection],
     plan: Plan,
-    files: list[WrittenFile],
+    files: list[NewDataFile],
     con: Connection | None = None,
 ) -> Committed:
     """Commit; retries with new ids if another writer was faster.
@@ -81,7 +82,7 @@ def commit(
     )
 
 
-def _transaction(con: Connection, plan: Plan, files: list[WrittenFile]) -> Committed:
+def _transaction(con: Connection, plan: Plan, files: list[NewDataFile]) -> Committed:
     con.run("BEGIN ISOLATION LEVEL READ COMMITTED")
     try:
         done = _write_snapshot(con, plan, files)
@@ -103,8 +104,8 @@ class _Target:
     partition_id: int | None
 
 
-def _write_snapshot(con: Connection, plan: Plan, files: list[WrittenFile]) -> Committed:
-    target = _target(writes.snapshots.newest(con), plan, files)
+def _write_snapshot(con: Connection, plan: Plan, files: list[NewDataFile]) -> Committed:
+    target = _target(writes.snapshots.newest().run(con), plan, files)
     writes.snapshots.claim(con, target.snapshot)
     if (done := catalog.committed(con, plan.spec.token)) is not None:
         return Committed(done, already=True)
@@ -124,7 +125,7 @@ def _write_snapshot(con: Connection, plan: Plan, files: list[WrittenFile]) -> Co
     )
 
 
-def _target(before: Snapshot, plan: Plan, files: list[WrittenFile]) -> _Target:
+def _target(before: Snapshot, plan: Plan, files: list[NewDataFile]) -> _Target:
     created = 0 if plan.table else 1 + bool(plan.partition_keys)
     snapshot = Snapshot(
         before.snapshot_id + 1,
@@ -182,7 +183,7 @@ def _evolve(con: Connection, target: _Target, plan: Plan) -> None:
         writes.inlined.add_table(con, snapshot, table_id, newest, plan.columns)
 
 
-def _end(con: Connection, target: _Target, plan: Plan, files: list[WrittenFile]) -> tuple[int, int]:
+def _end(con: Connection, target: _Target, plan: Plan, files: list[NewDataFile]) -> tuple[int, int]:
     """End what is overwritten; gives the numbers of ended files and of ended inlined rows."""
     if plan.spec.mode == Mode.APPEND or plan.table is None:
         return 0, 0
@@ -207,7 +208,7 @@ def _end(con: Connection, target: _Target, plan: Plan, files: list[WrittenFile])
 
 
 def _in_partitions(
-    plan: Plan, live: list[LiveFile], inlined: list[int], files: list[WrittenFile]
+    plan: Plan, live: list[LiveFile], inlined: list[int], files: list[NewDataFile]
 ) -> list[LiveFile]:
     """The live files of the partitions that the new `files` belong to."""
     assert plan.table is not None
@@ -225,9 +226,9 @@ def _in_partitions(
     return [file for file in live if file.partition_values in partitions]
 
 
-def _register(con: Connection, target: _Target, plan: Plan, files: list[WrittenFile]) -> None:
+def _register(con: Connection, target: _Target, plan: Plan, files: list[NewDataFile]) -> None:
     table_id, first_file_id = target.table_id, target.before.next_file_id
-    stats = writes.stats.of_table(con, table_id)
+    stats = writes.stats.of_table(table_id).run(con)
     records, next_row_id, size = stats or (0, 0, 0)
     ids = (target.snapshot.snapshot_id, table_id, target.partition_id, first_file_id, next_row_id)
     writes.files.add(con, *ids, files)
@@ -235,33 +236,19 @@ def _register(con: Connection, target: _Target, plan: Plan, files: list[WrittenF
     size += sum(file.file_size_bytes for file in files)
     sums = (records + rows, next_row_id + rows, size)
     writes.stats.set_of_table(con, table_id, sums, is_new=stats is None)
-    before = table_column_stats(con, table_id)
-    writes.stats.set_of_columns(con, table_id, _covering(before, plan, files, records > 0))
-
-
-def _covering(
-    before: dict[int, TableColumnStats], plan: Plan, files: list[WrittenFile], had_rows: bool
-) -> list[TableColumnStats]:
-    """The statistics of the table's columns, widened to cover the new files."""
-    by_leaf = zip(*(file.stats for file in files), strict=True)
+    before = queries.table_column_stats(table_id).run(con)
     new_ids = {leaf.column_id for leaf in leaves(new.column for new in plan.new_columns)}
-    covering = []
-    for leaf, found in zip(leaves(plan.columns), by_leaf, strict=True):
-        # Rows that are older than a column have NULL in it, and no other value.
-        is_late = leaf.column_id in new_ids and had_rows
-        row = widened(before.get(leaf.column_id), leaf, list(found), had_rows and not is_late)
-        covering.append(replace(row, contains_null=True) if is_late else row)
-    return covering
+    covering = widened(before, plan.columns, files, had_rows=records > 0, new_ids=new_ids)
+    writes.stats.set_of_columns(con, table_id, covering)
 
 
 def _changes_made(
-    plan: Plan, table_id: int, files: list[WrittenFile], ended_files: int, ended_rows: int
+    plan: Plan, table_id: int, files: list[NewDataFile], ended_files: int, ended_rows: int
 ) -> str:
     """`changes_made` as DuckLake's own writers write it: their conflict checks read it."""
-    names = (plan.schema.schema_name, plan.name.table_name)
-    quoted = ".".join('"' + name.replace('"', '""') + '"' for name in names)
+    name = quoted(plan.schema.schema_name, plan.name.table_name)
     changes = [
-        (plan.table is None, f"created_table:{quoted}"),
+        (plan.table is None, f"created_table:{name}"),
         (plan.table is not None and plan.new_columns, f"altered_table:{table_id}"),
         (files, f"inserted_into_table:{table_id}"),
         (ended_files, f"deleted_from_table:{table_id}"),

@@ -14,16 +14,17 @@ from uuid import uuid4
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
 from polynya.ducklake.connection.catalog_connection import ConnectionLost
+from polynya.ducklake.writes.files import NewDataFile
 
 from ..common import storage
-from ..common.catalog import table_name
 from ..common.database import connect, translate_errors
 from ..common.errors import BadInput, Conflict, Unavailable
 from ..common.progress import Reporter
+from ..common.table_names import table_name
 from . import catalog, job_files, planning
 from .commit import Committed, commit
 from .modes import Mode
-from .parquet_files import FilePlan, WrittenFile
+from .parquet_files import FilePlan
 from .planning import IngestSpec, Plan
 from .summary import Summary
 
@@ -167,7 +168,7 @@ class _Job:
         if done.already and files and not self._is_registered(files[0]):
             storage.remove(file_plan.location + file.path for file in files)
 
-    def _is_nothing_to_do(self, plan: Plan, files: list[WrittenFile]) -> bool:
+    def _is_nothing_to_do(self, plan: Plan, files: list[NewDataFile]) -> bool:
         """Raises:
         BadInput: the job would delete all rows that it overwrites, without `allow_empty`.
         """
@@ -180,7 +181,7 @@ class _Job:
             )
         return plan.spec.mode == Mode.APPEND and plan.table is not None and not plan.new_columns
 
-    def _is_registered(self, file: WrittenFile) -> bool:
+    def _is_registered(self, file: NewDataFile) -> bool:
         with closing(self.connect()) as con:
             return catalog.is_registered(con, file.path)
 
@@ -235,7 +236,7 @@ def _removed_on_failure(connection: _JobConnection, plan: FilePlan) -> Iterator[
         raise
 
 
-def _record(summary: Summary, files: list[WrittenFile], done: Committed) -> None:
+def _record(summary: Summary, files: list[NewDataFile], done: Committed) -> None:
     summary.outcome = "already-committed" if done.already else "committed"
     summary.snapshot_id, summary.retries = done.snapshot_id, done.retries
     summary.ended_files, summary.ended_inlined_rows = done.ended_files, done.ended_inlined_rows

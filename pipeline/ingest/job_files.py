@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from polynya.ducklake.writes.files import NewDataFile
 from polynya.storage.s3 import is_s3
 
 from ..common import storage
@@ -20,7 +21,6 @@ from .parquet_files import (
     PARTITION,
     SPARK_ROWS,
     FilePlan,
-    WrittenFile,
     with_partition,
     write_files,
     written_file,
@@ -31,7 +31,7 @@ TASK_ERROR = re.compile(r"polynya_pipeline\.common\.errors\.(BadInput|Unavailabl
 TASK_ERRORS = {"BadInput": BadInput, "Unavailable": Unavailable}
 
 
-def write(frame: Any, plan: FilePlan, files: int | None) -> list[WrittenFile]:
+def write(frame: Any, plan: FilePlan, files: int | None) -> list[NewDataFile]:
     """Write the rows of a DataFrame; gives the files in the DataFrame's order, as row ids will be.
 
     Args:

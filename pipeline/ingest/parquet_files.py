@@ -11,12 +11,13 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from polynya.ducklake.column_tree import FLOATS, ColumnNode, leaves
+from polynya.ducklake.rows.partitions import PartitionColumn
+from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
 
 from ..common import storage
-from ..common.columns import FLOATS, Column, leaves
 from . import partitions
-from .partitions import PartitionKey
-from .statistics import ColumnStats, FileStatistics
+from .statistics import FileStatistics
 from .types.arrow import arrow_schema
 from .types.conform import conformed, nulls
 
@@ -43,10 +44,10 @@ SPARK_ROWS = (
 class FilePlan:
     """How a task writes files. Spark sends it to the executors."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnNode, ...]
     frame_columns: tuple[str, ...]
     """The DataFrame's columns, in its order; in tasks they have other names."""
-    partition_keys: tuple[PartitionKey, ...]
+    partition_keys: tuple[PartitionColumn, ...]
     location: str
     """The table's directory."""
     file_prefix: str
@@ -56,19 +57,6 @@ class FilePlan:
     row_group_rows: int
     target_bytes: int
     hive_directories: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenFile:
-    """A data file, with what the catalog says about it."""
-
-    path: str
-    """Relative to the table's directory."""
-    record_count: int
-    file_size_bytes: int
-    footer_size: int
-    partition_values: tuple[str | None, ...]
-    stats: tuple[ColumnStats, ...]
 
 
 def with_partition(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterator[pa.RecordBatch]:
@@ -124,7 +112,7 @@ def _conformed(batch: pa.RecordBatch, plan: FilePlan) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(plan.columns))
 
 
-def _array(batch: pa.RecordBatch, plan: FilePlan, column: Column) -> pa.Array:
+def _array(batch: pa.RecordBatch, plan: FilePlan, column: ColumnNode) -> pa.Array:
     names = [name.casefold() for name in plan.frame_columns]
     wanted = column.column_name.casefold()
     if wanted not in names:
@@ -167,7 +155,7 @@ class _OpenFile:
         if self._waiting_rows >= self._plan.row_group_rows:
             self._write_row_group()
 
-    def close(self) -> WrittenFile:
+    def close(self) -> NewDataFile:
         """Write the remaining rows, and move the file into the table's directory."""
         if self._waiting:
             self._write_row_group()
@@ -183,8 +171,14 @@ class _OpenFile:
             path = partitions.directory(plan.partition_keys, plan.columns, self.values) + path
         storage.move(self._path, plan.location + path)
         self._folder.cleanup()
-        stats = tuple(self._statistics.stats(footer))
-        return WrittenFile(path, footer.num_rows, size, footer_size, self.values, stats)
+        return NewDataFile(
+            path=path,
+            record_count=footer.num_rows,
+            file_size_bytes=size,
+            footer_size=footer_size,
+            partition_values=self.values,
+            stats=tuple(self._statistics.stats(footer)),
+        )
 
     def _write_row_group(self) -> None:
         self._writer.write_table(
@@ -193,7 +187,7 @@ class _OpenFile:
         self._waiting, self._waiting_rows = [], 0
 
 
-def paths_with_bounds(columns: tuple[Column, ...], schema: pa.Schema) -> list[str]:
+def paths_with_bounds(columns: tuple[ColumnNode, ...], schema: pa.Schema) -> list[str]:
     """The leaf columns that get bounds in the file, as PyArrow's `write_statistics` names them.
 
     PyArrow excludes NaN from a row group's bounds; DuckDB, which orders NaN above every number,
@@ -209,17 +203,21 @@ def paths_with_bounds(columns: tuple[Column, ...], schema: pa.Schema) -> list[st
     return [path for _, path in paths if path not in floats]
 
 
-def _row(file: WrittenFile) -> pa.RecordBatch:
+def _row(file: NewDataFile) -> pa.RecordBatch:
     row = asdict(file)
     row["partition_values"] = json.dumps(file.partition_values)
     row["stats"] = json.dumps([list(stats.values()) for stats in row["stats"]])
     return pa.RecordBatch.from_pylist([row], schema=ROWS)
 
 
-def written_file(row: tuple[str, int, int, int, str, str]) -> WrittenFile:
+def written_file(row: tuple[str, int, int, int, str, str]) -> NewDataFile:
     """A file from a row of `write_files`, in the driver."""
     path, record_count, file_size_bytes, footer_size, values, stats = row
-    columns = tuple(ColumnStats(*one) for one in json.loads(stats))
-    return WrittenFile(
-        path, record_count, file_size_bytes, footer_size, tuple(json.loads(values)), columns
+    return NewDataFile(
+        path=path,
+        record_count=record_count,
+        file_size_bytes=file_size_bytes,
+        footer_size=footer_size,
+        partition_values=tuple(json.loads(values)),
+        stats=tuple(FileColumnStats(*one) for one in json.loads(stats)),
     )

@@ -5,14 +5,14 @@ Parts of a `timestamptz` are taken in UTC; DuckDB takes them in the time zone of
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from urllib.parse import quote
 
 import mmh3
 import pyarrow as pa
 import pyarrow.compute as pc
+from polynya.ducklake.column_tree import ColumnNode
+from polynya.ducklake.rows.partitions import PartitionColumn
 
-from ..common.columns import Column
 from ..common.errors import BadInput
 from ..common.text_values import partition_text, plain_array
 
@@ -43,14 +43,7 @@ HASHED: dict[str, Callable[[object], bytes]] = {
 NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionKey:
-    partition_key_index: int
-    column_id: int
-    transform: str
-
-
-def check(keys: tuple[PartitionKey, ...], columns: tuple[Column, ...]) -> None:
+def check(keys: tuple[PartitionColumn, ...], columns: tuple[ColumnNode, ...]) -> None:
     """Raises:
     BadInput: values of this partitioning cannot be computed as DuckLake does.
     """
@@ -67,7 +60,7 @@ def check(keys: tuple[PartitionKey, ...], columns: tuple[Column, ...]) -> None:
             )
 
 
-def sources(keys: tuple[PartitionKey, ...], columns: tuple[Column, ...]) -> list[Column]:
+def sources(keys: tuple[PartitionColumn, ...], columns: tuple[ColumnNode, ...]) -> list[ColumnNode]:
     """The column of each partition key.
 
     Raises:
@@ -80,7 +73,7 @@ def sources(keys: tuple[PartitionKey, ...], columns: tuple[Column, ...]) -> list
     return [by_id[key.column_id] for key in keys]
 
 
-def partition_texts(key: PartitionKey, column: Column, array: pa.Array) -> list[str | None]:
+def partition_texts(key: PartitionColumn, column: ColumnNode, array: pa.Array) -> list[str | None]:
     """The partition value of each row."""
     if key.transform in PARTS:
         if pa.types.is_timestamp(array.type) and array.type.tz:
@@ -91,7 +84,7 @@ def partition_texts(key: PartitionKey, column: Column, array: pa.Array) -> list[
     return [None if i is None else values[i] for i in seen.indices.to_pylist()]
 
 
-def _text(key: PartitionKey, column: Column, value: object) -> str:
+def _text(key: PartitionColumn, column: ColumnNode, value: object) -> str:
     if match := BUCKET.fullmatch(key.transform):
         return str((mmh3.hash(HASHED[column.column_type](value)) & 0x7FFFFFFF) % int(match[1]))
     text = partition_text(column.column_type, value)
@@ -101,7 +94,7 @@ def _text(key: PartitionKey, column: Column, value: object) -> str:
 
 
 def directory(
-    keys: tuple[PartitionKey, ...], columns: tuple[Column, ...], values: Sequence[str | None]
+    keys: tuple[PartitionColumn, ...], columns: tuple[ColumnNode, ...], values: Sequence[str | None]
 ) -> str:
     """The directory of a partition, such as `year=2024/b%20c=x/`.
 

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from ..common.catalog import TableName
-from ..common.columns import Column, NewColumn, new_columns
+from polynya.ducklake.column_tree import ColumnNode, NewColumn, new_columns
+from polynya.ducklake.rows.partitions import PartitionColumn
+
 from ..common.errors import BadInput
+from ..common.table_names import TableName
 from . import partitions
 from .catalog import Lake, Schema, Table
 from .modes import Mode
 from .parquet_files import FilePlan
-from .partitions import PartitionKey
 from .types.arrow import arrow_schema
 from .types.spark import check_names, columns_of, mismatches, with_new_fields
 
@@ -65,9 +66,9 @@ class Plan:
     schema: Schema
     table: Table | None
     """The table when the job began; None: it is created."""
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnNode, ...]
     """The table's columns after the commit."""
-    partition_keys: tuple[PartitionKey, ...]
+    partition_keys: tuple[PartitionColumn, ...]
     table_uuid: str
     """For a table that is created."""
     path: str
@@ -126,7 +127,7 @@ def plan(
 
 def _columns(
     frame_schema: Any, table: Table | None, name: TableName, evolve: bool
-) -> tuple[Column, ...]:
+) -> tuple[ColumnNode, ...]:
     """The table's columns after the commit."""
     if table is None:
         return columns_of(frame_schema, itertools.count(1))
@@ -162,8 +163,8 @@ def _misfits(fields: dict[str, Any], table: Table, evolve: bool) -> Iterator[str
 
 
 def _partition_keys(
-    partition_by: tuple[str, ...], columns: tuple[Column, ...]
-) -> tuple[PartitionKey, ...]:
+    partition_by: tuple[str, ...], columns: tuple[ColumnNode, ...]
+) -> tuple[PartitionColumn, ...]:
     ids = {column.column_name.casefold(): column.column_id for column in columns}
     keys = []
     for index, text in enumerate(partition_by):
@@ -176,7 +177,7 @@ def _partition_keys(
         if column.casefold() not in ids:
             raise BadInput(f"--partition-by {text}: there is no column {column}")
         transform = part or (f"bucket({buckets})" if buckets else "identity")
-        keys.append(PartitionKey(index, ids[column.casefold()], transform))
+        keys.append(PartitionColumn(index, ids[column.casefold()], transform))
     return tuple(keys)
 
 

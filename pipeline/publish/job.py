@@ -20,9 +20,9 @@ from polynya.ducklake.rows.lake import Lake
 from polynya.errors import BadRequest, Misconfigured, NoSuchKey, PolynyaError, Refused
 from polynya.translate.tables import check_lake
 
-from ..common.catalog import TableName, table_name
 from ..common.errors import BadInput, Overtaken, Unavailable
 from ..common.progress import Reporter
+from ..common.table_names import TableName, table_name
 from . import shared_snapshot
 from .destinations import (
     Destination,

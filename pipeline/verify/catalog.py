@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 from pg8000.native import Connection, identifier
 from polynya.ducklake import queries
+from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.paths import location
 from polynya.ducklake.rows.lake import Lake
 from polynya.errors import Misconfigured, Refused
 from polynya.translate.tables import check_lake
 
-from ..common.catalog import columns
-from ..common.columns import Column
 from ..common.errors import BadInput
 
 Fragments = Mapping[str, str]
@@ -40,7 +39,7 @@ class CatalogTable:
     schema_name: str
     table_name: str
     location: str
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnNode, ...]
     column_ids: tuple[int, ...]
     """Those of dropped columns too."""
 
@@ -69,7 +68,7 @@ def tables(con: Connection, lake: Lake) -> list[CatalogTable]:
             schema_name,
             table_name,
             location(base, (schema_path, schema_relative), (path, relative)),
-            columns(con, table_id),
+            queries.columns_now(table_id).run(con),
             tuple(row[0] for row in con.run(COLUMN_IDS, table_id=table_id)),
         )
         for (

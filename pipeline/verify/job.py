@@ -13,11 +13,11 @@ from pg8000.native import Connection
 from polynya.ducklake.connection.database import BEGIN
 from polynya.ducklake.rows.lake import Lake
 
-from ..common.catalog import table_name
 from ..common.database import connect, translate_errors
 from ..common.errors import BadInput
 from ..common.progress import Reporter
 from ..common.spark import map_in_spark
+from ..common.table_names import table_name
 from . import catalog
 from .catalog import CatalogFile, CatalogTable, Fragments
 from .findings import Level, Report

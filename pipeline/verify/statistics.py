@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pg8000.native import Connection
+from polynya.ducklake.queries import table_column_stats
+from polynya.ducklake.rows.table_stats import TableColumnStats
+from polynya.ducklake.text_order import comparable
 
-from ..common import text_values
-from ..common.catalog import TableColumnStats, table_column_stats
 from ..common.database import connect
 from . import catalog
 from .catalog import CatalogStats, ColumnVersion
@@ -41,7 +42,7 @@ def check_range(range: FileRange) -> list[Problem]:
     """Check the statistics of some files of a table, with a connection of its own."""
     with closing(connect(range.database, range.metadata_schema)) as con:
         versions = catalog.column_versions(con, range.table_id)
-        of_table = table_column_stats(con, range.table_id)
+        of_table = table_column_stats(range.table_id).run(con)
         found = list(_missing(con, range))
         rows = catalog.stats(con, range.fragments, range.table_id, range.first, range.end)
         identities = catalog.identities(con, range.table_id, range.first, range.end)
@@ -183,7 +184,7 @@ def _value(column_type: str, text: str | None) -> Any:
     if text is None:
         return None
     try:
-        return text_values.comparable(column_type, text)
+        return comparable(column_type, text)
     except ValueError:
         return None
 

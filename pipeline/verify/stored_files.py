@@ -7,9 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from polynya.ducklake.column_tree import leaves
+from polynya.ducklake.text_order import comparable
 
-from ..common import storage, text_values
-from ..common.columns import leaves
+from ..common import storage
 from ..common.errors import JobError
 from . import nan_bounds
 from .catalog import CatalogFile, CatalogTable
@@ -203,7 +204,7 @@ def _too_narrow(
 
 
 def _footer_value(value: Any) -> Any:
-    """A bound in a footer, comparable with `text_values.comparable`; None: it is not compared."""
+    """A bound in a footer, comparable with `text_order.comparable`; None: it is not compared."""
     if isinstance(value, str):
         value = value.encode()
     if isinstance(value, bytes):
@@ -215,7 +216,7 @@ def _catalog_value(column_type: str, text: str | None) -> Any:
     if text is None:
         return None
     try:
-        return text_values.comparable(column_type, text)
+        return comparable(column_type, text)
     except ValueError:
         return None
 

@@ -10,14 +10,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from polynya.ducklake.writes import snapshots
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import attach
-from polynya_pipeline.common.catalog import TableName
 from polynya_pipeline.common.database import connect as connect_postgres
 from polynya_pipeline.common.errors import Conflict
+from polynya_pipeline.common.table_names import TableName
 from polynya_pipeline.ingest import commit, job
 from polynya_pipeline.ingest.planning import IngestSpec, Plan
-from polynya_pipeline.ingest.writes import snapshots
 
 pytestmark = pytest.mark.spark
 
@@ -34,7 +34,7 @@ KILLED_JOB = """
 import os, signal, sys
 from polynya_pipeline.common.spark import session
 from polynya_pipeline.ingest import job, job_files
-from polynya_pipeline.ingest.writes import stats
+from polynya.ducklake.writes import stats
 
 url, step = sys.argv[1:]
 

@@ -4,10 +4,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from polynya.ducklake.writes import inlined
+from polynya.ducklake.writes.snapshots import Snapshot
 from polynya_local.clients.duckdb_connection import LAKE, connect, literal
 from polynya_pipeline.ingest import catalog
-from polynya_pipeline.ingest.writes import inlined
-from polynya_pipeline.ingest.writes.snapshots import Snapshot
 
 TYPES = (
     *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"),

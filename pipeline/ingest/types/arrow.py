@@ -1,8 +1,8 @@
 """DuckLake column types as Arrow types, with which PyArrow writes Parquet as DuckLake does."""
 
 import pyarrow as pa
+from polynya.ducklake.column_tree import DECIMAL, LIST, MAP, STRUCT, ColumnNode
 
-from ...common.columns import DECIMAL, LIST, MAP, STRUCT, Column
 from ...common.errors import BadInput
 
 ARROW = {
@@ -31,7 +31,7 @@ ARROW = {
 }
 
 
-def arrow_type(column: Column) -> pa.DataType:
+def arrow_type(column: ColumnNode) -> pa.DataType:
     """The Arrow type of a column, with field ids at every level.
 
     Raises:
@@ -54,13 +54,13 @@ def arrow_type(column: Column) -> pa.DataType:
     return ARROW[column.column_type]
 
 
-def arrow_field(column: Column) -> pa.Field:
+def arrow_field(column: ColumnNode) -> pa.Field:
     """The Arrow field of a column, with its field id."""
     field_id = {"PARQUET:field_id": str(column.column_id)}
     return pa.field(column.column_name, arrow_type(column), metadata=field_id)
 
 
-def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
+def arrow_schema(columns: tuple[ColumnNode, ...]) -> pa.Schema:
     """The Arrow schema of a table's columns.
 
     Raises:

@@ -2,15 +2,15 @@
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from polynya.ducklake.column_tree import LIST, MAP, STRUCT, ColumnNode
 
-from ...common.columns import LIST, MAP, STRUCT, Column
 from ...common.errors import BadInput
 from .arrow import arrow_type
 
 UUID_BYTES = 16
 
 
-def conformed(array: pa.Array, column: Column) -> pa.Array:
+def conformed(array: pa.Array, column: ColumnNode) -> pa.Array:
     """The array in the type of `column`, with field ids; no value changes.
 
     Raises:
@@ -28,12 +28,12 @@ def conformed(array: pa.Array, column: Column) -> pa.Array:
         ) from None
 
 
-def nulls(column: Column, length: int) -> pa.Array:
+def nulls(column: ColumnNode, length: int) -> pa.Array:
     """An array of NULLs, for a column or field that the DataFrame lacks."""
     return _typed(arrow_type(column), pa.nulls(length, _storage(arrow_type(column))))
 
 
-def _conformed(array: pa.Array, column: Column) -> pa.Array:
+def _conformed(array: pa.Array, column: ColumnNode) -> pa.Array:
     type = arrow_type(column)
     if array.offset:  # the children below are used without an offset
         array = pa.concat_arrays([array, array[:0]])

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ...common.columns import DECIMAL, LIST, MAP, STRUCT, Column
+from polynya.ducklake.column_tree import DECIMAL, LIST, MAP, STRUCT, ColumnNode
+
 from ...common.errors import BadInput
 from ...common.spark import quoted
 
@@ -62,7 +63,7 @@ READ_AS = {
 }
 
 
-def columns_of(schema: Any, ids: Iterator[int]) -> tuple[Column, ...]:
+def columns_of(schema: Any, ids: Iterator[int]) -> tuple[ColumnNode, ...]:
     """New columns for the fields of a Spark schema, numbered from `ids`.
 
     Raises:
@@ -80,9 +81,9 @@ def _comment(field: Any) -> str | None:
 
 def _column(
     name: str, type: Any, ids: Iterator[int], nullable: bool = True, comment: str | None = None
-) -> Column:
+) -> ColumnNode:
     column_id, kind = next(ids), type.typeName()
-    children: tuple[Column, ...] = ()
+    children: tuple[ColumnNode, ...] = ()
     if kind == "struct":
         check_names([field.name for field in type], f"the column {name}")
         children = tuple(_column(f.name, f.dataType, ids) for f in type)
@@ -93,7 +94,7 @@ def _column(
     elif kind == "map":
         children = (_column("key", type.keyType, ids), _column("value", type.valueType, ids))
     column_type = NESTED.get(kind) or _primitive(name, type)
-    return Column(column_id, name, column_type, nullable, None, children, comment)
+    return ColumnNode(column_id, name, column_type, nullable, None, children, comment)
 
 
 def _primitive(name: str, type: Any) -> str:
@@ -127,7 +128,7 @@ def check_names(names: list[str], where: str) -> None:
             raise BadInput(f"{where} has a column whose name is empty or contains NUL")
 
 
-def with_new_fields(column: Column, type: Any, ids: Iterator[int]) -> Column:
+def with_new_fields(column: ColumnNode, type: Any, ids: Iterator[int]) -> ColumnNode:
     """The column with the fields that only the Spark type has, at the ends of its structs."""
     if NESTED.get(type.typeName()) != column.column_type:
         return column
@@ -147,7 +148,9 @@ def with_new_fields(column: Column, type: Any, ids: Iterator[int]) -> Column:
     return replace(column, children=tuple(children))
 
 
-def mismatches(type: Any, column: Column, path: str = "", *, evolve: bool = False) -> Iterator[str]:
+def mismatches(
+    type: Any, column: ColumnNode, path: str = "", *, evolve: bool = False
+) -> Iterator[str]:
     """Why values of a Spark type cannot be written into `column`: one sentence for each reason.
 
     Args:
@@ -170,7 +173,7 @@ def mismatches(type: Any, column: Column, path: str = "", *, evolve: bool = Fals
         yield f"{path} is {column.column_type} in the table, {type.simpleString()} in the DataFrame"
 
 
-def _struct_mismatches(type: Any, column: Column, path: str, evolve: bool) -> Iterator[str]:
+def _struct_mismatches(type: Any, column: ColumnNode, path: str, evolve: bool) -> Iterator[str]:
     check_names([field.name for field in type], path)
     fields = {field.name.casefold(): field for field in type}
     children = {child.column_name.casefold(): child for child in column.children}
@@ -198,7 +201,7 @@ def accepts(column_type: str, spark_type: str) -> bool:
     return base(spark_type) in ALSO_ACCEPTS.get(column_type, ())
 
 
-def spark_type(column: Column) -> str:
+def spark_type(column: ColumnNode) -> str:
     """The Spark type, as DDL, with which a text file is read for a column of the table.
 
     Raises:

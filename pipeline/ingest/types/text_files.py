@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from functools import reduce
 from typing import Any
 
-from ...common.columns import LIST, MAP, STRUCT, Column
+from polynya.ducklake.column_tree import LIST, MAP, STRUCT, ColumnNode
+
 from ...common.errors import BadInput
 from ...common.spark import quoted
 from .spark import check_names, spark_type
 
 
-def read_types(found: Any, columns: Iterable[Column], *, evolve: bool) -> str:
+def read_types(found: Any, columns: Iterable[ColumnNode], *, evolve: bool) -> str:
     """The schema to read with, as DDL.
 
     Args:
@@ -34,7 +35,7 @@ def read_types(found: Any, columns: Iterable[Column], *, evolve: bool) -> str:
 
 
 def _fields(
-    found: Any, columns: Iterable[Column], above: str, surplus: list[str]
+    found: Any, columns: Iterable[ColumnNode], above: str, surplus: list[str]
 ) -> Iterator[tuple[str, str]]:
     """Name and type of each inferred field; paths that the columns lack are added to `surplus`."""
     check_names([field.name for field in found], above.rstrip(".") or "a file")
@@ -49,7 +50,7 @@ def _fields(
             yield quoted(field.name), _read_as(field.dataType, column, path, surplus)
 
 
-def _read_as(found: Any, column: Column, path: str, surplus: list[str]) -> str:
+def _read_as(found: Any, column: ColumnNode, path: str, surplus: list[str]) -> str:
     kind = found.typeName()
     if kind == "array" and column.column_type == LIST:
         element = _read_as(found.elementType, column.children[0], f"{path}.element", surplus)

@@ -7,8 +7,8 @@ from polynya.ducklake import queries
 from polynya.ducklake.rows.lake import Lake
 from polynya.ducklake.rows.named_objects import Schema, Table
 
-from ...common.catalog import TableName
 from ...common.errors import BadInput
+from ...common.table_names import TableName
 
 Selected = tuple[Schema, Table]
 

@@ -15,6 +15,11 @@ MOST_CHARACTERS = 1_000_000
 """The longest text that is read: about 40,000 changes."""
 
 
+def quoted(*names: str) -> str:
+    """Names as the value of a change: those of a schema and a table, for `created_table`."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
 def changes_of(changes_made: str, table_id: int) -> frozenset[str]:
     """The types of the changes that name this table by its id, in time linear in the text.
 

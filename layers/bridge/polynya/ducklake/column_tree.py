@@ -12,8 +12,11 @@ FLOATS = {"float32", "float64"}
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A row of ducklake_column with its nested columns."""
+class ColumnNode:
+    """A row of ducklake_column with its nested columns.
+
+    `rows.Column` is one such row, with the snapshots at which it is visible.
+    """
 
     column_id: int
     """Also the Parquet field id."""
@@ -22,11 +25,11 @@ class Column:
     nulls_allowed: bool = True
     default_value: str | None = None
     """None: no default, for which DuckLake writes the text NULL."""
-    children: tuple["Column", ...] = ()
+    children: tuple["ColumnNode", ...] = ()
     comment: str | None = None
 
     @property
-    def leaves(self) -> Iterator["Column"]:
+    def leaves(self) -> Iterator["ColumnNode"]:
         """The columns that Parquet stores, in Parquet's order."""
         if not self.children:
             yield self
@@ -34,15 +37,15 @@ class Column:
             yield from child.leaves
 
 
-def column_tree(rows: Iterable[tuple[Column, int | None]]) -> tuple[Column, ...]:
+def column_tree(rows: Iterable[tuple[ColumnNode, int | None]]) -> tuple[ColumnNode, ...]:
     """Build the tree from columns and the ids of their parents, as `ducklake_column` has them."""
-    children: dict[int | None, list[Column]] = {}
+    children: dict[int | None, list[ColumnNode]] = {}
     for column, parent in rows:
         children.setdefault(parent, []).append(column)
 
-    def below(parent: int | None) -> tuple[Column, ...]:
+    def below(parent: int | None) -> tuple[ColumnNode, ...]:
         return tuple(
-            Column(
+            ColumnNode(
                 one.column_id,
                 one.column_name,
                 one.column_type,
@@ -60,7 +63,7 @@ def column_tree(rows: Iterable[tuple[Column, int | None]]) -> tuple[Column, ...]
 class NewColumn(NamedTuple):
     """A column that a table does not have yet, with its nested columns."""
 
-    column: Column
+    column: ColumnNode
     parent_column: int | None
     """The id of the existing struct that it becomes a field of; None: a top-level column."""
     path: str
@@ -68,7 +71,7 @@ class NewColumn(NamedTuple):
 
 
 def new_columns(
-    columns: Iterable[Column], last_column_id: int, parent: int | None = None, above: str = ""
+    columns: Iterable[ColumnNode], last_column_id: int, parent: int | None = None, above: str = ""
 ) -> Iterator[NewColumn]:
     """The columns with ids greater than `last_column_id`, at any level of the tree."""
     for column in columns:
@@ -79,6 +82,6 @@ def new_columns(
             yield from new_columns(column.children, last_column_id, column.column_id, f"{path}.")
 
 
-def leaves(columns: Iterable[Column]) -> list[Column]:
+def leaves(columns: Iterable[ColumnNode]) -> list[ColumnNode]:
     """The columns that Parquet stores, in Parquet's order."""
     return [leaf for column in columns for leaf in column.leaves]

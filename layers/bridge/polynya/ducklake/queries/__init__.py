@@ -35,6 +35,7 @@ from .named_objects import (
 )
 from .table_columns import (
     columns,
+    columns_now,
     mapped_names,
     older_files,
     partition_at,
@@ -42,12 +43,14 @@ from .table_columns import (
     sort_keys_at,
 )
 from .table_snapshots import next_snapshots, snapshots
+from .table_stats import table_column_stats
 
 __all__ = [
     "CATALOG_SCHEMA",
     "column_stats",
     "column_tags_at",
     "columns",
+    "columns_now",
     "data_files_at",
     "delete_files_at",
     "file_groups",
@@ -72,6 +75,7 @@ __all__ = [
     "snapshots",
     "sort_keys_at",
     "table_at",
+    "table_column_stats",
     "table_of_uuid",
     "tables_at",
     "tags_at",

@@ -1,5 +1,6 @@
 """Columns, sort keys, partition columns and name mappings of a table."""
 
+from ..column_tree import ColumnNode, column_tree
 from ..connection.statements import Rows, Statement, known, select
 from ..rows.columns import Column, MappedName, SortKey
 from ..rows.lake import Lake
@@ -17,6 +18,22 @@ ORDER BY c.column_order, c.column_id, c.begin_snapshot"""
 def columns(table_id: int, snapshot_id: int) -> Statement[list[Column]]:
     """Every version of every column that began up to `snapshot_id`."""
     return select(Column, COLUMNS, table_id=table_id, snapshot_id=snapshot_id)
+
+
+COLUMNS_NOW = """
+SELECT c.column_id, c.column_name, c.column_type, c.nulls_allowed,
+  nullif(c.default_value, 'NULL'), c.parent_column
+FROM ducklake_column AS c WHERE c.table_id = :table_id AND c.end_snapshot IS NULL
+ORDER BY c.column_order"""
+
+
+def columns_now(table_id: int) -> Statement[tuple[ColumnNode, ...]]:
+    """The top-level columns at the newest snapshot, with their nested columns."""
+    return Statement(COLUMNS_NOW, {"table_id": table_id}, _columns_now)
+
+
+def _columns_now(rows: Rows) -> tuple[ColumnNode, ...]:
+    return column_tree((ColumnNode(*row[:5]), row[5]) for row in rows)
 
 
 SORT_KEYS_AT = f"""

@@ -1,11 +1,42 @@
 """Rows of data files: added at a snapshot, ended at a snapshot."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pg8000.native import Connection
 
-from ..parquet_files import WrittenFile
 from .copy import copy
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumnStats:
+    """A row of ducklake_file_column_stats, without the ids of file and table."""
+
+    column_id: int
+    column_size_bytes: int
+    value_count: int
+    """Without NULLs, as DuckDB writes it; DuckLake's documentation says otherwise."""
+    null_count: int
+    min_value: str | None
+    max_value: str | None
+    contains_nan: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDataFile:
+    """A Parquet file that is not in the catalog yet, with what the catalog will say about it."""
+
+    path: str
+    path_is_relative: bool = True
+    """To the table's directory."""
+    record_count: int
+    file_size_bytes: int
+    footer_size: int
+    partition_values: tuple[str | None, ...] = ()
+    """In the order of the partition keys."""
+    stats: tuple[FileColumnStats, ...]
+    """Of each leaf column, in the order of the table's columns."""
+
 
 FILE_COLUMNS = (
     *("data_file_id", "table_id", "begin_snapshot", "path", "path_is_relative", "file_format"),
@@ -25,17 +56,24 @@ def add(
     partition_id: int | None,
     first_file_id: int,
     first_row_id: int,
-    files: Sequence[WrittenFile],
+    files: Sequence[NewDataFile],
 ) -> None:
-    """Add data files with their statistics and partition values; ids are numbered in order."""
+    """Add data files with their statistics and partition values.
+
+    Args:
+        partition_id: the partitioning that the partition values of the files belong to; None: none.
+        first_file_id: the data_file_id of the first file; the others follow in order.
+        first_row_id: the row id of the first row of the first file; the others follow in order.
+    """
     file_rows: list[Sequence[object]] = []
     stats_rows: list[Sequence[object]] = []
     value_rows: list[Sequence[object]] = []
     row_id = first_row_id
     for file_id, file in enumerate(files, first_file_id):
-        stored = (file.path, True, "parquet", file.record_count, file.file_size_bytes)
-        position = (file.footer_size, row_id, partition_id)
-        file_rows.append((file_id, table_id, snapshot_id, *stored, *position))
+        ids = (file_id, table_id, snapshot_id)
+        stored = (file.path, file.path_is_relative, "parquet")
+        sizes = (file.record_count, file.file_size_bytes, file.footer_size)
+        file_rows.append((*ids, *stored, *sizes, row_id, partition_id))
         row_id += file.record_count
         for s in file.stats:
             counts = (s.column_size_bytes, s.value_count, s.null_count)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from pg8000.native import Connection, identifier
-from polynya.ducklake.queries import CATALOG_SCHEMA
 
-from ...common.columns import Column
+from ..column_tree import ColumnNode
+from ..queries import CATALOG_SCHEMA
 from .snapshots import Snapshot
 
 TYPES = {
@@ -41,7 +41,7 @@ VALUES (:table_id, :table_name, :schema_version)"""
 
 
 def add_table(
-    con: Connection, snapshot: Snapshot, table_id: int, before: str, columns: Iterable[Column]
+    con: Connection, snapshot: Snapshot, table_id: int, before: str, columns: Iterable[ColumnNode]
 ) -> None:
     """Create the table for rows that DuckDB inlines from this snapshot on.
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from pg8000.native import Connection
 
+from ..connection.statements import Statement
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -20,9 +22,9 @@ SELECT snapshot_id, schema_version, next_catalog_id, next_file_id
 FROM ducklake_snapshot ORDER BY snapshot_id DESC LIMIT 1"""
 
 
-def newest(con: Connection) -> Snapshot:
+def newest() -> Statement[Snapshot]:
     """The row of the newest snapshot."""
-    return Snapshot(*con.run(NEWEST)[0])
+    return Statement(NEWEST, {}, lambda rows: Snapshot(*rows[0]))
 
 
 CLAIM = """

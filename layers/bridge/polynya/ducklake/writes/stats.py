@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from pg8000.native import Connection
 
-from ...common.catalog import TableColumnStats
+from ..connection.statements import Rows, Statement
+from ..rows.table_stats import TableColumnStats
 from .copy import copy
 
 TABLE_STATS = """
@@ -12,9 +13,13 @@ SELECT record_count, next_row_id, file_size_bytes FROM ducklake_table_stats
 WHERE table_id = :table_id FOR UPDATE"""
 
 
-def of_table(con: Connection, table_id: int) -> tuple[int, int, int] | None:
+def of_table(table_id: int) -> Statement[tuple[int, int, int] | None]:
     """record_count, next_row_id, file_size_bytes; None: nothing was ever written to the table."""
-    for record_count, next_row_id, file_size_bytes in con.run(TABLE_STATS, table_id=table_id):
+    return Statement(TABLE_STATS, {"table_id": table_id}, _table_stats)
+
+
+def _table_stats(rows: Rows) -> tuple[int, int, int] | None:
+    for record_count, next_row_id, file_size_bytes in rows:
         return record_count, next_row_id, file_size_bytes
     return None
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from pg8000.native import Connection
 
-from ...common.columns import Column, NewColumn
-from ..partitions import PartitionKey
+from ..column_tree import ColumnNode, NewColumn
+from ..rows.partitions import PartitionColumn
 from .copy import copy
 from .snapshots import Snapshot
 
@@ -57,7 +57,7 @@ def add_columns(
     """Add columns with their nested columns."""
     rows: list[Sequence[object]] = []
 
-    def visit(column: Column, parent: int | None) -> None:
+    def visit(column: ColumnNode, parent: int | None) -> None:
         kind = "" if column.children else "literal"
         definition = (column.column_name, column.column_type, "NULL", column.nulls_allowed, parent)
         ids = (column.column_id, snapshot_id, table_id, column.column_id)
@@ -89,7 +89,7 @@ def add_partitioning(
     snapshot_id: int,
     table_id: int,
     partition_id: int,
-    keys: Iterable[PartitionKey],
+    keys: Iterable[PartitionColumn],
 ) -> None:
     """Add the partitioning of a table."""
     con.run(PARTITION, partition_id=partition_id, table_id=table_id, snapshot_id=snapshot_id)
@@ -110,7 +110,7 @@ def add_comments(
     snapshot_id: int,
     table_id: int,
     comment: str | None,
-    columns: Iterable[Column],
+    columns: Iterable[ColumnNode],
 ) -> None:
     """Add the comments of a table and of its top-level columns."""
     if comment is not None:

@@ -1,0 +1,17 @@
+"""Statistics of a column in a whole table."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumnStats:
+    """A row of ducklake_table_column_stats.
+
+    DuckDB's optimizer relies on it: a bound that is too narrow silently loses rows.
+    """
+
+    column_id: int
+    contains_null: bool | None
+    contains_nan: bool | None
+    min_value: str | None
+    max_value: str | None

@@ -1,0 +1,80 @@
+"""The statistics of a table's columns, widened to cover new data files."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from ..column_tree import FLOATS, ColumnNode, leaves
+from ..rows.table_stats import TableColumnStats
+from ..text_order import comparable
+from .files import FileColumnStats, NewDataFile
+
+
+def widened(
+    before: Mapping[int, TableColumnStats],
+    columns: Iterable[ColumnNode],
+    files: Sequence[NewDataFile],
+    *,
+    had_rows: bool,
+    new_ids: Collection[int],
+) -> list[TableColumnStats]:
+    """The statistics of the table's columns, widened to cover the new files.
+
+    Args:
+        before: the table's statistics so far, by column_id.
+        columns: all columns of the table; each file has statistics of their leaves, in this order.
+        had_rows: the table has other rows, ended ones included.
+        new_ids: the columns that are added in the same snapshot, nested ones included.
+    """
+    covering = []
+    by_leaf = zip(*(file.stats for file in files), strict=True)
+    for leaf, stats in zip(leaves(columns), by_leaf, strict=True):
+        # Rows that are older than a column have NULL in it, and no other value.
+        is_late = leaf.column_id in new_ids and had_rows
+        row = _widened(before.get(leaf.column_id), leaf, stats, had_rows and not is_late)
+        covering.append(replace(row, contains_null=True) if is_late else row)
+    return covering
+
+
+def _widened(
+    before: TableColumnStats | None,
+    column: ColumnNode,
+    files: Sequence[FileColumnStats],
+    had_rows: bool,
+) -> TableColumnStats:
+    """The statistics of one column.
+
+    Args:
+        before: None: the table has no statistics of this column.
+        had_rows: the table has rows already; without `before` nothing is known about them.
+    """
+    contains_null = any(stats.null_count > 0 for stats in files)
+    contains_nan = None
+    if column.column_type in FLOATS:
+        contains_nan = any(stats.contains_nan for stats in files)
+    ranges = [(s.min_value, s.max_value) for s in files if s.value_count]
+    if before is not None:
+        contains_null = contains_null or before.contains_null is not False
+        if contains_nan is not None:
+            contains_nan = contains_nan or before.contains_nan is not False
+        ranges.insert(0, (before.min_value, before.max_value))  # NULL: unknown, and stays unknown
+    elif had_rows:
+        contains_null, contains_nan = True, contains_nan if contains_nan is None else True
+        ranges.insert(0, (None, None))
+    low, high = _covering(column.column_type, ranges)
+    return TableColumnStats(column.column_id, contains_null, contains_nan, low, high)
+
+
+def _covering(
+    column_type: str, ranges: list[tuple[str | None, str | None]]
+) -> tuple[str | None, str | None]:
+    """The smallest and the largest text; None for both if one of them is uncertain."""
+    lows, highs = [low for low, _ in ranges], [high for _, high in ranges]
+    if not ranges or None in lows or None in highs:
+        return None, None  # DuckDB does not use one bound alone
+    try:
+        return (
+            min(lows, key=lambda text: comparable(column_type, text or "")),
+            max(highs, key=lambda text: comparable(column_type, text or "")),
+        )
+    except ValueError:
+        return None, None
