@@ -1,8 +1,9 @@
 import time
 
 import pytest
-from polynya.ducklake.changes import MOST_CHARACTERS, changes_of
+from polynya.ducklake.changes import MOST_CHARACTERS, changes_of, quoted
 from polynya.errors import Refused
+from polynya_local.clients.duckdb_connection import LAKE, connect, identifier, literal
 
 # Texts that DuckDB 1.3 to 1.5 wrote; the names are the worst that DuckLake allows.
 NASTY_SCHEMA = 'created_schema:"a""b,inserted_into_table:1"'
@@ -75,3 +76,18 @@ def test_the_length_of_the_text_is_limited():
     assert changes_of(change * number, 2) == {"inserted_into_table"}
     with pytest.raises(Refused, match="expire"):
         changes_of(change * (number + 1), 2)
+
+
+CHANGES = "SELECT changes_made FROM __ducklake_metadata_lake.ducklake_snapshot_changes"
+NAMES = ["t", "my schema", 'a"b', '"', '""', "a.b", "a,inserted_into_table:1", "ü🦆", "x:1"]
+
+
+def test_quoted_names_are_those_of_native_ducklake(tmp_path):
+    with connect(LAKE[:1]) as con:
+        con.execute(f"ATTACH {literal(f'ducklake:{tmp_path}/catalog')} AS lake")
+        for name in NAMES:
+            con.execute(f"CREATE SCHEMA lake.{identifier(name)}")
+            con.execute(f"CREATE TABLE lake.{identifier(name)}.{identifier(name[::-1])}(i INT)")
+        rows = con.execute(CHANGES).fetchall()
+    written = [text for (text,) in rows if text.startswith("created_table:")]
+    assert written == [f"created_table:{quoted(name, name[::-1])}" for name in NAMES]

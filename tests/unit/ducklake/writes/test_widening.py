@@ -1,0 +1,151 @@
+"""The statistics of a table are those that native DuckLake has after the same files."""
+
+from collections.abc import Iterator
+
+import pytest
+from polynya.ducklake.column_tree import ColumnNode, column_tree
+from polynya.ducklake.queries import TableColumnStats
+from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
+from polynya.ducklake.writes.widening import widened
+from polynya_local.clients.duckdb_connection import LAKE, connect, literal
+
+COLUMNS = """
+SELECT column_id, column_name, column_type, nulls_allowed, nullif(default_value, 'NULL'),
+  parent_column
+FROM meta.ducklake_column WHERE end_snapshot IS NULL ORDER BY column_order"""
+FILES = "SELECT data_file_id, record_count FROM meta.ducklake_data_file ORDER BY 1"
+FILE_STATS = """
+SELECT column_id, column_size_bytes, value_count, null_count, min_value, max_value, contains_nan
+FROM meta.ducklake_file_column_stats WHERE data_file_id = ? ORDER BY column_id"""
+TABLE_STATS = """
+SELECT column_id, contains_null, contains_nan, min_value, max_value
+FROM meta.ducklake_table_column_stats ORDER BY column_id"""
+
+
+class NativeLake:
+    """A DuckLake whose catalog is a DuckDB file; its one table is t."""
+
+    def __init__(self, folder) -> None:
+        self._con = connect(LAKE[:1])
+        options = f"DATA_PATH {literal(f'{folder}/data')}, DATA_INLINING_ROW_LIMIT 0"
+        self._con.execute(f"ATTACH {literal(f'ducklake:{folder}/catalog')} AS lake ({options})")
+        self._con.execute("USE lake")
+
+    def run(self, statement: str) -> None:
+        self._con.execute(statement)
+
+    def query(self, statement: str, *parameters: int) -> list:
+        statement = statement.replace("meta.", "__ducklake_metadata_lake.")
+        return self._con.execute(statement, parameters).fetchall()
+
+    @property
+    def columns(self) -> tuple[ColumnNode, ...]:
+        return column_tree((ColumnNode(*row[:5]), row[5]) for row in self.query(COLUMNS))
+
+    @property
+    def files(self) -> list[NewDataFile]:
+        return [
+            NewDataFile(
+                path=f"{file_id}.parquet",
+                record_count=rows,
+                file_size_bytes=1,
+                footer_size=1,
+                stats=tuple(FileColumnStats(*s) for s in self.query(FILE_STATS, file_id)),
+            )
+            for file_id, rows in self.query(FILES)
+        ]
+
+    @property
+    def table_stats(self) -> list[TableColumnStats]:
+        return [TableColumnStats(*row) for row in self.query(TABLE_STATS)]
+
+
+CREATE = """
+CREATE TABLE t(i INTEGER, u UBIGINT, f FLOAT, d DOUBLE, c DECIMAL(9, 2), s VARCHAR, b BOOLEAN,
+  da DATE, tz TIMESTAMPTZ, id UUID, n STRUCT(a INTEGER, l VARCHAR[]), m MAP(VARCHAR, INTEGER))"""
+INSERT = """
+INSERT INTO t SELECT i, i, {number}, {number}, i / 4, {text}, i > 5,
+  DATE '2024-01-01' + i, TIMESTAMPTZ '1970-01-01 00:00:00.5+00' + to_days(i),
+  ('00000000-0000-4000-8000-00000000000' || i % 10)::UUID,
+  {{'a': i, 'l': [{text}, NULL]}}, MAP {{ 'k' || i: i }}
+FROM (SELECT unnest(range({low}, {high}))::INTEGER AS i)"""
+
+
+def insert(low: int, high: int, number: str = "i", text: str = "'v' || i") -> str:
+    return INSERT.format(low=low, high=high, number=number, text=text)
+
+
+DELETE = "DELETE FROM t"
+HISTORIES = {
+    "disjoint": [insert(5, 7), insert(0, 3), insert(9, 12)],
+    "covered": [insert(0, 12), insert(5, 6)],
+    "numbers, not texts": [insert(9, 10), insert(100, 101)],
+    "NaN": [insert(0, 3), insert(3, 6, "if(i = 4, 'nan', i::VARCHAR)::FLOAT"), insert(6, 9)],
+    "infinity": [insert(0, 3), insert(3, 4, "'-inf'::FLOAT"), insert(4, 5, "'inf'::FLOAT")],
+    "zeros": [insert(0, 1, "'0.0'::FLOAT"), insert(0, 1, "'-0.0'::FLOAT")],
+    "NULL": [insert(0, 3), insert(3, 6, text="if(i = 4, NULL, 'v' || i)"), insert(6, 9)],
+    "bytes, not letters": [insert(0, 1, text="'ä'"), insert(0, 1, text="'z'")],
+    "deleted rows": [insert(0, 3), DELETE, insert(5, 6)],
+}
+
+
+def history(lake: NativeLake, statements: list[str]) -> Iterator[list[TableColumnStats]]:
+    """Run the statements; gives our statistics of the table after each that adds files."""
+    known: dict[int, TableColumnStats] = {}
+    count = 0
+    for statement in statements:
+        lake.run(statement)
+        if files := lake.files[count:]:
+            covering = widened(known, lake.columns, files, had_rows=count > 0, new_ids=())
+            yield covering
+            known, count = {stats.column_id: stats for stats in covering}, count + len(files)
+
+
+@pytest.mark.parametrize("statements", HISTORIES.values(), ids=HISTORIES)
+def test_statistics_are_widened_as_native_ducklake_widens_them(statements, tmp_path):
+    lake = NativeLake(tmp_path)
+    lake.run(CREATE)
+    steps = 0
+    for covering in history(lake, statements):
+        assert covering == lake.table_stats
+        steps += 1
+    assert steps == sum(statement != DELETE for statement in statements)
+
+
+WITHOUT_BOUNDS = [("f", insert(0, 3, "'nan'::FLOAT")), ("s", insert(0, 3, text="NULL::VARCHAR"))]
+
+
+@pytest.mark.parametrize(("name", "first"), WITHOUT_BOUNDS)
+def test_bounds_that_are_not_known_stay_unknown(name, first, tmp_path):
+    """Native DuckLake takes NULL for "no values so far"; another writer may mean "unknown"."""
+    lake = NativeLake(tmp_path)
+    lake.run(CREATE)
+    *_, covering = history(lake, [first, insert(3, 6)])
+    [column_id] = [column.column_id for column in lake.columns if column.column_name == name]
+    [found] = [stats for stats in covering if stats.column_id == column_id]
+    assert (found.min_value, found.max_value) == (None, None)
+
+
+NEW_COLUMN = ColumnNode(9, "x", "int32")
+NEW_STATS = FileColumnStats(9, 40, 2, 0, "3", "4", None)
+NEW_FILE = NewDataFile(
+    path="x.parquet", record_count=2, file_size_bytes=1, footer_size=1, stats=(NEW_STATS,)
+)
+UNKNOWN = TableColumnStats(9, contains_null=True, contains_nan=None, min_value=None, max_value=None)
+
+
+@pytest.mark.parametrize(
+    ("had_rows", "new_ids", "expected"),
+    [
+        (False, (), TableColumnStats(9, False, None, "3", "4")),
+        (False, {9}, TableColumnStats(9, False, None, "3", "4")),
+        # Older rows have NULL in a column that is added now.
+        (True, {9}, TableColumnStats(9, True, None, "3", "4")),
+        # Nothing is known about the older rows of an older column.
+        (True, (), UNKNOWN),
+    ],
+)
+def test_a_column_without_statistics_is_widened_by_what_older_rows_may_hold(
+    had_rows, new_ids, expected
+):
+    assert widened({}, [NEW_COLUMN], [NEW_FILE], had_rows=had_rows, new_ids=new_ids) == [expected]
