@@ -27,6 +27,7 @@ class Snapshot:
     """A listed snapshot; `counts` are the numbers of its Iceberg summary."""
 
     snapshot_id: int
+    """DuckLake's, which is the sequence number in Iceberg."""
     time: str
     schema_id: int
     operation: str
@@ -88,7 +89,7 @@ def table_report(table: OpenedTable, snapshot_id: int | None) -> TableReport:
         document.pop(name)
     left_out = left_out_snapshots(table)
     shown = _shown(table, snapshots, left_out, snapshot_id)
-    lists = {s.snapshot_id: s.manifest_list for s in table.metadata.snapshots}
+    lists = {s.sequence_number: s.manifest_list for s in table.metadata.snapshots}
     files = manifest_list(table, lists[shown.snapshot_id]) if shown else None
     return TableReport(
         name=table.name,
@@ -126,12 +127,12 @@ def default_columns(table: OpenedTable) -> dict[str, str]:
 
 def left_out_snapshots(table: OpenedTable) -> dict[int, str]:
     """Snapshots that touched the table and are not listed, and why."""
-    listed = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
+    listed = {snapshot.sequence_number for snapshot in table.metadata.snapshots}
     older = f"older than the newest {len(listed)} (SNAPSHOT_LIMIT)"
     return {
         s.snapshot_id: unservable_reason(table.unservable, s.snapshot_id) or older
         for s in table.history.snapshots
-        if s.snapshot_id not in listed
+        if s.snapshot_id not in listed | table.history.unlisted
     }
 
 
@@ -139,12 +140,12 @@ def _snapshot(json: dict[str, Any], changes: dict[int, str]) -> Snapshot:
     summary = dict(json["summary"])
     time = datetime.fromtimestamp(json["timestamp-ms"] / 1000, UTC)
     return Snapshot(
-        snapshot_id=json["snapshot-id"],
+        snapshot_id=json["sequence-number"],
         time=time.isoformat(sep=" ", timespec="milliseconds"),
         schema_id=json["schema-id"],
         operation=summary.pop("operation"),
         counts={name: int(text) for name, text in summary.items() if text.isdecimal()},
-        changes=changes.get(json["snapshot-id"], ""),
+        changes=changes.get(json["sequence-number"], ""),
     )
 
 
@@ -159,7 +160,8 @@ def _shown(
     newest = table.history.lake.snapshot_id
     if snapshot_id > newest:
         raise BadRequest(f"the lake has no snapshot {snapshot_id}; its newest is {newest}")
-    touched = [s.snapshot_id for s in table.history.snapshots]
+    history = table.history
+    touched = [s.snapshot_id for s in history.snapshots if s.snapshot_id not in history.unlisted]
     then = max((touch for touch in touched if touch <= snapshot_id), default=None)
     if then is None:
         oldest = f"; its oldest snapshot is {touched[0]}" if touched else ""

@@ -67,7 +67,9 @@ class PublishedTable:
     @cached_property
     def lists(self) -> dict[int, Name]:
         """The names of the manifest lists to publish, by snapshot, in ascending order."""
-        ids = [snapshot.snapshot_id for snapshot in self.document.snapshots]
+        # Several snapshots of one commit have the same list.
+        snapshots = self.document.snapshots
+        ids = list(dict.fromkeys(snapshot.sequence_number for snapshot in snapshots))
         return self.files.lists(ids[-self.snapshot_limit :] if self.snapshot_limit else ids)
 
     def key(self, name: Name) -> str:

@@ -21,6 +21,7 @@ BY_ID = PartitionSpec(1, (PartitionField(1, 1000, "id", "identity", "long"),))
 def snapshot(snapshot_id: int, parent: int | None, schema_id: int = 0) -> Snapshot:
     return Snapshot(
         snapshot_id=snapshot_id,
+        sequence_number=snapshot_id,
         parent_snapshot_id=parent,
         timestamp_ms=1_700_000_000_000 + snapshot_id,
         manifest_list=f"s3://b/list-{snapshot_id}.avro",

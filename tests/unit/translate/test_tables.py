@@ -17,6 +17,7 @@ from polynya.errors import Refused
 from polynya.translate.columns.name_mappings import mappings
 from polynya.translate.columns.schemas import schemas
 from polynya.translate.partitions import partitions
+from polynya.translate.snapshot_ids import snapshot_ids
 from polynya.translate.tables import VERSIONS, check_lake, check_table, listed_snapshots, metadata
 from pyiceberg.table.metadata import TableMetadataUtil
 
@@ -51,6 +52,7 @@ HISTORY = TableHistory(
     sort_keys=[],
     tags=[],
     column_tags=[],
+    commits=[],
 )
 
 
@@ -62,6 +64,7 @@ def document(history: TableHistory = HISTORY, snapshot_limit: int = 1000, now_ms
         shown,
         partitions(history.partitioning, shown, history.snapshot_id),
         mappings(history.mapped_names, ()),
+        snapshot_ids(history.commits),
         "s3://virtual/t",
         lambda snapshot_id, state: f"s3://virtual/{snapshot_id}-{state['data'].files}",
         snapshot_limit,

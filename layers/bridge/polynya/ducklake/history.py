@@ -16,6 +16,7 @@ from .connection.statements import run_batched
 from .inlined_columns import with_columns
 from .queries.lifetimes import KINDS, TableLifetimes
 from .rows.columns import Column, MappedName, SortKey
+from .rows.commits import ClientSnapshot
 from .rows.inlined_tables import Inlined
 from .rows.lake import Lake, Snapshot
 from .rows.lifetimes import UnservableRange
@@ -45,11 +46,19 @@ class TableHistory:
     sort_keys: list[SortKey]
     tags: list[Tag]
     column_tags: list[Tag]
+    commits: list[ClientSnapshot]
+    """What Iceberg clients committed, in order; all of it, also before the first snapshot."""
 
     @property
     def full_name(self) -> str:
         """The name with its schema, for messages."""
         return f"{self.schema.schema_name}.{self.table.table_name}"
+
+    @property
+    def unlisted(self) -> frozenset[int]:
+        """Snapshots that Iceberg does not list: commits of a schema or of properties alone."""
+        listed = {c.snapshot_id for c in self.commits if c.client_snapshot_id is not None}
+        return frozenset(c.snapshot_id for c in self.commits) - listed
 
     @property
     def lifetimes(self) -> TableLifetimes:
@@ -113,7 +122,7 @@ def read(
         queries.inlined(lake, table_id, table.begin_snapshot),
         queries.columns(table_id, snapshot_id),
         queries.mapped_names(lake, table_id),
-        queries.snapshots(table_id, snapshot_id, since, limit),
+        queries.snapshots(lake, table, snapshot_id, since, limit),
         queries.unservable_deletes(table_id),
         queries.unservable_inlined_tables(table_id, table.begin_snapshot),
         queries.partition_columns(table_id),
@@ -130,10 +139,11 @@ def read(
         unservable += queries.unservable_data_files(lake, table_id).run(con)
     lifetimes = TableLifetimes(lake, table_id, inlined, groups.has_partial)
     # A batch returns JSON, which is read three times as fast as rows.
-    events, unservable_inlined_deletes = run_batched(
+    events, unservable_inlined_deletes, commits = run_batched(
         con,
         lifetimes.events(snapshot_id, since),
         queries.unservable_inlined_deletes(inlined, table_id),
+        queries.client_snapshots(lake, table.table_uuid, snapshot_id, since),
     )
     unservable += unservable_inlined_deletes
     known = {snapshot.snapshot_id: snapshot for snapshot in touched}
@@ -167,6 +177,7 @@ def read(
         sort_keys=sort_keys,
         tags=tags,
         column_tags=column_tags,
+        commits=commits,
     )
 
 

@@ -24,7 +24,8 @@ def materialize(files: TableFiles, document: TableMetadata, context: BuildContex
     """
     if context.bucket is None:
         return
-    snapshot_ids = (snapshot.snapshot_id for snapshot in document.snapshots)
+    # Several snapshots of one commit have the same list.
+    snapshot_ids = dict.fromkeys(snapshot.sequence_number for snapshot in document.snapshots)
     lists = [*files.lists(snapshot_ids).values()]
     restore = partial(_restore, files, document, lists)
     BucketFiles(context.bucket, context, restore).ensure(lists, files.document_name(document))

@@ -11,6 +11,7 @@ from ..ducklake.rows.deletes import DeleteFile
 from ..translate.columns.name_mappings import Mappings, mappings
 from ..translate.columns.schemas import Schemas, schemas
 from ..translate.partitions import Partitions, partitions
+from ..translate.snapshot_ids import SnapshotIds, snapshot_ids
 from .content.deletes import Deletes
 from .names import Name
 from .table_names import TableNames
@@ -24,6 +25,7 @@ class TableContext:
     schemas: Schemas
     partitions: Partitions
     mappings: Mappings
+    snapshot_ids: SnapshotIds
     names: TableNames
     prefix: str
     """The key prefix of the table's virtual files."""
@@ -60,13 +62,15 @@ def table_context(
         has_added_files=bool(history.mapped_names),
     )
     parts = partitions(history.partitioning, shown, history.snapshot_id)
+    ids = snapshot_ids(history.commits)
     lists = {column.column_id for column in history.columns if column.column_type == "list"}
     return TableContext(
         history=history,
         schemas=shown,
         partitions=parts,
         mappings=mappings(history.mapped_names, lists),
-        names=TableNames(history, shown, parts, table_location, settings.chunk_files),
+        snapshot_ids=ids,
+        names=TableNames(history, shown, parts, ids, table_location, settings.chunk_files),
         prefix=prefix,
         location=table_location,
     )

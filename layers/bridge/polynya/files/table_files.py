@@ -88,6 +88,7 @@ class TableFiles:
             self._table.schemas,
             self._table.partitions,
             self._table.mappings,
+            self._table.snapshot_ids,
             self._table.location,
             manifest_list=lambda *at: self._location(self._names.manifest_list(*at)),
             snapshot_limit=self._settings.snapshot_limit,
@@ -215,7 +216,8 @@ class TableFiles:
         self.cache_manifests(manifests)
         names = [manifest.name for manifest in manifests]
         locations = map(self._location, names)
-        return manifest_list(snapshot_id, zip(locations, self._files.summaries(names), strict=True))
+        summaries = zip(locations, self._files.summaries(names), strict=True)
+        return manifest_list(self._table.snapshot_ids.of(snapshot_id), snapshot_id, summaries)
 
     def _build_chunk_manifest(self, name: Name) -> bytes | None:
         _, first, last, at = name.numbers

@@ -15,6 +15,7 @@ from ..translate.columns.schemas import Schemas
 from ..translate.fingerprints import fingerprint, fingerprint_of_bytes
 from ..translate.metrics.measured_columns import late_columns
 from ..translate.partitions import Partitions
+from ..translate.snapshot_ids import SnapshotIds
 from .names import GENERATOR, Name
 
 FILE_KINDS = {"data": "data", "delete": "deletes-manifest", "inlined": "rows-manifest"}
@@ -41,6 +42,7 @@ class TableNames:
         history: TableHistory,
         schemas: Schemas,
         partitions: Partitions,
+        snapshot_ids: SnapshotIds,
         location: str,
         chunk_files: int,
     ) -> None:
@@ -53,6 +55,7 @@ class TableNames:
         self._history = history
         self._schemas = schemas
         self._partitions = partitions
+        self._snapshot_ids = snapshot_ids
         self._schema_prints = {
             schema.schema_id: fingerprint(schema.json()) for schema in schemas.distinct()
         }
@@ -67,7 +70,7 @@ class TableNames:
 
     def document(self, document: TableMetadata) -> Name:
         """The metadata document, as of the table's own last snapshot."""
-        changed_at = self._history.snapshots[-1].snapshot_id
+        changed_at = self._history.snapshots[-1].snapshot_id  # also one that is not listed
         return self._name("table", (changed_at,), fingerprint_of_bytes(document.body))
 
     def manifest_list(self, snapshot_id: int, state: State) -> Name:
@@ -78,7 +81,8 @@ class TableNames:
         begin, schema = self._schemas.begin_at(snapshot_id)
         schema_print = (begin, self._schema_prints[schema.schema_id])
         specs = [spec.json() for spec in self._partitions.specs]
-        digest = fingerprint(*self._origin, self._chunk_files, sums, schema_print, specs)
+        ids = self._snapshot_ids.digests(snapshot_id)
+        digest = fingerprint(*self._origin, self._chunk_files, sums, schema_print, specs, *ids)
         return self._name("list", (snapshot_id,), digest)
 
     def chunk_manifests(self, snapshot_id: int, sums: Iterable[ChunkSum]) -> list[Manifest]:
@@ -105,6 +109,7 @@ class TableNames:
             schema = self._schema_prints[self._schemas.at(at).schema_id]
             if kind == "data" and (late := late_columns(self._schemas, self._partitions, at)):
                 rows.append((kind, late))
+            rows += [(kind, digest) for digest in self._snapshot_ids.digests(at)]
             for spec in self._partitions.specs_of(part.group for part in parts):
                 digest = fingerprint(*self._origin, kind, rows, schema, spec.json())
                 name = self._name(FILE_KINDS[kind], (spec.spec_id, *span, at), digest)
@@ -132,7 +137,8 @@ class TableNames:
         rows = (totals.hash, removed.hash if removed else 0)
         spec = self._partitions.rows_spec(schema.fields)
         schema_print = self._schema_prints[schema.schema_id]
-        digest = fingerprint(*self._origin, rows, schema_print, spec.json())
+        ids = self._snapshot_ids.digests(at)
+        digest = fingerprint(*self._origin, rows, schema_print, spec.json(), *ids)
         return [
             Manifest("inlined", spec, self._name(FILE_KINDS["inlined"], (spec.spec_id, at), digest))
             for spec in dict.fromkeys((UNPARTITIONED, spec))

@@ -15,7 +15,7 @@ class Snapshot:
     """A snapshot of the table metadata."""
 
     snapshot_id: int
-    """The sequence number is the same number."""
+    sequence_number: int
     parent_snapshot_id: int | None
     timestamp_ms: int
     manifest_list: str
@@ -80,7 +80,7 @@ class TableMetadata:
             "format-version": self.format_version,
             "table-uuid": self.table_uuid,
             "location": self.location,
-            "last-sequence-number": max((s.snapshot_id for s in newest), default=0),
+            "last-sequence-number": max((s.sequence_number for s in newest), default=0),
             "last-updated-ms": self.last_updated_ms,
             "last-column-id": self.last_column_id,
             "current-schema-id": self.current_schema_id,
@@ -110,7 +110,7 @@ class TableMetadata:
 def _snapshot(snapshot: Snapshot) -> dict[str, Any]:
     json: dict[str, Any] = {
         "snapshot-id": snapshot.snapshot_id,
-        "sequence-number": snapshot.snapshot_id,
+        "sequence-number": snapshot.sequence_number,
         "timestamp-ms": snapshot.timestamp_ms,
         "manifest-list": snapshot.manifest_list,
         "schema-id": snapshot.schema_id,

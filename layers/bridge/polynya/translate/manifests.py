@@ -9,6 +9,7 @@ from typing import Any
 from ..iceberg import manifest
 from ..iceberg.manifest import FileContent, ManifestEntry, Status
 from .inlined.rows_files import RowsFile
+from .snapshot_ids import SAME, SnapshotIds
 
 FILE_PATH_ID = 2147483546
 """Reserved field id of `file_path` in position delete files."""
@@ -20,6 +21,7 @@ def rows_entry(
     partition: tuple[Any, ...],
     size: int,
     snapshot_id: int,
+    ids: SnapshotIds = SAME,
     *,
     is_gone: bool = False,
 ) -> ManifestEntry:
@@ -27,7 +29,7 @@ def rows_entry(
     file = manifest.DataFile(
         FileContent.DATA, location, rows.record_count, size, partition=partition
     )
-    return _entry(file, rows.begin_snapshot, snapshot_id, is_gone)
+    return _entry(file, rows.begin_snapshot, snapshot_id, ids, is_gone)
 
 
 def delete_entry(
@@ -38,6 +40,7 @@ def delete_entry(
     size: int,
     changed_at: int,
     snapshot_id: int,
+    ids: SnapshotIds = SAME,
     *,
     is_gone: bool = False,
 ) -> ManifestEntry:
@@ -53,15 +56,15 @@ def delete_entry(
         referenced_data_file=data_file,
         partition=partition,
     )
-    return _entry(file, changed_at, snapshot_id, is_gone)
+    return _entry(file, changed_at, snapshot_id, ids, is_gone)
 
 
 def _entry(
-    file: manifest.DataFile, begin_snapshot: int, snapshot_id: int, is_gone: bool
+    file: manifest.DataFile, begin_snapshot: int, snapshot_id: int, ids: SnapshotIds, is_gone: bool
 ) -> ManifestEntry:
     return ManifestEntry(
         status=Status.DELETED if is_gone else _status(begin_snapshot, snapshot_id),
-        snapshot_id=snapshot_id if is_gone else begin_snapshot,
+        snapshot_id=ids.of(snapshot_id if is_gone else begin_snapshot),
         sequence_number=begin_snapshot,
         file_sequence_number=begin_snapshot,
         data_file=file,

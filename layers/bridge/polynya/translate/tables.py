@@ -1,6 +1,7 @@
 """One DuckLake table, with its history, as Iceberg table metadata."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from datetime import timedelta
 
@@ -14,11 +15,13 @@ from ..ducklake.text_values import EPOCH
 from ..errors import REMEDY, Refused
 from ..iceberg import table_metadata
 from ..iceberg.table_metadata import TableMetadata
+from .client_snapshots import listed
 from .columns.default_columns import default_columns
 from .columns.name_mappings import Mappings
 from .columns.schemas import Schemas
 from .inlined.rows_files import RowsFile, rows_files
 from .partitions import Partitions
+from .snapshot_ids import SnapshotIds
 from .sort_orders import sort_fields
 
 VERSIONS = {"0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4", "1.0", "1.1-dev1"}
@@ -108,10 +111,12 @@ def listed_snapshots(
     history: TableHistory, unservable: Collection[UnservableRange]
 ) -> list[Snapshot]:
     """The snapshots of the table that can be served exactly, oldest first."""
+    unlisted = history.unlisted
     return [
         snapshot
         for snapshot in history.snapshots
-        if unservable_reason(unservable, snapshot.snapshot_id) is None
+        if snapshot.snapshot_id not in unlisted
+        and unservable_reason(unservable, snapshot.snapshot_id) is None
     ]
 
 
@@ -121,6 +126,7 @@ def metadata(
     schemas: Schemas,
     partitions: Partitions,
     mappings: Mappings,
+    ids: SnapshotIds,
     location: str,
     manifest_list: Callable[[int, State], str],
     snapshot_limit: int,
@@ -137,40 +143,45 @@ def metadata(
     """
     servable = listed_snapshots(history, unservable)
     times = _times(servable, now_ms)
-    ids = [snapshot.snapshot_id for snapshot in servable]
     # Also if the parent is not listed: a client that reads changes since an older snapshot gets an
     # error, and does not miss what the parent added.
-    touched = [snapshot.snapshot_id for snapshot in history.snapshots]
+    unlisted = history.unlisted
+    touched = [s.snapshot_id for s in history.snapshots if s.snapshot_id not in unlisted]
     parents = dict(zip(touched[1:], touched, strict=False))
-    wanted = {near for id_ in ids[-snapshot_limit:] for near in (id_ - 1, id_)}
+    newest = [snapshot.snapshot_id for snapshot in servable[-snapshot_limit:]]
+    wanted = {near for id_ in newest for near in (id_ - 1, id_)}
     state_of = dict(states(history.events, sorted(wanted)))
-    snapshots = []
+    commits = defaultdict(list)
+    for commit in history.commits:
+        commits[commit.snapshot_id].append(commit)
+    snapshots: list[table_metadata.Snapshot] = []
     for snapshot, timestamp_ms in list(zip(servable, times, strict=True))[-snapshot_limit:]:
         snapshot_id = snapshot.snapshot_id
         state = state_of[snapshot_id]
-        snapshots.append(
-            table_metadata.Snapshot(
-                snapshot_id=snapshot_id,
-                parent_snapshot_id=parents.get(snapshot_id),
-                timestamp_ms=timestamp_ms,
-                manifest_list=manifest_list(snapshot_id, state),
-                schema_id=schemas.at(snapshot_id).schema_id,
-                summary=_summary(
-                    snapshot,
-                    history.table,
-                    state,
-                    state_of[snapshot_id - 1],
-                    schemas,
-                    partitions,
-                    is_first=snapshot_id == ids[0],
-                ),
-            )
+        parent = parents.get(snapshot_id)
+        one = table_metadata.Snapshot(
+            snapshot_id=snapshot_id,
+            sequence_number=snapshot_id,
+            parent_snapshot_id=None if parent is None else ids.of(parent),
+            timestamp_ms=timestamp_ms,
+            manifest_list=manifest_list(snapshot_id, state),
+            schema_id=schemas.at(snapshot_id).schema_id,
+            summary=_summary(
+                snapshot,
+                history.table,
+                state,
+                state_of[snapshot_id - 1],
+                schemas,
+                partitions,
+                is_first=snapshot_id == servable[0].snapshot_id,
+            ),
         )
+        snapshots += listed(one, commits[snapshot_id])
     return TableMetadata(
         format_version=3 if schemas.has_defaults else 2,
         table_uuid=history.table.table_uuid,
         location=location,
-        last_updated_ms=times[-1] if times else 0,
+        last_updated_ms=max(_times(history.snapshots, now_ms), default=0),
         last_column_id=schemas.last_column_id,
         sort_fields=sort_fields(history.sort_keys, schemas.at(history.snapshot_id).fields),
         specs=partitions.specs,

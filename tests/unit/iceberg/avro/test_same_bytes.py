@@ -112,7 +112,7 @@ def table_metadata() -> bytes:
         schemas=[TableSchema(0, FIELDS)],
         current_schema_id=0,
         properties={"b": "1", "a": "2"},
-        snapshots=[Snapshot(3, None, 1, "s3://b/l.avro", 0, {"operation": "append", "x": "1"})],
+        snapshots=[Snapshot(3, 3, None, 1, "s3://b/l.avro", 0, {"operation": "append", "x": "1"})],
         next_row_id=3,
     )
     return json.dumps(document.json()).encode()

@@ -5,6 +5,7 @@ including, its end_snapshot.
 """
 
 from .catalog import lake, snapshot_exists
+from .commits import client_snapshots, has_commits
 from .data_files import (
     column_stats,
     data_files_at,
@@ -47,6 +48,7 @@ from .table_stats import table_column_stats
 
 __all__ = [
     "CATALOG_SCHEMA",
+    "client_snapshots",
     "column_stats",
     "column_tags_at",
     "columns",
@@ -56,6 +58,7 @@ __all__ = [
     "file_groups",
     "first_added_files",
     "fragment",
+    "has_commits",
     "inlined",
     "inlined_delete_names",
     "inlined_delete_table",

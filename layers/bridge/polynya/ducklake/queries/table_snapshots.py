@@ -1,10 +1,13 @@
 """The snapshots that touched a table."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from ..changes import MOST_CHARACTERS, changes_of
 from ..connection.statements import Rows, Statement, select
-from ..rows.lake import Snapshot
+from ..rows.lake import Lake, Snapshot
+from ..rows.named_objects import Table
+from .commits import has_commits
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -28,18 +31,29 @@ WITH touched AS (
   UNION
   SELECT snapshot_id FROM ducklake_snapshot_changes
   WHERE snapshot_id >= :since AND changes_made LIKE '%:' || CAST(:table_id AS text) || '%'
-    AND changes_made ~ (':' || CAST(:table_id AS text) || '(,|$)'))
+    AND changes_made ~ (':' || CAST(:table_id AS text) || '(,|$)'){{or_committed}})
 SELECT s.snapshot_id, {MICROS}, {CHANGES_MADE},
   EXISTS (SELECT FROM ducklake_table AS t
-    WHERE t.table_id = :table_id AND t.begin_snapshot = s.snapshot_id)
+    WHERE t.table_id = :table_id AND t.begin_snapshot = s.snapshot_id){{is_commit}}
 FROM touched JOIN ducklake_snapshot AS s USING (snapshot_id)
 LEFT JOIN ducklake_snapshot_changes AS c USING (snapshot_id)
 WHERE s.snapshot_id >= greatest(:since, 1) AND s.snapshot_id <= :snapshot_id
 ORDER BY s.snapshot_id DESC LIMIT :most"""
 
+# An Iceberg commit without any change is a snapshot of the table too.
+COMMITS_OF = "polynya_commits AS p WHERE p.table_uuid = CAST(:table_uuid AS uuid)"
+WITH_COMMITS = {
+    "or_committed": f"""
+  UNION
+  SELECT p.snapshot_id FROM {COMMITS_OF} AND p.snapshot_id >= :since""",
+    "is_commit": f"""
+  OR EXISTS (SELECT FROM {COMMITS_OF} AND p.snapshot_id = s.snapshot_id)""",
+}
+WITHOUT_COMMITS = dict.fromkeys(WITH_COMMITS, "")
+
 
 def snapshots(
-    table_id: int, snapshot_id: int, since: int, limit: int | None
+    lake: Lake, table: Table, snapshot_id: int, since: int, limit: int | None
 ) -> Statement[tuple[list[Snapshot], int]]:
     """Snapshots from `since` up to `snapshot_id` that touched the table, oldest first.
 
@@ -52,11 +66,21 @@ def snapshots(
 
     def result(rows: Rows) -> tuple[list[Snapshot], int]:
         is_cut = most is not None and len(rows) == most
-        found = [_snapshot(*row[:3]) for row in rows if row[3] or changes_of(row[2], table_id)]
+        found = [
+            _snapshot(*row[:3]) for row in rows if row[3] or changes_of(row[2], table.table_id)
+        ]
         return found[::-1], rows[-1][0] if is_cut else 0
 
-    parameters = {"table_id": table_id, "snapshot_id": snapshot_id, "since": since, "most": most}
-    return Statement(SNAPSHOTS, parameters, result)
+    parameters: dict[str, Any] = {
+        "table_id": table.table_id,
+        "snapshot_id": snapshot_id,
+        "since": since,
+        "most": most,
+    }
+    if not has_commits(lake):
+        return Statement(SNAPSHOTS.format(**WITHOUT_COMMITS), parameters, result)
+    parameters |= {"table_uuid": table.table_uuid}
+    return Statement(SNAPSHOTS.format(**WITH_COMMITS), parameters, result)
 
 
 def _snapshot(snapshot_id: int, micros: int, changes_made: str) -> Snapshot:

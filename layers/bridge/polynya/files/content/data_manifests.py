@@ -48,7 +48,14 @@ def data_manifests(
             schema = table.schemas.at(chunk.version)
             for manifest in by_chunk[chunk]:
                 entries = files.get(manifest.spec, NO_FILES)
-                yield manifest.name, manifest_bytes(entries, schema, manifest.spec, chunk.version)
+                body = manifest_bytes(
+                    entries,
+                    schema,
+                    manifest.spec,
+                    sequence_number=chunk.version,
+                    snapshot_id=table.snapshot_ids.of(chunk.version),
+                )
+                yield manifest.name, body
 
 
 def _read(con: Connection, table: TableContext, run: Sequence[Chunk]) -> Iterator[ChunkColumns]:
@@ -88,6 +95,7 @@ def _data_files(
         table.partitions,
         lambda path, is_relative: location((directory, False), (path, is_relative)),
         chunk.version,
+        table.snapshot_ids,
     )
 
 

@@ -10,7 +10,9 @@ NO_SNAPSHOT = 0
 """DuckLake's first snapshot, which no table has."""
 
 
-def manifest_list(snapshot_id: int, manifests: Iterable[tuple[str, Summary]]) -> bytes:
+def manifest_list(
+    snapshot_id: int, sequence_number: int, manifests: Iterable[tuple[str, Summary]]
+) -> bytes:
     """The list as Avro; manifests without entries are left out.
 
     Args:
@@ -26,4 +28,4 @@ def manifest_list(snapshot_id: int, manifests: Iterable[tuple[str, Summary]]) ->
         for file in files
         if file.has_entries
     ]
-    return manifest_list_bytes(files, snapshot_id)
+    return manifest_list_bytes(files, sequence_number, snapshot_id)

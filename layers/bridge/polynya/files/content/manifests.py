@@ -61,7 +61,15 @@ class TableManifests:
             content = ManifestContent.DELETES if is_delete else ManifestContent.DATA
             at = manifest.name.snapshot_id
             schema = self.table.schemas.at(at)
-            yield manifest.name, manifest_bytes(entries, content, schema, manifest.spec, at)
+            body = manifest_bytes(
+                entries,
+                content,
+                schema,
+                manifest.spec,
+                sequence_number=at,
+                snapshot_id=self.table.snapshot_ids.of(at),
+            )
+            yield manifest.name, body
 
     # The entries of each kind of manifest
 
@@ -96,6 +104,7 @@ class TableManifests:
                 partition,
                 summary["file_size_in_bytes"],
                 at,
+                self.table.snapshot_ids,
                 is_gone=is_gone,
             )
             for (name, partition, file), summary in zip(files, summaries, strict=True)
@@ -147,6 +156,7 @@ class TableManifests:
                 summary["file_size_in_bytes"],
                 found[name].changed_at,
                 at,
+                self.table.snapshot_ids,
                 is_gone=is_gone,
             )
             for name, summary in zip(names, self.summaries(names), strict=True)

@@ -41,14 +41,16 @@ def manifest_bytes(
     files: DataFiles,
     schema: TableSchema,
     spec: PartitionSpec,
-    snapshot_id: int,
+    sequence_number: int,
     codec: str = "deflate",
+    snapshot_id: int | None = None,
 ) -> bytes:
-    """A data manifest of one partition spec that the snapshot `snapshot_id` added."""
+    """A data manifest of one partition spec. Args: as `manifests.manifest_bytes`."""
     live = files.sequence_number[files.status != Status.DELETED].tolist()
     rows = {status: files.record_count[files.status == status].tolist() for status in Status}
     content, partition = ManifestContent.DATA, files.partition or [()] * len(spec.fields)
-    summary = manifest_summary(content, spec, snapshot_id, live, rows, partition)
+    added_by = (sequence_number, snapshot_id)
+    summary = manifest_summary(content, spec, *added_by, live, rows, partition)
     metadata = manifest_metadata(content, schema, spec, summary)
     out = io.BytesIO()
     out.write(container(manifest_entry_schema(spec), (), metadata, codec))

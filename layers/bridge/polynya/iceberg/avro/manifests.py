@@ -130,14 +130,19 @@ SUMMARY = "polynya.manifest-file"
 manifests without decoding their entries."""
 
 
-def manifest_list_bytes(manifests: Iterable[ManifestFile], snapshot_id: int) -> bytes:
-    """The manifest list of one snapshot; its sequence number is its id.
+def manifest_list_bytes(
+    manifests: Iterable[ManifestFile], sequence_number: int, snapshot_id: int | None = None
+) -> bytes:
+    """The manifest list of one snapshot.
+
+    Args:
+        snapshot_id: None: the same as its sequence number.
 
     Without "parent-snapshot-id", which no client reads: it would change when the parent expires.
     """
     metadata = {
-        "snapshot-id": str(snapshot_id),
-        "sequence-number": str(snapshot_id),
+        "snapshot-id": str(sequence_number if snapshot_id is None else snapshot_id),
+        "sequence-number": str(sequence_number),
         "format-version": "2",
     }
     return container(MANIFEST_FILE, map(asdict, manifests), metadata)
@@ -148,10 +153,16 @@ def manifest_bytes(
     content: ManifestContent,
     schema: TableSchema,
     spec: PartitionSpec,
-    snapshot_id: int,
+    sequence_number: int,
     codec: str = "deflate",
+    snapshot_id: int | None = None,
 ) -> bytes:
-    """A manifest of one partition spec that the snapshot `snapshot_id` added."""
+    """A manifest of one partition spec.
+
+    Args:
+        sequence_number: that of the snapshot that added the manifest.
+        snapshot_id: the id of that snapshot; None: the same as its sequence number.
+    """
     live = [entry.sequence_number for entry in entries if entry.status != Status.DELETED]
     rows = {
         status: [entry.data_file.record_count for entry in entries if entry.status == status]
@@ -159,7 +170,8 @@ def manifest_bytes(
     }
     tuples = [entry.data_file.partition for entry in entries]
     partition = [[values[place] for values in tuples] for place, _ in enumerate(spec.fields)]
-    summary = manifest_summary(content, spec, snapshot_id, live, rows, partition)
+    added_by = (sequence_number, snapshot_id)
+    summary = manifest_summary(content, spec, *added_by, live, rows, partition)
     records = (_entry(entry, spec) for entry in entries)
     metadata = manifest_metadata(content, schema, spec, summary)
     return container(manifest_entry_schema(spec), records, metadata, codec)
@@ -217,7 +229,8 @@ def _decoded(value: Any) -> Any:
 def manifest_summary(
     content: ManifestContent,
     spec: PartitionSpec,
-    snapshot_id: int,
+    sequence_number: int,
+    snapshot_id: int | None,
     live: Iterable[int],
     rows: Mapping[Status, Sequence[int]],
     partition: Sequence[Sequence[Any]],
@@ -234,9 +247,9 @@ def manifest_summary(
         "partition_spec_id": spec.spec_id,
         # Empty, not null: Spark's metadata table `manifests` fails on null.
         "partitions": summaries(spec, partition),
-        "sequence_number": snapshot_id,
-        "min_sequence_number": min(live, default=snapshot_id),
-        "added_snapshot_id": snapshot_id,
+        "sequence_number": sequence_number,
+        "min_sequence_number": min(live, default=sequence_number),
+        "added_snapshot_id": sequence_number if snapshot_id is None else snapshot_id,
     }
     for status in Status:
         summary[f"{status.name.lower()}_files_count"] = len(rows[status])

@@ -18,6 +18,7 @@ from ...iceberg.partition import PartitionSpec
 from ...iceberg.types import primitives
 from ..columns.schemas import Schemas
 from ..partitions import Constant, Partitions
+from ..snapshot_ids import SAME, SnapshotIds
 from .bounds import Leaf, joined
 from .file_metrics import column_metrics
 from .text_columns import UNKNOWN, FileAligner, Numbers, numbers, texts
@@ -36,6 +37,7 @@ def data_files(
     partitions: Partitions,
     location: Callable[[str, bool], str],
     snapshot_id: int,
+    ids_of_snapshots: SnapshotIds = SAME,
 ) -> dict[PartitionSpec, DataFiles]:
     """Entries of the files that are visible at `snapshot_id` or ended at it, by spec.
 
@@ -48,7 +50,7 @@ def data_files(
     specs, values = _partitions(files, ids, keys, stats, partitions)
     every = DataFiles(
         status=np.select([is_gone, begin == snapshot_id], [Status.DELETED, Status.ADDED]),
-        snapshot_id=np.where(is_gone, snapshot_id, begin),
+        snapshot_id=_iceberg_ids(np.where(is_gone, snapshot_id, begin), ids_of_snapshots),
         sequence_number=begin,
         file_path=joined([location(path or "", bool(is_so)).encode() for path, is_so in paths]),
         record_count=numbers(files.record_count),
@@ -62,6 +64,13 @@ def data_files(
         tuples = [of for of, one in zip(values, specs, strict=True) if one == spec]
         found[spec] = _those(every, mask, list(zip(*tuples, strict=True)))
     return found
+
+
+def _iceberg_ids(snapshot_ids: Numbers, ids: SnapshotIds) -> Numbers:
+    if not ids.chosen:
+        return snapshot_ids
+    found, places = np.unique(snapshot_ids, return_inverse=True)
+    return np.fromiter(map(ids.of, found.tolist()), np.int64, len(found))[places]
 
 
 def _metrics(
