@@ -57,6 +57,36 @@ class Forbidden(PolynyaError):
     code = "AccessDenied"
 
 
+class AlreadyExists(PolynyaError):
+    """A namespace, a table or a view of this name exists."""
+
+    status = 409
+    type = "AlreadyExistsException"
+
+
+class NamespaceNotEmpty(PolynyaError):
+    """A namespace that is to be dropped has tables or views."""
+
+    status = 409
+    type = "NamespaceNotEmptyException"
+
+
+class CommitFailed(PolynyaError):
+    """A requirement of the commit does not hold any more. Nothing is changed; the client may load
+    the table again and repeat."""
+
+    status = 409
+    type = "CommitFailedException"
+
+
+class CommitStateUnknown(PolynyaError):
+    """The connection was lost at COMMIT, and it is not known whether the commit took place. With
+    this type clients keep the files that they wrote."""
+
+    status = 500
+    type = "CommitStateUnknownException"
+
+
 class NoSuchWarehouse(PolynyaError):
     """No lake is served under this name."""
 

@@ -20,13 +20,15 @@ class Primitive:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a struct. Always optional: DuckLake's nested NOT NULL flags cannot be trusted."""
+    """A field of a struct. Below the top level it is always optional: DuckLake's nested NOT NULL
+    flags cannot be trusted."""
 
     field_id: int
     name: str
     type: "Type"
     initial_default: Any = None
     """The value in files written before the field was added, in JSON single-value form."""
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ def _field_json(field: Field, docs: Mapping[int, str]) -> dict[str, Any]:
     json = {
         "id": field.field_id,
         "name": field.name,
-        "required": False,
+        "required": field.required,
         "type": type_json(field.type, docs),
     }
     if field.field_id in docs:

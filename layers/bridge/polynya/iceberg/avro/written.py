@@ -1,0 +1,98 @@
+"""Manifest lists and manifests that clients wrote, as records.
+
+https://iceberg.apache.org/spec/#manifest-lists
+"""
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import fastavro
+
+from .limits import Malformed, check_container
+
+
+@dataclass(frozen=True, slots=True)
+class ListedManifest:
+    """An entry of a manifest list."""
+
+    manifest_path: str
+    manifest_length: int
+    partition_spec_id: int
+    content: int
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """An entry of a manifest: a data file or a delete file, and what happened to it."""
+
+    status: int
+    content: int
+    file_path: str
+    file_format: str
+    record_count: int
+    file_size_in_bytes: int
+    partition_spec_id: int
+    partition: dict[str, Any]
+    """By the name of the partition field."""
+    nan_value_counts: dict[int, int]
+    """By field id; a column that is absent was not counted."""
+    referenced_data_file: str | None
+    content_offset: int | None
+    content_size_in_bytes: int | None
+
+
+def manifests_in(manifest_list: bytes) -> list[ListedManifest]:
+    """The manifests of a manifest list.
+
+    Raises:
+        Malformed: the file is no manifest list, or too large.
+    """
+    return [
+        ListedManifest(
+            manifest_path=record["manifest_path"],
+            manifest_length=record["manifest_length"],
+            partition_spec_id=record["partition_spec_id"],
+            content=record.get("content") or 0,
+        )
+        for record in _records(manifest_list)
+    ]
+
+
+def files_in(manifest: bytes, partition_spec_id: int) -> list[WrittenFile]:
+    """The entries of a manifest, deleted ones included.
+
+    Raises:
+        Malformed: the file is no manifest, or too large.
+    """
+    return [_file(record, partition_spec_id) for record in _records(manifest)]
+
+
+def _file(record: dict[str, Any], partition_spec_id: int) -> WrittenFile:
+    file = record["data_file"]
+    return WrittenFile(
+        status=record["status"],
+        content=file.get("content") or 0,
+        file_path=file["file_path"],
+        file_format=file["file_format"].upper(),
+        record_count=file["record_count"],
+        file_size_in_bytes=file["file_size_in_bytes"],
+        partition_spec_id=partition_spec_id,
+        partition=file.get("partition") or {},
+        nan_value_counts={one["key"]: one["value"] for one in file.get("nan_value_counts") or ()},
+        referenced_data_file=file.get("referenced_data_file"),
+        content_offset=file.get("content_offset"),
+        content_size_in_bytes=file.get("content_size_in_bytes"),
+    )
+
+
+def _records(body: bytes) -> Iterator[dict[str, Any]]:
+    check_container(body)
+    try:
+        for record in fastavro.reader(io.BytesIO(body)):
+            if not isinstance(record, dict):
+                raise Malformed("its records are of another kind")
+            yield record
+    except (ValueError, TypeError, KeyError, LookupError, EOFError, OverflowError):
+        raise Malformed("it is no Avro file of Iceberg's form") from None

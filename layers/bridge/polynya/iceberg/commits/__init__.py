@@ -1,0 +1,1 @@
+"""Bodies of the requests that change tables, and the Avro files to which they refer."""

@@ -1,0 +1,95 @@
+"""TableRequirement of the Iceberg REST specification, as a closed list."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from .body import Body
+
+
+class AssertCreate(Body):
+    type: Literal["assert-create"]
+
+
+class AssertTableUuid(Body):
+    type: Literal["assert-table-uuid"]
+    uuid: Annotated[UUID, Field(strict=False)]
+
+
+class AssertRefSnapshotId(Body):
+    type: Literal["assert-ref-snapshot-id"]
+    ref: str
+    snapshot_id: int | None = None
+
+
+class AssertLastAssignedFieldId(Body):
+    type: Literal["assert-last-assigned-field-id"]
+    value: int = Field(alias="last-assigned-field-id")
+
+
+class AssertCurrentSchemaId(Body):
+    type: Literal["assert-current-schema-id"]
+    value: int = Field(alias="current-schema-id")
+
+
+class AssertLastAssignedPartitionId(Body):
+    type: Literal["assert-last-assigned-partition-id"]
+    value: int = Field(alias="last-assigned-partition-id")
+
+
+class AssertDefaultSpecId(Body):
+    type: Literal["assert-default-spec-id"]
+    value: int = Field(alias="default-spec-id")
+
+
+class AssertDefaultSortOrderId(Body):
+    type: Literal["assert-default-sort-order-id"]
+    value: int = Field(alias="default-sort-order-id")
+
+
+Requirement = Annotated[
+    AssertCreate
+    | AssertTableUuid
+    | AssertRefSnapshotId
+    | AssertLastAssignedFieldId
+    | AssertCurrentSchemaId
+    | AssertLastAssignedPartitionId
+    | AssertDefaultSpecId
+    | AssertDefaultSortOrderId,
+    Field(discriminator="type"),
+]
+
+NUMBERS = {
+    "assert-last-assigned-field-id": "last-column-id",
+    "assert-current-schema-id": "current-schema-id",
+    "assert-last-assigned-partition-id": "last-partition-id",
+    "assert-default-spec-id": "default-spec-id",
+    "assert-default-sort-order-id": "default-sort-order-id",
+}
+"""The number of the table metadata that a requirement is about."""
+
+
+def failures(requirements: Iterable[Requirement], document: dict[str, Any]) -> list[str]:
+    """Why requirements do not hold for a table, in sentences.
+
+    Args:
+        document: the table metadata.
+    """
+    return [why for one in requirements if (why := _failure(one, document)) is not None]
+
+
+def _failure(requirement: Requirement, document: dict[str, Any]) -> str | None:
+    match requirement:
+        case AssertCreate():
+            return "the table exists already"
+        case AssertTableUuid(uuid=uuid):
+            return None if str(uuid) == document["table-uuid"] else "it is another table now"
+        case AssertRefSnapshotId(ref=ref, snapshot_id=wanted):
+            found = document["refs"].get(ref, {}).get("snapshot-id")
+            what = f"the snapshot of {ref}"
+        case _:
+            what = NUMBERS[requirement.type]
+            wanted, found = requirement.value, document[what]
+    return None if found == wanted else f"{what} has changed: it is {found}, not {wanted}"

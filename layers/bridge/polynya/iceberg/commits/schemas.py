@@ -1,0 +1,133 @@
+"""Schemas in requests (specification, Appendix C)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from pydantic import Field as JsonField
+
+from .. import types
+from .body import Body
+
+MOST_LEVELS = 100
+"""The deepest nesting that is accepted; real schemas have less."""
+
+
+class StructField(Body):
+    """A field of a struct, or a column."""
+
+    id: int
+    name: str
+    required: bool
+    type: Type
+    doc: str | None = None
+    initial_default: Any = None
+    write_default: Any = None
+
+
+class StructType(Body):
+    """A struct."""
+
+    type: Literal["struct"]
+    fields: list[StructField]
+
+
+class ListType(Body):
+    """A list."""
+
+    type: Literal["list"]
+    element_id: int
+    element: Type
+    element_required: bool
+
+
+class MapType(Body):
+    """A map."""
+
+    type: Literal["map"]
+    key_id: int
+    key: Type
+    value_id: int
+    value: Type
+    value_required: bool
+
+
+Type = str | StructType | ListType | MapType
+
+
+class Schema(Body):
+    """A schema with its fields."""
+
+    type: Literal["struct"] = "struct"
+    fields: list[StructField]
+    schema_id: int | None = None
+    identifier_field_ids: list[int] = JsonField(default_factory=list)
+
+
+def type_of(type_: Type) -> types.Type:
+    """The record of a type."""
+    match type_:
+        case str(name):
+            return types.Primitive(name.replace(",", ", ").replace("  ", " "))
+        case StructType(fields=fields):
+            return types.Struct(tuple(map(field_of, fields)))
+        case ListType():
+            return types.List(type_.element_id, type_of(type_.element))
+        case MapType():
+            return types.Map(type_.key_id, type_of(type_.key), type_.value_id, type_of(type_.value))
+
+
+def field_of(field: StructField) -> types.Field:
+    """The record of a field."""
+    return types.Field(
+        field.id, field.name, type_of(field.type), field.initial_default, field.required
+    )
+
+
+def docs(fields: list[StructField]) -> dict[int, str]:
+    """The comments of all fields, by field id."""
+    return {field.id: field.doc for field in _fields(fields) if field.doc is not None}
+
+
+def _fields(fields: list[StructField]) -> Iterator[StructField]:
+    for field in fields:
+        yield field
+        yield from _within(field.type)
+
+
+def _within(type_: Type) -> Iterator[StructField]:
+    match type_:
+        case StructType(fields=fields):
+            yield from _fields(fields)
+        case ListType():
+            yield from _within(type_.element)
+        case MapType():
+            yield from _within(type_.key)
+            yield from _within(type_.value)
+
+
+def required_within(fields: list[StructField]) -> Iterator[str]:
+    """The names of columns with a required part below the top level.
+
+    The key of a map is always required and is not meant.
+    """
+    for field in fields:
+        if _has_required(field.type):
+            yield field.name
+
+
+def _has_required(type_: Type) -> bool:
+    match type_:
+        case StructType(fields=fields):
+            return any(field.required or _has_required(field.type) for field in fields)
+        case ListType():
+            return type_.element_required or _has_required(type_.element)
+        case MapType():
+            return type_.value_required or _has_required(type_.key) or _has_required(type_.value)
+    return False
+
+
+StructField.model_rebuild()
+ListType.model_rebuild()
+MapType.model_rebuild()

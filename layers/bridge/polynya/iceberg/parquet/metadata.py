@@ -1,0 +1,174 @@
+"""What the footers of Parquet files say: leaf columns, their types and their exact statistics.
+
+DuckDB reads the footers, so that texts of statistics are those that DuckLake stores. It gets files
+that consist of a footer and a gap before it (sparse files): the data itself is not read.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .footer import TAIL, NotParquet
+from .sandbox import Unreadable, sandbox
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+MAGIC = b"PAR1"
+FILES_AT_A_TIME = 500
+
+
+class Footer(NamedTuple):
+    """The end of a Parquet file, from the first byte of the footer."""
+
+    size: int
+    """Of the whole file, in bytes."""
+    tail: bytes
+
+
+class RowGroup(NamedTuple):
+    """The statistics of one leaf column in one row group."""
+
+    compressed_size: int
+    num_values: int
+    """With NULLs."""
+    null_count: int | None
+    min_value: str | None
+    """DuckDB's text; None if the file does not say, or says no exact value."""
+    max_value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf column of a Parquet file."""
+
+    ids: tuple[int | None, ...]
+    """The field ids from the top level down to the leaf."""
+    name: str
+    """Dotted, for messages."""
+    type: str
+    """The type that DuckDB reads it as."""
+    row_groups: tuple[RowGroup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetMetadata:
+    """What a file's footer says."""
+
+    file_size: int
+    footer_size: int
+    num_rows: int
+    leaves: tuple[Leaf, ...]
+
+
+FILES = """
+SELECT file_name, num_rows, footer_size, file_size_bytes, encryption_algorithm
+FROM parquet_file_metadata(?)"""
+
+SCHEMAS = """
+SELECT file_name, name, coalesce(num_children, 0), repetition_type, coalesce(converted_type, ''),
+  coalesce(logical_type, ''), field_id, duckdb_type
+FROM parquet_schema(?)"""
+
+CHUNKS = """
+SELECT file_name, column_id, row_group_id, total_compressed_size, num_values, stats_null_count,
+  CASE WHEN min_is_exact IS NOT FALSE THEN stats_min_value END,
+  CASE WHEN max_is_exact IS NOT FALSE THEN stats_max_value END
+FROM parquet_metadata(?) ORDER BY file_name, column_id, row_group_id"""
+
+
+def metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
+    """What each footer says, in order.
+
+    Raises:
+        NotParquet: a file is broken or encrypted.
+    """
+    found: list[ParquetMetadata] = []
+    try:
+        for start in range(0, len(footers), FILES_AT_A_TIME):
+            found += _metadata(footers[start : start + FILES_AT_A_TIME])
+    except Unreadable:
+        raise NotParquet("its footer cannot be read") from None
+    return found
+
+
+def _metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
+    with sandbox(reads_file=True) as (con, path):
+        names = []
+        for number, footer in enumerate(footers):
+            name = path.with_name(f"{number}.parquet")
+            with name.open("wb") as file:
+                file.write(MAGIC)
+                file.seek(footer.size - len(footer.tail))
+                file.write(footer.tail)
+            names.append(str(name))
+        rows = {row[0]: row[1:] for row in con.execute(FILES, [names]).fetchall()}
+        schemas = _by_file(con, SCHEMAS, names)
+        chunks = _by_file(con, CHUNKS, names)
+        return [_file(rows[name], schemas[name], chunks[name]) for name in names]
+
+
+def _by_file(
+    con: "DuckDBPyConnection", sql: str, names: list[str]
+) -> dict[str, list[tuple[Any, ...]]]:
+    found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for name, *row in con.execute(sql, [names]).fetchall():
+        found[name].append(tuple(row))
+    return found
+
+
+def _file(
+    row: tuple[Any, ...], schema: list[tuple[Any, ...]], chunks: list[tuple[Any, ...]]
+) -> ParquetMetadata:
+    num_rows, footer_size, file_size, encryption = row
+    if encryption:
+        raise NotParquet("it is encrypted")
+    by_column: dict[int, list[RowGroup]] = defaultdict(list)
+    for column_id, _, *group in chunks:
+        by_column[column_id].append(RowGroup(*group))
+    leaves = tuple(
+        Leaf(ids, name, type_, tuple(by_column[number]))
+        for number, (ids, name, type_) in enumerate(_leaves(iter(schema)))
+    )
+    return ParquetMetadata(file_size, footer_size, num_rows, leaves)
+
+
+def _leaves(
+    elements: Iterator[tuple[Any, ...]],
+) -> Iterator[tuple[tuple[int | None, ...], str, str]]:
+    """The ids, the dotted name and the type of each leaf, in order."""
+
+    def walk(ids: tuple[int | None, ...], above: str, is_repeated_group_of: bool) -> Any:
+        name, children, repetition, converted, logical, field_id, type_ = next(elements)
+        is_group = repetition == "REPEATED" and children and is_repeated_group_of
+        # The repeated group inside a list or a map has no counterpart in the schema.
+        path = ids if is_group else (*ids, field_id)
+        dotted = above if is_group else f"{above}.{name}".lstrip(".")
+        if not children:
+            yield path, dotted, type_
+        is_nested = converted in {"LIST", "MAP", "MAP_KEY_VALUE"} or logical.startswith(
+            ("ListType", "MapType")
+        )
+        for _ in range(children):
+            yield from walk(path, dotted, is_nested)
+
+    root = next(elements)
+    for _ in range(root[1]):
+        yield from walk((), "", False)
+
+
+def footer_length(tail: bytes) -> int:
+    """The number of bytes from the first one of the footer to the end of the file.
+
+    Args:
+        tail: the end of the file, at least its last eight bytes.
+
+    Raises:
+        NotParquet: it is no Parquet file, or encrypted.
+    """
+    if tail[-4:] == b"PARE":
+        raise NotParquet("its footer is encrypted")
+    if tail[-4:] != MAGIC:
+        raise NotParquet("it does not end as a Parquet file does")
+    return int.from_bytes(tail[-TAIL:-4], "little") + TAIL

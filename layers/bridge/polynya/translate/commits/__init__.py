@@ -1,0 +1,1 @@
+"""Iceberg commits as changes of a DuckLake: pure functions."""
