@@ -79,6 +79,12 @@ class CommitFailed(PolynyaError):
     type = "CommitFailedException"
 
 
+class Overtaken(CommitFailed):
+    """Another writer of the lake has committed in the meantime: the same commit is tried again."""
+
+    is_transient = True
+
+
 class CommitStateUnknown(PolynyaError):
     """The connection was lost at COMMIT, and it is not known whether the commit took place. With
     this type clients keep the files that they wrote."""

@@ -1,4 +1,4 @@
-"""Read transactions on the PostgreSQL database of a DuckLake."""
+"""Transactions on the PostgreSQL database of a DuckLake."""
 
 import socket
 import ssl
@@ -11,7 +11,14 @@ from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
 
 from ... import budget
-from ...errors import BadRequest, Misconfigured, PolynyaError, ServiceUnavailable
+from ...errors import (
+    BadRequest,
+    CommitStateUnknown,
+    Misconfigured,
+    Overtaken,
+    PolynyaError,
+    ServiceUnavailable,
+)
 from . import sockets
 from .catalog_connection import CatalogConnection, ConnectionLost, connection_errors
 from .sockets import limit_tls
@@ -37,6 +44,11 @@ NO_SUCH_CHARACTER = "22021"
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 """All statements of the transaction see the same catalog, whatever is committed meanwhile."""
 
+BEGIN_WRITE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE"
+
+OVERTAKEN = {"23505", "40001", "40P01"}
+"""unique_violation (another writer claimed the snapshot's id), serialization_failure, deadlock."""
+
 TEXT_FORMS = {
     "client_encoding": "UTF8",
     "TimeZone": "UTC",
@@ -60,7 +72,7 @@ class CredentialsProvider(Protocol):
 
 
 class Database:
-    """Read transactions on one DuckLake catalog, over one connection that is opened when needed.
+    """Transactions on one DuckLake catalog, over one connection that is opened when needed.
 
     Not safe for several threads: a Lambda instance serves one request at a time.
     """
@@ -99,23 +111,34 @@ class Database:
         self._connection: Connection | None = None
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
-        """One REPEATABLE READ READ ONLY transaction.
+    def transaction(self, begin: str = BEGIN) -> Iterator[Connection]:
+        """One REPEATABLE READ transaction.
 
-        Operations that use it are decorated with `retried`.
+        Operations that read are decorated with `retried`; those that write are `commits.Committer`.
+
+        Args:
+            begin: BEGIN or BEGIN_WRITE.
 
         Raises:
             ServiceUnavailable: the database does not answer.
-            Misconfigured: a table may not be read, or does not exist.
+            Misconfigured: a table may not be read or written, or does not exist.
+            Overtaken: another writer of the lake was faster; nothing is written.
+            CommitStateUnknown: the connection was lost at COMMIT.
         """
+        is_ending = False
         try:
             if self._connection is None:
                 self._connection = self._connect()
             self._connection.run(BEGIN)
             yield self._connection
+            is_ending = begin == BEGIN_WRITE
             self._connection.run("COMMIT")
         except ConnectionLost as error:
             self.close()
+            if is_ending:
+                unknown = CommitStateUnknown("the connection to the catalog was lost at COMMIT")
+                unknown.is_transient = True
+                raise unknown from None
             if error.args == ("Server refuses SSL",):
                 raise Misconfigured(
                     "the catalog database offers no TLS; DATABASE_URL may say sslmode=disable"
@@ -127,6 +150,8 @@ class Database:
             raise failure from None
         except DatabaseError as error:
             self._rollback()
+            if begin == BEGIN_WRITE and (failure_of_write := _failure_of_write(_sqlstate(error))):
+                raise failure_of_write from None
             raise self._failure(error) from None
         except PolynyaError:
             self._rollback()
@@ -241,6 +266,19 @@ def _failure_of_state(state: str, message: str, metadata_schema: str) -> Polynya
     if state.startswith("28") or state == "3D000":
         return Misconfigured("the catalog database refuses this role, password or database")
     return Misconfigured(f"the catalog database answered with SQLSTATE {state}")
+
+
+def _failure_of_write(state: str) -> PolynyaError | None:
+    """The error of a transaction that writes, where it is another one than for a reader."""
+    if state in OVERTAKEN:
+        return Overtaken("other writers of the lake were faster each time; try again")
+    if state in {NO_GRANT, "25006"}:
+        return Misconfigured(
+            "the database role may not write to the catalog: it must be a member of the role that "
+            "owns DuckLake's tables, on a server that is no standby; `polynya writes` says what is "
+            "missing"
+        )
+    return None
 
 
 def _tls_failure(error: ssl.SSLError) -> str:

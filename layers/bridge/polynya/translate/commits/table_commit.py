@@ -1,0 +1,191 @@
+"""The updates of one commit to one table as one record, or a refusal."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import BadRequest
+from ...iceberg.commits import updates
+from ...iceberg.commits.requirements import AssertCreate, Requirement
+from ...iceberg.commits.schemas import Schema
+from ...iceberg.commits.updates import LAST_ADDED, PartitionSpec, Snapshot, SortOrder, Update
+
+MAIN = "main"
+
+LARGEST_DUCKLAKE_ID = 2**40
+"""Ids of snapshots up to this one are DuckLake's own."""
+
+
+@dataclass(slots=True)
+class TableCommit:
+    """What a commit asks for."""
+
+    requirements: Sequence[Requirement] = ()
+    snapshots: list[Snapshot] = field(default_factory=list)
+    """In order; the table is as the last one says."""
+    main: int | None = None
+    """The snapshot that the branch `main` is set to."""
+    removes_main: bool = False
+    """All rows end first: CREATE OR REPLACE TABLE."""
+    uuid: str | None = None
+    schemas: dict[int, Schema] = field(default_factory=dict)
+    """The schemas that are added, by id."""
+    current_schema: int | None = None
+    specs: dict[int, PartitionSpec] = field(default_factory=dict)
+    default_spec: int | None = None
+    sort_orders: dict[int, SortOrder] = field(default_factory=dict)
+    default_sort_order: int | None = None
+    location: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    removed_properties: list[str] = field(default_factory=list)
+    format_version: int | None = None
+
+    @property
+    def creates(self) -> bool:
+        """Whether the table must not exist yet."""
+        return any(isinstance(one, AssertCreate) for one in self.requirements)
+
+    @property
+    def snapshot_ids(self) -> list[int]:
+        """The ids of the snapshots that the client adds."""
+        return [snapshot.snapshot_id for snapshot in self.snapshots]
+
+
+def table_commit(requirements: Sequence[Requirement], changes: Sequence[Update]) -> TableCommit:
+    """The record of a commit.
+
+    Raises:
+        BadRequest: an update has no form in DuckLake.
+    """
+    commit = TableCommit(requirements)
+    for change in changes:
+        READERS[type(change)](commit, change)
+    ids = commit.snapshot_ids
+    if len(ids) != len(set(ids)):
+        raise BadRequest("two snapshots of the commit have the same id")
+    if ids and commit.main != ids[-1]:
+        raise BadRequest(
+            "DuckLake has no staged snapshots: a commit must set main to the snapshot that it adds"
+        )
+    return commit
+
+
+def _assign_uuid(commit: TableCommit, update: updates.AssignUuid) -> None:
+    commit.uuid = str(update.uuid)
+
+
+def _upgrade(commit: TableCommit, update: updates.UpgradeFormatVersion) -> None:
+    commit.format_version = update.format_version
+
+
+def _add_schema(commit: TableCommit, update: updates.AddSchema) -> None:
+    schema_id = update.schema_.schema_id
+    key = len(commit.schemas) if schema_id is None else schema_id
+    commit.schemas.pop(key, None)  # the one that is added last is the last of the dict
+    commit.schemas[key] = update.schema_
+
+
+def _set_schema(commit: TableCommit, update: updates.SetCurrentSchema) -> None:
+    commit.current_schema = _id(update.schema_id, commit.schemas, "schema")
+
+
+def _add_spec(commit: TableCommit, update: updates.AddPartitionSpec) -> None:
+    key = len(commit.specs) if update.spec.spec_id is None else update.spec.spec_id
+    commit.specs.pop(key, None)
+    commit.specs[key] = update.spec
+
+
+def _set_spec(commit: TableCommit, update: updates.SetDefaultSpec) -> None:
+    commit.default_spec = _id(update.spec_id, commit.specs, "partition spec")
+
+
+def _add_sort_order(commit: TableCommit, update: updates.AddSortOrder) -> None:
+    commit.sort_orders.pop(update.sort_order.order_id, None)
+    commit.sort_orders[update.sort_order.order_id] = update.sort_order
+
+
+def _set_sort_order(commit: TableCommit, update: updates.SetDefaultSortOrder) -> None:
+    commit.default_sort_order = _id(update.sort_order_id, commit.sort_orders, "sort order")
+
+
+def _id(wanted: int, added: dict[int, Any], what: str) -> int:
+    if wanted != LAST_ADDED:
+        return wanted
+    if not added:
+        raise BadRequest(f"the commit sets the {what} that it added last, and adds none")
+    return list(added)[-1]
+
+
+def _add_snapshot(commit: TableCommit, update: updates.AddSnapshot) -> None:
+    if update.snapshot.snapshot_id <= LARGEST_DUCKLAKE_ID:
+        raise BadRequest("a snapshot id up to 2^40 is one of DuckLake's own")
+    commit.snapshots.append(update.snapshot)
+
+
+def _set_ref(commit: TableCommit, update: updates.SetSnapshotRef) -> None:
+    if update.ref_name != MAIN or update.type != "branch":
+        raise BadRequest(
+            f"DuckLake has no {update.type} {update.ref_name!r}: it has one line of snapshots, "
+            "and each of them can be read as warehouse=lake@ID"
+        )
+    if not commit.snapshots or update.snapshot_id != commit.snapshots[-1].snapshot_id:
+        raise BadRequest(
+            "DuckLake cannot go back to an older snapshot; read it as warehouse=lake@ID and "
+            "overwrite the table with its rows"
+        )
+    commit.main = update.snapshot_id
+
+
+def _remove_ref(commit: TableCommit, update: updates.RemoveSnapshotRef) -> None:
+    if update.ref_name != MAIN:
+        raise BadRequest(f"there is no reference {update.ref_name!r}, only {MAIN}")
+    commit.removes_main = True
+
+
+def _set_location(commit: TableCommit, update: updates.SetLocation) -> None:
+    commit.location = update.location
+
+
+def _set_properties(commit: TableCommit, update: updates.SetProperties) -> None:
+    commit.properties |= update.updates
+
+
+def _remove_properties(commit: TableCommit, update: updates.RemoveProperties) -> None:
+    commit.removed_properties += update.removals
+
+
+def _remove_snapshots(commit: TableCommit, update: updates.RemoveSnapshots) -> None:
+    raise BadRequest(
+        "snapshots of a DuckLake are those of all its tables: expire them in DuckDB with CALL "
+        "ducklake_expire_snapshots(…)"
+    )
+
+
+def _encrypt(commit: TableCommit, update: updates.EncryptionKeys) -> None:
+    raise BadRequest("encryption keys of Iceberg have no form in DuckLake")
+
+
+def _ignore(commit: TableCommit, update: updates.Advice) -> None:
+    """Nothing depends on it."""
+
+
+READERS: dict[type[Any], Callable[[TableCommit, Any], None]] = {
+    updates.AssignUuid: _assign_uuid,
+    updates.UpgradeFormatVersion: _upgrade,
+    updates.AddSchema: _add_schema,
+    updates.SetCurrentSchema: _set_schema,
+    updates.AddPartitionSpec: _add_spec,
+    updates.SetDefaultSpec: _set_spec,
+    updates.AddSortOrder: _add_sort_order,
+    updates.SetDefaultSortOrder: _set_sort_order,
+    updates.AddSnapshot: _add_snapshot,
+    updates.SetSnapshotRef: _set_ref,
+    updates.RemoveSnapshotRef: _remove_ref,
+    updates.SetLocation: _set_location,
+    updates.SetProperties: _set_properties,
+    updates.RemoveProperties: _remove_properties,
+    updates.RemoveSnapshots: _remove_snapshots,
+    updates.EncryptionKeys: _encrypt,
+    updates.Advice: _ignore,
+}
+"""The function that reads an update into a TableCommit, by the update's type."""
