@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from polynya.ducklake.column_tree import DECIMAL
-
-TEXT_BYTES = 256
-"""Bounds of strings and blobs are truncated to this length, as DuckLake does."""
+from polynya.ducklake.writes.text_bounds import truncated
 
 
 def plain_array(array: pa.Array) -> pa.Array:
@@ -117,36 +115,6 @@ def bounds(column_type: str, low: Any, high: Any) -> tuple[str | None, str | Non
     Returns:
         None for a bound that cannot be written.
     """
-    if column_type == "blob":
-        low, high = low[:TEXT_BYTES], _upper_bytes(high)
-        if high is None:
-            return None, None
-    if column_type in {"varchar", "json"}:
-        low, high = _lower_text(low), _upper_text(high)
-        if low is None or high is None:
-            return None, None
-        # PostgreSQL's texts cannot contain a NUL.
-        return (None if "\0" in low else low), (None if "\0" in high else high)
-    return statistics_text(column_type, low), statistics_text(column_type, high)
-
-
-def _lower_text(text: str) -> str | None:
-    return text.encode()[:TEXT_BYTES].decode(errors="ignore")
-
-
-def _upper_text(text: str) -> str | None:
-    data = text.encode()
-    if len(data) <= TEXT_BYTES:
-        return text
-    head = data[:TEXT_BYTES]
-    # The last byte is incremented, as DuckLake does; without a bound if it would leave ASCII.
-    if head[-1] >= 0x7E:
-        return None
-    return (head[:-1] + bytes([head[-1] + 1])).decode()
-
-
-def _upper_bytes(data: bytes) -> bytes | None:
-    if len(data) <= TEXT_BYTES:
-        return data
-    head = data[:TEXT_BYTES]
-    return None if head[-1] == 0xFF else head[:-1] + bytes([head[-1] + 1])
+    return truncated(
+        column_type, statistics_text(column_type, low), statistics_text(column_type, high)
+    )

@@ -14,9 +14,9 @@ class FileColumnStats:
 
     column_id: int
     column_size_bytes: int
-    value_count: int
-    """Without NULLs, as DuckDB writes it; DuckLake's documentation says otherwise."""
-    null_count: int
+    value_count: int | None
+    """Without NULLs, as DuckDB writes it, not as documented. None: unknown."""
+    null_count: int | None
     min_value: str | None
     max_value: str | None
     contains_nan: bool | None

@@ -61,7 +61,7 @@ def changes(
     con: Connection,
     snapshot_id: int,
     changes_made: str,
-    token: str,
+    token: str | None,
     author: str | None,
     message: str | None,
 ) -> None:

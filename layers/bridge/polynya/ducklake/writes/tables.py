@@ -131,3 +131,33 @@ def add_comments(
         ("table_id", "column_id", "begin_snapshot", "key", "value"),
         rows,
     )
+
+
+SORT_ORDER = """
+INSERT INTO ducklake_sort_info (sort_id, table_id, begin_snapshot)
+VALUES (:sort_id, :table_id, :snapshot_id)"""
+
+SORT_COLUMNS = (
+    *("sort_id", "table_id", "sort_key_index", "expression"),
+    *("dialect", "sort_direction", "null_order"),
+)
+
+
+def add_sort_order(
+    con: Connection,
+    snapshot_id: int,
+    table_id: int,
+    sort_id: int,
+    keys: Iterable[tuple[str, str, str]],
+) -> None:
+    """Add the sort order of a table.
+
+    Args:
+        keys: expression, direction (ASC or DESC) and order of NULLs (NULLS_FIRST or NULLS_LAST).
+    """
+    con.run(SORT_ORDER, sort_id=sort_id, table_id=table_id, snapshot_id=snapshot_id)
+    rows = [
+        (sort_id, table_id, index, expression, "duckdb", direction, null_order)
+        for index, (expression, direction, null_order) in enumerate(keys)
+    ]
+    copy(con, "ducklake_sort_expression", SORT_COLUMNS, rows)

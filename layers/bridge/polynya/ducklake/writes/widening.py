@@ -1,5 +1,6 @@
 """The statistics of a table's columns, widened to cover new data files."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -21,17 +22,22 @@ def widened(
 
     Args:
         before: the table's statistics so far, by column_id.
-        columns: all columns of the table; each file has statistics of their leaves, in this order.
+        columns: all columns of the table. A file without statistics of a leaf has NULL in it.
         had_rows: the table has other rows, ended ones included.
         new_ids: the columns that are added in the same snapshot, nested ones included.
     """
     covering = []
-    by_leaf = zip(*(file.stats for file in files), strict=True)
-    for leaf, stats in zip(leaves(columns), by_leaf, strict=True):
+    by_column: dict[int, list[FileColumnStats]] = defaultdict(list)
+    for file in files:
+        for one in file.stats:
+            by_column[one.column_id].append(one)
+    for leaf in leaves(columns):
+        stats = by_column[leaf.column_id]
         # Rows that are older than a column have NULL in it, and no other value.
         is_late = leaf.column_id in new_ids and had_rows
         row = _widened(before.get(leaf.column_id), leaf, stats, had_rows and not is_late)
-        covering.append(replace(row, contains_null=True) if is_late else row)
+        has_null = is_late or len(stats) < len(files)
+        covering.append(replace(row, contains_null=True) if has_null else row)
     return covering
 
 
@@ -47,11 +53,11 @@ def _widened(
         before: None: the table has no statistics of this column.
         had_rows: the table has rows already; without `before` nothing is known about them.
     """
-    contains_null = any(stats.null_count > 0 for stats in files)
+    contains_null = any(stats.null_count != 0 for stats in files)
     contains_nan = None
     if column.column_type in FLOATS:
         contains_nan = any(stats.contains_nan for stats in files)
-    ranges = [(s.min_value, s.max_value) for s in files if s.value_count]
+    ranges = [(s.min_value, s.max_value) for s in files if s.value_count != 0]
     if before is not None:
         contains_null = contains_null or before.contains_null is not False
         if contains_nan is not None:

@@ -7,6 +7,7 @@ cut the bounds of their manifests.
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 from ...ducklake.column_tree import FLOATS, ColumnNode
 from ...ducklake.text_order import comparable
@@ -26,8 +27,11 @@ INTEGERS = {
 }
 """The first number that is too large."""
 
+FILE_INTEGERS = {"TINYINT": 2**7, "SMALLINT": 2**15, "INTEGER": 2**31, "BIGINT": 2**63}
+"""The same for the types of files."""
+
 READABLE: Mapping[str, Collection[str]] = {
-    **dict.fromkeys(INTEGERS, ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")),
+    **dict.fromkeys(INTEGERS, tuple(FILE_INTEGERS)),
     "boolean": {"BOOLEAN"},
     "float32": {"FLOAT"},
     "float64": {"FLOAT", "DOUBLE"},
@@ -58,6 +62,7 @@ def file_statistics(
     file: ParquetMetadata,
     columns: Sequence[ColumnNode],
     last_column_id: int,
+    with_default: frozenset[int],
     without_nan: frozenset[int],
 ) -> Stats:
     """The statistics of the columns that a file has.
@@ -66,6 +71,7 @@ def file_statistics(
         location: of the file, for messages.
         columns: all columns of the table.
         last_column_id: the greatest id that a column of the table ever had.
+        with_default: the columns that a file which lacks them has another value than NULL in.
         without_nan: the columns of floats in which the client has counted no NaN.
 
     Raises:
@@ -77,7 +83,7 @@ def file_statistics(
         column = _column_of(location, leaf, known, last_column_id)
         if column is not None:
             found[column.column_id] = _stats(location, leaf, column, without_nan)
-    _check_present(location, columns, found)
+    _check_present(location, columns, found, with_default)
     return tuple(found.values())
 
 
@@ -126,7 +132,7 @@ def _stats(
     if not column.nulls_allowed and null_count != 0:
         raise _wrong(location, f"{column.column_name} is NOT NULL and the file has NULL in it")
     low, high = _bounds(leaf, column)
-    _check_range(location, column, low, high)
+    _check_range(location, leaf, column, low, high)
     return FileColumnStats(
         column.column_id,
         sum(group.compressed_size for group in leaf.row_groups),
@@ -162,11 +168,11 @@ def _bounds(leaf: Leaf, column: ColumnNode) -> tuple[str | None, str | None]:
     if not groups or None in lows or None in highs:
         return None, None
 
-    def order(text: str | None) -> object:
+    def order(text: str | None) -> Any:
         return comparable(column.column_type, text or "")
 
     try:
-        low, high = min(lows, key=order), max(highs, key=order)  # type: ignore[type-var]
+        low, high = min(lows, key=order), max(highs, key=order)
     except ValueError:
         return None, None
     return truncated(column.column_type, low or "", high or "")
@@ -190,29 +196,40 @@ def _text(column_type: str, file_type: str, text: str | None) -> str | None:
     return text
 
 
-def _check_range(location: str, column: ColumnNode, low: str | None, high: str | None) -> None:
+def _check_range(
+    location: str, leaf: Leaf, column: ColumnNode, low: str | None, high: str | None
+) -> None:
+    """Refuse numbers that the column cannot hold; clients know the wider type that we publish."""
     limit = INTEGERS.get(column.column_type)
-    if limit is None or low is None or high is None:
+    if limit is None:
         return
-    least = 0 if column.column_type.startswith("uint") else -limit
-    for text in (low, high):
-        if not least <= int(text) < limit:
+    is_unsigned = column.column_type.startswith("uint")
+    if not is_unsigned and FILE_INTEGERS[leaf.type] <= limit:
+        return
+    bounds = [text for text in (low, high) if text is not None]
+    if not bounds and any(group.num_values != group.null_count for group in leaf.row_groups):
+        bounds = ["a value without known bounds"]
+    for text in bounds:
+        if not text.lstrip("-").isdecimal() or not -limit * (not is_unsigned) <= int(text) < limit:
             raise _wrong(
                 location,
-                f"{column.column_name} is {column.column_type} in DuckLake and {text} is outside "
+                f"{column.column_name} is {column.column_type} in DuckLake, and {text} is outside "
                 "of its range",
             )
 
 
 def _check_present(
-    location: str, columns: Iterable[ColumnNode], found: Mapping[int, FileColumnStats]
+    location: str,
+    columns: Iterable[ColumnNode],
+    found: Mapping[int, FileColumnStats],
+    with_default: frozenset[int],
 ) -> None:
     for column in columns:
         if any(leaf.column_id in found for leaf in column.leaves):
             continue
-        if not column.nulls_allowed or column.initial_default is not None:
+        if not column.nulls_allowed or column.column_id in with_default:
             raise _wrong(
-                location, f"it lacks the column {column.column_name}, which has no NULL there"
+                location, f"it lacks the column {column.column_name}, which cannot be NULL there"
             )
 
 

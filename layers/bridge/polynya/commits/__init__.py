@@ -1,0 +1,1 @@
+"""Iceberg commits: each becomes one DuckLake snapshot, in one PostgreSQL transaction."""

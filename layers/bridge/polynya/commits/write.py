@@ -1,0 +1,82 @@
+"""Writes plans as the rows of one snapshot, within its transaction."""
+
+from collections.abc import Iterable, Sequence
+
+from ..ducklake import queries
+from ..ducklake.changes import quoted
+from ..ducklake.column_tree import NewColumn
+from ..ducklake.writes import commits, files, stats, tables, tags
+from ..ducklake.writes.files import NewDataFile
+from ..ducklake.writes.new_snapshot import NewSnapshot
+from ..ducklake.writes.widening import widened
+from .plan import NewTable, TablePlan
+
+
+def write_plans(snapshot: NewSnapshot, plans: Iterable[TablePlan]) -> None:
+    """Write the rows of all tables that a commit changes."""
+    for plan in plans:
+        partition_id = plan.partition_id
+        if isinstance(plan.table, NewTable):
+            table_id, partition_id = _create(snapshot, plan.table)
+        else:
+            table_id = plan.table
+        _set_tags(snapshot, table_id, plan)
+        _add_files(snapshot, table_id, partition_id, plan)
+        commits.add(snapshot.con, snapshot.snapshot_id, plan.commits)
+
+
+def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
+    """The ids of the new table and of its partitioning."""
+    con, at = snapshot.con, snapshot.snapshot_id
+    table_id = snapshot.catalog_id()
+    tables.add(
+        con, at, new.schema_id, table_id, new.table_uuid, new.table_name, new.path
+    )
+    tables.add_columns(con, at, table_id, (NewColumn(c, None, c.column_name) for c in new.columns))
+    tables.add_comments(con, at, table_id, None, new.columns)
+    tags.add(con, at, table_id, new.tags)
+    snapshot.change_schema_of(table_id)
+    snapshot.change(f"created_table:{quoted(new.schema_name, new.table_name)}")
+    partition_id = None
+    if new.partition_keys:
+        partition_id = snapshot.catalog_id()
+        tables.add_partitioning(con, at, table_id, partition_id, new.partition_keys)
+    if new.sort_keys:
+        tables.add_sort_order(con, at, table_id, snapshot.catalog_id(), new.sort_keys)
+    return table_id, partition_id
+
+
+def _set_tags(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> None:
+    if plan.tags:
+        tags.end(snapshot.con, snapshot.snapshot_id, table_id, list(plan.tags))
+        new = {key: value for key, value in plan.tags.items() if value is not None}
+        tags.add(snapshot.con, snapshot.snapshot_id, table_id, new)
+        snapshot.change(f"altered_table:{table_id}")
+
+
+def _add_files(
+    snapshot: NewSnapshot, table_id: int, partition_id: int | None, plan: TablePlan
+) -> None:
+    if not plan.added:
+        return
+    con = snapshot.con
+    known = stats.of_table(table_id).run(con)
+    records, next_row_id, size = known or (0, 0, 0)
+    partitioned = [file for file in plan.added if file.partition_values]
+    plain = [file for file in plan.added if not file.partition_values]
+    row_id = next_row_id
+    for group, id_ in ((partitioned, partition_id), (plain, None)):
+        first_file_id = snapshot.file_ids(len(group))
+        files.add(con, snapshot.snapshot_id, table_id, id_, first_file_id, row_id, group)
+        row_id += _rows(group)
+    size += sum(file.file_size_bytes for file in plan.added)
+    sums = (records + row_id - next_row_id, row_id, size)
+    stats.set_of_table(con, table_id, sums, is_new=known is None)
+    before = queries.table_column_stats(table_id).run(con)
+    wider = widened(before, plan.columns, plan.added, had_rows=next_row_id > 0, new_ids=())
+    stats.set_of_columns(con, table_id, wider)
+    snapshot.change(f"inserted_into_table:{table_id}")
+
+
+def _rows(added: Sequence[NewDataFile]) -> int:
+    return sum(file.record_count for file in added)
