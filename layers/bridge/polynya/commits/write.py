@@ -29,9 +29,7 @@ def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
     """The ids of the new table and of its partitioning."""
     con, at = snapshot.con, snapshot.snapshot_id
     table_id = snapshot.catalog_id()
-    tables.add(
-        con, at, new.schema_id, table_id, new.table_uuid, new.table_name, new.path
-    )
+    tables.add(con, at, new.schema_id, table_id, new.table_uuid, new.table_name, new.path)
     tables.add_columns(con, at, table_id, (NewColumn(c, None, c.column_name) for c in new.columns))
     tables.add_comments(con, at, table_id, None, new.columns)
     tags.add(con, at, table_id, new.tags)

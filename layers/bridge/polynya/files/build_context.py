@@ -24,6 +24,8 @@ class BuildContext:
     object_reader: ObjectReader
     bucket: DeliveryBucket | None = None
     """The bucket that clients read, with the delivery `materialize`."""
+    staging_location: str | None = None
+    """Where clients put the files of a commit (the setting); None: they may not write."""
     renew_seconds: float = math.inf
     """Older objects of the bucket are renewed, before a lifecycle rule removes them."""
     documents: MetadataCache = field(default_factory=MetadataCache)
@@ -44,4 +46,5 @@ def build_context(config: Config, cache: FileCache, object_reader: ObjectReader)
         object_reader=object_reader,
         bucket=cache.bucket,
         renew_seconds=config.storage.ttl_seconds,
+        staging_location=config.staging_location if config.writes else None,
     )

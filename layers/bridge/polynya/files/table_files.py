@@ -14,18 +14,20 @@ from pg8000.native import Connection
 from .. import budget
 from ..ducklake.faults import MAX_ID
 from ..ducklake.history import TableHistory, state_at, states, unservable_reason
+from ..ducklake.paths import table_location
 from ..ducklake.queries import lifetimes
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..errors import NoSuchKey, ServiceUnavailable
 from ..iceberg.table_metadata import TableMetadata
 from ..translate.tables import check_table, metadata
+from ..translate.write_properties import write_properties
 from .build_context import BuildContext
 from .content.added_files import AddedFiles
 from .content.deletes import deletes_at, deletes_bytes
 from .content.inlined_rows import TableRows
 from .content.manifest_lists import manifest_list
 from .content.manifests import TableManifests
-from .names import Name
+from .names import Name, parse
 from .summarized_files import SummarizedFiles
 from .table_context import table_context
 from .table_names import Manifest
@@ -93,7 +95,34 @@ class TableFiles:
             manifest_list=lambda *at: self._location(self._names.manifest_list(*at)),
             snapshot_limit=self._settings.snapshot_limit,
             now_ms=now_ms,
+            own_properties=self._write_properties(),
         )
+
+    def _write_properties(self) -> dict[str, str]:
+        staging = self._context.staging_location
+        if staging is None:
+            return {}
+        history = self.history
+        location = table_location(history.lake, history.schema, history.table)
+        return write_properties(location, history.table.table_uuid, staging, history.lake.data_path)
+
+    def list_body(self, snapshot_id: int) -> bytes:
+        """The manifest list of a listed snapshot, from the cache or built. Raises: as `build`."""
+        [name] = self.lists([snapshot_id]).values()
+        return self._files.body(name)
+
+    def body_at(self, location: str) -> bytes | None:
+        """The bytes of a virtual file of this table by its location; None if it is none.
+
+        Raises: as `build`.
+        """
+        prefix = self._context.virtual_location
+        if not location.startswith(f"{prefix}/"):
+            return None
+        key = self._settings.virtual_prefix + location.removeprefix(prefix)
+        name = parse(key, self._settings.virtual_prefix)
+        is_own = name.table_uuid == self.history.table.table_uuid
+        return self._files.body(name) if is_own else None
 
     def document_name(self, document: TableMetadata) -> Name:
         """The name of the document as a file."""

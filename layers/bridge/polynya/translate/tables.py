@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta
 
 from ..ducklake.changes import changes_of
@@ -42,6 +42,8 @@ COMMENT = "comment"
 TAG_PREFIX = "polynya.tag."
 """Prefix of the property that a tag becomes. Clients read their own settings from properties of a
 table (PyIceberg: s3.endpoint, py-io-impl), so a tag must not have the name of a setting."""
+
+NO_PROPERTIES: Mapping[str, str] = {}
 
 ONE_MILLISECOND = timedelta(milliseconds=1)
 
@@ -131,6 +133,7 @@ def metadata(
     manifest_list: Callable[[int, State], str],
     snapshot_limit: int,
     now_ms: int,
+    own_properties: Mapping[str, str] = NO_PROPERTIES,
 ) -> TableMetadata:
     """The table metadata document of `history`.
 
@@ -138,6 +141,7 @@ def metadata(
         unservable: all ranges of snapshots that cannot be served exactly: they are not listed.
         manifest_list: the location of the manifest list of a snapshot with a given state.
         snapshot_limit: the number of snapshots that are listed, newest first.
+        own_properties: for clients that write.
         now_ms: the latest time that a snapshot gets: DuckDB resolves "latest" as "as of now" and
             would miss a later one.
     """
@@ -193,7 +197,11 @@ def metadata(
             if tag.key == COMMENT and tag.value is not None
         },
         current_schema_id=schemas.at(history.snapshot_id).schema_id,
-        properties=properties(history.tags) | _properties(history.columns, schemas, mappings),
+        properties={
+            **properties(history.tags),
+            **_properties(history.columns, schemas, mappings),
+            **own_properties,
+        },
         snapshots=snapshots,
         next_row_id=sum(event.rows for event in history.events if event.sign > 0),
     )

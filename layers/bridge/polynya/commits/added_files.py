@@ -1,0 +1,108 @@
+"""The data files that a commit adds, as DuckLake will know them: from their footers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..ducklake.column_tree import ColumnNode
+from ..ducklake.rows.partitions import PartitionColumn
+from ..ducklake.writes.files import NewDataFile
+from ..errors import BadRequest, NoSuchKey
+from ..iceberg.avro.written import WrittenFile
+from ..iceberg.parquet.footer import TAIL, NotParquet
+from ..iceberg.parquet.metadata import Footer, footer_length, metadata
+from ..storage.object_reader import ObjectReader
+from ..storage.parallel import in_parallel
+from ..translate.commits.file_statistics import file_statistics
+from ..translate.commits.partition_values import partition_values
+from ..translate.commits.paths import normalised, relative
+
+GUESS = 64 * 1024
+"""Most footers are shorter: then one request reads them."""
+
+LONGEST_FOOTER = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFiles:
+    """Reads the added files of one table."""
+
+    reader: ObjectReader
+    data_location: str
+    """The directory of the client's data files, with a slash at its end."""
+    directory: str
+    """The name of that directory within the table's own, with a slash at its end."""
+    columns: tuple[ColumnNode, ...]
+    last_column_id: int
+    with_default: frozenset[int]
+    partition_keys: tuple[PartitionColumn, ...]
+    bucket_names: Mapping[int, Mapping[tuple[int, str], str]]
+    """By the client's spec id: the names of its bucket fields, by column_id and transform."""
+
+    def read(self, files: Sequence[WrittenFile]) -> list[NewDataFile]:
+        """The rows of the files for the catalog, in order.
+
+        Raises:
+            BadRequest: a file is not in the table's place for data files, or DuckLake would not
+                read it as the client means it.
+        """
+        paths = [relative(file.file_path, self.data_location, "a data file") for file in files]
+        footers = in_parallel(self._footer, files)
+        try:
+            found = metadata(footers)
+        except NotParquet as error:
+            raise BadRequest(f"a data file of the commit cannot be read: {error}") from None
+        return [
+            self._new_file(file, self.directory + path, one)
+            for file, path, one in zip(files, paths, found, strict=True)
+        ]
+
+    def _new_file(self, file: WrittenFile, path: str, found: Any) -> NewDataFile:
+        if file.record_count != found.num_rows:
+            raise BadRequest(
+                f"the manifest says that {path.rpartition('/')[2]} has {file.record_count} rows; "
+                f"it has {found.num_rows}"
+            )
+        counted = {id_ for id_, count in file.nan_value_counts.items() if count == 0}
+        stats = file_statistics(
+            path,
+            found,
+            self.columns,
+            self.last_column_id,
+            self.with_default,
+            frozenset(counted),
+        )
+        names = self.bucket_names.get(file.partition_spec_id, {})
+        buckets = {key: file.partition[name] for key, name in names.items()}
+        return NewDataFile(
+            path=path,
+            record_count=found.num_rows,
+            file_size_bytes=found.file_size,
+            footer_size=found.footer_size,
+            partition_values=partition_values(self.partition_keys, self.columns, stats, buckets),
+            stats=stats,
+        )
+
+    def _footer(self, file: WrittenFile) -> Footer:
+        location, size = normalised(file.file_path), file.file_size_in_bytes
+        if size <= TAIL:
+            raise BadRequest("a data file of the commit is too short for a Parquet file")
+        try:
+            start = max(0, size - GUESS)
+            # One byte more, to see that the file ends there.
+            tail = self.reader.read_range(location, start, size + 1)
+            if len(tail) != size - start:
+                raise NotParquet("it is longer or shorter than the manifest says")
+            length = footer_length(tail)
+            if not TAIL < length <= min(size, LONGEST_FOOTER):
+                raise NotParquet("its footer is longer than the file, or than 64 MB")
+            if length > len(tail):
+                tail = self.reader.read_range(location, size - length, size)
+        except NoSuchKey:
+            raise BadRequest(
+                "a data file of the commit does not exist in S3, or is shorter than the manifest "
+                "says"
+            ) from None
+        except NotParquet as error:
+            raise BadRequest(f"a data file of the commit cannot be read: {error}") from None
+        return Footer(size, tail[-length:])

@@ -1,0 +1,79 @@
+"""Partition values of added files, from their footers: a client's own word is not needed.
+
+A file whose values are not certain gets none: DuckLake knows such files from before SET PARTITIONED
+BY, and Iceberg clients see them in the unpartitioned spec.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...ducklake.column_tree import ColumnNode
+from ...ducklake.rows.partitions import PartitionColumn
+from ...ducklake.writes.files import FileColumnStats
+from ...ducklake.writes.text_bounds import TEXT_BYTES
+from ..partitions import FINEST
+
+PARTS = re.compile(
+    r"(?P<year>\d{4,})-(?P<month>\d\d)-(?P<day>\d\d)(?: (?P<hour>\d\d):\d\d:\d\d.*)?"
+)
+
+
+class NotCertain(ValueError):
+    """The statistics do not say that all rows of the file have one partition value."""
+
+
+def partition_values(
+    keys: Sequence[PartitionColumn],
+    columns: Sequence[ColumnNode],
+    stats: Sequence[FileColumnStats],
+    buckets: Mapping[tuple[int, str], Any],
+) -> tuple[str | None, ...]:
+    """One text for each partition key; empty if not all are certain.
+
+    Args:
+        buckets: the client's values, by column_id and DuckLake's transform. Only the rows
+            themselves could prove them.
+    """
+    types = {column.column_id: column.column_type for column in columns}
+    by_column = {one.column_id: one for one in stats}
+    try:
+        return tuple(
+            _value(key, types[key.column_id], by_column.get(key.column_id), buckets) for key in keys
+        )
+    except (NotCertain, KeyError):
+        return ()
+
+
+def _value(
+    key: PartitionColumn,
+    column_type: str,
+    stats: FileColumnStats | None,
+    buckets: Mapping[tuple[int, str], Any],
+) -> str | None:
+    if stats is None or stats.value_count == 0:
+        return None  # every row has NULL
+    if stats.null_count != 0:
+        raise NotCertain
+    if key.transform.startswith("bucket"):
+        return str(buckets[key.column_id, key.transform])
+    low, high = stats.min_value, stats.max_value
+    if low is None or high is None:
+        raise NotCertain
+    if key.transform == "identity":
+        if low != high or len(low) >= TEXT_BYTES:
+            raise NotCertain
+        return {"0": "false", "1": "true"}[low] if column_type == "boolean" else low
+    place = FINEST.index(key.transform)
+    first, last = _parts(low), _parts(high)
+    if first[: place + 1] != last[: place + 1]:
+        raise NotCertain
+    return first[place]
+
+
+def _parts(text: str) -> list[str]:
+    """Year, month, day and hour as DuckLake writes them, without leading zeros."""
+    match = PARTS.fullmatch(text)
+    if match is None:
+        raise NotCertain
+    return [str(int(match[part] or 0)) for part in FINEST]
