@@ -1,47 +1,127 @@
-"""A placeholder: refuses everything. The routes that write are written elsewhere."""
+"""The Iceberg REST routes that write, behind API Gateway: one commit is one DuckLake snapshot.
 
-from contextlib import suppress
-from typing import Any
-from urllib.parse import quote
+Routes are the operations of the Iceberg OpenAPI document under its names. Deployed only with
+`Writes=yes`, with a role and credentials of its own.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import cache
+from typing import Annotated
 
 from aws_lambda_powertools import Logger
-from fastapi import FastAPI, Request
+from fastapi import Depends, Request
 from fastapi.responses import JSONResponse, Response
-from mangum import Mangum
-from polynya.errors import Forbidden, PolynyaError
+from polynya.access.principals import principals_of_api_caller
+from polynya.access.resolver import AccessResolver
+from polynya.catalog import Catalog
+from polynya.commits.catalog import CommitCatalog
+from polynya.config import Config
+from polynya.database import open_database
+from polynya.errors import Forbidden, NoSuchRoute
 from polynya.events import HttpApiEvent
-from starlette.types import Receive, Scope, Send
+from polynya.files.virtual_files import VirtualFiles
+from polynya.iceberg.commits import requests
+from polynya.iceberg.commits.body import parse
+from polynya.metrics import timed
+from polynya.rest_app import lambda_handler, name_of, rest_app
+from polynya.storage.configured import file_cache
+from polynya.storage.object_reader import object_reader
 
 logger = Logger(service="commits")
-app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
+app = rest_app(logger)
 
 
-async def refuse_write(path: str) -> Response:
-    """Refuse every write."""
-    raise Forbidden("no route that writes is here yet")
+@cache
+def access_resolver() -> AccessResolver:
+    """The rights of callers.
+
+    Raises:
+        Misconfigured: a setting is missing or not usable.
+    """
+    return AccessResolver(Config.from_env())
 
 
-app.add_api_route("/{path:path}", refuse_write, methods=["POST", "PUT", "PATCH", "DELETE"])
+@cache
+def open_catalog() -> CommitCatalog:
+    """The lake of the settings; the database is not connected yet.
+
+    Raises:
+        Misconfigured: a setting is missing or not usable.
+    """
+    config = Config.from_env()
+    database = open_database(config)
+    reader = object_reader()
+    virtual_files = VirtualFiles(config, database, file_cache(config.storage), reader)
+    return CommitCatalog(Catalog(config, database, virtual_files), reader)
 
 
-@app.exception_handler(PolynyaError)
-async def error_response(request: Request, error: PolynyaError) -> JSONResponse:
-    """Answer an error with the specification's `IcebergErrorResponse`."""
-    return JSONResponse({"error": error.rest_model()}, status_code=error.status)
+# `async def`: see functions/rest_catalog.
+async def catalog_at(request: Request, prefix: str) -> CommitCatalog:
+    """The catalog of the route's prefix, as the caller may change it.
+
+    Raises:
+        Forbidden: clients may not write to this lake.
+    """
+    catalog = open_catalog()
+    if not catalog.catalog.settings.writes:
+        raise Forbidden("this catalog is read-only")
+    event: HttpApiEvent = request.scope["aws.event"]
+    context = event["requestContext"]
+    rights = access_resolver().api_rights(context)
+    names = principals_of_api_caller(context)
+    return replace(
+        catalog,
+        catalog=catalog.catalog.at_prefix(prefix, rights),
+        principal=names[0] if names else None,
+    )
 
 
-async def quiet_app(scope: Scope, receive: Receive, send: Send) -> None:
-    """The application without the errors that it raises."""
-    with suppress(Exception):
-        await app(scope, receive, send)
+async def namespace_name(namespace: str) -> str:
+    """The namespace that a route names."""
+    return name_of(namespace)
 
 
-asgi = Mangum(quiet_app, lifespan="off")
+AtPrefix = Annotated[CommitCatalog, Depends(catalog_at)]
+Namespace = Annotated[str, Depends(namespace_name)]
 
 
-@logger.inject_lambda_context(correlation_id_path="requestContext.requestId")
-def handler(event: HttpApiEvent, context: Any) -> dict[str, Any]:
-    """Answer one event of an HTTP API."""
-    request_context = event["requestContext"]
-    encoded = {**request_context["http"], "path": quote(request_context["http"]["path"])}
-    return asgi({**event, "requestContext": {**request_context, "http": encoded}}, context)
+async def create_table(request: Request, catalog: AtPrefix, namespace: Namespace) -> Response:
+    """Answer createTable."""
+    body: requests.CreateTableRequest = parse(requests.CreateTableRequest, await request.body())
+    with timed("CreateTable"):
+        return JSONResponse(catalog.create_table(namespace, body))
+
+
+async def update_table(
+    request: Request, catalog: AtPrefix, namespace: Namespace, table: str
+) -> Response:
+    """Answer updateTable."""
+    body: requests.CommitTableRequest = parse(requests.CommitTableRequest, await request.body())
+    with timed("Commit"):
+        return JSONResponse(catalog.commit_table(namespace, table, body))
+
+
+async def refuse_path(path: str) -> Response:
+    """Answer a path that no operation has."""
+    raise NoSuchRoute(f"no such route: /{path}")
+
+
+NAMESPACES = "/v1/{prefix}/namespaces"
+NAMESPACE = NAMESPACES + "/{namespace}"
+TABLE = NAMESPACE + "/tables/{table}"
+
+ROUTES: tuple[tuple[str, str, Callable[..., Awaitable[Response]]], ...] = (
+    ("POST", NAMESPACE + "/tables", create_table),
+    ("POST", TABLE, update_table),
+)
+
+# Names without a slash come first; then `:path` takes the others (see functions/rest_catalog).
+for names in ("{namespace} {table}", "{namespace:path} {table:path}"):
+    namespace, table = names.split()
+    for method, path, answer in ROUTES:
+        path = path.replace("{namespace}", namespace).replace("{table}", table)
+        app.add_api_route(path, answer, methods=[method])
+app.add_api_route("/{path:path}", refuse_path, methods=["POST", "PUT", "PATCH", "DELETE"])
+
+handler = lambda_handler(app, logger)

@@ -5,45 +5,27 @@ with 403, because Spark removes uploaded files only then.
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import cache
-from typing import Annotated, Any
-from urllib.parse import quote
+from typing import Annotated
 
 from aws_lambda_powertools import Logger
-from fastapi import Depends, FastAPI, Query, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.middleware.gzip import GZipMiddleware
+from fastapi import Depends, Query, Request
 from fastapi.responses import JSONResponse, Response
-from mangum import Mangum
 from polynya.access.resolver import AccessResolver
-from polynya.budget import budgeted
 from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.database import open_database
-from polynya.errors import BadRequest, Forbidden, NoSuchRoute, PolynyaError, log_fields
-from polynya.events import Http, HttpApiEvent
+from polynya.errors import Forbidden, NoSuchRoute
+from polynya.events import HttpApiEvent
 from polynya.files.virtual_files import VirtualFiles
 from polynya.http_headers import matches_etag
-from polynya.metrics import count_refusal, published, timed
+from polynya.metrics import timed
+from polynya.rest_app import lambda_handler, name_of, rest_app
 from polynya.storage.configured import file_cache
 from polynya.storage.object_reader import object_reader
-from polynya.tracing import traced
-from starlette.types import Receive, Scope, Send
-
-COMPRESSED_FROM = 2000
-"""The bytes from which an answer is compressed."""
-
-GZIP_LEVEL = 4
-"""A thousand snapshots take a few milliseconds, and 5 % more bytes than at level 9."""
-
-RESERVE_SECONDS = 3
-"""The part of Lambda's timeout that is left to answer 503 before API Gateway does."""
 
 logger = Logger(service="rest-catalog")
-app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
-# An HTTP API does not compress, and Lambda may answer 6 MB.
-app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM, compresslevel=GZIP_LEVEL)
+app = rest_app(logger)
 
 
 @cache
@@ -81,11 +63,6 @@ async def catalog_at(request: Request, prefix: str) -> Catalog:
 async def namespace_name(namespace: str) -> str:
     """The namespace that a route names."""
     return name_of(namespace)
-
-
-def name_of(namespace: str) -> str:
-    """A namespace with its dots: DuckDB sends the unit separator (0x1F) in their place."""
-    return namespace.replace("\x1f", ".")
 
 
 AtPrefix = Annotated[Catalog, Depends(catalog_at)]
@@ -236,49 +213,4 @@ app.add_api_route("/{path:path}", refuse_write, methods=["POST", "PUT", "PATCH",
 app.add_api_route("/{path:path}", refuse_path, methods=["GET", "HEAD"])
 
 
-@app.exception_handler(PolynyaError)
-async def error_response(request: Request, error: PolynyaError) -> JSONResponse:
-    """Answer an error with the specification's `IcebergErrorResponse`."""
-    count_refusal(error.type)
-    if error.status >= 500:
-        logger.error("refused", reason=str(error), path=request.url.path)
-    headers = {"Retry-After": str(error.retry_after)} if error.retry_after else None
-    return JSONResponse({"error": error.rest_model()}, status_code=error.status, headers=headers)
-
-
-@app.exception_handler(RequestValidationError)
-async def invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:
-    """Answer parameters of the wrong type with 400."""
-    problems = "; ".join(f"{problem['loc'][-1]}: {problem['msg']}" for problem in error.errors())
-    return await error_response(request, BadRequest(problems))
-
-
-@app.exception_handler(Exception)
-async def unexpected(request: Request, error: Exception) -> JSONResponse:
-    """Answer any other error with 500, and log where it was raised."""
-    logger.error("unexpected error", path=request.url.path, **log_fields(error))
-    return await error_response(request, PolynyaError("an unexpected error; see the log"))
-
-
-async def quiet_app(scope: Scope, receive: Receive, send: Send) -> None:
-    """The application without the error that it raises after `unexpected` has answered."""
-    with suppress(Exception):  # Mangum would log the message
-        await app(scope, receive, send)
-
-
-asgi = Mangum(quiet_app, lifespan="off")
-
-
-@traced
-@published
-@budgeted(RESERVE_SECONDS)
-@logger.inject_lambda_context(correlation_id_path="requestContext.requestId")
-def handler(event: HttpApiEvent, context: Any) -> dict[str, Any]:
-    """Answer one event of an HTTP API or a Function URL."""
-    request_context = event["requestContext"]
-    if ".lambda-url." not in request_context.get("domainName", ""):
-        # An HTTP API has decoded the path, a Function URL has not, and Mangum always decodes it.
-        http = request_context["http"]
-        encoded: Http = {**http, "path": quote(http["path"])}
-        event = {**event, "requestContext": {**request_context, "http": encoded}}
-    return asgi(dict(event), context)
+handler = lambda_handler(app, logger)

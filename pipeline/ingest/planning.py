@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from polynya.ducklake.column_tree import ColumnNode, NewColumn, new_columns
+from polynya.ducklake.paths import directory
 from polynya.ducklake.rows.partitions import PartitionColumn
 
 from ..common.errors import BadInput
@@ -21,7 +22,6 @@ from .types.arrow import arrow_schema
 from .types.spark import check_names, columns_of, mismatches, with_new_fields
 
 PARTITION_BY = re.compile(r"(?:(year|month|day|hour)\((.+)\)|bucket\((\d+),\s*(.+)\)|(.+))")
-SIMPLE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 ROW_GROUP_ROWS = 122_880  # DuckDB's, and so DuckLake's
 TARGET_BYTES = 512_000_000
 COMPRESSIONS = {"uncompressed": "none", "lz4_raw": "lz4"}
@@ -112,7 +112,6 @@ def plan(
     partitions.check(keys, columns)
     arrow_schema(columns)  # raises BadInput if a type cannot be written
     table_uuid = str(uuid4())
-    simple = SIMPLE_NAME.fullmatch(name.table_name)
     return Plan(
         spec=spec,
         base_snapshot=lake.snapshot_id,
@@ -121,7 +120,7 @@ def plan(
         columns=columns,
         partition_keys=keys,
         table_uuid=table_uuid,
-        path=f"{name.table_name if simple else table_uuid}/",
+        path=directory(name.table_name, table_uuid),
     )
 
 

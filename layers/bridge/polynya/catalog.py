@@ -20,6 +20,7 @@ from .ducklake.connection.statements import Statement, known, run_batched
 from .ducklake.rows.lake import Lake
 from .ducklake.rows.named_objects import Schema, Table
 from .errors import BadRequest, NoSuchTable, NoSuchWarehouse
+from .files.table_files import TableFiles
 from .files.virtual_files import VirtualFiles
 from .iceberg import rest
 from .pagination import page_of
@@ -41,6 +42,15 @@ ENDPOINTS = [
     "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}",
 ]
 """What is served. Without the writes, PyIceberg and Java refuse them before they upload a thing."""
+
+WRITE_ENDPOINTS = [
+    "POST /v1/{prefix}/namespaces/{namespace}/tables",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+]
+"""What the function `commits` serves."""
+
+WRITER_CONFIG = {"s3.delete-enabled": "false"}
+"""Java's clients delete no file, whatever they believe about a commit."""
 
 VENDING_ENDPOINTS = ["GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"]
 
@@ -90,6 +100,8 @@ class Catalog:
         with self.at_prefix(prefix)._lake():
             pass
         endpoints = [*ENDPOINTS, *(VENDING_ENDPOINTS if self.settings.vending_role else [])]
+        if self.settings.writes and Warehouse.of_prefix(prefix).snapshot_id is None:
+            endpoints += WRITE_ENDPOINTS
         return {"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": endpoints}
 
     def at_prefix(self, prefix: str, rights: Rights = EVERYTHING) -> Catalog:
@@ -187,7 +199,7 @@ class Catalog:
             raise BadRequest("snapshots must be one of: all, refs")
         vending = self._vending() if with_credentials else None
         with self._table(namespace, table) as opened:
-            body = self._load_table_result(opened, refs_only=snapshots == "refs")
+            body = self.load_table_result(opened, refs_only=snapshots == "refs")
             scope = self._scope(vending, opened) if vending else None
         if vending is None or scope is None:
             # The location holds the fingerprint of the document, of which this is all, or the end.
@@ -260,8 +272,7 @@ class Catalog:
             NoSuchWarehouse: the lake does not have the pinned snapshot.
         """
         with self.database.transaction() as con:
-            lake, _ = self._read_lake(con, known(None))
-            yield self._readable(con, lake)
+            yield self.readable(con)
 
     @contextmanager
     def _table(self, namespace: str, name: str) -> Iterator[OpenTable]:
@@ -271,10 +282,28 @@ class Catalog:
             NoSuchTable: there is none that the caller may read.
         """
         with self.database.transaction() as con:
-            of_this_name = queries.table_at(self.snapshot_id, namespace, name)
-            lake, found = self._read_lake(con, of_this_name)
-            readable = self._readable(con, lake)
-            yield OpenTable(readable, *readable.table(namespace, name, found))
+            yield self.find_table(con, namespace, name)
+
+    def readable(self, con: Connection) -> ReadableLake:
+        """The lake within a transaction.
+
+        Raises:
+            NoSuchWarehouse: the lake does not have the pinned snapshot.
+        """
+        lake, _ = self._read_lake(con, known(None))
+        return self._readable(con, lake)
+
+    def find_table(self, con: Connection, namespace: str, name: str) -> OpenTable:
+        """A table within a transaction.
+
+        Raises:
+            NoSuchTable: there is none that the caller may read.
+            NoSuchWarehouse: the lake does not have the pinned snapshot.
+        """
+        of_this_name = queries.table_at(self.snapshot_id, namespace, name)
+        lake, found = self._read_lake(con, of_this_name)
+        readable = self._readable(con, lake)
+        return OpenTable(readable, *readable.table(namespace, name, found))
 
     def _read_lake(self, con: Connection, statement: Statement[Any]) -> tuple[Lake, Any]:
         """The lake and the result of another statement, in one round trip."""
@@ -298,17 +327,32 @@ class Catalog:
         snapshot_id = lake.snapshot_id if self.snapshot_id is None else self.snapshot_id
         return ReadableLake(con, lake, snapshot_id, self.rights)
 
-    def _load_table_result(self, opened: OpenTable, *, refs_only: bool) -> rest.LoadTableResult:
+    def table_files(self, opened: OpenTable) -> TableFiles:
+        """The virtual files of a table.
+
+        Raises:
+            Refused: the table's own rows in the catalog are broken.
+        """
         at = opened.readable
-        files = self.virtual_files.table_files(
+        return self.virtual_files.table_files(
             at.con, at.lake, opened.schema, opened.table, at.snapshot_id
         )
+
+    def load_table_result(
+        self, opened: OpenTable, *, refs_only: bool = False
+    ) -> rest.LoadTableResult:
+        """The answer to loadTable; with the delivery `materialize` its files are put.
+
+        Raises:
+            Refused: the table cannot be served exactly.
+        """
+        files = self.table_files(opened)
         document = files.metadata()
         self.virtual_files.materialize(files, document)
         return {
             "metadata-location": files.metadata_location(document),
             "metadata": document.json(refs_only=refs_only),
-            "config": {},
+            "config": dict(WRITER_CONFIG) if self.settings.writes else {},
         }
 
     # Credentials

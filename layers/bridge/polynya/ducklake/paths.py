@@ -1,5 +1,7 @@
 """From DuckLake's `path` and `path_is_relative` to the location of a file."""
 
+import re
+
 from .rows.data_files import DataFile
 from .rows.deletes import DeleteFile
 from .rows.lake import Lake
@@ -31,3 +33,11 @@ def file_location(lake: Lake, schema: Schema, table: Table, file: DataFile | Del
     """The location of a data file or a delete file, spelled as DuckLake's writers spell it."""
     directory = table_location(lake, schema, table)
     return location((directory, False), (file.path, file.path_is_relative))
+
+
+SIMPLE_NAME = re.compile("[A-Za-z0-9_-]+")
+
+
+def directory(name: str, uuid: str) -> str:
+    """The directory that DuckLake gives a new schema or table: its name, or its uuid."""
+    return f"{name if SIMPLE_NAME.fullmatch(name) else uuid}/"

@@ -56,6 +56,10 @@ LoadTableResult = TypedDict(
     },
 )
 
+CommitTableResponse = TypedDict(
+    "CommitTableResponse", {"metadata-location": str, "metadata": dict[str, Any]}
+)
+
 LoadCredentialsResponse = TypedDict(
     "LoadCredentialsResponse", {"storage-credentials": list[StorageCredential]}
 )

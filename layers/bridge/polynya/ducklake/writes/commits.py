@@ -47,10 +47,24 @@ SELECT count(*) FROM polynya_commits AS c
 WHERE c.table_uuid = CAST(:table_uuid AS uuid)
   AND c.client_snapshot_id = ANY(CAST(:client_snapshot_ids AS bigint[]))"""
 
+CREATED = """
+SELECT count(*) FROM polynya_commits AS c
+WHERE c.table_uuid = CAST(:table_uuid AS uuid) AND c.position = 0"""
 
-def landed(table_uuid: str, client_snapshot_ids: Sequence[int]) -> Statement[bool]:
-    """Whether the commit with these Iceberg snapshots has taken place."""
-    if not client_snapshot_ids:
-        return known(False)
-    parameters = {"table_uuid": table_uuid, "client_snapshot_ids": list(client_snapshot_ids)}
-    return Statement(LANDED, parameters, lambda rows: rows[0][0] == len(client_snapshot_ids))
+
+def landed(
+    table_uuid: str, client_snapshot_ids: Sequence[int], *, creates: bool
+) -> Statement[bool]:
+    """Whether a commit has taken place, as far as it can be recognised.
+
+    Args:
+        client_snapshot_ids: of the Iceberg snapshots that it adds.
+        creates: it creates the table, under a uuid that the client has chosen.
+    """
+    ids = list(client_snapshot_ids)
+    if ids:
+        parameters = {"table_uuid": table_uuid, "client_snapshot_ids": ids}
+        return Statement(LANDED, parameters, lambda rows: rows[0][0] == len(ids))
+    if creates:
+        return Statement(CREATED, {"table_uuid": table_uuid}, lambda rows: rows[0][0] > 0)
+    return known(False)

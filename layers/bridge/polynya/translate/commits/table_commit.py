@@ -6,7 +6,7 @@ from typing import Any
 
 from ...errors import BadRequest
 from ...iceberg.commits import updates
-from ...iceberg.commits.requirements import AssertCreate, Requirement
+from ...iceberg.commits.requirements import AssertCreate, AssertTableUuid, Requirement
 from ...iceberg.commits.schemas import Schema
 from ...iceberg.commits.updates import LAST_ADDED, PartitionSpec, Snapshot, SortOrder, Update
 
@@ -44,6 +44,12 @@ class TableCommit:
     def creates(self) -> bool:
         """Whether the table must not exist yet."""
         return any(isinstance(one, AssertCreate) for one in self.requirements)
+
+    @property
+    def asserted_uuid(self) -> str | None:
+        """The uuid that the table must have."""
+        uuids = (str(r.uuid) for r in self.requirements if isinstance(r, AssertTableUuid))
+        return next(uuids, None)
 
     @property
     def snapshot_ids(self) -> list[int]:

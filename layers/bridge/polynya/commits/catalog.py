@@ -1,0 +1,238 @@
+"""A DuckLake as an Iceberg catalog that clients change: the answers to the operations that write.
+
+An operation is an attempt that can be repeated (`committer.commit`): it plans in one transaction
+that reads, and writes in another one, if the table is still as planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pg8000.native import Connection
+
+from ..access.readable_lake import ReadableLake
+from ..access.writable import check_may_write_table
+from ..catalog import Catalog, OpenTable
+from ..ducklake import queries
+from ..ducklake.connection.database import BEGIN_WRITE
+from ..ducklake.rows.named_objects import Schema
+from ..ducklake.writes import commits
+from ..ducklake.writes.new_snapshot import NewSnapshot, claim
+from ..errors import (
+    AlreadyExists,
+    CommitStateUnknown,
+    Forbidden,
+    NoSuchTable,
+    Overtaken,
+    PolynyaError,
+)
+from ..iceberg import rest
+from ..iceberg.commits.requests import CommitTableRequest, CreateTableRequest
+from ..storage.object_reader import ObjectReader
+from ..translate.commits.table_commit import TableCommit, table_commit
+from .committer import commit
+from .creation import Creator
+from .new_table import check_name_is_free
+from .plan import TablePlan
+from .planner import Planner
+from .table_state import TableState, table_state
+from .write import write_plans
+
+
+class Target(NamedTuple):
+    """A table of a commit, by its name."""
+
+    namespace: str
+    name: str
+    commit: TableCommit
+
+    @property
+    def uuid(self) -> str | None:
+        """The table that the client means, whatever its name is now."""
+        return self.commit.uuid or self.commit.asserted_uuid
+
+
+@dataclass(frozen=True)
+class CommitCatalog:
+    """One lake, as one caller may change it."""
+
+    catalog: Catalog
+    reader: ObjectReader
+    principal: str | None = None
+    """Who commits, for `author` in DuckLake's list of snapshots."""
+
+    # Tables
+
+    def create_table(self, namespace: str, request: CreateTableRequest) -> rest.LoadTableResult:
+        """Create a table, or stage its creation.
+
+        Raises:
+            AlreadyExists: a table or a view has this name.
+            NoSuchNamespace: the namespace does not exist.
+            BadRequest: DuckLake cannot have such a table.
+        """
+
+        def attempt() -> rest.LoadTableResult:
+            with self._claimed() as snapshot:
+                lake = self.catalog.readable(snapshot.con)
+                schema = lake.schema(namespace)
+                self._check_rights(namespace, request.name)
+                check_name_is_free(lake, schema, request.name)
+                write_plans(snapshot, [self._creator(lake, schema).of_request(request)])
+                snapshot.finish(None, self.principal)
+                answer = self._answer(snapshot.con, namespace, request.name)
+                if request.stage_create:
+                    # Nothing of it remains: the client sends it again with its commit.
+                    snapshot.con.run("ROLLBACK")
+                    del answer["metadata-location"]  # type: ignore[misc]
+                return answer
+
+        return commit(attempt)
+
+    def commit_table(
+        self, namespace: str, name: str, request: CommitTableRequest
+    ) -> rest.CommitTableResponse:
+        """Commit the changes of one table.
+
+        Raises:
+            NoSuchTable: it does not exist.
+            AlreadyExists: it was to be created.
+            CommitFailed: a requirement does not hold.
+            BadRequest: DuckLake cannot represent the commit.
+            CommitStateUnknown: it is not known whether the commit took place.
+        """
+        change = table_commit(request.requirements, request.updates)
+        [answer] = self._commit([Target(namespace, name, change)])
+        return {
+            "metadata-location": answer["metadata-location"],
+            "metadata": answer["metadata"],
+        }
+
+    # One attempt
+
+    def _commit(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
+        """Commit to several tables as one snapshot; gives each as it is now."""
+        try:
+            return commit(lambda: self._attempt(targets))
+        except PolynyaError as error:
+            # After a 4xx some clients delete the files that they uploaded.
+            if error.status < 500 and (landed := self._landed_answers(targets)):
+                return landed
+            raise
+
+    def _attempt(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
+        if landed := self._landed_answers(targets):
+            return landed
+        with self.catalog.database.transaction() as con:
+            planned = [self._planned(con, target) for target in targets]
+        with self._claimed() as snapshot:
+            con = snapshot.con
+            for target, (_, location) in zip(targets, planned, strict=True):
+                self._check_unchanged(con, target, location)
+            write_plans(snapshot, [plan for plan, _ in planned])
+            snapshot.finish(None, self.principal)
+            return [self._answer(con, one.namespace, one.name) for one in targets]
+
+    @contextmanager
+    def _claimed(self) -> Iterator[NewSnapshot]:
+        """A transaction that has claimed the next snapshot.
+
+        Raises:
+            Overtaken: another writer has claimed it.
+        """
+        if self.catalog.snapshot_id is not None:
+            raise Forbidden("a lake that is pinned to a snapshot is read-only")
+        with self.catalog.database.transaction(BEGIN_WRITE) as con:
+            yield claim(con)
+
+    def _landed_answers(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
+        """The tables as they are now, if all of this commit has landed before; else empty.
+
+        Raises:
+            CommitStateUnknown: it has landed, and a table cannot be loaded any more.
+        """
+        with self.catalog.database.transaction() as con:
+            if not all(_has_landed(con, target) for target in targets):
+                return []
+            return [self._answer_by_uuid(con, target) for target in targets]
+
+    def _answer_by_uuid(self, con: Connection, target: Target) -> rest.LoadTableResult:
+        lake = self.catalog.readable(con)
+        found = queries.table_of_uuid(target.uuid or "").run(con)
+        try:
+            if found is None or found[1].end_snapshot is not None:
+                raise NoSuchTable("the table was dropped")
+            names = found[0].schema_name, found[1].table_name
+            schema, table = lake.table(*names, found)
+            return self.catalog.load_table_result(OpenTable(lake, schema, table))
+        except PolynyaError as error:
+            if error.status >= 500:
+                raise
+            # Not a 4xx: the files of the commit belong to DuckLake's history.
+            raise CommitStateUnknown(
+                f"the commit has landed, and the table cannot be loaded any more: {error}"
+            ) from None
+
+    def _planned(self, con: Connection, target: Target) -> tuple[TablePlan, str | None]:
+        """The plan for a table, and the location of its metadata; None if it does not exist."""
+        state = self._state(con, target)
+        if state is None:
+            return self._creation(con, target), None
+        if target.commit.creates:
+            raise AlreadyExists(f"Table already exists: {target.namespace}.{target.name}")
+        self._check_rights(target.namespace, target.name)
+        planner = Planner(self.reader, self.catalog.settings.staging_location)
+        return planner.plan(state, target.commit), state.metadata_location
+
+    def _creation(self, con: Connection, target: Target) -> TablePlan:
+        if not target.commit.creates:
+            raise NoSuchTable(f"Table does not exist: {target.namespace}.{target.name}")
+        lake = self.catalog.readable(con)
+        schema = lake.schema(target.namespace)
+        self._check_rights(target.namespace, target.name)
+        check_name_is_free(lake, schema, target.name)
+        return self._creator(lake, schema).of_commit(target.name, target.commit)
+
+    def _creator(self, lake: ReadableLake, schema: Schema) -> Creator:
+        catalog = self.catalog
+        places = (catalog.settings.staging_location, catalog.virtual_files.location)
+        return Creator(lake, schema, self.reader, *places)
+
+    def _check_unchanged(self, con: Connection, target: Target, location: str | None) -> None:
+        """Compare the table with the one that was planned with, after the claim.
+
+        Args:
+            location: of its metadata then; None: it did not exist.
+
+        Raises:
+            Overtaken: it has changed; the commit is planned again.
+        """
+        state = self._state(con, target)
+        if location != (state.metadata_location if state else None):
+            raise Overtaken(f"{target.namespace}.{target.name} has changed; load it again")
+
+    def _state(self, con: Connection, target: Target) -> TableState | None:
+        """The table of a commit; None if there is none."""
+        try:
+            opened = self.catalog.find_table(con, target.namespace, target.name)
+        except NoSuchTable:
+            return None
+        files = self.catalog.table_files(opened)
+        return table_state(opened.readable, opened.schema, opened.table, files)
+
+    def _check_rights(self, namespace: str, name: str) -> None:
+        check_may_write_table(self.catalog.rights, namespace, name)
+
+    def _answer(self, con: Connection, namespace: str, name: str) -> rest.LoadTableResult:
+        return self.catalog.load_table_result(self.catalog.find_table(con, namespace, name))
+
+
+def _has_landed(con: Connection, target: Target) -> bool:
+    if target.uuid is None:
+        return False
+    change = target.commit
+    statement = commits.landed(target.uuid, change.snapshot_ids, creates=change.creates)
+    return statement.run(con)

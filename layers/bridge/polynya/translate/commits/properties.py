@@ -1,0 +1,85 @@
+"""Properties that clients set on tables: kept as DuckLake's tags, except those that are rules.
+
+Clients read their own settings from the properties of a table, so that a property could make
+another user's client load code or send credentials elsewhere.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from ...errors import BadRequest
+
+PREFIX = "polynya.property."
+"""The beginning of a tag's key that is an Iceberg property."""
+
+CONFIGURATION = re.compile(
+    r"(s3|s3a|client|gcs|adls|hdfs|hadoop|fs|oss|glue|dynamodb|rest|credential|token|oauth2?"
+    r"|auth|header|uri|warehouse|encryption|kms|io|py-io|metrics-reporter|polynya)([.-].*)?"
+    r"|.*-impl|write\.(location-provider|object-storage|folder-storage)\..*|.*\.py-impl",
+    re.IGNORECASE,
+)
+"""Names that configure clients, load code, or are ours."""
+
+FORMATS = {"write.format.default": "parquet", "write.delete.format.default": "parquet"}
+
+COMMENT = "comment"
+
+IGNORED = {"format-version"}
+"""What a client may give at the creation, and what follows from the columns."""
+
+MOST_CHARACTERS = 100_000
+
+
+def tags(
+    updates: Mapping[str, str], removals: Iterable[str], own: Mapping[str, str]
+) -> dict[str, str | None]:
+    """The tags that change, with their new values; None: the tag ends.
+
+    Args:
+        own: the properties of the table that are ours.
+
+    Raises:
+        BadRequest: a property configures clients, or says something else than we do.
+    """
+    found: dict[str, str | None] = {}
+    for key, value in updates.items():
+        if own.get(key) == value:
+            continue  # a client that sends back what it has read
+        check(key, value, own)
+        if key not in IGNORED:
+            found[_tag(key)] = value
+    for key in removals:
+        if key in own:
+            raise BadRequest(f"the property {key} follows from the table and cannot be removed")
+        found[_tag(key)] = None
+    return found
+
+
+def check(key: str, value: str, own: Mapping[str, str]) -> None:
+    """Refuse a property that cannot be kept.
+
+    Raises:
+        BadRequest: the message says why.
+    """
+    if key in own or is_configuration(key):
+        raise BadRequest(
+            f"the property {key} cannot be set on a table: it would configure the clients of "
+            "other users, or is given by this catalog"
+        )
+    if key in FORMATS and value.lower() != FORMATS[key]:
+        raise BadRequest(f"{key} must be {FORMATS[key]}: DuckLake has no other files")
+    if key == "format-version" and value not in {"1", "2"}:
+        raise BadRequest(
+            "a table has format version 2; it becomes 3 by itself if a column needs a default"
+        )
+    if not key or "\0" in key + value or len(key) + len(value) > MOST_CHARACTERS:
+        raise BadRequest("the name or the value of a property is empty, too long, or has a NUL")
+
+
+def is_configuration(key: str) -> bool:
+    """Whether a property could configure clients."""
+    return CONFIGURATION.fullmatch(key) is not None
+
+
+def _tag(key: str) -> str:
+    return key if key == COMMENT else PREFIX + key
