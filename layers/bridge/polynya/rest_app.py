@@ -31,7 +31,7 @@ GZIP_LEVEL = 4
 RESERVE_SECONDS = 3
 """The part of Lambda's timeout that is left to answer 503 before API Gateway does."""
 
-Handler = Callable[[HttpApiEvent, Any], dict[str, Any]]
+Handler = Callable[[Any, Any], dict[str, Any]]
 
 
 def rest_app(logger: Logger) -> FastAPI:
