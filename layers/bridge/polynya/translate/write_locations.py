@@ -1,0 +1,35 @@
+"""Where clients write the files of a table, named by the table's uuid.
+
+Tables can share a directory (after a rename), so a part of each path is the uuid. Because it is
+all that a path depends on besides the directory, a table that does not exist yet (stage-create)
+already has its paths.
+"""
+
+STAGING_DIRECTORY = ".polynya-staging/"
+"""DuckLake names no directory like this: in a name with a dot it takes the uuid instead."""
+
+
+def data_path(table_location: str, table_uuid: str) -> str:
+    """The property `write.data.path`: where data files and delete files are, without a slash.
+
+    Args:
+        table_location: the directory of the table, with a slash at its end.
+    """
+    return f"{table_location}{table_uuid}"
+
+
+def staging_path(staging_location: str, lake_data_path: str, table_uuid: str) -> str:
+    """The property `write.metadata.path`: where manifests and manifest lists are, without a slash.
+
+    A commit reads them once, and no row of DuckLake names them.
+
+    Args:
+        staging_location: the setting; empty: a directory below the lake's data path.
+        lake_data_path: DuckLake's option `data_path`.
+    """
+    location = staging_location or f"{_with_slash(lake_data_path)}{STAGING_DIRECTORY}"
+    return f"{_with_slash(location)}{table_uuid}"
+
+
+def _with_slash(location: str) -> str:
+    return location if location.endswith("/") else f"{location}/"
