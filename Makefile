@@ -15,7 +15,7 @@ RUNTIME ?= 3.13
 ARCHITECTURE ?= arm64
 DOCKER_DIR ?= /tmp/polynya-docker
 # Each has its packages in requirements.in, and requirements.txt with hashes made of it.
-LOCKED := layers/bridge layers/columnar layers/tracing functions/rest_catalog
+LOCKED := layers/bridge layers/columnar layers/tracing functions/rest_catalog functions/commits
 UV_VERSION := 0.13.9
 WHEELS := .aws-sam/wheels
 ONLY_WHEELS = PIP_NO_INDEX=1 PIP_FIND_LINKS=$(CURDIR)/$(WHEELS)

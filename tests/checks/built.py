@@ -10,6 +10,7 @@ LIMITS = {  # megabytes, unzipped; Lambda allows 250 for a function with its lay
     ("BridgeLayer", "ColumnarLayer"): 180,
     ("BridgeLayer", "ColumnarLayer", "RestCatalogFunction"): 220,
     ("BridgeLayer", "ColumnarLayer", "TracingLayer", "RestCatalogFunction"): 240,
+    ("BridgeLayer", "ColumnarLayer", "TracingLayer", "CommitsFunction"): 240,
 }
 # The name of the metadata folder of an installed package, with its version.
 DIST_INFO = re.compile(r"(?P<name>.+)-(?P<version>[^-]+)\.dist-info")

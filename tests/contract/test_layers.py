@@ -17,6 +17,7 @@ SOURCES = {
     "ColumnarLayer": "layers/columnar",
     "TracingLayer": "layers/tracing",
     "RestCatalogFunction": "functions/rest_catalog",
+    "CommitsFunction": "functions/commits",
 }
 
 

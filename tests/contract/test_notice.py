@@ -14,6 +14,7 @@ LOCKED = {
     "columnar": "layers/columnar",
     "tracing": "layers/tracing",
     "rest_catalog": "functions/rest_catalog",
+    "commits": "functions/commits",
 }
 PIPELINE = [
     "layers/bridge/requirements.in",

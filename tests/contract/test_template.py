@@ -22,7 +22,7 @@ from polynya_local.build.template import NO_VALUE, Stack, template
 ROOT = Path(__file__).parents[2]
 LOCAL_ONLY = {"OBJECT_LAMBDA_ENDPOINT"}
 DELIVERIES = ("object-lambda", "materialize")
-FUNCTIONS = ("RestCatalogFunction", "ObjectLambdaFunction")
+FUNCTIONS = ("RestCatalogFunction", "ObjectLambdaFunction", "CommitsFunction")
 
 
 TEMPLATE = template()

@@ -28,8 +28,8 @@ TYPES = ("AWS::EMRServerless::", "AWS::Scheduler::")
 NAMES = [n for n, one in RESOURCES.items() if one["Type"].startswith(TYPES)]
 ROLES = ("PipelineRole", "IngestRole", "SchedulerRole")
 RUNS = ("VerifyRun", "PublishRun")
-# Settings for readers and vending do not concern jobs.
-FOR_READERS = {"AUTHORIZATION", "VENDING_ROLE", "VENDING_SECONDS"}
+# Settings for callers of the catalog and for vending do not concern jobs.
+FOR_CALLERS = {"AUTHORIZATION", "VENDING_ROLE", "VENDING_SECONDS", "WRITER_ROLE"}
 EMR = boto3.client("emr-serverless", region_name="us-east-1").meta.service_model
 
 
@@ -110,11 +110,11 @@ def test_a_run_has_the_settings_of_the_functions(pipeline):
     prefix = "spark.emr-serverless.driverEnv."
     passed_settings = {name.removeprefix(prefix) for name in defaults() if name.startswith(prefix)}
     of_spark = {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "AWS_DEFAULT_REGION"}
-    settings = {one.name for one in SETTINGS} - template.LOCAL_ONLY - FOR_READERS
+    settings = {one.name for one in SETTINGS} - template.LOCAL_ONLY - FOR_CALLERS
     assert passed_settings == settings | of_spark
     variables = template.environment("RestCatalogFunction")
-    # Two may be empty, and a job needs no time limit for builds.
-    for name in settings - {"CACHE_BUCKET", "HIDDEN_TYPES", "BUILD_SECONDS"}:
+    # Three may be empty, and a job needs no time limit for builds.
+    for name in settings - {"CACHE_BUCKET", "HIDDEN_TYPES", "STAGING_LOCATION", "BUILD_SECONDS"}:
         assert defaults()[prefix + name] == variables[name], name
     assert not [name for name in defaults() if "SECRET" in name.upper()]
 

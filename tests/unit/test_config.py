@@ -46,6 +46,9 @@ def test_unset_settings_have_their_defaults():
         authorization="",
         vending_role="",
         vending_seconds=3600,
+        writes=False,
+        staging_location="",
+        writer_role="",
         object_lambda_endpoint="",
     )
 
@@ -75,6 +78,11 @@ VALUES = [
     ("AUTHORIZATION", ' {"rules": []}', ' {"rules": []}'),
     ("VENDING_ROLE", "arn:aws:iam::1:role/r", "arn:aws:iam::1:role/r"),
     ("VENDING_SECONDS", "900", 900),
+    ("WRITES", "yes", True),
+    ("WRITES", "no", False),
+    ("STAGING_LOCATION", "s3://data/lake/staging", "s3://data/lake/staging"),
+    ("STAGING_LOCATION", "s3://other/staging/", "s3://other/staging"),
+    ("WRITER_ROLE", "arn:aws:iam::1:role/writer", "arn:aws:iam::1:role/writer"),
     ("OBJECT_LAMBDA_ENDPOINT", "http://127.0.0.1:1", "http://127.0.0.1:1"),
     ("WAREHOUSE", "", "lake"),  # a parameter of the template that was left empty
     ("CACHE_TTL_DAYS", "", 7),
@@ -130,6 +138,15 @@ UNUSABLE = [
     ("CACHE_TTL_DAYS", "a week"),
     ("INEXACT_COLUMNS", "show"),
     ("COLUMN_DEFAULTS", "null"),
+    ("WRITES", "Yes"),
+    ("WRITES", "true"),
+    ("STAGING_LOCATION", "s3://bucket"),
+    ("STAGING_LOCATION", "s3://bucket/"),
+    ("STAGING_LOCATION", "s3://bucket//staging"),
+    ("STAGING_LOCATION", "file:///staging"),
+    ("STAGING_LOCATION", "bucket/staging"),
+    ("WRITER_ROLE", "writer"),
+    ("WRITER_ROLE", "arn:aws:iam::1:user/writer"),
     ("SNAPSHOT_LIMIT", "-1"),
     ("SNAPSHOT_LIMIT", "²"),
     ("BUILD_SECONDS", "1.5"),
@@ -140,6 +157,24 @@ UNUSABLE = [
 def test_invalid_value_is_an_error_that_names_the_setting(name, text):
     with pytest.raises(Misconfigured, match=name):
         config(**{name: text})
+
+
+# (delivery, staging location): VIRTUAL_BUCKET is `b`, VIRTUAL_PREFIX is `polynya`
+AMONG_VIRTUAL_FILES = [
+    ("materialize", "s3://b/polynya"),
+    ("materialize", "s3://b/polynya/staging"),
+    ("object-lambda", "s3://b/staging"),
+]
+
+
+@pytest.mark.parametrize(("delivery", "location"), AMONG_VIRTUAL_FILES)
+def test_clients_cannot_write_among_virtual_files(delivery, location):
+    with pytest.raises(Misconfigured, match="STAGING_LOCATION"):
+        config(DELIVERY=delivery, STAGING_LOCATION=location)
+    with pytest.raises(Misconfigured, match="STAGING_LOCATION"):
+        config(DELIVERY=delivery, STAGING_LOCATION="s3://b/a", VIRTUAL_PREFIX="a/b")
+    other = config(DELIVERY="materialize", STAGING_LOCATION="s3://b/polynya2")
+    assert other.staging_location == "s3://b/polynya2"
 
 
 @pytest.mark.parametrize("name", sorted(REQUIRED))

@@ -27,6 +27,8 @@ INEXACT_COLUMNS = ("hide", "refuse")
 
 COLUMN_DEFAULTS = ("serve", "refuse")
 
+WRITES = ("no", "yes")
+
 Texts = Mapping[str, str]
 """The text of each setting, by its name; defaults are filled in."""
 
@@ -129,6 +131,11 @@ class Config:
     authorization: str
     vending_role: str
     vending_seconds: int
+    writes: bool
+    """Whether Iceberg clients may write, as far as `authorization` permits."""
+    staging_location: str
+    """Without a slash at its end; empty: a directory below the lake's data path."""
+    writer_role: str
     object_lambda_endpoint: str
 
     @classmethod
@@ -139,9 +146,10 @@ class Config:
             Misconfigured: a required setting is missing or a value is not usable.
         """
         texts = {setting.name: _text(setting, environ) for setting in SETTINGS}
+        files, storage = FileSettings._parse(texts), StorageSettings._parse(texts)
         return cls(
-            files=FileSettings._parse(texts),
-            storage=StorageSettings._parse(texts),
+            files=files,
+            storage=storage,
             database_url=texts["DATABASE_URL"],
             database_credentials=_credentials(texts["DATABASE_CREDENTIALS"]),
             metadata_schema=texts["METADATA_SCHEMA"],
@@ -149,6 +157,9 @@ class Config:
             authorization=_authorization(texts["AUTHORIZATION"]),
             vending_role=texts["VENDING_ROLE"],
             vending_seconds=_vending_seconds(texts),
+            writes=_one_of(WRITES, texts, "WRITES") == "yes",
+            staging_location=_staging_location(texts["STAGING_LOCATION"], files, storage),
+            writer_role=_writer_role(texts["WRITER_ROLE"]),
             object_lambda_endpoint=texts["OBJECT_LAMBDA_ENDPOINT"],
         )
 
@@ -203,6 +214,33 @@ def _vending_seconds(texts: Mapping[str, str]) -> int:
     if not 900 <= seconds <= 3600:  # AssumeRole by a role: "role chaining"
         raise Misconfigured("VENDING_SECONDS must be from 900 to 3600")
     return seconds
+
+
+def _staging_location(text: str, files: FileSettings, storage: StorageSettings) -> str:
+    """The location without a slash at its end."""
+    if text and not re.fullmatch(r"s3://[^/\s]+(/[^/\s]+)+/?", text):
+        raise Misconfigured("STAGING_LOCATION must be s3://bucket/prefix")
+    staging = text.rstrip("/")
+    if not staging:
+        return ""
+    if not storage.is_materialized and staging.startswith(storage.location("")):
+        raise Misconfigured(
+            "STAGING_LOCATION must name a real bucket: nothing can be put through the access point "
+            "that VIRTUAL_BUCKET names"
+        )
+    virtual = storage.location(files.virtual_prefix)
+    if staging == virtual or staging.startswith(f"{virtual}/") or virtual.startswith(f"{staging}/"):
+        raise Misconfigured(
+            "STAGING_LOCATION and the virtual files (VIRTUAL_BUCKET, VIRTUAL_PREFIX) must not be "
+            "within each other: clients could replace virtual files"
+        )
+    return staging
+
+
+def _writer_role(text: str) -> str:
+    if text and not re.fullmatch(r"arn:[a-z-]+:iam::\d+:role/\S+", text):
+        raise Misconfigured("WRITER_ROLE must be the ARN of a role")
+    return text
 
 
 def _names(text: str) -> frozenset[str]:

@@ -90,6 +90,19 @@ SETTINGS = (
         "the ARN of the role whose credentials are vended, limited to one table; empty: none are",
     ),
     Setting("VENDING_SECONDS", "3600", "how long vended credentials are valid, 900 to 3600 s"),
+    Setting("WRITES", "no", "`yes`: Iceberg clients may write, as far as AUTHORIZATION permits"),
+    Setting(
+        "STAGING_LOCATION",
+        "",
+        "s3://bucket/prefix where clients put the Avro files of a commit, which are read once; "
+        "empty: `.polynya-staging` below the lake's data path",
+    ),
+    Setting(
+        "WRITER_ROLE",
+        "",
+        "the ARN of the role whose credentials are vended to writers, limited to one table; empty: "
+        "none are",
+    ),
     Setting(
         "OBJECT_LAMBDA_ENDPOINT",
         "",
