@@ -50,7 +50,10 @@ class Refused(BadRequest):
 
 
 class Forbidden(PolynyaError):
-    """A write: the catalog is read-only. Spark removes what it had uploaded only on 403."""
+    """A write that the caller has no right to, or any write if the catalog is read-only.
+
+    Nothing is committed then: on 403 Spark removes what it has uploaded.
+    """
 
     status = 403
     type = "ForbiddenException"

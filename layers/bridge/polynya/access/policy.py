@@ -1,22 +1,24 @@
-"""Who may read which tables: a document of rules, which name callers by their principals.
+"""Who may read and write which tables: a document of rules, which name callers by principals.
 
     {"list_claims": ["cognito:groups"],
      "rules": [
       {"principals": ["arn:aws:iam::111122223333:role/Analyst"],
-       "tables": {"main": ["orders", "customers"], "sales": ["*"]}},
+       "tables": {"main": ["orders", "customers"], "sales": ["*"]},
+       "write": {"sales": ["*"]}},
       {"principals": ["client_id=1example23456789", "cognito:groups=finance"],
        "tables": {"*": ["*"]}}
     ]}
 
 A principal is the ARN of a role or user, or `claim=value` of a token, or `*` for everybody. `*` in
-a name matches any text. There are only permissions: a table that no rule names does not exist for
-the caller. `list_claims` may be left out: it names the claims that are lists, of which each value
-matches.
+a name matches any text. There are only permissions: a table that no rule names under `tables` does
+not exist for the caller, and one that no rule names under `write` cannot be changed. `write` may be
+left out; it permits nothing for a table that the caller may not read. `list_claims` may be left
+out: it names the claims that are lists, of which each value matches.
 """
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +27,17 @@ from ..errors import Misconfigured
 PRINCIPAL = re.compile(r"\*|arn:.+|[^*=]+=.+", re.DOTALL)
 """A claim has no wildcard, because callers choose the values of some claims."""
 
+Patterns = tuple[tuple[str, str], ...]
+"""Patterns of namespace and table."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """The tables that one caller may read."""
+    """The tables that one caller may read, and those that it may write."""
 
-    tables: tuple[tuple[str, str], ...]
-    """Patterns of namespace and table."""
+    tables: Patterns
+    writable: Patterns = ()
+    """Those of `tables` that these match too may be written."""
     table_uuid: str | None = None
     """The one table that the caller's credentials were vended for; None: no such limit."""
 
@@ -42,25 +48,43 @@ class Rights:
 
     def may_read_namespace(self, name: str) -> bool:
         """Whether the caller may read every table of a namespace, even if it has none."""
-        return any(_matches(namespace, name) and table == "*" for namespace, table in self.tables)
+        return _have_namespace(self.tables, name)
 
     def may_read_table(self, namespace: str, name: str) -> bool:
         """Whether the caller may read a table, or a view."""
-        return any(
-            _matches(in_namespace, namespace) and _matches(table, name)
-            for in_namespace, table in self.tables
+        return _have_table(self.tables, namespace, name)
+
+    def may_write_namespace(self, name: str) -> bool:
+        """Whether the caller may create, change and drop a namespace: all tables in it are its."""
+        return (
+            self.table_uuid is None
+            and self.may_read_namespace(name)
+            and _have_namespace(self.writable, name)
+        )
+
+    def may_write_table(self, namespace: str, name: str) -> bool:
+        """Whether the caller may create, change and drop a table, or a view.
+
+        Vended credentials write files only, never the catalog.
+        """
+        return (
+            self.table_uuid is None
+            and self.may_read_table(namespace, name)
+            and _have_table(self.writable, namespace, name)
         )
 
 
 EVERYTHING = Rights((("*", "*"),))
+"""The rights without a policy: whoever may write has to be named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Principals, and patterns of namespace and table that they may read."""
+    """Principals, and the tables that they may read and write."""
 
     principals: tuple[str, ...]
-    tables: tuple[tuple[str, str], ...]
+    tables: Patterns
+    writable: Patterns = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +106,36 @@ class Policy:
             parsed = json.loads(document, object_pairs_hook=_object)
         except (ValueError, RecursionError):
             raise _wrong("it is not JSON") from None
-        if isinstance(parsed, dict):
-            parsed = {"list_claims": [], **parsed}
-        rules, claims = _values(parsed, "the document", "rules", "list_claims")
+        rules, claims = _values(parsed, "the document", ["rules"], {"list_claims": []})
         for claim in _list(claims, "list_claims"):
             if not isinstance(claim, str):
                 raise _wrong("the name of a claim must be a text")
         return cls(tuple(_rule(rule) for rule in _list(rules, "rules")), frozenset(claims))
 
     def rights(self, names: Iterable[str]) -> Rights:
-        """What a caller with these names may read (see `principals`)."""
+        """What a caller with these names may read and write (see `principals`)."""
         names = list(names)
-        found = (
-            rule.tables
-            for rule in self.rules
-            if any(_is_principal(one, names) for one in rule.principals)
+        rules = [
+            rule for rule in self.rules if any(_is_principal(one, names) for one in rule.principals)
+        ]
+        return Rights(
+            _union(rule.tables for rule in rules), _union(rule.writable for rule in rules)
         )
-        return Rights(tuple(dict.fromkeys(pair for tables in found for pair in tables)))
+
+
+def _union(patterns: Iterable[Patterns]) -> Patterns:
+    return tuple(dict.fromkeys(pair for pairs in patterns for pair in pairs))
+
+
+def _have_namespace(patterns: Patterns, name: str) -> bool:
+    return any(_matches(namespace, name) and table == "*" for namespace, table in patterns)
+
+
+def _have_table(patterns: Patterns, namespace: str, name: str) -> bool:
+    return any(
+        _matches(in_namespace, namespace) and _matches(table, name)
+        for in_namespace, table in patterns
+    )
 
 
 def _is_principal(principal: str, names: list[str]) -> bool:
@@ -123,25 +160,36 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _rule(rule: Any) -> Rule:
-    principals, tables = _values(rule, "a rule", "principals", "tables")
+    principals, tables, write = _values(rule, "a rule", ["principals", "tables"], {"write": {}})
     for principal in _list(principals, "principals"):
         if not isinstance(principal, str) or not PRINCIPAL.fullmatch(principal):
             raise _wrong(f"{principal!r} is no ARN, no claim=value and not *")
-    if not isinstance(tables, dict):
-        raise _wrong("tables must be an object: namespace to a list of tables")
+    return Rule(tuple(principals), _patterns(tables, "tables"), _patterns(write, "write"))
+
+
+def _patterns(thing: Any, what: str) -> Patterns:
+    if not isinstance(thing, dict):
+        raise _wrong(f"{what} must be an object: namespace to a list of tables")
     pairs = []
-    for namespace, names in tables.items():
-        for name in _list(names, "the tables of a namespace"):
+    for namespace, names in thing.items():
+        for name in _list(names, f"the tables of a namespace under {what}"):
             if not isinstance(name, str):
-                raise _wrong("the name of a table must be a text")
+                raise _wrong(f"the name of a table under {what} must be a text")
             pairs.append((namespace, name))
-    return Rule(tuple(principals), tuple(pairs))
+    return tuple(pairs)
 
 
-def _values(thing: Any, what: str, *keys: str) -> list[Any]:
-    if not isinstance(thing, dict) or thing.keys() != set(keys):
-        raise _wrong(f"{what} must be an object with the keys {', '.join(keys)} and no other")
-    return [thing[key] for key in keys]
+def _values(
+    thing: Any, what: str, keys: Sequence[str], optional: Mapping[str, object]
+) -> list[Any]:
+    """The values of these keys, then those of the optional ones, or their defaults."""
+    required, allowed = set(keys), {*keys, *optional}
+    if not isinstance(thing, dict) or not required <= thing.keys() <= allowed:
+        raise _wrong(
+            f"{what} must be an object with the keys {', '.join(keys)}, with or without "
+            f"{', '.join(optional)}, and with no other"
+        )
+    return [*(thing[key] for key in keys), *(thing.get(key, optional[key]) for key in optional)]
 
 
 def _list(thing: Any, what: str) -> list[Any]:
