@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 from polynya import errors
+from polynya.access.session_policy import session_policy
 from polynya.access.table_scope import S3Scope
-from polynya.access.vended_credentials import session_policy
 from polynya.config import DELIVERIES as DEFAULTS
 from polynya.metrics import METRICS
 from polynya.settings import SETTINGS
@@ -353,7 +353,7 @@ def test_the_vended_role_allows_exactly_the_actions_of_session_policies(delivery
     document = deployed(RESOURCES["FilesPolicy"]["Properties"]["PolicyDocument"], delivery)
     allowed = {action for statement in document["Statement"] for action in actions(statement)}
     policy = json.loads(
-        session_policy([S3Scope("s3://b/t/", True)], "aws", delivery == "object-lambda")
+        session_policy([S3Scope("s3://b/t/", True)], [], "aws", delivery == "object-lambda")
     )
     assert allowed == {action for one in policy["Statement"] for action in actions(one)}
 

@@ -87,9 +87,21 @@ OURS = [
     ("files/", {"storage", "translate", "ducklake", "iceberg", "errors", "budget", "config"}),
     (
         "access/",
-        {"files", "storage", "ducklake", "iceberg.rest", "errors", "events", "metrics", "config"},
+        {
+            "files",
+            "storage",
+            "ducklake",
+            "iceberg.rest",
+            "translate.write_locations",
+            "errors",
+            "events",
+            "metrics",
+            "config",
+        },
     ),
     ("access/policy.py", {"errors"}),
+    ("access/writable.py", {"access.policy", "errors"}),
+    ("access/session_policy.py", {"access.table_scope"}),
     ("access/principals.py", {"events"}),
     ("storage/stores.py", set()),
     ("storage/circuit_breaker.py", set()),
@@ -173,6 +185,7 @@ def test_modules_that_depend_on_numpy_are_loaded_only_when_needed():
 
 # They pass a connection on and name its type; only `ducklake/` queries the database.
 ANNOTATED = {
+    "access/own_scopes.py",
     "access/readable_lake.py",
     "access/vended_credentials.py",
     "catalog.py",

@@ -176,7 +176,8 @@ class Catalog:
 
         Args:
             snapshots: `refs` for the current snapshot alone.
-            with_credentials: vend credentials for the files of this table, if the settings do so.
+            with_credentials: vend credentials for the files of this table, if the settings do so;
+                those of a writer to callers who may write it.
 
         Raises:
             NoSuchTable: the table or its namespace does not exist.
@@ -195,7 +196,8 @@ class Catalog:
         prefix = self._warehouse.prefix
         at = f"v1/{prefix}/namespaces/{_escaped(namespace)}/tables/{_escaped(table)}"
         credentials = vending.for_table(scope, f"{at}/credentials")
-        return LoadedTable({**body, **credentials}, etag=None)  # type: ignore[typeddict-item]
+        config = {**body["config"], **credentials.get("config", {})}
+        return LoadedTable({**body, **credentials, "config": config}, etag=None)  # type: ignore[typeddict-item]
 
     @retried
     def load_credentials(self, namespace: str, table: str) -> rest.LoadCredentialsResponse:
@@ -317,7 +319,12 @@ class Catalog:
     def _scope(self, vending: CredentialVending, opened: OpenTable) -> TableScope:
         virtual = f"{self.virtual_files.location}/{opened.table.table_uuid}"
         at = opened.readable
-        return vending.scope(at.con, at.lake, opened.schema, opened.table, virtual)
+        names = opened.schema.schema_name, opened.table.table_name
+        # A pinned lake is read-only.
+        may_write = self.snapshot_id is None and at.rights.may_write_table(*names)
+        return vending.scope(
+            at.con, at.lake, opened.schema, opened.table, virtual, may_write=may_write
+        )
 
     @property
     def _warehouse(self) -> Warehouse:

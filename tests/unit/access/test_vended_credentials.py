@@ -6,13 +6,9 @@ from collections.abc import Iterable
 import boto3
 import pytest
 from botocore.stub import Stubber
-from polynya.access.table_scope import OtherTables, S3Scope, coarsen_until
-from polynya.access.vended_credentials import (
-    POLICY_LIMIT,
-    CredentialVending,
-    TableScope,
-    table_of_session,
-)
+from polynya.access.session_policy import POLICY_LIMIT
+from polynya.access.table_scope import OtherTables, S3Scope
+from polynya.access.vended_credentials import CredentialVending, TableScope, table_of_session
 from polynya.config import Config
 from polynya.errors import Refused
 
@@ -45,10 +41,11 @@ def policy_of(
         "DELIVERY": delivery,
     }
     vending = CredentialVending(Config.from_env(environ))
-    places = coarsen_until(
-        map(place, locations), around or neighbours(), lambda some: vending._fits(some, VIRTUAL)
-    )
-    return vending._policy(places, VIRTUAL), [one.location for one in places]
+    blank = TableScope(UUID, VIRTUAL, ROLE, "")
+    scope = vending._fitted(blank, set(map(place, locations)), set(), around or neighbours())
+    if scope.reason:
+        raise Refused(scope.reason)
+    return scope.policy, list(scope.locations)
 
 
 def test_a_policy_covers_a_table_in_one_directory():
@@ -90,7 +87,7 @@ def test_a_name_is_not_a_wildcard(name, others):
 
 def test_a_file_with_the_name_of_a_directory_is_a_file():
     vending = CredentialVending(Config.from_env({"DATABASE_URL": "u", "VIRTUAL_BUCKET": "v"}))
-    text = vending._policy([S3Scope("s3://data/lake/", False)], VIRTUAL)
+    text = vending._policy([S3Scope("s3://data/lake/", False)], [], VIRTUAL)
     assert "data/lake/*" not in text and '"arn:aws:s3:::data/lake/"' in text
 
 
@@ -184,7 +181,7 @@ def test_a_policy_that_sts_cannot_pack_is_refused(monkeypatch):
     environ = {"DATABASE_URL": "u", "VIRTUAL_BUCKET": "v", "VENDING_ROLE": ROLE}
     vending, given = (
         CredentialVending(Config.from_env(environ)),
-        TableScope(UUID, VIRTUAL, "{}", (OWN,)),
+        TableScope(UUID, VIRTUAL, ROLE, "{}", (OWN,)),
     )
     with Stubber(sts) as stub:
         for _ in range(2):

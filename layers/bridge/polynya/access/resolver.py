@@ -22,13 +22,13 @@ class AccessResolver:
     def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
         """Nothing is read yet; `clock` gives seconds."""
         self._source = config.authorization
-        self._vending_role = config.vending_role
+        self._vended_roles = [one for one in (config.vending_role, config.writer_role) if one]
         self._clock = clock
         self._policy: Policy | None = None
         self._read_at = 0.0
 
     def api_rights(self, request_context: RequestContext) -> Rights:
-        """What a caller of the REST catalog may read.
+        """What a caller of the REST catalog may read and write.
 
         Raises:
             Misconfigured: the policy is missing or wrong.
@@ -46,8 +46,8 @@ class AccessResolver:
         Raises:
             Misconfigured, ServiceUnavailable: as `api_rights`.
         """
-        if self._vending_role:
-            session = principals.session_name(user_identity.get("arn", ""), self._vending_role)
+        for role in self._vended_roles:
+            session = principals.session_name(user_identity.get("arn", ""), role)
             if session is not None:
                 return _session_rights(session)
         policy = self._current_policy()
@@ -67,7 +67,8 @@ class AccessResolver:
 
 
 def _session_rights(session: str) -> Rights:
-    """The rights of vended credentials: one table, which the catalog checked when it vended."""
+    """The rights of vended credentials, also of a writer's: to read one table, which the catalog
+    checked when it vended."""
     table_uuid = table_of_session(session)
     return replace(EVERYTHING, table_uuid=table_uuid) if table_uuid else Rights(())
 

@@ -60,14 +60,17 @@ class OtherTables:
 
     def absent_from(self, directory: str) -> bool:
         """Whether a directory of S3 holds no files of other tables, and is in none of theirs."""
-        if not DIRECTORY.fullmatch(directory):
+        name = normalized(directory)
+        ends = (match.end() for match in re.finditer("/", name))
+        return self.absent_below(directory) and not any(name[:end] in self._tables for end in ends)
+
+    def absent_below(self, directory: str) -> bool:
+        """Whether a directory of S3 holds no files of other tables; it may be in one of theirs."""
+        if not DIRECTORY.fullmatch(directory) or self.is_virtual(directory):
             return False
         name = normalized(directory)
         after = bisect_left(self._sorted, name)
         if after < len(self._sorted) and self._sorted[after].startswith(name):
-            return False
-        ends = (match.end() for match in re.finditer("/", name))
-        if any(name[:end] in self._tables for end in ends):
             return False
         # In an HTTP location the name of the bucket is in the host, or in the path.
         _, _, key = name.partition("/")

@@ -1,54 +1,51 @@
-"""Credentials that read one table: AssumeRole with a session policy of this table's files.
+"""Credentials for one table: AssumeRole with a session policy of this table's files.
 
-A session has those rights of the role that its policy repeats. S3 Object Lambda has no permission
-for a single key, so the name of the session holds the table's uuid, and the function behind the
-access point checks it (`table_of_session`). Only the catalog can assume the role.
+S3 Object Lambda has no permission for a single key, so the name of the session holds the table's
+uuid, and the function behind the access point checks it (`table_of_session`). Only the catalog can
+assume the roles: one for readers, one for writers.
 """
 
-import json
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aws_lambda_powertools import Logger
 from pg8000.native import Connection
 
 from ..config import Config
-from ..ducklake.paths import table_location
-from ..ducklake.queries import table_locations
 from ..ducklake.rows.lake import Lake
 from ..ducklake.rows.named_objects import Schema, Table
 from ..errors import Refused
 from ..iceberg import rest
 from ..metrics import count
 from ..storage import aws
-from .table_scope import KEY, OtherTables, S3Scope, coarsen_until, parent_directory
+from ..translate.write_locations import staging_root
+from .own_scopes import other_tables, read_scopes, write_scopes
+from .session_policy import POLICY_LIMIT, session_policy
+from .table_scope import OtherTables, S3Scope, coarsen_until
 
 logger = Logger(child=True)
-
-POLICY_LIMIT = 2048
-"""Characters of a session policy (AWS, AssumeRole, "Policy")."""
-
-MAX_KEYS = 64
-"""More do not fit into a policy, however short they are."""
 
 SESSION = re.compile("polynya-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
 
 @dataclass(frozen=True, slots=True)
 class TableScope:
-    """What a client has to be able to read to read one table."""
+    """What a client has to be able to read, and perhaps to write, for one table."""
 
     table_uuid: str
     virtual_location: str
     """The location of its virtual files, without a slash at its end."""
+    role: str
     policy: str
     """The session policy; empty: none fits."""
     locations: tuple[str, ...] = ()
     """Where the table's own files are: objects and directories."""
     reason: str = ""
     """Why no policy fits."""
+    otherwise: "TableScope | None" = None
+    """What a writer gets instead if this is refused: the scope of a reader."""
 
 
 def table_of_session(session: str) -> str | None:
@@ -58,36 +55,52 @@ def table_of_session(session: str) -> str | None:
 
 
 class CredentialVending:
-    """Vends credentials that read one table, by assuming the role of the settings."""
+    """Vends credentials for one table, by assuming a role of the settings."""
 
     def __init__(self, config: Config) -> None:
-        self._role = config.vending_role
+        self._reader = config.vending_role
+        self._writer = config.writer_role if config.writes else ""
+        self._staging = config.staging_location if config.writes else None
         self._seconds = config.vending_seconds
         self._endpoint = config.object_lambda_endpoint
         self._materialized = config.storage.is_materialized
 
     def scope(
-        self, con: Connection, lake: Lake, schema: Schema, table: Table, virtual_location: str
+        self,
+        con: Connection,
+        lake: Lake,
+        schema: Schema,
+        table: Table,
+        virtual_location: str,
+        *,
+        may_write: bool = False,
     ) -> TableScope:
         """The scope of a table, from its rows in the catalog.
 
         Args:
+            table: for a writer it may be one that does not exist yet (stage-create).
             virtual_location: where the table's virtual files are.
+            may_write: whether the caller may write the table.
         """
-
-        def fits(scopes: Iterable[S3Scope]) -> bool:
-            return self._fits(scopes, virtual_location)
-
+        staging = None if self._staging is None else staging_root(self._staging, lake.data_path)
+        others = other_tables(con, lake, table, virtual_location, staging)
+        blank = TableScope(table.table_uuid, virtual_location, self._reader, "")
         try:
-            scopes = table_scopes(con, lake, schema, table, virtual_location, fits)
+            reads = read_scopes(con, lake, schema, table, others)
         except Refused as reason:
-            return TableScope(table.table_uuid, virtual_location, "", reason=str(reason))
-        policy = self._policy(scopes, virtual_location)
-        locations = tuple(scope.location for scope in scopes)
-        return TableScope(table.table_uuid, virtual_location, policy, locations)
+            return replace(blank, reason=str(reason))
+        reader = self._fitted(blank, reads, set(), others)
+        if not (may_write and self._writer and staging):
+            return reader
+        blank = replace(blank, role=self._writer, otherwise=reader)
+        try:
+            writes = write_scopes(lake, schema, table, staging, others)
+        except Refused as reason:
+            return replace(blank, reason=str(reason))
+        return self._fitted(blank, reads, writes, others)
 
     def for_table(self, scope: TableScope, refresh: str) -> dict[str, Any]:
-        """The fields `config` and `storage-credentials` of loadTable's answer.
+        """The fields `config` and `storage-credentials` of loadTable's and createTable's answers.
 
         There are none for a table that no policy fits: the caller may have other credentials.
 
@@ -98,7 +111,7 @@ class CredentialVending:
             ServiceUnavailable, Misconfigured: STS gives none.
         """
         try:
-            config = self._credentials(scope)
+            scope, config = self._credentials(scope)
         except Refused as reason:
             logger.warning(str(reason), table_uuid=scope.table_uuid)
             return {}
@@ -118,19 +131,45 @@ class CredentialVending:
             Refused: no session policy fits the table.
             ServiceUnavailable, Misconfigured: STS gives none.
         """
-        config = self._credentials(scope)
+        _, config = self._credentials(scope)
         return {"storage-credentials": [{"prefix": "s3", "config": config}]}
 
-    def _fits(self, scopes: Iterable[S3Scope], virtual_location: str) -> bool:
-        return len(self._policy(scopes, virtual_location)) <= POLICY_LIMIT
+    def _fitted(
+        self, blank: TableScope, reads: set[S3Scope], writes: set[S3Scope], others: OtherTables
+    ) -> TableScope:
+        """The scope with a policy that fits, or with the reason why none does."""
 
-    def _policy(self, scopes: Iterable[S3Scope], virtual_location: str) -> str:
-        partition = self._role.split(":")[1] if self._role else "aws"
+        def fits(some: set[S3Scope]) -> bool:
+            return len(self._policy(some, writes, blank.virtual_location)) <= POLICY_LIMIT
+
+        try:
+            scopes = coarsen_until(reads - writes, others, fits)
+        except Refused as reason:
+            return replace(blank, reason=str(reason))
+        locations = tuple(scope.location for scope in (*scopes, *sorted(writes)))
+        policy = self._policy(scopes, writes, blank.virtual_location)
+        return replace(blank, policy=policy, locations=locations)
+
+    def _policy(
+        self, reads: Iterable[S3Scope], writes: Iterable[S3Scope], virtual_location: str
+    ) -> str:
+        partition = self._reader.split(":")[1] if self._reader else "aws"
         virtual = [S3Scope(f"{virtual_location}/", True)] if self._materialized else []
-        return session_policy([*virtual, *sorted(scopes)], partition, not self._materialized)
+        readable = [*virtual, *sorted(reads)]
+        return session_policy(readable, sorted(writes), partition, not self._materialized)
 
-    def _credentials(self, scope: TableScope) -> dict[str, str]:
-        """The client properties of new credentials."""
+    def _credentials(self, scope: TableScope) -> tuple[TableScope, dict[str, str]]:
+        """The client properties of new credentials, and their scope: a reader's if a writer's is
+        refused, because most of what writers do is to read."""
+        try:
+            return scope, self._client_properties(scope)
+        except Refused as reason:
+            if scope.otherwise is None:
+                raise
+            logger.warning(f"a writer can only read: {reason}", table_uuid=scope.table_uuid)
+            return scope.otherwise, self._client_properties(scope.otherwise)
+
+    def _client_properties(self, scope: TableScope) -> dict[str, str]:
         if scope.reason:
             raise Refused(scope.reason)
         answer = aws.call("credentials for this table", lambda: self._assume_role(scope))
@@ -153,7 +192,7 @@ class CredentialVending:
         sts = aws.client("sts")
         try:
             return sts.assume_role(
-                RoleArn=self._role,
+                RoleArn=scope.role,
                 RoleSessionName=f"polynya-{scope.table_uuid}",
                 DurationSeconds=self._seconds,
                 Policy=scope.policy,
@@ -163,98 +202,3 @@ class CredentialVending:
                 "no credentials for this table: its files are in too many places for AWS's packed "
                 "form of a session policy"
             ) from None
-
-
-def table_scopes(
-    con: Connection,
-    lake: Lake,
-    schema: Schema,
-    table: Table,
-    virtual_location: str,
-    fits: Callable[[set[S3Scope]], bool],
-) -> list[S3Scope]:
-    """Objects and directories in S3 that hold all data files of a table and none of other tables.
-
-    Args:
-        virtual_location: where the table's virtual files are.
-        fits: whether a session policy has room for these scopes.
-
-    Raises:
-        Refused: there are none that fit.
-    """
-    own = table_location(lake, schema, table)
-    added = table_locations.own_directories(table.table_id, is_relative=False).run(con)
-    others = other_tables(con, lake, table, virtual_location)
-    if others.absent_from(own):
-        scopes = {S3Scope(own, True)}
-    else:
-        within = table_locations.own_directories(table.table_id, is_relative=True).run(con)
-        scopes = _scopes(con, table.table_id, within, own, others, is_relative=True)
-    scopes |= _scopes(con, table.table_id, added, "", others, is_relative=False)
-    if not all(KEY.fullmatch(scope.location) for scope in scopes):
-        raise Refused("no credentials for this table: it has files outside of S3")
-    if any(others.is_virtual(scope.location) for scope in scopes):
-        raise Refused("no credentials for this table: it has files among the virtual ones")
-    return coarsen_until(scopes, others, fits)
-
-
-def other_tables(con: Connection, lake: Lake, table: Table, virtual_location: str) -> OtherTables:
-    """Where all other tables of the lake are, and all virtual files."""
-    others = table_locations.others(lake, table.table_id).run(con)
-    files = table_locations.added_directories(others.table_ids).run(con)
-    return OtherTables(others.directories, files, parent_directory(virtual_location))
-
-
-def _scopes(
-    con: Connection,
-    table_id: int,
-    directories: Mapping[str, int],
-    base: str,
-    others: OtherTables,
-    *,
-    is_relative: bool,
-) -> set[S3Scope]:
-    """The files in these directories: each by its key, as far as a policy has room for keys."""
-    by_key = {one for one in directories if not others.absent_from(base + one)}
-    number = sum(directories[one] for one in by_key)
-    if number > MAX_KEYS:
-        raise Refused(
-            f"no credentials for this table: {number:,} of its files are in directories that hold "
-            "files of other tables too, and a session policy cannot name them all"
-        )
-    for one in sorted(directories.keys() - by_key, key=lambda one: (directories[one], one)):
-        number += directories[one]
-        if number > MAX_KEYS:
-            break
-        by_key.add(one)
-    keys = table_locations.own_files(table_id, by_key, is_relative=is_relative).run(con)
-    return {
-        *(S3Scope(base + key, False) for key in keys),
-        *(S3Scope(base + one, True) for one in directories if one not in by_key),
-    }
-
-
-def session_policy(scopes: Iterable[S3Scope], partition: str, through_object_lambda: bool) -> str:
-    """The policy as JSON, as short as possible.
-
-    The statement for Object Lambda needs no resource: the role's own policy names the access point.
-
-    Args:
-        partition: of the ARNs, such as `aws`.
-    """
-    arns = [f"arn:{partition}:s3:::{_resource(scope)}" for scope in scopes]
-    statements: list[dict[str, Any]] = []
-    if arns:
-        statements.append({"Effect": "Allow", "Action": "s3:GetObject", "Resource": arns})
-    if through_object_lambda:
-        actions = ["s3-object-lambda:GetObject", "lambda:InvokeFunction"]
-        statements.append({"Effect": "Allow", "Action": actions, "Resource": "*"})
-    policy = {"Version": "2012-10-17", "Statement": statements}
-    return json.dumps(policy, separators=(",", ":"))
-
-
-def _resource(scope: S3Scope) -> str:
-    """Bucket and key; `*`, `?` and `$` are wildcards unless they are written `${*}`."""
-    name = scope.location.partition("://")[2]
-    name = re.sub("[*?$]", lambda match: f"${{{match[0]}}}", name)
-    return f"{name}*" if scope.is_directory else name

@@ -21,14 +21,19 @@ def data_path(table_location: str, table_uuid: str) -> str:
 def staging_path(staging_location: str, lake_data_path: str, table_uuid: str) -> str:
     """The property `write.metadata.path`: where manifests and manifest lists are, without a slash.
 
-    A commit reads them once, and no row of DuckLake names them.
+    A commit reads them once, and no row of DuckLake names them. Args: as `staging_root`.
+    """
+    return f"{staging_root(staging_location, lake_data_path)}{table_uuid}"
+
+
+def staging_root(staging_location: str, lake_data_path: str) -> str:
+    """The directory of these files of all tables, with a slash at its end.
 
     Args:
         staging_location: the setting; empty: a directory below the lake's data path.
         lake_data_path: DuckLake's option `data_path`.
     """
-    location = staging_location or f"{_with_slash(lake_data_path)}{STAGING_DIRECTORY}"
-    return f"{_with_slash(location)}{table_uuid}"
+    return _with_slash(staging_location or _with_slash(lake_data_path) + STAGING_DIRECTORY)
 
 
 def _with_slash(location: str) -> str:

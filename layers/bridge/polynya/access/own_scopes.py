@@ -1,0 +1,121 @@
+"""Objects and directories in S3 that belong to one table alone, from the catalog's rows."""
+
+from collections.abc import Mapping
+
+from pg8000.native import Connection
+
+from ..ducklake.paths import table_location
+from ..ducklake.queries import table_locations
+from ..ducklake.rows.lake import Lake
+from ..ducklake.rows.named_objects import Schema, Table
+from ..errors import Refused
+from ..translate.write_locations import data_path
+from .table_scope import KEY, OtherTables, S3Scope, parent_directory
+
+MAX_KEYS = 64
+"""More do not fit into a policy, however short they are."""
+
+
+def other_tables(
+    con: Connection, lake: Lake, table: Table, virtual_location: str, staging: str | None
+) -> OtherTables:
+    """Where all other tables of the lake are, all virtual files, and all files of commits.
+
+    Args:
+        virtual_location: where the table's virtual files are.
+        staging: the directory in which clients write metadata files; None: none write.
+    """
+    others = table_locations.others(lake, table.table_id).run(con)
+    files = table_locations.added_directories(others.table_ids).run(con)
+    if staging is not None:
+        files.append(staging)
+    return OtherTables(others.directories, files, parent_directory(virtual_location))
+
+
+def read_scopes(
+    con: Connection, lake: Lake, schema: Schema, table: Table, others: OtherTables
+) -> set[S3Scope]:
+    """Objects and directories that hold all data files of a table and none of other tables.
+
+    Raises:
+        Refused: there are none, or too many.
+    """
+    own = table_location(lake, schema, table)
+    added = table_locations.own_directories(table.table_id, is_relative=False).run(con)
+    if others.absent_from(own):
+        scopes = {S3Scope(own, True)}
+    else:
+        scopes = _in_shared_directory(con, own, table, others)
+    scopes |= _scopes(con, table.table_id, added, "", others, is_relative=False)
+    if not all(KEY.fullmatch(scope.location) for scope in scopes):
+        raise Refused("no credentials for this table: it has files outside of S3")
+    if any(others.is_virtual(scope.location) for scope in scopes):
+        raise Refused("no credentials for this table: it has files among the virtual ones")
+    return scopes
+
+
+def write_scopes(
+    lake: Lake, schema: Schema, table: Table, staging: str, others: OtherTables
+) -> set[S3Scope]:
+    """The two directories in which clients write the files of a table.
+
+    Args:
+        table: it may be one that does not exist yet (stage-create).
+        staging: the directory in which clients write the metadata files of all tables.
+
+    Raises:
+        Refused: they are not the table's alone.
+    """
+    data = f"{data_path(table_location(lake, schema, table), table.table_uuid)}/"
+    metadata = f"{staging}{table.table_uuid}/"
+    # Tables may share a directory, of which each has a part; files of others are in none of both.
+    if not (others.absent_below(data) and others.absent_from(metadata)):
+        raise Refused(
+            "no credentials to write this table: the directories of its new files are not in S3, "
+            "or are among the virtual files, or those of other tables"
+        )
+    return {S3Scope(data, True), S3Scope(metadata, True)}
+
+
+def _in_shared_directory(
+    con: Connection, own: str, table: Table, others: OtherTables
+) -> set[S3Scope]:
+    """The scopes of files below the table's directory, if that is not the table's alone."""
+    within = table_locations.own_directories(table.table_id, is_relative=True).run(con)
+    written = S3Scope(f"{data_path(own, table.table_uuid)}/", True)
+    scopes = set()
+    if others.absent_below(written.location):
+        # The files that clients of Iceberg have written.
+        ours = {one for one in within if f"{own}{one}".startswith(written.location)}
+        scopes = {written} if ours else set()
+        within = {one: number for one, number in within.items() if one not in ours}
+    return scopes | _scopes(con, table.table_id, within, own, others, is_relative=True)
+
+
+def _scopes(
+    con: Connection,
+    table_id: int,
+    directories: Mapping[str, int],
+    base: str,
+    others: OtherTables,
+    *,
+    is_relative: bool,
+) -> set[S3Scope]:
+    """The files in these directories: each by its key, as far as a policy has room for keys."""
+    by_key = {one for one in directories if not others.absent_from(base + one)}
+    number = sum(directories[one] for one in by_key)
+    if number > MAX_KEYS:
+        raise Refused(
+            f"no credentials for this table: {number:,} of its files are in directories that hold "
+            "files of other tables too, and a session policy cannot name them all"
+        )
+    for one in sorted(directories.keys() - by_key, key=lambda one: (directories[one], one)):
+        number += directories[one]
+        if number > MAX_KEYS:
+            break
+        by_key.add(one)
+    keys = table_locations.own_files(table_id, by_key, is_relative=is_relative).run(con)
+    return {
+        *(S3Scope(base + key, False) for key in keys),
+        *(S3Scope(base + one, True) for one in directories if one not in by_key),
+    }

@@ -1,0 +1,64 @@
+"""Session policies: what vended credentials may do in S3, as the JSON that AssumeRole takes.
+
+A session has those rights of its role that its policy repeats. S3 Object Lambda has no permission
+for a single key: see `vended_credentials`.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from .table_scope import S3Scope
+
+POLICY_LIMIT = 2048
+"""Characters of a session policy (AWS, AssumeRole, "Policy")."""
+
+READS = "s3:GetObject"
+WRITES = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"]
+"""Parts of an upload need PutObject too. Clients list no parts, and use DeleteObject only to clean
+up: some of them after commits that have taken place."""
+
+OBJECT_LAMBDA = ["s3-object-lambda:GetObject", "lambda:InvokeFunction"]
+
+
+def session_policy(
+    reads: Iterable[S3Scope],
+    writes: Iterable[S3Scope],
+    partition: str,
+    through_object_lambda: bool,
+) -> str:
+    """The policy as JSON, as short as possible.
+
+    The statement for Object Lambda needs no resource: the role's own policy names the access point.
+
+    Args:
+        reads: what may be read.
+        writes: what may be written, and read.
+        partition: of the ARNs, such as `aws`.
+    """
+    arn = f"arn:{partition}:s3:::"
+    read, written = ([arn + _resource(scope) for scope in scopes] for scopes in (reads, writes))
+    # S3 takes `..` for a name like any other, but what a client makes of such a location may be
+    # that of another table.
+    statements = [
+        *_statement("Allow", READS, read),
+        *_statement("Allow", WRITES, written),
+        *_statement("Deny", "s3:PutObject", f"{arn}*/../*" if written else []),
+        *_statement("Allow", OBJECT_LAMBDA, "*" if through_object_lambda else []),
+    ]
+    return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
+
+
+def _statement(
+    effect: str, actions: str | list[str], resources: str | list[str]
+) -> list[dict[str, Any]]:
+    """A statement, or none without resources."""
+    return [{"Effect": effect, "Action": actions, "Resource": resources}] if resources else []
+
+
+def _resource(scope: S3Scope) -> str:
+    """Bucket and key; `*`, `?` and `$` are wildcards unless they are written `${*}`."""
+    name = scope.location.partition("://")[2]
+    name = re.sub("[*?$]", lambda match: f"${{{match[0]}}}", name)
+    return f"{name}*" if scope.is_directory else name
