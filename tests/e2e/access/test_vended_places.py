@@ -39,6 +39,12 @@ INSERT INTO crowd VALUES (0);
 ALTER TABLE crowd RENAME TO first_crowd;
 CREATE TABLE crowd(i INTEGER);
 
+CREATE TABLE ice(i INTEGER);
+INSERT INTO ice VALUES (1);
+ALTER TABLE ice RENAME TO first_ice;
+CREATE TABLE ice(i INTEGER);
+INSERT INTO ice VALUES (2);
+
 CREATE TABLE rooted(i INTEGER);
 COPY (SELECT 1 AS i) TO '{{DATA_PATH}}/at-the-root.parquet';
 CALL ducklake_add_data_files('lake', 'rooted', '{{DATA_PATH}}/at-the-root.parquet');
@@ -59,12 +65,13 @@ CREATE TABLE hive(i BIGINT, d VARCHAR);
 CREATE TABLE lost(i BIGINT, d VARCHAR);
 CREATE TABLE stars(i INTEGER);
 """
-# Many files, and paths that DuckDB does not write: wildcards, other spellings, a directory.
+# Many files, and paths that DuckDB does not write: in a directory of the table's uuid (clients of
+# Iceberg do), wildcards, other spellings, a directory.
 MORE = """
 INSERT INTO ducklake_data_file (data_file_id, table_id, begin_snapshot, path, path_is_relative,
   file_format, record_count, file_size_bytes)
-SELECT 100000 + row_number() OVER (), t.table_id, t.begin_snapshot, more.path, is_relative,
-  'parquet', 1, 1000
+SELECT 100000 + row_number() OVER (), t.table_id, t.begin_snapshot,
+  replace(more.path, '<uuid>', t.table_uuid::text), is_relative, 'parquet', 1, 1000
 FROM ducklake_table AS t JOIN (
   SELECT 'siblings', '{0}-ext/the-name-of-a-directory-' || i || '/f.parquet', false
   FROM generate_series(1, 60) AS i
@@ -73,6 +80,8 @@ FROM ducklake_table AS t JOIN (
   UNION ALL SELECT 'lost', '{0}-lost/d=the-name-of-a-directory-' || i || '/f.parquet', false
   FROM generate_series(1, 60) AS i
   UNION ALL SELECT 'crowd', 'file-' || i || '.parquet', true FROM generate_series(1, 80) AS i
+  UNION ALL SELECT 'ice', '<uuid>/day=' || i || '/f.parquet', true FROM generate_series(1, 80) AS i
+  UNION ALL SELECT 'first_ice', '<uuid>/' || i || '.parquet', true FROM generate_series(1, 80) AS i
   UNION ALL VALUES ('stars', '{0}-ext/*/?.parquet', false),
     ('stars', '{0}-ext/${{aws:username}}', false), ('stars', '{0}-ext/*', false),
     ('stars', '{0}/', false), ('stars', 's3a://lakes/ü/ä.parquet', false),
@@ -107,26 +116,32 @@ def vended(request, lake, moto):
     return policies(served, moto, request.param)
 
 
-def policies(lake: Lake, moto: str, delivery: str) -> SimpleNamespace:
-    """The session policy of each table with vended credentials, and the contents of the lake."""
-    found = {}
+def policies(lake: Lake, moto: str, delivery: str, **values: str) -> SimpleNamespace:
+    """The session policy of each table with vended credentials, and the contents of the lake.
+
+    Args:
+        values: settings besides the usual ones.
+    """
+    found, roles = {}, {}
     con = lake.database.connect()
     files, tables = con.run(FILES), con.run(TABLES)
     con.close()
     sessions = sts_backends[DEFAULT_ACCOUNT_ID]["aws"].assumed_roles
-    values = {"VENDING_ROLE": ROLE, "AWS_ENDPOINT_URL_STS": moto}
-    with standing_in(lake, moto, delivery=delivery, **values) as stand_in:
+    usual = {"VENDING_ROLE": ROLE, "AWS_ENDPOINT_URL_STS": moto}
+    with standing_in(lake, moto, delivery=delivery, **usual, **values) as stand_in:
         for _, namespace, table in tables:
             sessions.clear()
             path = f"v1/lake/namespaces/{namespace}/tables/{table}/credentials"
             answer = requests.get(f"{stand_in.api_uri}/{path}", timeout=60)
             if answer.ok:
                 [session] = sessions
-                found[table] = session.policy
+                found[table], roles[table] = session.policy, session.role_arn
             else:
                 assert "no credentials for this table" in answer.json()["error"]["message"]
                 assert not sessions
-    return SimpleNamespace(lake=lake, delivery=delivery, policies=found, files=files, tables=tables)
+    return SimpleNamespace(
+        lake=lake, delivery=delivery, policies=found, roles=roles, files=files, tables=tables
+    )
 
 
 def check(vended: SimpleNamespace) -> None:
@@ -150,7 +165,8 @@ def test_a_new_file_in_a_shared_directory_cannot_be_read(vended):
     def new(directory: str) -> str:
         return f"{vended.lake.data_path}/main/{directory}/new.parquet"
 
-    for table, directory in (("one", "one"), ("first", "one"), ("host", "host")):
+    tables = [("one", "one"), ("first", "one"), ("host", "host"), ("ice", "ice")]
+    for table, directory in (*tables, ("first_ice", "ice")):
         assert not allowed(vended.policies[table], new(directory))
     for table in ("t", "t2", "replaced"):
         for directory in ("t", "t2", "replaced", "one", "host"):

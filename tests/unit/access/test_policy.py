@@ -256,3 +256,31 @@ def test_a_revoked_permission_is_gone_after_a_minute(monkeypatch):
         asked.s3_rights({"arn": SESSION})
     with pytest.raises(IndexError):  # it is read again at once, and the old one is not used
         asked.s3_rights({"arn": SESSION})
+
+
+VENDED = {
+    "VENDING_ROLE": "arn:aws:iam::111122223333:role/a/path/Vended",
+    "WRITER_ROLE": "arn:aws:iam::111122223333:role/Writer",
+}
+UUID = "01a1fad5-de06-72d5-96d5-394e01873100"
+
+# (the role of a session, its name, whether it reads the table of its name, and all tables)
+SESSIONS = [
+    ("Vended", f"polynya-{UUID}", True, False),
+    ("Writer", f"polynya-{UUID}", True, False),
+    ("Vended", "me", False, False),
+    ("Writer", "me", False, False),
+    ("Analyst", f"polynya-{UUID}", True, True),  # there is no policy
+]
+
+
+@pytest.mark.parametrize(("role", "session", "reads_one", "reads_all"), SESSIONS)
+def test_behind_the_access_point_vended_credentials_read_one_table(
+    role, session, reads_one, reads_all
+):
+    environ = {"DATABASE_URL": "u", "VIRTUAL_BUCKET": "b"} | VENDED
+    arn = f"arn:aws:sts::111122223333:assumed-role/{role}/{session}"
+    rights = AccessResolver(Config.from_env(environ)).s3_rights({"arn": arn})
+    assert rights.may_read_table("main", "t") is reads_one
+    assert (reads_one and rights.table_uuid is None) is reads_all
+    assert rights.table_uuid in (None, UUID) and not rights.may_write_table("main", "t")
