@@ -358,6 +358,32 @@ def test_the_vended_role_allows_exactly_the_actions_of_session_policies(delivery
     assert allowed == {action for one in policy["Statement"] for action in actions(one)}
 
 
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_the_writer_role_allows_exactly_the_actions_of_session_policies(delivery: str) -> None:
+    documents = [
+        deployed(RESOURCES[name]["Properties"]["PolicyDocument"], delivery)
+        for name in ("FilesPolicy", "WriteFilesPolicy")
+    ]
+    found = [statement for document in documents for statement in document["Statement"]]
+    scopes = [S3Scope("s3://b/t/", True)]
+    policy = json.loads(session_policy(scopes, scopes, "aws", delivery == "object-lambda"))
+    allowed, needed = (
+        {action for one in some if one["Effect"] == "Allow" for action in actions(one)}
+        for some in (found, policy["Statement"])
+    )
+    assert allowed == needed
+    assert "s3:DeleteObject" not in allowed
+
+
+def test_only_the_two_functions_can_assume_the_writer_role() -> None:
+    """No other principal may, because the name of a session selects its table."""
+    role = RESOURCES["WriterRole"]["Properties"]
+    [statement] = role["AssumeRolePolicyDocument"]["Statement"]
+    assumed_by = {"RestCatalogFunctionRole.Arn", "CommitsFunctionRole.Arn"}
+    assert {one["Fn::GetAtt"] for one in statement["Principal"]["AWS"]} == assumed_by
+    assert not {"Policies", "ManagedPolicyArns"} & role.keys()
+
+
 def test_requests_are_authorized_by_iam_unless_there_is_an_issuer() -> None:
     route = RESOURCES["ApiRoute"]["Properties"]
     assert route["RouteKey"] == "ANY /{proxy+}"

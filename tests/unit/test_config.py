@@ -91,7 +91,8 @@ VALUES = [
 
 @pytest.mark.parametrize(("name", "text", "expected"), VALUES)
 def test_setting_has_the_value_of_its_text(name, text, expected):
-    assert value(config(**{name: text}), name.lower()) == expected
+    needed = {"VENDING_ROLE": "arn:aws:iam::1:role/r"}  # WRITER_ROLE requires it
+    assert value(config(**needed | {name: text}), name.lower()) == expected
 
 
 def test_every_setting_is_a_field_and_has_a_case_above():
@@ -151,6 +152,11 @@ UNUSABLE = [
     ("SNAPSHOT_LIMIT", "²"),
     ("BUILD_SECONDS", "1.5"),
 ]
+
+
+def test_credentials_are_vended_to_writers_only_if_they_are_to_readers():
+    with pytest.raises(Misconfigured, match="WRITER_ROLE requires VENDING_ROLE"):
+        config(WRITER_ROLE="arn:aws:iam::1:role/w")
 
 
 @pytest.mark.parametrize(("name", "text"), UNUSABLE)

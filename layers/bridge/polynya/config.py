@@ -159,7 +159,7 @@ class Config:
             vending_seconds=_vending_seconds(texts),
             writes=_one_of(WRITES, texts, "WRITES") == "yes",
             staging_location=_staging_location(texts["STAGING_LOCATION"], files, storage),
-            writer_role=_writer_role(texts["WRITER_ROLE"]),
+            writer_role=_writer_role(texts),
             object_lambda_endpoint=texts["OBJECT_LAMBDA_ENDPOINT"],
         )
 
@@ -237,9 +237,12 @@ def _staging_location(text: str, files: FileSettings, storage: StorageSettings) 
     return staging
 
 
-def _writer_role(text: str) -> str:
+def _writer_role(texts: Mapping[str, str]) -> str:
+    text = texts["WRITER_ROLE"]
     if text and not re.fullmatch(r"arn:[a-z-]+:iam::\d+:role/\S+", text):
         raise Misconfigured("WRITER_ROLE must be the ARN of a role")
+    if text and not texts["VENDING_ROLE"]:
+        raise Misconfigured("WRITER_ROLE requires VENDING_ROLE, the role for those who only read")
     return text
 
 

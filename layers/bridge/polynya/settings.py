@@ -101,7 +101,7 @@ SETTINGS = (
         "WRITER_ROLE",
         "",
         "the ARN of the role whose credentials are vended to writers, limited to one table; empty: "
-        "none are",
+        "they get those of readers",
     ),
     Setting(
         "OBJECT_LAMBDA_ENDPOINT",
