@@ -40,7 +40,7 @@ class BucketFiles:
         document_key = self._key(document)
         ages = self.bucket.ages([*known, document_key])
         self._restore([key for key in keys if key not in ages])
-        _, *lower = self._levels(keys, read=True)
+        lower = [*self._levels(keys, read=True)][1:]  # a new table has no list
         listed = {*known}
         ages |= self.bucket.ages([key for level in lower for key in level if key not in listed])
         for level in reversed(lower):  # a file is put before those that refer to it

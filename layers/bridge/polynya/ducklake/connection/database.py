@@ -129,7 +129,7 @@ class Database:
         try:
             if self._connection is None:
                 self._connection = self._connect()
-            self._connection.run(BEGIN)
+            self._connection.run(begin)
             yield self._connection
             is_ending = begin == BEGIN_WRITE
             self._connection.run("COMMIT")
