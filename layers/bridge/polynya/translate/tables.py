@@ -15,6 +15,7 @@ from ..ducklake.text_values import EPOCH
 from ..errors import REMEDY, Refused
 from ..iceberg import table_metadata
 from ..iceberg.table_metadata import TableMetadata
+from .client_properties import COMMENT, PROPERTY_PREFIX, is_configuration
 from .client_snapshots import listed
 from .columns.default_columns import default_columns
 from .columns.name_mappings import Mappings
@@ -35,9 +36,6 @@ OPERATIONS = {
     (True, True): "overwrite",
     (False, False): "replace",  # the same rows
 }
-
-COMMENT = "comment"
-"""The key of the tag that COMMENT ON writes."""
 
 TAG_PREFIX = "polynya.tag."
 """Prefix of the property that a tag becomes. Clients read their own settings from properties of a
@@ -296,11 +294,16 @@ def _change(totals: Totals, snapshot_id: int, change: str, number: str) -> int:
 
 def properties(tags: list[Tag]) -> dict[str, str]:
     """DuckLake's tags of a table or a view; its comment is the one called `comment`."""
-    return {
-        tag.key if tag.key == COMMENT else TAG_PREFIX + tag.key: tag.value
-        for tag in tags
-        if tag.value is not None
-    }
+    return {_property_name(tag.key): tag.value for tag in tags if tag.value is not None}
+
+
+def _property_name(key: str) -> str:
+    if key == COMMENT:
+        return key
+    name = key.removeprefix(PROPERTY_PREFIX)
+    # A property that a client has set, unless somebody has written another one into the catalog.
+    is_property = key.startswith(PROPERTY_PREFIX) and not is_configuration(name)
+    return name if is_property else TAG_PREFIX + key
 
 
 def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> dict[str, str]:

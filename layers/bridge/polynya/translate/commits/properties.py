@@ -1,28 +1,11 @@
-"""Properties that clients set on tables: kept as DuckLake's tags, except those that are rules.
+"""Changes of properties as changes of DuckLake's tags, or a refusal."""
 
-Clients read their own settings from the properties of a table, so that a property could make
-another user's client load code or send credentials elsewhere.
-"""
-
-import re
 from collections.abc import Iterable, Mapping
 
 from ...errors import BadRequest
-
-PREFIX = "polynya.property."
-"""The beginning of a tag's key that is an Iceberg property."""
-
-CONFIGURATION = re.compile(
-    r"(s3|s3a|client|gcs|adls|hdfs|hadoop|fs|oss|glue|dynamodb|rest|credential|token|oauth2?"
-    r"|auth|header|uri|warehouse|encryption|kms|io|py-io|metrics-reporter|polynya)([.-].*)?"
-    r"|.*-impl|write\.(location-provider|object-storage|folder-storage)\..*|.*\.py-impl",
-    re.IGNORECASE,
-)
-"""Names that configure clients, load code, or are ours."""
+from ..client_properties import COMMENT, PROPERTY_PREFIX, is_configuration
 
 FORMATS = {"write.format.default": "parquet", "write.delete.format.default": "parquet"}
-
-COMMENT = "comment"
 
 IGNORED = {"format-version"}
 """What a client may give at the creation, and what follows from the columns."""
@@ -76,10 +59,5 @@ def check(key: str, value: str, own: Mapping[str, str]) -> None:
         raise BadRequest("the name or the value of a property is empty, too long, or has a NUL")
 
 
-def is_configuration(key: str) -> bool:
-    """Whether a property could configure clients."""
-    return CONFIGURATION.fullmatch(key) is not None
-
-
 def _tag(key: str) -> str:
-    return key if key == COMMENT else PREFIX + key
+    return key if key == COMMENT else PROPERTY_PREFIX + key
