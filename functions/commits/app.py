@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from mangum import Mangum
 from polynya.errors import Forbidden, PolynyaError
 from polynya.events import HttpApiEvent
+from polynya.tracing import traced
 from starlette.types import Receive, Scope, Send
 
 logger = Logger(service="commits")
@@ -39,6 +40,7 @@ async def quiet_app(scope: Scope, receive: Receive, send: Send) -> None:
 asgi = Mangum(quiet_app, lifespan="off")
 
 
+@traced
 @logger.inject_lambda_context(correlation_id_path="requestContext.requestId")
 def handler(event: HttpApiEvent, context: Any) -> dict[str, Any]:
     """Answer one event of an HTTP API."""

@@ -359,10 +359,13 @@ def test_the_vended_role_allows_exactly_the_actions_of_session_policies(delivery
 
 
 def test_requests_are_authorized_by_iam_unless_there_is_an_issuer() -> None:
-    route = RESOURCES["ApiRoute"]["Properties"]
-    assert route["RouteKey"] == "ANY /{proxy+}"
-    assert route["AuthorizationType"] == {"Fn::If": ["IsJwt", "JWT", "AWS_IAM"]}
-    assert not [name for name in RESOURCES if name.startswith("ApiRoute") and name != "ApiRoute"]
+    routes = [one for one in RESOURCES.values() if one["Type"] == "AWS::ApiGatewayV2::Route"]
+    assert RESOURCES["ApiRoute"] in routes and "Condition" not in RESOURCES["ApiRoute"]
+    names = ("AuthorizationType", "AuthorizerId", "AuthorizationScopes")
+    for route in routes:
+        authorization = [route["Properties"][name] for name in names]
+        assert authorization == [RESOURCES["ApiRoute"]["Properties"][name] for name in names]
+        assert authorization[0] == {"Fn::If": ["IsJwt", "JWT", "AWS_IAM"]}
 
 
 def reasons(service: str, least_status: int = 400) -> set[str]:
