@@ -262,8 +262,10 @@ SQL_HERE = {
             "named_objects",
             "table_columns",
             "table_snapshots",
+            "writer_rights",
         )
     ),
+    "ducklake/writes/commits_table.py",
     "ducklake/queries/table_locations.py",
     "iceberg/parquet/files.py",
     "translate/inlined/rows.py",

@@ -1,0 +1,1 @@
+"""All SQL that changes the catalog."""
