@@ -12,6 +12,7 @@ from .doctor import doctor
 from .indexes import indexes
 from .inspect import inspect
 from .serve import serve
+from .writes import writes
 
 app = typer.Typer(
     name="polynya",
@@ -45,6 +46,7 @@ app.command()(demo)
 app.command()(inspect)
 app.command()(doctor)
 app.command()(indexes)
+app.command()(writes)
 app.command(short_help="Write files into a table of a DuckLake, with Spark.")(ingest)
 app.command(short_help="Generate metadata files, or export Iceberg tables.")(publish)
 app.command()(verify)

@@ -24,6 +24,16 @@ DatabaseUrl = Annotated[
         f"needs SELECT only. {TLS}",
     ),
 ]
+WriterUrl = Annotated[
+    str,
+    typer.Option(
+        "--database",
+        metavar="URL",
+        envvar="DATABASE_URL",
+        help="The lake's PostgreSQL, with the role that writes: "
+        f"postgresql://user:password@host:port/database. {TLS}",
+    ),
+]
 DeliveryOption = Annotated[
     Delivery,
     typer.Option(

@@ -1,4 +1,4 @@
-"""`polynya serve`: both Lambda functions on this machine, for a DuckLake that already exists."""
+"""`polynya serve`: the Lambda functions on this machine, for a DuckLake that already exists."""
 
 import json
 import logging
@@ -12,6 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
+from polynya.ducklake.queries.writer_rights import writer_rights
 from polynya.ducklake.rows.lake import Lake
 from polynya.errors import PolynyaError
 from polynya.storage.s3 import bucket_and_key
@@ -23,9 +24,16 @@ from .options import DatabaseUrl, Delivery, DeliveryOption
 from .stand_in import StandIn
 from .stand_in.dynamodb import TABLE, dynamodb
 from .stand_in.limits.confinement import Confinement
+from .stand_in.s3.uploads import UploadPaths
+from .writes import write_problems
 
 ALIAS = "polynya-local--ol-s3"
 """The bucket of the virtual files under `object-lambda`: shaped like an access point's alias."""
+
+EVERYBODY_MAY_WRITE = json.dumps(
+    {"rules": [{"principals": ["*"], "tables": {"*": ["*"]}, "write": {"*": ["*"]}}]}
+)
+"""AUTHORIZATION of `--writes`: without a policy nobody may write."""
 
 
 def serve(
@@ -60,6 +68,15 @@ def serve(
             "that has `time`.",
         ),
     ] = None,
+    writes: Annotated[
+        bool,
+        typer.Option(
+            "--writes",
+            help="Let Iceberg clients write; without the variable AUTHORIZATION, everybody may. "
+            "The role must be a member of the owner of DuckLake's tables: `polynya writes` checks "
+            "it, and `polynya writes --setup` creates the table that this needs.",
+        ),
+    ] = False,
     as_deployed: Annotated[
         bool,
         typer.Option(
@@ -85,8 +102,11 @@ def serve(
     region = os.environ["AWS_DEFAULT_REGION"]
     lake = _read_lake(database, metadata_schema)
     data_bucket = _data_bucket(lake)
+    if writes:
+        _check_writes(database, metadata_schema)
     bucket = virtual_bucket or data_bucket
     object_lambda = delivery == Delivery.OBJECT_LAMBDA
+    virtual = ALIAS if object_lambda else bucket
     try:
         stand_in = StandIn(
             alias=ALIAS if object_lambda else None,
@@ -94,6 +114,7 @@ def serve(
             s3_endpoint=s3_endpoint,
             region=region,
             port=port,
+            uploads=_uploads(lake, virtual) if writes else None,
         )
     except OSError as error:
         _fail(f"port {port} or {port + 1} is taken ({error}); try --port 0")
@@ -103,28 +124,38 @@ def serve(
             METADATA_SCHEMA=metadata_schema,
             WAREHOUSE=warehouse,
             DELIVERY=delivery,
-            VIRTUAL_BUCKET=ALIAS if object_lambda else bucket,
+            VIRTUAL_BUCKET=virtual,
             CACHE_TABLE=TABLE,
             # No gateway limits how long a client may wait here.
             BUILD_SECONDS=os.environ.get("BUILD_SECONDS") or "3600",
             HIDDEN_TYPES=",".join(hide_type or []),
+            WRITES="yes" if writes else "no",
             OBJECT_LAMBDA_ENDPOINT=stand_in.s3_uri,
             AWS_ENDPOINT_URL_DYNAMODB=dynamodb_endpoint,
             POWERTOOLS_LOG_LEVEL="WARNING",
             POWERTOOLS_METRICS_DISABLED="true",
             **({"AWS_ENDPOINT_URL_S3": s3_endpoint} if s3_endpoint else {}),
         )
+        if writes and not os.environ.get("AUTHORIZATION"):
+            os.environ["AUTHORIZATION"] = EVERYBODY_MAY_WRITE
         # The functions read their settings when they are first called.
+        from polynya_functions.commits import app as commits_app
         from polynya_functions.object_lambda import app as object_lambda_app
         from polynya_functions.rest_catalog import app as rest_catalog_app
 
         confinements = _confinements(data_bucket) if as_deployed else None
-        stand_in.start(rest_catalog_app.handler, object_lambda_app.handler, confinements)
+        stand_in.start(
+            rest_catalog_app.handler,
+            object_lambda_app.handler,
+            confinements,
+            commits_handler=commits_app.handler if writes else None,
+        )
         ready = {
             "catalog_uri": stand_in.api_uri,
             "warehouse": warehouse,
             "s3_endpoint": stand_in.s3_uri,
             "delivery": delivery.value,
+            "writes": writes,
         }
         print(json.dumps(ready), file=stdout, flush=True)
         _wait_for_signal()
@@ -146,6 +177,26 @@ def _read_lake(database: str, metadata_schema: str) -> Lake:
     except PolynyaError as error:
         print(f"polynya: every request will be refused: {error}", file=sys.stderr)
     return lake
+
+
+def _check_writes(database: str, metadata_schema: str) -> None:
+    """Exit if the database role may not write, or the catalog is not ready for it."""
+    try:
+        with Database(database, metadata_schema).transaction() as con:
+            problems = write_problems(writer_rights().run(con), metadata_schema)
+    except PolynyaError as error:
+        _fail(str(error))
+    if problems:
+        _fail("Iceberg clients cannot write: " + "; ".join(problems))
+
+
+def _uploads(lake: Lake, virtual_bucket: str) -> UploadPaths:
+    prefix = os.environ.get("VIRTUAL_PREFIX") or "polynya"
+    return UploadPaths.of(
+        data_path=lake.data_path,
+        staging_location=os.environ.get("STAGING_LOCATION", ""),
+        virtual_location=f"s3://{virtual_bucket}/{prefix}",
+    )
 
 
 def _confinements(data_bucket: str) -> Mapping[str, Confinement]:

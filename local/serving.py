@@ -30,6 +30,7 @@ class Bridge:
     warehouse: str
     s3_endpoint: str
     delivery: str
+    writes: bool
 
 
 @contextmanager
@@ -41,6 +42,7 @@ def serving(
     metadata_schema: str = "public",
     hide_types: tuple[str, ...] = (),
     settings: dict[str, str] | None = None,
+    writes: bool = False,
 ) -> Iterator[Bridge]:
     """Start the command on free ports, wait until it is ready, and end it with SIGTERM.
 
@@ -48,6 +50,7 @@ def serving(
 
     Args:
         settings: environment variables of the process, beside those of this process.
+        writes: let clients write; `polynya writes --setup` must have run.
 
     Raises:
         RuntimeError: the command does not start or end as it should; with the end of its log.
@@ -55,6 +58,7 @@ def serving(
     command = [*COMMAND, "serve", "--database", database_url]
     command += ["--metadata-schema", metadata_schema, "--s3-endpoint", s3_endpoint]
     command += ["--port", "0", "--delivery", delivery]
+    command += ["--writes"] if writes else []
     command += ["--as-deployed"] if checkout.IS_CHECKOUT else []
     command += [word for name in hide_types for word in ("--hide-type", name)]
     with tempfile.TemporaryFile("w+") as log:

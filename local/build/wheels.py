@@ -16,7 +16,10 @@ from .package import GLIBC, MACHINES, MINOR
 
 LOCKS = [
     ROOT / folder / "requirements.txt"
-    for folder in ("layers/bridge", "layers/columnar", "layers/tracing", "functions/rest_catalog")
+    for folder in (
+        *("layers/bridge", "layers/columnar", "layers/tracing"),
+        *("functions/rest_catalog", "functions/commits"),
+    )
 ]
 THIS_MACHINE: tuple[str, ...] = ()
 

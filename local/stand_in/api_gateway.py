@@ -1,4 +1,4 @@
-"""Amazon API Gateway's HTTP API before one Lambda function, payload format 2.0.
+"""Amazon API Gateway's HTTP API before the Lambda functions, payload format 2.0.
 
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 """
@@ -7,12 +7,14 @@ import base64
 import json
 import logging
 import time
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 from uuid import uuid4
 
 from .http_message import PER_CONNECTION, Headers, Request, Response, from_text, to_text
 from .lambda_function import FunctionError, LambdaFunction
+from .routes import function_of
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +27,7 @@ FAILED = Response(
 
 
 class ApiGateway:
-    """Answers each request with the function's answer to its event.
+    """Answers each request with the answer of its route's function to its event.
 
     `keep_encoded_path`: whether `rawPath` keeps its percent-encoding. An HTTP API decodes it once;
     a Function URL, which sends the same payload, keeps it (both captured on 2026-07-10 in
@@ -35,15 +37,19 @@ class ApiGateway:
     Mangum decodes once more, from `requestContext.http.path`.
     """
 
-    def __init__(self, function: LambdaFunction, *, keep_encoded_path: bool = False) -> None:
-        self._function = function
+    def __init__(
+        self, functions: Mapping[str, LambdaFunction], *, keep_encoded_path: bool = False
+    ) -> None:
+        """Take the functions by their names in `routes`."""
+        self._functions = functions
         self._keep_encoded_path = keep_encoded_path
 
     def answer(self, request: Request) -> Response:
         """The answer to one request; 500 if the function fails."""
         path = request.path if self._keep_encoded_path else unquote(request.path)
+        function = self._functions[function_of(request.method, path, self._functions)]
         try:
-            return response(self._function.invoke(payload(request, path)))
+            return response(function.invoke(payload(request, path)))
         except FunctionError:
             return FAILED  # LambdaFunction has logged it
         except (ValueError, TypeError, AttributeError):

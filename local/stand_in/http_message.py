@@ -106,6 +106,17 @@ Answer = Callable[[Request], Response]
 def unchunked(stream: BufferedIOBase) -> Iterator[bytes]:
     """The data of a chunked body (RFC 9112, section 7.1), without extensions and trailers.
 
+    Raises:
+        ConnectionError: the body is not chunked, or breaks off.
+    """
+    yield from chunks(stream)
+    while stream.readline(65536).strip():
+        pass
+
+
+def chunks(stream: BufferedIOBase) -> Iterator[bytes]:
+    """The data of a chunked body, up to its trailers.
+
     S3's encoding "aws-chunked" has the same form, with the extension `;chunk-signature=…`.
 
     Raises:
@@ -114,8 +125,6 @@ def unchunked(stream: BufferedIOBase) -> Iterator[bytes]:
     while size := _chunk_size(stream.readline(65536)):
         yield from _exactly(stream, size)
         stream.readline(3)
-    while stream.readline(65536).strip():
-        pass
 
 
 def _chunk_size(line: bytes) -> int:

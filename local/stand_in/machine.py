@@ -11,8 +11,10 @@ from .lambda_function import Handler, LambdaFunction
 from .limits.confinement import Confinement
 from .object_lambda import ObjectLambda
 from .object_lambda_event import EventSource
+from .routes import READING, WRITING
 from .s3.address import S3Address
 from .s3.proxy import S3Proxy
+from .s3.uploads import UploadPaths
 from .s3.upstream import S3Upstream
 
 # As in template.yaml: an HTTP API waits 30 s for its function, S3 Object Lambda 60 s.
@@ -25,9 +27,9 @@ class StandIn:
 
     On the S3 server the bucket name `alias` is an Object Lambda access point before
     `supporting_bucket`; every other bucket is the S3 behind (`s3_endpoint`, AWS's own when None),
-    read-only, asked with the credentials of this process. Without an alias there is no Object
-    Lambda. The constructor binds the ports, so that `s3_uri` is known before the handlers are
-    imported.
+    asked with the credentials of this process, read-only except for `uploads`. Without an alias
+    there is no Object Lambda. The constructor binds the ports, so that `s3_uri` is known before
+    the handlers are imported.
 
     Differences from AWS: signatures and permissions of clients are not checked (those of the
     functions in S3 are, if `start` gets `confinements`); a function is not ended at its timeout (a
@@ -44,6 +46,7 @@ class StandIn:
         region: str,
         port: int = 0,
         keep_encoded_path: bool = False,
+        uploads: UploadPaths | None = None,
     ) -> None:
         """Bind both ports: `port` and the next one, or any two if it is 0.
 
@@ -52,6 +55,7 @@ class StandIn:
             supporting_bucket: the bucket before which the access point is.
             s3_endpoint: the S3 behind; None: AWS.
             keep_encoded_path: see ApiGateway.
+            uploads: where clients may upload; None: nowhere.
 
         Raises:
             OSError: a port is taken.
@@ -64,7 +68,7 @@ class StandIn:
         self._confinements: Mapping[str, Confinement] = {}
         self._object_lambda: ObjectLambda | None = None
         self._upstream = S3Upstream(s3_endpoint, region)
-        self._proxy = S3Proxy(self._upstream)
+        self._proxy = S3Proxy(self._upstream, uploads)
         self._api = HttpServer(port)
         try:
             self._s3 = HttpServer(port + 1 if port else 0)
@@ -87,10 +91,14 @@ class StandIn:
         rest_handler: Handler,
         object_lambda_handler: Handler | None = None,
         confinements: Mapping[str, Confinement] | None = None,
+        *,
+        commits_handler: Handler | None = None,
     ) -> None:
         """Serve in threads; each handler is always called in the same thread.
 
         Args:
+            commits_handler: gets the requests that write, by `routes`; None: the one of the
+                catalog does.
             confinements: the packages and permissions of each function, by its name; a function
                 without one has those of this process.
 
@@ -98,7 +106,9 @@ class StandIn:
             ValueError: there is an alias, but no handler for it.
         """
         self._confinements = confinements or {}
-        rest = self._function("rest-catalog", rest_handler, REST_TIMEOUT_S)
+        functions = {READING: self._function(READING, rest_handler, REST_TIMEOUT_S)}
+        if commits_handler is not None:
+            functions[WRITING] = self._function(WRITING, commits_handler, REST_TIMEOUT_S)
         if self._alias is not None:
             if object_lambda_handler is None:
                 raise ValueError("an Object Lambda access point needs a handler")
@@ -109,7 +119,8 @@ class StandIn:
                 self._upstream, alias=self._alias, bucket=self._bucket, region=self._region
             )
             self._object_lambda = ObjectLambda(function, events, self._proxy, bucket=self._bucket)
-        self._api.start(ApiGateway(rest, keep_encoded_path=self._keep_encoded_path).answer)
+        gateway = ApiGateway(functions, keep_encoded_path=self._keep_encoded_path)
+        self._api.start(gateway.answer)
         self._s3.start(self._s3_answer)
 
     def stop(self) -> None:

@@ -9,15 +9,15 @@ https://docs.aws.amazon.com/AmazonS3/latest/userguide/olap-writing-lambda.html
 import logging
 import re
 from collections.abc import Iterator
-from io import BytesIO
 from threading import Lock
 from typing import Any
 from uuid import uuid4
 
-from .http_message import Headers, Request, Response, from_text, to_text, unchunked
+from .http_message import Headers, Request, Response, from_text, to_text
 from .lambda_function import FunctionError, LambdaFunction
 from .object_lambda_event import ROUTE, EventSource
 from .s3.address import S3Address
+from .s3.aws_chunked import IncompleteBody, decoded_body
 from .s3.error import s3_error
 from .s3.proxy import S3Proxy
 
@@ -56,7 +56,7 @@ class ObjectLambda:
         """The answer to a request whose bucket is the access point."""
         called = operation(request, address)
         if called is None:
-            return self._proxy.answer(request, address.in_bucket(self._bucket))
+            return self._proxy.read(request, address.in_bucket(self._bucket))
         if called == "GetObject":
             return self._get_object(request, address)
         try:
@@ -121,7 +121,10 @@ def written_response(request: Request) -> Response:
     if status not in map(str, STATUSES):
         raise InvalidResponse(f"{status} is not a status of GetObject")
     headers = tuple(_forwarded_headers(request))
-    body = _decoded_body(request)
+    try:
+        body, _ = decoded_body(request)
+    except IncompleteBody as error:
+        raise InvalidResponse(str(error)) from None
     code = to_text(request.header("x-amz-fwd-error-code"))
     message = to_text(request.header("x-amz-fwd-error-message"))
     if not code and not message:
@@ -140,14 +143,6 @@ def _forwarded_headers(request: Request) -> Iterator[tuple[str, str]]:
             yield name[len(FORWARDED_HEADER) :], value
         elif name.lower().startswith("x-amz-meta-"):
             yield name, value
-
-
-def _decoded_body(request: Request) -> bytes:
-    body = request.body.read()
-    streaming = request.header("x-amz-content-sha256").startswith("STREAMING-")
-    if streaming or "aws-chunked" in request.header("content-encoding"):
-        return b"".join(unchunked(BytesIO(body)))
-    return body
 
 
 def returned_response(called: str, answer: Any, address: S3Address) -> Response:

@@ -296,6 +296,8 @@ def test_a_function_has_exactly_the_rights_it_needs_in_dynamodb(
         ("RestCatalogFunction", "object-lambda", ["BridgeLayer"]),
         ("RestCatalogFunction", "materialize", ["BridgeLayer", "ColumnarLayer"]),
         ("ObjectLambdaFunction", "object-lambda", ["BridgeLayer", "ColumnarLayer"]),
+        ("CommitsFunction", "object-lambda", ["BridgeLayer", "ColumnarLayer"]),
+        ("CommitsFunction", "materialize", ["BridgeLayer", "ColumnarLayer"]),
     ],
 )
 def test_only_functions_that_build_files_have_the_columnar_layer(
@@ -385,21 +387,24 @@ def test_only_the_two_functions_can_assume_the_writer_role() -> None:
 
 
 def test_requests_are_authorized_by_iam_unless_there_is_an_issuer() -> None:
-    route = RESOURCES["ApiRoute"]["Properties"]
-    assert route["RouteKey"] == "ANY /{proxy+}"
-    assert route["AuthorizationType"] == {"Fn::If": ["IsJwt", "JWT", "AWS_IAM"]}
-    assert not [name for name in RESOURCES if name.startswith("ApiRoute") and name != "ApiRoute"]
+    routes = [one for one in RESOURCES.values() if one["Type"] == "AWS::ApiGatewayV2::Route"]
+    assert RESOURCES["ApiRoute"] in routes and "Condition" not in RESOURCES["ApiRoute"]
+    names = ("AuthorizationType", "AuthorizerId", "AuthorizationScopes")
+    for route in routes:
+        authorization = [route["Properties"][name] for name in names]
+        assert authorization == [RESOURCES["ApiRoute"]["Properties"][name] for name in names]
+        assert authorization[0] == {"Fn::If": ["IsJwt", "JWT", "AWS_IAM"]}
 
 
 def reasons(service: str, least_status: int = 400) -> set[str]:
     """The words for refusals in the metrics of a function and in its answers."""
-    word = {"rest-catalog": "type", "object-lambda": "code"}[service]
+    word = {"rest-catalog": "type", "commits": "type", "object-lambda": "code"}[service]
     named = [one for one in vars(errors).values() if isinstance(one, type)]
     classes = [one for one in named if issubclass(one, errors.PolynyaError)]
     return {getattr(one, word) for one in classes if one.status >= least_status}
 
 
-@pytest.mark.parametrize("service", ["rest-catalog", "object-lambda"])
+@pytest.mark.parametrize("service", ["rest-catalog", "object-lambda", "commits"])
 def test_each_internal_refusal_triggers_an_alarm(service: str) -> None:
     """For Lambda an answer 500 or 503 is no error if the function itself does not fail."""
     watched = {
@@ -415,7 +420,11 @@ def test_each_internal_refusal_triggers_an_alarm(service: str) -> None:
 
 @pytest.mark.parametrize(
     ("function", "parameter"),
-    [("RestCatalogFunction", "CatalogConcurrency"), ("ObjectLambdaFunction", "FilesConcurrency")],
+    [
+        ("RestCatalogFunction", "CatalogConcurrency"),
+        ("ObjectLambdaFunction", "FilesConcurrency"),
+        ("CommitsFunction", "CommitsConcurrency"),
+    ],
 )
 def test_concurrency_is_limited_only_by_a_parameter(function: str, parameter: str) -> None:
     """By default there is no reservation, because it fails in an account with a low limit."""

@@ -289,14 +289,20 @@ SQL_HERE = {
             "table_columns",
             "table_snapshots",
             "table_stats",
+            "writer_rights",
+            "commits",
         )
     ),
     *(
         f"ducklake/writes/{name}.py"
-        for name in ("copy", "files", "inlined", "snapshots", "stats", "tables")
+        for name in (
+            *("commits", "commits_table", "copy", "files", "inlined", "new_snapshot"),
+            *("snapshots", "stats", "tables", "tags"),
+        )
     ),
     "ducklake/queries/table_locations.py",
     "iceberg/parquet/files.py",
+    "iceberg/parquet/metadata.py",
     "translate/inlined/rows.py",
 }
 

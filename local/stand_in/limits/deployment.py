@@ -8,7 +8,11 @@ from .confinement import Confinement
 from .packages import importable
 from .role import Role
 
-FUNCTIONS = {"rest-catalog": "RestCatalogFunction", "object-lambda": "ObjectLambdaFunction"}
+FUNCTIONS = {
+    "rest-catalog": "RestCatalogFunction",
+    "object-lambda": "ObjectLambdaFunction",
+    "commits": "CommitsFunction",
+}
 """The names of the functions here and in the template."""
 
 
@@ -29,9 +33,12 @@ def as_deployed(
         "DataPrefix": data_prefix,
         "CacheBucket.Arn": f"arn:aws:s3:::{settings.get('CACHE_BUCKET', '')}",
         "PolicyObject": _policy_object(settings.get("AUTHORIZATION", "")),
+        "Writes": settings.get("WRITES", "no"),
     }
     if prefix := settings.get("VIRTUAL_PREFIX"):
         values["VirtualPrefix"] = prefix
+    if staging := settings.get("STAGING_LOCATION"):  # by default it is below the data's prefix
+        values["StagingBucket.Arn"] = f"arn:aws:s3:::{staging.removeprefix('s3://')}"
     stack = Stack(values)
     return {
         name: Confinement(

@@ -67,6 +67,10 @@ class S3Address:
         """The decoded query parameters."""
         return dict(parse_qsl(self.query, keep_blank_values=True))
 
+    def parameter_names(self) -> frozenset[str]:
+        """The decoded names of the query parameters, in lower case."""
+        return frozenset(name for name, _ in self._query_parts())
+
     def in_bucket(self, bucket: str) -> "S3Address":
         """The same key and query in another bucket."""
         return replace(self, bucket=bucket)

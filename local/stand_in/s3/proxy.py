@@ -1,4 +1,4 @@
-"""A read-only proxy to the S3 behind, which signs each request again."""
+"""A proxy to the S3 behind, which signs each request again."""
 
 import logging
 from collections.abc import Iterator
@@ -7,9 +7,11 @@ from urllib.parse import urlsplit
 from urllib3 import BaseHTTPResponse, Retry, Timeout, connection_from_url
 from urllib3.exceptions import HTTPError
 
-from ..http_message import PER_CONNECTION, Request, Response
+from ..http_message import PER_CONNECTION, Headers, Request, Response
 from .address import S3Address
+from .aws_chunked import IncompleteBody, decoded_body
 from .error import s3_error
+from .uploads import UploadPaths
 from .upstream import S3Upstream
 
 logger = logging.getLogger(__name__)
@@ -19,38 +21,67 @@ PIECE = 256 * 1024
 SIGNATURE_HEADERS = frozenset(
     ("authorization", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token")
 )
+NOT_FORWARDED = SIGNATURE_HEADERS | PER_CONNECTION | {"host", "expect"}
+READS = ("GET", "HEAD")
+ONLY_UPLOADS = (
+    "this endpoint accepts uploads below a table's write.data.path and write.metadata.path, and no "
+    "other changes"
+)
 # Repeats a request once if the server has closed the pooled connection; never after an answer.
 RETRY = Retry(total=1, connect=0, read=1, redirect=0, status=0, raise_on_redirect=False)
 
 
 class S3Proxy:
-    """Forwards GET and HEAD unchanged in both directions, and refuses other methods."""
+    """Forwards reads and permitted uploads, and refuses everything else.
 
-    def __init__(self, upstream: S3Upstream) -> None:
+    The answer is that of the S3 behind, unchanged; so is the request, except an upload's encoding
+    `aws-chunked`.
+    """
+
+    def __init__(self, upstream: S3Upstream, uploads: UploadPaths | None = None) -> None:
+        """Connect when needed.
+
+        Args:
+            uploads: where clients may upload; None: nowhere.
+        """
         self._upstream = upstream
+        self._uploads = uploads
         self._base_path = urlsplit(upstream.endpoint).path
         timeout = Timeout(connect=5, read=60)
         self._pool = connection_from_url(upstream.endpoint, maxsize=32, timeout=timeout)
 
     def answer(self, request: Request, address: S3Address) -> Response:
-        """The answer of the S3 behind; 503 if it cannot be reached."""
-        if request.method not in ("GET", "HEAD"):
-            return s3_error(
-                403, "AccessDenied", "this endpoint is read-only", resource=address.path
-            )
+        """The answer to a read or an upload; 503 if the S3 behind cannot be reached."""
+        if request.method in READS or self._uploads is None:
+            return self.read(request, address)
+        is_copy = bool(request.header("x-amz-copy-source"))  # it reads another object
+        if is_copy or not self._uploads.permit(request.method, address):
+            return _denied(address, ONLY_UPLOADS)
+        try:
+            body, headers = decoded_body(request)
+        except IncompleteBody as error:
+            return s3_error(400, "IncompleteBody", str(error), resource=address.path)
+        return self._forward(request.method, address, headers, body)
+
+    def read(self, request: Request, address: S3Address) -> Response:
+        """The answer to GET or HEAD; other methods are refused."""
+        if request.method not in READS:
+            return _denied(address, "this endpoint is read-only")
+        return self._forward(request.method, address, request.headers, None)
+
+    def _forward(
+        self, method: str, address: S3Address, headers: Headers, body: bytes | None
+    ) -> Response:
         address = address.unsigned()
-        headers = {
-            name: value
-            for name, value in request.headers
-            if name.lower() not in SIGNATURE_HEADERS | PER_CONNECTION | {"host", "expect"}
-        }
-        amz_headers = {k: v for k, v in headers.items() if k.lower().startswith("x-amz-")}
-        headers |= self._upstream.signature(request.method, address, amz_headers)
+        sent = {name: value for name, value in headers if name.lower() not in NOT_FORWARDED}
+        amz_headers = {k: v for k, v in sent.items() if k.lower().startswith("x-amz-")}
+        sent |= self._upstream.signature(method, address, amz_headers)
         try:
             found = self._pool.urlopen(
-                request.method,
+                method,
                 self._base_path + address.target,
-                headers=headers,
+                body=body,
+                headers=sent,
                 retries=RETRY,
                 redirect=False,
                 preload_content=False,
@@ -58,17 +89,21 @@ class S3Proxy:
             )
         except HTTPError as error:
             logger.warning("the S3 at %s does not answer: %s", self._upstream.endpoint, error)
-            return s3_error(
-                503,
-                "ServiceUnavailable",
-                "the S3 behind this endpoint does not answer",
-                resource=address.path,
-                headers=(("Retry-After", "1"),),
-            )
-        return _passed_on(request.method, found)
+            return _unavailable(address)
+        return _passed_on(method, found)
 
     def stop(self) -> None:
         self._pool.close()
+
+
+def _denied(address: S3Address, why: str) -> Response:
+    return s3_error(403, "AccessDenied", why, resource=address.path)
+
+
+def _unavailable(address: S3Address) -> Response:
+    message = "the S3 behind this endpoint does not answer"
+    retry = (("Retry-After", "1"),)
+    return s3_error(503, "ServiceUnavailable", message, resource=address.path, headers=retry)
 
 
 def _passed_on(method: str, found: BaseHTTPResponse) -> Response:

@@ -1,7 +1,7 @@
-"""The two real Lambda handlers in this process, behind the stand-in for API Gateway and S3.
+"""The real Lambda handlers in this process, behind the stand-in for API Gateway and S3.
 
 This is faster than the command and allows what the command does not: several settings for DynamoDB,
-and lakes that it refuses. Both functions read their settings once, so only one pair can run.
+and lakes that it refuses. The functions read their settings once, so only one set of them can run.
 """
 
 from collections.abc import Iterator
@@ -10,23 +10,21 @@ from contextlib import contextmanager, suppress
 import boto3
 import pytest
 from polynya.storage import aws
+from polynya_functions.commits import app as commits
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients.duckdb_connection import REGION
 from polynya_local.clients.lakes import Lake
+from polynya_local.serve import EVERYBODY_MAY_WRITE
 from polynya_local.serving import Bridge
 from polynya_local.stand_in import StandIn
 from polynya_local.stand_in.dynamodb import TABLE
 from polynya_local.stand_in.limits.deployment import as_deployed
+from polynya_local.stand_in.s3.uploads import UploadPaths
 
 ALIAS = "virtual"
 CACHE_BUCKET = "kept"
-READ_ONCE = (
-    rest_catalog.open_catalog,
-    rest_catalog.access_resolver,
-    object_lambda.config,
-    object_lambda.virtual_files,
-)
+HANDLERS = (rest_catalog, object_lambda, commits)
 CLIENTS = (aws.client, aws.object_lambda_client)
 
 
@@ -48,16 +46,17 @@ def _reset_all() -> None:
 
 
 def reset_functions() -> None:
-    """Close and drop what both functions have read and opened, as in a new instance.
+    """Close and drop what all functions have read and opened, as in a new instance.
 
     The clients of AWS stay: they have no state of ours, and each takes 50 ms to make.
     """
-    for opened in (rest_catalog.open_catalog, object_lambda.virtual_files):
-        if opened.cache_info().currsize:
-            with suppress(Exception):  # they cannot be opened with the present settings
-                opened().database.close()
-    for read in READ_ONCE:
-        read.cache_clear()
+    for module in HANDLERS:
+        for read in vars(module).values():
+            if hasattr(read, "cache_clear") and read.__module__ == module.__name__:
+                if read.cache_info().currsize:
+                    with suppress(Exception):  # it has none, or cannot be opened again
+                        read().database.close()
+                read.cache_clear()
 
 
 @contextmanager
@@ -68,6 +67,7 @@ def standing_in(
     delivery: str = "object-lambda",
     data_prefix: str = "",
     confined: bool = True,
+    writes: bool = False,
     **values: str,
 ) -> Iterator[StandIn]:
     """Serve `lake`; each function has the packages and the rights in S3 that it has on AWS.
@@ -75,30 +75,45 @@ def standing_in(
     Args:
         data_prefix: the template's parameter DataPrefix.
         confined: False for setups that no deployment has, such as a bucket for virtual files only.
+        writes: whether clients may write, as with `polynya serve --writes`.
         values: settings that add to or replace the usual ones.
     """
     bucket = lake.data_path.removeprefix("s3://").partition("/")[0]
+    virtual_bucket = ALIAS if delivery == "object-lambda" else bucket
+    uploads = UploadPaths.of(
+        data_path=lake.data_path,
+        staging_location=values.get("STAGING_LOCATION", ""),
+        virtual_location=f"s3://{virtual_bucket}/{values.get('VIRTUAL_PREFIX', 'polynya')}",
+    )
     stand_in = StandIn(
         alias=ALIAS if delivery == "object-lambda" else None,
         supporting_bucket=bucket,
         s3_endpoint=s3_endpoint,
         region=REGION,
+        uploads=uploads if writes else None,
     )
     usual = {
         "DATABASE_URL": lake.database.url,
         "METADATA_SCHEMA": lake.metadata_schema,
         "WAREHOUSE": "lake",
         "DELIVERY": delivery,
-        "VIRTUAL_BUCKET": ALIAS if delivery == "object-lambda" else bucket,
+        "VIRTUAL_BUCKET": virtual_bucket,
         "AWS_ENDPOINT_URL_S3": s3_endpoint,
         "AWS_ENDPOINT_URL_DYNAMODB": s3_endpoint,
         "OBJECT_LAMBDA_ENDPOINT": stand_in.s3_uri,
     }
+    if writes:
+        usual |= {"WRITES": "yes", "AUTHORIZATION": EVERYBODY_MAY_WRITE}
     given = usual | values
     deployment = as_deployed(given, data_bucket=bucket, data_prefix=data_prefix)
     confinements = deployment if confined else None
     with stand_in, settings(**given):
-        stand_in.start(rest_catalog.handler, object_lambda.handler, confinements)
+        stand_in.start(
+            rest_catalog.handler,
+            object_lambda.handler,
+            confinements,
+            commits_handler=commits.handler if writes else None,
+        )
         yield stand_in
 
 
@@ -110,6 +125,7 @@ def bridge(
     delivery: str = "materialize",
     hide_types: tuple[str, ...] = (),
     settings: dict[str, str] | None = None,
+    writes: bool = False,
 ) -> Iterator[Bridge]:
     """The same as `polynya_local.serving.serving`, without a process, which takes 3 s to start.
 
@@ -123,8 +139,8 @@ def bridge(
         **cache_settings(s3_endpoint),
         **(settings or {}),
     }
-    with standing_in(lake, s3_endpoint, delivery=delivery, **values) as stand_in:
-        yield Bridge(stand_in.api_uri, "lake", stand_in.s3_uri, delivery)
+    with standing_in(lake, s3_endpoint, delivery=delivery, writes=writes, **values) as stand_in:
+        yield Bridge(stand_in.api_uri, "lake", stand_in.s3_uri, delivery, writes)
 
 
 def cache_settings(endpoint: str) -> dict[str, str]:

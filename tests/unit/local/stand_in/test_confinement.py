@@ -17,6 +17,7 @@ DELIVERIES = ("object-lambda", "materialize")
 RESOURCES = {
     "polynya_functions.rest_catalog.app": "RestCatalogFunction",
     "polynya_functions.object_lambda.app": "ObjectLambdaFunction",
+    "polynya_functions.commits.app": "CommitsFunction",
 }
 
 
@@ -35,7 +36,8 @@ def invoked(handler, confinement):
 
 
 def given(function: str, delivery: str = "object-lambda", **settings: str) -> Confinement:
-    values = {"DELIVERY": delivery, "CACHE_BUCKET": "cache"} | settings
+    values = {"DELIVERY": delivery, "CACHE_BUCKET": "cache", "WRITES": "yes"} | settings
+    values |= {"STAGING_LOCATION": "s3://staging"}
     return as_deployed(values, data_bucket="data", data_prefix="lake/")[function]
 
 
@@ -172,16 +174,26 @@ CALLS = [  # function, delivery, operation, bucket, key, S3's error, or None if 
     ("object-lambda", "object-lambda", "get_object", "cache", "missing", 404),
     ("object-lambda", "object-lambda", "delete_object", "cache", "b", 403),
     ("object-lambda", "object-lambda", "put_object", "data", "lake/b", 403),
+    ("commits", "object-lambda", "get_object", "data", "lake/a", None),
+    ("commits", "object-lambda", "get_object", "staging", "commits/a", None),
+    ("commits", "object-lambda", "put_object", "staging", "commits/b", 403),
+    ("commits", "object-lambda", "put_object", "data", "lake/b", 403),
+    ("commits", "object-lambda", "put_object", "data", "polynya/b", 403),
+    ("commits", "object-lambda", "delete_object", "data", "lake/a", 403),
+    ("commits", "materialize", "put_object", "data", "polynya/b", None),
+    ("commits", "materialize", "put_object", "data", "lake/b", 403),
+    ("commits", "materialize", "delete_object", "data", "polynya/b", 403),
+    ("rest-catalog", "materialize", "get_object", "staging", "commits/a", 403),
 ]
 
 
 @pytest.fixture(scope="module")
 def s3(moto):
     client = boto3.client("s3", endpoint_url=moto)
-    for bucket in ("data", "cache"):
+    for bucket in ("data", "cache", "staging"):
         client.create_bucket(Bucket=bucket)
-    for key in ("lake/a", "other/a"):
-        client.put_object(Bucket="data", Key=key, Body=b"a")
+    for bucket, key in (("data", "lake/a"), ("data", "other/a"), ("staging", "commits/a")):
+        client.put_object(Bucket=bucket, Key=key, Body=b"a")
     return client
 
 

@@ -21,7 +21,9 @@ SEARCH_PATH = "pg_catalog, pg_temp"
 TABLE = re.compile(
     r"""'[^']*'
     | \bto_regclass\('(?P<regclass>ducklake_\w+)'\)
-    | (?P<before>\b(?:FROM|JOIN|INTO|UPDATE|COPY|LIKE|(?:CREATE|ALTER)[ ]TABLE|GRANT[ ]ALL[ ]ON)\s+)
+    | (?P<before>\b(?:FROM|JOIN|INTO|UPDATE|COPY|LIKE
+        |(?:CREATE|ALTER)[ ]TABLE(?:[ ]IF[ ]NOT[ ]EXISTS)?
+        |CREATE[ ]INDEX[ ]IF[ ]NOT[ ]EXISTS[ ]\w+[ ]ON|GRANT[ ](?:ALL|SELECT)[ ]ON)\s+)
       (?P<table>(?:ducklake|polynya)_\w+ | "[^"]*(?:""[^"]*)*") (?![\w.("])
     | "[^"]*" """,
     re.VERBOSE,

@@ -1,0 +1,131 @@
+"""`polynya writes`: whether Iceberg clients can write to a lake, and the table that this needs."""
+
+import sys
+from contextlib import closing
+from typing import Annotated
+
+import typer
+from pg8000.exceptions import DatabaseError
+from pg8000.native import Connection, identifier
+from polynya.ducklake.connection.catalog_connection import ConnectionLost, qualified
+from polynya.ducklake.connection.database import NO_GRANT
+from polynya.ducklake.queries.writer_rights import writer_rights
+from polynya.ducklake.rows.writer_rights import WriterRights
+from polynya.ducklake.writes import commits_table
+from polynya.errors import PolynyaError
+from polynya_pipeline.common.database import connect, sqlstate
+from polynya_pipeline.common.errors import JobError
+from polynya_pipeline.common.options import MetadataSchema
+
+from . import reach
+from .options import WriterUrl
+from .progress import Failed
+
+WRITABLE_VERSIONS = ("1.0",)
+"""The versions of DuckLake's catalog to which Iceberg clients can write."""
+
+
+def writes(
+    database: WriterUrl,
+    metadata_schema: MetadataSchema = "public",
+    setup: Annotated[
+        bool,
+        typer.Option(
+            "--setup",
+            help="Create the table polynya_commits where it is missing, as the owner of DuckLake's "
+            "tables; the role must be the owner or a member of it.",
+        ),
+    ] = False,
+    print_sql: Annotated[
+        bool, typer.Option("--print", help="Print the SQL of --setup instead.")
+    ] = False,
+) -> None:
+    """Check whether Iceberg clients can write to a DuckLake with this role.
+
+    Writes need the table polynya_commits beside DuckLake's own, which remembers what clients
+    committed. The exit code is 1 if something is missing.
+    """
+    try:
+        reach.check(database, metadata_schema)
+        with closing(connect(database, metadata_schema)) as con:
+            rights = writer_rights().run(con)
+            if print_sql:
+                print(_script(rights, metadata_schema))
+                return
+            if setup:
+                _set_up(con, rights, metadata_schema)
+                rights = writer_rights().run(con)
+    except (PolynyaError, JobError, Failed) as error:
+        _fail(str(error))
+    except (DatabaseError, ConnectionLost):
+        _fail("the catalog database does not answer, or the role may not read its tables")
+    if problems := write_problems(rights, metadata_schema):
+        _fail("; ".join(problems))
+    print(f"polynya: Iceberg clients can write with the role {rights.role}", file=sys.stderr)
+
+
+def write_problems(rights: WriterRights, metadata_schema: str) -> list[str]:
+    """What Iceberg clients lack to write, in sentences with the remedy."""
+    role, owner = identifier(rights.role), identifier(rights.owner)
+    table = f"{identifier(metadata_schema)}.polynya_commits"
+    found = []
+    if rights.version not in WRITABLE_VERSIONS:
+        found.append(
+            f"the catalog has version {rights.version}, and only {', '.join(WRITABLE_VERSIONS)} "
+            "can be written"
+        )
+    if not rights.may_be_owner:
+        found.append(
+            f"the role {rights.role} is no member of {rights.owner}, which owns DuckLake's tables: "
+            f"GRANT {owner} TO {role}"
+        )
+    if rights.commits_owner is None:
+        found.append("the table polynya_commits is missing: run `polynya writes --setup`")
+    elif rights.commits_owner != rights.owner:
+        found.append(
+            f"the table polynya_commits belongs to {rights.commits_owner}, not to {rights.owner}: "
+            f"ALTER TABLE {table} OWNER TO {owner}"
+        )
+    elif rights.readers:
+        readers = ", ".join(map(identifier, rights.readers))
+        found.append(f"readers may not read polynya_commits: GRANT SELECT ON {table} TO {readers}")
+    return found
+
+
+def _set_up(con: Connection, rights: WriterRights, metadata_schema: str) -> None:
+    """Create what is missing, and print what that was.
+
+    Raises:
+        Failed: the database refuses it.
+    """
+    try:
+        commits_table.set_up(con, rights)
+    except DatabaseError as error:
+        state = sqlstate(error)
+        why = (
+            f"the role {rights.role} must be {rights.owner} or a member of it, which must be "
+            f"allowed to create tables in the schema {metadata_schema}"
+            if state == NO_GRANT
+            else f"the database answered with SQLSTATE {state}"
+        )
+        raise Failed(f"polynya_commits cannot be created: {why}") from None
+    if rights.commits_owner is None:
+        _say(f"created the table polynya_commits, which belongs to {rights.owner}")
+    else:
+        _say("the table polynya_commits was there already")
+    if rights.readers:
+        _say(f"granted SELECT on it to {', '.join(rights.readers)}")
+
+
+def _script(rights: WriterRights, metadata_schema: str) -> str:
+    sql = (qualified(one, metadata_schema) for one in commits_table.statements(rights))
+    return ";\n".join(["BEGIN", *sql, "COMMIT"]) + ";"
+
+
+def _say(words: str) -> None:
+    print(f"polynya: {words}", file=sys.stderr)
+
+
+def _fail(words: str) -> None:
+    _say(words)
+    raise typer.Exit(1)

@@ -1,0 +1,192 @@
+"""The part of template.yaml that writes: deployed only with Writes=yes, with rights of its own."""
+
+from typing import Any
+
+import pytest
+from polynya_local.build.template import Stack
+from polynya_local.stand_in.limits.role import Role
+
+from tests.contract import test_template as template
+from tests.contract.test_template import DELIVERIES, RESOURCES, TEMPLATE, actions, deployed
+
+SECRET = "arn:aws:secretsmanager:us-east-1:111122223333:secret:"
+GIVEN = {
+    "Writes": "yes",
+    "Vending": "yes",
+    "DatabaseSecretArn": SECRET + "reader",
+    "CommitsSecretArn": SECRET + "writer",
+    "PolicyObject": "data/lake/policy.json",
+    "DataPrefix": "lake/",
+}
+VALUES = GIVEN | {
+    "AWS::Partition": "aws",
+    "DataBucket": "data",
+    "StagingBucket": "staging",
+    "StagingBucket.Arn": "arn:aws:s3:::staging",
+}
+OF_WRITES = [name for name, one in RESOURCES.items() if one.get("Condition") == "Writes"]
+UUID = "01a1fb09-8760-7336-b677-0e4f6c1fb6b5"
+
+
+@pytest.fixture
+def writing(monkeypatch):
+    """The template with these parameters."""
+    for name, value in GIVEN.items():
+        monkeypatch.setitem(TEMPLATE["Parameters"][name], "Default", value)
+
+
+def stack(**values: str) -> Stack:
+    return Stack(VALUES | values)
+
+
+def present(delivery: str) -> set[str]:
+    return {
+        name
+        for name, one in RESOURCES.items()
+        if "Condition" not in one or template.holds(one["Condition"], delivery)
+    }
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_by_default_nothing_that_writes_is_deployed(delivery):
+    assert {"CommitsFunction", "CommitsPermission", "StagingBucket", "PostRoute"} <= {*OF_WRITES}
+    assert not present(delivery) & {*OF_WRITES, "WriterRole", "VendToWritersPolicy"}
+
+
+@pytest.mark.parametrize("vending", ["yes", "no"])
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_deployed_resources_refer_only_to_deployed_ones(delivery, vending, writing, monkeypatch):
+    monkeypatch.setitem(TEMPLATE["Parameters"]["Vending"], "Default", vending)
+    assert {*OF_WRITES} <= present(delivery)
+    assert ("WriterRole" in present(delivery)) == (vending == "yes")
+    template.test_deployed_resources_refer_only_to_deployed_ones(delivery)
+
+
+def test_the_functions_that_read_gain_only_the_right_to_vend(writing):
+    """They get it by a policy beside their roles, which has no other right."""
+    for function in ("RestCatalogFunction", "ObjectLambdaFunction"):
+        for delivery in DELIVERIES:
+            given = stack(Delivery=delivery).statements(function)
+            assert given == stack(Delivery=delivery, Writes="no").statements(function)
+    policy = stack().properties("VendToWritersPolicy")
+    assert policy["Roles"] == ["${RestCatalogFunctionRole}", "${CommitsFunctionRole}"]
+    [statement] = policy["PolicyDocument"]["Statement"]
+    assert actions(statement) == ["sts:AssumeRole"]
+    assert statement["Resource"] == "${WriterRole.Arn}"
+
+
+def test_only_the_functions_that_answer_clients_can_assume_the_role_of_writers():
+    role = stack().properties("WriterRole")
+    [statement] = role["AssumeRolePolicyDocument"]["Statement"]
+    functions = ["${RestCatalogFunctionRole.Arn}", "${CommitsFunctionRole.Arn}"]
+    assert statement["Principal"] == {"AWS": functions}
+    assert not {"Policies", "ManagedPolicyArns"} & role.keys()
+
+
+# The database
+
+
+@pytest.mark.parametrize(
+    ("values", "credentials", "role"),
+    [
+        ({}, f"secret:{SECRET}writer", ""),
+        ({"CommitsSecretArn": "", "CommitsDatabaseUser": "writer"}, "iam", "writer"),
+    ],
+)
+def test_the_function_that_writes_has_a_database_role_of_its_own(values, credentials, role):
+    given = stack(DatabaseResourceId="db-A", DatabaseHost="h", DatabaseName="d", **values)
+    variables = given.properties("CommitsFunction")["Environment"]["Variables"]
+    assert variables["DATABASE_CREDENTIALS"] == credentials
+    assert variables["DATABASE_URL"].startswith(f"postgresql://{role}@h:5432/d?")
+    [sign_in] = [one for one in given.statements("CommitsFunction") if "SignIn" in one["Sid"]]
+    assert sign_in["Resource"].endswith(f":dbuser:db-A/{role}" if role else "secret:writer")
+
+
+# S3
+
+
+def rights(resource: str, delivery: str) -> Role:
+    return Role(stack(Delivery=delivery, VirtualPrefix="lake/polynya").statements(resource))
+
+
+def vended(delivery: str) -> Role:
+    given = stack(Delivery=delivery, VirtualPrefix="lake/polynya")
+    policies = [given.properties(name) for name in ("FilesPolicy", "WriteFilesPolicy")]
+    assert all("${WriterRole}" in policy["Roles"] for policy in policies)
+    return Role([one for policy in policies for one in policy["PolicyDocument"]["Statement"]])
+
+
+# Operation, bucket, key; whether the function that writes may do it under each delivery, and
+# whether a session of the role that is vended to writers may.
+S3_RIGHTS = [
+    ("GetObject", "data", f"lake/main/orders/{UUID}/a.parquet", (True, True), True),
+    ("GetObject", "staging", f"commits/{UUID}/m0.avro", (True, True), True),
+    ("GetObject", "data", "lake/polynya/list.avro", (True, True), True),
+    ("GetObject", "data", "other/a.parquet", (False, False), False),
+    ("PutObject", "data", f"lake/main/orders/{UUID}/a.parquet", (False, False), True),
+    ("PutObject", "staging", f"commits/{UUID}/m0.avro", (False, False), True),
+    ("PutObject", "data", "lake/polynya/list.avro", (False, True), False),
+    ("PutObject", "data", "lake/policy.json", (False, False), False),
+    ("PutObject", "data", "other/a.parquet", (False, False), False),
+    ("DeleteObject", "data", f"lake/main/orders/{UUID}/a.parquet", (False, False), False),
+    ("DeleteObject", "staging", f"commits/{UUID}/m0.avro", (False, False), False),
+    ("DeleteObject", "data", "lake/polynya/list.avro", (False, False), False),
+]
+
+
+@pytest.mark.parametrize(("operation", "bucket", "key", "function", "writer"), S3_RIGHTS)
+def test_rights_in_s3(operation, bucket, key, function, writer):
+    parameters = {"Bucket": bucket, "Key": key}
+    for delivery, expected in zip(DELIVERIES, function, strict=True):
+        assert rights("CommitsFunction", delivery).may(operation, parameters) is expected
+        if "polynya" not in key:  # under object-lambda there are no such objects
+            assert vended(delivery).may(operation, parameters) is writer
+    assert vended("materialize").may(operation, parameters) is writer
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_nothing_of_the_stack_but_ingest_may_delete_an_object(delivery, writing):
+    found = {
+        name
+        for name in present(delivery)
+        for statement in allowing(RESOURCES[name], delivery)
+        if {"s3:DeleteObject", "s3:*"} & {*actions(statement)}
+    }
+    assert found <= {"IngestRole"}
+
+
+def allowing(resource: dict[str, Any], delivery: str) -> list[dict[str, Any]]:
+    """The statements of policies in a resource that allow something."""
+    properties = deployed(resource.get("Properties", {}), delivery)
+    documents = [properties.get("PolicyDocument", {"Statement": []})]
+    documents += [one.get("PolicyDocument", one) for one in properties.get("Policies", [])]
+    statements = [one for document in documents for one in document.get("Statement", [])]
+    return [one for one in statements if one["Effect"] == "Allow"]
+
+
+def test_clients_put_their_metadata_into_a_bucket_that_empties_itself(writing):
+    staging = stack().resolved(template.environment("CommitsFunction")["STAGING_LOCATION"])
+    assert staging == "s3://staging/commits"
+    [rule] = stack().properties("StagingBucket")["LifecycleConfiguration"]["Rules"]
+    assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", 30)
+    assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
+
+
+# Rules
+
+RULES = [
+    ({}, []),
+    ({"CommitsSecretArn": ""}, ["CommitsSecretArn"]),
+    ({"CommitsSecretArn": "", "CommitsDatabaseUser": "w"}, ["CommitsSecretArn"]),
+    ({"CommitsSecretArn": "", "CommitsDatabaseUser": "w", "DatabaseResourceId": "db-A"}, []),
+    ({"PolicyObject": ""}, ["PolicyParameter"]),
+    ({"PolicyObject": "", "PolicyParameter": "/lake/policy"}, []),
+    ({"Writes": "no", "CommitsSecretArn": "", "PolicyObject": ""}, []),
+]
+
+
+@pytest.mark.parametrize(("values", "named"), RULES)
+def test_writes_require_a_database_role_and_a_policy(values, named):
+    broken = stack(**values).broken_rules()
+    assert len(broken) == len(named)
+    assert all(name in sentence for name, sentence in zip(named, broken, strict=True))

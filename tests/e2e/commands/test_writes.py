@@ -1,0 +1,246 @@
+"""`polynya writes`, and what `polynya serve --writes` checks, with roles of a real PostgreSQL."""
+
+import json
+from contextlib import closing
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import urllib3
+from pg8000.native import identifier
+from polynya_local.cli import app
+from polynya_local.postgres import Database
+from polynya_local.serve import EVERYBODY_MAY_WRITE
+from polynya_local.serving import serving
+from typer.testing import CliRunner
+
+ROLES = ("lake owner", "lake_writer", "lake_reader", "lake_stranger")
+OWNER, WRITER, READER, STRANGER = ROLES
+# Column, type, whether it may be NULL.
+COLUMNS = [
+    ["table_uuid", "uuid", "NO"],
+    ["client_snapshot_id", "bigint", "YES"],
+    ["snapshot_id", "bigint", "NO"],
+    ["position", "integer", "NO"],
+    ["operation", "text", "YES"],
+    ["summary", "text", "YES"],
+    ["idempotency_key", "uuid", "YES"],
+    ["principal", "text", "YES"],
+    ["route", "text", "YES"],
+    ["body_hash", "text", "YES"],
+]
+
+
+@pytest.fixture(scope="module")
+def roles(postgres_server):
+    """An owner of lakes, a member of it, a reader, and a role that only reads too."""
+    run = postgres_server.maintenance.run
+    for role in ROLES:
+        run(f"CREATE ROLE {identifier(role)} LOGIN")
+    run(f"GRANT {identifier(OWNER)} TO {WRITER}")
+    yield
+    for role in ROLES:
+        run(f"DROP ROLE IF EXISTS {identifier(role)}")
+
+
+IN_A_SCHEMA_OF_ITS_OWN, IN_PUBLIC = "40", "31"
+
+
+@pytest.fixture
+def owned(request, lake, roles):
+    """A lake that belongs to OWNER, and that READER and STRANGER may read."""
+    made = lake.fresh(getattr(request, "param", IN_A_SCHEMA_OF_ITS_OWN))
+    schema = identifier(made.metadata_schema)
+    with closing(made.database.connect()) as con:
+        tables = con.run(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = :s",
+            s=made.metadata_schema,
+        )
+        con.run(f"GRANT USAGE, CREATE ON SCHEMA {schema} TO {identifier(OWNER)}")
+        con.run(f"GRANT USAGE ON SCHEMA {schema} TO {READER}, {STRANGER}")
+        for (table,) in tables:
+            con.run(f"ALTER TABLE {schema}.{identifier(table)} OWNER TO {identifier(OWNER)}")
+            con.run(f"GRANT SELECT ON {schema}.{identifier(table)} TO {READER}, {STRANGER}")
+    yield made
+    made.database.run(f"DROP OWNED BY {', '.join(map(identifier, ROLES))}")
+    made.database.run(f"REVOKE {identifier(OWNER)} FROM {STRANGER}")
+
+
+def as_role(lake, role: str) -> Database:
+    return replace(lake.database, user=role)
+
+
+def writes(lake, role: str, *words: str) -> SimpleNamespace:
+    where = ["--database", as_role(lake, role).url, "--metadata-schema", lake.metadata_schema]
+    done = CliRunner().invoke(app, ["writes", *where, *words])
+    return SimpleNamespace(code=done.exit_code, said=done.stderr, printed=done.stdout)
+
+
+def table(lake) -> str:
+    return f"{identifier(lake.metadata_schema)}.polynya_commits"
+
+
+def columns(lake) -> list[list[str]]:
+    return lake.database.run(
+        "SELECT column_name, data_type, is_nullable FROM information_schema.columns "
+        "WHERE table_schema = :s AND table_name = 'polynya_commits' ORDER BY ordinal_position",
+        s=lake.metadata_schema,
+    )
+
+
+def owner_and_indexes(lake) -> tuple[str, list[str]]:
+    [[owner]] = lake.database.run(
+        "SELECT tableowner FROM pg_tables WHERE schemaname = :s AND tablename = 'polynya_commits'",
+        s=lake.metadata_schema,
+    )
+    indexes = lake.database.run(
+        "SELECT substr(indexdef, position('USING' IN indexdef)) FROM pg_indexes "
+        "WHERE schemaname = :s AND tablename = 'polynya_commits' ORDER BY 1",
+        s=lake.metadata_schema,
+    )
+    return owner, [definition for (definition,) in indexes]
+
+
+INDEXES = [
+    "USING btree (idempotency_key) WHERE (idempotency_key IS NOT NULL)",
+    "USING btree (table_uuid, client_snapshot_id)",
+    "USING btree (table_uuid, snapshot_id)",
+]
+
+
+@pytest.mark.parametrize("owned", [IN_A_SCHEMA_OF_ITS_OWN, IN_PUBLIC], indirect=True)
+@pytest.mark.parametrize("role", [OWNER, WRITER, "postgres"])
+def test_setup_creates_the_table_as_the_owner_of_ducklakes(owned, role):
+    before = writes(owned, role)
+    assert before.code == 1 and "run `polynya writes --setup`" in before.said
+    done = writes(owned, role, "--setup")
+    assert done.code == 0 and f"created the table polynya_commits, which belongs to {OWNER}" in (
+        done.said
+    )
+    assert columns(owned) == COLUMNS
+    assert owner_and_indexes(owned) == (OWNER, INDEXES)
+    assert as_role(owned, READER).run(f"SELECT count(*) FROM {table(owned)}") == [[0]]
+
+
+def test_setup_changes_nothing_the_second_time(owned):
+    assert writes(owned, WRITER, "--setup").code == 0
+    insert = f"INSERT INTO {table(owned)} (table_uuid, snapshot_id, position) VALUES "
+    owned.database.run(insert + "(gen_random_uuid(), 1, 0)")
+    again = writes(owned, WRITER, "--setup")
+    assert again.code == 0 and "was there already" in again.said and "granted" not in again.said
+    assert owned.database.run(f"SELECT count(*) FROM {table(owned)}") == [[1]]
+    assert writes(owned, WRITER).said == (
+        f"polynya: Iceberg clients can write with the role {WRITER}\n"
+    )
+
+
+def test_the_printed_sql_is_what_setup_runs(owned):
+    script = writes(owned, WRITER, "--print")
+    assert script.code == 0 and columns(owned) == []
+    with closing(as_role(owned, WRITER).connect()) as con:
+        for statement in script.printed.split(";"):
+            if statement.strip():
+                con.run(statement)
+    assert columns(owned) == COLUMNS
+    assert owner_and_indexes(owned) == (OWNER, INDEXES)
+    assert writes(owned, WRITER).code == 0
+
+
+def test_a_snapshot_id_of_a_client_is_recorded_once(owned):
+    assert writes(owned, WRITER, "--setup").code == 0
+    insert = (
+        f"INSERT INTO {table(owned)} (table_uuid, client_snapshot_id, snapshot_id, position) "
+        "VALUES ('01a1fb09-8760-7336-b677-0e4f6c1fb6b5', :client_id, :snapshot_id, 0)"
+    )
+    owned.database.run(insert, client_id=7, snapshot_id=1)
+    for number in (2, 3):
+        owned.database.run(insert, client_id=None, snapshot_id=number)
+    with pytest.raises(Exception, match="23505"):
+        owned.database.run(insert, client_id=7, snapshot_id=4)
+
+
+def test_a_role_that_is_no_member_of_the_owner_may_not_set_up(owned):
+    done = writes(owned, STRANGER, "--setup")
+    assert done.code == 1 and f"must be {OWNER} or a member of it" in done.said
+    assert columns(owned) == []
+
+
+# A role, statements that spoil a lake that is set up, and the remedy that `polynya writes` names.
+SPOILED = [
+    (STRANGER, [], f'GRANT "{OWNER}" TO "{STRANGER}"'),
+    (WRITER, ["ALTER TABLE {table} OWNER TO postgres"], 'ALTER TABLE {table} OWNER TO "{owner}"'),
+    (
+        WRITER,
+        ['REVOKE SELECT ON {table} FROM "lake_reader"'],
+        'GRANT SELECT ON {table} TO "lake_reader"',
+    ),
+]
+
+
+@pytest.mark.parametrize(("role", "spoil", "remedy"), SPOILED)
+def test_a_missing_grant_is_named_with_its_remedy(owned, role, spoil, remedy):
+    assert writes(owned, WRITER, "--setup").code == 0
+    names = {"table": table(owned), "owner": OWNER}
+    for statement in spoil:
+        owned.database.run(statement.format(**names))
+    done = writes(owned, role)
+    remedy = remedy.format(**names)
+    assert done.code == 1 and done.said.endswith(f": {remedy}\n"), done.said
+    owned.database.run(remedy)
+    assert writes(owned, role).code == 0
+
+
+def test_another_version_of_the_catalog_is_refused(owned):
+    assert writes(owned, WRITER, "--setup").code == 0
+    schema = identifier(owned.metadata_schema)
+    owned.database.run(
+        f"UPDATE {schema}.ducklake_metadata SET value = '1.1-dev1' WHERE key = 'version'"
+    )
+    done = writes(owned, WRITER)
+    assert done.code == 1 and "has version 1.1-dev1, and only 1.0 can be written" in done.said
+
+
+def test_a_database_that_does_not_answer_is_named(lake):
+    nowhere = replace(lake("01"), database=replace(lake("01").database, port=1))
+    done = writes(nowhere, "postgres")
+    assert done.code == 1 and "127.0.0.1:1 cannot be reached: connection refused" in done.said
+
+
+# polynya serve --writes
+
+
+def served(lake, role: str, moto: str, **settings: str):
+    how = {"metadata_schema": lake.metadata_schema, "settings": settings, "writes": True}
+    return serving(as_role(lake, role).url, moto, **how)
+
+
+def test_serve_starts_the_function_that_writes(owned, moto):
+    assert writes(owned, WRITER, "--setup").code == 0
+    with served(owned, WRITER, moto) as bridge:
+        assert bridge.writes is True
+        answer = urllib3.request("POST", f"{bridge.catalog_uri}/v1/lake/namespaces", json={})
+        assert answer.json()["error"]["message"] != "this catalog is read-only"
+
+
+def test_serve_is_read_only_without_the_option(owned, moto):
+    url = as_role(owned, READER).url
+    with serving(url, moto, metadata_schema=owned.metadata_schema) as bridge:
+        assert bridge.writes is False
+        answer = urllib3.request("POST", f"{bridge.catalog_uri}/v1/lake/namespaces", json={})
+        assert (answer.status, answer.json()["error"]["type"]) == (403, "ForbiddenException")
+
+
+@pytest.mark.parametrize("role", [STRANGER, WRITER])
+def test_serve_says_what_writes_lack_and_ends(owned, moto, role):
+    with pytest.raises(RuntimeError) as failure, served(owned, role, moto):
+        pass
+    said = str(failure.value)
+    assert "polynya: Iceberg clients cannot write: " in said
+    assert "run `polynya writes --setup`" in said
+    assert (f'GRANT "{OWNER}" TO "{STRANGER}"' in said) == (role == STRANGER)
+
+
+def test_without_a_policy_everybody_may_write_to_everything():
+    [rule] = json.loads(EVERYBODY_MAY_WRITE)["rules"]
+    everything = {"*": ["*"]}
+    assert rule == {"principals": ["*"], "tables": everything, "write": everything}
