@@ -89,8 +89,7 @@ Namespace = Annotated[str, Depends(namespace_name)]
 async def create_table(request: Request, catalog: AtPrefix, namespace: Namespace) -> Response:
     """Answer createTable."""
     body: requests.CreateTableRequest = parse(requests.CreateTableRequest, await request.body())
-    with timed("CreateTable"):
-        return JSONResponse(catalog.create_table(namespace, body))
+    return JSONResponse(catalog.create_table(namespace, body))
 
 
 async def update_table(
