@@ -7,6 +7,7 @@ from ..ducklake.column_tree import ColumnNode
 from ..ducklake.rows.partitions import PartitionColumn
 from ..ducklake.writes.commits import CommitRow
 from ..ducklake.writes.files import NewDataFile
+from .removals import NOTHING, Removals
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,8 @@ class TablePlan:
     added: Sequence[NewDataFile] = ()
     partition_id: int | None = None
     """What the partition values of the added files belong to; of a new table it is not known."""
-    ended_files: Sequence[int] = ()
-    """Ids of data files."""
-    deletes: Sequence[tuple[int, int]] = ()
-    """Id of a data file, position of a row; rows that are not deleted yet."""
-    ended_rows: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """The row ids of inlined rows, by the name of their PostgreSQL table."""
+    removals: Removals = NOTHING
+    ends_all: bool = False
+    """All rows that the table has end first."""
     tags: Mapping[str, str | None] = field(default_factory=dict)
     """New values of tags; None: the tag ends."""

@@ -16,6 +16,7 @@ from ..translate.write_locations import data_path, staging_path
 from .added_files import AddedFiles
 from .client_files import ClientFiles
 from .plan import TablePlan
+from .removals import RemovalFinder
 from .table_state import TableState
 
 Names = Mapping[tuple[int, str], str]
@@ -42,8 +43,7 @@ class Planner:
         _check_identity(state, commit)
         check_parents(commit.snapshots, state.head.snapshot_id if state.head else None, commit)
         net = self._net_change(state, commit)
-        if net.removed or net.added_deletes or net.removed_deletes:
-            raise BadRequest("deletes are not supported yet")
+        removals = RemovalFinder(state, self.reader).find(net)
         specs = [PartitionSpec.model_validate(spec) for spec in document["partition-specs"]]
         added = AddedFiles(
             reader=self.reader,
@@ -62,6 +62,8 @@ class Planner:
             commits=commit_rows(state.table.table_uuid, commit.snapshots),
             added=added,
             partition_id=state.partition_id,
+            removals=removals,
+            ends_all=commit.removes_main,
         )
 
     def _net_change(self, state: TableState, commit: TableCommit) -> NetChange:
@@ -72,6 +74,8 @@ class Planner:
         )
         client = ClientFiles(self.reader, f"{path}/", state.files)
         base = client.base(state.head.sequence_number) if state.head else []
+        if commit.removes_main:
+            base = []  # all of it ends
         changed = difference(base, client.manifests(commit.snapshots[-1].manifest_list))
         return net_change(client.entries(changed.new), client.own_entries(changed.gone))
 

@@ -9,6 +9,7 @@ from ..ducklake.writes import commits, files, stats, tables, tags
 from ..ducklake.writes.files import NewDataFile
 from ..ducklake.writes.new_snapshot import NewSnapshot
 from ..ducklake.writes.widening import widened
+from .ended_rows import delete_rows, end_rows
 from .plan import NewTable, TablePlan
 
 
@@ -21,7 +22,9 @@ def write_plans(snapshot: NewSnapshot, plans: Iterable[TablePlan]) -> None:
         else:
             table_id = plan.table
         _set_tags(snapshot, table_id, plan)
-        _add_files(snapshot, table_id, partition_id, plan)
+        end_rows(snapshot, table_id, plan)
+        added_ids = _add_files(snapshot, table_id, partition_id, plan)
+        delete_rows(snapshot, table_id, plan.removals, added_ids)
         commits.add(snapshot.con, snapshot.snapshot_id, plan.commits)
 
 
@@ -54,19 +57,24 @@ def _set_tags(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> None:
 
 def _add_files(
     snapshot: NewSnapshot, table_id: int, partition_id: int | None, plan: TablePlan
-) -> None:
+) -> list[int]:
+    """Add the files of a plan; gives their ids, in order."""
     if not plan.added:
-        return
+        return []
     con = snapshot.con
     known = stats.of_table(table_id).run(con)
     records, next_row_id, size = known or (0, 0, 0)
-    partitioned = [file for file in plan.added if file.partition_values]
-    plain = [file for file in plan.added if not file.partition_values]
+    # A file without partition values has no partitioning.
+    in_order = sorted(range(len(plan.added)), key=lambda n: not plan.added[n].partition_values)
+    partitioned = [plan.added[n] for n in in_order if plan.added[n].partition_values]
+    plain = [plan.added[n] for n in in_order if not plan.added[n].partition_values]
     row_id = next_row_id
+    ids: list[int] = []
     for group, id_ in ((partitioned, partition_id), (plain, None)):
         first_file_id = snapshot.file_ids(len(group))
         files.add(con, snapshot.snapshot_id, table_id, id_, first_file_id, row_id, group)
         row_id += _rows(group)
+        ids += range(first_file_id, first_file_id + len(group))
     size += sum(file.file_size_bytes for file in plan.added)
     sums = (records + row_id - next_row_id, row_id, size)
     stats.set_of_table(con, table_id, sums, is_new=known is None)
@@ -74,6 +82,7 @@ def _add_files(
     wider = widened(before, plan.columns, plan.added, had_rows=next_row_id > 0, new_ids=())
     stats.set_of_columns(con, table_id, wider)
     snapshot.change(f"inserted_into_table:{table_id}")
+    return [id_ for _, id_ in sorted(zip(in_order, ids, strict=True))]
 
 
 def _rows(added: Sequence[NewDataFile]) -> int:

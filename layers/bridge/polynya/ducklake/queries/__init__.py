@@ -23,7 +23,14 @@ from .deletes import (
     unservable_inlined_deletes,
 )
 from .fragments import CATALOG_SCHEMA, fragment
-from .inlined_tables import inlined, inlined_origin, inlined_rows_at, unservable_inlined_tables
+from .inlined_tables import (
+    inlined,
+    inlined_origin,
+    inlined_rows_at,
+    inlined_table_names,
+    unservable_inlined_tables,
+)
+from .live_files import live_files
 from .named_objects import (
     column_tags_at,
     names_now,
@@ -65,7 +72,9 @@ __all__ = [
     "inlined_deletes_at",
     "inlined_origin",
     "inlined_rows_at",
+    "inlined_table_names",
     "lake",
+    "live_files",
     "mapped_names",
     "names_now",
     "next_snapshots",

@@ -88,9 +88,23 @@ def add(
 
 END_FILES = """
 UPDATE ducklake_data_file SET end_snapshot = :snapshot_id
-WHERE data_file_id = ANY(:data_file_ids)"""
+WHERE data_file_id = ANY(:data_file_ids) AND end_snapshot IS NULL"""
 
 
-def end(con: Connection, snapshot_id: int, data_file_ids: list[int]) -> None:
-    """End data files at a snapshot: it and later ones do not show them."""
+def end(con: Connection, snapshot_id: int, data_file_ids: list[int]) -> int:
+    """End live data files at a snapshot: it and later ones do not show them. Gives their number."""
     con.run(END_FILES, snapshot_id=snapshot_id, data_file_ids=data_file_ids)
+    count: int = con.row_count
+    return count
+
+
+END_ALL_FILES = """
+UPDATE ducklake_data_file SET end_snapshot = :snapshot_id
+WHERE table_id = :table_id AND end_snapshot IS NULL"""
+
+
+def end_all(con: Connection, snapshot_id: int, table_id: int) -> int:
+    """End all live data files of a table; gives their number."""
+    con.run(END_ALL_FILES, snapshot_id=snapshot_id, table_id=table_id)
+    count: int = con.row_count
+    return count

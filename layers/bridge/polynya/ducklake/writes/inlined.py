@@ -1,6 +1,6 @@
 """PostgreSQL tables of inlined rows: created after an ALTER; rows ended at a snapshot."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pg8000.native import Connection, identifier
 
@@ -83,4 +83,16 @@ def end_rows(con: Connection, snapshot_id: int, tables: Iterable[str]) -> int:
             snapshot_id=snapshot_id,
         )
         count += con.row_count
+    return count
+
+
+def end_rows_of(con: Connection, snapshot_id: int, table: str, row_ids: Sequence[int]) -> int:
+    """End these inlined rows if they are live; gives the number of rows that were."""
+    con.run(
+        f"UPDATE {identifier(table)} SET end_snapshot = :snapshot_id "
+        "WHERE end_snapshot IS NULL AND row_id = ANY(CAST(:row_ids AS bigint[]))",
+        snapshot_id=snapshot_id,
+        row_ids=list(row_ids),
+    )
+    count: int = con.row_count
     return count
