@@ -26,6 +26,7 @@ from .fragments import CATALOG_SCHEMA, fragment
 from .inlined_tables import inlined, inlined_origin, inlined_rows_at, unservable_inlined_tables
 from .named_objects import (
     column_tags_at,
+    has_entries,
     names_now,
     schemas_at,
     table_at,
@@ -59,6 +60,7 @@ __all__ = [
     "first_added_files",
     "fragment",
     "has_commits",
+    "has_entries",
     "inlined",
     "inlined_delete_names",
     "inlined_delete_table",
