@@ -25,7 +25,7 @@ from .files.virtual_files import VirtualFiles
 from .iceberg import rest
 from .pagination import page_of
 from .translate.fingerprints import fingerprint
-from .translate.tables import check_lake
+from .translate.tables import check_lake, properties
 from .translate.views import view_metadata
 from .warehouse import Warehouse
 
@@ -44,8 +44,14 @@ ENDPOINTS = [
 """What is served. Without the writes, PyIceberg and Java refuse them before they upload a thing."""
 
 WRITE_ENDPOINTS = [
+    "POST /v1/{prefix}/namespaces",
+    "DELETE /v1/{prefix}/namespaces/{namespace}",
+    "POST /v1/{prefix}/namespaces/{namespace}/properties",
     "POST /v1/{prefix}/namespaces/{namespace}/tables",
     "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "POST /v1/{prefix}/tables/rename",
+    "POST /v1/{prefix}/transactions/commit",
 ]
 """What the function `commits` serves."""
 
@@ -149,14 +155,15 @@ class Catalog:
 
     @retried
     def load_namespace_metadata(self, namespace: str) -> rest.GetNamespaceResponse:
-        """One namespace; DuckLake keeps no properties of it.
+        """One namespace. DuckLake has no properties of schemas: they are tags that it ignores.
 
         Raises:
             NoSuchNamespace: it does not exist.
         """
         with self._lake() as lake:
             schema = lake.schema(namespace)
-        return {"namespace": [schema.schema_name], "properties": {}}
+            tags = queries.tags_at(lake.snapshot_id, schema.schema_id).run(lake.con)
+        return {"namespace": [schema.schema_name], "properties": properties(tags)}
 
     # Tables
 

@@ -17,7 +17,7 @@ from ..access.readable_lake import ReadableLake
 from ..access.writable import check_may_write_table
 from ..catalog import Catalog, OpenTable
 from ..ducklake import queries
-from ..ducklake.connection.database import BEGIN_WRITE
+from ..ducklake.connection.database import BEGIN_WRITE, Database
 from ..ducklake.rows.named_objects import Schema
 from ..ducklake.writes import commits
 from ..ducklake.writes.new_snapshot import NewSnapshot, claim
@@ -35,7 +35,7 @@ from ..storage.object_reader import ObjectReader
 from ..translate.commits.table_commit import TableCommit, table_commit
 from .committer import commit
 from .creation import Creator
-from .new_table import check_name_is_free
+from .names import check_name_is_free
 from .plan import TablePlan
 from .planner import Planner
 from .table_state import TableState, table_state
@@ -64,6 +64,11 @@ class CommitCatalog:
     principal: str | None = None
     """Who commits, for `author` in DuckLake's list of snapshots."""
 
+    @property
+    def database(self) -> Database:
+        """The catalog database."""
+        return self.catalog.database
+
     # Tables
 
     def create_table(self, namespace: str, request: CreateTableRequest) -> rest.LoadTableResult:
@@ -76,7 +81,7 @@ class CommitCatalog:
         """
 
         def attempt() -> rest.LoadTableResult:
-            with self._claimed() as snapshot:
+            with self.claimed() as snapshot:
                 lake = self.catalog.readable(snapshot.con)
                 schema = lake.schema(namespace)
                 self._check_rights(namespace, request.name)
@@ -105,7 +110,7 @@ class CommitCatalog:
             CommitStateUnknown: it is not known whether the commit took place.
         """
         change = table_commit(request.requirements, request.updates)
-        [answer] = self._commit([Target(namespace, name, change)])
+        [answer] = self.commit_targets([Target(namespace, name, change)])
         return {
             "metadata-location": answer["metadata-location"],
             "metadata": answer["metadata"],
@@ -113,7 +118,7 @@ class CommitCatalog:
 
     # One attempt
 
-    def _commit(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
+    def commit_targets(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
         """Commit to several tables as one snapshot; gives each as it is now."""
         try:
             return commit(lambda: self._attempt(targets))
@@ -126,9 +131,9 @@ class CommitCatalog:
     def _attempt(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
         if landed := self._landed_answers(targets):
             return landed
-        with self.catalog.database.transaction() as con:
+        with self.database.transaction() as con:
             planned = [self._planned(con, target) for target in targets]
-        with self._claimed() as snapshot:
+        with self.claimed() as snapshot:
             con = snapshot.con
             for target, (_, location) in zip(targets, planned, strict=True):
                 self._check_unchanged(con, target, location)
@@ -137,7 +142,7 @@ class CommitCatalog:
             return [self._answer(con, one.namespace, one.name) for one in targets]
 
     @contextmanager
-    def _claimed(self) -> Iterator[NewSnapshot]:
+    def claimed(self) -> Iterator[NewSnapshot]:
         """A transaction that has claimed the next snapshot.
 
         Raises:
@@ -145,7 +150,7 @@ class CommitCatalog:
         """
         if self.catalog.snapshot_id is not None:
             raise Forbidden("a lake that is pinned to a snapshot is read-only")
-        with self.catalog.database.transaction(BEGIN_WRITE) as con:
+        with self.database.transaction(BEGIN_WRITE) as con:
             yield claim(con)
 
     def _landed_answers(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
@@ -154,8 +159,10 @@ class CommitCatalog:
         Raises:
             CommitStateUnknown: it has landed, and a table cannot be loaded any more.
         """
-        with self.catalog.database.transaction() as con:
-            if not all(_has_landed(con, target) for target in targets):
+        # One without a new snapshot has nothing to recognise it by, and has landed with the others.
+        known = [target for target in targets if target.commit.snapshots or target.commit.creates]
+        with self.database.transaction() as con:
+            if not known or not all(_has_landed(con, target) for target in known):
                 return []
             return [self._answer_by_uuid(con, target) for target in targets]
 

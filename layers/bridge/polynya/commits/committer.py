@@ -17,12 +17,16 @@ RESERVE_SECONDS = 2.0
 Result = TypeVar("Result")
 
 
-def commit(attempt: Callable[[], Result]) -> Result:
+def commit(attempt: Callable[[], Result], *, recognises: bool = True) -> Result:
     """The result of the first attempt that ends.
 
     An attempt reads the table, claims a snapshot, looks for what an earlier attempt has committed,
     and writes. So it can be repeated, also if the connection was lost at COMMIT: the claim waits
     for the end of the earlier transaction.
+
+    Args:
+        recognises: the attempt finds what an earlier one has committed. Otherwise its refusal says
+            nothing once the connection was lost at COMMIT: a table that was dropped is not found.
 
     Raises:
         CommitStateUnknown: the connection was lost at COMMIT, and it cannot be found out whether
@@ -39,7 +43,8 @@ def commit(attempt: Callable[[], Result]) -> Result:
         except PolynyaError as error:
             if not error.is_transient:
                 # With an error of the server nothing is found out about the earlier attempt.
-                raise (unknown if unknown and error.status >= 500 else error) from None
+                is_known = recognises and error.status < 500
+                raise (error if is_known else unknown or error) from None
         if budget.seconds_left() < RESERVE_SECONDS:
             break
         time.sleep(random.uniform(0.5, 1) * min(LONGEST_PAUSE, 0.02 * 1.5**tries))

@@ -4,13 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 from uuid import uuid4
 
-from ..access.readable_lake import ReadableLake
-from ..ducklake import queries
 from ..ducklake.column_tree import ColumnNode
-from ..ducklake.connection.statements import run_batched
 from ..ducklake.paths import directory
 from ..ducklake.rows.named_objects import Schema
-from ..errors import AlreadyExists, BadRequest
+from ..errors import BadRequest
 from ..iceberg.commits.schemas import Schema as TableSchema
 from ..iceberg.commits.schemas import docs, field_of, required_within
 from ..iceberg.commits.updates import PartitionSpec, SortOrder
@@ -22,33 +19,6 @@ from .plan import NewTable
 NO_PROPERTIES: Mapping[str, str] = {}
 
 Fields = TypeVar("Fields", PartitionSpec, SortOrder)
-
-
-def check_name_is_free(lake: ReadableLake, schema: Schema, name: str) -> None:
-    """Check that a table of this name can be created, also one that the caller may not see.
-
-    Raises:
-        AlreadyExists: a table or a view has the name.
-        BadRequest: the name differs from another one in letter case only, or is not usable.
-    """
-    if not name or "\0" in name:
-        raise BadRequest("the name of a table is empty or has a NUL")
-    at = (lake.snapshot_id, schema.schema_id)
-    found_tables, found_views = run_batched(lake.con, queries.tables_at(*at), queries.views_at(*at))
-    for what, names in (
-        ("table", [table.table_name for table in found_tables]),
-        ("view", [view.view_name for view in found_views]),
-    ):
-        for other in names:
-            if other == name:
-                raise AlreadyExists(
-                    f"{what.capitalize()} already exists: {schema.schema_name}.{name}"
-                )
-            if other.casefold() == name.casefold():
-                raise BadRequest(
-                    f"{name} and the {what} {other} have the same name for DuckLake, which does "
-                    "not distinguish letter case"
-                )
 
 
 def columns_of_request(schema: TableSchema, *, keep_ids: bool) -> tuple[ColumnNode, ...]:

@@ -33,6 +33,7 @@ from .inlined_tables import (
 from .live_files import live_files
 from .named_objects import (
     column_tags_at,
+    has_entries,
     names_now,
     schemas_at,
     table_at,
@@ -66,6 +67,7 @@ __all__ = [
     "first_added_files",
     "fragment",
     "has_commits",
+    "has_entries",
     "inlined",
     "inlined_delete_names",
     "inlined_delete_table",
