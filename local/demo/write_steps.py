@@ -5,6 +5,7 @@ Nothing in it is special to Polynya: only the catalog's URL is another one.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -79,17 +80,21 @@ def notebook() -> list[Step]:
             "table.delete(\"species = 'mallard'\")",
             lambda catalog: catalog.load_table(table).delete("species = 'mallard'"),
         ),
-        cell(
+        Step(
+            "",
             "table.history()",
             lambda catalog: "\n".join(
-                f"{entry.timestamp_ms} {entry.snapshot_id}"
+                f"{datetime.fromtimestamp(entry.timestamp_ms / 1000, UTC):%H:%M:%S}  "
+                f"{entry.snapshot_id}"
                 for entry in catalog.load_table(table).history()
             ),
         ),
-        cell(
+        Step(
+            "",
             "table.inspect.snapshots()",
             lambda catalog: "\n".join(
-                f"{row['snapshot_id']} {row['operation']}"
+                f"{row['snapshot_id']:<20} {row['operation']:<10} ducklake.snapshot-id "
+                + dict(row["summary"])["ducklake.snapshot-id"]
                 for row in catalog.load_table(table).inspect.snapshots().to_pylist()
             ),
         ),

@@ -145,13 +145,13 @@ def show(
         shown = step.run(execute)
         if not step.table:
             grid.add_row(step.code)
+            if isinstance(shown, str):
+                grid.add_row(shown, style="dim")
             continue
         found = state_of(step.table)
         different += found.different
         numbers = map(str, found[:6])
         grid.add_row(step.code, *numbers, f"{found.newest}: {found.changes}")
-        if isinstance(shown, str):
-            grid.add_row(shown, style="dim")
     out.print(grid)
     return different
 
