@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse, Response
 from polynya.access.principals import principals_of_api_caller
 from polynya.access.resolver import AccessResolver
 from polynya.catalog import Catalog
-from polynya.commits import namespaces, tables, transactions
+from polynya.commits import namespaces, tables, transactions, views
 from polynya.commits.catalog import CommitCatalog
 from polynya.config import Config
 from polynya.database import open_database
@@ -24,6 +24,7 @@ from polynya.events import HttpApiEvent
 from polynya.files.virtual_files import VirtualFiles
 from polynya.iceberg.commits import requests
 from polynya.iceberg.commits.body import parse
+from polynya.iceberg.commits.views import CommitViewRequest, CreateViewRequest
 from polynya.metrics import timed
 from polynya.rest_app import lambda_handler, name_of, rest_app
 from polynya.storage.configured import file_cache
@@ -146,6 +147,33 @@ async def refuse_register(catalog: AtPrefix, namespace: Namespace) -> Response:
     )
 
 
+async def create_view(request: Request, catalog: AtPrefix, namespace: Namespace) -> Response:
+    """Answer createView."""
+    body: CreateViewRequest = parse(CreateViewRequest, await request.body())
+    return JSONResponse(views.create(catalog, namespace, body))
+
+
+async def replace_view(
+    request: Request, catalog: AtPrefix, namespace: Namespace, view: str
+) -> Response:
+    """Answer replaceView."""
+    body: CommitViewRequest = parse(CommitViewRequest, await request.body())
+    return JSONResponse(views.replace(catalog, namespace, view, body))
+
+
+async def drop_view(catalog: AtPrefix, namespace: Namespace, view: str) -> Response:
+    """Answer dropView."""
+    views.drop(catalog, namespace, view)
+    return Response(status_code=204)
+
+
+async def rename_view(request: Request, catalog: AtPrefix) -> Response:
+    """Answer renameView."""
+    body: requests.RenameTableRequest = parse(requests.RenameTableRequest, await request.body())
+    views.rename(catalog, body)
+    return Response(status_code=204)
+
+
 async def commit_transaction(request: Request, catalog: AtPrefix) -> Response:
     """Answer commitTransaction."""
     body: requests.CommitTransactionRequest = parse(
@@ -164,6 +192,7 @@ async def refuse_path(path: str) -> Response:
 NAMESPACES = "/v1/{prefix}/namespaces"
 NAMESPACE = NAMESPACES + "/{namespace}"
 TABLE = NAMESPACE + "/tables/{table}"
+VIEW = NAMESPACE + "/views/{view}"
 
 ROUTES: tuple[tuple[str, str, Callable[..., Awaitable[Response]]], ...] = (
     ("POST", "/v1/{prefix}/transactions/commit", commit_transaction),
@@ -171,6 +200,10 @@ ROUTES: tuple[tuple[str, str, Callable[..., Awaitable[Response]]], ...] = (
     ("POST", NAMESPACE + "/tables", create_table),
     ("POST", TABLE, update_table),
     ("DELETE", TABLE, drop_table),
+    ("POST", "/v1/{prefix}/views/rename", rename_view),
+    ("POST", NAMESPACE + "/views", create_view),
+    ("POST", VIEW, replace_view),
+    ("DELETE", VIEW, drop_view),
     ("POST", NAMESPACE + "/register", refuse_register),
     ("POST", NAMESPACE + "/register-view", refuse_register),
     ("POST", NAMESPACE + "/properties", update_properties),
@@ -179,10 +212,11 @@ ROUTES: tuple[tuple[str, str, Callable[..., Awaitable[Response]]], ...] = (
 )
 
 # Names without a slash come first; then `:path` takes the others (see functions/rest_catalog).
-for names in ("{namespace} {table}", "{namespace:path} {table:path}"):
-    namespace, table = names.split()
+for names in ("{namespace} {table} {view}", "{namespace:path} {table:path} {view:path}"):
+    namespace, table, view = names.split()
     for method, path, answer in ROUTES:
         path = path.replace("{namespace}", namespace).replace("{table}", table)
+        path = path.replace("{view}", view)
         app.add_api_route(path, answer, methods=[method])
 app.add_api_route("/{path:path}", refuse_path, methods=["POST", "PUT", "PATCH", "DELETE"])
 

@@ -18,7 +18,7 @@ from .ducklake import queries
 from .ducklake.connection.database import Database, retried
 from .ducklake.connection.statements import Statement, known, run_batched
 from .ducklake.rows.lake import Lake
-from .ducklake.rows.named_objects import Schema, Table
+from .ducklake.rows.named_objects import Schema, Table, View
 from .errors import BadRequest, NoSuchTable, NoSuchWarehouse
 from .files.table_files import TableFiles
 from .files.virtual_files import VirtualFiles
@@ -52,6 +52,10 @@ WRITE_ENDPOINTS = [
     "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}",
     "POST /v1/{prefix}/tables/rename",
     "POST /v1/{prefix}/transactions/commit",
+    "POST /v1/{prefix}/namespaces/{namespace}/views",
+    "POST /v1/{prefix}/namespaces/{namespace}/views/{view}",
+    "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}",
+    "POST /v1/{prefix}/views/rename",
 ]
 """What the function `commits` serves."""
 
@@ -263,10 +267,18 @@ class Catalog:
             NoSuchView: the view or its namespace does not exist.
         """
         with self._lake() as lake:
-            schema, found = lake.view(namespace, view)
-            tags = queries.tags_at(lake.snapshot_id, found.view_id).run(lake.con)
-            metadata = view_metadata(schema, found, tags, self.virtual_files.location)
-        location = f"{metadata['location']}/{metadata['current-version-id']}.metadata.json"
+            return self.load_view_result(lake, *lake.view(namespace, view))
+
+    def load_view_result(
+        self, lake: ReadableLake, schema: Schema, view: View
+    ) -> rest.LoadViewResult:
+        """The answer to loadView."""
+        at = (lake.snapshot_id, view.view_id)
+        tags, texts = run_batched(lake.con, queries.tags_at(*at), queries.view_texts(*at))
+        metadata = view_metadata(schema, view, texts, tags, self.virtual_files.location)
+        # Java keeps the metadata that it has as long as this is the same.
+        name = f"{metadata['current-version-id']}-{fingerprint(metadata)}.metadata.json"
+        location = f"{metadata['location']}/{name}"
         return {"metadata-location": location, "metadata": metadata, "config": {}}
 
     # Transactions

@@ -50,32 +50,47 @@ def check_namespace_is_free(lake: ReadableLake, name: str) -> None:
         BadRequest: the name differs from another one in letter case only.
     """
     schemas = queries.schemas_at(lake.snapshot_id).run(lake.con)
-    _check_is_free("Namespace", [schema.schema_name for schema in schemas], name, name)
+    names = [schema.schema_name for schema in schemas]
+    if name in names:
+        raise AlreadyExists(f"Namespace already exists: {name}")
+    _check_letter_case(names, name)
 
 
-def check_name_is_free(lake: ReadableLake, schema: Schema, name: str) -> None:
+def check_name_is_free(
+    lake: ReadableLake, schema: Schema, name: str, kind: str = "Table", renamed: str | None = None
+) -> None:
     """Check that a table or a view can have a name, also if the caller may not see the other one.
 
+    Args:
+        kind: of what is to have the name, `Table` or `View`.
+        renamed: the full name that it has now.
+
     Raises:
-        AlreadyExists: a table or a view has the name.
+        AlreadyExists: a table or a view has the name; the sentences are those of Iceberg's server.
         BadRequest: the name differs from another one in letter case only, or is not usable.
     """
-    check_usable(name, "table")
+    check_usable(name, kind.lower())
     at = (lake.snapshot_id, schema.schema_id)
     tables, views = run_batched(lake.con, queries.tables_at(*at), queries.views_at(*at))
     full_name = f"{schema.schema_name}.{name}"
-    _check_is_free("Table", [table.table_name for table in tables], name, full_name)
-    _check_is_free("View", [view.view_name for view in views], name, full_name)
+    for found, names in (
+        ("Table", [table.table_name for table in tables]),
+        ("View", [view.view_name for view in views]),
+    ):
+        if name in names and renamed is not None:
+            raise AlreadyExists(f"Cannot rename {renamed} to {full_name}. {found} already exists")
+        if name in names:
+            same = "" if found == kind else " with same name"
+            raise AlreadyExists(f"{found}{same} already exists: {full_name}")
+        _check_letter_case(names, name)
 
 
-def _check_is_free(what: str, names: Sequence[str], name: str, full_name: str) -> None:
-    if name in names:
-        raise AlreadyExists(f"{what} already exists: {full_name}")
+def _check_letter_case(names: Sequence[str], name: str) -> None:
     for other in names:
         if other.casefold() == name.casefold():
             raise BadRequest(
-                f"{name} and the {what.lower()} {other} have the same name for DuckLake, which "
-                "does not distinguish letter case"
+                f"{name} and {other} are the same name for DuckLake, which does not distinguish "
+                "letter case"
             )
 
 

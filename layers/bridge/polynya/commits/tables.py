@@ -51,10 +51,11 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
         with catalog.claimed() as snapshot:
             opened = catalog.catalog.find_table(snapshot.con, namespace, source.name)
             lake, rights = opened.readable, catalog.catalog.rights
-            check_may_write_table(rights, opened.schema.schema_name, opened.table.table_name)
+            names = opened.schema.schema_name, opened.table.table_name
+            check_may_write_table(rights, *names)
             schema = destination_schema(lake, request.destination.namespace)
             check_may_write_table(rights, schema.schema_name, new_name)
-            check_name_is_free(lake, schema, new_name)
+            check_name_is_free(lake, schema, new_name, renamed=".".join(names))
             _rename(snapshot, opened, schema, new_name)
             snapshot.finish(None, catalog.principal)
 

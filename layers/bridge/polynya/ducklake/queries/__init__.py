@@ -53,6 +53,7 @@ from .table_columns import (
 )
 from .table_snapshots import next_snapshots, snapshots
 from .table_stats import table_column_stats
+from .views import view_texts
 
 __all__ = [
     "CATALOG_SCHEMA",
@@ -97,5 +98,6 @@ __all__ = [
     "unservable_deletes",
     "unservable_inlined_deletes",
     "unservable_inlined_tables",
+    "view_texts",
     "views_at",
 ]
