@@ -17,7 +17,7 @@ from ..access.readable_lake import ReadableLake
 from ..access.writable import check_may_write_table
 from ..catalog import Catalog, OpenTable
 from ..ducklake import queries
-from ..ducklake.connection.database import BEGIN_WRITE
+from ..ducklake.connection.database import BEGIN_WRITE, Database
 from ..ducklake.rows.named_objects import Schema
 from ..ducklake.writes import commits
 from ..ducklake.writes.new_snapshot import NewSnapshot, claim
@@ -63,6 +63,11 @@ class CommitCatalog:
     reader: ObjectReader
     principal: str | None = None
     """Who commits, for `author` in DuckLake's list of snapshots."""
+
+    @property
+    def database(self) -> Database:
+        """The catalog database."""
+        return self.catalog.database
 
     # Tables
 
@@ -126,7 +131,7 @@ class CommitCatalog:
     def _attempt(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
         if landed := self._landed_answers(targets):
             return landed
-        with self.catalog.database.transaction() as con:
+        with self.database.transaction() as con:
             planned = [self._planned(con, target) for target in targets]
         with self._claimed() as snapshot:
             con = snapshot.con
@@ -145,7 +150,7 @@ class CommitCatalog:
         """
         if self.catalog.snapshot_id is not None:
             raise Forbidden("a lake that is pinned to a snapshot is read-only")
-        with self.catalog.database.transaction(BEGIN_WRITE) as con:
+        with self.database.transaction(BEGIN_WRITE) as con:
             yield claim(con)
 
     def _landed_answers(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
@@ -154,7 +159,7 @@ class CommitCatalog:
         Raises:
             CommitStateUnknown: it has landed, and a table cannot be loaded any more.
         """
-        with self.catalog.database.transaction() as con:
+        with self.database.transaction() as con:
             if not all(_has_landed(con, target) for target in targets):
                 return []
             return [self._answer_by_uuid(con, target) for target in targets]
