@@ -70,7 +70,6 @@ def test_duckdb(duckdb, judge):
     duckdb.query(f"INSERT INTO ice.main.dk {WITH_BC}")
     judge.expect("dk", WITH_BC)
     judge.check("main.dk", "dk")
-    duckdb.query("CREATE TABLE ice.main.empty (ti TIME, u UUID, s VARCHAR)")
     values = "TIME '01:02:03.000004', 'f47ac10b-58cc-4372-a567-0e02b2c3d479'::UUID, NULL::VARCHAR"
     duckdb.query("CREATE TABLE ice.main.empty (ti TIME, u UUID, s VARCHAR)")
     duckdb.query(f"INSERT INTO ice.main.empty VALUES ({values})")

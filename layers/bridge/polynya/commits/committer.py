@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from .. import budget
-from ..errors import CommitFailed, CommitStateUnknown, PolynyaError
+from ..errors import CommitFailed, CommitStateUnknown, OutOfTime, PolynyaError
 
 TRIES = 60
 LONGEST_PAUSE = 0.5
@@ -14,15 +14,20 @@ LONGEST_PAUSE = 0.5
 RESERVE_SECONDS = 2.0
 """No new attempt begins with less time left: the answer must arrive before the gateway gives up."""
 
+LEAST_SECONDS = 1.0
+"""For COMMIT itself, after which nothing may fail."""
+
 Result = TypeVar("Result")
 
 
-def commit(attempt: Callable[[], Result]) -> Result:
+def commit(attempt: Callable[[], Result], settle: Callable[[], None]) -> Result:
     """The result of the first attempt that ends.
 
-    An attempt reads the table, claims a snapshot, looks for what an earlier attempt has committed,
-    and writes. So it can be repeated, also if the connection was lost at COMMIT: the claim waits
-    for the end of the earlier transaction.
+    An attempt looks for what an earlier attempt has committed, reads the table, claims a snapshot,
+    and writes.
+
+    Args:
+        settle: waits for the end of a transaction whose COMMIT was not answered.
 
     Raises:
         CommitStateUnknown: the connection was lost at COMMIT, and it cannot be found out whether
@@ -33,17 +38,34 @@ def commit(attempt: Callable[[], Result]) -> Result:
     unknown: CommitStateUnknown | None = None
     for tries in range(TRIES):
         try:
+            if unknown is not None:
+                settle()
+                unknown = None
             return attempt()
         except CommitStateUnknown as error:
+            if not error.is_transient:
+                raise
             unknown = error
+        except OutOfTime:
+            break
         except PolynyaError as error:
             if not error.is_transient:
-                # With an error of the server nothing is found out about the earlier attempt.
-                raise (unknown if unknown and error.status >= 500 else error) from None
+                # Nothing is found out about the earlier attempt.
+                raise unknown or error from None
         if budget.seconds_left() < RESERVE_SECONDS:
             break
         time.sleep(random.uniform(0.5, 1) * min(LONGEST_PAUSE, 0.02 * 1.5**tries))
     raise unknown or CommitFailed(
         "the commit did not take place: other writers of the lake were faster, or the catalog "
-        "database did not answer in time; try again"
+        "database or S3 did not answer in time; try again"
     )
+
+
+def check_time() -> None:
+    """Check that there is time to commit and to answer, before COMMIT.
+
+    Raises:
+        CommitFailed: there is none; nothing is written.
+    """
+    if budget.seconds_left() < LEAST_SECONDS:
+        raise CommitFailed("the commit takes longer than one request may; commit fewer files")

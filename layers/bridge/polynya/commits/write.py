@@ -10,10 +10,17 @@ from ..ducklake.writes.files import NewDataFile
 from ..ducklake.writes.new_snapshot import NewSnapshot
 from ..ducklake.writes.widening import widened
 from .plan import NewTable, TablePlan
+from .request_key import RequestKey
 
 
-def write_plans(snapshot: NewSnapshot, plans: Iterable[TablePlan]) -> None:
-    """Write the rows of all tables that a commit changes."""
+def write_plans(
+    snapshot: NewSnapshot, plans: Iterable[TablePlan], key: RequestKey | None = None
+) -> None:
+    """Write the rows of all tables that a commit changes.
+
+    Args:
+        key: of the request.
+    """
     for plan in plans:
         partition_id = plan.partition_id
         if isinstance(plan.table, NewTable):
@@ -22,7 +29,8 @@ def write_plans(snapshot: NewSnapshot, plans: Iterable[TablePlan]) -> None:
             table_id = plan.table
         _set_tags(snapshot, table_id, plan)
         _add_files(snapshot, table_id, partition_id, plan)
-        commits.add(snapshot.con, snapshot.snapshot_id, plan.commits)
+        rows = key.on(plan.commits) if key else plan.commits
+        commits.add(snapshot.con, snapshot.snapshot_id, rows)
 
 
 def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:

@@ -24,6 +24,7 @@ from .deletes import (
 )
 from .fragments import CATALOG_SCHEMA, fragment
 from .inlined_tables import inlined, inlined_origin, inlined_rows_at, unservable_inlined_tables
+from .known_paths import known_locations
 from .named_objects import (
     column_tags_at,
     names_now,
@@ -65,6 +66,7 @@ __all__ = [
     "inlined_deletes_at",
     "inlined_origin",
     "inlined_rows_at",
+    "known_locations",
     "lake",
     "mapped_names",
     "names_now",
