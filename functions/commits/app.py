@@ -17,6 +17,7 @@ from polynya.access.resolver import AccessResolver
 from polynya.catalog import Catalog
 from polynya.commits import namespaces, tables, transactions, views
 from polynya.commits.catalog import CommitCatalog
+from polynya.commits.request_key import RequestKey
 from polynya.config import Config
 from polynya.database import open_database
 from polynya.errors import BadRequest, Forbidden, NoSuchRoute
@@ -72,10 +73,14 @@ async def catalog_at(request: Request, prefix: str) -> CommitCatalog:
     context = event["requestContext"]
     rights = access_resolver().api_rights(context)
     names = principals_of_api_caller(context)
+    principal = names[0] if names else None
+    header = request.headers.get("idempotency-key")
+    route = f"{request.method} {request.url.path}"
     return replace(
         catalog,
         catalog=catalog.catalog.at_prefix(prefix, rights),
-        principal=names[0] if names else None,
+        principal=principal,
+        request_key=RequestKey.of(header, principal, route, await request.body()),
     )
 
 

@@ -59,6 +59,9 @@ WRITE_ENDPOINTS = [
 ]
 """What the function `commits` serves."""
 
+KEY_LIFETIME = "PT24H"
+"""How long clients may send a request again under its `Idempotency-Key`; it is kept for ever."""
+
 WRITER_CONFIG = {"s3.delete-enabled": "false"}
 """Java's clients delete no file, whatever they believe about a commit."""
 
@@ -109,10 +112,12 @@ class Catalog:
         prefix = Warehouse.of_name(warehouse or self.settings.warehouse).prefix
         with self.at_prefix(prefix)._lake():
             pass
+        more: dict[str, str] = {}
         endpoints = [*ENDPOINTS, *(VENDING_ENDPOINTS if self.settings.vending_role else [])]
         if self.settings.writes and Warehouse.of_prefix(prefix).snapshot_id is None:
             endpoints += WRITE_ENDPOINTS
-        return {"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": endpoints}
+            more = {"idempotency-key-lifetime": KEY_LIFETIME}
+        return {"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": endpoints, **more}  # type: ignore[typeddict-item]
 
     def at_prefix(self, prefix: str, rights: Rights = EVERYTHING) -> Catalog:
         """The catalog that the path prefix of a route names, as one caller may read it.

@@ -7,7 +7,7 @@ that reads, and writes in another one, if the table is still as planned.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,11 +33,13 @@ from ..iceberg import rest
 from ..iceberg.commits.requests import CommitTableRequest, CreateTableRequest
 from ..storage.object_reader import ObjectReader
 from ..translate.commits.table_commit import TableCommit, table_commit
-from .committer import commit
+from .committer import check_time, commit
 from .creation import Creator
 from .names import check_name_is_free
+from .new_paths import check_paths_are_new
 from .plan import TablePlan
 from .planner import Planner
+from .request_key import RequestKey
 from .table_state import TableState, table_state
 from .write import write_plans
 
@@ -63,6 +65,8 @@ class CommitCatalog:
     reader: ObjectReader
     principal: str | None = None
     """Who commits, for `author` in DuckLake's list of snapshots."""
+    request_key: RequestKey | None = None
+    """Of the request that is answered."""
 
     @property
     def database(self) -> Database:
@@ -82,20 +86,30 @@ class CommitCatalog:
 
         def attempt() -> rest.LoadTableResult:
             with self.claimed() as snapshot:
+                if landed := self._created_before(snapshot.con):
+                    snapshot.con.run("ROLLBACK")
+                    return landed
                 lake = self.catalog.readable(snapshot.con)
                 schema = lake.schema(namespace)
                 self._check_rights(namespace, request.name)
                 check_name_is_free(lake, schema, request.name)
-                write_plans(snapshot, [self._creator(lake, schema).of_request(request)])
+                plan = self._creator(lake, schema).of_request(request)
+                write_plans(snapshot, [plan], self.request_key)
                 snapshot.finish(None, self.principal)
                 answer = self._answer(snapshot.con, namespace, request.name)
                 if request.stage_create:
                     # Nothing of it remains: the client sends it again with its commit.
                     snapshot.con.run("ROLLBACK")
                     del answer["metadata-location"]  # type: ignore[misc]
+                check_time()
                 return answer
 
-        return commit(attempt)
+        return commit(attempt, self.settle)
+
+    def _created_before(self, con: Connection) -> rest.LoadTableResult | None:
+        """The table that this request has created before, as it is now."""
+        uuids = self.request_key.landed(con) if self.request_key else []
+        return self._answer_by_uuid(con, uuids[0]) if uuids else None
 
     def commit_table(
         self, namespace: str, name: str, request: CommitTableRequest
@@ -121,7 +135,7 @@ class CommitCatalog:
     def commit_targets(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
         """Commit to several tables as one snapshot; gives each as it is now."""
         try:
-            return commit(lambda: self._attempt(targets))
+            return commit(lambda: self._attempt(targets), self.settle)
         except PolynyaError as error:
             # After a 4xx some clients delete the files that they uploaded.
             if error.status < 500 and (landed := self._landed_answers(targets)):
@@ -137,9 +151,15 @@ class CommitCatalog:
             con = snapshot.con
             for target, (_, location) in zip(targets, planned, strict=True):
                 self._check_unchanged(con, target, location)
-            write_plans(snapshot, [plan for plan, _ in planned])
+            plans = [plan for plan, _ in planned]
+            lake = self.catalog.readable(con).lake
+            for plan in plans:
+                check_paths_are_new(con, lake, plan)
+            write_plans(snapshot, plans, self.request_key)
             snapshot.finish(None, self.principal)
-            return [self._answer(con, one.namespace, one.name) for one in targets]
+            answers = [self._answer(con, one.namespace, one.name) for one in targets]
+            check_time()
+            return answers
 
     @contextmanager
     def claimed(self) -> Iterator[NewSnapshot]:
@@ -153,6 +173,14 @@ class CommitCatalog:
         with self.database.transaction(BEGIN_WRITE) as con:
             yield claim(con)
 
+    def settle(self) -> None:
+        """Wait for the end of an earlier transaction whose COMMIT was not answered.
+
+        It holds the id of the next snapshot, or has committed it.
+        """
+        with suppress(Overtaken), self.claimed() as snapshot:
+            snapshot.con.run("ROLLBACK")
+
     def _landed_answers(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
         """The tables as they are now, if all of this commit has landed before; else empty.
 
@@ -162,13 +190,14 @@ class CommitCatalog:
         # One without a new snapshot has nothing to recognise it by, and has landed with the others.
         known = [target for target in targets if target.commit.snapshots or target.commit.creates]
         with self.database.transaction() as con:
-            if not known or not all(_has_landed(con, target) for target in known):
-                return []
-            return [self._answer_by_uuid(con, target) for target in targets]
+            if known and all(_has_landed(con, target) for target in known):
+                return [self._answer_by_uuid(con, target.uuid or "") for target in targets]
+            uuids = self.request_key.landed(con) if self.request_key else []
+            return [self._answer_by_uuid(con, uuid) for uuid in dict.fromkeys(uuids)]
 
-    def _answer_by_uuid(self, con: Connection, target: Target) -> rest.LoadTableResult:
+    def _answer_by_uuid(self, con: Connection, table_uuid: str) -> rest.LoadTableResult:
         lake = self.catalog.readable(con)
-        found = queries.table_of_uuid(target.uuid or "").run(con)
+        found = queries.table_of_uuid(table_uuid).run(con)
         try:
             if found is None or found[1].end_snapshot is not None:
                 raise NoSuchTable("the table was dropped")

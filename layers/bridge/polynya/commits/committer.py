@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from .. import budget
-from ..errors import CommitFailed, CommitStateUnknown, PolynyaError
+from ..errors import CommitFailed, CommitStateUnknown, OutOfTime, PolynyaError
 
 TRIES = 60
 LONGEST_PAUSE = 0.5
@@ -14,17 +14,22 @@ LONGEST_PAUSE = 0.5
 RESERVE_SECONDS = 2.0
 """No new attempt begins with less time left: the answer must arrive before the gateway gives up."""
 
+LEAST_SECONDS = 1.0
+"""For COMMIT itself, after which nothing may fail."""
+
 Result = TypeVar("Result")
 
 
-def commit(attempt: Callable[[], Result], *, recognises: bool = True) -> Result:
+def commit(
+    attempt: Callable[[], Result], settle: Callable[[], None], *, recognises: bool = True
+) -> Result:
     """The result of the first attempt that ends.
 
-    An attempt reads the table, claims a snapshot, looks for what an earlier attempt has committed,
-    and writes. So it can be repeated, also if the connection was lost at COMMIT: the claim waits
-    for the end of the earlier transaction.
+    An attempt looks for what an earlier attempt has committed, reads the table, claims a snapshot,
+    and writes.
 
     Args:
+        settle: waits for the end of a transaction whose COMMIT was not answered.
         recognises: the attempt finds what an earlier one has committed. Otherwise its refusal says
             nothing once the connection was lost at COMMIT: a table that was dropped is not found.
 
@@ -35,20 +40,37 @@ def commit(attempt: Callable[[], Result], *, recognises: bool = True) -> Result:
         PolynyaError: what the attempt raises.
     """
     unknown: CommitStateUnknown | None = None
+    is_settled = True
     for tries in range(TRIES):
         try:
+            if not is_settled:
+                settle()
+                is_settled = True
+                unknown = None if recognises else unknown
             return attempt()
         except CommitStateUnknown as error:
-            unknown = error
+            if not error.is_transient:
+                raise
+            unknown, is_settled = error, False
+        except OutOfTime:
+            break
         except PolynyaError as error:
             if not error.is_transient:
-                # With an error of the server nothing is found out about the earlier attempt.
-                is_known = recognises and error.status < 500
-                raise (error if is_known else unknown or error) from None
+                raise unknown or error from None
         if budget.seconds_left() < RESERVE_SECONDS:
             break
         time.sleep(random.uniform(0.5, 1) * min(LONGEST_PAUSE, 0.02 * 1.5**tries))
     raise unknown or CommitFailed(
         "the commit did not take place: other writers of the lake were faster, or the catalog "
-        "database did not answer in time; try again"
+        "database or S3 did not answer in time; try again"
     )
+
+
+def check_time() -> None:
+    """Check that there is time to commit and to answer, before COMMIT.
+
+    Raises:
+        CommitFailed: there is none; nothing is written.
+    """
+    if budget.seconds_left() < LEAST_SECONDS:
+        raise CommitFailed("the commit takes longer than one request may; commit fewer files")

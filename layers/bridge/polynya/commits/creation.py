@@ -7,6 +7,7 @@ from typing import TypeVar
 from ..access.readable_lake import ReadableLake
 from ..ducklake import paths
 from ..ducklake.rows.named_objects import Schema
+from ..ducklake.writes.commits import uuid_was_used
 from ..ducklake.writes.files import NewDataFile
 from ..errors import BadRequest
 from ..iceberg.commits.requests import CreateTableRequest
@@ -56,7 +57,7 @@ class Creator:
             request.write_order,
             request.properties or {},
         )
-        return _plan(new, TableCommit(), [])
+        return self._plan(new, TableCommit(), [])
 
     def of_commit(self, name: str, commit: TableCommit) -> TablePlan:
         """The plan of a table that a commit creates, with its first rows.
@@ -67,6 +68,8 @@ class Creator:
         """
         if commit.uuid is None:
             raise BadRequest("a commit that creates a table must assign its uuid")
+        if uuid_was_used(commit.uuid).run(self.lake.con):
+            raise BadRequest("another table has or has had this uuid; stage the creation again")
         if commit.format_version not in {None, 1, 2}:
             raise BadRequest("a new table has format version 2")
         location = f"{self.virtual_location}/{commit.uuid}"
@@ -89,7 +92,7 @@ class Creator:
             own=self._own_properties(name, commit.uuid),
         )
         check_parents(commit.snapshots, None, commit)
-        return _plan(new, commit, self._added(new, commit))
+        return self._plan(new, commit, self._added(new, commit))
 
     def _own_properties(self, name: str, uuid: str) -> dict[str, str]:
         """The properties that the answer to the staged creation had."""
@@ -126,15 +129,15 @@ class Creator:
             bucket_names={id_: bucket_names(spec) for id_, spec in commit.specs.items()},
         ).read(net.added)
 
-
-def _plan(new: NewTable, commit: TableCommit, added: Sequence[NewDataFile]) -> TablePlan:
-    return TablePlan(
-        table_uuid=new.table_uuid,
-        table=new,
-        columns=new.columns,
-        commits=commit_rows(new.table_uuid, commit.snapshots),
-        added=added,
-    )
+    def _plan(self, new: NewTable, commit: TableCommit, added: Sequence[NewDataFile]) -> TablePlan:
+        return TablePlan(
+            table_uuid=new.table_uuid,
+            table=new,
+            columns=new.columns,
+            commits=commit_rows(new.table_uuid, commit.snapshots),
+            location=self._location(new.table_name, new.table_uuid),
+            added=added,
+        )
 
 
 def _chosen(added: Mapping[int, Item], wanted: int | None, what: str) -> Item:

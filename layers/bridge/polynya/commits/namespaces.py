@@ -42,7 +42,7 @@ def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> rest.GetN
             snapshot.change(f"created_schema:{quoted(name)}")
             snapshot.finish(None, catalog.principal)
 
-    commit(attempt, recognises=False)
+    commit(attempt, catalog.settle, recognises=False)
     return {"namespace": [name], "properties": dict(request.properties)}
 
 
@@ -68,7 +68,7 @@ def drop(catalog: CommitCatalog, namespace: str) -> None:
             snapshot.change(f"dropped_schema:{schema.schema_id}")
             snapshot.finish(None, catalog.principal)
 
-    commit(attempt, recognises=False)
+    commit(attempt, catalog.settle, recognises=False)
 
 
 def update_properties(
@@ -107,7 +107,7 @@ def update_properties(
                 snapshot.con.run("ROLLBACK")  # nothing changes: no snapshot
             return missing
 
-    missing = commit(attempt, recognises=False)
+    missing = commit(attempt, catalog.settle, recognises=False)
     removed = [key for key in dict.fromkeys(request.removals) if key not in missing]
     return {"updated": list(request.updates), "removed": removed, "missing": missing}
 

@@ -37,6 +37,8 @@ class TablePlan:
     columns: tuple[ColumnNode, ...]
     """Of the table, after the commit."""
     commits: Sequence[CommitRow]
+    location: str = ""
+    """The directory of the table, with a slash at its end."""
     added: Sequence[NewDataFile] = ()
     partition_id: int | None = None
     """What the partition values of the added files belong to; of a new table it is not known."""

@@ -60,6 +60,7 @@ class Planner:
             table=state.table.table_id,
             columns=state.columns,
             commits=commit_rows(state.table.table_uuid, commit.snapshots),
+            location=state.location,
             added=added,
             partition_id=state.partition_id,
             removals=removals,

@@ -33,7 +33,7 @@ def drop(catalog: CommitCatalog, namespace: str, name: str) -> None:
             snapshot.change(f"dropped_table:{table_id}")
             snapshot.finish(None, catalog.principal)
 
-    commit(attempt, recognises=False)
+    commit(attempt, catalog.settle, recognises=False)
 
 
 def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
@@ -59,7 +59,7 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
             _rename(snapshot, opened, schema, new_name)
             snapshot.finish(None, catalog.principal)
 
-    commit(attempt, recognises=False)
+    commit(attempt, catalog.settle, recognises=False)
 
 
 def _rename(snapshot: NewSnapshot, opened: OpenTable, schema: Schema, name: str) -> None:

@@ -59,7 +59,7 @@ def create(
             _finish(catalog, snapshot, f"created_view:{quoted(schema.schema_name, name)}")
             return catalog.catalog.load_view_result(lake, *lake.view(schema.schema_name, name))
 
-    return commit(attempt, recognises=False)
+    return commit(attempt, catalog.settle, recognises=False)
 
 
 def replace(
@@ -85,7 +85,7 @@ def replace(
             found = lake.view(schema.schema_name, view.view_name)
             return catalog.catalog.load_view_result(lake, *found)
 
-    return commit(attempt, recognises=False)
+    return commit(attempt, catalog.settle, recognises=False)
 
 
 def drop(catalog: CommitCatalog, namespace: str, name: str) -> None:
@@ -101,7 +101,7 @@ def drop(catalog: CommitCatalog, namespace: str, name: str) -> None:
             views.drop(snapshot.con, snapshot.snapshot_id, view.view_id)
             _finish(catalog, snapshot, f"dropped_view:{view.view_id}")
 
-    commit(attempt, recognises=False)
+    commit(attempt, catalog.settle, recognises=False)
 
 
 def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
@@ -130,7 +130,7 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
             # DuckLake's word for it.
             _finish(catalog, snapshot, f"created_view:{quoted(schema.schema_name, name)}")
 
-    commit(attempt, recognises=False)
+    commit(attempt, catalog.settle, recognises=False)
 
 
 def _writable(

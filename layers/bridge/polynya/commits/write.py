@@ -11,10 +11,17 @@ from ..ducklake.writes.new_snapshot import NewSnapshot
 from ..ducklake.writes.widening import widened
 from .ended_rows import delete_rows, end_rows
 from .plan import NewTable, TablePlan
+from .request_key import RequestKey
 
 
-def write_plans(snapshot: NewSnapshot, plans: Iterable[TablePlan]) -> None:
-    """Write the rows of all tables that a commit changes."""
+def write_plans(
+    snapshot: NewSnapshot, plans: Iterable[TablePlan], key: RequestKey | None = None
+) -> None:
+    """Write the rows of all tables that a commit changes.
+
+    Args:
+        key: of the request.
+    """
     for plan in plans:
         partition_id = plan.partition_id
         if isinstance(plan.table, NewTable):
@@ -25,7 +32,8 @@ def write_plans(snapshot: NewSnapshot, plans: Iterable[TablePlan]) -> None:
         end_rows(snapshot, table_id, plan)
         added_ids = _add_files(snapshot, table_id, partition_id, plan)
         delete_rows(snapshot, table_id, plan.removals, added_ids)
-        commits.add(snapshot.con, snapshot.snapshot_id, plan.commits)
+        rows = key.on(plan.commits) if key else plan.commits
+        commits.add(snapshot.con, snapshot.snapshot_id, rows)
 
 
 def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:

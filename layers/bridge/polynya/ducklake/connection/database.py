@@ -136,9 +136,7 @@ class Database:
         except ConnectionLost as error:
             self.close()
             if is_ending:
-                unknown = CommitStateUnknown("the connection to the catalog was lost at COMMIT")
-                unknown.is_transient = True
-                raise unknown from None
+                raise _lost_at_commit() from None
             if error.args == ("Server refuses SSL",):
                 raise Misconfigured(
                     "the catalog database offers no TLS; DATABASE_URL may say sslmode=disable"
@@ -149,6 +147,10 @@ class Database:
             failure.is_transient = budget.seconds_left() > 0
             raise failure from None
         except DatabaseError as error:
+            if is_ending and _sqlstate(error) not in OVERTAKEN:
+                # Also an administrator's shutdown while the answer to COMMIT was on its way.
+                self.close()
+                raise _lost_at_commit() from None
             self._rollback()
             if begin == BEGIN_WRITE and (failure_of_write := _failure_of_write(_sqlstate(error))):
                 raise failure_of_write from None
@@ -279,6 +281,13 @@ def _failure_of_write(state: str) -> PolynyaError | None:
             "missing"
         )
     return None
+
+
+def _lost_at_commit() -> CommitStateUnknown:
+    """The next claim of a snapshot tells what has become of the transaction."""
+    unknown = CommitStateUnknown("the connection to the catalog was lost at COMMIT")
+    unknown.is_transient = True
+    return unknown
 
 
 def _tls_failure(error: ssl.SSLError) -> str:

@@ -30,6 +30,7 @@ from .inlined_tables import (
     inlined_table_names,
     unservable_inlined_tables,
 )
+from .known_paths import known_locations
 from .live_files import live_files
 from .named_objects import (
     column_tags_at,
@@ -76,6 +77,7 @@ __all__ = [
     "inlined_origin",
     "inlined_rows_at",
     "inlined_table_names",
+    "known_locations",
     "lake",
     "live_files",
     "mapped_names",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pg8000.native import Connection
 
-from ..connection.statements import Statement, known
+from ..connection.statements import Statement, known, select
 from .copy import copy
 
 COLUMNS = (
@@ -42,6 +42,18 @@ def add(con: Connection, snapshot_id: int, rows: Iterable[CommitRow]) -> None:
     copy(con, "polynya_commits", COLUMNS, values)
 
 
+OF_KEY = """
+SELECT c.table_uuid::text, c.client_snapshot_id, c.position, c.operation, c.summary,
+  c.idempotency_key::text, c.principal, c.route, c.body_hash
+FROM polynya_commits AS c WHERE c.idempotency_key = CAST(:idempotency_key AS uuid)
+ORDER BY c.table_uuid, c.position"""
+
+
+def of_key(idempotency_key: str) -> Statement[list[CommitRow]]:
+    """The rows that a request with this key has written."""
+    return select(CommitRow, OF_KEY, idempotency_key=idempotency_key)
+
+
 LANDED = """
 SELECT count(*) FROM polynya_commits AS c
 WHERE c.table_uuid = CAST(:table_uuid AS uuid)
@@ -50,6 +62,16 @@ WHERE c.table_uuid = CAST(:table_uuid AS uuid)
 CREATED = """
 SELECT count(*) FROM polynya_commits AS c
 WHERE c.table_uuid = CAST(:table_uuid AS uuid) AND c.position = 0"""
+
+
+UUID_USED = """
+SELECT EXISTS (SELECT FROM ducklake_table AS t WHERE t.table_uuid = CAST(:table_uuid AS uuid))
+  OR EXISTS (SELECT FROM polynya_commits AS c WHERE c.table_uuid = CAST(:table_uuid AS uuid))"""
+
+
+def uuid_was_used(table_uuid: str) -> Statement[bool]:
+    """Whether a table has this uuid, or one that is gone has had it."""
+    return Statement(UUID_USED, {"table_uuid": table_uuid}, lambda rows: bool(rows[0][0]))
 
 
 def landed(

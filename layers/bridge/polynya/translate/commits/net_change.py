@@ -66,7 +66,8 @@ def _live(files: Iterable[WrittenFile]) -> dict[tuple[str, int | None], WrittenF
     for file in files:
         if file.status == Status.DELETED:
             continue
-        key = (normalised(file.file_path), file.content_offset)
+        offset = file.content_offset if file.content != FileContent.DATA else None
+        key = (normalised(file.file_path), offset)
         if key in found:
             raise BadRequest("the commit adds one file twice")
         found[key] = file

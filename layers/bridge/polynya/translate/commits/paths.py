@@ -2,6 +2,7 @@
 
 from ...errors import BadRequest
 
+SCHEME = "s3://"
 SCHEMES = ("s3a://", "s3n://")
 """Hadoop's names for s3://."""
 
@@ -10,8 +11,16 @@ def normalised(location: str) -> str:
     """The location with the scheme `s3`."""
     for scheme in SCHEMES:
         if location.startswith(scheme):
-            return "s3://" + location.removeprefix(scheme)
+            return SCHEME + location.removeprefix(scheme)
     return location
+
+
+def spellings(location: str) -> list[str]:
+    """Every path by which DuckLake may know the file: absolute, or relative to some directory."""
+    key = normalised(location).removeprefix(SCHEME)
+    parts = key.split("/")
+    relative_paths = ("/".join(parts[start:]) for start in range(1, len(parts)))
+    return [*(scheme + key for scheme in (SCHEME, *SCHEMES)), *relative_paths]
 
 
 def relative(location: str, directory: str, what: str) -> str:

@@ -1,0 +1,76 @@
+"""The header `Idempotency-Key`: a request that is sent again has no second effect.
+
+It is recorded with the commit, in the same transaction, together with the request that it belongs
+to. Only what took place is recorded: a refused request can be sent again. Keys never expire.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from uuid import UUID
+
+from pg8000.native import Connection
+
+from ..ducklake.writes import commits
+from ..ducklake.writes.commits import CommitRow
+from ..errors import BadRequest
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """A key, and the request that it belongs to."""
+
+    key: str
+    principal: str | None
+    route: str
+    body_hash: str
+
+    @classmethod
+    def of(
+        cls, header: str | None, principal: str | None, route: str, body: bytes
+    ) -> "RequestKey | None":
+        """The key of a request; None if it has none.
+
+        Args:
+            header: `Idempotency-Key`.
+            route: the method and the path.
+
+        Raises:
+            BadRequest: the key is no UUID.
+        """
+        if header is None:
+            return None
+        try:
+            key = str(UUID(header))
+        except ValueError:
+            raise BadRequest("Idempotency-Key must be a UUID") from None
+        return cls(key, principal, route, sha256(body).hexdigest())
+
+    def on(self, rows: Iterable[CommitRow]) -> list[CommitRow]:
+        """The rows of a commit with this key."""
+        return [
+            replace(
+                row,
+                idempotency_key=self.key,
+                principal=self.principal,
+                route=self.route,
+                body_hash=self.body_hash,
+            )
+            for row in rows
+        ]
+
+    def landed(self, con: Connection) -> list[str]:
+        """The uuids of what the request has changed, if it took place before; else empty.
+
+        Raises:
+            BadRequest: the key belongs to another request.
+        """
+        found = commits.of_key(self.key).run(con)
+        for row in found:
+            if (row.principal, row.route, row.body_hash) != (
+                self.principal,
+                self.route,
+                self.body_hash,
+            ):
+                raise BadRequest("this Idempotency-Key was used for another request")
+        return [row.table_uuid for row in found]

@@ -1,0 +1,137 @@
+"""The same request again: it has no second effect, whatever has happened since."""
+
+import json
+from contextlib import closing
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+import urllib3
+from polynya_local.clients.pyiceberg import s3_properties
+from pyiceberg.catalog.rest import RestCatalog
+
+from tests.support.servers.in_process import bridge
+from tests.support.servers.lost_answers import LostAnswers
+from tests.support.writable import EMPTY, judging, set_up_writes
+
+DATA = pa.table({"id": pa.array([1, 2], pa.int64())})
+
+
+@pytest.fixture
+def served(lake, moto):
+    one = set_up_writes(lake.write("once", EMPTY))
+    with bridge(one, moto, writes=True) as bridge_, LostAnswers(bridge_.catalog_uri) as proxy:
+        yield one, bridge_, proxy
+
+
+@pytest.fixture
+def client(served):
+    _, bridge_, proxy = served
+    s3 = s3_properties(bridge_.s3_endpoint)
+    with closing(RestCatalog("c", uri=proxy.uri, warehouse="lake", **s3)) as found:
+        yield found
+
+
+@pytest.fixture
+def judge(served, moto):
+    with judging(served[0], moto) as found:
+        yield found
+
+
+def send(served, request, **changes) -> tuple[int, dict]:
+    """Send a recorded request once more, not through the proxy; None leaves a header out."""
+    headers = {**dict(request.headers), **changes.pop("headers", {})}
+    path, body = changes.get("path", request.path), changes.get("body", request.body)
+    sent = {k: v for k, v in headers.items() if k.lower() not in ("host", "content-length")}
+    answer = urllib3.request("POST", served[1].catalog_uri + path, body=body, headers=sent)
+    return answer.status, json.loads(answer.data)
+
+
+# What happens between the commit and its replay, in native DuckLake.
+SINCE = {
+    "nothing": [],
+    "other commits": ["INSERT INTO lake.main.t VALUES (9)"],
+    "rename": ["ALTER TABLE lake.main.t RENAME TO renamed"],
+    "expiry": [
+        "INSERT INTO lake.main.t VALUES (9)",
+        "CALL ducklake_merge_adjacent_files('lake')",
+        "CALL ducklake_expire_snapshots('lake', older_than => now() + INTERVAL 1 DAY)",
+    ],
+    "a new column": ["ALTER TABLE lake.main.t ADD COLUMN more INTEGER"],
+    "drop": ["DROP TABLE lake.main.t"],
+}
+
+
+@pytest.mark.parametrize("since", SINCE)
+def test_a_commit_that_has_landed_is_answered_with_the_table_as_it_is_now(
+    served, client, judge, since
+):
+    client.create_table("main.t", DATA.schema).append(DATA)
+    request = served[2].requests[-1]
+    for statement in SINCE[since]:
+        judge.con.execute(statement)
+    before = judge.query("FROM ducklake_snapshots('lake')")
+    status, body = send(served, request)
+    assert judge.query("FROM ducklake_snapshots('lake')") == before
+    if since == "drop":
+        assert (status, body["error"]["type"]) == (500, "CommitStateUnknownException")
+    else:
+        name = "renamed" if since == "rename" else "t"
+        now = client.load_table(f"main.{name}")
+        assert (status, body["metadata-location"]) == (200, now.metadata_location)
+        assert judge.query(f"SELECT count(*) FROM lake.main.{name}") == [
+            (3 if since in ("other commits", "expiry") else 2,)
+        ]
+
+
+def request_of(name: str) -> dict:
+    field = {"id": 1, "name": "id", "type": "long", "required": False}
+    return {"name": name, "schema": {"type": "struct", "fields": [field]}}
+
+
+def post(served, path: str, body: dict, key: str | None) -> tuple[int, dict]:
+    headers = {"Content-Type": "application/json"} | ({"Idempotency-Key": key} if key else {})
+    uri = f"{served[1].catalog_uri}/v1/lake/namespaces/main/tables{path}"
+    answer = urllib3.request("POST", uri, body=json.dumps(body), headers=headers)
+    return answer.status, json.loads(answer.data)
+
+
+KEY = "0199f3a2-79b0-7cc3-98c4-dc0c0c07398f"
+
+
+def properties(value: str) -> dict:
+    return {
+        "requirements": [],
+        "updates": [{"action": "set-properties", "updates": {"k": value}}],
+    }
+
+
+def test_a_key_replays_a_creation(served):
+    made = post(served, "", request_of("t"), KEY)
+    assert made[0] == 200
+    again = post(served, "", request_of("t"), KEY)
+    assert again == made
+    assert post(served, "", request_of("t"), None)[0] == 409
+    assert post(served, "", request_of("t"), str(uuid4()))[0] == 409
+
+
+def test_a_key_of_another_request_is_refused(served, judge):
+    assert post(served, "", request_of("t"), KEY)[0] == 200
+    before = judge.query("FROM ducklake_snapshots('lake')")
+    for path, body in (("", request_of("other")), ("/t", properties("v"))):
+        status, answer = post(served, path, body, KEY)
+        assert (status, answer["error"]["message"]) == (
+            400,
+            "this Idempotency-Key was used for another request",
+        )
+    assert post(served, "", request_of("t"), "7")[0] == 400
+    served[0].database.run("UPDATE polynya_commits SET principal = 'somebody else'")
+    assert post(served, "", request_of("t"), KEY)[0] == 400
+    assert judge.query("FROM ducklake_snapshots('lake')") == before
+
+
+def test_the_lifetime_of_keys_is_advertised_where_clients_may_write(served):
+    for warehouse, expected in (("lake", "PT24H"), ("lake@1", None)):
+        uri = f"{served[1].catalog_uri}/v1/config?warehouse={warehouse}"
+        body = json.loads(urllib3.request("GET", uri).data)
+        assert body.get("idempotency-key-lifetime") == expected

@@ -1,0 +1,105 @@
+"""A commit lands and its answer does not arrive, or says otherwise: rows are there exactly once.
+
+Clients cannot delete files, as with the credentials that a deployment vends.
+"""
+
+from contextlib import closing, suppress
+
+import pyarrow as pa
+import pytest
+from polynya_local.clients import duckdb as duckdb_client
+from polynya_local.clients.pyiceberg import s3_properties
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import CommitStateUnknownException
+
+from tests.support.servers.in_process import bridge
+from tests.support.servers.lost_answers import CLOSED, LostAnswers
+from tests.support.writable import EMPTY, judging, set_up_writes
+
+DATA = pa.table({"id": pa.array([1, 2], pa.int64())})
+ANSWERS = {"409": 409, "500": 500, "502": 502, "504": 504, "closed": CLOSED}
+
+
+@pytest.fixture(scope="module")
+def served(lake, moto):
+    one = set_up_writes(lake.write("lost", EMPTY))
+    with bridge(one, moto, writes=True) as bridge_, LostAnswers(bridge_.catalog_uri) as proxy:
+        yield one, bridge_, proxy
+
+
+@pytest.fixture
+def judge(served, moto):
+    with judging(served[0], moto) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def pyiceberg(served):
+    s3 = s3_properties(served[1].s3_endpoint)
+    with closing(RestCatalog("c", uri=served[2].uri, warehouse="lake", **s3)) as found:
+        yield found
+
+
+def check(judge, proxy, table: str, rows: int) -> None:
+    """The answers were lost, each row is there once, and no file is missing."""
+    assert proxy.lost
+    proxy.lost.clear()
+    counted = judge.query(
+        f"SELECT count(*), count(DISTINCT id) FROM lake.main.{table} WHERE id > 0"
+    )
+    assert counted == [(rows, rows)]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_pyiceberg(served, pyiceberg, judge, answer):
+    table = pyiceberg.create_table(f"main.p{answer}", DATA.schema)
+    served[2].lose(ANSWERS[answer])
+    if answer == "409":
+        table.append(DATA)  # it finds its own snapshot
+    else:
+        with pytest.raises((CommitStateUnknownException, OSError)):
+            table.append(DATA)
+    check(judge, served[2], f"p{answer}", 2)
+    sent = served[2].requests[-1]
+    shown = [s.snapshot_id for s in pyiceberg.load_table(f"main.p{answer}").snapshots()]
+    assert len(shown) == 1 and str(shown[0]).encode() in sent.body
+
+
+def test_pyiceberg_that_gets_409_each_time(served, pyiceberg, judge):
+    """It sends the same snapshot again; the server knows it."""
+    table = pyiceberg.create_table("main.stubborn", DATA.schema)
+    served[2].lose(409, 409, 409)
+    table.append(DATA)
+    table.append(pa.table({"id": pa.array([3], pa.int64())}))
+    check(judge, served[2], "stubborn", 3)
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_duckdb(served, judge, answer):
+    """DuckDB 1.5.5 tries to delete its files, which nobody lets it do."""
+    where = served[2].uri, "lake", served[1].s3_endpoint
+    with closing(duckdb_client.open(*where)) as client:
+        client.query(f"CREATE TABLE ice.main.d{answer} (id BIGINT)")
+        served[2].lose(ANSWERS[answer])
+        with suppress(RuntimeError):
+            client.query(f"INSERT INTO ice.main.d{answer} VALUES (1), (2)")
+        check(judge, served[2], f"d{answer}", 2)
+        client.restart()
+        client.query(f"INSERT INTO ice.main.d{answer} VALUES (3)")
+        assert client.rows("main", f"d{answer}").num_rows == 3
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_spark(served, judge, answer):
+    from polynya_local.clients import spark
+
+    one = spark.open(served[2].uri, "lake", served[1].s3_endpoint)
+    run, name = spark.session().sql, f"{one.catalog}.main.s{answer}"
+    run(f"CREATE TABLE {name} (id BIGINT)")
+    served[2].lose(ANSWERS[answer])
+    with suppress(Exception):  # of Java, if it cannot find out
+        run(f"INSERT INTO {name} VALUES (1), (2)")
+    check(judge, served[2], f"s{answer}", 2)
+    run(f"INSERT INTO {name} VALUES (3)")
+    assert run(f"SELECT count(*) FROM {name}").collect()[0][0] == 3

@@ -1,0 +1,75 @@
+"""Statistics of committed files: those that native DuckLake writes for the same rows and file."""
+
+from contextlib import closing
+
+import pytest
+from polynya_local.clients import duckdb as duckdb_client
+from polynya_local.clients.pyiceberg import s3_properties
+from pyiceberg.catalog.rest import RestCatalog
+
+from tests.support.servers.in_process import bridge
+from tests.support.writable import EMPTY, judging, set_up_writes
+from tests.support.written_rows import PLAIN
+
+CATALOG = '"__ducklake_metadata_lake".public'
+OF = f"""
+JOIN {CATALOG}.ducklake_column AS c USING (table_id, column_id)
+JOIN {CATALOG}.ducklake_table AS t USING (table_id)
+WHERE t.table_name = '{{table}}' ORDER BY column_id"""
+BOUNDS = f"""
+SELECT c.column_name, c.parent_column, s.value_count, s.null_count, s.min_value, s.max_value
+FROM {CATALOG}.ducklake_file_column_stats AS s {OF}"""
+SIZES = f"""
+SELECT c.column_name, s.column_size_bytes, s.value_count, s.null_count
+FROM {CATALOG}.ducklake_file_column_stats AS s {OF}"""
+OF_COLUMNS = f"""
+SELECT c.column_name, s.contains_null, s.min_value, s.max_value
+FROM {CATALOG}.ducklake_table_column_stats AS s {OF}"""
+OF_FILES = f"""
+SELECT f.record_count, f.file_size_bytes, f.footer_size, f.row_id_start, s.next_row_id,
+  s.record_count, s.file_size_bytes, f.path_is_relative
+FROM {CATALOG}.ducklake_data_file AS f
+JOIN {CATALOG}.ducklake_table_stats AS s USING (table_id)
+JOIN {CATALOG}.ducklake_table AS t USING (table_id) WHERE t.table_name = '{{table}}'"""
+
+
+@pytest.fixture(scope="module")
+def judge(lake, moto):
+    """A lake with one table from each client, and its twins: inserted, and the file added."""
+    one = set_up_writes(lake.write("statistics", EMPTY))
+    with bridge(one, moto, writes=True) as served, judging(one, moto) as judge:
+        with closing(duckdb_client.open(served.catalog_uri, "lake", served.s3_endpoint)) as client:
+            client.query(f"CREATE TABLE ice.main.duckdb AS {PLAIN}")
+        s3 = s3_properties(served.s3_endpoint)
+        with closing(RestCatalog("c", uri=served.catalog_uri, warehouse="lake", **s3)) as client:
+            data = judge.con.execute(PLAIN).to_arrow_table()
+            client.create_table("main.pyiceberg", data.schema).append(data)
+        judge.con.execute("USE lake.main")
+        judge.con.execute(f"CREATE TABLE inserted AS {PLAIN}")
+        for name in CLIENTS:
+            [[file]] = judge.query(f"SELECT data_file FROM ducklake_list_files('lake', '{name}')")
+            judge.con.execute(f"CREATE TABLE {name}_added AS FROM {name} LIMIT 0")
+            judge.con.execute(f"CALL ducklake_add_data_files('lake', '{name}_added', '{file}')")
+        yield judge
+
+
+CLIENTS = ("pyiceberg", "duckdb")
+INEXACT = {"pyiceberg": set(), "duckdb": {"s", "bi"}}
+"""Columns with long values: DuckDB cuts their bounds in the file, and says so."""
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_bounds_are_those_of_a_native_insert(judge, client):
+    for sql in (BOUNDS, OF_COLUMNS):
+        inserted, ours = (judge.query(sql.format(table=name)) for name in ("inserted", client))
+        wanted = [(*row[:-2], None, None) if row[0] in INEXACT[client] else row for row in inserted]
+        assert ours == wanted
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_sizes_are_those_of_ducklake_add_data_files(judge, client):
+    wanted = judge.query(SIZES.format(table=f"{client}_added"))
+    assert judge.query(SIZES.format(table=client)) == wanted and wanted
+    [added] = judge.query(OF_FILES.format(table=f"{client}_added"))
+    # DuckLake keeps the whole location of a file that was added.
+    assert judge.query(OF_FILES.format(table=client)) == [(*added[:-1], True)]
