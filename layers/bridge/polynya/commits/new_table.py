@@ -11,9 +11,11 @@ from ..errors import BadRequest
 from ..iceberg.commits.schemas import Schema as TableSchema
 from ..iceberg.commits.schemas import docs, field_of, required_within
 from ..iceberg.commits.updates import PartitionSpec, SortOrder
+from ..translate.client_properties import SORT_ORDER
 from ..translate.commits.columns import check_ids, column_nodes, numbered
-from ..translate.commits.partitioning import partition_keys, sort_keys
+from ..translate.commits.partitioning import partition_keys
 from ..translate.commits.properties import tags
+from ..translate.commits.sorting import order_tag, sort_keys
 from .plan import NewTable
 
 NO_PROPERTIES: Mapping[str, str] = {}
@@ -68,6 +70,10 @@ def new_table(
     """
     table_uuid = table_uuid or str(uuid4())
     found = tags(properties, (), own)
+    order = _renumbered(order, source_ids)
+    keys = sort_keys(order, columns)
+    if order is not None and keys is None:
+        found[SORT_ORDER] = order_tag(order)
     return NewTable(
         schema_id=schema.schema_id,
         schema_name=schema.schema_name,
@@ -76,7 +82,7 @@ def new_table(
         path=directory(name, table_uuid),
         columns=columns,
         partition_keys=partition_keys(_renumbered(spec, source_ids), columns),
-        sort_keys=sort_keys(_renumbered(order, source_ids), columns),
+        sort_keys=keys or (),
         tags={key: value for key, value in found.items() if value is not None},
     )
 

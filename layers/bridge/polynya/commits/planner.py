@@ -14,7 +14,9 @@ from ..translate.commits.partitioning import BUCKET
 from ..translate.commits.table_commit import TableCommit
 from ..translate.write_locations import data_path, staging_path
 from .added_files import AddedFiles
+from .alteration import alteration
 from .client_files import ClientFiles
+from .new_table import greatest_id
 from .plan import TablePlan
 from .removals import RemovalFinder
 from .table_state import TableState
@@ -44,27 +46,33 @@ class Planner:
         check_parents(commit.snapshots, state.head.snapshot_id if state.head else None, commit)
         net = self._net_change(state, commit)
         removals = RemovalFinder(state, self.reader).find(net)
-        specs = [PartitionSpec.model_validate(spec) for spec in document["partition-specs"]]
+        altered, tags = alteration(state, commit)
+        columns = altered.schema.columns if altered.schema else state.columns
+        keys = altered.partition_keys
+        published = [PartitionSpec.model_validate(spec) for spec in document["partition-specs"]]
+        specs = [*published, *commit.specs.values()]
         added = AddedFiles(
             reader=self.reader,
             data_location=f"{data_path(state.location, state.table.table_uuid)}/",
             directory=f"{state.table.table_uuid}/",
-            columns=state.columns,
-            last_column_id=state.document.last_column_id,
+            columns=columns,
+            last_column_id=max(state.document.last_column_id, greatest_id(columns)),
             with_default=state.with_default,
-            partition_keys=state.partition_keys,
+            partition_keys=state.partition_keys if keys is None else keys,
             bucket_names={spec.spec_id or 0: bucket_names(spec) for spec in specs},
         ).read(net.added)
         return TablePlan(
             table_uuid=state.table.table_uuid,
             table=state.table.table_id,
-            columns=state.columns,
+            columns=columns,
             commits=commit_rows(state.table.table_uuid, commit.snapshots),
             location=state.location,
             added=added,
             partition_id=state.partition_id,
             removals=removals,
             ends_all=commit.removes_main,
+            tags=tags,
+            alteration=altered,
         )
 
     def _net_change(self, state: TableState, commit: TableCommit) -> NetChange:

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Sequence
 
 from ..ducklake import queries
 from ..ducklake.changes import quoted
-from ..ducklake.column_tree import NewColumn
+from ..ducklake.column_tree import NewColumn, leaves
 from ..ducklake.writes import commits, files, stats, tables, tags
 from ..ducklake.writes.files import NewDataFile
 from ..ducklake.writes.new_snapshot import NewSnapshot
 from ..ducklake.writes.widening import widened
+from ..translate.client_properties import COMMENT
+from .alter import alter
 from .ended_rows import delete_rows, end_rows
 from .plan import NewTable, TablePlan
 from .request_key import RequestKey
@@ -23,11 +25,11 @@ def write_plans(
         key: of the request.
     """
     for plan in plans:
-        partition_id = plan.partition_id
         if isinstance(plan.table, NewTable):
             table_id, partition_id = _create(snapshot, plan.table)
         else:
             table_id = plan.table
+            partition_id = alter(snapshot, table_id, plan)
         _set_tags(snapshot, table_id, plan)
         end_rows(snapshot, table_id, plan)
         added_ids = _add_files(snapshot, table_id, partition_id, plan)
@@ -58,8 +60,10 @@ def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
 def _set_tags(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> None:
     if plan.tags:
         tags.end(snapshot.con, snapshot.snapshot_id, table_id, list(plan.tags))
-        new = {key: value for key, value in plan.tags.items() if value is not None}
+        # DuckDB writes a comment that is removed as NULL.
+        new = {key: v for key, v in plan.tags.items() if v is not None or key == COMMENT}
         tags.add(snapshot.con, snapshot.snapshot_id, table_id, new)
+        snapshot.change_names()
         snapshot.change(f"altered_table:{table_id}")
 
 
@@ -87,7 +91,10 @@ def _add_files(
     sums = (records + row_id - next_row_id, row_id, size)
     stats.set_of_table(con, table_id, sums, is_new=known is None)
     before = queries.table_column_stats(table_id).run(con)
-    wider = widened(before, plan.columns, plan.added, had_rows=next_row_id > 0, new_ids=())
+    schema = plan.alteration.schema
+    added = leaves(new.column for new in schema.added) if schema else []
+    new_ids = {leaf.column_id for leaf in added}
+    wider = widened(before, plan.columns, plan.added, had_rows=next_row_id > 0, new_ids=new_ids)
     stats.set_of_columns(con, table_id, wider)
     snapshot.change(f"inserted_into_table:{table_id}")
     return [id_ for _, id_ in sorted(zip(in_order, ids, strict=True))]

@@ -40,6 +40,17 @@ INSERT INTO ducklake_inlined_data_tables (table_id, table_name, schema_version)
 VALUES (:table_id, :table_name, :schema_version)"""
 
 
+NEWEST = f"""
+SELECT i.table_name FROM ducklake_inlined_data_tables AS i
+JOIN pg_class AS c ON c.relname = i.table_name AND c.relnamespace = {CATALOG_SCHEMA}
+WHERE i.table_id = :table_id ORDER BY i.schema_version DESC LIMIT 1"""
+
+
+def newest_table(con: Connection, table_id: int) -> str | None:
+    """The PostgreSQL table that DuckDB inlines rows in; None if it has inlined none."""
+    return next((str(name) for (name,) in con.run(NEWEST, table_id=table_id)), None)
+
+
 def add_table(
     con: Connection, snapshot: Snapshot, table_id: int, before: str, columns: Iterable[ColumnNode]
 ) -> None:
