@@ -1,6 +1,7 @@
 """Tables in all states that DuckLake knows, to be changed by clients: SQL by name.
 
-Each begins with inlining switched off. Rows have the ids 1 to 9, or fewer; `p` is the partition column where there is one.
+Each begins with inlining switched off. Rows have the ids 1 to 9, or fewer; `p` is the partition
+column where there is one.
 """
 
 LAKE = """

@@ -45,8 +45,8 @@ OPERATIONS = {
         "DELETE FROM {t};" + INSERT.format("(4, 'new', 1), (31, NULL, 2)"),
     ),
     "upsert": (
-        upsert((4, "new", 1), (32, "new", 1)),
-        "DELETE FROM {t} WHERE id = 4;" + INSERT.format("(4, 'new', 1), (32, 'new', 1)"),
+        upsert((4, "new", 1), (300, "new", 1)),
+        "DELETE FROM {t} WHERE id = 4;" + INSERT.format("(4, 'new', 1), (300, 'new', 1)"),
     ),
 }
 

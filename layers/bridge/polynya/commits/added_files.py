@@ -17,6 +17,8 @@ from ..translate.commits.file_statistics import file_statistics
 from ..translate.commits.partition_values import partition_values
 from ..translate.commits.paths import normalised, relative
 
+Values = tuple[str | None, ...]
+
 GUESS = 64 * 1024
 """Most footers are shorter: then one request reads them."""
 
@@ -79,7 +81,9 @@ class AddedFiles:
             record_count=found.num_rows,
             file_size_bytes=found.file_size,
             footer_size=found.footer_size,
-            partition_values=partition_values(self.partition_keys, self.columns, stats, buckets),
+            partition_values=with_directory(
+                partition_values(self.partition_keys, self.columns, stats, buckets), path
+            ),
             stats=stats,
         )
 
@@ -106,3 +110,12 @@ class AddedFiles:
         except NotParquet as error:
             raise BadRequest(f"a data file of the commit cannot be read: {error}") from None
         return Footer(size, tail[-length:])
+
+
+def with_directory(values: Values, path: str) -> Values:
+    """The partition values of a file, and one more, of no key: its directory.
+
+    ducklake_merge_adjacent_files merges files of equal values, and ends with an internal error if
+    these are in different directories: clients have other ones than DuckLake.
+    """
+    return (*values, path.rpartition("/")[0]) if values else ()
