@@ -15,6 +15,7 @@ from ..translate.commits.table_commit import TableCommit
 from ..translate.write_locations import data_path, staging_path
 from .added_files import AddedFiles
 from .client_files import ClientFiles
+from .overwrite_checks import check_hidden_columns, check_replaced_partitions
 from .plan import TablePlan
 from .removals import RemovalFinder
 from .table_state import TableState
@@ -73,11 +74,14 @@ class Planner:
             self.staging_location, state.lake.lake.data_path, state.table.table_uuid
         )
         client = ClientFiles(self.reader, f"{path}/", state.files)
-        base = client.base(state.head.sequence_number) if state.head else []
-        if commit.removes_main:
-            base = []  # all of it ends
+        # CREATE OR REPLACE TABLE ends everything: nothing is compared.
+        head = None if commit.removes_main else state.head
+        base = client.base(head.sequence_number) if head else []
+        check_replaced_partitions(state, client, base, commit.snapshots)
         changed = difference(base, client.manifests(commit.snapshots[-1].manifest_list))
-        return net_change(client.entries(changed.new), client.own_entries(changed.gone))
+        net = net_change(client.entries(changed.new), client.own_entries(changed.gone))
+        check_hidden_columns(state, net)
+        return net
 
 
 def _check_identity(state: TableState, commit: TableCommit) -> None:
