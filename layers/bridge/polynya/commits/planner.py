@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..ducklake import queries
 from ..ducklake.writes.commits import CommitRow
 from ..errors import BadRequest, CommitFailed
 from ..iceberg.commits.requirements import failures
@@ -55,6 +56,7 @@ class Planner:
             with_default=state.with_default,
             partition_keys=state.partition_keys,
             bucket_names={spec.spec_id or 0: bucket_names(spec) for spec in specs},
+            next_row_id=queries.next_row_id(state.table.table_id).run(state.lake.con),
         ).read(net.added)
         return TablePlan(
             table_uuid=state.table.table_uuid,

@@ -51,7 +51,7 @@ from .table_columns import (
     sort_keys_at,
 )
 from .table_snapshots import next_snapshots, snapshots
-from .table_stats import table_column_stats
+from .table_stats import next_row_id, table_column_stats
 
 __all__ = [
     "CATALOG_SCHEMA",
@@ -77,6 +77,7 @@ __all__ = [
     "live_files",
     "mapped_names",
     "names_now",
+    "next_row_id",
     "next_snapshots",
     "older_files",
     "partition_at",
