@@ -1,4 +1,4 @@
-"""Native DuckLake and a client change one table at the same time: no row is lost, and none returns."""
+"""Native DuckLake and a client change a table at the same time: no row is lost, none returns."""
 
 from collections import Counter
 from contextlib import suppress
@@ -68,9 +68,8 @@ def test_a_client_commits_while_a_native_transaction_runs(twin, native, served, 
         assert rows(twin) == without_1(before)
         with suppress(duckdb.Error):
             con.execute("COMMIT")
-            twin.con.execute(NATIVE[native].format(t=twin.memory)) if "CALL" not in NATIVE[
-                native
-            ] else None
+            if "CALL" not in NATIVE[native]:
+                twin.con.execute(NATIVE[native].format(t=twin.memory))
     expected = without_1(Counter(twin.con.execute(f"FROM {twin.memory}").fetchall()))
     assert rows(twin) == expected
 
