@@ -16,6 +16,7 @@ from ..storage.parallel import in_parallel
 from ..translate.commits.file_statistics import file_statistics
 from ..translate.commits.partition_values import partition_values
 from ..translate.commits.paths import normalised, relative
+from ..translate.commits.row_ids import carries_row_ids
 
 Values = tuple[str | None, ...]
 
@@ -40,6 +41,8 @@ class AddedFiles:
     partition_keys: tuple[PartitionColumn, ...]
     bucket_names: Mapping[int, Mapping[tuple[int, str], str]]
     """By the client's spec id: the names of its bucket fields, by column_id and transform."""
+    next_row_id: int = 0
+    """The first row id that the table never had."""
 
     def read(self, files: Sequence[WrittenFile]) -> list[NewDataFile]:
         """The rows of the files for the catalog, in order.
@@ -85,6 +88,7 @@ class AddedFiles:
                 partition_values(self.partition_keys, self.columns, stats, buckets), path
             ),
             stats=stats,
+            has_row_ids=carries_row_ids(found, self.next_row_id),
         )
 
     def _footer(self, file: WrittenFile) -> Footer:

@@ -1,5 +1,6 @@
 """The positions that the delete files of a commit delete."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,9 @@ from ..iceberg.parquet.sandbox import Unreadable
 from ..storage.object_reader import ObjectReader
 from ..storage.parallel import in_parallel
 from ..translate.commits.paths import normalised, relative
+
+OF_DUCKDB = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-deletes[.]parquet")
+"""The name of a delete file of DuckDB."""
 
 MOST_BYTES = 256 * 1024 * 1024
 """The size of all delete files of a commit together; they are in memory at once."""
@@ -26,6 +30,9 @@ class ClientDeletes:
     reader: ObjectReader
     data_location: str
     """The directory of the client's files, with a slash at its end."""
+    beside: tuple[str, ...]
+    """The directories of the table's own files, below which DuckDB puts its delete files: beside
+    the data file."""
     format_version: int
 
     def positions(self, files: Sequence[WrittenFile]) -> Positions:
@@ -35,7 +42,7 @@ class ClientDeletes:
             BadRequest: a file is not in the table's place for data files, is damaged or too large.
         """
         for file in files:
-            relative(file.file_path, self.data_location, "a delete file")
+            self._check_place(normalised(file.file_path))
         size = sum(file.content_size_in_bytes or file.file_size_in_bytes for file in files)
         if size > MOST_BYTES:
             raise _too_much(f"{MOST_BYTES >> 20} MB of delete files")
@@ -44,6 +51,11 @@ class ClientDeletes:
         vectors = [(file, body) for file, body in pairs if file.file_format == "PUFFIN"]
         found = _merged([_of_files([b for f, b in pairs if f.file_format != "PUFFIN"])])
         return _merged([found, *(self._of_vector(*pair) for pair in vectors)])
+
+    def _check_place(self, location: str) -> None:
+        is_duckdb = OF_DUCKDB.fullmatch(location.rpartition("/")[2]) is not None
+        own = [one for one in self.beside if location.startswith(normalised(one))]
+        relative(location, own[0] if is_duckdb and own else self.data_location, "a delete file")
 
     def _of_vector(self, file: WrittenFile, body: bytes) -> Positions:
         if self.format_version < 3:

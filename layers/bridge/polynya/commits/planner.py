@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..ducklake import queries
 from ..ducklake.writes.commits import CommitRow
 from ..errors import BadRequest, CommitFailed
 from ..iceberg.commits.requirements import failures
@@ -17,6 +18,7 @@ from .added_files import AddedFiles
 from .alteration import alteration
 from .client_files import ClientFiles
 from .new_table import greatest_id
+from .overwrite_checks import check_hidden_columns, check_replaced_partitions
 from .plan import TablePlan
 from .removals import RemovalFinder
 from .table_state import TableState
@@ -60,6 +62,7 @@ class Planner:
             with_default=state.with_default,
             partition_keys=state.partition_keys if keys is None else keys,
             bucket_names={spec.spec_id or 0: bucket_names(spec) for spec in specs},
+            next_row_id=queries.next_row_id(state.table.table_id).run(state.lake.con),
         ).read(net.added)
         return TablePlan(
             table_uuid=state.table.table_uuid,
@@ -82,11 +85,14 @@ class Planner:
             self.staging_location, state.lake.lake.data_path, state.table.table_uuid
         )
         client = ClientFiles(self.reader, f"{path}/", state.files)
-        base = client.base(state.head.sequence_number) if state.head else []
-        if commit.removes_main:
-            base = []  # all of it ends
+        # CREATE OR REPLACE TABLE ends everything: nothing is compared.
+        head = None if commit.removes_main else state.head
+        base = client.base(head.sequence_number) if head else []
+        check_replaced_partitions(state, client, base, commit.snapshots)
         changed = difference(base, client.manifests(commit.snapshots[-1].manifest_list))
-        return net_change(client.entries(changed.new), client.own_entries(changed.gone))
+        net = net_change(client.entries(changed.new), client.own_entries(changed.gone))
+        check_hidden_columns(state, net)
+        return net
 
 
 def _check_identity(state: TableState, commit: TableCommit) -> None:

@@ -53,7 +53,8 @@ class RemovalFinder:
             return NOTHING
         state = self.state
         location = f"{data_path(state.location, state.table.table_uuid)}/"
-        deletes = ClientDeletes(self.reader, location, state.document.format_version)
+        beside = (state.location, f"{state.document.location}/")
+        deletes = ClientDeletes(self.reader, location, beside, state.document.format_version)
         positions = deletes.positions(net.added_deletes)
         added = {normalised(file.file_path): n for n, file in enumerate(net.added)}
         of_added = {added[path]: positions.pop(path) for path in added if path in positions}

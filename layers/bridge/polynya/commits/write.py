@@ -85,10 +85,10 @@ def _add_files(
     for group, id_ in ((partitioned, partition_id), (plain, None)):
         first_file_id = snapshot.file_ids(len(group))
         files.add(con, snapshot.snapshot_id, table_id, id_, first_file_id, row_id, group)
-        row_id += _rows(group)
+        row_id += sum(file.new_row_ids for file in group)
         ids += range(first_file_id, first_file_id + len(group))
     size += sum(file.file_size_bytes for file in plan.added)
-    sums = (records + row_id - next_row_id, row_id, size)
+    sums = (records + _rows(plan.added), row_id, size)
     stats.set_of_table(con, table_id, sums, is_new=known is None)
     before = queries.table_column_stats(table_id).run(con)
     schema = plan.alteration.schema

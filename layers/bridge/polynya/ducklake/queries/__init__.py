@@ -53,7 +53,7 @@ from .table_columns import (
     sort_keys_at,
 )
 from .table_snapshots import next_snapshots, snapshots
-from .table_stats import table_column_stats
+from .table_stats import next_row_id, table_column_stats
 from .views import view_texts
 
 __all__ = [
@@ -82,6 +82,7 @@ __all__ = [
     "live_files",
     "mapped_names",
     "names_now",
+    "next_row_id",
     "next_snapshots",
     "older_files",
     "partition_at",
