@@ -1,7 +1,9 @@
 """Spark and DuckDB alter a table through Iceberg; native DuckLake alters its twin."""
 
+from contextlib import closing
+
 import pytest
-from polynya_local.clients.duckdb_connection import ICEBERG, connect
+from polynya_local.clients import duckdb as duckdb_client
 
 from tests.support.altered import INLINED, SETUP, altered, newest, reading
 
@@ -89,19 +91,19 @@ DUCKDB = [
 
 
 def test_duckdb(lake, moto):
-    with altered(lake, moto, SETUP + INLINED) as both, connect(ICEBERG, moto) as con:
-        con.execute(
-            f"ATTACH 'lake' AS ice (TYPE iceberg, ENDPOINT '{both.uri}', AUTHORIZATION_TYPE 'none')"
-        )
+    with (
+        altered(lake, moto, SETUP + INLINED) as both,
+        closing(duckdb_client.open(both.uri, "lake", moto)) as con,
+    ):
         for text, native in DUCKDB:
-            both.alter(lambda _, text=text: con.execute(text.format(t="ice.main.t")), *native)
+            both.alter(lambda _, text=text: con.query(text.format(t="ice.main.t")), *native)
             both.check_catalogs()
         both.check_rows()
-        con.execute("BEGIN")
-        con.execute("INSERT INTO ice.main.t (id, n) VALUES (-1, 'a')")
-        con.execute("ALTER TABLE ice.main.t ADD COLUMN later BIGINT")
+        con.query("BEGIN")
+        con.query("INSERT INTO ice.main.t (id, n) VALUES (-1, 'a')")
+        con.query("ALTER TABLE ice.main.t ADD COLUMN later BIGINT")
         before = newest(both.twins.lake)
-        con.execute("COMMIT")
+        con.query("COMMIT")
         assert newest(both.twins.lake) == before + 1
         with reading(both.twins.lake, both.s3_endpoint) as native:
             found = native.execute("SELECT n, later FROM lake.t WHERE id = -1").fetchall()
