@@ -118,8 +118,7 @@ def test_a_column_of_the_partitioning_or_the_order_cannot_be_dropped(lake, moto)
             change.add_field("s", IdentityTransform(), "s")
         both.twins.native("ALTER TABLE t SET SORTED BY (i)", also_here=True)
         assert "partitioned by s" in _commit_without(both, "s")  # PyIceberg would not send it
-        with pytest.raises(BadRequestError, match="SORTED BY i"):
-            update("delete_column", "i")(both.table())
+        assert "SORTED BY i" in _commit_without(both, "i")
         both.twins.native("ALTER TABLE t SET SORTED BY (lower(s))", also_here=True)
         with pytest.raises(BadRequestError, match="SORTED BY lower"):
             update("rename_column", "d", "e")(both.table())
