@@ -45,7 +45,7 @@ class Altered:
     """The table `main.t` of two lakes."""
 
     def __init__(self, twins: Twins, uri: str) -> None:
-        self.twins, self.uri = twins, uri
+        self.twins, self.uri, self.s3_endpoint = twins, uri, twins.s3_endpoint
         self.pyiceberg = RestCatalog(
             "c", uri=uri, warehouse="lake", **s3_properties(twins.s3_endpoint)
         )

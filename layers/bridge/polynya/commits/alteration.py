@@ -61,7 +61,7 @@ def _schema(state: TableState, commit: TableCommit) -> SchemaChange | None:
     )
     if change.is_empty:
         return None
-    _check_inlined(state, change)
+    _check_inlined(state, change, ends_all=commit.removes_main)
     return change
 
 
@@ -80,13 +80,13 @@ def _chosen(
     return kind.model_validate(published[wanted])
 
 
-def _check_inlined(state: TableState, change: SchemaChange) -> None:
+def _check_inlined(state: TableState, change: SchemaChange, *, ends_all: bool) -> None:
     """Refuse what DuckLake's tables of inlined rows cannot have."""
     history = state.files.history
     if not history.inlined.tables or not change.is_reshaped:
         return
     rows = state_at(history.events, history.snapshot_id)["inlined"].files
-    if change.widened_floats and rows:
+    if change.widened_floats and rows and not ends_all:
         raise BadRequest(
             "the table has inlined rows, and DuckLake loses some of them in filters when a float "
             "becomes double: CALL ducklake_flush_inlined_data first, in DuckDB"
