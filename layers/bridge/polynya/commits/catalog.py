@@ -220,7 +220,8 @@ class CommitCatalog:
         if state is None:
             return self._creation(con, target), None
         if target.commit.creates:
-            raise AlreadyExists(f"Table already exists: {target.namespace}.{target.name}")
+            name = f"{target.namespace}.{target.name}"
+            raise AlreadyExists(f"Requirement failed: table already exists: {name}")
         self._check_rights(target.namespace, target.name)
         planner = Planner(self.reader, self.catalog.settings.staging_location)
         return planner.plan(state, target.commit), state.metadata_location
