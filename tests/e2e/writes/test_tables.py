@@ -3,6 +3,7 @@
 import pytest
 import requests
 from polynya_local.clients.duckdb import DuckDB
+from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg import exceptions
 from pyiceberg.catalog import load_catalog
 
@@ -20,11 +21,13 @@ INSERT INTO {0} VALUES (100, 'y', NULL), (101, 'z', NULL);
 DELETE FROM {0} WHERE a = 30;
 DELETE FROM {0} WHERE a = 100;
 """
-NAMES = ["dropped", "renamed", "moved", "by_spark", "by_duckdb", "wide"]
 SCRIPT = (
-    "".join(TABLE.format(name) for name in NAMES)
-    + 'CREATE SCHEMA other; CREATE SCHEMA "Two words";'
-    + "CREATE TABLE taken (a INTEGER); CREATE VIEW viewed AS SELECT 1 AS a;"
+    "".join(TABLE.format(name) for name in ("dropped", "renamed", "moved"))
+    + """
+CREATE SCHEMA other; CREATE SCHEMA "Two words";
+CREATE TABLE wide (a INTEGER); CREATE TABLE by_duckdb (a INTEGER); CREATE TABLE taken (a INTEGER);
+CREATE VIEW viewed AS SELECT 1 AS a;
+"""
 )
 SUM = "SELECT count(*), sum(a), count(b), sum(c.d) FROM {}"
 
@@ -43,7 +46,8 @@ def served(pair, moto):
 
 @pytest.fixture(scope="module")
 def catalog(served):
-    with load_catalog("p", type="rest", uri=served.catalog_uri, warehouse="lake") as one:
+    s3 = s3_properties(served.s3_endpoint)
+    with load_catalog("p", type="rest", uri=served.catalog_uri, warehouse="lake", **s3) as one:
         yield one
 
 

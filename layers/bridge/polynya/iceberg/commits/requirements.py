@@ -81,6 +81,7 @@ def failures(requirements: Iterable[Requirement], document: dict[str, Any]) -> l
 
 
 def _failure(requirement: Requirement, document: dict[str, Any]) -> str | None:
+    wanted: str | int | None
     match requirement:
         case AssertCreate():
             return "Requirement failed: table already exists"
