@@ -193,7 +193,7 @@ class CommitCatalog:
         known = [target for target in targets if target.commit.snapshots or target.commit.creates]
         with self.database.transaction() as con:
             if known and all(_has_landed(con, target) for target in known):
-                return [self._answer_by_uuid(con, target.uuid or "") for target in targets]
+                return [self._answer_by_uuid(con, target.uuid or "") for target in known]
             uuids = self.request_key.landed(con) if self.request_key else []
             return [self._answer_by_uuid(con, uuid) for uuid in dict.fromkeys(uuids)]
 
