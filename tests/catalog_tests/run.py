@@ -1,4 +1,4 @@
-"""`make catalog-tests`: runs the tests on a fresh lake and compares the results with expected.py."""
+"""`make catalog-tests`: runs the tests on a fresh lake and compares results with expected.py."""
 
 import os
 import subprocess

@@ -279,7 +279,8 @@ class Catalog:
     ) -> rest.LoadViewResult:
         """The answer to loadView."""
         at = (lake.snapshot_id, view.view_id)
-        tags, texts = run_batched(lake.con, queries.tags_at(*at), queries.view_texts(*at))
+        tags = queries.tags_at(*at).run(lake.con)
+        texts = queries.view_texts(*at).run(lake.con)
         metadata = view_metadata(schema, view, texts, tags, self.virtual_files.location)
         # Java keeps the metadata that it has as long as this is the same.
         name = f"{metadata['current-version-id']}-{fingerprint(metadata)}.metadata.json"

@@ -193,7 +193,7 @@ class CommitCatalog:
         known = [target for target in targets if target.commit.snapshots or target.commit.creates]
         with self.database.transaction() as con:
             if known and all(_has_landed(con, target) for target in known):
-                return [self._answer_by_uuid(con, target.uuid or "") for target in targets]
+                return [self._answer_by_uuid(con, target.uuid or "") for target in known]
             uuids = self.request_key.landed(con) if self.request_key else []
             return [self._answer_by_uuid(con, uuid) for uuid in dict.fromkeys(uuids)]
 
@@ -220,7 +220,8 @@ class CommitCatalog:
         if state is None:
             return self._creation(con, target), None
         if target.commit.creates:
-            raise AlreadyExists(f"Table already exists: {target.namespace}.{target.name}")
+            name = f"{target.namespace}.{target.name}"
+            raise AlreadyExists(f"Requirement failed: table already exists: {name}")
         self._check_rights(target.namespace, target.name)
         planner = Planner(self.reader, self.catalog.settings.staging_location)
         return planner.plan(state, target.commit), state.metadata_location

@@ -6,7 +6,7 @@ VIEW = """
 INSERT INTO ducklake_view
   (view_id, view_uuid, begin_snapshot, schema_id, view_name, dialect, sql, column_aliases)
 VALUES (:view_id, CAST(:view_uuid AS uuid), :snapshot_id, :schema_id, :view_name, 'duckdb',
-  :sql, '')"""
+  :text, '')"""
 
 
 def add(
@@ -26,7 +26,7 @@ def add(
         view_id=view_id,
         view_uuid=view_uuid,
         view_name=view_name,
-        sql=sql,
+        text=sql,
     )
 
 
