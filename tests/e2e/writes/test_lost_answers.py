@@ -65,15 +65,6 @@ def test_pyiceberg(served, pyiceberg, judge, answer):
     assert len(shown) == 1 and str(shown[0]).encode() in sent.body
 
 
-def test_pyiceberg_that_gets_409_each_time(served, pyiceberg, judge):
-    """It sends the same snapshot again; the server knows it."""
-    table = pyiceberg.create_table("main.stubborn", DATA.schema)
-    served[2].lose(409, 409, 409)
-    table.append(DATA)
-    table.append(pa.table({"id": pa.array([3], pa.int64())}))
-    check(judge, served[2], "stubborn", 3)
-
-
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_duckdb(served, judge, answer):
     """DuckDB 1.5.5 tries to delete its files, which nobody lets it do."""

@@ -7,16 +7,20 @@ that consist of a footer and a gap before it (sparse files): the data itself is 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from .footer import TAIL, NotParquet
 from .sandbox import Unreadable, sandbox
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
 MAGIC = b"PAR1"
-FILES_AT_A_TIME = 500
+
+LeafColumn = tuple[tuple[int | None, ...], str, str]
+"""Field ids from the top level down, dotted name, DuckDB's type."""
+
+FILES_AT_A_TIME = 2000
+
+NO_CHUNKS: list[list[Any]] = [[]] * 7
+"""A file without row groups."""
 
 
 class Footer(NamedTuple):
@@ -66,16 +70,23 @@ FILES = """
 SELECT file_name, num_rows, footer_size, file_size_bytes, encryption_algorithm
 FROM parquet_file_metadata(?)"""
 
+# Most files of a commit have the same columns: those are brought to Python once. The sandbox has
+# one thread, so that a list is in the order of the rows.
 SCHEMAS = """
-SELECT file_name, name, coalesce(num_children, 0), repetition_type, coalesce(converted_type, ''),
-  coalesce(logical_type, ''), field_id, duckdb_type
-FROM parquet_schema(?)"""
+SELECT elements, list(file_name) FROM (
+  SELECT file_name, list([name, CAST(coalesce(num_children, 0) AS VARCHAR), repetition_type,
+    coalesce(converted_type, ''), coalesce(logical_type, ''), CAST(field_id AS VARCHAR),
+    duckdb_type]) AS elements
+  FROM parquet_schema(?) GROUP BY file_name)
+GROUP BY elements"""
 
+# A list of one kind of value is quicker than a row for each chunk.
 CHUNKS = """
-SELECT file_name, column_id, row_group_id, total_compressed_size, num_values, stats_null_count,
-  CASE WHEN min_is_exact IS NOT FALSE THEN stats_min_value END,
-  CASE WHEN max_is_exact IS NOT FALSE THEN stats_max_value END
-FROM parquet_metadata(?) ORDER BY file_name, column_id, row_group_id"""
+SELECT file_name, list(row_group_id), list(column_id), list(total_compressed_size),
+  list(num_values), list(stats_null_count),
+  list(CASE WHEN min_is_exact IS NOT FALSE THEN stats_min_value END),
+  list(CASE WHEN max_is_exact IS NOT FALSE THEN stats_max_value END)
+FROM parquet_metadata(?) GROUP BY file_name"""
 
 
 def metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
@@ -103,44 +114,38 @@ def _metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
                 file.seek(footer.size - len(footer.tail))
                 file.write(footer.tail)
             names.append(str(name))
-        rows = {row[0]: row[1:] for row in con.execute(FILES, [names]).fetchall()}
-        schemas = _by_file(con, SCHEMAS, names)
-        chunks = _by_file(con, CHUNKS, names)
-        return [_file(rows[name], schemas[name], chunks[name]) for name in names]
-
-
-def _by_file(
-    con: "DuckDBPyConnection", sql: str, names: list[str]
-) -> dict[str, list[tuple[Any, ...]]]:
-    found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
-    for name, *row in con.execute(sql, [names]).fetchall():
-        found[name].append(tuple(row))
-    return found
+        leaves: dict[str, tuple[LeafColumn, ...]] = {}
+        for elements, of in con.execute(SCHEMAS, [names]).fetchall():
+            leaves |= dict.fromkeys(of, tuple(_leaves(iter(elements))))
+        rows = {name: row for name, *row in con.execute(FILES, [names]).fetchall()}
+        chunks = {name: lists for name, *lists in con.execute(CHUNKS, [names]).fetchall()}
+        return [_file(rows[name], leaves[name], chunks.get(name, NO_CHUNKS)) for name in names]
 
 
 def _file(
-    row: tuple[Any, ...], schema: list[tuple[Any, ...]], chunks: list[tuple[Any, ...]]
+    row: list[Any], leaves: tuple[LeafColumn, ...], chunks: list[list[Any]]
 ) -> ParquetMetadata:
     num_rows, footer_size, file_size, encryption = row
     if encryption:
         raise NotParquet("it is encrypted")
+    numbers, columns, *values = chunks
+    groups = list(map(RowGroup, *values))
     by_column: dict[int, list[RowGroup]] = defaultdict(list)
-    for column_id, _, *group in chunks:
-        by_column[column_id].append(RowGroup(*group))
-    leaves = tuple(
+    for place in sorted(range(len(groups)), key=numbers.__getitem__):
+        by_column[columns[place]].append(groups[place])
+    found = tuple(
         Leaf(ids, name, type_, tuple(by_column[number]))
-        for number, (ids, name, type_) in enumerate(_leaves(iter(schema)))
+        for number, (ids, name, type_) in enumerate(leaves)
     )
-    return ParquetMetadata(file_size, footer_size, num_rows, leaves)
+    return ParquetMetadata(file_size, footer_size, num_rows, found)
 
 
-def _leaves(
-    elements: Iterator[tuple[Any, ...]],
-) -> Iterator[tuple[tuple[int | None, ...], str, str]]:
+def _leaves(elements: Iterator[list[Any]]) -> Iterator[LeafColumn]:
     """The ids, the dotted name and the type of each leaf, in order."""
 
     def walk(ids: tuple[int | None, ...], above: str, is_repeated_group_of: bool) -> Any:
-        name, children, repetition, converted, logical, field_id, type_ = next(elements)
+        name, count, repetition, converted, logical, field, type_ = next(elements)
+        children, field_id = int(count), None if field is None else int(field)
         is_group = repetition == "REPEATED" and children and is_repeated_group_of
         # The repeated group inside a list or a map has no counterpart in the schema.
         path = ids if is_group else (*ids, field_id)
@@ -154,7 +159,7 @@ def _leaves(
             yield from walk(path, dotted, is_nested)
 
     root = next(elements)
-    for _ in range(root[1]):
+    for _ in range(int(root[1])):
         yield from walk((), "", False)
 
 
