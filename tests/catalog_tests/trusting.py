@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polynya.commits.added_files import AddedFiles
+from polynya.commits.added_files import AddedFiles, buckets
 from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
 from polynya.iceberg.avro.written import WrittenFile
 from polynya.translate.commits.partition_values import partition_values
@@ -35,15 +35,16 @@ def _new_file(added: AddedFiles, file: WrittenFile) -> NewDataFile:
         for column in added.columns
         for leaf in column.leaves
     )
-    names = added.bucket_names.get(file.partition_spec_id, {})
-    buckets = {key: file.partition[name] for key, name in names.items()}
+    values = partition_values(added.partition_keys, added.columns, stats, buckets(file))
     return NewDataFile(
         path=file.file_path,
         path_is_relative=False,
         record_count=file.record_count,
         file_size_bytes=max(file.file_size_in_bytes, SMALLEST),
         footer_size=100,
-        partition_values=partition_values(added.partition_keys, added.columns, stats, buckets),
+        partition_values=partition_values(
+            added.partition_keys, added.columns, stats, buckets(file)
+        ),
         stats=stats,
     )
 

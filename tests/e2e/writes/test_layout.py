@@ -1,6 +1,9 @@
 """PyIceberg changes partitioning, order, properties and comments; DuckDB changes the twin."""
 
+from contextlib import closing
+
 import pytest
+from polynya_local.clients import duckdb as duckdb_client
 from pyiceberg.exceptions import BadRequestError
 from pyiceberg.table.sorting import NullOrder, SortDirection
 from pyiceberg.transforms import (
@@ -11,7 +14,7 @@ from pyiceberg.transforms import (
     YearTransform,
 )
 
-from tests.support.altered import INLINED, SETUP, altered
+from tests.support.altered import INLINED, SETUP, altered, reading
 
 
 def spec(*calls):
@@ -47,11 +50,7 @@ def rename(old, new):
 
 STEPS = [
     (
-        spec(("add_field", "id", BucketTransform(4), "id_bucket")),
-        ["ALTER TABLE t SET PARTITIONED BY (bucket(4, id))"],
-    ),
-    (
-        spec(("remove_field", "id_bucket_1000"), ("add_field", "ts", DayTransform(), "ts_day")),
+        spec(("add_field", "ts", DayTransform(), "ts_day")),
         ["ALTER TABLE t SET PARTITIONED BY (year(ts), month(ts), day(ts))"],
     ),
     (
@@ -93,6 +92,34 @@ def test_each_change_of_the_layout_is_that_of_duckdb(lake, moto, state):
         both.work()
 
 
+EMPTY_STEPS = [
+    (
+        spec(("add_field", "id", BucketTransform(4), "id_bucket")),
+        ["ALTER TABLE t SET PARTITIONED BY (bucket(4, id))"],
+    ),
+    (
+        spec(("add_field", "ts", DayTransform(), "ts_day")),
+        ["ALTER TABLE t SET PARTITIONED BY (bucket(4, id), year(ts), month(ts), day(ts))"],
+    ),
+    (
+        spec(("remove_field", "id_bucket_1000"), ("add_field", "s", BucketTransform(3), "b")),
+        ["ALTER TABLE t SET PARTITIONED BY (year(ts), month(ts), day(ts), bucket(3, s))"],
+    ),
+]
+
+
+def test_an_empty_table_is_partitioned_by_buckets(lake, moto):
+    create, rows = SETUP.split(";", 1)
+    with altered(lake, moto, create + ";") as both:
+        for action, native in EMPTY_STEPS:
+            both.alter(action, *native)
+            both.check_catalogs()
+        both.twins.native(rows, INLINED, also_here=True)
+        both.check_rows()
+        with pytest.raises(BadRequestError, match=r"not partitioned by bucket\(4\)"):
+            spec(("add_field", "id", BucketTransform(4), "id_bucket"))(both.table())
+
+
 def test_what_ducklake_has_no_form_for_is_kept_or_refused(lake, moto):
     with altered(lake, moto, SETUP) as both:
         table = both.table()
@@ -114,3 +141,25 @@ def test_what_ducklake_has_no_form_for_is_kept_or_refused(lake, moto):
         assert not any(name.startswith("polynya.") for name in properties)
         with pytest.raises(BadRequestError, match=r"s3\.endpoint cannot be set"):
             table.transaction().set_properties({"s3.endpoint": "x"}).commit_transaction()
+
+
+def test_files_of_other_buckets_than_the_tables_are_refused(lake, moto):
+    """The number of a spec may mean another one by the time of the commit."""
+    with (
+        altered(lake, moto, SETUP.split(";")[0] + ";") as both,
+        closing(duckdb_client.open(both.uri, "lake", moto)) as client,
+    ):
+        spec(("add_field", "id", BucketTransform(4), "id_bucket"))(both.table())
+        client.query("BEGIN")
+        client.query("INSERT INTO ice.main.t (id, s) VALUES (100, 'a'), (101, 'b'), (102, 'c')")
+        spec(("remove_field", "id_bucket_1000"), ("add_field", "id", BucketTransform(8), "b"))(
+            both.table()
+        )
+        assert both.table().spec().spec_id == 1
+        with pytest.raises(RuntimeError, match=r"partitioned by bucket\(8\) now"):
+            client.query("COMMIT")
+        client.query("INSERT INTO ice.main.t (id, s) VALUES (100, 'a'), (101, 'b'), (102, 'c')")
+        with reading(both.twins.lake, moto) as con:
+            for id_ in (100, 101, 102):
+                found = con.execute(f"SELECT count(*) FROM lake.t WHERE id = {id_}").fetchall()
+                assert found == [(1,)]

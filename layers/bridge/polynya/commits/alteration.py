@@ -15,7 +15,7 @@ from ..iceberg.commits.schemas import Schema
 from ..iceberg.commits.updates import PartitionSpec, SortOrder
 from ..translate.client_properties import SORT_ORDER
 from ..translate.commits import properties
-from ..translate.commits.partitioning import partition_keys
+from ..translate.commits.partitioning import in_former_order, is_bucket, partition_keys
 from ..translate.commits.schema_change import SchemaChange, schema_change
 from ..translate.commits.sorting import Keys, order_tag, renamed_keys, sort_keys
 from ..translate.commits.table_commit import TableCommit
@@ -118,8 +118,27 @@ def _partition_keys(
     ):
         return None
     types = state.files.history.partitioning.column_types
-    keys = partition_keys(spec, columns, types)
+    keys = in_former_order(partition_keys(spec, columns, types), state.partition_keys)
+    if not commit.removes_main:
+        _check_buckets(state, keys)
     return None if keys == state.partition_keys else keys
+
+
+def _check_buckets(state: TableState, keys: tuple[PartitionColumn, ...]) -> None:
+    """Refuse new buckets of a table with data files.
+
+    DuckDB 1.5.5 looks for the rows of a value in files with this bucket alone, whatever
+    partitioning a file has: a filter would lose all rows of older files.
+    """
+    history = state.files.history
+    has_files = state_at(history.events, history.snapshot_id)["data"].files
+    new = [key for key in keys if is_bucket(key) and key not in state.partition_keys]
+    if new and has_files:
+        raise BadRequest(
+            f"the table has data files that are not partitioned by {new[0].transform}: DuckLake "
+            "would not find their rows in filters. Replace the table as a whole (CREATE OR REPLACE "
+            "TABLE … PARTITIONED BY … AS SELECT), or partition it before it has rows"
+        )
 
 
 def _fields(spec: PartitionSpec) -> list[tuple[int, str]]:

@@ -1,17 +1,16 @@
 """From a commit to a plan: everything that can be found out before the transaction that writes."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..ducklake import queries
 from ..ducklake.writes.commits import CommitRow
 from ..errors import BadRequest, CommitFailed
 from ..iceberg.commits.requirements import failures
-from ..iceberg.commits.updates import PartitionSpec, Snapshot
+from ..iceberg.commits.updates import Snapshot
 from ..storage.object_reader import ObjectReader
 from ..translate.commits.net_change import NetChange, difference, net_change
-from ..translate.commits.partitioning import BUCKET
 from ..translate.commits.table_commit import TableCommit
 from ..translate.write_locations import data_path, staging_path
 from .added_files import AddedFiles
@@ -22,8 +21,6 @@ from .overwrite_checks import check_hidden_columns, check_replaced_partitions
 from .plan import TablePlan
 from .removals import RemovalFinder
 from .table_state import TableState
-
-Names = Mapping[tuple[int, str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +48,6 @@ class Planner:
         altered, tags = alteration(state, commit)
         columns = altered.schema.columns if altered.schema else state.columns
         keys = altered.partition_keys
-        published = [PartitionSpec.model_validate(spec) for spec in document["partition-specs"]]
-        specs = [*published, *commit.specs.values()]
         added = AddedFiles(
             reader=self.reader,
             data_location=f"{data_path(state.location, state.table.table_uuid)}/",
@@ -61,7 +56,6 @@ class Planner:
             last_column_id=max(state.document.last_column_id, greatest_id(columns)),
             with_default=state.with_default,
             partition_keys=state.partition_keys if keys is None else keys,
-            bucket_names={spec.spec_id or 0: bucket_names(spec) for spec in specs},
             next_row_id=queries.next_row_id(state.table.table_id).run(state.lake.con),
         ).read(net.added)
         return TablePlan(
@@ -123,15 +117,6 @@ def check_parents(snapshots: Sequence[Snapshot], head: int | None, commit: Table
                 f"the table is at {parent} now"
             )
         parent = snapshot.snapshot_id
-
-
-def bucket_names(spec: PartitionSpec) -> Names:
-    """The names of the bucket fields of a spec, by column_id and DuckLake's transform."""
-    return {
-        (field.source_id, f"bucket({match[1]})"): field.name
-        for field in spec.fields
-        if (match := BUCKET.fullmatch(field.transform))
-    }
 
 
 def commit_rows(table_uuid: str, snapshots: Sequence[Snapshot]) -> list[CommitRow]:

@@ -58,6 +58,24 @@ def partition_keys(
     return tuple(PartitionColumn(index, *key) for index, key in enumerate(distinct))
 
 
+def in_former_order(
+    keys: Sequence[PartitionColumn], before: Sequence[PartitionColumn]
+) -> tuple[PartitionColumn, ...]:
+    """The keys with those first that the table has already: clients see them in another order.
+
+    DuckDB compares buckets with the values of files by the number of the key.
+    """
+    wanted = {(key.column_id, key.transform) for key in keys}
+    kept = [one for key in before if (one := (key.column_id, key.transform)) in wanted]
+    distinct = dict.fromkeys([*kept, *((key.column_id, key.transform) for key in keys)])
+    return tuple(PartitionColumn(index, *key) for index, key in enumerate(distinct))
+
+
+def is_bucket(key: PartitionColumn) -> bool:
+    """Whether the values of a partition key are buckets."""
+    return key.transform.startswith("bucket")
+
+
 def _transforms(transform: str, column: ColumnNode, former_types: frozenset[str]) -> list[str]:
     """DuckLake's transforms; an empty list if there are none."""
     types = former_types | {column.column_type}

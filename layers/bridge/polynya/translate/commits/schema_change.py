@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 
 from ...ducklake.column_tree import ColumnNode, NewColumn
 from ...errors import BadRequest
-from ...iceberg.commits.schemas import Schema, docs, field_of, required_within, with_write_default
+from ...iceberg.commits.schemas import Schema, docs, field_of
 from ...iceberg.types import Field, List, Map, Primitive, Struct, Type
 from ..columns.types import may_become
 from .columns import check_ids, column_nodes, ducklake_type
+from .schema_checks import check_names, check_new, check_order, check_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def schema_change(
     Raises:
         BadRequest: DuckLake cannot make this change, or not exactly.
     """
-    _check(wanted)
+    check_schema(wanted)
     found = _Difference(docs(wanted.fields), last_column_id)
     after = found.level(columns, shown, [field_of(one) for one in wanted.fields], "", None)
     ids = list(_ids(after))
@@ -72,17 +73,6 @@ def schema_change(
         is_reshaped=bool(found.added or dropped or found.is_reshaped),
         widened_floats=tuple(found.widened_floats),
     )
-
-
-def _check(wanted: Schema) -> None:
-    if wanted.identifier_field_ids:
-        raise BadRequest("DuckLake has no identifier fields (primary keys)")
-    for name in required_within(wanted.fields):
-        raise BadRequest(f"DuckLake has NOT NULL for whole columns only, not within {name}")
-    for name in with_write_default(wanted.fields):
-        raise BadRequest(
-            f"the default of {name} is set in DuckDB: ALTER TABLE … ALTER COLUMN … SET DEFAULT …"
-        )
 
 
 class _Difference:
@@ -112,7 +102,7 @@ class _Difference:
             raise BadRequest(f"{above[:-1] or 'a table'} needs at least one column")
         known = {one.field_id: one for one in shown}
         wanted_ids = [one.field_id for one in wanted]
-        _check_order([i for i in known if i in wanted_ids], wanted_ids, above)
+        check_order([i for i in known if i in wanted_ids], wanted_ids, above)
         kept = {one.field_id: one for one in wanted if one.field_id in known}
         after = [
             self._kept(column, known[column.column_id], kept[column.column_id], above)
@@ -130,21 +120,7 @@ class _Difference:
         self, fields: Sequence[Field], above: str, parent: int | None
     ) -> tuple[ColumnNode, ...]:
         for one in fields:
-            name = above + one.name
-            if one.field_id <= self._last_column_id:
-                raise BadRequest(
-                    f"the column {name} has the field id {one.field_id}, which is taken: new ids "
-                    f"are greater than {self._last_column_id}"
-                )
-            if one.required:
-                raise BadRequest(
-                    f"the new column {name} is required, and existing rows have NULL in it: add it "
-                    "as optional; a default is added in DuckDB"
-                )
-            if one.initial_default is not None:
-                raise BadRequest(
-                    f"the default of {name} is set in DuckDB: ALTER TABLE … ADD COLUMN … DEFAULT …"
-                )
+            check_new(one, above + one.name, self._last_column_id)
         nodes = column_nodes(fields, self.docs, above)
         check_ids(nodes)
         self.added += [NewColumn(node, parent, above + node.column_name) for node in nodes]
@@ -222,39 +198,6 @@ def _element(list_: List) -> Field:
 
 def _key_and_value(map_: Map) -> tuple[Field, Field]:
     return Field(map_.key_id, "key", map_.key), Field(map_.value_id, "value", map_.value)
-
-
-def _check_order(before: Sequence[int], wanted: Sequence[int], above: str) -> None:
-    """Refuse another order than that of ids.
-
-    DuckLake writes inlined rows by position, and each of its ALTERs puts the column back in the
-    place that follows from its id.
-    """
-    if list(wanted[: len(before)]) != list(before):
-        raise BadRequest(
-            f"DuckLake cannot move columns{f' within {above[:-1]}' if above else ''}, nor insert "
-            "one before others: add it at the end, without FIRST or AFTER"
-        )
-
-
-def check_names(columns: Iterable[ColumnNode], above: str) -> None:
-    """Refuse two columns of one name, also if clients do not see one of them.
-
-    Raises:
-        BadRequest: the message names both.
-    """
-    seen: dict[str, str] = {}
-    for column in columns:
-        name = column.column_name
-        if not name or "\0" in name:
-            raise BadRequest(f"a column of {above[:-1] or 'the table'} has no usable name")
-        if name.casefold() in seen:
-            raise BadRequest(
-                f"the columns {above}{seen[name.casefold()]} and {above}{name} have the same name "
-                "for DuckLake, which does not distinguish letter case; one of them may be hidden "
-                "(see the table property polynya.hidden-columns)"
-            )
-        seen[name.casefold()] = name
 
 
 def _comments(
