@@ -44,6 +44,8 @@ def schema_change(
     comments: Mapping[int, str],
     wanted: Schema,
     last_column_id: int,
+    *,
+    ends_all: bool = False,
 ) -> SchemaChange:
     """The change from a table's columns to the schema that a client asks for.
 
@@ -52,12 +54,13 @@ def schema_change(
         shown: the fields that clients see.
         comments: as clients see them, by column_id.
         last_column_id: the greatest id that a column of the table ever had.
+        ends_all: all rows of the table end at the same time.
 
     Raises:
         BadRequest: DuckLake cannot make this change, or not exactly.
     """
     _check(wanted)
-    found = _Difference(docs(wanted.fields), last_column_id)
+    found = _Difference(docs(wanted.fields), last_column_id, ends_all)
     after = found.level(columns, shown, [field_of(one) for one in wanted.fields], "", None)
     ids = list(_ids(after))
     if len(ids) != len(set(ids)):
@@ -88,8 +91,9 @@ def _check(wanted: Schema) -> None:
 class _Difference:
     """Collects what differs, level by level."""
 
-    def __init__(self, docs: Mapping[int, str], last_column_id: int) -> None:
+    def __init__(self, docs: Mapping[int, str], last_column_id: int, ends_all: bool) -> None:
         self.docs = docs
+        self._ends_all = ends_all
         self._last_column_id = last_column_id
         self.added: list[NewColumn] = []
         self.changed: list[ColumnNode] = []
@@ -136,7 +140,7 @@ class _Difference:
                     f"the column {name} has the field id {one.field_id}, which is taken: new ids "
                     f"are greater than {self._last_column_id}"
                 )
-            if one.required:
+            if one.required and not self._ends_all:
                 raise BadRequest(
                     f"the new column {name} is required, and existing rows have NULL in it: add it "
                     "as optional; a default is added in DuckDB"
