@@ -108,6 +108,7 @@ def report(found: Results, *, is_complete: bool) -> int:
         for name, result in sorted(found.items())
         if result.partition(":")[0] != expected.get(name, "passed")
     }
+    print()  # Maven's last line has no end
     for name, result in wrong.items():
         print(f"unexpected: {name}: {result}")
     missing = sorted(expected.keys() - found.keys()) if is_complete else []

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 from ..ducklake.column_tree import ColumnNode
 from ..ducklake.rows.partitions import PartitionColumn

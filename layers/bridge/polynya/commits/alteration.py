@@ -58,6 +58,7 @@ def _schema(state: TableState, commit: TableCommit) -> SchemaChange | None:
         state.document.docs,
         wanted,
         state.document.last_column_id,
+        ends_all=commit.removes_main,
     )
     if change.is_empty:
         return None

@@ -45,6 +45,8 @@ def schema_change(
     comments: Mapping[int, str],
     wanted: Schema,
     last_column_id: int,
+    *,
+    ends_all: bool = False,
 ) -> SchemaChange:
     """The change from a table's columns to the schema that a client asks for.
 
@@ -53,12 +55,13 @@ def schema_change(
         shown: the fields that clients see.
         comments: as clients see them, by column_id.
         last_column_id: the greatest id that a column of the table ever had.
+        ends_all: all rows of the table end at the same time.
 
     Raises:
         BadRequest: DuckLake cannot make this change, or not exactly.
     """
     check_schema(wanted)
-    found = _Difference(docs(wanted.fields), last_column_id)
+    found = _Difference(docs(wanted.fields), last_column_id, ends_all)
     after = found.level(columns, shown, [field_of(one) for one in wanted.fields], "", None)
     ids = list(_ids(after))
     if len(ids) != len(set(ids)):
@@ -78,8 +81,9 @@ def schema_change(
 class _Difference:
     """Collects what differs, level by level."""
 
-    def __init__(self, docs: Mapping[int, str], last_column_id: int) -> None:
+    def __init__(self, docs: Mapping[int, str], last_column_id: int, ends_all: bool) -> None:
         self.docs = docs
+        self._ends_all = ends_all
         self._last_column_id = last_column_id
         self.added: list[NewColumn] = []
         self.changed: list[ColumnNode] = []
@@ -120,7 +124,7 @@ class _Difference:
         self, fields: Sequence[Field], above: str, parent: int | None
     ) -> tuple[ColumnNode, ...]:
         for one in fields:
-            check_new(one, above + one.name, self._last_column_id)
+            check_new(one, above + one.name, self._last_column_id, ends_all=self._ends_all)
         nodes = column_nodes(fields, self.docs, above)
         check_ids(nodes)
         self.added += [NewColumn(node, parent, above + node.column_name) for node in nodes]

@@ -24,12 +24,13 @@ def check_schema(wanted: Schema) -> None:
         )
 
 
-def check_new(field: Field, name: str, last_column_id: int) -> None:
+def check_new(field: Field, name: str, last_column_id: int, *, ends_all: bool) -> None:
     """Check a field that the table does not have yet.
 
     Args:
         name: dotted.
         last_column_id: the greatest id that a column of the table ever had.
+        ends_all: no existing row stays.
 
     Raises:
         BadRequest: its id is taken, or existing rows would need a value.
@@ -39,7 +40,7 @@ def check_new(field: Field, name: str, last_column_id: int) -> None:
             f"the column {name} has the field id {field.field_id}, which is taken: new ids "
             f"are greater than {last_column_id}"
         )
-    if field.required:
+    if field.required and not ends_all:
         raise BadRequest(
             f"the new column {name} is required, and existing rows have NULL in it: add it "
             "as optional; a default is added in DuckDB"
