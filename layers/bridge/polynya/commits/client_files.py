@@ -2,17 +2,24 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
-from ..errors import BadRequest, CommitFailed, NoSuchKey
+from ..errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ..files.table_files import TableFiles
-from ..iceberg.avro.limits import Malformed
+from ..iceberg.avro.limits import LONGEST_FILE
+from ..iceberg.avro.malformed import Malformed
 from ..iceberg.avro.written import ListedManifest, WrittenFile, files_in, manifests_in
 from ..storage.object_reader import ObjectReader
-from ..storage.parallel import in_parallel
+from ..storage.parallel import AT_A_TIME, in_parallel
 from ..translate.commits.paths import normalised, relative
 
 Parsed = TypeVar("Parsed")
+
+MANIFEST = "a manifest of the commit"
+
+MOST_ENTRIES = 200_000
+"""In all new manifests; also the files that were there before, if a client writes them again."""
 
 MOST_MANIFESTS = 10_000
 """A commit may name so many manifests that are new; Java writes one for each 8 MB."""
@@ -45,16 +52,22 @@ class ClientFiles:
                 f"the commit has {len(manifests):,} new manifests; {MOST_MANIFESTS:,} are the "
                 "most: commit fewer files at a time"
             )
-        found = in_parallel(self._entries, manifests)
-        return [entry for entries in found for entry in entries]
+        found: list[WrittenFile] = []
+        for start in range(0, len(manifests), AT_A_TIME):
+            some = manifests[start : start + AT_A_TIME]
+            for manifest, body in zip(some, in_parallel(self._manifest, some), strict=True):
+                parse = partial(files_in, body, manifest.partition_spec_id)
+                found += _parsed(MANIFEST, parse)
+                if len(found) > MOST_ENTRIES:
+                    raise BadRequest(
+                        f"the commit's new manifests have more than {MOST_ENTRIES:,} entries: "
+                        "commit fewer files at a time"
+                    )
+        return found
 
-    def _entries(self, manifest: ListedManifest) -> list[WrittenFile]:
-        what = "a manifest of the commit"
-        relative(manifest.manifest_path, self.staging, what)
-        return _parsed(
-            what,
-            lambda: files_in(self._read(manifest.manifest_path, what), manifest.partition_spec_id),
-        )
+    def _manifest(self, manifest: ListedManifest) -> bytes:
+        relative(manifest.manifest_path, self.staging, MANIFEST)
+        return self._read(manifest.manifest_path, MANIFEST)
 
     def own_entries(self, manifests: list[ListedManifest]) -> list[WrittenFile]:
         """The entries of virtual manifests.
@@ -81,9 +94,11 @@ class ClientFiles:
 
     def _read(self, location: str, what: str) -> bytes:
         try:
-            return self.reader.read(normalised(location))
-        except NoSuchKey:
-            raise BadRequest(f"{what} does not exist in S3") from None
+            # One byte more shows that it is longer.
+            return self.reader.read_range(normalised(location), 0, LONGEST_FILE + 1)
+        except (NoSuchKey, Misconfigured):
+            # S3 answers 403 for what does not exist, because no role may list the bucket.
+            raise BadRequest(f"{what} does not exist in S3, or cannot be read") from None
 
 
 def _parsed(what: str, parse: Callable[[], Parsed]) -> Parsed:

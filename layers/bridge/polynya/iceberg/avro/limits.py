@@ -6,16 +6,17 @@ https://avro.apache.org/docs/current/specification/#object-container-files
 import io
 import zlib
 
+from .malformed import Malformed
+from .untrusted_schema import check_schema
+
 MAGIC = b"Obj\x01"
-MOST_BYTES = 256 * 1024 * 1024
+LONGEST_FILE = 16 * 1024 * 1024
+"""Java writes manifests of 8 MB."""
+MOST_BYTES = 128 * 1024 * 1024
 """The largest size of all blocks together, without compression."""
-MOST_RECORDS = 1_000_000
+MOST_RECORDS = 200_000
 """Also the largest number of entries of one manifest that is read."""
 SYNC = 16
-
-
-class Malformed(ValueError):
-    """The file is not what it has to be; the message says why, without its content."""
 
 
 def check_container(body: bytes) -> None:
@@ -24,10 +25,14 @@ def check_container(body: bytes) -> None:
     Raises:
         Malformed: it is no Avro file, its codec is unknown, or it is too large.
     """
+    if len(body) > LONGEST_FILE:
+        raise Malformed("it is too large: commit fewer files at a time")
     stream = io.BytesIO(body)
     if stream.read(4) != MAGIC:
         raise Malformed("it is no Avro file")
-    codec = _metadata(stream).get("avro.codec", b"null")
+    metadata = _metadata(stream)
+    check_schema(metadata.get("avro.schema", b""))
+    codec = metadata.get("avro.codec", b"null")
     if codec not in {b"null", b"deflate"}:
         raise Malformed("its codec is neither null nor deflate; set write.manifest.compression")
     stream.seek(SYNC, io.SEEK_CUR)

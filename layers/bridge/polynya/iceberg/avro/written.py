@@ -5,13 +5,14 @@ https://iceberg.apache.org/spec/#manifest-lists
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import fastavro
 
-from .limits import Malformed, check_container
+from .limits import check_container
+from .malformed import Malformed
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +52,23 @@ def manifests_in(manifest_list: bytes) -> list[ListedManifest]:
     Raises:
         Malformed: the file is no manifest list, or too large.
     """
-    return [
-        ListedManifest(
-            manifest_path=record["manifest_path"],
-            manifest_length=record["manifest_length"],
-            partition_spec_id=record["partition_spec_id"],
-            content=record.get("content") or 0,
-        )
-        for record in _records(manifest_list)
-    ]
+    try:
+        return [_listed(record) for record in _records(manifest_list)]
+    except (KeyError, TypeError, ValueError) as error:
+        raise _no_form(error) from None
+
+
+def _no_form(error: Exception) -> Malformed:
+    return error if isinstance(error, Malformed) else Malformed("it is no file of Iceberg's form")
+
+
+def _listed(record: dict[str, Any]) -> ListedManifest:
+    return ListedManifest(
+        manifest_path=_text(record["manifest_path"]),
+        manifest_length=_count(record["manifest_length"]),
+        partition_spec_id=_count(record["partition_spec_id"]),
+        content=_count(record.get("content") or 0),
+    )
 
 
 def files_in(manifest: bytes, partition_spec_id: int) -> list[WrittenFile]:
@@ -69,7 +78,10 @@ def files_in(manifest: bytes, partition_spec_id: int) -> list[WrittenFile]:
         Malformed: the file is no manifest, or too large.
     """
     fields = _spec_fields(manifest)
-    return [_file(record, partition_spec_id, fields) for record in _records(manifest)]
+    try:
+        return [_file(record, partition_spec_id, fields) for record in _records(manifest)]
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise _no_form(error) from None
 
 
 def _spec_fields(manifest: bytes) -> list[tuple[int, str]]:
@@ -90,19 +102,39 @@ def _file(
     values = list((file.get("partition") or {}).values())
     known = fields if len(fields) == len(values) else []
     return WrittenFile(
-        status=record["status"],
-        content=file.get("content") or 0,
-        file_path=file["file_path"],
-        file_format=file["file_format"].upper(),
-        record_count=file["record_count"],
-        file_size_in_bytes=file["file_size_in_bytes"],
+        status=_count(record["status"]),
+        content=_count(file.get("content") or 0),
+        file_path=_text(file["file_path"]),
+        file_format=_text(file["file_format"]).upper(),
+        record_count=_count(file["record_count"]),
+        file_size_in_bytes=_count(file["file_size_in_bytes"]),
         partition_spec_id=partition_spec_id,
         partition=tuple((*of, value) for of, value in zip(known, values, strict=False)),
         nan_value_counts={one["key"]: one["value"] for one in file.get("nan_value_counts") or ()},
-        referenced_data_file=file.get("referenced_data_file"),
-        content_offset=file.get("content_offset"),
-        content_size_in_bytes=file.get("content_size_in_bytes"),
+        referenced_data_file=_optional(_text, file.get("referenced_data_file")),
+        content_offset=_optional(_count, file.get("content_offset")),
+        content_size_in_bytes=_optional(_count, file.get("content_size_in_bytes")),
     )
+
+
+# A file has the schema that its writer chose.
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Malformed("a value in it is no text")
+    return value
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or not 0 <= value < 2**63:
+        raise Malformed("a value in it is no count")
+    return value
+
+
+Value = TypeVar("Value")
+
+
+def _optional(read: Callable[[Any], Value], value: Any) -> Value | None:
+    return None if value is None else read(value)
 
 
 def _records(body: bytes) -> Iterator[dict[str, Any]]:
@@ -112,5 +144,7 @@ def _records(body: bytes) -> Iterator[dict[str, Any]]:
             if not isinstance(record, dict):
                 raise Malformed("its records are of another kind")
             yield record
-    except (ValueError, TypeError, KeyError, LookupError, EOFError, OverflowError):
+    except Malformed:
+        raise
+    except Exception:  # what a decoder raises for the bytes of somebody else
         raise Malformed("it is no Avro file of Iceberg's form") from None

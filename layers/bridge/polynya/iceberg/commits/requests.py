@@ -7,6 +7,9 @@ from .requirements import Requirement
 from .schemas import Schema
 from .updates import PartitionSpec, SortOrder, Update
 
+MOST_ITEMS = 10_000
+"""Spark sends an update for each snapshot that it expires."""
+
 
 class TableIdentifier(Body):
     namespace: list[str] = Field(min_length=1)
@@ -35,12 +38,12 @@ class CreateTableRequest(Body):
 
 class CommitTableRequest(Body):
     identifier: TableIdentifier | None = None
-    requirements: list[Requirement]
-    updates: list[Update]
+    requirements: list[Requirement] = Field(max_length=MOST_ITEMS)
+    updates: list[Update] = Field(max_length=MOST_ITEMS)
 
 
 class CommitTransactionRequest(Body):
-    table_changes: list[CommitTableRequest]
+    table_changes: list[CommitTableRequest] = Field(max_length=MOST_ITEMS)
 
 
 class RenameTableRequest(Body):

@@ -1,0 +1,317 @@
+"""Somebody who may write one table can touch nothing else, with whatever paths and files."""
+
+import io
+import json
+import zlib
+from contextlib import closing
+from copy import copy
+
+import boto3
+import fastavro
+import pyarrow as pa
+import pytest
+import urllib3
+from polynya.storage.s3 import bucket_and_key
+from polynya_local.clients.pyiceberg import s3_properties
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import BadRequestError
+
+from tests.support.servers.in_process import bridge
+from tests.support.servers.lost_answers import LostAnswers
+from tests.support.writable import EMPTY, judging, set_up_writes
+
+DATA = pa.table({"id": pa.array([1, 2], pa.int64())})
+RULES = {"principals": ["*"], "tables": {"*": ["*"]}, "write": {"main": ["mine", "new"]}}
+
+
+class Attack:
+    """The table `main.mine`, beside the table `other.theirs`, which nobody may write."""
+
+    def __init__(self, lake, moto, served, proxy, catalog) -> None:
+        self.lake, self.moto, self.served, self.proxy = lake, moto, served, proxy
+        self.catalog = catalog
+        self.s3 = boto3.client("s3", endpoint_url=moto)
+        self.mine = catalog.create_table("main.mine", DATA.schema)
+        self.mine.append(DATA)
+        self.body = json.loads(proxy.requests[-1].body)
+        [self.file] = [task.file for task in self.mine.scan().plan_files()]
+
+    def write(self, name: str, body: bytes) -> str:
+        """The location of a file that this writer has put beside its own manifests."""
+        [found] = [u["snapshot"] for u in self.body["updates"] if u["action"] == "add-snapshot"]
+        location = f"{found['manifest-list'].rpartition('/')[0]}/{name}"
+        bucket, key = bucket_and_key(location)
+        self.s3.put_object(Bucket=bucket, Key=key, Body=body)
+        return location
+
+    def read(self, location: str) -> bytes:
+        bucket, key = bucket_and_key(location)
+        return self.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+
+    def commit(self, manifest_list: str | None = None, **changes) -> tuple[int, str]:
+        """Send the last commit with a new snapshot id, and other changes; status and message."""
+        body = json.loads(json.dumps(self.body))
+        head = self.mine.refresh().current_snapshot()
+        for update in body["updates"]:
+            if update["action"] == "add-snapshot":
+                update["snapshot"] |= {
+                    "snapshot-id": 2**41 + 1,
+                    "parent-snapshot-id": head.snapshot_id,
+                    "manifest-list": manifest_list or update["snapshot"]["manifest-list"],
+                    **changes,
+                }
+            elif update["action"] == "set-snapshot-ref":
+                update["snapshot-id"] = 2**41 + 1
+        for requirement in body["requirements"]:
+            if requirement["type"] == "assert-ref-snapshot-id":
+                requirement["snapshot-id"] = head.snapshot_id
+        return self.post("main", "mine", body)
+
+    def post(self, namespace: str, table: str, body) -> tuple[int, str]:
+        uri = f"{self.served.catalog_uri}/v1/lake/namespaces/{namespace}/tables/{table}"
+        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+        answer = urllib3.request("POST", uri.rstrip("/"), body=sent, timeout=60)
+        found = json.loads(answer.data)
+        return answer.status, found.get("error", {}).get("message", "")
+
+    def append(self, location: str) -> None:
+        """Append the own file under another location."""
+        file = copy(self.file)
+        data = [location if one == self.file.file_path else one for one in self.file._data]
+        object.__setattr__(file, "_data", data)
+        transaction = self.mine.refresh().transaction()
+        with transaction.update_snapshot().fast_append() as update:
+            update.append_data_file(file)
+        transaction.commit_transaction()
+
+
+@pytest.fixture(scope="module")
+def attack(lake, moto):
+    one = set_up_writes(lake.write("attacked", EMPTY))
+    with judging(one, moto) as judge:
+        judge.query("CREATE TABLE lake.other.theirs AS SELECT 1::BIGINT AS id")
+    settings = {"AUTHORIZATION": json.dumps({"rules": [RULES]})}
+    with (
+        bridge(one, moto, writes=True, settings=settings) as served,
+        LostAnswers(served.catalog_uri) as proxy,
+        closing(
+            RestCatalog("c", uri=proxy.uri, warehouse="lake", **s3_properties(served.s3_endpoint))
+        ) as catalog,
+    ):
+        yield Attack(one, moto, served, proxy, catalog)
+
+
+@pytest.fixture(autouse=True)
+def nothing_changes(attack):
+    """The catalog and the files are as before."""
+
+    def state():
+        with judging(attack.lake, attack.moto) as judge:
+            return [
+                judge.query("FROM ducklake_snapshots('lake')"),
+                judge.query("FROM lake.other.theirs"),
+                attack.lake.database.run("SELECT * FROM polynya_commits ORDER BY snapshot_id"),
+            ]
+
+    before = state()
+    yield
+    assert state() == before
+
+
+def theirs(attack) -> str:
+    with judging(attack.lake, attack.moto) as judge:
+        [[file]] = judge.query(
+            "SELECT data_file FROM ducklake_list_files('lake', 'theirs', schema => 'other')"
+        )
+    return file
+
+
+# What a commit of `main.mine` names as its data file, and a part of the answer.
+NOT_BELOW, KNOWN = "a data file is not below", "in the catalog already, or was"
+LOCATIONS = {
+    "another table's file": (theirs, NOT_BELOW),
+    "its Hadoop spelling": (lambda a: "s3a" + theirs(a)[2:], NOT_BELOW),
+    "dots": (
+        lambda a: a.file.file_path.rpartition("/")[0] + "/../../theirs/x.parquet",
+        NOT_BELOW,
+    ),
+    "a dot": (lambda a: a.file.file_path.rpartition("/")[0] + "/./x.parquet", NOT_BELOW),
+    "an empty part": (lambda a: a.file.file_path.rpartition("/")[0] + "//x.parquet", NOT_BELOW),
+    "another bucket": (lambda a: "s3://elsewhere/x.parquet", NOT_BELOW),
+    "another scheme": (lambda a: "file:///etc/passwd", NOT_BELOW),
+    "the own file again": (lambda a: a.file.file_path, KNOWN),
+    "its spelling": (lambda a: "s3n" + a.file.file_path[2:], KNOWN),
+    "no file": (lambda a: a.file.file_path + ".parquet", "does not exist"),
+}
+
+
+@pytest.mark.parametrize("case", LOCATIONS)
+def test_a_data_file_of_somebody_else_is_refused(attack, case):
+    location, message = LOCATIONS[case]
+    with pytest.raises(BadRequestError, match=message):
+        attack.append(location(attack))
+
+
+def with_manifest(attack, path: object) -> str:
+    """A manifest list that names a manifest at this path."""
+    [found] = [u["snapshot"] for u in attack.body["updates"] if u["action"] == "add-snapshot"]
+    reader = fastavro.reader(io.BytesIO(attack.read(found["manifest-list"])))
+    records = [{**record, "manifest_path": path} for record in reader]
+    stream = io.BytesIO()
+    schema = json.loads(reader.metadata["avro.schema"])
+    if not isinstance(path, str):
+        for field in schema["fields"]:
+            if field["name"] == "manifest_path":
+                field["type"] = ["null", "long"]
+    fastavro.writer(stream, fastavro.parse_schema(schema), records)
+    return attack.write("list.avro", stream.getvalue())
+
+
+def bomb(size: int) -> bytes:
+    """An Avro file whose only block inflates to `size` zeros."""
+    pieces = zlib.compressobj(9, wbits=-15)
+    block = b"".join(pieces.compress(b"\0" * 2**20) for _ in range(size >> 20)) + pieces.flush()
+    sync = b"0123456789abcdef"
+
+    def long(value: int) -> bytes:
+        value, out = value << 1, b""
+        while value > 0x7F:
+            value, out = value >> 7, out + bytes([value & 0x7F | 0x80])
+        return out + bytes([value])
+
+    def text(value: bytes) -> bytes:
+        return long(len(value)) + value
+
+    header = text(b"avro.codec") + text(b"deflate") + text(b"avro.schema") + text(b'"null"')
+    return b"Obj\x01" + long(2) + header + b"\0" + sync + long(9) + text(block) + sync
+
+
+def virtual(attack) -> str:
+    head = attack.catalog.load_table("other.theirs").current_snapshot()
+    return head.manifest_list
+
+
+# The manifest list of a commit to `main.mine`, and a part of the answer.
+LISTS = {
+    "another table's": (virtual, "the manifest list of the commit is not below"),
+    "its manifest": (
+        lambda a: with_manifest(a, virtual(a)),
+        "a manifest of the commit is not below",
+    ),
+    "no path": (lambda a: with_manifest(a, None), "the manifest list of the commit cannot be read"),
+    "a number": (lambda a: with_manifest(a, 7), "the manifest list of the commit cannot be read"),
+    "none": (lambda a: a.write("x", b"")[:-1] + "y", "does not exist"),
+    "empty": (lambda a: a.write("empty", b""), "does not exist in S3, or cannot be read"),
+    "text": (lambda a: a.write("text", b"Obj\x01" + b"x" * 999), "cannot be read"),
+    "a bomb": (lambda a: a.write("bomb", bomb(2**30)), "too large"),
+    "a bomb in a manifest": (
+        lambda a: with_manifest(a, a.write("bomb", bomb(2**30))),
+        "too large",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LISTS)
+def test_a_manifest_list_that_is_not_the_writers_own_is_refused(attack, case):
+    location, message = LISTS[case]
+    status, said = attack.commit(location(attack))
+    assert (status, message in said) == (400, True), said
+
+
+FIELDS = ["file_path", "record_count", "file_size_in_bytes", "file_format", "partition"]
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("value", [None, -1, 2**62, "x"])
+def test_a_manifest_with_other_values_is_refused(attack, field, value):
+    """The schema of an Avro file is the writer's own choice."""
+    [found] = [u["snapshot"] for u in attack.body["updates"] if u["action"] == "add-snapshot"]
+    [listed] = fastavro.reader(io.BytesIO(attack.read(found["manifest-list"])))
+    reader = fastavro.reader(io.BytesIO(attack.read(listed["manifest_path"])))
+    records = list(reader)
+    schema = json.loads(reader.metadata["avro.schema"])
+    [of_file] = [f["type"] for f in schema["fields"] if f["name"] == "data_file"]
+    for one in of_file["fields"]:
+        if one["name"] == field:
+            one["type"] = ["null", "long", "string"]
+    for record in records:
+        record["data_file"]["file_path"] += ".parquet"
+        record["data_file"][field] = value
+    stream = io.BytesIO()
+    fastavro.writer(stream, fastavro.parse_schema(schema), records)
+    status, said = attack.commit(with_manifest(attack, attack.write("m.avro", stream.getvalue())))
+    assert status == 400 and said, said
+
+
+def deep(levels: int) -> bytes:
+    type_ = '"int"'
+    for _ in range(levels):
+        type_ = f'{{"type":"list","element-id":1,"element":{type_},"element-required":false}}'
+    field = f'{{"id":1,"name":"a","required":false,"type":{type_}}}'
+    return f'{{"name":"new","schema":{{"type":"struct","fields":[{field}]}}}}'.encode()
+
+
+MANY = [{"action": "set-properties", "updates": {"a": "b"}}] * 100_000
+# A body, and the status of the answer.
+BODIES = {
+    "nested lists": ("main", "", deep(150), 400),
+    "deeply nested lists": ("main", "", deep(5000), 400),
+    "nested JSON": ("main", "mine", b"[" * 100_000, 400),
+    "another uuid": (
+        "main",
+        "mine",
+        {
+            "requirements": [
+                {"type": "assert-table-uuid", "uuid": "f47ac10b-58cc-4372-a567-0e02b2c3d479"}
+            ],
+            "updates": [],
+        },
+        409,
+    ),
+    "another table": ("other", "theirs", {"requirements": [], "updates": MANY[:1]}, 403),
+    "no table": ("other", "x", {"requirements": [{"type": "assert-create"}], "updates": []}, 403),
+    "unknown updates": (
+        "main",
+        "mine",
+        {"requirements": [], "updates": [{"action": "drop-everything"}] * 100_000},
+        400,
+    ),
+    "no JSON": ("main", "mine", b"\xff\xfe", 400),
+    "no object": ("main", "mine", b"[]", 400),
+    "a large number": (
+        "main",
+        "mine",
+        b'{"requirements":[],"updates":[{"action":"set-current-schema","schema-id":'
+        + b"9" * 5000
+        + b"}]}",
+        400,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BODIES)
+def test_a_malformed_body_is_refused(attack, case):
+    namespace, table, body, expected = BODIES[case]
+    status, said = attack.post(namespace, table, body)
+    assert status == expected and said, said
+
+
+def test_the_id_of_somebody_elses_table_is_refused(attack):
+    """`assign-uuid` would give two tables the same paths and the same list of snapshots."""
+    uuid = str(attack.catalog.load_table("other.theirs").metadata.table_uuid)
+    field = {"id": 1, "name": "id", "type": "long", "required": False}
+    schema = {"type": "struct", "schema-id": 0, "fields": [field]}
+    updates = [
+        {"action": "assign-uuid", "uuid": uuid},
+        {"action": "add-schema", "schema": schema},
+        {"action": "set-current-schema", "schema-id": -1},
+    ]
+    body = {"requirements": [{"type": "assert-create"}], "updates": updates}
+    status, said = attack.post("main", "new", body)
+    assert (status, "has had this uuid" in said) == (400, True), said
+
+
+@pytest.mark.parametrize("snapshot_id", [0, -1, 1, 2**40, 2**63])
+def test_snapshot_ids_of_ducklake_are_refused(attack, snapshot_id):
+    status, said = attack.commit(**{"snapshot-id": snapshot_id})
+    assert status == 400 and said
