@@ -17,7 +17,6 @@ from ..translate.write_locations import data_path
 from .client_deletes import ClientDeletes, Positions, too_much
 from .table_state import TableState
 
-
 MOST_NEW_POSITIONS = 100_000
 """Rows that one commit may delete singly. Each becomes a row in PostgreSQL, which every reader of
 the table reads until ducklake_flush_inlined_data writes them to a file: with a million of them a
