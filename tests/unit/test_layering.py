@@ -221,6 +221,7 @@ ANNOTATED = {
     "files/content/deletes.py",
     "files/content/inlined_rows.py",
     "files/content/manifests.py",
+    "files/live_rows.py",
     "files/table_files.py",
     "files/unservable.py",
     "files/virtual_files.py",
@@ -300,6 +301,7 @@ SQL_HERE = {
             "deletes",
             "fragments",
             "inlined_tables",
+            "live_files",
             "named_objects",
             "table_columns",
             "table_snapshots",
@@ -311,11 +313,13 @@ SQL_HERE = {
     *(
         f"ducklake/writes/{name}.py"
         for name in (
-            *("columns", "commits", "commits_table", "copy", "files", "inlined", "new_snapshot"),
+            *("columns", "commits", "commits_table", "copy", "deletes", "files", "inlined"),
+            "new_snapshot",
             *("snapshots", "stats", "tables", "tags"),
         )
     ),
     "ducklake/queries/table_locations.py",
+    "iceberg/parquet/delete_files.py",
     "iceberg/parquet/files.py",
     "iceberg/parquet/metadata.py",
     "translate/inlined/rows.py",

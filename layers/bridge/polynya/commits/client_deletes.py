@@ -45,7 +45,7 @@ class ClientDeletes:
             self._check_place(normalised(file.file_path))
         size = sum(file.content_size_in_bytes or file.file_size_in_bytes for file in files)
         if size > MOST_BYTES:
-            raise _too_much(f"{MOST_BYTES >> 20} MB of delete files")
+            raise too_much(f"{MOST_BYTES >> 20} MB of delete files")
         bodies = in_parallel(self._read, files)
         pairs = list(zip(files, bodies, strict=True))
         vectors = [(file, body) for file, body in pairs if file.file_format == "PUFFIN"]
@@ -88,7 +88,7 @@ def _of_files(bodies: Sequence[bytes]) -> Positions:
     except Unreadable:
         raise BadRequest("a delete file of the commit cannot be read") from None
     except TooManyPositions as error:
-        raise _too_much(f"{error} deleted rows") from None
+        raise too_much(f"{error} deleted rows") from None
 
 
 def _merged(parts: Sequence[Positions]) -> Positions:
@@ -102,7 +102,8 @@ def _merged(parts: Sequence[Positions]) -> Positions:
     return found
 
 
-def _too_much(what: str) -> BadRequest:
+def too_much(what: str) -> BadRequest:
+    """The refusal of a commit with more deletes than can be kept."""
     return BadRequest(
         f"the commit has more than {what}: delete fewer rows at a time, or let the client rewrite "
         "the files (write.delete.mode=copy-on-write)"

@@ -2,7 +2,7 @@
 
 from pg8000.native import identifier
 
-from ..connection.statements import Statement, known, select
+from ..connection.statements import Rows, Statement, known, select
 from ..faults import DELETE_FILE_FAULTS, INLINED_DELETE_FAULT, any_of, reason_of
 from ..rows.deletes import DeleteFile, InlinedDelete
 from ..rows.inlined_tables import Inlined
@@ -45,12 +45,15 @@ def unservable_deletes(table_id: int) -> Statement[list[UnservableRange]]:
     return select(UnservableRange, UNSERVABLE_DELETES, table_id=table_id)
 
 
+# One row for each file and snapshot: a client may delete 100,000 rows at once, and pg8000 takes ten
+# times as long for so many rows. The position of broken rows may be NULL.
 INLINED_DELETES_AT = f"""
-SELECT DISTINCT d.{{file_id}}, d.{{position}}, d.{{begin}}
+SELECT d.{{file_id}}, d.{{begin}},
+  array_to_string(array_agg(DISTINCT d.{{position}}), ',', 'NULL')
 FROM {{table}} AS d JOIN ducklake_data_file AS f ON f.data_file_id = d.{{file_id}}
 WHERE d.{{begin}} <= :snapshot_id AND {VISIBLE.format("f")}
   AND f.data_file_id BETWEEN :first_id AND :last_id
-ORDER BY 1, 2, 3"""
+GROUP BY 1, 2"""
 
 
 def inlined_deletes_at(
@@ -60,8 +63,21 @@ def inlined_deletes_at(
     if not inlined.delete_columns:
         return known([])
     sql = INLINED_DELETES_AT.format(**inlined_delete_names(inlined, table_id))
-    span = {"first_id": first_id, "last_id": last_id}
-    return select(InlinedDelete, sql, snapshot_id=snapshot_id, **span)
+    parameters = {"snapshot_id": snapshot_id, "first_id": first_id, "last_id": last_id}
+    return Statement(sql, parameters, _inlined_deletes)
+
+
+def _inlined_deletes(rows: Rows) -> list[InlinedDelete]:
+    found = [
+        InlinedDelete(data_file_id, None if text == "NULL" else int(text), begin_snapshot)
+        for data_file_id, begin_snapshot, texts in rows
+        for text in texts.split(",")
+    ]
+    return sorted(found, key=_order)
+
+
+def _order(row: InlinedDelete) -> tuple[int, bool, int, int]:
+    return row.data_file_id, row.position is None, row.position or 0, row.begin_snapshot
 
 
 UNSERVABLE_INLINED_DELETES = """

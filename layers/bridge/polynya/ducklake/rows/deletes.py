@@ -22,5 +22,6 @@ class InlinedDelete:
     """A row of ducklake_inlined_delete_<table_id>: one deleted row of a data file."""
 
     data_file_id: int
-    position: int
+    position: int | None
+    """None in broken rows."""
     begin_snapshot: int

@@ -120,7 +120,7 @@ def _deleted(
         with readable(history, f"the merged data file {data_location}"):
             deleted.update(_later_rows(deletes, partial(files.read_range, data_location)))
     _check(deleted, deletes, history)
-    return deleted, bodies
+    return {position for position in deleted if position is not None}, bodies
 
 
 def _location(history: TableHistory, file: DataFile | DeleteFile) -> str:

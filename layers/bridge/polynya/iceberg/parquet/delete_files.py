@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MOST_POSITIONS = 1_000_000
-"""Positions of one commit that become rows in PostgreSQL: 3 s to insert a million, and then 1.3 s
-for each native query of the table until ducklake_flush_inlined_data has written them to a file."""
+"""Positions that are read for one commit, deleted before or not; each takes some 100 bytes."""
 
 MOST_ROWS = 10_000_000
 """Rows of delete files that are read for one commit. Those that delete a data file from its first
