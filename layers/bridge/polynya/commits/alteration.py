@@ -137,8 +137,8 @@ def _check_buckets(state: TableState, keys: tuple[PartitionColumn, ...]) -> None
     if new and has_files:
         raise BadRequest(
             f"the table has data files that are not partitioned by {new[0].transform}: DuckLake "
-            "would not find their rows in filters. Replace the table as a whole (CREATE OR REPLACE "
-            "TABLE … PARTITIONED BY … AS SELECT), or partition it before it has rows"
+            "would not find their rows in filters. Partition the table before it has rows, or "
+            "replace it as a whole"
         )
 
 

@@ -6,6 +6,7 @@ from polynya.errors import BadRequest
 from polynya.iceberg.commits.schemas import Schema
 from polynya.iceberg.types import Field, List, Map, Primitive, Struct
 from polynya.translate.commits.schema_change import schema_change
+from polynya.translate.commits.schema_checks import same_default
 
 LAST_COLUMN_ID = 20
 
@@ -196,3 +197,18 @@ def test_identifier_fields_and_an_empty_schema_are_refused():
         change(SAME.values(), **{"identifier-field-ids": [1]})
     with pytest.raises(BadRequest, match="at least one column"):
         change([])
+
+
+SPELLINGS = [
+    ("2024-01-02T03:04:05+00:00", "2024-01-02T03:04:05.000000+00:00", True),
+    ("2024-01-02T03:04:05+00:00", "2024-01-02T03:04:06+00:00", False),
+    ("1.50", "1.5", False),
+    ("a", "b", False),
+    ("a", None, False),
+    (1, 1.0, True),
+]
+
+
+@pytest.mark.parametrize("one, other, is_same", SPELLINGS)
+def test_a_time_has_several_spellings(one, other, is_same):
+    assert same_default(one, other) == is_same

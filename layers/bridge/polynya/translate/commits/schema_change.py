@@ -12,7 +12,7 @@ from ...iceberg.commits.schemas import Schema, docs, field_of
 from ...iceberg.types import Field, List, Map, Primitive, Struct, Type
 from ..columns.types import may_become
 from .columns import check_ids, column_nodes, ducklake_type
-from .schema_checks import check_names, check_new, check_order, check_schema
+from .schema_checks import check_names, check_new, check_order, check_schema, same_default
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class _Difference:
                 f"the column {name} may have NULL in it; to make it required, use ALTER TABLE … "
                 "ALTER COLUMN … SET NOT NULL in DuckDB, which checks the rows"
             )
-        if wanted.initial_default != shown.initial_default:
+        if not same_default(shown.initial_default, wanted.initial_default):
             raise BadRequest(f"the initial default of {name} cannot change")
         after = replace(
             column,

@@ -1,6 +1,8 @@
 """What DuckLake cannot have in a changed schema, whatever the change is."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
 
 from ...ducklake.column_tree import ColumnNode
 from ...errors import BadRequest
@@ -49,6 +51,16 @@ def check_new(field: Field, name: str, last_column_id: int, *, ends_all: bool) -
         raise BadRequest(
             f"the default of {name} is set in DuckDB: ALTER TABLE … ADD COLUMN … DEFAULT …"
         )
+
+
+def same_default(one: Any, other: Any) -> bool:
+    """Whether two defaults in JSON are the same value: clients spell times in their own way."""
+    if one == other or not (isinstance(one, str) and isinstance(other, str)):
+        return bool(one == other)
+    try:
+        return datetime.fromisoformat(one) == datetime.fromisoformat(other)
+    except ValueError:
+        return False
 
 
 def check_order(before: Sequence[int], wanted: Sequence[int], above: str) -> None:
