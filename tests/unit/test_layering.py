@@ -286,7 +286,9 @@ def test_functions_have_no_rows_no_sql_and_no_avro():
     assert {one for one in seen if not within(one, "polynya.iceberg.commits")} == set()
 
 
-SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|JOIN|COPY|CAST|CREATE|UNION|BEGIN)\b")
+SQL = re.compile(
+    r"\b(SELECT|INSERT|UPDATE|DELETE(?! /)|FROM|WHERE|JOIN|COPY|CAST|CREATE|UNION|BEGIN)\b"
+)
 SQL_HERE = {
     "ducklake/connection/statements.py",
     "ducklake/connection/catalog_connection.py",
@@ -306,6 +308,7 @@ SQL_HERE = {
             "table_columns",
             "table_snapshots",
             "table_stats",
+            "views",
             "writer_rights",
             "commits",
         )
@@ -314,8 +317,8 @@ SQL_HERE = {
         f"ducklake/writes/{name}.py"
         for name in (
             *("columns", "commits", "commits_table", "copy", "deletes", "files", "inlined"),
-            "new_snapshot",
-            *("snapshots", "stats", "tables", "tags"),
+            *("new_snapshot", "schemas", "snapshots", "stats", "table_names", "tables"),
+            *("tags", "views"),
         )
     ),
     "ducklake/queries/table_locations.py",

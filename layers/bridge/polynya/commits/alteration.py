@@ -58,12 +58,18 @@ def _schema(state: TableState, commit: TableCommit) -> SchemaChange | None:
         state.document.docs,
         wanted,
         state.document.last_column_id,
-        ends_all=commit.removes_main,
+        ends_all=commit.removes_main or not _has_rows(state),
     )
     if change.is_empty:
         return None
     _check_inlined(state, change, ends_all=commit.removes_main)
     return change
+
+
+def _has_rows(state: TableState) -> bool:
+    """Whether the table has data files or inlined rows, also if all of their rows are deleted."""
+    history = state.files.history
+    return any(one.files for one in state_at(history.events, history.snapshot_id).values())
 
 
 def _chosen(

@@ -20,7 +20,7 @@ def view_text(sql: str) -> str:
     """The text of a view, without semicolons at its end.
 
     Raises:
-        BadRequest: it is not one SELECT statement of DuckDB without parameters.
+        BadRequest: it is not one query of DuckDB without parameters.
     """
     text = sql.strip().rstrip("; \t\r\n")
     if "\0" in text or len(text) > MOST_CHARACTERS:
@@ -34,7 +34,7 @@ def view_text(sql: str) -> str:
             reason = str(error).partition("\n")[0]
             raise BadRequest(f"DuckDB cannot parse the SQL of the view: {reason}") from None
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise BadRequest("the SQL of a view must be one SELECT statement of DuckDB")
+            raise BadRequest("the SQL of a view must be one query of DuckDB")
         if statements[0].named_parameters:
             raise BadRequest("the SQL of a view must not have parameters")
     return text

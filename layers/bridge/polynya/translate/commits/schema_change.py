@@ -55,7 +55,7 @@ def schema_change(
         shown: the fields that clients see.
         comments: as clients see them, by column_id.
         last_column_id: the greatest id that a column of the table ever had.
-        ends_all: all rows of the table end at the same time.
+        ends_all: no row of the table stays: all end at the same time, or there are none.
 
     Raises:
         BadRequest: DuckLake cannot make this change, or not exactly.
