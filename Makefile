@@ -46,6 +46,9 @@ demo: setup ## make a lake, serve it, read it with Iceberg clients, compare
 pipeline-demo: setup ## an hour of device events through Spark into a DuckLake, verified, read by all
 	@$(BIN)/python -m polynya_local.demo.pipeline $(ARGS)
 
+write-demo: setup ## PyIceberg, Spark and DuckDB write to a DuckLake; what it has after each step
+	@$(BIN)/python -m polynya_local.demo.writes $(ARGS)
+
 serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://..."
 	@$(BIN)/polynya serve $(ARGS)
 
@@ -86,6 +89,9 @@ histories: setup ## random histories all night: make histories HISTORIES=100 FIR
 
 metadata: setup ## what Spark shows of the metadata of all lakes; CI asks on three (ten minutes)
 	@$(BIN)/python -m pytest tests/differential/test_metadata_in_spark.py $(ARGS)
+
+catalog-tests: setup ## Iceberg's own tests of catalogs that write; Java 17 and Maven (five minutes)
+	@$(BIN)/python -m tests.catalog_tests.run $(ARGS)
 
 lint: setup ## ruff and mypy
 	@$(BIN)/ruff check --quiet .
@@ -169,4 +175,4 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .venv-matrix .venv-lock .venv-sam .venv-ministack .venv-checkov .aws-sam .cache
 
-.PHONY: help setup demo pipeline-demo serve test test-slow test-all coverage soak histories metadata lint bench matrix build lock package deployed sam-local check-template clean
+.PHONY: help setup demo pipeline-demo serve test test-slow test-all coverage soak histories metadata catalog-tests lint bench matrix build lock package deployed sam-local check-template clean

@@ -191,12 +191,16 @@ def _check_writes(database: str, metadata_schema: str) -> None:
 
 
 def _uploads(lake: Lake, virtual_bucket: str) -> UploadPaths:
+    """Where clients may upload, by the same variables as the functions."""
     prefix = os.environ.get("VIRTUAL_PREFIX") or "polynya"
-    return UploadPaths.of(
-        data_path=lake.data_path,
-        staging_location=os.environ.get("STAGING_LOCATION", ""),
-        virtual_location=f"s3://{virtual_bucket}/{prefix}",
-    )
+    try:
+        return UploadPaths.of(
+            data_path=lake.data_path,
+            staging_location=os.environ.get("STAGING_LOCATION", ""),
+            virtual_location=f"s3://{virtual_bucket}/{prefix}",
+        )
+    except ValueError as error:
+        _fail(f"STAGING_LOCATION must be s3://bucket/prefix: {error}")
 
 
 def _confinements(data_bucket: str) -> Mapping[str, Confinement]:

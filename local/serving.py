@@ -43,6 +43,7 @@ def serving(
     hide_types: tuple[str, ...] = (),
     settings: dict[str, str] | None = None,
     writes: bool = False,
+    command: list[str] = COMMAND,
 ) -> Iterator[Bridge]:
     """Start the command on free ports, wait until it is ready, and end it with SIGTERM.
 
@@ -51,11 +52,12 @@ def serving(
     Args:
         settings: environment variables of the process, beside those of this process.
         writes: let clients write; `polynya writes --setup` must have run.
+        command: the command `polynya`.
 
     Raises:
         RuntimeError: the command does not start or end as it should; with the end of its log.
     """
-    command = [*COMMAND, "serve", "--database", database_url]
+    command = [*command, "serve", "--database", database_url]
     command += ["--metadata-schema", metadata_schema, "--s3-endpoint", s3_endpoint]
     command += ["--port", "0", "--delivery", delivery]
     command += ["--writes"] if writes else []

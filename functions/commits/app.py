@@ -15,15 +15,17 @@ from fastapi.responses import JSONResponse, Response
 from polynya.access.principals import principals_of_api_caller
 from polynya.access.resolver import AccessResolver
 from polynya.catalog import Catalog
+from polynya.commits import namespaces, tables, transactions, views
 from polynya.commits.catalog import CommitCatalog
 from polynya.commits.request_key import RequestKey
 from polynya.config import Config
 from polynya.database import open_database
-from polynya.errors import Forbidden, NoSuchRoute
+from polynya.errors import BadRequest, Forbidden, NoSuchRoute
 from polynya.events import HttpApiEvent
 from polynya.files.virtual_files import VirtualFiles
 from polynya.iceberg.commits import requests
 from polynya.iceberg.commits.body import parse
+from polynya.iceberg.commits.views import CommitViewRequest, CreateViewRequest
 from polynya.metrics import timed
 from polynya.rest_app import lambda_handler, name_of, rest_app
 from polynya.storage.configured import file_cache
@@ -91,11 +93,32 @@ AtPrefix = Annotated[CommitCatalog, Depends(catalog_at)]
 Namespace = Annotated[str, Depends(namespace_name)]
 
 
+async def create_namespace(request: Request, catalog: AtPrefix) -> Response:
+    """Answer createNamespace."""
+    body: requests.CreateNamespaceRequest = parse(
+        requests.CreateNamespaceRequest, await request.body()
+    )
+    return JSONResponse(namespaces.create(catalog, body))
+
+
+async def drop_namespace(catalog: AtPrefix, namespace: Namespace) -> Response:
+    """Answer dropNamespace."""
+    namespaces.drop(catalog, namespace)
+    return Response(status_code=204)
+
+
+async def update_properties(request: Request, catalog: AtPrefix, namespace: Namespace) -> Response:
+    """Answer updateProperties."""
+    body: requests.UpdateNamespacePropertiesRequest = parse(
+        requests.UpdateNamespacePropertiesRequest, await request.body()
+    )
+    return JSONResponse(namespaces.update_properties(catalog, namespace, body))
+
+
 async def create_table(request: Request, catalog: AtPrefix, namespace: Namespace) -> Response:
     """Answer createTable."""
     body: requests.CreateTableRequest = parse(requests.CreateTableRequest, await request.body())
-    with timed("CreateTable"):
-        return JSONResponse(catalog.create_table(namespace, body))
+    return JSONResponse(catalog.create_table(namespace, body))
 
 
 async def update_table(
@@ -107,6 +130,65 @@ async def update_table(
         return JSONResponse(catalog.commit_table(namespace, table, body))
 
 
+async def drop_table(catalog: AtPrefix, namespace: Namespace, table: str) -> Response:
+    """Answer dropTable. `purgeRequested` is ignored: DuckLake's older snapshots need the files."""
+    tables.drop(catalog, namespace, table)
+    return Response(status_code=204)
+
+
+async def rename_table(request: Request, catalog: AtPrefix) -> Response:
+    """Answer renameTable."""
+    body: requests.RenameTableRequest = parse(requests.RenameTableRequest, await request.body())
+    tables.rename(catalog, body)
+    return Response(status_code=204)
+
+
+async def refuse_register(catalog: AtPrefix, namespace: Namespace) -> Response:
+    """Refuse registerTable and registerView."""
+    raise BadRequest(
+        "DuckLake's metadata is in its catalog, not in files, so that no metadata file can be "
+        "registered; create the table and copy its rows, or add its files with "
+        "ducklake_add_data_files in DuckDB"
+    )
+
+
+async def create_view(request: Request, catalog: AtPrefix, namespace: Namespace) -> Response:
+    """Answer createView."""
+    body: CreateViewRequest = parse(CreateViewRequest, await request.body())
+    return JSONResponse(views.create(catalog, namespace, body))
+
+
+async def replace_view(
+    request: Request, catalog: AtPrefix, namespace: Namespace, view: str
+) -> Response:
+    """Answer replaceView."""
+    body: CommitViewRequest = parse(CommitViewRequest, await request.body())
+    return JSONResponse(views.replace(catalog, namespace, view, body))
+
+
+async def drop_view(catalog: AtPrefix, namespace: Namespace, view: str) -> Response:
+    """Answer dropView."""
+    views.drop(catalog, namespace, view)
+    return Response(status_code=204)
+
+
+async def rename_view(request: Request, catalog: AtPrefix) -> Response:
+    """Answer renameView."""
+    body: requests.RenameTableRequest = parse(requests.RenameTableRequest, await request.body())
+    views.rename(catalog, body)
+    return Response(status_code=204)
+
+
+async def commit_transaction(request: Request, catalog: AtPrefix) -> Response:
+    """Answer commitTransaction."""
+    body: requests.CommitTransactionRequest = parse(
+        requests.CommitTransactionRequest, await request.body()
+    )
+    with timed("Commit"):
+        transactions.commit_transaction(catalog, body)
+    return Response(status_code=204)
+
+
 async def refuse_path(path: str) -> Response:
     """Answer a path that no operation has."""
     raise NoSuchRoute(f"no such route: /{path}")
@@ -115,17 +197,31 @@ async def refuse_path(path: str) -> Response:
 NAMESPACES = "/v1/{prefix}/namespaces"
 NAMESPACE = NAMESPACES + "/{namespace}"
 TABLE = NAMESPACE + "/tables/{table}"
+VIEW = NAMESPACE + "/views/{view}"
 
 ROUTES: tuple[tuple[str, str, Callable[..., Awaitable[Response]]], ...] = (
+    ("POST", "/v1/{prefix}/transactions/commit", commit_transaction),
+    ("POST", "/v1/{prefix}/tables/rename", rename_table),
     ("POST", NAMESPACE + "/tables", create_table),
     ("POST", TABLE, update_table),
+    ("DELETE", TABLE, drop_table),
+    ("POST", "/v1/{prefix}/views/rename", rename_view),
+    ("POST", NAMESPACE + "/views", create_view),
+    ("POST", VIEW, replace_view),
+    ("DELETE", VIEW, drop_view),
+    ("POST", NAMESPACE + "/register", refuse_register),
+    ("POST", NAMESPACE + "/register-view", refuse_register),
+    ("POST", NAMESPACE + "/properties", update_properties),
+    ("POST", NAMESPACES, create_namespace),
+    ("DELETE", NAMESPACE, drop_namespace),
 )
 
 # Names without a slash come first; then `:path` takes the others (see functions/rest_catalog).
-for names in ("{namespace} {table}", "{namespace:path} {table:path}"):
-    namespace, table = names.split()
+for names in ("{namespace} {table} {view}", "{namespace:path} {table:path} {view:path}"):
+    namespace, table, view = names.split()
     for method, path, answer in ROUTES:
         path = path.replace("{namespace}", namespace).replace("{table}", table)
+        path = path.replace("{view}", view)
         app.add_api_route(path, answer, methods=[method])
 app.add_api_route("/{path:path}", refuse_path, methods=["POST", "PUT", "PATCH", "DELETE"])
 

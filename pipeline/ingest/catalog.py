@@ -190,13 +190,16 @@ class LiveFile:
 
 
 # Joined with aggregates, not queried file by file: DuckLake has no index on these tables.
+# A file of an Iceberg client has one value more than there are keys.
 LIVE_FILES = """
 SELECT f.data_file_id, f.partition_id, greatest(f.begin_snapshot, f.partial_max, d.newest), v.texts
 FROM ducklake_data_file AS f
 LEFT JOIN (SELECT data_file_id, max(greatest(begin_snapshot, partial_max)) AS newest
   FROM ducklake_delete_file WHERE table_id = :table_id GROUP BY 1) AS d USING (data_file_id)
-LEFT JOIN (SELECT data_file_id, json_agg(partition_value ORDER BY partition_key_index) AS texts
-  FROM ducklake_file_partition_value WHERE table_id = :table_id GROUP BY 1) AS v
+LEFT JOIN (SELECT p.data_file_id, json_agg(p.partition_value ORDER BY partition_key_index) AS texts
+  FROM ducklake_file_partition_value AS p JOIN ducklake_data_file AS o USING (data_file_id)
+  JOIN ducklake_partition_column AS c USING (partition_id, partition_key_index)
+  WHERE p.table_id = :table_id GROUP BY 1) AS v
   USING (data_file_id)
 WHERE f.table_id = :table_id AND f.end_snapshot IS NULL"""
 

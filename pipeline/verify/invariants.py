@@ -176,7 +176,9 @@ GROUP BY f.table_id, s.record_count HAVING sum(f.record_count) > coalesce(s.reco
         "data file {} does not have a value for each key of its partitioning",
         f"""
 SELECT f.table_id, f.data_file_id::text FROM ducklake_data_file AS f
-LEFT JOIN (SELECT data_file_id, count(*) AS n FROM ducklake_file_partition_value GROUP BY 1) AS v
+LEFT JOIN (SELECT p.data_file_id, count(*) AS n FROM ducklake_file_partition_value AS p
+  JOIN ducklake_data_file AS o USING (data_file_id)
+  JOIN ducklake_partition_column AS c USING (partition_id, partition_key_index) GROUP BY 1) AS v
   USING (data_file_id)
 LEFT JOIN (SELECT partition_id, count(*) AS n FROM ducklake_partition_column GROUP BY 1) AS c
   USING (partition_id)

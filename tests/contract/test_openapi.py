@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 import requests
+from polynya.rest_app import COMPRESSED_FROM
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.serving import serving
 
@@ -200,7 +201,7 @@ def test_answers_are_compressed_for_clients_that_accept_gzip(client):
         assert plain.json() == packed.json()
         assert plain.headers["ETag"] == packed.headers["ETag"]
         assert "Content-Encoding" not in plain.headers
-        if len(plain.content) >= rest_catalog.COMPRESSED_FROM:
+        if len(plain.content) >= COMPRESSED_FROM:
             assert packed.headers.get("Content-Encoding") == "gzip"
             assert int(packed.headers["Content-Length"]) < len(plain.content)
 

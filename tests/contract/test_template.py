@@ -401,6 +401,8 @@ def reasons(service: str, least_status: int = 400) -> set[str]:
     word = {"rest-catalog": "type", "commits": "type", "object-lambda": "code"}[service]
     named = [one for one in vars(errors).values() if isinstance(one, type)]
     classes = [one for one in named if issubclass(one, errors.PolynyaError)]
+    if service != "commits":
+        classes.remove(errors.CommitStateUnknown)
     return {getattr(one, word) for one in classes if one.status >= least_status}
 
 

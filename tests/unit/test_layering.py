@@ -311,7 +311,7 @@ SQL_HERE = {
     *(
         f"ducklake/writes/{name}.py"
         for name in (
-            *("commits", "commits_table", "copy", "files", "inlined", "new_snapshot"),
+            *("columns", "commits", "commits_table", "copy", "files", "inlined", "new_snapshot"),
             *("snapshots", "stats", "tables", "tags"),
         )
     ),

@@ -18,14 +18,14 @@ from .ducklake import queries
 from .ducklake.connection.database import Database, retried
 from .ducklake.connection.statements import Statement, known, run_batched
 from .ducklake.rows.lake import Lake
-from .ducklake.rows.named_objects import Schema, Table
+from .ducklake.rows.named_objects import Schema, Table, View
 from .errors import BadRequest, NoSuchTable, NoSuchWarehouse
 from .files.table_files import TableFiles
 from .files.virtual_files import VirtualFiles
 from .iceberg import rest
 from .pagination import page_of
 from .translate.fingerprints import fingerprint
-from .translate.tables import check_lake
+from .translate.tables import check_lake, properties
 from .translate.views import view_metadata
 from .warehouse import Warehouse
 
@@ -44,8 +44,18 @@ ENDPOINTS = [
 """What is served. Without the writes, PyIceberg and Java refuse them before they upload a thing."""
 
 WRITE_ENDPOINTS = [
+    "POST /v1/{prefix}/namespaces",
+    "DELETE /v1/{prefix}/namespaces/{namespace}",
+    "POST /v1/{prefix}/namespaces/{namespace}/properties",
     "POST /v1/{prefix}/namespaces/{namespace}/tables",
     "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "POST /v1/{prefix}/tables/rename",
+    "POST /v1/{prefix}/transactions/commit",
+    "POST /v1/{prefix}/namespaces/{namespace}/views",
+    "POST /v1/{prefix}/namespaces/{namespace}/views/{view}",
+    "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}",
+    "POST /v1/{prefix}/views/rename",
 ]
 """What the function `commits` serves."""
 
@@ -154,14 +164,15 @@ class Catalog:
 
     @retried
     def load_namespace_metadata(self, namespace: str) -> rest.GetNamespaceResponse:
-        """One namespace; DuckLake keeps no properties of it.
+        """One namespace. DuckLake has no properties of schemas: they are tags that it ignores.
 
         Raises:
             NoSuchNamespace: it does not exist.
         """
         with self._lake() as lake:
             schema = lake.schema(namespace)
-        return {"namespace": [schema.schema_name], "properties": {}}
+            tags = queries.tags_at(lake.snapshot_id, schema.schema_id).run(lake.con)
+        return {"namespace": [schema.schema_name], "properties": properties(tags)}
 
     # Tables
 
@@ -261,10 +272,19 @@ class Catalog:
             NoSuchView: the view or its namespace does not exist.
         """
         with self._lake() as lake:
-            schema, found = lake.view(namespace, view)
-            tags = queries.tags_at(lake.snapshot_id, found.view_id).run(lake.con)
-            metadata = view_metadata(schema, found, tags, self.virtual_files.location)
-        location = f"{metadata['location']}/{metadata['current-version-id']}.metadata.json"
+            return self.load_view_result(lake, *lake.view(namespace, view))
+
+    def load_view_result(
+        self, lake: ReadableLake, schema: Schema, view: View
+    ) -> rest.LoadViewResult:
+        """The answer to loadView."""
+        at = (lake.snapshot_id, view.view_id)
+        tags = queries.tags_at(*at).run(lake.con)
+        texts = queries.view_texts(*at).run(lake.con)
+        metadata = view_metadata(schema, view, texts, tags, self.virtual_files.location)
+        # Java keeps the metadata that it has as long as this is the same.
+        name = f"{metadata['current-version-id']}-{fingerprint(metadata)}.metadata.json"
+        location = f"{metadata['location']}/{name}"
         return {"metadata-location": location, "metadata": metadata, "config": {}}
 
     # Transactions

@@ -74,6 +74,13 @@ class NamespaceNotEmpty(PolynyaError):
     type = "NamespaceNotEmptyException"
 
 
+class Unprocessable(PolynyaError):
+    """A property is to be set and removed in the same request."""
+
+    status = 422
+    type = "UnprocessableEntityException"
+
+
 class CommitFailed(PolynyaError):
     """A requirement of the commit does not hold any more. Nothing is changed; the client may load
     the table again and repeat."""

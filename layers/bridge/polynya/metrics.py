@@ -14,6 +14,7 @@ NAMESPACE = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "Polynya")
 SERVICE = os.environ.get("POWERTOOLS_SERVICE_NAME", "polynya")
 METRICS = {
     "LoadTable": MetricUnit.Milliseconds,
+    "Commit": MetricUnit.Milliseconds,
     "Hits": MetricUnit.Count,
     "Builds": MetricUnit.Count,
     "BytesServed": MetricUnit.Bytes,

@@ -29,6 +29,10 @@ OF_A_TABLE = re.compile(f"(?:.+/)?{UUID}/.+", re.DOTALL)
 """A path below the lake's data path that is in a table's `write.data.path`, which ends in its
 uuid."""
 
+OF_DUCKDB = re.compile(f"(?:.+/)?{UUID}-deletes[.]parquet", re.DOTALL)
+"""DuckDB writes a position delete file beside the data file. None of ours and of DuckLake has such
+a name."""
+
 
 @dataclass(frozen=True, slots=True)
 class UploadPaths:
@@ -68,6 +72,8 @@ class UploadPaths:
         if {".", ".."} & set(key.split("/")) or "\\" in key:
             return False
         location = f"s3://{address.bucket}/{key}"
+        if location.startswith((self.virtual, self.data)) and OF_DUCKDB.fullmatch(key):
+            return True
         if location.startswith(self.virtual):
             return False
         if location.startswith(self.staging):

@@ -1,13 +1,14 @@
 """The data files that a commit adds, as DuckLake will know them: from their footers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 from ..ducklake.column_tree import ColumnNode
 from ..ducklake.rows.partitions import PartitionColumn
 from ..ducklake.writes.files import NewDataFile
-from ..errors import BadRequest, Misconfigured, NoSuchKey
+from ..errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ..iceberg.avro.written import WrittenFile
 from ..iceberg.parquet.footer import TAIL, NotParquet
 from ..iceberg.parquet.metadata import Footer, ParquetMetadata, footer_length, metadata
@@ -15,7 +16,11 @@ from ..storage.object_reader import ObjectReader
 from ..storage.parallel import in_parallel
 from ..translate.commits.file_statistics import file_statistics
 from ..translate.commits.partition_values import partition_values
+from ..translate.commits.partitioning import BUCKET, is_bucket
 from ..translate.commits.paths import normalised, relative
+from ..translate.commits.row_ids import carries_row_ids
+
+Values = tuple[str | None, ...]
 
 GUESS = 64 * 1024
 """Most footers are shorter: then one request reads them."""
@@ -43,8 +48,8 @@ class AddedFiles:
     last_column_id: int
     with_default: frozenset[int]
     partition_keys: tuple[PartitionColumn, ...]
-    bucket_names: Mapping[int, Mapping[tuple[int, str], str]]
-    """By the client's spec id: the names of its bucket fields, by column_id and transform."""
+    next_row_id: int = 0
+    """The first row id that the table never had."""
 
     def read(self, files: Sequence[WrittenFile]) -> list[NewDataFile]:
         """The rows of the files for the catalog, in order.
@@ -93,16 +98,32 @@ class AddedFiles:
             self.with_default,
             frozenset(counted),
         )
-        names = self.bucket_names.get(file.partition_spec_id, {})
-        buckets = {key: file.partition[name] for key, name in names.items()}
+        values = partition_values(self.partition_keys, self.columns, stats, buckets(file))
+        if not values:
+            self._check_buckets(file, path)
         return NewDataFile(
             path=path,
             record_count=found.num_rows,
             file_size_bytes=found.file_size,
             footer_size=found.footer_size,
-            partition_values=partition_values(self.partition_keys, self.columns, stats, buckets),
+            partition_values=with_directory(values, path),
             stats=stats,
+            has_row_ids=carries_row_ids(found, self.next_row_id),
         )
+
+    def _check_buckets(self, file: WrittenFile, path: str) -> None:
+        """Refuse a file without a certain bucket: DuckDB would not find its rows in filters."""
+        told = buckets(file)
+        for key in filter(is_bucket, self.partition_keys):
+            if (key.column_id, key.transform) not in told:
+                raise CommitFailed(
+                    f"the table is partitioned by {key.transform} now, and was not when the "
+                    "client wrote its files: write them again"
+                )
+            raise BadRequest(
+                f"the file {path.rpartition('/')[2]} has no certain partition values, without "
+                "which DuckLake would not find its rows: write one value to a file"
+            )
 
     def _footer(self, file: WrittenFile) -> Footer:
         location, size = normalised(file.file_path), file.file_size_in_bytes
@@ -128,3 +149,21 @@ class AddedFiles:
         except NotParquet as error:
             raise BadRequest(f"a data file of the commit cannot be read: {error}") from None
         return Footer(size, tail[-length:])
+
+
+def with_directory(values: Values, path: str) -> Values:
+    """The partition values of a file, and one more, of no key: its directory.
+
+    ducklake_merge_adjacent_files merges files of equal values, and ends with an internal error if
+    these are in different directories: clients have other ones than DuckLake.
+    """
+    return (*values, path.rpartition("/")[0]) if values else ()
+
+
+def buckets(file: WrittenFile) -> dict[tuple[int, str], Any]:
+    """The bucket values that the client says, by column_id and DuckLake's transform."""
+    return {
+        (source_id, f"bucket({match[1]})"): value
+        for source_id, transform, value in file.partition
+        if (match := BUCKET.fullmatch(transform)) and isinstance(value, int)
+    }

@@ -35,8 +35,8 @@ from ..storage.object_reader import ObjectReader
 from ..translate.commits.table_commit import TableCommit, table_commit
 from .committer import check_time, commit
 from .creation import Creator
+from .names import check_name_is_free
 from .new_paths import check_paths_are_new
-from .new_table import check_name_is_free
 from .plan import TablePlan
 from .planner import Planner
 from .request_key import RequestKey
@@ -85,7 +85,7 @@ class CommitCatalog:
         """
 
         def attempt() -> rest.LoadTableResult:
-            with self._claimed() as snapshot:
+            with self.claimed() as snapshot:
                 if landed := self._created_before(snapshot.con):
                     snapshot.con.run("ROLLBACK")
                     return landed
@@ -104,7 +104,7 @@ class CommitCatalog:
                 check_time()
                 return answer
 
-        return commit(attempt, self._settle)
+        return commit(attempt, self.settle)
 
     def _created_before(self, con: Connection) -> rest.LoadTableResult | None:
         """The table that this request has created before, as it is now."""
@@ -124,7 +124,7 @@ class CommitCatalog:
             CommitStateUnknown: it is not known whether the commit took place.
         """
         change = table_commit(request.requirements, request.updates)
-        [answer] = self._commit([Target(namespace, name, change)])
+        [answer] = self.commit_targets([Target(namespace, name, change)])
         return {
             "metadata-location": answer["metadata-location"],
             "metadata": answer["metadata"],
@@ -132,10 +132,10 @@ class CommitCatalog:
 
     # One attempt
 
-    def _commit(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
+    def commit_targets(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
         """Commit to several tables as one snapshot; gives each as it is now."""
         try:
-            return commit(lambda: self._attempt(targets), self._settle)
+            return commit(lambda: self._attempt(targets), self.settle)
         except PolynyaError as error:
             # After a 4xx some clients delete the files that they uploaded.
             if error.status < 500 and (landed := self._landed_answers(targets)):
@@ -147,7 +147,9 @@ class CommitCatalog:
             return landed
         with self.database.transaction() as con:
             planned = [self._planned(con, target) for target in targets]
-        with self._claimed() as snapshot:
+            if all(plan.is_empty for plan, _ in planned):
+                return [self._answer(con, one.namespace, one.name) for one in targets]
+        with self.claimed() as snapshot:
             con = snapshot.con
             for target, (_, location) in zip(targets, planned, strict=True):
                 self._check_unchanged(con, target, location)
@@ -162,7 +164,7 @@ class CommitCatalog:
             return answers
 
     @contextmanager
-    def _claimed(self) -> Iterator[NewSnapshot]:
+    def claimed(self) -> Iterator[NewSnapshot]:
         """A transaction that has claimed the next snapshot.
 
         Raises:
@@ -173,12 +175,12 @@ class CommitCatalog:
         with self.database.transaction(BEGIN_WRITE) as con:
             yield claim(con)
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Wait for the end of an earlier transaction whose COMMIT was not answered.
 
         It holds the id of the next snapshot, or has committed it.
         """
-        with suppress(Overtaken), self._claimed() as snapshot:
+        with suppress(Overtaken), self.claimed() as snapshot:
             snapshot.con.run("ROLLBACK")
 
     def _landed_answers(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
@@ -187,9 +189,11 @@ class CommitCatalog:
         Raises:
             CommitStateUnknown: it has landed, and a table cannot be loaded any more.
         """
+        # One without a new snapshot has nothing to recognise it by, and has landed with the others.
+        known = [target for target in targets if target.commit.snapshots or target.commit.creates]
         with self.database.transaction() as con:
-            if all(_has_landed(con, target) for target in targets):
-                return [self._answer_by_uuid(con, target.uuid or "") for target in targets]
+            if known and all(_has_landed(con, target) for target in known):
+                return [self._answer_by_uuid(con, target.uuid or "") for target in known]
             uuids = self.request_key.landed(con) if self.request_key else []
             return [self._answer_by_uuid(con, uuid) for uuid in dict.fromkeys(uuids)]
 
@@ -216,7 +220,8 @@ class CommitCatalog:
         if state is None:
             return self._creation(con, target), None
         if target.commit.creates:
-            raise AlreadyExists(f"Table already exists: {target.namespace}.{target.name}")
+            name = f"{target.namespace}.{target.name}"
+            raise AlreadyExists(f"Requirement failed: table already exists: {name}")
         self._check_rights(target.namespace, target.name)
         planner = Planner(self.reader, self.catalog.settings.staging_location)
         return planner.plan(state, target.commit), state.metadata_location

@@ -20,7 +20,9 @@ LEAST_SECONDS = 1.0
 Result = TypeVar("Result")
 
 
-def commit(attempt: Callable[[], Result], settle: Callable[[], None]) -> Result:
+def commit(
+    attempt: Callable[[], Result], settle: Callable[[], None], *, recognises: bool = True
+) -> Result:
     """The result of the first attempt that ends.
 
     An attempt looks for what an earlier attempt has committed, reads the table, claims a snapshot,
@@ -28,6 +30,8 @@ def commit(attempt: Callable[[], Result], settle: Callable[[], None]) -> Result:
 
     Args:
         settle: waits for the end of a transaction whose COMMIT was not answered.
+        recognises: the attempt finds what an earlier one has committed. Otherwise its refusal says
+            nothing once the connection was lost at COMMIT: a table that was dropped is not found.
 
     Raises:
         CommitStateUnknown: the connection was lost at COMMIT, and it cannot be found out whether
@@ -36,21 +40,22 @@ def commit(attempt: Callable[[], Result], settle: Callable[[], None]) -> Result:
         PolynyaError: what the attempt raises.
     """
     unknown: CommitStateUnknown | None = None
+    is_settled = True
     for tries in range(TRIES):
         try:
-            if unknown is not None:
+            if not is_settled:
                 settle()
-                unknown = None
+                is_settled = True
+                unknown = None if recognises else unknown
             return attempt()
         except CommitStateUnknown as error:
             if not error.is_transient:
                 raise
-            unknown = error
+            unknown, is_settled = error, False
         except OutOfTime:
             break
         except PolynyaError as error:
             if not error.is_transient:
-                # Nothing is found out about the earlier attempt.
                 raise unknown or error from None
         if budget.seconds_left() < RESERVE_SECONDS:
             break

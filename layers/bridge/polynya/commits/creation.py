@@ -20,7 +20,7 @@ from .added_files import AddedFiles
 from .client_files import ClientFiles
 from .new_table import columns_of_request, greatest_id, new_ids, new_table
 from .plan import NewTable, TablePlan
-from .planner import bucket_names, check_parents, commit_rows
+from .planner import check_parents, commit_rows
 
 Item = TypeVar("Item")
 
@@ -126,7 +126,6 @@ class Creator:
             last_column_id=greatest_id(new.columns),
             with_default=frozenset(),
             partition_keys=new.partition_keys,
-            bucket_names={id_: bucket_names(spec) for id_, spec in commit.specs.items()},
         ).read(net.added)
 
     def _plan(self, new: NewTable, commit: TableCommit, added: Sequence[NewDataFile]) -> TablePlan:

@@ -4,51 +4,23 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 from uuid import uuid4
 
-from ..access.readable_lake import ReadableLake
-from ..ducklake import queries
 from ..ducklake.column_tree import ColumnNode
-from ..ducklake.connection.statements import run_batched
 from ..ducklake.paths import directory
 from ..ducklake.rows.named_objects import Schema
-from ..errors import AlreadyExists, BadRequest
+from ..errors import BadRequest
 from ..iceberg.commits.schemas import Schema as TableSchema
 from ..iceberg.commits.schemas import docs, field_of, required_within
 from ..iceberg.commits.updates import PartitionSpec, SortOrder
+from ..translate.client_properties import SORT_ORDER
 from ..translate.commits.columns import check_ids, column_nodes, numbered
-from ..translate.commits.partitioning import partition_keys, sort_keys
+from ..translate.commits.partitioning import partition_keys
 from ..translate.commits.properties import tags
+from ..translate.commits.sorting import order_tag, sort_keys
 from .plan import NewTable
 
 NO_PROPERTIES: Mapping[str, str] = {}
 
 Fields = TypeVar("Fields", PartitionSpec, SortOrder)
-
-
-def check_name_is_free(lake: ReadableLake, schema: Schema, name: str) -> None:
-    """Check that a table of this name can be created, also one that the caller may not see.
-
-    Raises:
-        AlreadyExists: a table or a view has the name.
-        BadRequest: the name differs from another one in letter case only, or is not usable.
-    """
-    if not name or "\0" in name:
-        raise BadRequest("the name of a table is empty or has a NUL")
-    at = (lake.snapshot_id, schema.schema_id)
-    found_tables, found_views = run_batched(lake.con, queries.tables_at(*at), queries.views_at(*at))
-    for what, names in (
-        ("table", [table.table_name for table in found_tables]),
-        ("view", [view.view_name for view in found_views]),
-    ):
-        for other in names:
-            if other == name:
-                raise AlreadyExists(
-                    f"{what.capitalize()} already exists: {schema.schema_name}.{name}"
-                )
-            if other.casefold() == name.casefold():
-                raise BadRequest(
-                    f"{name} and the {what} {other} have the same name for DuckLake, which does "
-                    "not distinguish letter case"
-                )
 
 
 def columns_of_request(schema: TableSchema, *, keep_ids: bool) -> tuple[ColumnNode, ...]:
@@ -98,6 +70,10 @@ def new_table(
     """
     table_uuid = table_uuid or str(uuid4())
     found = tags(properties, (), own)
+    order = _renumbered(order, source_ids)
+    keys = sort_keys(order, columns)
+    if order is not None and keys is None:
+        found[SORT_ORDER] = order_tag(order)
     return NewTable(
         schema_id=schema.schema_id,
         schema_name=schema.schema_name,
@@ -106,7 +82,7 @@ def new_table(
         path=directory(name, table_uuid),
         columns=columns,
         partition_keys=partition_keys(_renumbered(spec, source_ids), columns),
-        sort_keys=sort_keys(_renumbered(order, source_ids), columns),
+        sort_keys=keys or (),
         tags={key: value for key, value in found.items() if value is not None},
     )
 

@@ -7,6 +7,9 @@ from ..ducklake.column_tree import ColumnNode
 from ..ducklake.rows.partitions import PartitionColumn
 from ..ducklake.writes.commits import CommitRow
 from ..ducklake.writes.files import NewDataFile
+from ..translate.commits.schema_change import SchemaChange
+from ..translate.commits.sorting import Keys
+from .removals import NOTHING, Removals
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +24,27 @@ class NewTable:
     """Relative to the directory of the schema."""
     columns: tuple[ColumnNode, ...]
     partition_keys: tuple[PartitionColumn, ...] = ()
-    sort_keys: tuple[tuple[str, str, str], ...] = ()
-    """Expression, direction and order of NULLs."""
+    sort_keys: Keys = ()
     tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """What changes in an existing table beside its rows and its tags."""
+
+    schema: SchemaChange | None = None
+    partition_keys: tuple[PartitionColumn, ...] | None = None
+    """None: unchanged; empty: not partitioned any more."""
+    sort_keys: Keys | None = None
+    """None: unchanged; empty: not sorted any more."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changes."""
+        return self.schema is None and self.partition_keys is None and self.sort_keys is None
+
+
+UNALTERED = Alteration()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +61,19 @@ class TablePlan:
     """The directory of the table, with a slash at its end."""
     added: Sequence[NewDataFile] = ()
     partition_id: int | None = None
-    """What the partition values of the added files belong to; of a new table it is not known."""
-    ended_files: Sequence[int] = ()
-    """Ids of data files."""
-    deletes: Sequence[tuple[int, int]] = ()
-    """Id of a data file, position of a row; rows that are not deleted yet."""
-    ended_rows: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """The row ids of inlined rows, by the name of their PostgreSQL table."""
+    """What the partition values of the added files belong to; of a new partitioning it is not known
+    yet."""
+    removals: Removals = NOTHING
+    ends_all: bool = False
+    """All rows that the table has end first."""
     tags: Mapping[str, str | None] = field(default_factory=dict)
     """New values of tags; None: the tag ends."""
+    alteration: Alteration = UNALTERED
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write: the table is as the commit wants it."""
+        has_rows = self.added or self.ends_all or self.removals != NOTHING
+        is_altered = self.tags or not self.alteration.is_empty
+        is_listed = any(row.client_snapshot_id is not None for row in self.commits)
+        return isinstance(self.table, int) and not (has_rows or is_altered or is_listed)

@@ -1,24 +1,26 @@
 """From a commit to a plan: everything that can be found out before the transaction that writes."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..ducklake import queries
 from ..ducklake.writes.commits import CommitRow
 from ..errors import BadRequest, CommitFailed
 from ..iceberg.commits.requirements import failures
-from ..iceberg.commits.updates import PartitionSpec, Snapshot
+from ..iceberg.commits.updates import Snapshot
 from ..storage.object_reader import ObjectReader
 from ..translate.commits.net_change import NetChange, difference, net_change
-from ..translate.commits.partitioning import BUCKET
 from ..translate.commits.table_commit import TableCommit
 from ..translate.write_locations import data_path, staging_path
 from .added_files import AddedFiles
+from .alteration import alteration
 from .client_files import ClientFiles
+from .new_table import greatest_id
+from .overwrite_checks import check_hidden_columns, check_replaced_partitions
 from .plan import TablePlan
+from .removals import RemovalFinder
 from .table_state import TableState
-
-Names = Mapping[tuple[int, str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +44,32 @@ class Planner:
         _check_identity(state, commit)
         check_parents(commit.snapshots, state.head.snapshot_id if state.head else None, commit)
         net = self._net_change(state, commit)
-        if net.removed or net.added_deletes or net.removed_deletes:
-            raise BadRequest("deletes are not supported yet")
-        specs = [PartitionSpec.model_validate(spec) for spec in document["partition-specs"]]
+        removals = RemovalFinder(state, self.reader).find(net)
+        altered, tags = alteration(state, commit)
+        columns = altered.schema.columns if altered.schema else state.columns
+        keys = altered.partition_keys
         added = AddedFiles(
             reader=self.reader,
             data_location=f"{data_path(state.location, state.table.table_uuid)}/",
             directory=f"{state.table.table_uuid}/",
-            columns=state.columns,
-            last_column_id=state.document.last_column_id,
+            columns=columns,
+            last_column_id=max(state.document.last_column_id, greatest_id(columns)),
             with_default=state.with_default,
-            partition_keys=state.partition_keys,
-            bucket_names={spec.spec_id or 0: bucket_names(spec) for spec in specs},
+            partition_keys=state.partition_keys if keys is None else keys,
+            next_row_id=queries.next_row_id(state.table.table_id).run(state.lake.con),
         ).read(net.added)
         return TablePlan(
             table_uuid=state.table.table_uuid,
             table=state.table.table_id,
-            columns=state.columns,
+            columns=columns,
             commits=commit_rows(state.table.table_uuid, commit.snapshots),
             location=state.location,
             added=added,
             partition_id=state.partition_id,
+            removals=removals,
+            ends_all=commit.removes_main,
+            tags=tags,
+            alteration=altered,
         )
 
     def _net_change(self, state: TableState, commit: TableCommit) -> NetChange:
@@ -72,9 +79,14 @@ class Planner:
             self.staging_location, state.lake.lake.data_path, state.table.table_uuid
         )
         client = ClientFiles(self.reader, f"{path}/", state.files)
-        base = client.base(state.head.sequence_number) if state.head else []
+        # CREATE OR REPLACE TABLE ends everything: nothing is compared.
+        head = None if commit.removes_main else state.head
+        base = client.base(head.sequence_number) if head else []
+        check_replaced_partitions(state, client, base, commit.snapshots)
         changed = difference(base, client.manifests(commit.snapshots[-1].manifest_list))
-        return net_change(client.entries(changed.new), client.own_entries(changed.gone))
+        net = net_change(client.entries(changed.new), client.own_entries(changed.gone))
+        check_hidden_columns(state, net)
+        return net
 
 
 def _check_identity(state: TableState, commit: TableCommit) -> None:
@@ -105,15 +117,6 @@ def check_parents(snapshots: Sequence[Snapshot], head: int | None, commit: Table
                 f"the table is at {parent} now"
             )
         parent = snapshot.snapshot_id
-
-
-def bucket_names(spec: PartitionSpec) -> Names:
-    """The names of the bucket fields of a spec, by column_id and DuckLake's transform."""
-    return {
-        (field.source_id, f"bucket({match[1]})"): field.name
-        for field in spec.fields
-        if (match := BUCKET.fullmatch(field.transform))
-    }
 
 
 def commit_rows(table_uuid: str, snapshots: Sequence[Snapshot]) -> list[CommitRow]:

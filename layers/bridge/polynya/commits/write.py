@@ -4,11 +4,14 @@ from collections.abc import Iterable, Sequence
 
 from ..ducklake import queries
 from ..ducklake.changes import quoted
-from ..ducklake.column_tree import NewColumn
+from ..ducklake.column_tree import NewColumn, leaves
 from ..ducklake.writes import commits, files, stats, tables, tags
 from ..ducklake.writes.files import NewDataFile
 from ..ducklake.writes.new_snapshot import NewSnapshot
 from ..ducklake.writes.widening import widened
+from ..translate.client_properties import COMMENT
+from .alter import alter
+from .ended_rows import delete_rows, end_rows
 from .plan import NewTable, TablePlan
 from .request_key import RequestKey
 
@@ -22,13 +25,15 @@ def write_plans(
         key: of the request.
     """
     for plan in plans:
-        partition_id = plan.partition_id
         if isinstance(plan.table, NewTable):
             table_id, partition_id = _create(snapshot, plan.table)
         else:
             table_id = plan.table
+            partition_id = alter(snapshot, table_id, plan)
         _set_tags(snapshot, table_id, plan)
-        _add_files(snapshot, table_id, partition_id, plan)
+        end_rows(snapshot, table_id, plan)
+        added_ids = _add_files(snapshot, table_id, partition_id, plan)
+        delete_rows(snapshot, table_id, plan.removals, added_ids)
         rows = key.on(plan.commits) if key else plan.commits
         commits.add(snapshot.con, snapshot.snapshot_id, rows)
 
@@ -55,33 +60,44 @@ def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
 def _set_tags(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> None:
     if plan.tags:
         tags.end(snapshot.con, snapshot.snapshot_id, table_id, list(plan.tags))
-        new = {key: value for key, value in plan.tags.items() if value is not None}
+        # DuckDB writes a comment that is removed as NULL.
+        new = {key: v for key, v in plan.tags.items() if v is not None or key == COMMENT}
         tags.add(snapshot.con, snapshot.snapshot_id, table_id, new)
+        snapshot.change_names()
         snapshot.change(f"altered_table:{table_id}")
 
 
 def _add_files(
     snapshot: NewSnapshot, table_id: int, partition_id: int | None, plan: TablePlan
-) -> None:
+) -> list[int]:
+    """Add the files of a plan; gives their ids, in order."""
     if not plan.added:
-        return
+        return []
     con = snapshot.con
     known = stats.of_table(table_id).run(con)
     records, next_row_id, size = known or (0, 0, 0)
-    partitioned = [file for file in plan.added if file.partition_values]
-    plain = [file for file in plan.added if not file.partition_values]
+    # A file without partition values has no partitioning.
+    in_order = sorted(range(len(plan.added)), key=lambda n: not plan.added[n].partition_values)
+    partitioned = [plan.added[n] for n in in_order if plan.added[n].partition_values]
+    plain = [plan.added[n] for n in in_order if not plan.added[n].partition_values]
     row_id = next_row_id
+    ids: list[int] = []
     for group, id_ in ((partitioned, partition_id), (plain, None)):
         first_file_id = snapshot.file_ids(len(group))
         files.add(con, snapshot.snapshot_id, table_id, id_, first_file_id, row_id, group)
-        row_id += _rows(group)
+        row_id += sum(file.new_row_ids for file in group)
+        ids += range(first_file_id, first_file_id + len(group))
     size += sum(file.file_size_bytes for file in plan.added)
-    sums = (records + row_id - next_row_id, row_id, size)
+    sums = (records + _rows(plan.added), row_id, size)
     stats.set_of_table(con, table_id, sums, is_new=known is None)
     before = queries.table_column_stats(table_id).run(con)
-    wider = widened(before, plan.columns, plan.added, had_rows=next_row_id > 0, new_ids=())
+    schema = plan.alteration.schema
+    added = leaves(new.column for new in schema.added) if schema else []
+    new_ids = {leaf.column_id for leaf in added}
+    wider = widened(before, plan.columns, plan.added, had_rows=next_row_id > 0, new_ids=new_ids)
     stats.set_of_columns(con, table_id, wider)
     snapshot.change(f"inserted_into_table:{table_id}")
+    return [id_ for _, id_ in sorted(zip(in_order, ids, strict=True))]
 
 
 def _rows(added: Sequence[NewDataFile]) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pg8000.native import Connection
 
 from . import queries
+from .changes import changes_of
 from .connection.statements import run_batched
 from .inlined_columns import with_columns
 from .queries.lifetimes import KINDS, TableLifetimes
@@ -56,9 +57,17 @@ class TableHistory:
 
     @property
     def unlisted(self) -> frozenset[int]:
-        """Snapshots that Iceberg does not list: commits of a schema or of properties alone."""
+        """Snapshots that Iceberg does not list: commits of a schema or of properties alone.
+
+        One that replaces the table by an empty one has no Iceberg snapshot either, but ends rows.
+        """
         listed = {c.snapshot_id for c in self.commits if c.client_snapshot_id is not None}
-        return frozenset(c.snapshot_id for c in self.commits) - listed
+        with_rows = {
+            snapshot.snapshot_id
+            for snapshot in self.snapshots
+            if changes_of(snapshot.changes_made, self.table.table_id) - {"altered_table"}
+        }
+        return frozenset(c.snapshot_id for c in self.commits) - listed - with_rows
 
     @property
     def lifetimes(self) -> TableLifetimes:

@@ -41,3 +41,11 @@ SIMPLE_NAME = re.compile("[A-Za-z0-9_-]+")
 def directory(name: str, uuid: str) -> str:
     """The directory that DuckLake gives a new schema or table: its name, or its uuid."""
     return f"{name if SIMPLE_NAME.fullmatch(name) else uuid}/"
+
+
+def within(directory: str, lake: Lake, schema: Schema) -> tuple[str, bool]:
+    """A directory as the path of a table of the schema, and whether that path is relative."""
+    of_schema = location((lake.data_path, False), (schema.path, schema.path_is_relative))
+    if directory.startswith(of_schema) and directory != of_schema:
+        return directory.removeprefix(of_schema), True
+    return directory, False

@@ -60,6 +60,7 @@ def table_context(
         history.snapshot_id,
         settings.hidden_types,
         has_added_files=bool(history.mapped_names),
+        first_added_file=history.partitioning.first_added_file,
     )
     parts = partitions(history.partitioning, shown, history.snapshot_id)
     ids = snapshot_ids(history.commits)

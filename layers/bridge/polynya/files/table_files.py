@@ -27,6 +27,7 @@ from .content.deletes import deletes_at, deletes_bytes
 from .content.inlined_rows import TableRows
 from .content.manifest_lists import manifest_list
 from .content.manifests import TableManifests
+from .live_rows import LiveRows
 from .names import Name, parse
 from .summarized_files import SummarizedFiles
 from .table_context import table_context
@@ -116,13 +117,25 @@ class TableFiles:
 
         Raises: as `build`.
         """
+        name = self.name_at(location)
+        return self._files.body(name) if name else None
+
+    def name_at(self, location: str) -> Name | None:
+        """The name of a virtual file of this table by its location; None if it is none.
+
+        Raises:
+            NoSuchKey: it is below the location of virtual files, and no virtual file's name.
+        """
         prefix = self._context.virtual_location
         if not location.startswith(f"{prefix}/"):
             return None
         key = self._settings.virtual_prefix + location.removeprefix(prefix)
         name = parse(key, self._settings.virtual_prefix)
-        is_own = name.table_uuid == self.history.table.table_uuid
-        return self._files.body(name) if is_own else None
+        return name if name.table_uuid == self.history.table.table_uuid else None
+
+    def live_rows(self) -> LiveRows:
+        """The live rows of the table."""
+        return LiveRows(self._con, self._table, self._rows, self._context.object_reader)
 
     def document_name(self, document: TableMetadata) -> Name:
         """The name of the document as a file."""

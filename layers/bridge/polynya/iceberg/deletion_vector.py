@@ -7,7 +7,10 @@ https://iceberg.apache.org/puffin-spec/#deletion-vector-v1-blob-type
 
 import json
 import zlib
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
 
 MAGIC = bytes.fromhex("D1D33964")
 PUFFIN = b"PFA1"
@@ -29,7 +32,22 @@ def deletion_vector_positions(stored: bytes, snapshot_id: int | None = None) -> 
         ValueError: it is no deletion vector, or damaged.
     """
     blob = _blob_at(stored, snapshot_id) if stored[:4] == PUFFIN else stored
-    return sorted(_positions(blob))
+    return sorted(_bitmap(blob))
+
+
+def vector_positions(blob: bytes, most: int) -> list[int]:
+    """The positions in a bare deletion vector that a client wrote, ascending.
+
+    Args:
+        most: the largest number of positions: a few bytes can stand for billions.
+
+    Raises:
+        ValueError: it is no deletion vector, damaged, or has more positions.
+    """
+    bitmap = _bitmap(blob)
+    if len(bitmap) > most:
+        raise ValueError("a deletion vector of too many positions")
+    return sorted(bitmap)
 
 
 def _blob_at(puffin: bytes, snapshot_id: int | None) -> bytes:
@@ -47,7 +65,7 @@ def _blob_at(puffin: bytes, snapshot_id: int | None) -> bytes:
     return puffin[blob["offset"] : blob["offset"] + blob["length"]]
 
 
-def _positions(blob: bytes) -> Iterable[int]:
+def _bitmap(blob: bytes) -> "BitMap64":
     from pyroaring import BitMap64
 
     length = int.from_bytes(blob[:4], "big")
@@ -56,5 +74,7 @@ def _positions(blob: bytes) -> Iterable[int]:
         raise ValueError("not a deletion vector")
     if zlib.crc32(vector) != int.from_bytes(blob[4 + length : 8 + length], "big"):
         raise ValueError("a deletion vector whose checksum is wrong")
-    positions: Iterable[int] = BitMap64.deserialize(vector[4:])
-    return positions
+    try:
+        return BitMap64.deserialize(vector[4:])
+    except LookupError:
+        raise ValueError("not a Roaring bitmap") from None

@@ -26,10 +26,19 @@ ListNamespacesResponse = TypedDict(
 
 
 class GetNamespaceResponse(TypedDict):
-    """loadNamespaceMetadata."""
+    """loadNamespaceMetadata and createNamespace."""
 
     namespace: list[str]
     properties: dict[str, str]
+
+
+class UpdateNamespacePropertiesResponse(TypedDict):
+    """updateProperties."""
+
+    updated: list[str]
+    removed: list[str]
+    missing: list[str]
+    """What was to be removed and was not there."""
 
 
 ListTablesResponse = TypedDict(

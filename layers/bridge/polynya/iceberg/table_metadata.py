@@ -26,17 +26,18 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class SortField:
-    """A sort field with the identity transform. https://iceberg.apache.org/spec/#sorting"""
+    """A sort field. https://iceberg.apache.org/spec/#sorting"""
 
     source_id: int
     direction: str
     null_order: str
+    transform: str = "identity"
 
     def json(self) -> dict[str, Any]:
         """The field in the table metadata (Appendix C)."""
         return {
             "source-id": self.source_id,
-            "transform": "identity",
+            "transform": self.transform,
             "direction": self.direction,
             "null-order": self.null_order,
         }

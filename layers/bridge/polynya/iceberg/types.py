@@ -21,7 +21,7 @@ class Primitive:
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field of a struct. Below the top level it is always optional: DuckLake's nested NOT NULL
-    flags cannot be trusted."""
+    flags cannot be trusted. At the top level: see `schemas`."""
 
     field_id: int
     name: str

@@ -12,6 +12,9 @@ PROPERTY_PREFIX = "polynya.property."
 COMMENT = "comment"
 """The key of the tag that COMMENT ON writes, and of the property."""
 
+SORT_ORDER = "polynya.sort-order"
+"""The key of the tag with a sort order that DuckLake has no expression for; it is no property."""
+
 CONFIGURATION = re.compile(
     r"(s3|s3a|client|gcs|adls|hdfs|hadoop|fs|oss|glue|dynamodb|rest|credential|token|oauth2?"
     r"|auth|header|uri|warehouse|encryption|kms|io|py-io|metrics-reporter|polynya)([.-].*)?"

@@ -14,8 +14,8 @@ from ..ducklake.rows.named_objects import Schema, Table, Tag
 from ..ducklake.text_values import EPOCH
 from ..errors import REMEDY, Refused
 from ..iceberg import table_metadata
-from ..iceberg.table_metadata import TableMetadata
-from .client_properties import COMMENT, PROPERTY_PREFIX, is_configuration
+from ..iceberg.table_metadata import SortField, TableMetadata
+from .client_properties import COMMENT, PROPERTY_PREFIX, SORT_ORDER, is_configuration
 from .client_snapshots import listed
 from .columns.default_columns import default_columns
 from .columns.name_mappings import Mappings
@@ -23,7 +23,7 @@ from .columns.schemas import Schemas
 from .inlined.rows_files import RowsFile, rows_files
 from .partitions import Partitions
 from .snapshot_ids import SnapshotIds
-from .sort_orders import sort_fields
+from .sort_orders import sort_fields, tagged_sort_fields
 
 VERSIONS = {"0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4", "1.0", "1.1-dev1"}
 
@@ -185,7 +185,7 @@ def metadata(
         location=location,
         last_updated_ms=max(_times(history.snapshots, now_ms), default=0),
         last_column_id=schemas.last_column_id,
-        sort_fields=sort_fields(history.sort_keys, schemas.at(history.snapshot_id).fields),
+        sort_fields=_sort_fields(history, schemas),
         specs=partitions.specs,
         default_spec_id=partitions.default_spec_id,
         schemas=schemas.distinct(),
@@ -203,6 +203,13 @@ def metadata(
         snapshots=snapshots,
         next_row_id=sum(event.rows for event in history.events if event.sign > 0),
     )
+
+
+def _sort_fields(history: TableHistory, schemas: Schemas) -> list[SortField]:
+    fields = schemas.at(history.snapshot_id).fields
+    if history.sort_keys:
+        return sort_fields(history.sort_keys, fields)
+    return tagged_sort_fields(history.tags, fields)
 
 
 def _times(snapshots: list[Snapshot], now_ms: int) -> list[int]:
@@ -294,16 +301,26 @@ def _change(totals: Totals, snapshot_id: int, change: str, number: str) -> int:
 
 def properties(tags: list[Tag]) -> dict[str, str]:
     """DuckLake's tags of a table or a view; its comment is the one called `comment`."""
-    return {_property_name(tag.key): tag.value for tag in tags if tag.value is not None}
+    return {
+        _property_name(tag.key): tag.value
+        for tag in tags
+        if tag.value is not None and tag.key != SORT_ORDER
+    }
+
+
+def client_properties(tags: Iterable[Tag]) -> set[str]:
+    """The names of the properties that clients have set, or may set."""
+    return {_property_name(tag.key) for tag in tags if _is_client_property(tag.key)}
+
+
+def _is_client_property(key: str) -> bool:
+    # Unless somebody has written another one into the catalog.
+    name = key.removeprefix(PROPERTY_PREFIX)
+    return key == COMMENT or (key.startswith(PROPERTY_PREFIX) and not is_configuration(name))
 
 
 def _property_name(key: str) -> str:
-    if key == COMMENT:
-        return key
-    name = key.removeprefix(PROPERTY_PREFIX)
-    # A property that a client has set, unless somebody has written another one into the catalog.
-    is_property = key.startswith(PROPERTY_PREFIX) and not is_configuration(name)
-    return name if is_property else TAG_PREFIX + key
+    return key.removeprefix(PROPERTY_PREFIX) if _is_client_property(key) else TAG_PREFIX + key
 
 
 def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> dict[str, str]:

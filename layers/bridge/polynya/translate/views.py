@@ -1,18 +1,44 @@
 """DuckLake views as Iceberg views. https://iceberg.apache.org/view-spec/"""
 
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from ..ducklake.rows.named_objects import Schema, Tag, View
+from ..ducklake.rows.named_objects import VIEW_VERSION, Schema, Tag, View, ViewText
 from ..ducklake.text_values import EPOCH
 from ..errors import REMEDY, Refused
 from .tables import ONE_MILLISECOND, properties
 
+DIALECT = "duckdb"
 
-def view_metadata(schema: Schema, view: View, tags: list[Tag], location: str) -> dict[str, Any]:
-    """The view metadata document, with the view's newest text as its one version.
+UNKNOWN_SCHEMA: dict[str, Any] = {"type": "struct", "fields": []}
+"""Of a view that DuckDB has made: DuckLake does not record the types of its columns. A client that
+knows the dialect derives them from the SQL."""
 
-    DuckLake does not record the types of a view's columns, so the schema is empty: a client that
-    knows the dialect derives them from the SQL.
+
+@dataclass(slots=True)
+class Versions:
+    """The versions of a view so far."""
+
+    versions: list[dict[str, Any]] = field(default_factory=list)
+    log: list[dict[str, Any]] = field(default_factory=list)
+    schemas: list[dict[str, Any]] = field(default_factory=list)
+
+    def schema_id(self, schema: dict[str, Any]) -> int:
+        """The id of a schema, which is added if it is new."""
+        if schema not in self.schemas:
+            self.schemas.append(schema)
+        return self.schemas.index(schema)
+
+
+def view_metadata(
+    schema: Schema, view: View, texts: Sequence[ViewText], tags: list[Tag], location: str
+) -> dict[str, Any]:
+    """The view metadata document.
+
+    Args:
+        texts: those that the view had, oldest first.
 
     Raises:
         Refused: the view's row in the catalog is broken.
@@ -23,23 +49,58 @@ def view_metadata(schema: Schema, view: View, tags: list[Tag], location: str) ->
             f"the view {name} is not served: its identity, dialect or text in ducklake_view is "
             f"NULL{REMEDY}"
         )
-    time = view.begin_time or EPOCH
-    timestamp_ms = (time - EPOCH) // ONE_MILLISECOND
-    version = {
-        "version-id": view.begin_snapshot,
-        "timestamp-ms": timestamp_ms,
-        "schema-id": 0,
-        "summary": {},
-        "representations": [{"type": "sql", "sql": view.sql, "dialect": view.dialect}],
-        "default-namespace": [schema.schema_name],
-    }
+    found = _versions(schema, view.dialect, texts)
+    numbered = [{**one, "schema-id": id_} for id_, one in enumerate(found.schemas)]
     return {
         "view-uuid": view.view_uuid,
         "format-version": 1,
         "location": f"{location}/{view.view_uuid}",
-        "current-version-id": view.begin_snapshot,
-        "versions": [version],
-        "version-log": [{"version-id": view.begin_snapshot, "timestamp-ms": timestamp_ms}],
-        "schemas": [{"type": "struct", "schema-id": 0, "fields": []}],
-        "properties": properties(tags),
+        "current-version-id": found.log[-1]["version-id"],
+        "versions": found.versions,
+        "version-log": found.log,
+        "schemas": numbered,
+        "properties": properties([tag for tag in tags if tag.key != VIEW_VERSION]),
     }
+
+
+def _versions(schema: Schema, dialect: str, texts: Sequence[ViewText]) -> Versions:
+    found, before = Versions(), None
+    for text in texts:
+        # A view that is renamed has another row with the same text.
+        if (text.sql, text.said) != before:
+            _add(found, schema, dialect, text)
+        before = text.sql, text.said
+    return found
+
+
+def _add(found: Versions, schema: Schema, dialect: str, text: ViewText) -> None:
+    said = _said(text)
+    time = ((text.begin_time or EPOCH) - EPOCH) // ONE_MILLISECOND
+    version_id = said.get("version-id", text.begin_snapshot)
+    known = {version["version-id"] for version in found.versions}
+    if version_id not in known:
+        time = said.get("timestamp-ms", time)
+        default_catalog = said.get("default-catalog")
+        version = {
+            "version-id": version_id,
+            "timestamp-ms": time,
+            "schema-id": found.schema_id(said.get("schema", UNKNOWN_SCHEMA)),
+            "summary": said.get("summary", {}),
+            "representations": [{"type": "sql", "sql": text.sql, "dialect": dialect}],
+            "default-namespace": said.get("default-namespace", [schema.schema_name]),
+        }
+        if default_catalog is not None:
+            version["default-catalog"] = default_catalog
+        found.versions.append(version)
+    found.log.append({"version-id": version_id, "timestamp-ms": time})
+
+
+def _said(text: ViewText) -> dict[str, Any]:
+    """What the client that has written a text said of it; empty for a native one."""
+    if text.said is None:
+        return {}
+    try:
+        found = json.loads(text.said)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

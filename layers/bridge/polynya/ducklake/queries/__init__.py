@@ -23,10 +23,18 @@ from .deletes import (
     unservable_inlined_deletes,
 )
 from .fragments import CATALOG_SCHEMA, fragment
-from .inlined_tables import inlined, inlined_origin, inlined_rows_at, unservable_inlined_tables
+from .inlined_tables import (
+    inlined,
+    inlined_origin,
+    inlined_rows_at,
+    inlined_table_names,
+    unservable_inlined_tables,
+)
 from .known_paths import known_locations
+from .live_files import live_files
 from .named_objects import (
     column_tags_at,
+    has_entries,
     names_now,
     schemas_at,
     table_at,
@@ -45,7 +53,8 @@ from .table_columns import (
     sort_keys_at,
 )
 from .table_snapshots import next_snapshots, snapshots
-from .table_stats import table_column_stats
+from .table_stats import next_row_id, table_column_stats
+from .views import view_texts
 
 __all__ = [
     "CATALOG_SCHEMA",
@@ -60,16 +69,20 @@ __all__ = [
     "first_added_files",
     "fragment",
     "has_commits",
+    "has_entries",
     "inlined",
     "inlined_delete_names",
     "inlined_delete_table",
     "inlined_deletes_at",
     "inlined_origin",
     "inlined_rows_at",
+    "inlined_table_names",
     "known_locations",
     "lake",
+    "live_files",
     "mapped_names",
     "names_now",
+    "next_row_id",
     "next_snapshots",
     "older_files",
     "partition_at",
@@ -88,5 +101,6 @@ __all__ = [
     "unservable_deletes",
     "unservable_inlined_deletes",
     "unservable_inlined_tables",
+    "view_texts",
     "views_at",
 ]

@@ -1,6 +1,7 @@
 """The PostgreSQL tables that hold inlined rows."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from pg8000.native import identifier
 
@@ -99,6 +100,23 @@ def unservable_inlined_tables(
     return select(row, UNSERVABLE_INLINED_TABLES, table_id=table_id)
 
 
+INLINED_TABLE_NAMES = """
+SELECT table_name::text FROM ducklake_inlined_data_tables WHERE table_id = :table_id ORDER BY 1"""
+
+
+def inlined_table_names(table_id: int) -> Statement[list[str]]:
+    """The names of the PostgreSQL tables of inlined rows."""
+    return select(str, INLINED_TABLE_NAMES, table_id=table_id)
+
+
+class InlinedRecords(NamedTuple):
+    """Rows of one table, in the order of their ids."""
+
+    table: InlinedTable
+    row_ids: list[int]
+    records: list[Record]
+
+
 # Whole rows as text, because a statement that names each column grows with the number of tables
 # times their columns. `(r.*)` and not `r`: a column may be called r.
 INLINED_ROWS_AT = """
@@ -109,7 +127,7 @@ WHERE r.{begin} >= :since AND r.{begin} < :until
 
 def inlined_rows_at(
     tables: Sequence[InlinedTable], snapshot_id: int, since: int, until: int
-) -> Statement[list[tuple[InlinedTable, list[Record]]]]:
+) -> Statement[list[InlinedRecords]]:
     """The rows that are visible and began from `since` on, before `until`, by their tables.
 
     As text because pg8000 cannot read PostgreSQL's time '24:00:00', and because DuckDB reads its
@@ -126,10 +144,13 @@ def inlined_rows_at(
         )
     sql = "\nUNION ALL".join(selects) + "\nORDER BY number, row_id, begun"
 
-    def result(rows: Rows) -> list[tuple[InlinedTable, list[Record]]]:
-        found: dict[int, list[Record]] = {}
-        for number, *_, text in rows:
-            found.setdefault(number, []).append(record(tables[number], text))
-        return [(tables[number], records) for number, records in found.items()]
+    def result(rows: Rows) -> list[InlinedRecords]:
+        found: dict[int, InlinedRecords] = {}
+        for number, row_id, _, text in rows:
+            table = tables[number]
+            of_table = found.setdefault(number, InlinedRecords(table, [], []))
+            of_table.row_ids.append(row_id)
+            of_table.records.append(record(table, text))
+        return list(found.values())
 
     return Statement(sql, {"snapshot_id": snapshot_id, "since": since, "until": until}, result)

@@ -32,13 +32,24 @@ def views_at(snapshot_id: int, schema_id: int) -> Statement[list[View]]:
     return select(View, VIEWS_AT, snapshot_id=snapshot_id, schema_id=schema_id)
 
 
+HAS_ENTRIES = """
+SELECT EXISTS (SELECT 1 FROM ducklake_table WHERE schema_id = :schema_id AND end_snapshot IS NULL)
+  OR EXISTS (SELECT 1 FROM ducklake_view WHERE schema_id = :schema_id AND end_snapshot IS NULL)
+  OR EXISTS (SELECT 1 FROM ducklake_macro WHERE schema_id = :schema_id AND end_snapshot IS NULL)"""
+
+
+def has_entries(schema_id: int) -> Statement[bool]:
+    """Whether a schema has tables, views or macros at the newest snapshot."""
+    return Statement(HAS_ENTRIES, {"schema_id": schema_id}, lambda rows: bool(rows[0][0]))
+
+
 TAGS_AT = f"""
 SELECT t.object_id, t.key, t.value FROM ducklake_tag AS t
 WHERE t.object_id = :object_id AND t.key IS NOT NULL AND {VISIBLE.format("t")} ORDER BY t.key"""
 
 
 def tags_at(snapshot_id: int, object_id: int) -> Statement[list[Tag]]:
-    """Tags of a table or a view; the key of its comment is `comment`."""
+    """Tags of a schema, a table or a view; the key of a comment is `comment`."""
     return select(Tag, TAGS_AT, snapshot_id=snapshot_id, object_id=object_id)
 
 

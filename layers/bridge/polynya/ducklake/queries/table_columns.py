@@ -9,7 +9,7 @@ from .fragments import VISIBLE, fragment
 
 COLUMNS = """
 SELECT c.column_id, c.begin_snapshot, c.end_snapshot, c.column_name, c.column_type,
-  c.initial_default, c.parent_column
+  c.initial_default, c.parent_column, coalesce(c.nulls_allowed, true)
 FROM ducklake_column AS c
 WHERE c.table_id = :table_id AND c.begin_snapshot <= :snapshot_id
 ORDER BY c.column_order, c.column_id, c.begin_snapshot"""

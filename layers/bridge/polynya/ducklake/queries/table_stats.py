@@ -15,3 +15,12 @@ def table_column_stats(table_id: int) -> Statement[dict[int, TableColumnStats]]:
 
 def _table_column_stats(rows: Rows) -> dict[int, TableColumnStats]:
     return {row[0]: TableColumnStats(*row) for row in rows}
+
+
+NEXT_ROW_ID = """
+SELECT next_row_id FROM ducklake_table_stats WHERE table_id = :table_id"""
+
+
+def next_row_id(table_id: int) -> Statement[int]:
+    """The first row id that a table never had."""
+    return Statement(NEXT_ROW_ID, {"table_id": table_id}, lambda rows: rows[0][0] if rows else 0)

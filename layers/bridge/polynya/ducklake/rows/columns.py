@@ -14,6 +14,8 @@ class Column:
     column_type: str
     initial_default: str | None
     parent_column: int | None
+    nulls_allowed: bool = True
+    """False is certain only at the top level: DuckLake writes it for nested columns too."""
 
     def visible_at(self, snapshot_id: int) -> bool:
         """Whether this version of the column is visible at a snapshot."""

@@ -26,6 +26,16 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A data file that has not ended."""
+
+    data_file_id: int
+    path: str
+    path_is_relative: bool
+    record_count: int
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnStats:
     """A row of ducklake_file_column_stats: statistics of one column in one data file."""
 

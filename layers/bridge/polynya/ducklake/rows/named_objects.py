@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+VIEW_VERSION = "polynya.view-version"
+"""The key of the tag that keeps what Iceberg clients said of the text of a view."""
+
 
 @dataclass(frozen=True, slots=True)
 class Schema:
@@ -42,6 +45,18 @@ class View:
     view_name: str
     dialect: str
     sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class ViewText:
+    """The text of a view since a snapshot."""
+
+    begin_snapshot: int
+    begin_time: datetime | None
+    """When that snapshot was made; None if it has expired."""
+    sql: str
+    said: str | None
+    """The tag of an Iceberg client that has written this text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,3 +30,14 @@ class Partitioning:
     """From the begin of a group's first file to the end of its last; ordered by oldest file."""
     current: int | None
     """The partition_id of new files."""
+
+    @property
+    def first_added_file(self) -> int | None:
+        """The snapshot of the first file that somebody has added as it was; None: there is none.
+
+        DuckLake does not look for NULL in such a file.
+        """
+        begins = (
+            one.begin_snapshot for of, one in self.groups.items() if of.mapping_id is not None
+        )
+        return min(begins, default=None)

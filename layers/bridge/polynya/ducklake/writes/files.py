@@ -36,6 +36,13 @@ class NewDataFile:
     """In the order of the partition keys."""
     stats: tuple[FileColumnStats, ...]
     """Of each leaf column, in the order of the table's columns."""
+    has_row_ids: bool = False
+    """Its rows carry their ids; it gets no new ones."""
+
+    @property
+    def new_row_ids(self) -> int:
+        """The number of row ids that it needs."""
+        return 0 if self.has_row_ids else self.record_count
 
 
 FILE_COLUMNS = (
@@ -73,8 +80,9 @@ def add(
         ids = (file_id, table_id, snapshot_id)
         stored = (file.path, file.path_is_relative, "parquet")
         sizes = (file.record_count, file.file_size_bytes, file.footer_size)
-        file_rows.append((*ids, *stored, *sizes, row_id, partition_id))
-        row_id += file.record_count
+        start = None if file.has_row_ids else row_id
+        file_rows.append((*ids, *stored, *sizes, start, partition_id))
+        row_id += file.new_row_ids
         for s in file.stats:
             counts = (s.column_size_bytes, s.value_count, s.null_count)
             bounds = (s.min_value, s.max_value, s.contains_nan)
@@ -88,9 +96,23 @@ def add(
 
 END_FILES = """
 UPDATE ducklake_data_file SET end_snapshot = :snapshot_id
-WHERE data_file_id = ANY(:data_file_ids)"""
+WHERE data_file_id = ANY(:data_file_ids) AND end_snapshot IS NULL"""
 
 
-def end(con: Connection, snapshot_id: int, data_file_ids: list[int]) -> None:
-    """End data files at a snapshot: it and later ones do not show them."""
+def end(con: Connection, snapshot_id: int, data_file_ids: list[int]) -> int:
+    """End live data files at a snapshot: it and later ones do not show them. Gives their number."""
     con.run(END_FILES, snapshot_id=snapshot_id, data_file_ids=data_file_ids)
+    count: int = con.row_count
+    return count
+
+
+END_ALL_FILES = """
+UPDATE ducklake_data_file SET end_snapshot = :snapshot_id
+WHERE table_id = :table_id AND end_snapshot IS NULL"""
+
+
+def end_all(con: Connection, snapshot_id: int, table_id: int) -> int:
+    """End all live data files of a table; gives their number."""
+    con.run(END_ALL_FILES, snapshot_id=snapshot_id, table_id=table_id)
+    count: int = con.row_count
+    return count

@@ -1,6 +1,6 @@
 """PostgreSQL tables of inlined rows: created after an ALTER; rows ended at a snapshot."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pg8000.native import Connection, identifier
 
@@ -38,6 +38,17 @@ WHERE relname = CAST(:name AS text) AND relnamespace = {CATALOG_SCHEMA}"""
 TABLE = """
 INSERT INTO ducklake_inlined_data_tables (table_id, table_name, schema_version)
 VALUES (:table_id, :table_name, :schema_version)"""
+
+
+NEWEST = f"""
+SELECT i.table_name FROM ducklake_inlined_data_tables AS i
+JOIN pg_class AS c ON c.relname = i.table_name AND c.relnamespace = {CATALOG_SCHEMA}
+WHERE i.table_id = :table_id ORDER BY i.schema_version DESC LIMIT 1"""
+
+
+def newest_table(con: Connection, table_id: int) -> str | None:
+    """The PostgreSQL table that DuckDB inlines rows in; None if it has inlined none."""
+    return next((str(name) for (name,) in con.run(NEWEST, table_id=table_id)), None)
 
 
 def add_table(
@@ -83,4 +94,16 @@ def end_rows(con: Connection, snapshot_id: int, tables: Iterable[str]) -> int:
             snapshot_id=snapshot_id,
         )
         count += con.row_count
+    return count
+
+
+def end_rows_of(con: Connection, snapshot_id: int, table: str, row_ids: Sequence[int]) -> int:
+    """End these inlined rows if they are live; gives the number of rows that were."""
+    con.run(
+        f"UPDATE {identifier(table)} SET end_snapshot = :snapshot_id "
+        "WHERE end_snapshot IS NULL AND row_id = ANY(CAST(:row_ids AS bigint[]))",
+        snapshot_id=snapshot_id,
+        row_ids=list(row_ids),
+    )
+    count: int = con.row_count
     return count

@@ -59,7 +59,7 @@ class NewSnapshot:
             tables.add_schema_version(self.con, self.row, object_id)
 
     def change_names(self) -> None:
-        """Give the snapshot a new schema version because of a schema or a view."""
+        """Give the snapshot a new schema version because of a schema, a view, a tag or an order."""
         self._versioned.add(-1)
 
     @property

@@ -72,3 +72,22 @@ def set_of_columns(con: Connection, table_id: int, stats: Iterable[TableColumnSt
         ),
         rows,
     )
+
+
+# Only what PostgreSQL and DuckDB both read as a number: not inf, -inf, nan.
+WIDENED = """CASE WHEN {0} ~ '^-?[0-9]*\\.?[0-9]+(e[-+]?[0-9]+)?$'
+  THEN (CAST(CAST({0} AS real) AS double precision))::text ELSE {0} END"""
+WIDEN_FLOATS = f"""
+UPDATE {{table}} SET min_value = {WIDENED.format("min_value")},
+  max_value = {WIDENED.format("max_value")}
+WHERE table_id = :table_id AND column_id = ANY(:ids)"""
+
+
+def widen_floats(con: Connection, table_id: int, column_ids: Iterable[int]) -> None:
+    """Write the bounds of columns that were float32 in all digits of a float64.
+
+    DuckDB compares them as text of the new type: 0.1 as float64 is less than the float32 0.1, which
+    is in the files, so that a filter would lose rows. As float32 the long text is the same number.
+    """
+    for table in ("ducklake_file_column_stats", "ducklake_table_column_stats"):
+        con.run(WIDEN_FLOATS.format(table=table), table_id=table_id, ids=list(column_ids))

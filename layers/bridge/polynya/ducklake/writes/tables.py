@@ -79,6 +79,16 @@ def add_columns(
     )
 
 
+END_PARTITIONING = """
+UPDATE ducklake_partition_info SET end_snapshot = :snapshot_id
+WHERE table_id = :table_id AND end_snapshot IS NULL"""
+
+
+def end_partitioning(con: Connection, snapshot_id: int, table_id: int) -> None:
+    """End the partitioning of a table; a new one begins in its place, if only without keys."""
+    con.run(END_PARTITIONING, snapshot_id=snapshot_id, table_id=table_id)
+
+
 PARTITION = """
 INSERT INTO ducklake_partition_info (partition_id, table_id, begin_snapshot)
 VALUES (:partition_id, :table_id, :snapshot_id)"""
@@ -131,6 +141,16 @@ def add_comments(
         ("table_id", "column_id", "begin_snapshot", "key", "value"),
         rows,
     )
+
+
+END_SORT_ORDER = """
+UPDATE ducklake_sort_info SET end_snapshot = :snapshot_id
+WHERE table_id = :table_id AND end_snapshot IS NULL"""
+
+
+def end_sort_order(con: Connection, snapshot_id: int, table_id: int) -> None:
+    """End the sort order of a table."""
+    con.run(END_SORT_ORDER, snapshot_id=snapshot_id, table_id=table_id)
 
 
 SORT_ORDER = """

@@ -7,7 +7,7 @@ from pg8000.native import Connection
 from .copy import copy
 
 
-def add(con: Connection, snapshot_id: int, object_id: int, tags: Mapping[str, str]) -> None:
+def add(con: Connection, snapshot_id: int, object_id: int, tags: Mapping[str, str | None]) -> None:
     """Add tags at a snapshot."""
     rows = [(object_id, snapshot_id, key, value) for key, value in tags.items()]
     copy(con, "ducklake_tag", ("object_id", "begin_snapshot", "key", "value"), rows)

@@ -89,24 +89,42 @@ def deletes_bytes(deletes: Deletes, history: TableHistory, files: ObjectReader) 
             not have.
     """
 
-    def location(file: DataFile | DeleteFile) -> str:
-        return file_location(history.lake, history.schema, history.table, file)
+    deleted, bodies = _deleted(deletes, history, files)
+    data_location = _location(history, deletes.data_file)
+    if deletes.is_one_file and (copy := delete_copy(bodies[0], data_location)) is not None:
+        return copy
+    return position_deletes_bytes(data_location, sorted(deleted))
 
-    data_location = location(deletes.data_file)
+
+def deleted_positions(
+    deletes: Deletes, history: TableHistory, files: ObjectReader
+) -> frozenset[int]:
+    """The positions of the deleted rows of one data file. Raises: as `deletes_bytes`."""
+    return frozenset(_deleted(deletes, history, files)[0])
+
+
+def _deleted(
+    deletes: Deletes, history: TableHistory, files: ObjectReader
+) -> tuple[set[int], list[bytes]]:
+    """The deleted positions, and the bodies of the stored delete files."""
     # A data file may have several delete files; Iceberg's readers get their union.
     deleted = {row.position for row in deletes.inlined}
     bodies = []
     for file in deletes.stored:
-        with readable(history, f"the delete file {location(file)}"):
-            bodies.append(files.read(location(file)))
+        location = _location(history, file)
+        with readable(history, f"the delete file {location}"):
+            bodies.append(files.read(location))
             deleted.update(_positions(file, bodies[-1], deletes.snapshot_id))
     if deletes.holds_later_rows:
+        data_location = _location(history, deletes.data_file)
         with readable(history, f"the merged data file {data_location}"):
             deleted.update(_later_rows(deletes, partial(files.read_range, data_location)))
     _check(deleted, deletes, history)
-    if deletes.is_one_file and (copy := delete_copy(bodies[0], data_location)) is not None:
-        return copy
-    return position_deletes_bytes(data_location, sorted(deleted))
+    return deleted, bodies
+
+
+def _location(history: TableHistory, file: DataFile | DeleteFile) -> str:
+    return file_location(history.lake, history.schema, history.table, file)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ files of another spec (Daft issue 7428), which would return rows of other values
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pg8000.native import Connection
 
@@ -32,19 +32,33 @@ BEGIN_SNAPSHOTS: dict[int, Callable[[int], tuple[int, int]]] = {
 """By part: the snapshots, from and up to but not including, at which its rows began."""
 
 
+class TablePart(NamedTuple):
+    """Rows of one inlined table."""
+
+    table: InlinedTable
+    row_ids: list[int]
+    rows: list[list[Any]]
+    """The values as texts."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowsGroup:
     """The rows of one file."""
 
     partition: tuple[Any, ...] | None
     """None: the file is an unpartitioned one."""
-    rows: list[tuple[InlinedTable, list[list[Any]]]]
-    """The values as texts, with the inlined table that they are from."""
+    parts: list[TablePart]
+    """In the order of the file's rows."""
 
     @property
     def record_count(self) -> int:
         """The number of rows."""
-        return sum(len(rows) for _, rows in self.rows)
+        return sum(len(part.rows) for part in self.parts)
+
+    @property
+    def row_ids(self) -> list[tuple[str, int]]:
+        """For each row of the file, in order, the PostgreSQL table that it is from, and its id."""
+        return [(part.table.table_name, row_id) for part in self.parts for row_id in part.row_ids]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +95,7 @@ class TableRows:
             return None
         fields = self.table.schemas.at(snapshot_id).fields
         columns = self.table.history.columns
-        parts = [inlined_rows(table, columns, fields, rows) for table, rows in group.rows]
+        parts = [inlined_rows(part.table, columns, fields, part.rows) for part in group.parts]
         try:
             return rows_bytes(parts, fields)
         except Unreadable as error:
@@ -92,28 +106,29 @@ class TableRows:
             ) from None
 
     def _groups(self, part: int, snapshot_id: int) -> dict[int, RowsGroup]:
-        by_partition: dict[tuple[Any, ...] | None, list[tuple[InlinedTable, list[list[Any]]]]]
-        by_partition = defaultdict(list)
+        by_partition: dict[tuple[Any, ...] | None, list[TablePart]] = defaultdict(list)
         tables = self._rows(part, snapshot_id)
-        for table, rows in tables:
-            for partition, some in self._partitioned(table, rows, snapshot_id).items():
-                by_partition[partition].append((table, some))
+        for one in tables:
+            for partition, some in self._partitioned(one, snapshot_id).items():
+                by_partition[partition].append(some)
         found = sorted((p for p in by_partition if p is not None), key=_nulls_first)
         if len(found) > MAX_PARTITIONS:
             return {0: RowsGroup(None, tables)}
         groups = {n: RowsGroup(p, by_partition[p]) for n, p in enumerate(found, 1)}
         return groups | ({0: RowsGroup(None, by_partition[None])} if None in by_partition else {})
 
-    def _rows(self, part: int, snapshot_id: int) -> list[tuple[InlinedTable, list[list[Any]]]]:
+    def _rows(self, part: int, snapshot_id: int) -> list[TablePart]:
         history = self.table.history
         fields = self.table.schemas.at(snapshot_id).fields
-        since, until = BEGIN_SNAPSHOTS[part](snapshot_id)
+        at = (snapshot_id, *BEGIN_SNAPSHOTS[part](snapshot_id))
         found = []
-        at = (snapshot_id, since, until)
-        for table, records in queries.inlined_rows_at(history.inlined.tables, *at).run(self.con):
+        for table, row_ids, records in queries.inlined_rows_at(history.inlined.tables, *at).run(
+            self.con
+        ):
             names = inlined_columns(table, history.columns, fields)
             self._check_columns(table, names)
-            found.append((table, [[record[name] for name in names] for record in records]))
+            rows = [[record[name] for name in names] for record in records]
+            found.append(TablePart(table, row_ids, rows))
         return found
 
     def _check_columns(self, table: InlinedTable, names: Sequence[str]) -> None:
@@ -125,16 +140,19 @@ class TableRows:
             )
 
     def _partitioned(
-        self, table: InlinedTable, rows: list[list[Any]], snapshot_id: int
-    ) -> dict[tuple[Any, ...] | None, list[list[Any]]]:
+        self, part: TablePart, snapshot_id: int
+    ) -> dict[tuple[Any, ...] | None, TablePart]:
         fields = self.table.schemas.at(snapshot_id).fields
         spec = self.table.partitions.rows_spec(fields)
         if not spec.fields:
-            return {None: rows}
-        partitions = inlined_partitions(spec, table, self.table.history.columns, fields, rows)
-        found: dict[tuple[Any, ...] | None, list[list[Any]]] = defaultdict(list)
-        for partition, row in zip(partitions, rows, strict=True):
-            found[partition].append(row)
+            return {None: part}
+        columns = self.table.history.columns
+        partitions = inlined_partitions(spec, part.table, columns, fields, part.rows)
+        found: dict[tuple[Any, ...] | None, TablePart] = {}
+        for partition, row_id, row in zip(partitions, part.row_ids, part.rows, strict=True):
+            of_partition = found.setdefault(partition, TablePart(part.table, [], []))
+            of_partition.row_ids.append(row_id)
+            of_partition.rows.append(row)
         return found
 
 

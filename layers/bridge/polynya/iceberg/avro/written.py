@@ -4,7 +4,8 @@ https://iceberg.apache.org/spec/#manifest-lists
 """
 
 import io
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -35,8 +36,9 @@ class WrittenFile:
     record_count: int
     file_size_in_bytes: int
     partition_spec_id: int
-    partition: dict[str, Any]
-    """By the name of the partition field."""
+    partition: tuple[tuple[int, str, Any], ...]
+    """Source id, transform and value of each partition field, as the manifest itself says: a spec's
+    id may mean another spec by the time of the commit. Empty if the manifest has no spec."""
     nan_value_counts: dict[int, int]
     """By field id; a column that is absent was not counted."""
     referenced_data_file: str | None
@@ -75,14 +77,30 @@ def files_in(manifest: bytes, partition_spec_id: int) -> list[WrittenFile]:
     Raises:
         Malformed: the file is no manifest, or too large.
     """
+    fields = _spec_fields(manifest)
     try:
-        return [_file(record, partition_spec_id) for record in _records(manifest)]
+        return [_file(record, partition_spec_id, fields) for record in _records(manifest)]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise _no_form(error) from None
 
 
-def _file(record: dict[str, Any], partition_spec_id: int) -> WrittenFile:
+def _spec_fields(manifest: bytes) -> list[tuple[int, str]]:
+    """Source id and transform of the fields of the manifest's spec."""
+    check_container(manifest)
+    try:
+        text = fastavro.reader(io.BytesIO(manifest)).metadata.get("partition-spec") or "[]"
+        return [(int(one["source-id"]), str(one["transform"])) for one in json.loads(text)]
+    except (ValueError, TypeError, KeyError, LookupError, EOFError, OverflowError):
+        raise Malformed("its partition spec is not of Iceberg's form") from None
+
+
+def _file(
+    record: dict[str, Any], partition_spec_id: int, fields: Sequence[tuple[int, str]]
+) -> WrittenFile:
     file = record["data_file"]
+    # By position: Java replaces the characters of names that Avro does not have.
+    values = list((file.get("partition") or {}).values())
+    known = fields if len(fields) == len(values) else []
     return WrittenFile(
         status=_count(record["status"]),
         content=_count(file.get("content") or 0),
@@ -91,7 +109,7 @@ def _file(record: dict[str, Any], partition_spec_id: int) -> WrittenFile:
         record_count=_count(file["record_count"]),
         file_size_in_bytes=_count(file["file_size_in_bytes"]),
         partition_spec_id=partition_spec_id,
-        partition=dict(file.get("partition") or {}),
+        partition=tuple((*of, value) for of, value in zip(known, values, strict=False)),
         nan_value_counts={one["key"]: one["value"] for one in file.get("nan_value_counts") or ()},
         referenced_data_file=_optional(_text, file.get("referenced_data_file")),
         content_offset=_optional(_count, file.get("content_offset")),

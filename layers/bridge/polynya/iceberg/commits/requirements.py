@@ -62,17 +62,17 @@ Requirement = Annotated[
 ]
 
 NUMBERS = {
-    "assert-last-assigned-field-id": "last-column-id",
-    "assert-current-schema-id": "current-schema-id",
-    "assert-last-assigned-partition-id": "last-partition-id",
-    "assert-default-spec-id": "default-spec-id",
-    "assert-default-sort-order-id": "default-sort-order-id",
+    "assert-last-assigned-field-id": ("last-column-id", "last assigned field id"),
+    "assert-current-schema-id": ("current-schema-id", "current schema"),
+    "assert-last-assigned-partition-id": ("last-partition-id", "last assigned partition id"),
+    "assert-default-spec-id": ("default-spec-id", "default partition spec"),
+    "assert-default-sort-order-id": ("default-sort-order-id", "default sort order"),
 }
-"""The number of the table metadata that a requirement is about."""
+"""The number of the table metadata that a requirement is about, and what Java calls it."""
 
 
 def failures(requirements: Iterable[Requirement], document: dict[str, Any]) -> list[str]:
-    """Why requirements do not hold for a table, in sentences.
+    """Why requirements do not hold for a table, in the words of Iceberg's own server.
 
     Args:
         document: the table metadata.
@@ -81,15 +81,18 @@ def failures(requirements: Iterable[Requirement], document: dict[str, Any]) -> l
 
 
 def _failure(requirement: Requirement, document: dict[str, Any]) -> str | None:
+    wanted: str | int | None
     match requirement:
         case AssertCreate():
-            return "the table exists already"
+            return "Requirement failed: table already exists"
         case AssertTableUuid(uuid=uuid):
-            return None if str(uuid) == document["table-uuid"] else "it is another table now"
+            wanted, found = str(uuid), document["table-uuid"]
+            what = "UUID does not match: expected"
         case AssertRefSnapshotId(ref=ref, snapshot_id=wanted):
             found = document["refs"].get(ref, {}).get("snapshot-id")
-            what = f"the snapshot of {ref}"
+            what = f"reference {ref} has changed: expected id"
         case _:
-            what = NUMBERS[requirement.type]
-            wanted, found = requirement.value, document[what]
-    return None if found == wanted else f"{what} has changed: it is {found}, not {wanted}"
+            key, name = NUMBERS[requirement.type]
+            wanted, found = requirement.value, document[key]
+            what = f"{name} changed: expected id"
+    return None if found == wanted else f"Requirement failed: {what} {wanted} != {found}"

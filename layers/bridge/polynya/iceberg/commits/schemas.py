@@ -107,6 +107,13 @@ def _within(type_: Type) -> Iterator[StructField]:
             yield from _within(type_.value)
 
 
+def with_write_default(fields: list[StructField]) -> Iterator[str]:
+    """The names of fields, also nested ones, for which new rows have a default."""
+    for field in _fields(fields):
+        if field.write_default is not None:
+            yield field.name
+
+
 def required_within(fields: list[StructField]) -> Iterator[str]:
     """The names of columns with a required part below the top level.
 

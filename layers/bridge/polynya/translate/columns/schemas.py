@@ -5,7 +5,7 @@ schemas are the distinct sets of columns that were visible together, in order of
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from ...ducklake.rows.lifetimes import Lifetime, UnservableRange
 from ...iceberg.types import Field, List, Map, Primitive, Struct, TableSchema, Type, primitives
 from .defaults import default_json
 from .faults import MAX_FIELD_ID, column_fault
+from .required import never_null
 from .types import iceberg_type, may_become, no_twin
 
 NESTED = {"struct", "list", "map"}
@@ -108,6 +109,7 @@ def schemas(
     hidden_types: frozenset[str] = frozenset(),
     *,
     has_added_files: bool = False,
+    first_added_file: int | None = None,
 ) -> Schemas:
     """Every schema of a table up to a snapshot, from all versions of its columns.
 
@@ -116,8 +118,9 @@ def schemas(
         table_begin: the snapshot that made the table; columns born with it need no default.
         hidden_types: DuckLake types that are hidden although Iceberg has them.
         has_added_files: added files may lack any column, also one as old as the table.
+        first_added_file: the snapshot from which on added files may have NULL in any column.
     """
-    boundaries = {table_begin}
+    boundaries = {table_begin, first_added_file or 0}
     for column in columns:
         boundaries |= {column.begin_snapshot, column.end_snapshot or 0}
     born = {column.column_id: column.begin_snapshot for column in reversed(columns)}
@@ -135,7 +138,9 @@ def schemas(
         if fault := column_fault(visible):
             faults.append(UnservableRange(boundary, end, fault))
             continue
-        tree = _Tree(visible, _refusals(known, hidden_types), born, in_every_file)
+        is_checked = first_added_file is None or boundary < first_added_file
+        required = never_null(known, table_begin) if is_checked else frozenset()
+        tree = _Tree(visible, _refusals(known, hidden_types), born, in_every_file, required)
         fields = tree.fields()
         schema_id = ids.setdefault(fields, len(ids))
         if not by_snapshot or by_snapshot[-1][1].schema_id != schema_id:
@@ -186,6 +191,7 @@ class _Tree:
         refusals: Mapping[int, Hidden],
         born: Mapping[int, int],
         table_begin: int,
+        required: Collection[int],
     ) -> None:
         self._children: dict[int | None, list[Column]] = defaultdict(list)
         for column in columns:
@@ -193,6 +199,7 @@ class _Tree:
         self._refusals = refusals
         self._born = born
         self._table_begin = table_begin
+        self._required = required
         self.hidden: dict[str, Hidden] = {}
 
     def fields(self, parent: int | None = None, prefix: str = "") -> tuple[Field, ...]:
@@ -208,7 +215,8 @@ class _Tree:
             except ValueError as error:
                 self.hidden[name] = Hidden(f"its default {column.initial_default!r}: {error}")
                 continue
-            fields.append(Field(column.column_id, column.column_name, type_, default))
+            is_required = column.column_id in self._required
+            fields.append(Field(column.column_id, column.column_name, type_, default, is_required))
         return tuple(fields)
 
     def _type(self, column: Column, name: str) -> Type | Hidden:

@@ -5,6 +5,7 @@ cut the bounds of their manifests.
 """
 
 import re
+import struct
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -193,6 +194,9 @@ def _text(column_type: str, file_type: str, text: str | None) -> str | None:
             digits = data.hex()
             return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
         return data.hex().upper()
+    if (column_type, file_type) == ("float64", "FLOAT"):
+        # In all digits: as float64 the text 0.1 is less than the float32 0.1 that is in the file.
+        return repr(struct.unpack("f", struct.pack("f", float(text)))[0])
     return text
 
 

@@ -30,11 +30,11 @@ def tags(
             continue  # a client that sends back what it has read
         check(key, value, own)
         if key not in IGNORED:
-            found[_tag(key)] = value
+            found[tag(key)] = value
     for key in removals:
         if key in own:
             raise BadRequest(f"the property {key} follows from the table and cannot be removed")
-        found[_tag(key)] = None
+        found[tag(key)] = None
     return found
 
 
@@ -59,5 +59,6 @@ def check(key: str, value: str, own: Mapping[str, str]) -> None:
         raise BadRequest("the name or the value of a property is empty, too long, or has a NUL")
 
 
-def _tag(key: str) -> str:
+def tag(key: str) -> str:
+    """The key of the tag that keeps a property."""
     return key if key == COMMENT else PROPERTY_PREFIX + key

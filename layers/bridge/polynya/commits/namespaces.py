@@ -1,0 +1,122 @@
+"""Operations that change namespaces: a namespace is a schema of DuckLake."""
+
+from collections.abc import Mapping
+from uuid import uuid4
+
+from ..access.writable import check_may_write_namespace
+from ..ducklake import queries
+from ..ducklake.changes import quoted
+from ..ducklake.paths import directory
+from ..ducklake.writes import schemas, tags
+from ..errors import BadRequest, NamespaceNotEmpty, Unprocessable
+from ..iceberg import rest
+from ..iceberg.commits.requests import CreateNamespaceRequest, UpdateNamespacePropertiesRequest
+from ..translate.commits import properties
+from .catalog import CommitCatalog
+from .committer import commit
+from .names import check_namespace_is_free, new_namespace_name
+
+NO_PROPERTIES: Mapping[str, str] = {}
+
+
+def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> rest.GetNamespaceResponse:
+    """Create a namespace.
+
+    Raises:
+        AlreadyExists: it exists.
+        BadRequest: DuckLake cannot have such a namespace.
+    """
+    name = new_namespace_name(request.namespace)
+    new_tags = _changed_tags(request.properties, [])
+    check_may_write_namespace(catalog.catalog.rights, name)
+
+    def attempt() -> None:
+        with catalog.claimed() as snapshot:
+            check_namespace_is_free(catalog.catalog.readable(snapshot.con), name)
+            schema_id, schema_uuid = snapshot.catalog_id(), str(uuid4())
+            ids = (snapshot.snapshot_id, schema_id)
+            path = directory(name, schema_uuid)
+            schemas.add(snapshot.con, *ids, schema_uuid, name, path)
+            tags.add(snapshot.con, *ids, _set(new_tags))
+            snapshot.change_names()
+            snapshot.change(f"created_schema:{quoted(name)}")
+            snapshot.finish(None, catalog.principal)
+
+    commit(attempt, catalog.settle, recognises=False)
+    return {"namespace": [name], "properties": dict(request.properties)}
+
+
+def drop(catalog: CommitCatalog, namespace: str) -> None:
+    """Drop a namespace.
+
+    Raises:
+        NoSuchNamespace: it does not exist.
+        NamespaceNotEmpty: it has tables, views or macros, also ones that the caller may not see.
+    """
+
+    def attempt() -> None:
+        with catalog.claimed() as snapshot:
+            lake = catalog.catalog.readable(snapshot.con)
+            schema = lake.schema(namespace)
+            check_may_write_namespace(catalog.catalog.rights, schema.schema_name)
+            if queries.has_entries(schema.schema_id).run(snapshot.con):
+                raise NamespaceNotEmpty(
+                    f"Namespace is not empty: {schema.schema_name}; it has tables, views or macros"
+                )
+            schemas.end(snapshot.con, snapshot.snapshot_id, schema.schema_id)
+            snapshot.change_names()
+            snapshot.change(f"dropped_schema:{schema.schema_id}")
+            snapshot.finish(None, catalog.principal)
+
+    commit(attempt, catalog.settle, recognises=False)
+
+
+def update_properties(
+    catalog: CommitCatalog, namespace: str, request: UpdateNamespacePropertiesRequest
+) -> rest.UpdateNamespacePropertiesResponse:
+    """Set and remove properties of a namespace.
+
+    DuckLake has no change of a schema, so the snapshot lists none.
+
+    Raises:
+        NoSuchNamespace: it does not exist.
+        Unprocessable: a property is to be set and removed.
+        BadRequest: a property cannot be kept.
+    """
+    if both := request.updates.keys() & set(request.removals):
+        raise Unprocessable(f"properties to be set and removed: {', '.join(sorted(both))}")
+    changed = _changed_tags(request.updates, request.removals)
+
+    def attempt() -> list[str]:
+        """The properties that were not there."""
+        with catalog.claimed() as snapshot:
+            lake = catalog.catalog.readable(snapshot.con)
+            schema = lake.schema(namespace)
+            check_may_write_namespace(catalog.catalog.rights, schema.schema_name)
+            found = queries.tags_at(lake.snapshot_id, schema.schema_id).run(snapshot.con)
+            kept = {tag.key for tag in found}
+            missing = [
+                key for key in dict.fromkeys(request.removals) if properties.tag(key) not in kept
+            ]
+            ids = (snapshot.snapshot_id, schema.schema_id)
+            tags.end(snapshot.con, *ids, list(changed))
+            tags.add(snapshot.con, *ids, _set(changed))
+            if changed.keys() & kept or request.updates:
+                snapshot.finish(None, catalog.principal)
+            else:
+                snapshot.con.run("ROLLBACK")  # nothing changes: no snapshot
+            return missing
+
+    missing = commit(attempt, catalog.settle, recognises=False)
+    removed = [key for key in dict.fromkeys(request.removals) if key not in missing]
+    return {"updated": list(request.updates), "removed": removed, "missing": missing}
+
+
+def _changed_tags(updates: Mapping[str, str], removals: list[str]) -> Mapping[str, str | None]:
+    if "location" in updates:
+        raise BadRequest("DuckLake chooses the location of a namespace: do not set it")
+    return properties.tags(updates, removals, NO_PROPERTIES)
+
+
+def _set(changed: Mapping[str, str | None]) -> dict[str, str]:
+    return {key: value for key, value in changed.items() if value is not None}

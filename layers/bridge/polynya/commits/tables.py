@@ -1,0 +1,82 @@
+"""Operations on whole tables: drop, rename, register."""
+
+from ..access.writable import check_may_write_table
+from ..catalog import OpenTable
+from ..ducklake import queries
+from ..ducklake.changes import quoted
+from ..ducklake.connection.statements import run_batched
+from ..ducklake.paths import table_location, within
+from ..ducklake.rows.named_objects import Schema
+from ..ducklake.writes import inlined, table_names
+from ..ducklake.writes.new_snapshot import NewSnapshot
+from ..iceberg.commits.requests import RenameTableRequest
+from .catalog import CommitCatalog
+from .committer import commit
+from .names import check_name_is_free, destination_schema, namespace_name
+
+
+def drop(catalog: CommitCatalog, namespace: str, name: str) -> None:
+    """Drop a table, as DROP TABLE does. No file is deleted: older snapshots need them.
+
+    Raises:
+        NoSuchTable: it does not exist.
+    """
+
+    def attempt() -> None:
+        with catalog.claimed() as snapshot:
+            opened = catalog.catalog.find_table(snapshot.con, namespace, name)
+            names = opened.schema.schema_name, opened.table.table_name
+            check_may_write_table(catalog.catalog.rights, *names)
+            table_id = opened.table.table_id
+            table_names.end(snapshot.con, snapshot.snapshot_id, table_id)
+            snapshot.change_names()
+            snapshot.change(f"dropped_table:{table_id}")
+            snapshot.finish(None, catalog.principal)
+
+    commit(attempt, catalog.settle, recognises=False)
+
+
+def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
+    """Rename a table, also into another namespace; its files stay where they are.
+
+    Raises:
+        NoSuchTable: it does not exist.
+        NoSuchNamespace: the destination does not exist.
+        AlreadyExists: a table or a view has the new name.
+    """
+    source, new_name = request.source, request.destination.name
+    namespace = namespace_name(source.namespace)
+
+    def attempt() -> None:
+        with catalog.claimed() as snapshot:
+            opened = catalog.catalog.find_table(snapshot.con, namespace, source.name)
+            lake, rights = opened.readable, catalog.catalog.rights
+            names = opened.schema.schema_name, opened.table.table_name
+            check_may_write_table(rights, *names)
+            schema = destination_schema(lake, request.destination.namespace)
+            check_may_write_table(rights, schema.schema_name, new_name)
+            check_name_is_free(lake, schema, new_name, renamed=".".join(names))
+            _rename(snapshot, opened, schema, new_name)
+            snapshot.finish(None, catalog.principal)
+
+    commit(attempt, catalog.settle, recognises=False)
+
+
+def _rename(snapshot: NewSnapshot, opened: OpenTable, schema: Schema, name: str) -> None:
+    con, lake, table = snapshot.con, opened.readable.lake, opened.table
+    path = table.path, table.path_is_relative
+    if schema.schema_id != opened.schema.schema_id:
+        path = within(table_location(lake, opened.schema, table), lake, schema)
+    ids = (snapshot.snapshot_id, table.table_id, schema.schema_id)
+    table_names.rename(con, *ids, name, path)
+    snapshot.change_schema_of(table.table_id)
+    # DuckLake's word for it.
+    snapshot.change(f"created_table:{quoted(schema.schema_name, name)}")
+    columns, known = run_batched(
+        con,
+        queries.columns_now(table.table_id),
+        queries.inlined(lake, table.table_id, table.begin_snapshot),
+    )
+    if known.tables:
+        newest = known.tables[-1].table_name
+        inlined.add_table(con, snapshot.row, table.table_id, newest, columns)

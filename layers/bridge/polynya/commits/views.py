@@ -1,0 +1,183 @@
+"""Operations that change views."""
+
+from collections.abc import Mapping
+from uuid import uuid4
+
+from ..access.readable_lake import ReadableLake
+from ..access.writable import check_may_write_table
+from ..ducklake.changes import quoted
+from ..ducklake.rows.named_objects import VIEW_VERSION, Schema, View
+from ..ducklake.writes import tags, views
+from ..ducklake.writes.new_snapshot import NewSnapshot
+from ..errors import BadRequest, CommitFailed
+from ..iceberg import rest
+from ..iceberg.commits.requests import RenameTableRequest
+from ..iceberg.commits.views import CommitViewRequest, CreateViewRequest
+from ..iceberg.view_text import names_are_qualified, view_text
+from ..translate.commits import properties
+from ..translate.commits.views import (
+    ViewCommit,
+    current_version,
+    query,
+    said,
+    said_text,
+    view_commit,
+)
+from .catalog import CommitCatalog
+from .committer import commit
+from .names import check_name_is_free, destination_schema, namespace_name
+
+NO_PROPERTIES: Mapping[str, str] = {}
+
+
+def create(
+    catalog: CommitCatalog, namespace: str, request: CreateViewRequest
+) -> rest.LoadViewResult:
+    """Create a view.
+
+    Raises:
+        NoSuchNamespace: the namespace does not exist.
+        AlreadyExists: a table or a view has this name.
+        BadRequest: DuckLake cannot have such a view.
+    """
+    version, name = request.view_version, request.name
+    sql = view_text(query(version))
+    new_tags = _set(properties.tags(request.properties, [], NO_PROPERTIES))
+    new_tags[VIEW_VERSION] = said_text(said(version, request.schema_))
+
+    def attempt() -> rest.LoadViewResult:
+        with catalog.claimed() as snapshot:
+            lake = catalog.catalog.readable(snapshot.con)
+            schema = lake.schema(namespace)
+            check_may_write_table(catalog.catalog.rights, schema.schema_name, name)
+            check_name_is_free(lake, schema, name, "View")
+            _check_namespace(sql, version.default_namespace, schema)
+            view_id = snapshot.catalog_id()
+            ids = (snapshot.snapshot_id, schema.schema_id, view_id)
+            views.add(snapshot.con, *ids, str(uuid4()), name, sql)
+            tags.add(snapshot.con, snapshot.snapshot_id, view_id, new_tags)
+            _finish(catalog, snapshot, f"created_view:{quoted(schema.schema_name, name)}")
+            return catalog.catalog.load_view_result(lake, *lake.view(schema.schema_name, name))
+
+    return commit(attempt, catalog.settle, recognises=False)
+
+
+def replace(
+    catalog: CommitCatalog, namespace: str, name: str, request: CommitViewRequest
+) -> rest.LoadViewResult:
+    """Change the text or the properties of a view, which stays the same view.
+
+    Raises:
+        NoSuchView: it does not exist.
+        CommitFailed: it is another view now.
+        BadRequest: DuckLake cannot have such a view.
+    """
+    change = view_commit(request.updates)
+    wanted = {str(one.uuid) for one in request.requirements}
+
+    def attempt() -> rest.LoadViewResult:
+        with catalog.claimed() as snapshot:
+            lake, schema, view = _writable(catalog, snapshot, namespace, name)
+            if wanted - {view.view_uuid}:
+                raise CommitFailed(f"Cannot commit to {namespace}.{name}: it is another view now")
+            _change(catalog, snapshot, (lake, schema, view), change)
+            _finish(catalog, snapshot, f"altered_view:{view.view_id}")
+            found = lake.view(schema.schema_name, view.view_name)
+            return catalog.catalog.load_view_result(lake, *found)
+
+    return commit(attempt, catalog.settle, recognises=False)
+
+
+def drop(catalog: CommitCatalog, namespace: str, name: str) -> None:
+    """Drop a view.
+
+    Raises:
+        NoSuchView: it does not exist.
+    """
+
+    def attempt() -> None:
+        with catalog.claimed() as snapshot:
+            _, _, view = _writable(catalog, snapshot, namespace, name)
+            views.drop(snapshot.con, snapshot.snapshot_id, view.view_id)
+            _finish(catalog, snapshot, f"dropped_view:{view.view_id}")
+
+    commit(attempt, catalog.settle, recognises=False)
+
+
+def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
+    """Rename a view, also into another namespace.
+
+    Raises:
+        NoSuchView: it does not exist.
+        NoSuchNamespace: the destination does not exist.
+        AlreadyExists: a table or a view has the new name.
+        BadRequest: in another namespace its text would mean other tables.
+    """
+    source, name = request.source, request.destination.name
+
+    def attempt() -> None:
+        with catalog.claimed() as snapshot:
+            namespace = namespace_name(source.namespace)
+            lake, old, view = _writable(catalog, snapshot, namespace, source.name)
+            schema = destination_schema(lake, request.destination.namespace)
+            check_may_write_table(catalog.catalog.rights, schema.schema_name, name)
+            full_name = f"{old.schema_name}.{view.view_name}"
+            check_name_is_free(lake, schema, name, "View", renamed=full_name)
+            if schema != old:
+                _check_namespace(view.sql, [old.schema_name], schema)
+            ids = (snapshot.snapshot_id, view.view_id, schema.schema_id)
+            views.rename(snapshot.con, *ids, name)
+            # DuckLake's word for it.
+            _finish(catalog, snapshot, f"created_view:{quoted(schema.schema_name, name)}")
+
+    commit(attempt, catalog.settle, recognises=False)
+
+
+def _writable(
+    catalog: CommitCatalog, snapshot: NewSnapshot, namespace: str, name: str
+) -> tuple[ReadableLake, Schema, View]:
+    lake = catalog.catalog.readable(snapshot.con)
+    schema, view = lake.view(namespace, name)
+    check_may_write_table(catalog.catalog.rights, schema.schema_name, view.view_name)
+    return lake, schema, view
+
+
+def _change(
+    catalog: CommitCatalog,
+    snapshot: NewSnapshot,
+    found: tuple[ReadableLake, Schema, View],
+    change: ViewCommit,
+) -> None:
+    """Write the new rows of a view that exists."""
+    lake, schema, view = found
+    changed = dict(properties.tags(change.properties, change.removed_properties, NO_PROPERTIES))
+    document = catalog.catalog.load_view_result(lake, schema, view)["metadata"]
+    if version := current_version(change, document):
+        sql, kept = view_text(version[0]), version[1]
+        _check_namespace(sql, kept["default-namespace"], schema)
+        views.end(snapshot.con, snapshot.snapshot_id, view.view_id)
+        ids = (snapshot.snapshot_id, schema.schema_id, view.view_id)
+        views.add(snapshot.con, *ids, view.view_uuid, view.view_name, sql)
+        changed[VIEW_VERSION] = said_text(kept)
+    tags.end(snapshot.con, snapshot.snapshot_id, view.view_id, list(changed))
+    tags.add(snapshot.con, snapshot.snapshot_id, view.view_id, _set(changed))
+
+
+def _check_namespace(sql: str, default_namespace: list[str], schema: Schema) -> None:
+    """Refuse a text whose tables DuckLake would look for elsewhere."""
+    if default_namespace != [schema.schema_name] and not names_are_qualified(sql):
+        raise BadRequest(
+            f"DuckLake looks for tables without a schema in that of the view, "
+            f"{schema.schema_name}, and the default namespace is {default_namespace}: write the "
+            "schema before each table"
+        )
+
+
+def _finish(catalog: CommitCatalog, snapshot: NewSnapshot, change: str) -> None:
+    snapshot.change_names()
+    snapshot.change(change)
+    snapshot.finish(None, catalog.principal)
+
+
+def _set(changed: Mapping[str, str | None]) -> dict[str, str]:
+    return {key: value for key, value in changed.items() if value is not None}

@@ -1,0 +1,1 @@
+"""Iceberg's own CatalogTests and ViewCatalogTests against `polynya serve --writes`."""

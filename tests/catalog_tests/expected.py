@@ -1,0 +1,97 @@
+"""The tests of Iceberg's suites that cannot pass against a DuckLake, and why. All others must.
+
+The names are those of the reports: the number in brackets is that of the parameters.
+"""
+
+_FAILING = {
+    "the test asks for a location, and DuckLake chooses that of a table": [
+        "TablesTest.testCompleteCreateOrReplaceTransactionCreate",
+        "TablesTest.testCompleteCreateOrReplaceTransactionReplace",
+        "TablesTest.testCompleteCreateTable",
+        "TablesTest.testCompleteCreateTransaction",
+        "TablesTest.testCompleteCreateTransactionMultipleSchemas",
+        "TablesTest.testCompleteCreateTransactionV2",
+        "TablesTest.testCompleteReplaceTransaction",
+        "TablesTest.testCreateTableWithDefaultColumnValue",
+        "TablesTest.testLoadTable",
+    ],
+    "DuckLake has no names of partition fields: they follow from the columns": [
+        "TablesTest.testConcurrentReplaceTransactionPartitionSpec",
+        "TablesTest.testConcurrentReplaceTransactionPartitionSpec2",
+        "TablesTest.testConcurrentReplaceTransactionPartitionSpecConflict",
+        "TablesTest.testUpdateTableSpec",
+        "TablesTest.testUpdateTableSpecServerSideRetry",
+        "TablesTest.testUpdateTableSpecThenRevert",
+        "TablesTest.testUpdateTransaction",
+    ],
+    "the test asks for format version 1 or 3; the version follows from the columns": [
+        "TablesTest.createTableTransaction(int)[1]",
+        "TablesTest.createTableTransaction(int)[3]",
+        "TablesTest.replaceTableTransaction(int)[1]",
+    ],
+    "the test partitions by truncate, which DuckLake has not": [
+        "TablesTest.testUpdateTableAssignmentSpecConflict",
+    ],
+    "the test makes a branch": [
+        "TablesTest.testRemoveUnusedSchemas(boolean)[1]",
+        "TablesTest.testRemoveUnusedSpec(boolean)[1]",
+    ],
+    "the test expires snapshots, which are those of all tables of a DuckLake": [
+        "TablesTest.testRemoveUnusedSchemas(boolean)[2]",
+        "TablesTest.testRemoveUnusedSpec(boolean)[2]",
+    ],
+    "the test counts old metadata files; they are not listed, so that no client deletes them": [
+        "TablesTest.testMetadataFileLocationsRemovalAfterCommit",
+    ],
+    "the test removes the metadata file from a local disk": [
+        "TablesTest.testLoadTableWithMissingMetadataFile(Path)",
+    ],
+    "the test registers a metadata file; DuckLake's metadata is in its catalog": [
+        "TablesTest.testRegisterExistingTable",
+        "TablesTest.testRegisterTable",
+        "ViewsTest.registerExistingView",
+        "ViewsTest.registerTableThatAlreadyExistsAsView",
+        "ViewsTest.registerView",
+        "ViewsTest.registerViewThatAlreadyExistsAsTable",
+    ],
+    "the test makes a view with SQL for two dialects; DuckLake has one text": [
+        "ViewsTest.completeCreateView",
+        "ViewsTest.replaceViewVersion",
+        "ViewsTest.testSqlForCaseInsensitive",
+        "ViewsTest.testSqlForMultipleDialects",
+    ],
+    "the test wants the error IllegalArgumentException, with which clients keep files": [
+        "ViewsTest.createViewErrorCases",
+    ],
+    "the test chooses where the metadata file of a view is; there is none": [
+        "ViewsTest.createViewWithCustomMetadataLocation",
+    ],
+}
+
+_SKIPPED = {
+    "namespaces of DuckLake have one level": [
+        "TablesTest.testDropNamespaceWithNestedNamespace",
+        "TablesTest.testListNestedNamespaces",
+    ],
+    "a namespace of DuckLake has a name": [
+        "TablesTest.createAndDropEmptyNamespace",
+        "TablesTest.listNamespacesWithEmptyNamespace",
+        "TablesTest.listTablesInEmptyNamespace",
+        "TablesTest.namespacePropertiesOnEmptyNamespace",
+        "ViewsTest.listViewsInEmptyNamespace",
+    ],
+    "the test is about a property of the client's catalog, and for other servers": [
+        "TablesTest.createTableInUniqueLocation",
+    ],
+}
+
+
+def _by_test(tests_of: dict[str, list[str]]) -> dict[str, str]:
+    return {test: reason for reason, tests in tests_of.items() for test in tests}
+
+
+FAILING = _by_test(_FAILING)
+"""The reason, by the name of the test."""
+
+SKIPPED = _by_test(_SKIPPED)
+"""The reason, by the name of the test."""

@@ -1,0 +1,111 @@
+"""Spark and DuckDB alter a table through Iceberg; native DuckLake alters its twin."""
+
+from contextlib import closing
+
+import pytest
+from polynya_local.clients import duckdb as duckdb_client
+
+from tests.support.altered import INLINED, SETUP, altered, newest, reading
+
+SPARK = [
+    (
+        "ALTER TABLE {t} ADD COLUMNS (n STRING COMMENT 'new', n2 BIGINT)",
+        [
+            "ALTER TABLE t ADD COLUMN n VARCHAR",
+            "ALTER TABLE t ADD COLUMN n2 BIGINT",
+            "COMMENT ON COLUMN t.n IS 'new'",
+        ],
+    ),
+    ("ALTER TABLE {t} RENAME COLUMN s TO s2", ["ALTER TABLE t RENAME COLUMN s TO s2"]),
+    ("ALTER TABLE {t} ALTER COLUMN i TYPE BIGINT", ["ALTER TABLE t ALTER i TYPE BIGINT"]),
+    ("ALTER TABLE {t} DROP COLUMN n2", ["ALTER TABLE t DROP COLUMN n2"]),
+    ("ALTER TABLE {t} ADD COLUMN st.c INT", ["ALTER TABLE t ADD COLUMN st.c INTEGER"]),
+    ("ALTER TABLE {t} RENAME COLUMN st.b TO b2", ["ALTER TABLE t RENAME COLUMN st.b TO b2"]),
+    (
+        "ALTER TABLE {t} ADD PARTITION FIELD s2",
+        ["ALTER TABLE t SET PARTITIONED BY (s2)"],
+    ),
+    (
+        "ALTER TABLE {t} ADD PARTITION FIELD days(ts)",
+        ["ALTER TABLE t SET PARTITIONED BY (s2, year(ts), month(ts), day(ts))"],
+    ),
+    (
+        "ALTER TABLE {t} DROP PARTITION FIELD s2",
+        ["ALTER TABLE t SET PARTITIONED BY (year(ts), month(ts), day(ts))"],
+    ),
+    (
+        "ALTER TABLE {t} SET TBLPROPERTIES ('comment' = 'x')",
+        ["COMMENT ON TABLE t IS 'x'"],
+    ),
+]
+REFUSED = [
+    ("ALTER TABLE {t} ADD COLUMN z INT FIRST", "cannot move columns"),
+    ("ALTER TABLE {t} ALTER COLUMN n AFTER id", "cannot move columns"),
+    ("ALTER TABLE {t} ADD COLUMN ID INT", "letter case|already exists"),
+    ("ALTER TABLE {t} ADD PARTITION FIELD bucket(4, id)", "not partitioned by bucket"),
+    ("ALTER TABLE {t} ADD PARTITION FIELD truncate(2, n)", "no partitioning by truncate"),
+]
+ROW = "(7, 8, 'spark', 0.5, 2.5, named_struct('b2', 'x', 'c', 1), NULL, NULL, NULL, 'n')"
+
+
+@pytest.mark.spark
+def test_spark(lake, moto):
+    from polynya_local.clients import spark
+
+    with altered(lake, moto, SETUP + INLINED) as both:
+        client = spark.open(both.uri, "lake", both.s3_endpoint)
+        name = f"{client.catalog}.main.t"
+
+        def sql(text):
+            return spark.session().sql(text.format(t=name))
+
+        for text, native in SPARK:
+            both.alter(lambda _, text=text: sql(text), *native)
+            both.check_catalogs()
+        for text, reason in REFUSED:
+            before = newest(both.twins.lake)
+            with pytest.raises(Exception, match=reason):
+                sql(text)
+            assert newest(both.twins.lake) == before
+        both.work()
+        sql("ALTER TABLE {t} WRITE ORDERED BY id DESC, bucket(4, n)")
+        sql("INSERT INTO {t} (id, ts) VALUES (-1, NULL), (-2, TIMESTAMP_NTZ '2024-01-05 01:00:00')")
+        assert len(sql("SELECT * FROM {t} WHERE id < 0").collect()) == 2
+        with reading(both.twins.lake, both.s3_endpoint) as con:
+            assert con.execute("SELECT id FROM lake.t WHERE id < 0 ORDER BY 1").fetchall() == [
+                (-2,),
+                (-1,),
+            ]
+        [values] = both.twins.lake.database.run(
+            "SELECT json_agg(partition_value ORDER BY partition_key_index) FROM "
+            "ducklake_file_partition_value GROUP BY data_file_id ORDER BY data_file_id DESC LIMIT 1"
+        )
+        assert values[0] in (["2024", "1", "5"], [None, None, None])
+
+
+DUCKDB = [
+    ("ALTER TABLE {t} ADD COLUMN n VARCHAR", ["ALTER TABLE t ADD COLUMN n VARCHAR"]),
+    ("ALTER TABLE {t} RENAME COLUMN s TO s2", ["ALTER TABLE t RENAME COLUMN s TO s2"]),
+    ("ALTER TABLE {t} ALTER i TYPE BIGINT", ["ALTER TABLE t ALTER i TYPE BIGINT"]),
+    ("ALTER TABLE {t} DROP COLUMN d", ["ALTER TABLE t DROP COLUMN d"]),
+]
+
+
+def test_duckdb(lake, moto):
+    with (
+        altered(lake, moto, SETUP + INLINED) as both,
+        closing(duckdb_client.open(both.uri, "lake", moto)) as con,
+    ):
+        for text, native in DUCKDB:
+            both.alter(lambda _, text=text: con.query(text.format(t="ice.main.t")), *native)
+            both.check_catalogs()
+        both.check_rows()
+        con.query("BEGIN")
+        con.query("INSERT INTO ice.main.t (id, n) VALUES (-1, 'a')")
+        con.query("ALTER TABLE ice.main.t ADD COLUMN later BIGINT")
+        before = newest(both.twins.lake)
+        con.query("COMMIT")
+        assert newest(both.twins.lake) == before + 1
+        with reading(both.twins.lake, both.s3_endpoint) as native:
+            found = native.execute("SELECT n, later FROM lake.t WHERE id = -1").fetchall()
+        assert found == [("a", None)]

@@ -1,0 +1,165 @@
+"""PyIceberg changes partitioning, order, properties and comments; DuckDB changes the twin."""
+
+from contextlib import closing
+
+import pytest
+from polynya_local.clients import duckdb as duckdb_client
+from pyiceberg.exceptions import BadRequestError
+from pyiceberg.table.sorting import NullOrder, SortDirection
+from pyiceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    IdentityTransform,
+    TruncateTransform,
+    YearTransform,
+)
+
+from tests.support.altered import INLINED, SETUP, altered, reading
+
+
+def spec(*calls):
+    """An action that makes these calls of UpdateSpec."""
+
+    def action(table):
+        with table.update_spec() as change:
+            for name, *arguments in calls:
+                getattr(change, name)(*arguments)
+
+    return action
+
+
+def order(*keys):
+    """An action that replaces the sort order: keys of column, transform, descending."""
+
+    def action(table):
+        with table.update_sort_order() as change:
+            for column, transform, is_descending in keys:
+                add = change.desc if is_descending else change.asc
+                add(column, transform, NullOrder.NULLS_LAST)
+
+    return action
+
+
+def rename(old, new):
+    def action(table):
+        with table.update_schema() as change:
+            change.rename_column(old, new)
+
+    return action
+
+
+STEPS = [
+    (
+        spec(("add_field", "ts", DayTransform(), "ts_day")),
+        ["ALTER TABLE t SET PARTITIONED BY (year(ts), month(ts), day(ts))"],
+    ),
+    (
+        spec(("remove_field", "ts_day")),
+        ["ALTER TABLE t RESET PARTITIONED BY"],
+    ),
+    (
+        order(("id", IdentityTransform(), True), ("s", IdentityTransform(), False)),
+        ["ALTER TABLE t SET SORTED BY (id DESC NULLS LAST, s ASC NULLS LAST)"],
+    ),
+    (rename("s", "s2"), ["ALTER TABLE t RENAME COLUMN s TO s2"]),
+    (order(("s2", IdentityTransform(), False)), ["ALTER TABLE t SET SORTED BY (s2)"]),
+    (order(), ["ALTER TABLE t RESET SORTED BY"]),
+    (
+        spec(
+            ("add_field", "s2", IdentityTransform(), "s2"),
+            ("add_field", "ts", YearTransform(), "ts_year"),
+        ),
+        ["ALTER TABLE t SET PARTITIONED BY (s2, year(ts))"],
+    ),
+    (
+        lambda table: table.transaction().set_properties(comment="a table").commit_transaction(),
+        ["COMMENT ON TABLE t IS 'a table'"],
+    ),
+    (
+        lambda table: table.transaction().remove_properties("comment").commit_transaction(),
+        ["COMMENT ON TABLE t IS NULL"],
+    ),
+]
+STATES = {"files": SETUP, "inlined": SETUP + INLINED}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_each_change_of_the_layout_is_that_of_duckdb(lake, moto, state):
+    with altered(lake, moto, STATES[state]) as both:
+        for action, native in STEPS:
+            both.alter(action, *native)
+            both.check_catalogs()
+        both.work()
+
+
+EMPTY_STEPS = [
+    (
+        spec(("add_field", "id", BucketTransform(4), "id_bucket")),
+        ["ALTER TABLE t SET PARTITIONED BY (bucket(4, id))"],
+    ),
+    (
+        spec(("add_field", "ts", DayTransform(), "ts_day")),
+        ["ALTER TABLE t SET PARTITIONED BY (bucket(4, id), year(ts), month(ts), day(ts))"],
+    ),
+    (
+        spec(("remove_field", "id_bucket_1000"), ("add_field", "s", BucketTransform(3), "b")),
+        ["ALTER TABLE t SET PARTITIONED BY (year(ts), month(ts), day(ts), bucket(3, s))"],
+    ),
+]
+
+
+def test_an_empty_table_is_partitioned_by_buckets(lake, moto):
+    create, rows = SETUP.split(";", 1)
+    with altered(lake, moto, create + ";") as both:
+        for action, native in EMPTY_STEPS:
+            both.alter(action, *native)
+            both.check_catalogs()
+        both.twins.native(rows, INLINED, also_here=True)
+        both.check_rows()
+        with pytest.raises(BadRequestError, match=r"not partitioned by bucket\(4\)"):
+            spec(("add_field", "id", BucketTransform(4), "id_bucket"))(both.table())
+
+
+def test_what_ducklake_has_no_form_for_is_kept_or_refused(lake, moto):
+    with altered(lake, moto, SETUP) as both:
+        table = both.table()
+        with pytest.raises(BadRequestError, match=r"no partitioning by truncate\[3\] of s"):
+            spec(("add_field", "s", TruncateTransform(3), "s_trunc"))(table)
+        with pytest.raises(BadRequestError, match="no partitioning by identity of f"):
+            spec(("add_field", "f", IdentityTransform(), "f"))(table)
+        order(("id", BucketTransform(16), True))(table)
+        for found in (table, both.table()):
+            [field] = found.sort_order().fields
+            assert str(field.transform) == "bucket[16]"
+            assert (field.source_id, field.direction) == (1, SortDirection.DESC)
+        both.table().transaction().set_properties({"a.b": "1", "c": "ü"}).commit_transaction()
+        both.table().transaction().set_properties({"c": "2"}).remove_properties(
+            "a.b"
+        ).commit_transaction()
+        properties = both.table().properties
+        assert properties["c"] == "2" and "a.b" not in properties
+        assert not any(name.startswith("polynya.") for name in properties)
+        with pytest.raises(BadRequestError, match=r"s3\.endpoint cannot be set"):
+            table.transaction().set_properties({"s3.endpoint": "x"}).commit_transaction()
+
+
+def test_files_of_other_buckets_than_the_tables_are_refused(lake, moto):
+    """The number of a spec may mean another one by the time of the commit."""
+    with (
+        altered(lake, moto, SETUP.split(";")[0] + ";") as both,
+        closing(duckdb_client.open(both.uri, "lake", moto)) as client,
+    ):
+        spec(("add_field", "id", BucketTransform(4), "id_bucket"))(both.table())
+        client.query("BEGIN")
+        client.query("INSERT INTO ice.main.t (id, s) VALUES (100, 'a'), (101, 'b'), (102, 'c')")
+        spec(("remove_field", "id_bucket_1000"), ("add_field", "id", BucketTransform(8), "b"))(
+            both.table()
+        )
+        assert both.table().spec().spec_id == 1
+        with pytest.raises(RuntimeError, match=r"partitioned by bucket\(8\) now"):
+            client.query("COMMIT")
+        client.query("INSERT INTO ice.main.t (id, s) VALUES (100, 'a'), (101, 'b'), (102, 'c')")
+        with reading(both.twins.lake, moto) as con:
+            for id_ in (100, 101, 102):
+                found = con.execute(f"SELECT count(*) FROM lake.t WHERE id = {id_}").fetchall()
+                assert found == [(1,)]

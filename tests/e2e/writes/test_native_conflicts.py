@@ -1,0 +1,82 @@
+"""Native DuckLake and a client change a table at the same time: no row is lost, none returns."""
+
+from collections import Counter
+from contextlib import suppress
+
+import duckdb
+import pytest
+from polynya_local.clients.duckdb_connection import LAKE as EXTENSIONS
+from polynya_local.clients.duckdb_connection import connect
+from polynya_local.clients.lakes import attach
+from pyiceberg.exceptions import CommitFailedException, ValidationException
+
+from tests.support.servers.in_process import bridge
+from tests.support.starts import DO_NOT_INLINE, FILES, INLINE, INLINED, LAKE
+from tests.support.twin import opened, set_up_writes
+
+STARTS = {
+    "files": FILES,
+    "deletes": (*FILES, "DELETE FROM {t} WHERE id = 7", INLINE, "DELETE FROM {t} WHERE id = 2"),
+    "inlined": INLINED,
+}
+
+NATIVE = {
+    "delete": "DELETE FROM {t} WHERE id = 4",
+    "delete the same row": "DELETE FROM {t} WHERE id = 1",
+    "update": "UPDATE {t} SET s = 'native' WHERE id IN (1, 5)",
+    "insert": "INSERT INTO {t} VALUES (50, 'native', 0)",
+    "merge": "CALL ducklake_merge_adjacent_files('lake', '{name}')",
+    "rewrite": "CALL ducklake_rewrite_data_files('lake', '{name}', delete_threshold => 0)",
+    "flush": "CALL ducklake_flush_inlined_data('lake', table_name => '{name}')",
+}
+
+REFUSALS = (CommitFailedException, ValidationException)
+
+
+@pytest.fixture(scope="module")
+def served(lake, moto):
+    one = set_up_writes(lake.write("conflicts", LAKE))
+    with bridge(one, moto, writes=True) as found:
+        yield one, found, moto
+
+
+@pytest.fixture(params=STARTS)
+def twin(request, served):
+    with opened(*served) as found:
+        found.native(DO_NOT_INLINE, *STARTS[request.param])
+        yield found
+
+
+@pytest.mark.parametrize("native", NATIVE)
+def test_native_changes_between_a_clients_load_and_its_commit(twin, native):
+    table = twin.table()
+    twin.native(NATIVE[native])
+    after_native = rows(twin)
+    with suppress(*REFUSALS):
+        table.delete("id = 1")
+    assert rows(twin) in (after_native, without_1(after_native))
+
+
+@pytest.mark.parametrize("native", NATIVE)
+def test_a_client_commits_while_a_native_transaction_runs(twin, native, served, moto):
+    before = rows(twin)
+    with connect(EXTENSIONS, moto) as con:
+        attach(con, served[0], read_only=False)
+        con.execute("BEGIN")
+        con.execute(NATIVE[native].format(t=twin.source, name=twin.name))
+        twin.table().delete("id = 1")
+        assert rows(twin) == without_1(before)
+        with suppress(duckdb.Error):
+            con.execute("COMMIT")
+            if "CALL" not in NATIVE[native]:
+                twin.con.execute(NATIVE[native].format(t=twin.memory))
+    expected = without_1(Counter(twin.con.execute(f"FROM {twin.memory}").fetchall()))
+    assert rows(twin) == expected
+
+
+def rows(twin):
+    return Counter(twin.con.execute(f"FROM {twin.source}").fetchall())
+
+
+def without_1(found):
+    return Counter({row: count for row, count in found.items() if row[0] != 1})

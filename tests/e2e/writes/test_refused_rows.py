@@ -1,0 +1,38 @@
+"""Overwrites and deletes that DuckLake cannot represent: 400, and nothing has changed."""
+
+import pyarrow as pa
+import pytest
+from pyiceberg.exceptions import BadRequestError
+
+from tests.support.servers.in_process import bridge
+from tests.support.starts import DO_NOT_INLINE, LAKE
+from tests.support.twin import opened, set_up_writes
+
+HIDING = (
+    "CREATE TABLE {t} (id BIGINT, s VARCHAR, secret INTERVAL)",
+    "INSERT INTO {t} SELECT i, 's', INTERVAL 1 DAY FROM range(1, 10) AS r(i)",
+    "INSERT INTO {t} SELECT i, 's', NULL FROM range(10, 20) AS r(i)",
+)
+
+
+@pytest.fixture
+def twin(lake, moto):
+    one = set_up_writes(lake.write("refused_rows", LAKE))
+    with bridge(one, moto, writes=True) as served, opened(one, served, moto) as found:
+        found.native(DO_NOT_INLINE, *HIDING)
+        yield found
+
+
+def test_columns_that_clients_do_not_see(twin):
+    before = twin.newest()
+    with pytest.raises(BadRequestError, match="merge-on-read"):
+        twin.table().delete("id = 1")
+    with pytest.raises(BadRequestError, match="secret"):
+        twin.table().overwrite(pa.table({"id": [1], "s": ["new"]}))
+    assert twin.newest() == before
+    twin.changes("DELETE FROM {t} WHERE id >= 10", lambda: twin.table().delete("id >= 10"))
+    twin.changes(
+        "INSERT INTO {t} VALUES (30, 'new', NULL)",
+        lambda: twin.table().append(pa.table({"id": [30], "s": ["new"]})),
+    )
+    assert twin.con.execute(f"FROM {twin.source} EXCEPT ALL FROM {twin.memory}").fetchall() == []

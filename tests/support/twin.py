@@ -1,0 +1,150 @@
+"""A table that native DuckLake and Iceberg clients change, and its twin in memory as the judge."""
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from polynya.ducklake.queries.writer_rights import writer_rights
+from polynya.ducklake.writes import commits_table
+from polynya_local.clients.duckdb_connection import LAKE, connect
+from polynya_local.clients.lakes import Lake, attach
+from polynya_local.clients.pyiceberg import s3_properties
+from polynya_local.serving import Bridge
+from polynya_pipeline.common.database import connect as connect_catalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.table import Table
+
+Rows = Counter[tuple[Any, ...]]
+
+NUMBERS = itertools.count(1)
+
+
+class Twin:
+    """A new table of a lake. In SQL `{t}` is the table, and `{name}` its name."""
+
+    def __init__(self, lake: Lake, served: Bridge, s3_endpoint: str) -> None:
+        self.lake, self._s3_endpoint = lake, s3_endpoint
+        self.name = f"t{next(NUMBERS)}"
+        self.source, self.memory = f"lake.main.{self.name}", f"memory.main.{self.name}"
+        self.con = connect(LAKE, s3_endpoint)
+        attach(self.con, lake, read_only=False)
+        self.pyiceberg = RestCatalog(
+            "c", uri=served.catalog_uri, warehouse="lake", **s3_properties(s3_endpoint)
+        )
+        self._past: dict[int, Rows] = {}
+
+    def close(self) -> None:
+        self.con.close()
+        self.pyiceberg.close()
+
+    def table(self) -> Table:
+        """The table as PyIceberg loads it now."""
+        return self.pyiceberg.load_table(f"main.{self.name}")
+
+    def native(self, *statements: str) -> None:
+        """Change the table and its twin."""
+        for sql in statements:
+            self.con.execute(sql.format(t=self.source, name=self.name))
+            if "set_option" in sql:
+                continue
+            if not sql.startswith("CALL") and "PARTITIONED" not in sql:
+                self.con.execute(sql.format(t=self.memory))
+            self._past[self.newest()] = self._rows(self.con, self.memory)
+
+    def changes(self, sql: str, action: Callable[[], object]) -> None:
+        """Change the table by one Iceberg commit, and the twin by SQL."""
+        before = self.newest()
+        action()
+        assert self.newest() == before + 1, "a commit is one snapshot"
+        for one in filter(None, sql.split(";")):
+            self.con.execute(one.format(t=self.memory))
+        self._past[self.newest()] = self._rows(self.con, self.memory)
+
+    def newest(self) -> int:
+        [[found]] = self.lake.database.run("SELECT max(snapshot_id) FROM ducklake_snapshot")
+        return int(found)
+
+    def changes_made(self) -> str:
+        """What DuckLake says of the newest snapshot."""
+        [[found]] = self.lake.database.run(
+            "SELECT changes_made FROM ducklake_snapshot_changes ORDER BY snapshot_id DESC LIMIT 1"
+        )
+        return str(found)
+
+    def check(self) -> None:
+        """Compare every snapshot, natively and through Iceberg."""
+        with connect(LAKE, self._s3_endpoint) as con:
+            attach(con, self.lake)
+            for snapshot_id, rows in self._past.items():
+                source = f"{self.source} AT (VERSION => {snapshot_id})"
+                found = self._rows(con, source)
+                differing = list((found - rows).items())[:5], list((rows - found).items())[:5]
+                assert differing == ([], []), f"natively at {snapshot_id}"
+            self._check_aggregates(con)
+            self._check_change_feed(con)
+            self._check_row_ids(con)
+        self._check_iceberg()
+
+    def _check_aggregates(self, con: Any) -> None:
+        asked = "count(*), min(id), max(id), count(s), min(s), max(s)"
+        conditions = ["true", "id <= 3", "id = 5", "id > 8", "s = 'new'", "s IS NULL"]
+        for where in conditions:
+            sql = f"SELECT {asked} FROM {{}} WHERE {where}"
+            expected = self.con.execute(sql.format(self.memory)).fetchall()
+            assert con.execute(sql.format(self.source)).fetchall() == expected, where
+
+    def _check_change_feed(self, con: Any) -> None:
+        """What each snapshot adds and deletes leads from the rows before it to those after it."""
+        ids = sorted(self._past)
+        for before, after in itertools.pairwise(ids):
+            feed = con.execute(
+                "SELECT * FROM ducklake_table_changes("
+                f"'lake', 'main', '{self.name}', {after}, {after})"
+            ).fetchall()
+            rows = Counter(self._past[before])
+            added = [row[3:] for row in feed if row[2] in {"insert", "update_postimage"}]
+            gone = [row[3:] for row in feed if row[2] in {"delete", "update_preimage"}]
+            width = len(next(iter(self._past[after]), ()))
+            if any(len(row) != width for row in [*added, *gone, *rows]):
+                continue  # the columns have changed since
+            rows.update(added)
+            rows.subtract(gone)
+            assert +rows == self._past[after], f"change feed of {after}"
+
+    def _check_row_ids(self, con: Any) -> None:
+        """No two rows of a snapshot have the same id."""
+        for snapshot_id in self._past:
+            source = f"{self.source} AT (VERSION => {snapshot_id})"
+            sql = f"SELECT count(rowid), count(DISTINCT rowid) FROM {source}"
+            [[rows, ids]] = con.execute(sql).fetchall()
+            assert rows == ids, f"row ids at {snapshot_id}"
+
+    def _check_iceberg(self) -> None:
+        table = self.table()
+        listed = {snapshot.sequence_number: snapshot.snapshot_id for snapshot in table.snapshots()}
+        width = len(table.schema().fields)
+        for snapshot_id in [*sorted(self._past.keys() & listed.keys())]:
+            found = table.scan(snapshot_id=listed[snapshot_id]).to_arrow()
+            rows = Counter(zip(*(column.to_pylist() for column in found.columns), strict=True))
+            if found.num_columns == width:
+                assert rows == self._past[snapshot_id], f"PyIceberg at {snapshot_id}"
+
+    @staticmethod
+    def _rows(con: Any, source: str) -> Rows:
+        return Counter(con.execute(f"SELECT * FROM {source}").fetchall())
+
+
+def set_up_writes(lake: Lake) -> Lake:
+    """What `polynya writes --setup` does."""
+    with closing(connect_catalog(lake.database.url, lake.metadata_schema)) as con:
+        commits_table.set_up(con, writer_rights().run(con))
+    return lake
+
+
+@contextmanager
+def opened(lake: Lake, served: Bridge, s3_endpoint: str) -> Iterator[Twin]:
+    """A twin for one test."""
+    with closing(Twin(lake, served, s3_endpoint)) as twin:
+        yield twin

@@ -1,0 +1,62 @@
+"""Position delete files as clients write them: by PyArrow here."""
+
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from polynya.iceberg.parquet import delete_files
+from polynya.iceberg.parquet.delete_files import TooManyPositions, client_positions
+from polynya.iceberg.parquet.sandbox import Unreadable
+
+
+def delete_file(*rows, **more):
+    columns = {
+        "file_path": pa.array([path for path, _ in rows], pa.string()),
+        "pos": pa.array([position for _, position in rows], pa.int64()),
+    }
+    body = io.BytesIO()
+    pq.write_table(pa.table(columns | more), body)
+    return body.getvalue()
+
+
+READ = [
+    ([], {}),
+    ([delete_file()], {}),
+    ([delete_file(("a", 3), ("b", 0), ("a", 1))], {"a": [1, 3], "b": [0]}),
+    ([delete_file(("a", 3)), delete_file(("a", 3), ("a", 0))], {"a": [0, 3]}),
+    ([delete_file(("a", 0), ("a", 1), ("a", 2))], {"a": [0, 1, 2]}),
+    ([delete_file(("a", 2), row=pa.array([1]))], {"a": [2]}),
+]
+
+
+@pytest.mark.parametrize(("bodies", "expected"), READ)
+def test_positions_by_data_file(bodies, expected):
+    found = client_positions(bodies)
+    assert {path: list(positions) for path, positions in found.items()} == expected
+
+
+BROKEN = {
+    "no Parquet file": b"PAR1",
+    "a position that is NULL": delete_file(("a", None)),
+    "a path that is NULL": delete_file((None, 1)),
+    "a negative position": delete_file(("a", -1)),
+    "other columns": delete_file()[:-200] + b"PAR1",
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_file_is_refused(what):
+    with pytest.raises(Unreadable):
+        client_positions([BROKEN[what]])
+
+
+def test_scattered_positions_are_limited_and_whole_files_are_not(monkeypatch):
+    monkeypatch.setattr(delete_files, "MOST_POSITIONS", 2)
+    whole = [("a", position) for position in range(10)]
+    assert list(client_positions([delete_file(*whole)])["a"]) == list(range(10))
+    with pytest.raises(TooManyPositions):
+        client_positions([delete_file(*whole[1:4])])
+    monkeypatch.setattr(delete_files, "MOST_ROWS", 9)
+    with pytest.raises(TooManyPositions):
+        client_positions([delete_file(*whole)])

@@ -1,0 +1,95 @@
+"""Clients upload below the paths of writers only, and change nothing else."""
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.support.uploads import (
+    BUCKET,
+    OF_TABLE,
+    PATHS,
+    SMALL,
+    STAGING,
+    UUID,
+    client,
+    stand_in,
+)
+
+PERMITTED = [
+    f"lake/main/orders/{UUID}/a.parquet",
+    f"lake/main/orders/{UUID}/d=1/e=2/a.parquet",
+    f"lake/{UUID}/{UUID}/a.parquet",
+    f"{STAGING}/{UUID}/m0.avro",
+    f"{STAGING}/snap.avro",
+]
+REFUSED = [
+    "lake/main/orders/a.parquet",
+    f"lake/main/orders/{UUID}",
+    f"lake/main/orders/{UUID}/",
+    f"lake/main/orders/{UUID.upper()}/a.parquet",
+    f"lake/main/orders/x{UUID}/a.parquet",
+    f"other/main/orders/{UUID}/a.parquet",
+    f"lakes/main/orders/{UUID}/a.parquet",
+    f"{UUID}/a.parquet",
+    f"lake/polynya/{UUID}/list.avro",
+    f"lake/main/orders/{UUID}/../customers/a.parquet",
+    f"lake/main/orders/{UUID}/./a.parquet",
+    f"{STAGING}/../main/orders/a.parquet",
+    f"{STAGING}/",
+    STAGING,
+]
+
+
+@pytest.mark.parametrize("key", PERMITTED)
+def test_a_key_below_the_paths_of_writers_is_written(uploads, key):
+    client(uploads.uri).put_object(Bucket=BUCKET, Key=key, Body=SMALL)
+    assert uploads.content(key) == SMALL
+
+
+@pytest.mark.parametrize("key", REFUSED)
+def test_no_other_key_is_written(uploads, key):
+    proxied = client(uploads.uri)
+    for operation in (proxied.put_object, proxied.create_multipart_upload):
+        with pytest.raises(ClientError, match="AccessDenied"):
+            operation(Bucket=BUCKET, Key=key)
+    with pytest.raises(ClientError, match="NoSuchKey"):
+        uploads.content(key)
+
+
+def test_no_other_bucket_is_written(uploads):
+    uploads.real.create_bucket(Bucket="other-uploads")
+    with pytest.raises(ClientError, match="AccessDenied"):
+        client(uploads.uri).put_object(Bucket="other-uploads", Key=f"{OF_TABLE}/a", Body=SMALL)
+
+
+# Operations
+
+KEY = f"{OF_TABLE}/there"
+OPERATIONS = [
+    ("delete_object", {"Key": KEY}),
+    ("delete_objects", {"Delete": {"Objects": [{"Key": KEY}]}}),
+    ("copy_object", {"Key": KEY, "CopySource": f"{BUCKET}/{KEY}"}),
+    ("put_object_acl", {"Key": KEY, "ACL": "public-read"}),
+    ("put_object_tagging", {"Key": KEY, "Tagging": {"TagSet": []}}),
+    ("restore_object", {"Key": KEY}),
+    ("delete_object_tagging", {"Key": KEY}),
+    ("delete_bucket", {}),
+    ("put_bucket_versioning", {"VersioningConfiguration": {"Status": "Enabled"}}),
+]
+
+
+@pytest.mark.parametrize(("operation", "arguments"), OPERATIONS)
+def test_an_operation_that_is_no_upload_is_refused(uploads, operation, arguments):
+    uploads.real.put_object(Bucket=BUCKET, Key=KEY, Body=SMALL)
+    with pytest.raises(ClientError, match="AccessDenied") as refused:
+        getattr(client(uploads.uri), operation)(Bucket=BUCKET, **arguments)
+    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
+    assert uploads.content(KEY) == SMALL
+
+
+@pytest.mark.parametrize("paths", [None, PATHS], ids=["writes off", "writes on"])
+def test_nothing_is_put_through_an_access_point(moto, paths):
+    with (
+        stand_in(moto, paths, alias="lake--ol-s3") as made,
+        pytest.raises(ClientError, match="AccessDenied"),
+    ):
+        client(made.s3_uri).put_object(Bucket="lake--ol-s3", Key=KEY, Body=SMALL)

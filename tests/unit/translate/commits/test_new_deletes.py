@@ -1,0 +1,40 @@
+"""What a commit deletes in one data file, by its delete files and by what is deleted already."""
+
+import pytest
+from polynya.errors import BadRequest
+from polynya.translate.commits.new_deletes import new_positions
+
+ALL = None
+
+NEW = [
+    # after, before, record_count, is_replaced, what the commit deletes
+    ([1, 3], set(), 5, False, [1, 3]),
+    ([1, 3], {3}, 5, False, [1]),
+    ([1, 3], {0}, 5, False, [1, 3]),  # the older delete file stays
+    ([0, 1, 3], {0}, 5, True, [1, 3]),
+    ([0], {0}, 5, True, []),
+    ([], set(), 5, True, []),
+    (range(5), {0, 4}, 5, True, ALL),
+    ([1, 2], {0}, 3, False, ALL),
+    ([], set(), 0, False, ALL),
+]
+
+
+@pytest.mark.parametrize(("after", "before", "rows", "is_replaced", "expected"), NEW)
+def test_positions_that_are_not_deleted_yet(after, before, rows, is_replaced, expected):
+    assert new_positions(after, before, rows, is_replaced=is_replaced) == expected
+
+
+REFUSED = [
+    # after, before, record_count, is_replaced, a part of the message
+    ([1], {0}, 5, True, "brings deleted rows back"),
+    ([], {0}, 5, True, "brings deleted rows back"),
+    ([5], set(), 5, False, "row 5 of a data file that has 5 rows"),
+    (range(6), set(), 5, False, "row 5 of a data file that has 5 rows"),
+]
+
+
+@pytest.mark.parametrize(("after", "before", "rows", "is_replaced", "message"), REFUSED)
+def test_positions_that_are_refused(after, before, rows, is_replaced, message):
+    with pytest.raises(BadRequest, match=message):
+        new_positions(after, before, rows, is_replaced=is_replaced)

@@ -1,0 +1,42 @@
+"""Which files carry the ids of their rows."""
+
+import pytest
+from polynya.errors import BadRequest
+from polynya.iceberg.parquet.metadata import Leaf, ParquetMetadata, RowGroup
+from polynya.translate.commits.row_ids import ROW_ID, carries_row_ids
+
+
+def file_with(*groups, ids=(ROW_ID,)):
+    return ParquetMetadata(100, 10, 3, (Leaf(ids, "_row_id", "BIGINT", groups),))
+
+
+VALID = RowGroup(10, 3, 0, "4", "9")
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        (file_with(VALID), True),
+        (file_with(VALID, RowGroup(0, 0, None, None, None)), True),
+        (file_with(VALID, ids=(7,)), False),
+        (file_with(VALID, ids=(7, ROW_ID)), False),
+    ],
+)
+def test_row_ids(file, expected):
+    assert carries_row_ids(file, next_row_id=10) is expected
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        RowGroup(10, 3, 1, "4", "9"),
+        RowGroup(10, 3, None, "4", "9"),
+        RowGroup(10, 3, 3, None, None),
+        RowGroup(10, 3, 0, None, "9"),
+        RowGroup(10, 3, 0, "-1", "9"),
+        RowGroup(10, 3, 0, "4", "10"),
+    ],
+)
+def test_row_ids_that_the_table_never_gave_are_refused(group):
+    with pytest.raises(BadRequest, match="_row_id"):
+        carries_row_ids(file_with(VALID, group), next_row_id=10)
