@@ -154,9 +154,9 @@ class CommitCatalog:
             for target, (_, location) in zip(targets, planned, strict=True):
                 self._check_unchanged(con, target, location)
             plans = [plan for plan, _ in planned]
-            lake = self.catalog.readable(con).lake
+            lake = self.catalog.readable(con)
             for plan in plans:
-                check_paths_are_new(con, lake, plan)
+                check_paths_are_new(lake, plan)
             write_plans(snapshot, plans, self.request_key)
             snapshot.finish(None, self.principal)
             answers = [self._answer(con, one.namespace, one.name) for one in targets]
