@@ -115,6 +115,18 @@ def test_a_key_replays_a_creation(served):
     assert post(served, "", request_of("t"), str(uuid4()))[0] == 409
 
 
+def test_a_key_replays_a_commit_without_snapshots(served, judge):
+    """Nothing but the key tells that it has landed: sent again, it would undo the second one."""
+    assert post(served, "", request_of("t"), None)[0] == 200
+    assert post(served, "/t", properties("first"), KEY)[0] == 200
+    second = post(served, "/t", properties("second"), None)
+    before = judge.query("FROM ducklake_snapshots('lake')")
+    again = post(served, "/t", properties("first"), KEY)
+    assert again[0] == 200 and again == second
+    assert again[1]["metadata"]["properties"]["k"] == "second"
+    assert judge.query("FROM ducklake_snapshots('lake')") == before
+
+
 def test_a_key_of_another_request_is_refused(served, judge):
     assert post(served, "", request_of("t"), KEY)[0] == 200
     before = judge.query("FROM ducklake_snapshots('lake')")
