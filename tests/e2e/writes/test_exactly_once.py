@@ -115,6 +115,51 @@ def test_a_key_replays_a_creation(served):
     assert post(served, "", request_of("t"), str(uuid4()))[0] == 409
 
 
+def test_a_key_replays_a_commit_without_snapshots(served, judge):
+    """Nothing but the key tells that it has landed: sent again, it would undo the second one."""
+    assert post(served, "", request_of("t"), None)[0] == 200
+    assert post(served, "/t", properties("first"), KEY)[0] == 200
+    second = post(served, "/t", properties("second"), None)
+    before = judge.query("FROM ducklake_snapshots('lake')")
+    again = post(served, "/t", properties("first"), KEY)
+    assert again[0] == 200 and again == second
+    assert again[1]["metadata"]["properties"]["k"] == "second"
+    assert judge.query("FROM ducklake_snapshots('lake')") == before
+
+
+# Method, path and body of operations that would fail if they were done a second time.
+RENAME = {
+    "source": {"namespace": ["main"], "name": "t"},
+    "destination": {"namespace": ["main"], "name": "u"},
+}
+OPERATIONS = [
+    ("DELETE", "namespaces/main/tables/t", None),
+    ("POST", "tables/rename", RENAME),
+    ("POST", "namespaces", {"namespace": ["new"]}),
+    ("DELETE", "namespaces/other", None),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), OPERATIONS)
+def test_a_key_replays_other_operations(served, judge, method, path, body):
+    assert post(served, "", request_of("t"), None)[0] == 200
+    uri = f"{served[1].catalog_uri}/v1/lake/{path}"
+    sent = json.dumps(body) if body else None
+
+    def ask(key: str) -> tuple[int, bytes]:
+        answer = urllib3.request(
+            method, uri, body=sent, headers={"Idempotency-Key": key}, timeout=60
+        )
+        return answer.status, answer.data
+
+    first = ask(KEY)
+    assert first[0] in (200, 204)
+    before = judge.query("FROM ducklake_snapshots('lake')")
+    assert ask(KEY) == first
+    assert ask(str(uuid4()))[0] in (404, 409)
+    assert judge.query("FROM ducklake_snapshots('lake')") == before
+
+
 def test_a_key_of_another_request_is_refused(served, judge):
     assert post(served, "", request_of("t"), KEY)[0] == 200
     before = judge.query("FROM ducklake_snapshots('lake')")

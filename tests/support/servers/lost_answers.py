@@ -27,6 +27,8 @@ class LostAnswers:
         self._catalog = urlsplit(catalog_uri).netloc
         self.requests: list[Sent] = []
         """The commits, in order."""
+        self.last: Sent | None = None
+        """The newest commit, also if it was not answered."""
         self._losses: list[int] = []
         self.lost: list[int] = []
         """What became of answers that had the status 200 or 204."""
@@ -55,6 +57,8 @@ class LostAnswers:
 
     def forward(self, method: str, sent: Sent) -> tuple[int, list[tuple[str, str]], bytes]:
         """The status, the headers and the body for the client."""
+        if method == "POST" and _is_commit(sent.path):
+            self.last = sent
         connection = http.client.HTTPConnection(self._catalog, timeout=60)
         try:
             connection.request(method, sent.path, sent.body, dict(sent.headers))
@@ -92,7 +96,10 @@ class _Connection(BaseHTTPRequestHandler):
         left_out = ("host", "connection", "content-length", "accept-encoding")
         headers = tuple((k, v) for k, v in self.headers.items() if k.lower() not in left_out)
         sent = Sent(self.path, headers, self.rfile.read(length))
-        status, answered, body = self.proxy.forward(self.command, sent)
+        try:
+            status, answered, body = self.proxy.forward(self.command, sent)
+        except OSError:  # the catalog has ended
+            status, answered, body = CLOSED, [], b""
         self.close_connection = status == CLOSED
         if status == CLOSED:
             return

@@ -20,6 +20,7 @@ from ..ducklake import queries
 from ..ducklake.connection.database import BEGIN_WRITE, Database
 from ..ducklake.rows.named_objects import Schema
 from ..ducklake.writes import commits
+from ..ducklake.writes.commits import CommitRow
 from ..ducklake.writes.new_snapshot import NewSnapshot, claim
 from ..errors import (
     AlreadyExists,
@@ -108,8 +109,29 @@ class CommitCatalog:
 
     def _created_before(self, con: Connection) -> rest.LoadTableResult | None:
         """The table that this request has created before, as it is now."""
-        uuids = self.request_key.landed(con) if self.request_key else []
+        uuids = self._changed_before(con)
         return self._answer_by_uuid(con, uuids[0]) if uuids else None
+
+    def done_before(self, snapshot: NewSnapshot) -> bool:
+        """Whether this request took place before; then the transaction is ended.
+
+        Raises:
+            BadRequest: its key belongs to another request.
+        """
+        if not self._changed_before(snapshot.con):
+            return False
+        snapshot.con.run("ROLLBACK")
+        return True
+
+    def record(self, snapshot: NewSnapshot, uuid: str) -> None:
+        """Record the key of this request, if it has one, with what it changes."""
+        if self.request_key:
+            rows = self.request_key.on([CommitRow(uuid, None, 0, None, None)])
+            commits.add(snapshot.con, snapshot.snapshot_id, rows)
+
+    def _changed_before(self, con: Connection) -> list[str]:
+        key = self.request_key
+        return key.changed(commits.of_key(key.key).run(con)) if key else []
 
     def commit_table(
         self, namespace: str, name: str, request: CommitTableRequest
@@ -154,9 +176,9 @@ class CommitCatalog:
             for target, (_, location) in zip(targets, planned, strict=True):
                 self._check_unchanged(con, target, location)
             plans = [plan for plan, _ in planned]
-            lake = self.catalog.readable(con).lake
+            lake = self.catalog.readable(con)
             for plan in plans:
-                check_paths_are_new(con, lake, plan)
+                check_paths_are_new(lake, plan)
             write_plans(snapshot, plans, self.request_key)
             snapshot.finish(None, self.principal)
             answers = [self._answer(con, one.namespace, one.name) for one in targets]
@@ -194,8 +216,7 @@ class CommitCatalog:
         with self.database.transaction() as con:
             if known and all(_has_landed(con, target) for target in known):
                 return [self._answer_by_uuid(con, target.uuid or "") for target in known]
-            uuids = self.request_key.landed(con) if self.request_key else []
-            return [self._answer_by_uuid(con, uuid) for uuid in dict.fromkeys(uuids)]
+            return [self._answer_by_uuid(con, uuid) for uuid in self._changed_before(con)]
 
     def _answer_by_uuid(self, con: Connection, table_uuid: str) -> rest.LoadTableResult:
         lake = self.catalog.readable(con)

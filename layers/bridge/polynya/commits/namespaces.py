@@ -16,6 +16,9 @@ from .catalog import CommitCatalog
 from .committer import commit
 from .names import check_namespace_is_free, new_namespace_name
 
+NO_UUID = "00000000-0000-0000-0000-000000000000"
+"""Of a namespace that is gone, with the key of the request that dropped it."""
+
 NO_PROPERTIES: Mapping[str, str] = {}
 
 
@@ -32,6 +35,8 @@ def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> rest.GetN
 
     def attempt() -> None:
         with catalog.claimed() as snapshot:
+            if catalog.done_before(snapshot):
+                return
             check_namespace_is_free(catalog.catalog.readable(snapshot.con), name)
             schema_id, schema_uuid = snapshot.catalog_id(), str(uuid4())
             ids = (snapshot.snapshot_id, schema_id)
@@ -40,6 +45,7 @@ def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> rest.GetN
             tags.add(snapshot.con, *ids, _set(new_tags))
             snapshot.change_names()
             snapshot.change(f"created_schema:{quoted(name)}")
+            catalog.record(snapshot, schema_uuid)
             snapshot.finish(None, catalog.principal)
 
     commit(attempt, catalog.settle, recognises=False)
@@ -56,6 +62,8 @@ def drop(catalog: CommitCatalog, namespace: str) -> None:
 
     def attempt() -> None:
         with catalog.claimed() as snapshot:
+            if catalog.done_before(snapshot):
+                return
             lake = catalog.catalog.readable(snapshot.con)
             schema = lake.schema(namespace)
             check_may_write_namespace(catalog.catalog.rights, schema.schema_name)
@@ -66,6 +74,7 @@ def drop(catalog: CommitCatalog, namespace: str) -> None:
             schemas.end(snapshot.con, snapshot.snapshot_id, schema.schema_id)
             snapshot.change_names()
             snapshot.change(f"dropped_schema:{schema.schema_id}")
+            catalog.record(snapshot, NO_UUID)
             snapshot.finish(None, catalog.principal)
 
     commit(attempt, catalog.settle, recognises=False)

@@ -9,9 +9,6 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from uuid import UUID
 
-from pg8000.native import Connection
-
-from ..ducklake.writes import commits
 from ..ducklake.writes.commits import CommitRow
 from ..errors import BadRequest
 
@@ -59,18 +56,19 @@ class RequestKey:
             for row in rows
         ]
 
-    def landed(self, con: Connection) -> list[str]:
+    def changed(self, found: Iterable[CommitRow]) -> list[str]:
         """The uuids of what the request has changed, if it took place before; else empty.
+
+        Args:
+            found: the rows with this key.
 
         Raises:
             BadRequest: the key belongs to another request.
         """
-        found = commits.of_key(self.key).run(con)
+        own = (self.principal, self.route, self.body_hash)
+        uuids: dict[str, None] = {}
         for row in found:
-            if (row.principal, row.route, row.body_hash) != (
-                self.principal,
-                self.route,
-                self.body_hash,
-            ):
+            if (row.principal, row.route, row.body_hash) != own:
                 raise BadRequest("this Idempotency-Key was used for another request")
-        return [row.table_uuid for row in found]
+            uuids[row.table_uuid] = None
+        return list(uuids)

@@ -24,6 +24,8 @@ def drop(catalog: CommitCatalog, namespace: str, name: str) -> None:
 
     def attempt() -> None:
         with catalog.claimed() as snapshot:
+            if catalog.done_before(snapshot):
+                return
             opened = catalog.catalog.find_table(snapshot.con, namespace, name)
             names = opened.schema.schema_name, opened.table.table_name
             check_may_write_table(catalog.catalog.rights, *names)
@@ -31,6 +33,7 @@ def drop(catalog: CommitCatalog, namespace: str, name: str) -> None:
             table_names.end(snapshot.con, snapshot.snapshot_id, table_id)
             snapshot.change_names()
             snapshot.change(f"dropped_table:{table_id}")
+            catalog.record(snapshot, opened.table.table_uuid)
             snapshot.finish(None, catalog.principal)
 
     commit(attempt, catalog.settle, recognises=False)
@@ -49,6 +52,8 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
 
     def attempt() -> None:
         with catalog.claimed() as snapshot:
+            if catalog.done_before(snapshot):
+                return
             opened = catalog.catalog.find_table(snapshot.con, namespace, source.name)
             lake, rights = opened.readable, catalog.catalog.rights
             names = opened.schema.schema_name, opened.table.table_name
@@ -57,6 +62,7 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
             check_may_write_table(rights, schema.schema_name, new_name)
             check_name_is_free(lake, schema, new_name, renamed=".".join(names))
             _rename(snapshot, opened, schema, new_name)
+            catalog.record(snapshot, opened.table.table_uuid)
             snapshot.finish(None, catalog.principal)
 
     commit(attempt, catalog.settle, recognises=False)
