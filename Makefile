@@ -66,6 +66,8 @@ test-all: test test-slow ## all tests and checks that need no root (three hours)
 	@$(MAKE) soak
 	@$(MAKE) demo
 	@$(MAKE) pipeline-demo
+	@$(MAKE) write-demo
+	@$(MAKE) catalog-tests
 	@$(MAKE) package
 	@$(MAKE) build
 	@$(MAKE) deployed
@@ -175,4 +177,4 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .venv-matrix .venv-lock .venv-sam .venv-ministack .venv-checkov .aws-sam .cache
 
-.PHONY: help setup demo pipeline-demo serve test test-slow test-all coverage soak histories metadata catalog-tests lint bench matrix build lock package deployed sam-local check-template clean
+.PHONY: help setup demo pipeline-demo write-demo serve test test-slow test-all coverage soak histories metadata catalog-tests lint bench matrix build lock package deployed sam-local check-template clean
