@@ -42,9 +42,7 @@ def _new_file(added: AddedFiles, file: WrittenFile) -> NewDataFile:
         record_count=file.record_count,
         file_size_bytes=max(file.file_size_in_bytes, SMALLEST),
         footer_size=100,
-        partition_values=partition_values(
-            added.partition_keys, added.columns, stats, buckets(file)
-        ),
+        partition_values=values,
         stats=stats,
     )
 
