@@ -43,7 +43,7 @@ def view_metadata(
     Raises:
         Refused: the view's row in the catalog is broken.
     """
-    if None in (view.view_uuid, view.dialect, view.sql):
+    if None in (view.view_id, view.view_uuid, view.dialect, view.sql) or not texts:
         name = f"{schema.schema_name}.{view.view_name}"
         raise Refused(
             f"the view {name} is not served: its identity, dialect or text in ducklake_view is "
