@@ -2,87 +2,21 @@
 
 import io
 import json
-import zlib
 from contextlib import closing
-from copy import copy
 
-import boto3
 import fastavro
-import pyarrow as pa
 import pytest
-import urllib3
-from polynya.storage.s3 import bucket_and_key
+from polynya.commits.added_files import MOST_FILES
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError
 
+from tests.support.attack import Attack, bomb, with_manifest
 from tests.support.servers.in_process import bridge
 from tests.support.servers.lost_answers import LostAnswers
 from tests.support.writable import EMPTY, judging, set_up_writes
 
-DATA = pa.table({"id": pa.array([1, 2], pa.int64())})
 RULES = {"principals": ["*"], "tables": {"*": ["*"]}, "write": {"main": ["mine", "new"]}}
-
-
-class Attack:
-    """The table `main.mine`, beside the table `other.theirs`, which nobody may write."""
-
-    def __init__(self, lake, moto, served, proxy, catalog) -> None:
-        self.lake, self.moto, self.served, self.proxy = lake, moto, served, proxy
-        self.catalog = catalog
-        self.s3 = boto3.client("s3", endpoint_url=moto)
-        self.mine = catalog.create_table("main.mine", DATA.schema)
-        self.mine.append(DATA)
-        self.body = json.loads(proxy.requests[-1].body)
-        [self.file] = [task.file for task in self.mine.scan().plan_files()]
-
-    def write(self, name: str, body: bytes) -> str:
-        """The location of a file that this writer has put beside its own manifests."""
-        [found] = [u["snapshot"] for u in self.body["updates"] if u["action"] == "add-snapshot"]
-        location = f"{found['manifest-list'].rpartition('/')[0]}/{name}"
-        bucket, key = bucket_and_key(location)
-        self.s3.put_object(Bucket=bucket, Key=key, Body=body)
-        return location
-
-    def read(self, location: str) -> bytes:
-        bucket, key = bucket_and_key(location)
-        return self.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
-
-    def commit(self, manifest_list: str | None = None, **changes) -> tuple[int, str]:
-        """Send the last commit with a new snapshot id, and other changes; status and message."""
-        body = json.loads(json.dumps(self.body))
-        head = self.mine.refresh().current_snapshot()
-        for update in body["updates"]:
-            if update["action"] == "add-snapshot":
-                update["snapshot"] |= {
-                    "snapshot-id": 2**41 + 1,
-                    "parent-snapshot-id": head.snapshot_id,
-                    "manifest-list": manifest_list or update["snapshot"]["manifest-list"],
-                    **changes,
-                }
-            elif update["action"] == "set-snapshot-ref":
-                update["snapshot-id"] = 2**41 + 1
-        for requirement in body["requirements"]:
-            if requirement["type"] == "assert-ref-snapshot-id":
-                requirement["snapshot-id"] = head.snapshot_id
-        return self.post("main", "mine", body)
-
-    def post(self, namespace: str, table: str, body) -> tuple[int, str]:
-        uri = f"{self.served.catalog_uri}/v1/lake/namespaces/{namespace}/tables/{table}"
-        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
-        answer = urllib3.request("POST", uri.rstrip("/"), body=sent, timeout=60)
-        found = json.loads(answer.data)
-        return answer.status, found.get("error", {}).get("message", "")
-
-    def append(self, location: str) -> None:
-        """Append the own file under another location."""
-        file = copy(self.file)
-        data = [location if one == self.file.file_path else one for one in self.file._data]
-        object.__setattr__(file, "_data", data)
-        transaction = self.mine.refresh().transaction()
-        with transaction.update_snapshot().fast_append() as update:
-            update.append_data_file(file)
-        transaction.commit_transaction()
 
 
 @pytest.fixture(scope="module")
@@ -152,38 +86,17 @@ def test_a_data_file_of_somebody_else_is_refused(attack, case):
         attack.append(location(attack))
 
 
-def with_manifest(attack, path: object) -> str:
-    """A manifest list that names a manifest at this path."""
-    [found] = [u["snapshot"] for u in attack.body["updates"] if u["action"] == "add-snapshot"]
-    reader = fastavro.reader(io.BytesIO(attack.read(found["manifest-list"])))
-    records = [{**record, "manifest_path": path} for record in reader]
-    stream = io.BytesIO()
-    schema = json.loads(reader.metadata["avro.schema"])
-    if not isinstance(path, str):
-        for field in schema["fields"]:
-            if field["name"] == "manifest_path":
-                field["type"] = ["null", "long"]
-    fastavro.writer(stream, fastavro.parse_schema(schema), records)
-    return attack.write("list.avro", stream.getvalue())
+def test_a_file_twice_in_one_commit_is_refused(attack):
+    path = attack.file.file_path + ".parquet"
+    with pytest.raises(BadRequestError, match="adds one file twice"):
+        attack.append(path, "s3a" + path[2:])
 
 
-def bomb(size: int) -> bytes:
-    """An Avro file whose only block inflates to `size` zeros."""
-    pieces = zlib.compressobj(9, wbits=-15)
-    block = b"".join(pieces.compress(b"\0" * 2**20) for _ in range(size >> 20)) + pieces.flush()
-    sync = b"0123456789abcdef"
-
-    def long(value: int) -> bytes:
-        value, out = value << 1, b""
-        while value > 0x7F:
-            value, out = value >> 7, out + bytes([value & 0x7F | 0x80])
-        return out + bytes([value])
-
-    def text(value: bytes) -> bytes:
-        return long(len(value)) + value
-
-    header = text(b"avro.codec") + text(b"deflate") + text(b"avro.schema") + text(b'"null"')
-    return b"Obj\x01" + long(2) + header + b"\0" + sync + long(9) + text(block) + sync
+def test_more_files_than_fit_into_the_function_are_refused(attack):
+    """Before any of them is read: they do not even exist."""
+    locations = [f"{attack.file.file_path}-{number}.parquet" for number in range(MOST_FILES + 1)]
+    with pytest.raises(BadRequestError, match="10,000 are the most: commit fewer at a time"):
+        attack.append(*locations)
 
 
 def virtual(attack) -> str:
