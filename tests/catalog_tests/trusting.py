@@ -35,6 +35,7 @@ def _new_file(added: AddedFiles, file: WrittenFile) -> NewDataFile:
         for column in added.columns
         for leaf in column.leaves
     )
+    values = partition_values(added.partition_keys, added.columns, stats, buckets(file))
     return NewDataFile(
         path=file.file_path,
         path_is_relative=False,
