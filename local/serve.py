@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
-from polynya.ducklake.queries.writer_rights import writer_rights
+from polynya.ducklake.queries.writers.writer_rights import writer_rights
 from polynya.ducklake.rows.lake import Lake
 from polynya.errors import PolynyaError
 from polynya.storage.s3 import bucket_and_key

@@ -9,7 +9,7 @@ from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, identifier
 from polynya.ducklake.connection.catalog_connection import ConnectionLost, qualified
 from polynya.ducklake.connection.database import NO_GRANT
-from polynya.ducklake.queries.writer_rights import writer_rights
+from polynya.ducklake.queries.writers.writer_rights import writer_rights
 from polynya.ducklake.rows.writer_rights import WriterRights
 from polynya.ducklake.writes import commits_table
 from polynya.errors import PolynyaError

@@ -21,15 +21,15 @@ from polynya.commits.request_key import RequestKey
 from polynya.config import Config
 from polynya.database import open_database
 from polynya.errors import BadRequest, Forbidden, NoSuchRoute
-from polynya.events import HttpApiEvent
 from polynya.files.virtual_files import VirtualFiles
 from polynya.iceberg.commits import requests
 from polynya.iceberg.commits.body import parse
 from polynya.iceberg.commits.views import CommitViewRequest, CreateViewRequest
 from polynya.metrics import timed
-from polynya.rest_app import lambda_handler, name_of, rest_app
 from polynya.storage.configured import file_cache
 from polynya.storage.object_reader import object_reader
+from polynya.web.events import HttpApiEvent
+from polynya.web.rest_app import lambda_handler, name_of, rest_app
 
 logger = Logger(service="commits")
 app = rest_app(logger)

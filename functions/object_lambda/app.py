@@ -27,15 +27,15 @@ from polynya.errors import (
     ServiceUnavailable,
     log_fields,
 )
-from polynya.events import ObjectLambdaEvent
 from polynya.files.names import is_virtual
 from polynya.files.virtual_files import VirtualFiles
-from polynya.http_headers import byte_range, matches_etag
 from polynya.metrics import count, count_refusal, published
 from polynya.storage import aws
 from polynya.storage.configured import file_cache, resolve_bucket
 from polynya.storage.object_reader import object_reader
 from polynya.tracing import traced
+from polynya.web.events import ObjectLambdaEvent
+from polynya.web.http_headers import byte_range, matches_etag
 
 logger = Logger(service="object-lambda")
 http = urllib3.PoolManager(retries=False)

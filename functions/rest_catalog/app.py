@@ -16,13 +16,13 @@ from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.database import open_database
 from polynya.errors import Forbidden, NoSuchRoute
-from polynya.events import HttpApiEvent
 from polynya.files.virtual_files import VirtualFiles
-from polynya.http_headers import matches_etag
 from polynya.metrics import timed
-from polynya.rest_app import lambda_handler, name_of, rest_app
 from polynya.storage.configured import file_cache
 from polynya.storage.object_reader import object_reader
+from polynya.web.events import HttpApiEvent
+from polynya.web.http_headers import matches_etag
+from polynya.web.rest_app import lambda_handler, name_of, rest_app
 
 logger = Logger(service="rest-catalog")
 app = rest_app(logger)

@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
 
 from duckdb import DuckDBPyConnection
-from polynya.ducklake.queries.writer_rights import writer_rights
+from polynya.ducklake.queries.writers.writer_rights import writer_rights
 from polynya.ducklake.writes import commits_table
 from polynya_pipeline.common.database import connect as open_database
 from pyiceberg.catalog import Catalog, load_catalog

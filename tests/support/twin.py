@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from polynya.ducklake.queries.writer_rights import writer_rights
+from polynya.ducklake.queries.writers.writer_rights import writer_rights
 from polynya.ducklake.writes import commits_table
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import Lake, attach

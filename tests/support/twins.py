@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from polynya.ducklake.queries.writer_rights import writer_rights
+from polynya.ducklake.queries.writers.writer_rights import writer_rights
 from polynya.ducklake.writes import commits_table
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import Lake, attach

@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from duckdb import DuckDBPyConnection
-from polynya.ducklake.queries.writer_rights import writer_rights
+from polynya.ducklake.queries.writers.writer_rights import writer_rights
 from polynya.ducklake.writes import commits_table
 from polynya_local.clients.duckdb_connection import LAKE, connect, identifier, literal
 from polynya_local.clients.lakes import Lake, attach

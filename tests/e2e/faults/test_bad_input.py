@@ -20,6 +20,7 @@ import pytest
 from polynya import budget
 from polynya.ducklake.connection.database import Database
 from polynya.storage import aws
+from polynya.web.rest_app import RESERVE_SECONDS
 from polynya_functions.object_lambda import app as object_lambda_app
 from polynya_functions.rest_catalog import app as rest_app
 from polynya_local.clients import pyiceberg
@@ -727,7 +728,7 @@ def test_waits_end_before_the_timeout_of_the_caller():
     """A wait that begins just before the budget ends is over before AWS answers 503 itself, and a
     cache that hangs leaves most of the budget for the work without it."""
     budgets = {
-        rest_app: REST_TIMEOUT_S - rest_app.RESERVE_SECONDS,
+        rest_app: REST_TIMEOUT_S - RESERVE_SECONDS,
         object_lambda_app: OBJECT_LAMBDA_TIMEOUT_S - object_lambda_app.RESERVE_SECONDS,
     }
     tries = 2 * inspect.signature(Database).parameters["timeout_seconds"].default

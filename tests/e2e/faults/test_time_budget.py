@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import pytest
 from polynya.storage import aws, circuit_breaker
 from polynya.translate.fingerprints import LENGTH
+from polynya.web.rest_app import RESERVE_SECONDS
 from polynya_functions.object_lambda import app as object_lambda
-from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.stand_in import machine
 
 from tests.support.servers.in_process import cache_settings, standing_in
@@ -28,7 +28,7 @@ SLACK = 1.5
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     """Shortens the timeouts so that each request has the budget above."""
-    monkeypatch.setattr(machine, "REST_TIMEOUT_S", SECONDS + rest_catalog.RESERVE_SECONDS)
+    monkeypatch.setattr(machine, "REST_TIMEOUT_S", SECONDS + RESERVE_SECONDS)
     reserve = object_lambda.RESERVE_SECONDS
     monkeypatch.setattr(machine, "OBJECT_LAMBDA_TIMEOUT_S", SECONDS + reserve)
 

@@ -7,9 +7,9 @@ from ..config import Config
 from ..ducklake import queries
 from ..ducklake.connection.database import Database, retried
 from ..errors import NoSuchKey
-from ..events import UserIdentity
 from ..files.names import parse
 from ..files.virtual_files import VirtualFiles
+from ..web.events import UserIdentity
 from .policy import Rights
 from .resolver import REFRESH_SECONDS, AccessResolver
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Container, Iterator
 
-from ..events import RequestContext, UserIdentity
+from ..web.events import RequestContext, UserIdentity
 
 ASSUMED_ROLE = re.compile(
     r"arn:(?P<partition>[^:]+):sts::(?P<account>\d+):assumed-role/(?P<role>[^/]+)/(?P<session>.+)"

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..config import Config
-from ..events import RequestContext, UserIdentity
 from ..storage import aws
 from ..storage.s3 import bucket_and_key
+from ..web.events import RequestContext, UserIdentity
 from . import principals
 from .policy import EVERYTHING, Policy, Rights
 from .vended_credentials import table_of_session

@@ -35,14 +35,14 @@ from ..iceberg.commits.requests import CommitTableRequest, CreateTableRequest
 from ..storage.object_reader import ObjectReader
 from ..translate.commits.table_commit import TableCommit, table_commit
 from .committer import check_time, commit
-from .creation import Creator
 from .names import check_name_is_free
-from .new_paths import check_paths_are_new
-from .plan import TablePlan
-from .planner import Planner
+from .plans.creation import Creator
+from .plans.plan import TablePlan
+from .plans.planner import Planner
+from .plans.table_state import TableState, table_state
 from .request_key import RequestKey
-from .table_state import TableState, table_state
-from .write import write_plans
+from .writing.new_paths import check_paths_are_new
+from .writing.plans import write_plans
 
 
 class Target(NamedTuple):
@@ -92,7 +92,7 @@ class CommitCatalog:
                     return landed
                 lake = self.catalog.readable(snapshot.con)
                 schema = lake.schema(namespace)
-                self._check_rights(namespace, request.name)
+                self._check_rights(schema.schema_name, request.name)
                 check_name_is_free(lake, schema, request.name)
                 plan = self._creator(lake, schema).of_request(request)
                 write_plans(snapshot, [plan], self.request_key)
@@ -243,7 +243,8 @@ class CommitCatalog:
         if target.commit.creates:
             name = f"{target.namespace}.{target.name}"
             raise AlreadyExists(f"Requirement failed: table already exists: {name}")
-        self._check_rights(target.namespace, target.name)
+        # Of the table that was found: a path `a+b` can mean the table `a b`.
+        self._check_rights(state.schema.schema_name, state.table.table_name)
         planner = Planner(self.reader, self.catalog.settings.staging_location)
         return planner.plan(state, target.commit), state.metadata_location
 
@@ -252,7 +253,7 @@ class CommitCatalog:
             raise NoSuchTable(f"Table does not exist: {target.namespace}.{target.name}")
         lake = self.catalog.readable(con)
         schema = lake.schema(target.namespace)
-        self._check_rights(target.namespace, target.name)
+        self._check_rights(schema.schema_name, target.name)
         check_name_is_free(lake, schema, target.name)
         return self._creator(lake, schema).of_commit(target.name, target.commit)
 

@@ -7,7 +7,7 @@ from ..access.writable import check_may_write_namespace
 from ..ducklake import queries
 from ..ducklake.changes import quoted
 from ..ducklake.paths import directory
-from ..ducklake.writes import schemas, tags
+from ..ducklake.writes.objects import schemas, tags
 from ..errors import BadRequest, NamespaceNotEmpty, Unprocessable
 from ..iceberg import rest
 from ..iceberg.commits.requests import CreateNamespaceRequest, UpdateNamespacePropertiesRequest

@@ -7,8 +7,9 @@ from ..ducklake.changes import quoted
 from ..ducklake.connection.statements import run_batched
 from ..ducklake.paths import table_location, within
 from ..ducklake.rows.named_objects import Schema
-from ..ducklake.writes import inlined, table_names
+from ..ducklake.writes import inlined
 from ..ducklake.writes.new_snapshot import NewSnapshot
+from ..ducklake.writes.objects import table_names
 from ..iceberg.commits.requests import RenameTableRequest
 from .catalog import CommitCatalog
 from .committer import commit

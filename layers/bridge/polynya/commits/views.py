@@ -7,8 +7,8 @@ from ..access.readable_lake import ReadableLake
 from ..access.writable import check_may_write_table
 from ..ducklake.changes import quoted
 from ..ducklake.rows.named_objects import VIEW_VERSION, Schema, View
-from ..ducklake.writes import tags, views
 from ..ducklake.writes.new_snapshot import NewSnapshot
+from ..ducklake.writes.objects import tags, views
 from ..errors import BadRequest, CommitFailed
 from ..iceberg import rest
 from ..iceberg.commits.requests import RenameTableRequest

@@ -25,9 +25,9 @@ from .build_context import BuildContext
 from .content.added_files import AddedFiles
 from .content.deletes import deletes_at, deletes_bytes
 from .content.inlined_rows import TableRows
+from .content.live_rows import LiveRows
 from .content.manifest_lists import manifest_list
 from .content.manifests import TableManifests
-from .live_rows import LiveRows
 from .names import Name, parse
 from .summarized_files import SummarizedFiles
 from .table_context import table_context

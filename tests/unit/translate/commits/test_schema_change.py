@@ -5,8 +5,8 @@ from polynya.ducklake.column_tree import ColumnNode
 from polynya.errors import BadRequest
 from polynya.iceberg.commits.schemas import Schema
 from polynya.iceberg.types import Field, List, Map, Primitive, Struct
-from polynya.translate.commits.schema_change import schema_change
-from polynya.translate.commits.schema_checks import same_default
+from polynya.translate.commits.schema.change import schema_change
+from polynya.translate.commits.schema.checks import same_default
 
 LAST_COLUMN_ID = 20
 

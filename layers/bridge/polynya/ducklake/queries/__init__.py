@@ -30,8 +30,6 @@ from .inlined_tables import (
     inlined_table_names,
     unservable_inlined_tables,
 )
-from .known_paths import known_locations
-from .live_files import live_files
 from .named_objects import (
     column_tags_at,
     has_entries,
@@ -53,8 +51,10 @@ from .table_columns import (
     sort_keys_at,
 )
 from .table_snapshots import next_snapshots, snapshots
-from .table_stats import next_row_id, table_column_stats
-from .views import view_texts
+from .writers.known_paths import known_locations
+from .writers.live_files import live_files
+from .writers.table_stats import next_row_id, table_column_stats
+from .writers.view_texts import view_texts
 
 __all__ = [
     "CATALOG_SCHEMA",

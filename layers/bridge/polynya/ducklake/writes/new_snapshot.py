@@ -3,7 +3,8 @@
 from pg8000.native import Connection, identifier
 
 from ..queries import CATALOG_SCHEMA
-from . import snapshots, tables
+from . import snapshots
+from .objects import tables
 from .snapshots import Snapshot
 
 OWNER = f"""

@@ -1,0 +1,1 @@
+"""What a commit will change, found out before the transaction that writes."""

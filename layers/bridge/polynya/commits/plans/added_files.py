@@ -1,0 +1,169 @@
+"""The data files that a commit adds, as DuckLake will know them: from their footers."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from ...ducklake.column_tree import ColumnNode
+from ...ducklake.rows.partitions import PartitionColumn
+from ...ducklake.writes.files import NewDataFile
+from ...errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
+from ...iceberg.avro.written import WrittenFile
+from ...iceberg.parquet.footer import TAIL, NotParquet
+from ...iceberg.parquet.metadata import Footer, ParquetMetadata, footer_length, metadata
+from ...storage.object_reader import ObjectReader
+from ...storage.parallel import in_parallel
+from ...translate.commits.file_statistics import file_statistics
+from ...translate.commits.partition_values import partition_values
+from ...translate.commits.paths import normalised, relative
+from ...translate.commits.row_ids import carries_row_ids
+from ...translate.commits.schema.partitioning import BUCKET, is_bucket
+
+Values = tuple[str | None, ...]
+
+GUESS = 64 * 1024
+"""Most footers are shorter: then one request reads them."""
+
+FILES_AT_A_TIME = 1000
+
+MOST_FILES = 10_000
+"""With 20 columns these take 25 to 29 s of CPU time on a slow core, of which the 8 s of DuckDB run
+beside the others, and 200 MB."""
+
+LONGEST_FOOTER = 16 * 1024 * 1024
+"""Of 1,000 columns and 100 row groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFiles:
+    """Reads the added files of one table."""
+
+    reader: ObjectReader
+    data_location: str
+    """The directory of the client's data files, with a slash at its end."""
+    directory: str
+    """The name of that directory within the table's own, with a slash at its end."""
+    columns: tuple[ColumnNode, ...]
+    last_column_id: int
+    with_default: frozenset[int]
+    partition_keys: tuple[PartitionColumn, ...]
+    next_row_id: int = 0
+    """The first row id that the table never had."""
+
+    def read(self, files: Sequence[WrittenFile]) -> list[NewDataFile]:
+        """The rows of the files for the catalog, in order.
+
+        Raises:
+            BadRequest: a file is not in the table's place for data files, or DuckLake would not
+                read it as the client means it.
+        """
+        if len(files) > MOST_FILES:
+            raise BadRequest(
+                f"the commit adds {len(files):,} data files; {MOST_FILES:,} are the most: commit "
+                "fewer at a time, or write larger ones"
+            )
+        paths = [relative(file.file_path, self.data_location, "a data file") for file in files]
+        try:
+            found = self._metadata(files)
+        except NotParquet as error:
+            raise BadRequest(f"a data file of the commit cannot be read: {error}") from None
+        return [
+            self._new_file(file, self.directory + path, one)
+            for file, path, one in zip(files, paths, found, strict=True)
+        ]
+
+    def _metadata(self, files: Sequence[WrittenFile]) -> list[ParquetMetadata]:
+        """What the footers say; while DuckDB reads some, the next ones are fetched."""
+        starts = range(0, len(files), FILES_AT_A_TIME)
+        with ThreadPoolExecutor(1) as pool:
+            read = [
+                pool.submit(metadata, in_parallel(self._footer, files[at : at + FILES_AT_A_TIME]))
+                for at in starts
+            ]
+            return [one for batch in read for one in batch.result()]
+
+    def _new_file(self, file: WrittenFile, path: str, found: ParquetMetadata) -> NewDataFile:
+        if file.record_count != found.num_rows:
+            raise BadRequest(
+                f"the manifest says that {path.rpartition('/')[2]} has {file.record_count} rows; "
+                f"it has {found.num_rows}"
+            )
+        counted = {id_ for id_, count in file.nan_value_counts.items() if count == 0}
+        stats = file_statistics(
+            path,
+            found,
+            self.columns,
+            self.last_column_id,
+            self.with_default,
+            frozenset(counted),
+        )
+        values = partition_values(self.partition_keys, self.columns, stats, buckets(file))
+        if not values:
+            self._check_buckets(file, path)
+        return NewDataFile(
+            path=path,
+            record_count=found.num_rows,
+            file_size_bytes=found.file_size,
+            footer_size=found.footer_size,
+            partition_values=with_directory(values, path),
+            stats=stats,
+            has_row_ids=carries_row_ids(found, self.next_row_id),
+        )
+
+    def _check_buckets(self, file: WrittenFile, path: str) -> None:
+        """Refuse a file without a certain bucket: DuckDB would not find its rows in filters."""
+        told = buckets(file)
+        for key in filter(is_bucket, self.partition_keys):
+            if (key.column_id, key.transform) not in told:
+                raise CommitFailed(
+                    f"the table is partitioned by {key.transform} now, and was not when the "
+                    "client wrote its files: write them again"
+                )
+            raise BadRequest(
+                f"the file {path.rpartition('/')[2]} has no certain partition values, without "
+                "which DuckLake would not find its rows: write one value to a file"
+            )
+
+    def _footer(self, file: WrittenFile) -> Footer:
+        location, size = normalised(file.file_path), file.file_size_in_bytes
+        if size <= TAIL:
+            raise BadRequest("a data file of the commit is too short for a Parquet file")
+        try:
+            start = max(0, size - GUESS)
+            # One byte more, to see that the file ends there.
+            tail = self.reader.read_range(location, start, size + 1)
+            if len(tail) != size - start:
+                raise NotParquet("it is longer or shorter than the manifest says")
+            length = footer_length(tail)
+            if not TAIL < length <= min(size, LONGEST_FOOTER):
+                raise NotParquet("its footer is longer than the file, or than 16 MB")
+            if length > len(tail):
+                tail = self.reader.read_range(location, size - length, size)
+        except (NoSuchKey, Misconfigured):
+            # S3 answers 403 for what does not exist, because no role may list the bucket.
+            raise BadRequest(
+                "a data file of the commit does not exist in S3, or is shorter than the manifest "
+                "says, or cannot be read"
+            ) from None
+        except NotParquet as error:
+            raise BadRequest(f"a data file of the commit cannot be read: {error}") from None
+        return Footer(size, tail[-length:])
+
+
+def with_directory(values: Values, path: str) -> Values:
+    """The partition values of a file, and one more, of no key: its directory.
+
+    ducklake_merge_adjacent_files merges files of equal values, and ends with an internal error if
+    these are in different directories: clients have other ones than DuckLake.
+    """
+    return (*values, path.rpartition("/")[0]) if values else ()
+
+
+def buckets(file: WrittenFile) -> dict[tuple[int, str], Any]:
+    """The bucket values that the client says, by column_id and DuckLake's transform."""
+    return {
+        (source_id, f"bucket({match[1]})"): value
+        for source_id, transform, value in file.partition
+        if (match := BUCKET.fullmatch(transform)) and isinstance(value, int)
+    }

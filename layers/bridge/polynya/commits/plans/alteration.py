@@ -1,0 +1,203 @@
+"""What a commit changes in a table that exists, beside its rows: schema, partitioning, order, tags.
+
+Each part is compared with what the table has, so that what stays is not written.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...ducklake.column_tree import ColumnNode
+from ...ducklake.history import state_at
+from ...ducklake.rows.inlined_tables import postgres_name
+from ...ducklake.rows.partitions import PartitionColumn
+from ...errors import BadRequest
+from ...iceberg.commits.schemas import Schema
+from ...iceberg.commits.updates import PartitionSpec, SortOrder
+from ...translate.client_properties import SORT_ORDER
+from ...translate.commits import properties
+from ...translate.commits.schema.change import SchemaChange, schema_change
+from ...translate.commits.schema.partitioning import in_former_order, is_bucket, partition_keys
+from ...translate.commits.schema.sorting import Keys, order_tag, renamed_keys, sort_keys
+from ...translate.commits.table_commit import TableCommit
+from ...translate.tables import client_properties
+from .plan import Alteration
+from .table_state import TableState
+
+Tags = dict[str, str | None]
+
+
+def alteration(state: TableState, commit: TableCommit) -> tuple[Alteration, Tags]:
+    """The alteration of a table by a commit, and its tags that change.
+
+    Raises:
+        BadRequest: DuckLake cannot represent it.
+    """
+    schema = _schema(state, commit)
+    columns = state.columns if schema is None else schema.columns
+    keys = _partition_keys(state, commit, columns)
+    tags = changed_tags(state, commit)
+    order = _sort_keys(state, commit, columns, tags)
+    after = state.partition_keys if keys is None else keys
+    _check_dropped(state, columns, after)
+    return Alteration(schema, keys, order), tags
+
+
+def _schema(state: TableState, commit: TableCommit) -> SchemaChange | None:
+    document = state.json
+    current = document["current-schema-id"]
+    if commit.current_schema in {None, current} and current not in commit.schemas:
+        if commit.schemas:
+            raise BadRequest("a schema that is added must become the current one")
+        return None
+    published = {one["schema-id"]: one for one in document["schemas"]}
+    wanted = _chosen(commit.schemas, published, commit.current_schema, Schema, "schema")
+    shown = next(s for s in state.document.schemas if s.schema_id == current)
+    change = schema_change(
+        state.columns,
+        shown.fields,
+        state.document.docs,
+        wanted,
+        state.document.last_column_id,
+        ends_all=commit.removes_main or not _has_rows(state),
+    )
+    if change.is_empty:
+        return None
+    _check_inlined(state, change, ends_all=commit.removes_main)
+    return change
+
+
+def _has_rows(state: TableState) -> bool:
+    """Whether the table has data files or inlined rows, also if all of their rows are deleted."""
+    history = state.files.history
+    return any(one.files for one in state_at(history.events, history.snapshot_id).values())
+
+
+def _chosen(
+    added: Mapping[int, Any],
+    published: Mapping[int, Any],
+    wanted: int | None,
+    kind: Any,
+    what: str,
+) -> Any:
+    """The schema or spec that a commit makes current: one that it adds, or an older one."""
+    if wanted is not None and wanted in added:
+        return added[wanted]
+    if wanted is None or wanted not in published:
+        raise BadRequest(f"the {what} that the commit makes current is not known")
+    return kind.model_validate(published[wanted])
+
+
+def _check_inlined(state: TableState, change: SchemaChange, *, ends_all: bool) -> None:
+    """Refuse what DuckLake's tables of inlined rows cannot have."""
+    history = state.files.history
+    if not history.inlined.tables or not change.is_reshaped:
+        return
+    rows = state_at(history.events, history.snapshot_id)["inlined"].files
+    if change.widened_floats and rows and not ends_all:
+        raise BadRequest(
+            "the table has inlined rows, and DuckLake loses some of them in filters when a float "
+            "becomes double: CALL ducklake_flush_inlined_data first, in DuckDB"
+        )
+    system = set(history.inlined.tables[-1].system_columns)
+    names = [postgres_name(column.column_name) for column in change.columns]
+    for name in names:
+        if name in system or names.count(name) > 1:
+            raise BadRequest(
+                f"DuckLake cannot inline rows of a table with the column {name}: use another name "
+                "(the first 63 bytes count)"
+            )
+
+
+def _partition_keys(
+    state: TableState, commit: TableCommit, columns: tuple[ColumnNode, ...]
+) -> tuple[PartitionColumn, ...] | None:
+    """The new partitioning; None if it stays."""
+    document = state.json
+    wanted = commit.default_spec
+    if wanted is None or (wanted == document["default-spec-id"] and wanted not in commit.specs):
+        if commit.specs:
+            raise BadRequest("a partition spec that is added must become the default")
+        return None
+    published = {one["spec-id"]: one for one in document["partition-specs"]}
+    spec = _chosen(commit.specs, published, wanted, PartitionSpec, "partition spec")
+    if _fields(spec) == _fields(
+        PartitionSpec.model_validate(published[document["default-spec-id"]])
+    ):
+        return None
+    types = state.files.history.partitioning.column_types
+    keys = in_former_order(partition_keys(spec, columns, types), state.partition_keys)
+    if not commit.removes_main:
+        _check_buckets(state, keys)
+    return None if keys == state.partition_keys else keys
+
+
+def _check_buckets(state: TableState, keys: tuple[PartitionColumn, ...]) -> None:
+    """Refuse new buckets of a table with data files.
+
+    DuckDB 1.5.5 looks for the rows of a value in files with this bucket alone, whatever
+    partitioning a file has: a filter would lose all rows of older files.
+    """
+    history = state.files.history
+    has_files = state_at(history.events, history.snapshot_id)["data"].files
+    new = [key for key in keys if is_bucket(key) and key not in state.partition_keys]
+    if new and has_files:
+        raise BadRequest(
+            f"the table has data files that are not partitioned by {new[0].transform}: DuckLake "
+            "would not find their rows in filters. Partition the table before it has rows, or "
+            "replace it as a whole"
+        )
+
+
+def _fields(spec: PartitionSpec) -> list[tuple[int, str]]:
+    return [(field.source_id, field.transform) for field in spec.fields]
+
+
+def _sort_keys(
+    state: TableState, commit: TableCommit, columns: tuple[ColumnNode, ...], tags: Tags
+) -> Keys | None:
+    """The new sort order, also in `tags` if DuckLake has no expression for it; None if it stays."""
+    current = state.files.history.sort_keys
+    wanted = commit.default_sort_order
+    default = state.json["default-sort-order-id"]
+    if wanted is None or (wanted == default and wanted not in commit.sort_orders):
+        if commit.sort_orders:
+            raise BadRequest("a sort order that is added must become the default")
+        return renamed_keys(current, state.columns, columns) if current else None
+    published = {one["order-id"]: one for one in state.json["sort-orders"]}
+    order = _chosen(commit.sort_orders, published, wanted, SortOrder, "sort order")
+    keys = sort_keys(order, columns)
+    tagged = any(tag.key == SORT_ORDER for tag in state.files.history.tags)
+    if keys is None:
+        tags[SORT_ORDER] = order_tag(order)
+    elif tagged:
+        tags[SORT_ORDER] = None
+    before = tuple((one.expression, one.sort_direction, one.null_order) for one in current)
+    return None if (keys or ()) == before else keys or ()
+
+
+def changed_tags(state: TableState, commit: TableCommit) -> Tags:
+    """The tags that a commit changes: properties and the comment.
+
+    Raises:
+        BadRequest: a property cannot be set or removed.
+    """
+    history = state.files.history
+    theirs = client_properties(history.tags)
+    own = {key: value for key, value in state.document.properties.items() if key not in theirs}
+    before = {tag.key: tag.value for tag in history.tags}
+    found = properties.tags(commit.properties, commit.removed_properties, own)
+    return {key: value for key, value in found.items() if before.get(key) != value}
+
+
+def _check_dropped(
+    state: TableState, columns: tuple[ColumnNode, ...], keys: tuple[PartitionColumn, ...]
+) -> None:
+    """Refuse to drop a column by which the table is partitioned. Orders: see `renamed_keys`."""
+    remaining = {column.column_id for column in columns}
+    for column in state.columns:
+        if column.column_id not in remaining and any(
+            key.column_id == column.column_id for key in keys
+        ):
+            raise BadRequest(
+                f"the table is partitioned by {column.column_name}: change the partitioning first"
+            )

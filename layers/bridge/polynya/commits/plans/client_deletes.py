@@ -1,0 +1,110 @@
+"""The positions that the delete files of a commit delete."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...errors import BadRequest, NoSuchKey
+from ...iceberg.avro.written import WrittenFile
+from ...iceberg.deletion_vector import vector_positions
+from ...iceberg.parquet.delete_files import MOST_POSITIONS, TooManyPositions, client_positions
+from ...iceberg.parquet.sandbox import Unreadable
+from ...storage.object_reader import ObjectReader
+from ...storage.parallel import in_parallel
+from ...translate.commits.paths import normalised, relative
+
+OF_DUCKDB = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-deletes[.]parquet")
+"""The name of a delete file of DuckDB."""
+
+MOST_BYTES = 256 * 1024 * 1024
+"""The size of all delete files of a commit together; they are in memory at once."""
+
+Positions = dict[str, Sequence[int]]
+"""Ascending positions, by the normalised location of the data file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientDeletes:
+    """Reads the delete files that a client wrote for one table."""
+
+    reader: ObjectReader
+    data_location: str
+    """The directory of the client's files, with a slash at its end."""
+    beside: tuple[str, ...]
+    """The directories of the table's own files, below which DuckDB puts its delete files: beside
+    the data file."""
+    format_version: int
+
+    def positions(self, files: Sequence[WrittenFile]) -> Positions:
+        """The deleted positions.
+
+        Raises:
+            BadRequest: a file is not in the table's place for data files, is damaged or too large.
+        """
+        for file in files:
+            self._check_place(normalised(file.file_path))
+        size = sum(file.content_size_in_bytes or file.file_size_in_bytes for file in files)
+        if size > MOST_BYTES:
+            raise too_much(f"{MOST_BYTES >> 20} MB of delete files")
+        bodies = in_parallel(self._read, files)
+        pairs = list(zip(files, bodies, strict=True))
+        vectors = [(file, body) for file, body in pairs if file.file_format == "PUFFIN"]
+        found = _merged([_of_files([b for f, b in pairs if f.file_format != "PUFFIN"])])
+        return _merged([found, *(self._of_vector(*pair) for pair in vectors)])
+
+    def _check_place(self, location: str) -> None:
+        is_duckdb = OF_DUCKDB.fullmatch(location.rpartition("/")[2]) is not None
+        own = [one for one in self.beside if location.startswith(normalised(one))]
+        relative(location, own[0] if is_duckdb and own else self.data_location, "a delete file")
+
+    def _of_vector(self, file: WrittenFile, body: bytes) -> Positions:
+        if self.format_version < 3:
+            raise BadRequest("a table of format version 2 has no deletion vectors")
+        if file.referenced_data_file is None:
+            raise BadRequest("a deletion vector of the commit names no data file")
+        try:
+            found = vector_positions(body, MOST_POSITIONS)
+        except ValueError as error:
+            raise BadRequest(f"a delete file of the commit cannot be read: {error}") from None
+        return {file.referenced_data_file: found}
+
+    def _read(self, file: WrittenFile) -> bytes:
+        start, size = file.content_offset or 0, file.file_size_in_bytes
+        is_part = file.file_format == "PUFFIN" and file.content_size_in_bytes is not None
+        # One byte more than the whole file, to see that it ends there.
+        end = start + (file.content_size_in_bytes or 0) if is_part else size + 1
+        try:
+            body = self.reader.read_range(normalised(file.file_path), start, end)
+        except NoSuchKey:
+            raise BadRequest("a delete file of the commit does not exist in S3") from None
+        if len(body) != (end - start if is_part else size):
+            raise BadRequest("a delete file of the commit has another size than its manifest says")
+        return body
+
+
+def _of_files(bodies: Sequence[bytes]) -> Positions:
+    try:
+        return client_positions(bodies)
+    except Unreadable:
+        raise BadRequest("a delete file of the commit cannot be read") from None
+    except TooManyPositions as error:
+        raise too_much(f"{error} deleted rows") from None
+
+
+def _merged(parts: Sequence[Positions]) -> Positions:
+    """The union of the positions of each data file."""
+    found: Positions = {}
+    for part in parts:
+        for location, positions in part.items():
+            path = normalised(location)
+            known = found.get(path)
+            found[path] = sorted({*known, *positions}) if known else positions
+    return found
+
+
+def too_much(what: str) -> BadRequest:
+    """The refusal of a commit with more deletes than can be kept."""
+    return BadRequest(
+        f"the commit has more than {what}: delete fewer rows at a time, or let the client rewrite "
+        "the files (write.delete.mode=copy-on-write)"
+    )

@@ -1,0 +1,148 @@
+"""Plans of tables that do not exist yet."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ...access.readable_lake import ReadableLake
+from ...ducklake import paths
+from ...ducklake.rows.named_objects import Schema
+from ...ducklake.writes.commits import uuid_was_used
+from ...ducklake.writes.files import NewDataFile
+from ...errors import BadRequest
+from ...iceberg.commits.requests import CreateTableRequest
+from ...storage.object_reader import ObjectReader
+from ...translate.commits.net_change import net_change
+from ...translate.commits.table_commit import TableCommit
+from ...translate.write_locations import data_path, staging_path
+from ...translate.write_properties import write_properties
+from .added_files import AddedFiles
+from .client_files import ClientFiles
+from .new_table import columns_of_request, greatest_id, new_ids, new_table
+from .plan import NewTable, TablePlan
+from .planner import check_parents, commit_rows
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Creator:
+    """Plans the creation of tables in one schema."""
+
+    lake: ReadableLake
+    schema: Schema
+    reader: ObjectReader
+    staging_location: str
+    """The setting; empty: below the lake's data path."""
+    virtual_location: str
+    """Where all virtual files are."""
+
+    def of_request(self, request: CreateTableRequest) -> TablePlan:
+        """The plan of an empty table.
+
+        Raises:
+            BadRequest: DuckLake cannot have such a table.
+        """
+        if request.location is not None:
+            raise BadRequest(
+                "DuckLake chooses the location of a table: leave it out of the request"
+            )
+        columns = columns_of_request(request.schema_, keep_ids=False)
+        new = new_table(
+            self.schema,
+            request.name,
+            columns,
+            new_ids(request.schema_, columns),
+            request.partition_spec,
+            request.write_order,
+            request.properties or {},
+        )
+        return self._plan(new, TableCommit(), [])
+
+    def of_commit(self, name: str, commit: TableCommit) -> TablePlan:
+        """The plan of a table that a commit creates, with its first rows.
+
+        Raises:
+            BadRequest: DuckLake cannot have such a table.
+            CommitFailed: its first snapshot has a parent.
+        """
+        if commit.uuid is None:
+            raise BadRequest("a commit that creates a table must assign its uuid")
+        if uuid_was_used(commit.uuid).run(self.lake.con):
+            raise BadRequest("another table has or has had this uuid; stage the creation again")
+        if commit.format_version not in {None, 1, 2}:
+            raise BadRequest("a new table has format version 2")
+        location = f"{self.virtual_location}/{commit.uuid}"
+        if commit.location is not None and commit.location.rstrip("/") != location:
+            raise BadRequest("DuckLake chooses the location of a table: do not set it")
+        columns = columns_of_request(
+            _chosen(commit.schemas, commit.current_schema, "schema"), keep_ids=True
+        )
+        new = new_table(
+            self.schema,
+            name,
+            columns,
+            {column.column_id: column.column_id for column in columns},
+            _chosen(commit.specs, commit.default_spec, "partition spec") if commit.specs else None,
+            _chosen(commit.sort_orders, commit.default_sort_order, "sort order")
+            if commit.sort_orders
+            else None,
+            commit.properties,
+            commit.uuid,
+            own=self._own_properties(name, commit.uuid),
+        )
+        check_parents(commit.snapshots, None, commit)
+        return self._plan(new, commit, self._added(new, commit))
+
+    def _own_properties(self, name: str, uuid: str) -> dict[str, str]:
+        """The properties that the answer to the staged creation had."""
+        return write_properties(
+            self._location(name, uuid), uuid, self.staging_location, self.lake.lake.data_path
+        )
+
+    def _location(self, name: str, uuid: str) -> str:
+        """The directory of a new table."""
+        return paths.location(
+            (self.lake.lake.data_path, False),
+            (self.schema.path, self.schema.path_is_relative),
+            (paths.directory(name, uuid), True),
+        )
+
+    def _added(self, new: NewTable, commit: TableCommit) -> Sequence[NewDataFile]:
+        if not commit.snapshots:
+            return []
+        uuid = new.table_uuid
+        staging = staging_path(self.staging_location, self.lake.lake.data_path, uuid)
+        client = ClientFiles(self.reader, f"{staging}/", None)
+        manifests = client.manifests(commit.snapshots[-1].manifest_list)
+        net = net_change(client.entries(manifests), [])
+        if net.added_deletes:
+            raise BadRequest("the first commit of a table has delete files")
+        return AddedFiles(
+            reader=self.reader,
+            data_location=f"{data_path(self._location(new.table_name, uuid), uuid)}/",
+            directory=f"{uuid}/",
+            columns=new.columns,
+            last_column_id=greatest_id(new.columns),
+            with_default=frozenset(),
+            partition_keys=new.partition_keys,
+        ).read(net.added)
+
+    def _plan(self, new: NewTable, commit: TableCommit, added: Sequence[NewDataFile]) -> TablePlan:
+        return TablePlan(
+            table_uuid=new.table_uuid,
+            table=new,
+            columns=new.columns,
+            commits=commit_rows(new.table_uuid, commit.snapshots),
+            location=self._location(new.table_name, new.table_uuid),
+            added=added,
+        )
+
+
+def _chosen(added: Mapping[int, Item], wanted: int | None, what: str) -> Item:
+    """The schema, spec or order that a commit makes current."""
+    if wanted is None and len(added) == 1:
+        return next(iter(added.values()))
+    if wanted is None or wanted not in added:
+        raise BadRequest(f"the commit does not say which {what} the new table has")
+    return added[wanted]

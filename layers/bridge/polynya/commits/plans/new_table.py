@@ -1,0 +1,109 @@
+"""Tables that clients create, planned from a request or from a commit that creates."""
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+from uuid import uuid4
+
+from ...ducklake.column_tree import ColumnNode
+from ...ducklake.paths import directory
+from ...ducklake.rows.named_objects import Schema
+from ...errors import BadRequest
+from ...iceberg.commits.schemas import Schema as TableSchema
+from ...iceberg.commits.schemas import docs, field_of, required_within
+from ...iceberg.commits.updates import PartitionSpec, SortOrder
+from ...translate.client_properties import SORT_ORDER
+from ...translate.commits.properties import tags
+from ...translate.commits.schema.columns import check_ids, column_nodes, numbered
+from ...translate.commits.schema.partitioning import partition_keys
+from ...translate.commits.schema.sorting import order_tag, sort_keys
+from .plan import NewTable
+
+NO_PROPERTIES: Mapping[str, str] = {}
+
+Fields = TypeVar("Fields", PartitionSpec, SortOrder)
+
+
+def columns_of_request(schema: TableSchema, *, keep_ids: bool) -> tuple[ColumnNode, ...]:
+    """The columns of a new table.
+
+    Args:
+        keep_ids: the ids were assigned by the answer to a staged creation.
+
+    Raises:
+        BadRequest: DuckLake cannot have such columns.
+    """
+    if schema.identifier_field_ids:
+        raise BadRequest("DuckLake has no identifier fields (primary keys)")
+    if not schema.fields:
+        raise BadRequest("a table in DuckLake needs at least one column")
+    for name in required_within(schema.fields):
+        raise BadRequest(f"DuckLake has NOT NULL for whole columns only, not within {name}")
+    for field in schema.fields:
+        if field.initial_default is not None or field.write_default is not None:
+            raise BadRequest(f"a default of {field.name} is set in DuckDB, with ALTER TABLE")
+    columns = column_nodes([field_of(field) for field in schema.fields], docs(schema.fields))
+    if keep_ids:
+        check_ids(columns)
+        return columns
+    return numbered(columns)
+
+
+def new_table(
+    schema: Schema,
+    name: str,
+    columns: tuple[ColumnNode, ...],
+    source_ids: Mapping[int, int],
+    spec: PartitionSpec | None,
+    order: SortOrder | None,
+    properties: Mapping[str, str],
+    table_uuid: str | None = None,
+    own: Mapping[str, str] = NO_PROPERTIES,
+) -> NewTable:
+    """The plan of a new table.
+
+    Args:
+        source_ids: the ids of columns, by the ids that the spec and the order use.
+        own: properties that are ours, which a client may send back.
+
+    Raises:
+        BadRequest: DuckLake cannot have such a table.
+    """
+    table_uuid = table_uuid or str(uuid4())
+    found = tags(properties, (), own)
+    order = _renumbered(order, source_ids)
+    keys = sort_keys(order, columns)
+    if order is not None and keys is None:
+        found[SORT_ORDER] = order_tag(order)
+    return NewTable(
+        schema_id=schema.schema_id,
+        schema_name=schema.schema_name,
+        table_uuid=table_uuid,
+        table_name=name,
+        path=directory(name, table_uuid),
+        columns=columns,
+        partition_keys=partition_keys(_renumbered(spec, source_ids), columns),
+        sort_keys=keys or (),
+        tags={key: value for key, value in found.items() if value is not None},
+    )
+
+
+def greatest_id(columns: Iterable[ColumnNode]) -> int:
+    """The greatest id of columns at any level."""
+    below = (max(column.column_id, greatest_id(column.children)) for column in columns)
+    return max(below, default=0)
+
+
+def new_ids(schema: TableSchema, columns: tuple[ColumnNode, ...]) -> dict[int, int]:
+    """The ids of top-level columns, by those that the client's schema has."""
+    pairs = zip(schema.fields, columns, strict=True)
+    return {field.id: column.column_id for field, column in pairs}
+
+
+def _renumbered(fields: Fields | None, source_ids: Mapping[int, int]) -> Fields | None:
+    if fields is None:
+        return None
+    renumbered = [
+        field.model_copy(update={"source_id": source_ids.get(field.source_id, -1)})
+        for field in fields.fields
+    ]
+    return fields.model_copy(update={"fields": renumbered})

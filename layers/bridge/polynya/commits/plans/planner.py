@@ -1,0 +1,130 @@
+"""From a commit to a plan: everything that can be found out before the transaction that writes."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...ducklake import queries
+from ...ducklake.writes.commits import CommitRow
+from ...errors import BadRequest, CommitFailed
+from ...iceberg.commits.requirements import failures
+from ...iceberg.commits.updates import Snapshot
+from ...storage.object_reader import ObjectReader
+from ...translate.commits.net_change import NetChange, difference, net_change
+from ...translate.commits.table_commit import TableCommit
+from ...translate.write_locations import data_path, staging_path
+from .added_files import AddedFiles
+from .alteration import alteration
+from .client_files import ClientFiles
+from .new_table import greatest_id
+from .overwrite_checks import check_hidden_columns, check_replaced_partitions
+from .plan import TablePlan
+from .removals import RemovalFinder
+from .table_state import TableState
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Plans commits to tables that exist."""
+
+    reader: ObjectReader
+    staging_location: str
+    """The setting; empty: below the lake's data path."""
+
+    def plan(self, state: TableState, commit: TableCommit) -> TablePlan:
+        """The plan of a commit to a table.
+
+        Raises:
+            CommitFailed: a requirement does not hold.
+            BadRequest: DuckLake cannot represent the commit.
+        """
+        document = state.document.json()
+        if failed := failures(commit.requirements, document):
+            raise CommitFailed(f"{state.files.history.full_name}: {'; '.join(failed)}")
+        _check_identity(state, commit)
+        check_parents(commit.snapshots, state.head.snapshot_id if state.head else None, commit)
+        net = self._net_change(state, commit)
+        removals = RemovalFinder(state, self.reader).find(net)
+        altered, tags = alteration(state, commit)
+        columns = altered.schema.columns if altered.schema else state.columns
+        keys = altered.partition_keys
+        added = AddedFiles(
+            reader=self.reader,
+            data_location=f"{data_path(state.location, state.table.table_uuid)}/",
+            directory=f"{state.table.table_uuid}/",
+            columns=columns,
+            last_column_id=max(state.document.last_column_id, greatest_id(columns)),
+            with_default=state.with_default,
+            partition_keys=state.partition_keys if keys is None else keys,
+            next_row_id=queries.next_row_id(state.table.table_id).run(state.lake.con),
+        ).read(net.added)
+        return TablePlan(
+            table_uuid=state.table.table_uuid,
+            table=state.table.table_id,
+            columns=columns,
+            commits=commit_rows(state.table.table_uuid, commit.snapshots),
+            location=state.location,
+            added=added,
+            partition_id=state.partition_id,
+            removals=removals,
+            ends_all=commit.removes_main,
+            tags=tags,
+            alteration=altered,
+        )
+
+    def _net_change(self, state: TableState, commit: TableCommit) -> NetChange:
+        if not commit.snapshots:
+            return NetChange()
+        path = staging_path(
+            self.staging_location, state.lake.lake.data_path, state.table.table_uuid
+        )
+        client = ClientFiles(self.reader, f"{path}/", state.files)
+        # CREATE OR REPLACE TABLE ends everything: nothing is compared.
+        head = None if commit.removes_main else state.head
+        base = client.base(head.sequence_number) if head else []
+        check_replaced_partitions(state, client, base, commit.snapshots)
+        changed = difference(base, client.manifests(commit.snapshots[-1].manifest_list))
+        net = net_change(client.entries(changed.new), client.own_entries(changed.gone))
+        check_hidden_columns(state, net)
+        return net
+
+
+def _check_identity(state: TableState, commit: TableCommit) -> None:
+    """Refuse what would make another table of it."""
+    document = state.document
+    if commit.uuid not in {None, document.table_uuid}:
+        raise BadRequest("the uuid of a table cannot be changed")
+    if commit.location is not None and commit.location.rstrip("/") != document.location:
+        raise BadRequest(f"the table stays at {document.location}: DuckLake moves no tables")
+    if commit.format_version not in {None, document.format_version}:
+        raise BadRequest(
+            f"the table has the format version {document.format_version}, which follows from its "
+            "columns"
+        )
+
+
+def check_parents(snapshots: Sequence[Snapshot], head: int | None, commit: TableCommit) -> None:
+    """Check that the snapshots of a commit follow the table's own.
+
+    Raises:
+        CommitFailed: the table has another snapshot than the client believes.
+    """
+    parent = None if commit.removes_main else head
+    for snapshot in snapshots:
+        if snapshot.parent_snapshot_id != parent:
+            raise CommitFailed(
+                f"the snapshot {snapshot.snapshot_id} follows {snapshot.parent_snapshot_id}, and "
+                f"the table is at {parent} now"
+            )
+        parent = snapshot.snapshot_id
+
+
+def commit_rows(table_uuid: str, snapshots: Sequence[Snapshot]) -> list[CommitRow]:
+    """The rows of polynya_commits; one without an Iceberg snapshot for a commit that adds none."""
+    rows = []
+    for position, snapshot in enumerate(snapshots):
+        summary = dict(snapshot.summary)
+        operation = summary.pop("operation", None)
+        text = json.dumps(summary, ensure_ascii=True, sort_keys=True)
+        rows.append(CommitRow(table_uuid, snapshot.snapshot_id, position, operation, text))
+    return rows or [CommitRow(table_uuid, None, 0, None, None)]

@@ -1,0 +1,162 @@
+"""The rows that a commit ends, in DuckLake's terms."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...ducklake import queries
+from ...ducklake.rows.data_files import LiveFile
+from ...errors import CommitFailed, NoSuchKey
+from ...files.names import Name
+from ...iceberg.avro.written import WrittenFile
+from ...storage.object_reader import ObjectReader
+from ...translate.commits.net_change import NetChange
+from ...translate.commits.new_deletes import check_positions, new_positions
+from ...translate.commits.paths import normalised
+from ...translate.write_locations import data_path
+from .client_deletes import ClientDeletes, Positions, too_much
+from .table_state import TableState
+
+MOST_NEW_POSITIONS = 100_000
+"""Rows that one commit may delete singly. Each becomes a row in PostgreSQL, which every reader of
+the table reads until ducklake_flush_inlined_data writes them to a file: with a million of them a
+native query took 1.3 s more, and our own files took longer than one request may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removals:
+    """What ends in one table."""
+
+    files: Sequence[int] = ()
+    """Ids of data files that end."""
+    positions: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """By the id of a data file that stays: rows that are not deleted yet."""
+    of_added: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """The same by the index of a file that the commit adds."""
+    rows: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """The ids of inlined rows, by their PostgreSQL table."""
+
+
+NOTHING = Removals()
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalFinder:
+    """Finds what a commit to one table ends."""
+
+    state: TableState
+    reader: ObjectReader
+
+    def find(self, net: NetChange) -> Removals:
+        """What ends with this change.
+
+        Raises:
+            CommitFailed: a file that is removed, or whose rows are deleted, is not in the table.
+            BadRequest: DuckLake cannot represent the deletes.
+        """
+        if not (net.removed or net.added_deletes or net.removed_deletes):
+            return NOTHING
+        state = self.state
+        location = f"{data_path(state.location, state.table.table_uuid)}/"
+        beside = (state.location, f"{state.document.location}/")
+        deletes = ClientDeletes(self.reader, location, beside, state.document.format_version)
+        positions = deletes.positions(net.added_deletes)
+        added = {normalised(file.file_path): n for n, file in enumerate(net.added)}
+        of_added = {added[path]: positions.pop(path) for path in added if path in positions}
+        for number, found in of_added.items():
+            check_positions(found, net.added[number].record_count)
+        removed = [normalised(file.file_path) for file in net.removed]
+        rows = self._inlined_rows(removed, positions)
+        live = self._live({*removed, *positions} - rows.keys())
+        ended = [live[path].data_file_id for path in removed if path in live]
+        replaced = self._replaced(net.removed_deletes)
+        whole, partly = self._deleted(live, positions, set(ended), replaced)
+        if sum(map(len, [*partly.values(), *of_added.values()])) > MOST_NEW_POSITIONS:
+            raise too_much(f"{MOST_NEW_POSITIONS:,} deleted rows")
+        return Removals([*ended, *whole], partly, of_added, _by_table(rows.values()))
+
+    def _inlined_rows(
+        self, removed: Iterable[str], positions: Positions
+    ) -> dict[str, set[tuple[str, int]]]:
+        """The inlined rows that end, by the location of their virtual file."""
+        found: dict[str, set[tuple[str, int]]] = {}
+        is_removed = set(removed)
+        for path in dict.fromkeys([*is_removed, *positions]):
+            name = self._virtual(path)
+            if name is None:
+                continue
+            ids = self.state.files.live_rows().inlined(name) if name.kind == "rows" else None
+            if ids is None:
+                raise _gone()
+            deleted = positions.get(path, ())
+            check_positions(deleted, len(ids))
+            found[path] = set(ids if path in is_removed else [ids[n] for n in deleted])
+        return found
+
+    def _live(self, paths: Iterable[str]) -> dict[str, LiveFile]:
+        """The live data files at these locations; each must be one."""
+        wanted = set(paths)
+        if not wanted:
+            return {}
+        directory = normalised(self.state.location)
+        relative = [p.removeprefix(directory) for p in wanted if p.startswith(directory)]
+        rows = queries.live_files(self.state.table.table_id, relative, [*wanted])
+        found = {
+            normalised(directory + file.path if file.path_is_relative else file.path): file
+            for file in rows.run(self.state.lake.con)
+        }
+        if found.keys() != wanted:
+            raise _gone()
+        return found
+
+    def _replaced(self, removed: Iterable[WrittenFile]) -> set[int]:
+        """The data files whose virtual delete files the commit removes."""
+        names = [self._virtual(file.file_path) for file in removed]
+        return {name.numbers[0] for name in names if name is not None and name.kind == "deletes"}
+
+    def _deleted(
+        self,
+        live: Mapping[str, LiveFile],
+        positions: Positions,
+        ended: set[int],
+        replaced: set[int],
+    ) -> tuple[list[int], dict[int, Sequence[int]]]:
+        """Data files of which no row remains, and the newly deleted rows of others."""
+        by_id = {
+            file.data_file_id: (file, positions.get(path, ()))
+            for path, file in live.items()
+            if file.data_file_id not in ended
+        }
+        before = self.state.files.live_rows().deleted((by_id.keys() | replaced) - ended)
+        for id_ in replaced - ended - by_id.keys():
+            # Nothing replaces its deletes.
+            new_positions((), before.get(id_, ()), 1, is_replaced=True)
+        whole, partly = [], {}
+        for id_, (file, after) in sorted(by_id.items()):
+            known = before.get(id_, frozenset())
+            new = new_positions(after, known, file.record_count, is_replaced=id_ in replaced)
+            if new is None:
+                whole.append(id_)
+            elif new:
+                partly[id_] = new
+        return whole, partly
+
+    def _virtual(self, location: str) -> Name | None:
+        try:
+            return self.state.files.name_at(location)
+        except NoSuchKey:
+            raise _gone() from None
+
+
+def _by_table(groups: Iterable[Iterable[tuple[str, int]]]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for table, row_id in sorted({one for group in groups for one in group}):
+        found[table].append(row_id)
+    return dict(found)
+
+
+def _gone() -> CommitFailed:
+    return CommitFailed(
+        "the commit removes a file, or deletes rows of one, that is not in the table any more; "
+        "load the table again"
+    )

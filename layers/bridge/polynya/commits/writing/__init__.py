@@ -1,0 +1,1 @@
+"""Writes plans into DuckLake's tables, within one transaction."""

@@ -1,0 +1,1 @@
+"""Queries that only commits need."""

@@ -1,0 +1,1 @@
+"""Rows of schemas, tables, views, columns and tags."""

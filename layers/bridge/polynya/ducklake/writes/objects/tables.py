@@ -1,0 +1,183 @@
+"""The rows of a new table, its columns, partitioning and comments."""
+
+from collections.abc import Iterable, Sequence
+
+from pg8000.native import Connection
+
+from ...column_tree import ColumnNode, NewColumn
+from ...rows.partitions import PartitionColumn
+from ..copy import copy
+from ..snapshots import Snapshot
+
+TABLE = """
+INSERT INTO ducklake_table
+  (table_id, table_uuid, begin_snapshot, schema_id, table_name, path, path_is_relative)
+VALUES (:table_id, CAST(:table_uuid AS uuid), :snapshot_id, :schema_id, :table_name, :path, true)"""
+
+
+def add(
+    con: Connection,
+    snapshot_id: int,
+    schema_id: int,
+    table_id: int,
+    table_uuid: str,
+    table_name: str,
+    path: str,
+) -> None:
+    """Add a table; `path` is relative to the schema's directory."""
+    con.run(
+        TABLE,
+        table_id=table_id,
+        table_uuid=table_uuid,
+        snapshot_id=snapshot_id,
+        schema_id=schema_id,
+        table_name=table_name,
+        path=path,
+    )
+
+
+SCHEMA_VERSION = """
+INSERT INTO ducklake_schema_versions (begin_snapshot, schema_version, table_id)
+VALUES (:snapshot_id, :schema_version, :table_id)"""
+
+
+def add_schema_version(con: Connection, snapshot: Snapshot, table_id: int) -> None:
+    """Record that the snapshot has a new schema version because of this table."""
+    con.run(
+        SCHEMA_VERSION,
+        snapshot_id=snapshot.snapshot_id,
+        schema_version=snapshot.schema_version,
+        table_id=table_id,
+    )
+
+
+def add_columns(
+    con: Connection, snapshot_id: int, table_id: int, columns: Iterable[NewColumn]
+) -> None:
+    """Add columns with their nested columns."""
+    rows: list[Sequence[object]] = []
+
+    def visit(column: ColumnNode, parent: int | None) -> None:
+        kind = "" if column.children else "literal"
+        definition = (column.column_name, column.column_type, "NULL", column.nulls_allowed, parent)
+        ids = (column.column_id, snapshot_id, table_id, column.column_id)
+        rows.append((*ids, *definition, kind, "duckdb"))
+        for child in column.children:
+            visit(child, column.column_id)
+
+    for new in columns:
+        visit(new.column, new.parent_column)
+    copy(
+        con,
+        "ducklake_column",
+        (
+            *("column_id", "begin_snapshot", "table_id", "column_order", "column_name"),
+            *("column_type", "default_value", "nulls_allowed", "parent_column"),
+            *("default_value_type", "default_value_dialect"),
+        ),
+        rows,
+    )
+
+
+END_PARTITIONING = """
+UPDATE ducklake_partition_info SET end_snapshot = :snapshot_id
+WHERE table_id = :table_id AND end_snapshot IS NULL"""
+
+
+def end_partitioning(con: Connection, snapshot_id: int, table_id: int) -> None:
+    """End the partitioning of a table; a new one begins in its place, if only without keys."""
+    con.run(END_PARTITIONING, snapshot_id=snapshot_id, table_id=table_id)
+
+
+PARTITION = """
+INSERT INTO ducklake_partition_info (partition_id, table_id, begin_snapshot)
+VALUES (:partition_id, :table_id, :snapshot_id)"""
+
+
+def add_partitioning(
+    con: Connection,
+    snapshot_id: int,
+    table_id: int,
+    partition_id: int,
+    keys: Iterable[PartitionColumn],
+) -> None:
+    """Add the partitioning of a table."""
+    con.run(PARTITION, partition_id=partition_id, table_id=table_id, snapshot_id=snapshot_id)
+    rows = [
+        (partition_id, table_id, key.partition_key_index, key.column_id, key.transform)
+        for key in keys
+    ]
+    copy(
+        con,
+        "ducklake_partition_column",
+        ("partition_id", "table_id", "partition_key_index", "column_id", "transform"),
+        rows,
+    )
+
+
+def add_comments(
+    con: Connection,
+    snapshot_id: int,
+    table_id: int,
+    comment: str | None,
+    columns: Iterable[ColumnNode],
+) -> None:
+    """Add the comments of a table and of its top-level columns."""
+    if comment is not None:
+        copy(
+            con,
+            "ducklake_tag",
+            ("object_id", "begin_snapshot", "key", "value"),
+            [(table_id, snapshot_id, "comment", comment)],
+        )
+    rows = [
+        (table_id, column.column_id, snapshot_id, "comment", column.comment)
+        for column in columns
+        if column.comment is not None
+    ]
+    copy(
+        con,
+        "ducklake_column_tag",
+        ("table_id", "column_id", "begin_snapshot", "key", "value"),
+        rows,
+    )
+
+
+END_SORT_ORDER = """
+UPDATE ducklake_sort_info SET end_snapshot = :snapshot_id
+WHERE table_id = :table_id AND end_snapshot IS NULL"""
+
+
+def end_sort_order(con: Connection, snapshot_id: int, table_id: int) -> None:
+    """End the sort order of a table."""
+    con.run(END_SORT_ORDER, snapshot_id=snapshot_id, table_id=table_id)
+
+
+SORT_ORDER = """
+INSERT INTO ducklake_sort_info (sort_id, table_id, begin_snapshot)
+VALUES (:sort_id, :table_id, :snapshot_id)"""
+
+SORT_COLUMNS = (
+    *("sort_id", "table_id", "sort_key_index", "expression"),
+    *("dialect", "sort_direction", "null_order"),
+)
+
+
+def add_sort_order(
+    con: Connection,
+    snapshot_id: int,
+    table_id: int,
+    sort_id: int,
+    keys: Iterable[tuple[str, str, str]],
+) -> None:
+    """Add the sort order of a table.
+
+    Args:
+        keys: expression, direction (ASC or DESC) and order of NULLs (NULLS_FIRST or NULLS_LAST).
+    """
+    con.run(SORT_ORDER, sort_id=sort_id, table_id=table_id, snapshot_id=snapshot_id)
+    rows = [
+        (sort_id, table_id, index, expression, "duckdb", direction, null_order)
+        for index, (expression, direction, null_order) in enumerate(keys)
+    ]
+    copy(con, "ducklake_sort_expression", SORT_COLUMNS, rows)

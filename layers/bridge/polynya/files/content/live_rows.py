@@ -1,0 +1,67 @@
+"""The live rows of a table, for commits that end some of them.
+
+Clients name a row by its file and its position in it. DuckLake names inlined rows by their ids.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pg8000.native import Connection
+
+from ...ducklake.history import state_at
+from ...storage.object_reader import ObjectReader
+from ..names import Name
+from ..table_context import TableContext
+from .deletes import deleted_positions, deletes_at
+from .inlined_rows import TableRows
+
+MOST_FILES_BETWEEN = 1000
+"""A query for the deletes of two data files reads so many files between them at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRows:
+    """The live rows of one table."""
+
+    con: Connection
+    table: TableContext
+    rows: TableRows
+    object_reader: ObjectReader
+
+    def inlined(self, name: Name) -> list[tuple[str, int]] | None:
+        """For each row of a virtual file of inlined rows, in order, its PostgreSQL table and id.
+
+        None: the file is not of the table as it is now.
+        """
+        history, names = self.table.history, self.table.names
+        at = history.snapshot_id
+        part, number, changed_at = name.numbers
+        manifests = names.rows_manifests(at, state_at(history.events, at))
+        if not any(names.rows(m.name, part, number) == name for m in manifests):
+            return None
+        group = self.rows.groups(part, changed_at).get(number)
+        return None if group is None else group.row_ids
+
+    def deleted(self, data_file_ids: Iterable[int]) -> dict[int, frozenset[int]]:
+        """The positions that are deleted, by data file; files without deletes are absent.
+
+        Raises:
+            Refused: a stored delete file is missing or damaged.
+        """
+        wanted = set(data_file_ids)
+        history = self.table.history
+        return {
+            deletes.data_file.data_file_id: deleted_positions(deletes, history, self.object_reader)
+            for span in _spans(sorted(wanted))
+            for deletes in deletes_at(self.con, history, history.snapshot_id, span)
+            if deletes.data_file.data_file_id in wanted
+        }
+
+
+def _spans(ids: list[int]) -> Iterator[tuple[int, int]]:
+    """Ranges that cover the ids, without large gaps."""
+    start = 0
+    for end in range(1, len(ids) + 1):
+        if end == len(ids) or ids[end] - ids[end - 1] > MOST_FILES_BETWEEN:
+            yield ids[start], ids[end - 1]
+            start = end

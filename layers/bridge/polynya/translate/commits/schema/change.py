@@ -1,0 +1,221 @@
+"""The difference between a table's columns and the schema that a client asks for.
+
+Fields are matched by their ids. Columns that clients do not see stay as they are.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ....ducklake.column_tree import ColumnNode, NewColumn
+from ....errors import BadRequest
+from ....iceberg.commits.schemas import Schema, docs, field_of
+from ....iceberg.types import Field, List, Map, Primitive, Struct, Type
+from ...columns.types import may_become
+from .checks import check_names, check_new, check_order, check_schema, same_default
+from .columns import check_ids, column_nodes, ducklake_type
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """What changes in the columns of a table."""
+
+    columns: tuple[ColumnNode, ...]
+    """All columns after the change."""
+    added: tuple[NewColumn, ...] = ()
+    changed: tuple[ColumnNode, ...] = ()
+    """With their new names, types and NOT NULL; nested ones are in the list themselves."""
+    dropped: tuple[int, ...] = ()
+    """Ids, those of nested columns included."""
+    comments: Mapping[int, str | None] = field(default_factory=dict)
+    """New comments by column_id; None: the comment ends."""
+    is_reshaped: bool = False
+    """Whether names, types or the number of columns change."""
+    widened_floats: tuple[int, ...] = ()
+    """The columns that were float32, and are float64."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the table has this schema already."""
+        return not (self.added or self.changed or self.dropped or self.comments)
+
+
+def schema_change(
+    columns: tuple[ColumnNode, ...],
+    shown: Sequence[Field],
+    comments: Mapping[int, str],
+    wanted: Schema,
+    last_column_id: int,
+    *,
+    ends_all: bool = False,
+) -> SchemaChange:
+    """The change from a table's columns to the schema that a client asks for.
+
+    Args:
+        columns: all columns, also those that clients do not see.
+        shown: the fields that clients see.
+        comments: as clients see them, by column_id.
+        last_column_id: the greatest id that a column of the table ever had.
+        ends_all: no row of the table stays: all end at the same time, or there are none.
+
+    Raises:
+        BadRequest: DuckLake cannot make this change, or not exactly.
+    """
+    check_schema(wanted)
+    found = _Difference(docs(wanted.fields), last_column_id, ends_all)
+    after = found.level(columns, shown, [field_of(one) for one in wanted.fields], "", None)
+    ids = list(_ids(after))
+    if len(ids) != len(set(ids)):
+        raise BadRequest("two fields of the schema have the same id")
+    dropped = tuple(one for one in _ids(columns) if one not in ids)
+    return SchemaChange(
+        columns=after,
+        added=tuple(found.added),
+        changed=tuple(found.changed),
+        dropped=dropped,
+        comments=_comments(comments, found.docs, set(ids), found.shown),
+        is_reshaped=bool(found.added or dropped or found.is_reshaped),
+        widened_floats=tuple(found.widened_floats),
+    )
+
+
+class _Difference:
+    """Collects what differs, level by level."""
+
+    def __init__(self, docs: Mapping[int, str], last_column_id: int, ends_all: bool) -> None:
+        self.docs = docs
+        self._ends_all = ends_all
+        self._last_column_id = last_column_id
+        self.added: list[NewColumn] = []
+        self.changed: list[ColumnNode] = []
+        self.widened_floats: list[int] = []
+        self.is_reshaped = False
+        """Whether a column that stays has another name or type."""
+        self.shown: set[int] = set()
+        """The ids of all fields that clients knew and still have."""
+
+    def level(
+        self,
+        columns: Sequence[ColumnNode],
+        shown: Sequence[Field],
+        wanted: Sequence[Field],
+        above: str,
+        parent: int | None,
+    ) -> tuple[ColumnNode, ...]:
+        """The columns of a struct, or of the table, after the change."""
+        if not wanted:
+            raise BadRequest(f"{above[:-1] or 'a table'} needs at least one column")
+        known = {one.field_id: one for one in shown}
+        wanted_ids = [one.field_id for one in wanted]
+        check_order([i for i in known if i in wanted_ids], wanted_ids, above)
+        kept = {one.field_id: one for one in wanted if one.field_id in known}
+        after = [
+            self._kept(column, known[column.column_id], kept[column.column_id], above)
+            if column.column_id in kept
+            else column
+            for column in columns
+            if column.column_id in kept or column.column_id not in known
+        ]
+        new = [one for one in wanted if one.field_id not in known]
+        after += self._new(new, above, parent)
+        check_names(after, above)
+        return tuple(after)
+
+    def _new(
+        self, fields: Sequence[Field], above: str, parent: int | None
+    ) -> tuple[ColumnNode, ...]:
+        for one in fields:
+            check_new(one, above + one.name, self._last_column_id, ends_all=self._ends_all)
+        nodes = column_nodes(fields, self.docs, above)
+        check_ids(nodes)
+        self.added += [NewColumn(node, parent, above + node.column_name) for node in nodes]
+        return nodes
+
+    def _kept(self, column: ColumnNode, shown: Field, wanted: Field, above: str) -> ColumnNode:
+        """A column after the change, with its nested columns."""
+        name = above + shown.name
+        self.shown.add(column.column_id)
+        if wanted.required and not shown.required:
+            raise BadRequest(
+                f"the column {name} may have NULL in it; to make it required, use ALTER TABLE … "
+                "ALTER COLUMN … SET NOT NULL in DuckDB, which checks the rows"
+            )
+        if not same_default(shown.initial_default, wanted.initial_default):
+            raise BadRequest(f"the initial default of {name} cannot change")
+        after = replace(
+            column,
+            column_name=wanted.name,
+            column_type=self._type(column, shown.type, wanted.type, name),
+            nulls_allowed=column.nulls_allowed or (shown.required and not wanted.required),
+        )
+        if after != column:
+            self.changed.append(after)
+        self.is_reshaped |= replace(after, nulls_allowed=column.nulls_allowed) != column
+        children = self._children(column, shown.type, wanted.type, name)
+        return replace(after, children=children)
+
+    def _type(self, column: ColumnNode, shown: Type, wanted: Type, name: str) -> str:
+        """The type of a column; DuckLake's own if clients see no other than before."""
+        if type(shown) is not type(wanted):
+            raise BadRequest(
+                f"the column {name} cannot change between a value, a struct and a list"
+            )
+        if not isinstance(shown, Primitive) or not isinstance(wanted, Primitive):
+            return column.column_type
+        if shown == wanted:
+            return column.column_type
+        if not may_become(shown.name, wanted.name):
+            raise BadRequest(
+                f"the type of {name} cannot change from {shown.name} to {wanted.name}: int may "
+                "become long, float may become double, a decimal may get a greater precision"
+            )
+        if column.column_type == "float32":
+            self.widened_floats.append(column.column_id)
+        return ducklake_type(wanted.name, name)
+
+    def _children(
+        self, column: ColumnNode, shown: Type, wanted: Type, name: str
+    ) -> tuple[ColumnNode, ...]:
+        match shown, wanted:
+            case Struct(fields), Struct(wanted_fields):
+                return self.level(
+                    column.children, fields, wanted_fields, f"{name}.", column.column_id
+                )
+            case List(), List():
+                pairs = [(_element(shown), _element(wanted))]
+            case Map(), Map():
+                pairs = list(zip(_key_and_value(shown), _key_and_value(wanted), strict=True))
+                if pairs[0][0] != pairs[0][1]:
+                    raise BadRequest(f"the key of the map {name} cannot change")
+            case _:
+                return column.children
+        if any(one.field_id != other.field_id for one, other in pairs):
+            raise BadRequest(f"the elements of {name} cannot get other field ids")
+        return tuple(
+            self._kept(child, one, other, f"{name}.")
+            for child, (one, other) in zip(column.children, pairs, strict=True)
+        )
+
+
+def _element(list_: List) -> Field:
+    return Field(list_.element_id, "element", list_.element)
+
+
+def _key_and_value(map_: Map) -> tuple[Field, Field]:
+    return Field(map_.key_id, "key", map_.key), Field(map_.value_id, "value", map_.value)
+
+
+def _comments(
+    before: Mapping[int, str], after: Mapping[int, str], remaining: set[int], shown: set[int]
+) -> dict[int, str | None]:
+    """The comments that change; those of hidden and of dropped columns stay."""
+    return {
+        column_id: after.get(column_id)
+        for column_id in sorted((before.keys() & shown) | after.keys())
+        if column_id in remaining and before.get(column_id) != after.get(column_id)
+    }
+
+
+def _ids(columns: Iterable[ColumnNode]) -> Iterator[int]:
+    for column in columns:
+        yield column.column_id
+        yield from _ids(column.children)

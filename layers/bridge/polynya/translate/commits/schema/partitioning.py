@@ -1,0 +1,92 @@
+"""Iceberg's partition specs as DuckLake's, as far as both mean the same."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ....ducklake.column_tree import ColumnNode
+from ....ducklake.rows.partitions import PartitionColumn
+from ....errors import BadRequest
+from ....iceberg.commits.updates import PartitionSpec
+from ...columns.types import iceberg_type
+from ...partitions import BUCKET_TYPES, CALENDAR_TYPES, FINEST, IDENTITY
+
+BUCKET = re.compile(r"bucket\[([1-9][0-9]{0,8})\]")
+
+
+NO_TYPES: Mapping[int, frozenset[str]] = {}
+
+
+def partition_keys(
+    spec: PartitionSpec | None,
+    columns: Sequence[ColumnNode],
+    former_types: Mapping[int, frozenset[str]] = NO_TYPES,
+) -> tuple[PartitionColumn, ...]:
+    """The partition keys of a table with these columns.
+
+    Iceberg counts months from 1970, DuckLake has a year and a month: a month is both keys.
+
+    Args:
+        former_types: every type that a column ever had, by column_id: files of older types may not
+            have partition values that Iceberg can read.
+
+    Raises:
+        BadRequest: DuckLake has no such partitioning, or not for such a column.
+    """
+    by_id = {column.column_id: column for column in columns}
+    found: list[tuple[int, str]] = []
+    calendar: set[int] = set()
+    for field in spec.fields if spec else ():
+        if field.source_id not in by_id:
+            raise BadRequest(f"the partition field {field.name} is of no top-level column")
+        column = by_id[field.source_id]
+        if field.transform in FINEST and column.column_id in calendar:
+            raise BadRequest(
+                f"{column.column_name} has two partition fields of time; the finer one suffices"
+            )
+        calendar |= {column.column_id} if field.transform in FINEST else set()
+        transforms = _transforms(
+            field.transform, column, former_types.get(column.column_id, frozenset())
+        )
+        if not transforms:
+            raise BadRequest(
+                f"DuckLake has no partitioning by {field.transform} of {column.column_name} "
+                f"({column.column_type}) that Iceberg clients could use; these are supported: "
+                "identity, bucket, year, month, day and hour"
+            )
+        found += [(column.column_id, transform) for transform in transforms]
+    distinct = dict.fromkeys(found)  # month and day of one column share the year
+    return tuple(PartitionColumn(index, *key) for index, key in enumerate(distinct))
+
+
+def in_former_order(
+    keys: Sequence[PartitionColumn], before: Sequence[PartitionColumn]
+) -> tuple[PartitionColumn, ...]:
+    """The keys with those first that the table has already: clients see them in another order.
+
+    DuckDB compares buckets with the values of files by the number of the key.
+    """
+    wanted = {(key.column_id, key.transform) for key in keys}
+    kept = [one for key in before if (one := (key.column_id, key.transform)) in wanted]
+    distinct = dict.fromkeys([*kept, *((key.column_id, key.transform) for key in keys)])
+    return tuple(PartitionColumn(index, *key) for index, key in enumerate(distinct))
+
+
+def is_bucket(key: PartitionColumn) -> bool:
+    """Whether the values of a partition key are buckets."""
+    return key.transform.startswith("bucket")
+
+
+def _transforms(transform: str, column: ColumnNode, former_types: frozenset[str]) -> list[str]:
+    """DuckLake's transforms; an empty list if there are none."""
+    types = former_types | {column.column_type}
+    if transform == "identity":
+        names = {iceberg_type(one) or "" for one in types}
+        is_certain = len(names) == 1 and all(map(IDENTITY.fullmatch, names))
+        return ["identity"] if is_certain and not column.children else []
+    if match := BUCKET.fullmatch(transform):
+        return [f"bucket({match[1]})"] if types <= BUCKET_TYPES else []
+    if transform in FINEST and types <= CALENDAR_TYPES:
+        if transform == "hour" and column.column_type == "date":
+            return []
+        return list(FINEST[: FINEST.index(transform) + 1])
+    return []

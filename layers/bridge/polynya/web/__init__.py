@@ -1,0 +1,1 @@
+"""What the functions share of AWS's events and of HTTP."""

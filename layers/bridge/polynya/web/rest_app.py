@@ -1,0 +1,98 @@
+"""What the functions behind API Gateway share: errors as answers, compression, Lambda's events.
+
+Only these two functions have FastAPI and Mangum.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+
+from aws_lambda_powertools import Logger
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.gzip import GZipMiddleware
+from fastapi.responses import JSONResponse
+from mangum import Mangum
+from starlette.types import Receive, Scope, Send
+
+from ..budget import budgeted
+from ..errors import BadRequest, PolynyaError, log_fields
+from ..metrics import count_refusal, published
+from ..tracing import traced
+from .events import Http, HttpApiEvent
+
+COMPRESSED_FROM = 2000
+"""The bytes from which an answer is compressed."""
+
+GZIP_LEVEL = 4
+"""A thousand snapshots take a few milliseconds, and 5 % more bytes than at level 9."""
+
+RESERVE_SECONDS = 3
+"""The part of Lambda's timeout that is left to answer 503 before API Gateway does."""
+
+Handler = Callable[[Any, Any], dict[str, Any]]
+
+
+def rest_app(logger: Logger) -> FastAPI:
+    """An application without routes, which answers every error in the specification's form."""
+    app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
+    # An HTTP API does not compress, and Lambda may answer 6 MB.
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM, compresslevel=GZIP_LEVEL)
+
+    @app.exception_handler(PolynyaError)
+    async def error_response(request: Request, error: PolynyaError) -> JSONResponse:
+        """Answer an error with the specification's `IcebergErrorResponse`."""
+        count_refusal(error.type)
+        if error.status >= 500:
+            logger.error("refused", reason=str(error), path=request.url.path)
+        headers = {"Retry-After": str(error.retry_after)} if error.retry_after else None
+        return JSONResponse(
+            {"error": error.rest_model()}, status_code=error.status, headers=headers
+        )
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:
+        """Answer parameters of the wrong type with 400."""
+        problems = "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors())
+        return await error_response(request, BadRequest(problems))
+
+    @app.exception_handler(Exception)
+    async def unexpected(request: Request, error: Exception) -> JSONResponse:
+        """Answer any other error with 500, and log where it was raised."""
+        logger.error("unexpected error", path=request.url.path, **log_fields(error))
+        return await error_response(request, PolynyaError("an unexpected error; see the log"))
+
+    return app
+
+
+def lambda_handler(app: FastAPI, logger: Logger) -> Handler:
+    """The Lambda handler of an application, for events of an HTTP API or a Function URL."""
+
+    async def quiet_app(scope: Scope, receive: Receive, send: Send) -> None:
+        """The application without the error that it raises after `unexpected` has answered."""
+        with suppress(Exception):  # Mangum would log the message
+            await app(scope, receive, send)
+
+    asgi = Mangum(quiet_app, lifespan="off")
+
+    @traced
+    @published
+    @budgeted(RESERVE_SECONDS)
+    @logger.inject_lambda_context(correlation_id_path="requestContext.requestId")
+    def handler(event: HttpApiEvent, context: Any) -> dict[str, Any]:
+        """Answer one event of an HTTP API or a Function URL."""
+        request_context = event["requestContext"]
+        if ".lambda-url." not in request_context.get("domainName", ""):
+            # An HTTP API has decoded the path, a Function URL has not, and Mangum always decodes.
+            http = request_context["http"]
+            encoded: Http = {**http, "path": quote(http["path"])}
+            event = {**event, "requestContext": {**request_context, "http": encoded}}
+        return asgi(dict(event), context)
+
+    return handler
+
+
+def name_of(namespace: str) -> str:
+    """A namespace with its dots: DuckDB sends the unit separator (0x1F) in their place."""
+    return namespace.replace("\x1f", ".")
