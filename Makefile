@@ -52,8 +52,8 @@ write-demo: setup ## PyIceberg, Spark and DuckDB write to a DuckLake; what it ha
 serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://..."
 	@$(BIN)/polynya serve $(ARGS)
 
-# Two processes; each takes all tests of a lake, or of a file (tests/support/scheduler.py).
-PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
+# Three processes for two cores, because they wait for a fifth of the time; each takes all tests of a lake, or of a file (tests/support/scheduler.py).
+PYTEST = $(BIN)/python -m pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
 
 test: setup lint ## what CI runs: all tests that are not marked slow (15 minutes on two idle cores)
 	@$(PYTEST) -m "not slow" $(ARGS)

@@ -6,6 +6,7 @@ import os
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
+from polynya_local.clients.duckdb_connection import THREADS
 from polynya_local.postgres import postgres
 from polynya_local.serving import environment
 
@@ -15,6 +16,7 @@ from tests.support.shared_duckdb import SharedDuckDB
 # A JVM runs for some minutes here: its second compiler and its parallel collector cost more CPU
 # than they save (33 s instead of 18 s for the first nine lakes).
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault(THREADS, "1")
 
 DELIVERIES = ("materialize", "object-lambda")
 LEFT_OUT = pytest.StashKey[list[str]]()

@@ -1,5 +1,6 @@
 """DuckDB connections with extensions from PyPI packages; nothing is downloaded at run time."""
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,6 +10,9 @@ LAKE = ("ducklake", "postgres_scanner", "httpfs")
 ICEBERG = ("avro", "httpfs", "iceberg")
 # A local S3 accepts any key. DuckDB's own search for AWS credentials is not used.
 KEY_ID, SECRET, REGION = "test", "test", "us-east-1"
+# While DuckLake waits for an answer of PostgreSQL, DuckDB polls for tasks of its other threads. In
+# lakes of a few rows this is half of its CPU time; the tests let it have one thread.
+THREADS = "POLYNYA_TEST_DUCKDB_THREADS"
 VERIFIED: set[str] = set()
 """The extension files whose signature DuckDB has verified in this process: it hashes all of the
 file, 0.1 s for each, so later connections load them without."""
@@ -19,13 +23,14 @@ def connect(
 ) -> duckdb.DuckDBPyConnection:
     """Open an in-memory DuckDB in UTC with `extensions` loaded, and S3 at `s3_endpoint`."""
     paths = [str(extension_path(name)) for name in extensions]
-    con = duckdb.connect(
-        config={
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "allow_unsigned_extensions": bool(paths) and VERIFIED.issuperset(paths),
-        }
-    )
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_unsigned_extensions": bool(paths) and VERIFIED.issuperset(paths),
+    }
+    if threads := os.environ.get(THREADS):
+        config["threads"] = int(threads)
+    con = duckdb.connect(config=config)
     # timestamptz literals and calendar parts depend on the session's zone.
     con.execute("SET TimeZone = 'UTC'")
     for path in paths:
