@@ -114,10 +114,12 @@ class TableCheck:
                 )
 
     def _count(self, opened: OpenedTable, result: TableResult) -> None:
-        snapshots = opened.metadata.snapshots
+        # By DuckLake's id; a commit of a client may be several Iceberg snapshots.
+        listed = {one.sequence_number: one for one in opened.metadata.snapshots}
+        snapshots = [*listed.values()]
         uncounted: dict[str, list[int]] = {}
         for snapshot in [*_evenly_spaced(snapshots[:-1], self._past), *snapshots[-1:]]:
-            snapshot_id = snapshot.snapshot_id
+            snapshot_id = snapshot.sequence_number
             iceberg = iceberg_rows(opened, snapshot.manifest_list)
             try:
                 ducklake = self._ducklake_rows(opened, snapshot_id)

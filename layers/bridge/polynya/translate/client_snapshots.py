@@ -56,14 +56,16 @@ def listed(snapshot: Snapshot, commits: Sequence[ClientSnapshot]) -> list[Snapsh
     chosen = [commit for commit in commits if commit.client_snapshot_id is not None]
     for commit in chosen:
         assert commit.client_snapshot_id is not None
-        is_last = commit is chosen[-1]
+        is_last, ducklake_id = commit is chosen[-1], snapshot.sequence_number
         summary = snapshot.summary if is_last else _without_changes(snapshot.summary)
         found.append(
             replace(
                 snapshot,
                 snapshot_id=commit.client_snapshot_id,
                 parent_snapshot_id=found[-1].snapshot_id if found else snapshot.parent_snapshot_id,
-                summary=_merged(summary, commit, snapshot.sequence_number),
+                summary=_merged(
+                    summary, commit if is_last else replace(commit, operation=None), ducklake_id
+                ),
             )
         )
     return found or [snapshot]
