@@ -6,7 +6,6 @@ from contextlib import closing
 import pyarrow as pa
 import pytest
 import urllib3
-from polynya_local import serving as serving_module
 from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.serving import serving
 from pyiceberg.catalog.rest import RestCatalog
@@ -28,10 +27,12 @@ def test_a_commit_of_a_process_that_is_killed(lake, moto, monkeypatch, tmp_path,
     armed = tmp_path / "armed"
     monkeypatch.setenv("KILL_WHEN", str(armed))
     launcher = [sys.executable, "-m", "tests.support.servers.killed", step]
-    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="ended with -9"):
-        patch.setattr(serving_module, "COMMAND", launcher)
-        with serving(*where, writes=True) as served, LostAnswers(served.catalog_uri) as proxy:
-            sent = _append(served, proxy, armed)
+    with (
+        pytest.raises(RuntimeError, match="ended with -9"),
+        serving(*where, writes=True, command=launcher) as served,
+        LostAnswers(served.catalog_uri) as proxy,
+    ):
+        sent = _append(served, proxy, armed)
     expected = [(1,), (2,)]
     with judging(one, moto) as judge:
         found = judge.query("SELECT id FROM lake.main.t ORDER BY id")
