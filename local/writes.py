@@ -12,6 +12,7 @@ from polynya.ducklake.connection.database import NO_GRANT
 from polynya.ducklake.queries.writers.writer_rights import writer_rights
 from polynya.ducklake.rows.writer_rights import WriterRights
 from polynya.ducklake.writes import commits_table
+from polynya.ducklake.writes.new_snapshot import WRITABLE_VERSIONS
 from polynya.errors import PolynyaError
 from polynya_pipeline.common.database import connect, sqlstate
 from polynya_pipeline.common.errors import JobError
@@ -20,9 +21,6 @@ from polynya_pipeline.common.options import MetadataSchema
 from . import reach
 from .options import WriterUrl
 from .progress import Failed
-
-WRITABLE_VERSIONS = ("1.0",)
-"""The versions of DuckLake's catalog to which Iceberg clients can write."""
 
 
 def writes(

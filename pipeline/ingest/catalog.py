@@ -7,11 +7,9 @@ from polynya.ducklake import queries
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.queries import CATALOG_SCHEMA
 from polynya.ducklake.rows.partitions import PartitionColumn
+from polynya.ducklake.writes.new_snapshot import WRITABLE_VERSIONS
 
 from ..common.errors import BadInput
-
-VERSIONS = {"1.0"}
-"""The versions of the catalog that this job can write to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +35,10 @@ def lake(con: Connection) -> Lake:
     version = options.get("version")
     if snapshot_id is None or version is None:
         raise BadInput("the PostgreSQL schema has DuckLake's tables, but no snapshot")
-    if version not in VERSIONS:
+    if version not in WRITABLE_VERSIONS:
         raise BadInput(
             f"the catalog has DuckLake version {version}; this job writes to "
-            f"{', '.join(sorted(VERSIONS))} only"
+            f"{', '.join(WRITABLE_VERSIONS)} only"
         )
     if options.get("encrypted") == "true":
         raise BadInput("this DuckLake is encrypted: only DuckDB reads and writes it")

@@ -82,7 +82,7 @@ OURS = [
         "ducklake/writes/",
         {
             *("ducklake.column_tree", "ducklake.connection", "ducklake.queries"),
-            *("ducklake.rows", "ducklake.text_order"),
+            *("ducklake.rows", "ducklake.text_order", "errors"),
         },
     ),
     ("ducklake/column_tree.py", set()),

@@ -96,7 +96,7 @@ class CommitCatalog:
                 check_name_is_free(lake, schema, request.name)
                 plan = self._creator(lake, schema).of_request(request)
                 write_plans(snapshot, [plan], self.request_key)
-                snapshot.finish(None, self.principal)
+                snapshot.finish(self.principal)
                 answer = self._answer(snapshot.con, namespace, request.name)
                 if request.stage_create:
                     # Nothing of it remains: the client sends it again with its commit.
@@ -180,7 +180,7 @@ class CommitCatalog:
             for plan in plans:
                 check_paths_are_new(lake, plan)
             write_plans(snapshot, plans, self.request_key)
-            snapshot.finish(None, self.principal)
+            snapshot.finish(self.principal)
             answers = [self._answer(con, one.namespace, one.name) for one in targets]
             check_time()
             return answers

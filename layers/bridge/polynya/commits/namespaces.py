@@ -46,7 +46,7 @@ def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> rest.GetN
             snapshot.change_names()
             snapshot.change(f"created_schema:{quoted(name)}")
             catalog.record(snapshot, schema_uuid)
-            snapshot.finish(None, catalog.principal)
+            snapshot.finish(catalog.principal)
 
     commit(attempt, catalog.settle, recognises=False)
     return {"namespace": [name], "properties": dict(request.properties)}
@@ -75,7 +75,7 @@ def drop(catalog: CommitCatalog, namespace: str) -> None:
             snapshot.change_names()
             snapshot.change(f"dropped_schema:{schema.schema_id}")
             catalog.record(snapshot, NO_UUID)
-            snapshot.finish(None, catalog.principal)
+            snapshot.finish(catalog.principal)
 
     commit(attempt, catalog.settle, recognises=False)
 
@@ -111,7 +111,7 @@ def update_properties(
             tags.end(snapshot.con, *ids, list(changed))
             tags.add(snapshot.con, *ids, _set(changed))
             if changed.keys() & kept or request.updates:
-                snapshot.finish(None, catalog.principal)
+                snapshot.finish(catalog.principal)
             else:
                 snapshot.con.run("ROLLBACK")  # nothing changes: no snapshot
             return missing

@@ -35,7 +35,7 @@ def drop(catalog: CommitCatalog, namespace: str, name: str) -> None:
             snapshot.change_names()
             snapshot.change(f"dropped_table:{table_id}")
             catalog.record(snapshot, opened.table.table_uuid)
-            snapshot.finish(None, catalog.principal)
+            snapshot.finish(catalog.principal)
 
     commit(attempt, catalog.settle, recognises=False)
 
@@ -64,7 +64,7 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
             check_name_is_free(lake, schema, new_name, renamed=".".join(names))
             _rename(snapshot, opened, schema, new_name)
             catalog.record(snapshot, opened.table.table_uuid)
-            snapshot.finish(None, catalog.principal)
+            snapshot.finish(catalog.principal)
 
     commit(attempt, catalog.settle, recognises=False)
 

@@ -176,7 +176,7 @@ def _check_namespace(sql: str, default_namespace: list[str], schema: Schema) -> 
 def _finish(catalog: CommitCatalog, snapshot: NewSnapshot, change: str) -> None:
     snapshot.change_names()
     snapshot.change(change)
-    snapshot.finish(None, catalog.principal)
+    snapshot.finish(catalog.principal)
 
 
 def _set(changed: Mapping[str, str | None]) -> dict[str, str]:

@@ -2,13 +2,18 @@
 
 from pg8000.native import Connection, identifier
 
+from ...errors import Refused
 from ..queries import CATALOG_SCHEMA
 from . import snapshots
 from .objects import tables
 from .snapshots import Snapshot
 
-OWNER = f"""
-SELECT pg_get_userbyid(c.relowner), pg_get_userbyid(c.relowner) = current_user
+WRITABLE_VERSIONS = ("1.0",)
+"""The versions of DuckLake's catalog that Polynya can write to."""
+
+CATALOG = f"""
+SELECT pg_get_userbyid(c.relowner), pg_get_userbyid(c.relowner) = current_user,
+  (SELECT value FROM ducklake_metadata WHERE key = 'version')
 FROM pg_class AS c
 WHERE c.relname = 'ducklake_snapshot' AND c.relnamespace = {CATALOG_SCHEMA}"""
 
@@ -31,13 +36,14 @@ class NewSnapshot:
         self.snapshot_id = before.snapshot_id + 1
         self._catalog_id = before.next_catalog_id
         self._file_id = before.next_file_id
-        self._versioned: set[int] = set()
+        self._has_new_schema_version = False
+        self._tables_versioned: set[int] = set()
         self._changes: list[str] = []
 
     @property
     def schema_version(self) -> int:
         """That of the snapshot: a new one if a table was created or altered, or a name changed."""
-        return self.before.schema_version + bool(self._versioned)
+        return self.before.schema_version + self._has_new_schema_version
 
     def catalog_id(self) -> int:
         """A new id of a schema, a table, a view, a partitioning or a sort order."""
@@ -55,20 +61,21 @@ class NewSnapshot:
 
     def change_schema_of(self, object_id: int) -> None:
         """Give the snapshot a new schema version because of a table."""
-        if object_id not in self._versioned:
-            self._versioned.add(object_id)
+        self._has_new_schema_version = True
+        if object_id not in self._tables_versioned:
+            self._tables_versioned.add(object_id)
             tables.add_schema_version(self.con, self.row, object_id)
 
     def change_names(self) -> None:
         """Give the snapshot a new schema version because of a schema, a view, a tag or an order."""
-        self._versioned.add(-1)
+        self._has_new_schema_version = True
 
     @property
     def row(self) -> Snapshot:
         """The row of ducklake_snapshot as it will be."""
         return Snapshot(self.snapshot_id, self.schema_version, self._catalog_id, self._file_id)
 
-    def finish(self, extra_info: str | None, author: str | None) -> None:
+    def finish(self, author: str | None) -> None:
         """Write the final rows of ducklake_snapshot and ducklake_snapshot_changes."""
         row = self.row
         self.con.run(
@@ -79,7 +86,7 @@ class NewSnapshot:
             next_file_id=row.next_file_id,
         )
         made = ",".join(self._changes)
-        snapshots.changes(self.con, row.snapshot_id, made, extra_info, author, None)
+        snapshots.changes(self.con, row.snapshot_id, made, None, author, None)
 
 
 def claim(con: Connection) -> NewSnapshot:
@@ -89,9 +96,15 @@ def claim(con: Connection) -> NewSnapshot:
     privileges hold for them then, and DuckDB can drop them.
 
     Raises:
+        Refused: the catalog has a version that Polynya cannot write to.
         DatabaseError: another writer has claimed it (SQLSTATE 23505).
     """
-    [[owner, is_owner]] = con.run(OWNER)
+    [[owner, is_owner, version]] = con.run(CATALOG)
+    if version not in WRITABLE_VERSIONS:
+        raise Refused(
+            f"the catalog has DuckLake version {version}, and Iceberg clients can write to "
+            f"{', '.join(WRITABLE_VERSIONS)} only; write with DuckDB"
+        )
     if not is_owner:
         con.run(f"SET LOCAL ROLE {identifier(owner)}")
     snapshot = NewSnapshot(con, snapshots.newest().run(con))
