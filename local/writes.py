@@ -10,7 +10,7 @@ from pg8000.native import Connection, identifier
 from polynya.ducklake.connection.catalog_connection import ConnectionLost, qualified
 from polynya.ducklake.connection.database import NO_GRANT
 from polynya.ducklake.queries.writers.writer_rights import writer_rights
-from polynya.ducklake.rows.writer_rights import WriterRights
+from polynya.ducklake.rows.writers.writer_rights import WriterRights
 from polynya.ducklake.writes import commits_table
 from polynya.ducklake.writes.new_snapshot import WRITABLE_VERSIONS
 from polynya.errors import PolynyaError

@@ -11,7 +11,7 @@ from typing import Any
 
 from pg8000.native import Connection
 from polynya.ducklake.queries import table_column_stats
-from polynya.ducklake.rows.table_stats import TableColumnStats
+from polynya.ducklake.rows.writers.table_stats import TableColumnStats
 from polynya.ducklake.text_order import comparable
 
 from ..common.database import connect

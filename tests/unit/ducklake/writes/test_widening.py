@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from polynya.ducklake.column_tree import ColumnNode, column_tree
-from polynya.ducklake.rows.table_stats import TableColumnStats
+from polynya.ducklake.rows.writers.table_stats import TableColumnStats
 from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
 from polynya.ducklake.writes.widening import widened
 from polynya_local.clients.duckdb_connection import LAKE, connect, literal

@@ -10,7 +10,7 @@ from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, identifier
 
 from ..connection.catalog_connection import ConnectionLost
-from ..rows.writer_rights import WriterRights
+from ..rows.writers.writer_rights import WriterRights
 
 # A row is an Iceberg snapshot that a client committed. The commit of several has a row for each,
 # in the order of `position`; a commit of a schema or of properties alone has one without an id.

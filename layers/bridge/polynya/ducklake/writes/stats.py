@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pg8000.native import Connection
 
 from ..connection.statements import Rows, Statement
-from ..rows.table_stats import TableColumnStats
+from ..rows.writers.table_stats import TableColumnStats
 from .copy import copy
 
 TABLE_STATS = """

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..column_tree import FLOATS, ColumnNode, leaves
-from ..rows.table_stats import TableColumnStats
+from ..rows.writers.table_stats import TableColumnStats
 from ..text_order import comparable
 from .files import FileColumnStats, NewDataFile
 

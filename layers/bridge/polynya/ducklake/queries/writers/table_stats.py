@@ -1,7 +1,7 @@
 """The statistics of whole tables."""
 
 from ...connection.statements import Rows, Statement
-from ...rows.table_stats import TableColumnStats
+from ...rows.writers.table_stats import TableColumnStats
 
 TABLE_COLUMN_STATS = """
 SELECT s.column_id, s.contains_null, s.contains_nan, s.min_value, s.max_value

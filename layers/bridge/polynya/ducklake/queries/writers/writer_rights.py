@@ -4,7 +4,7 @@ Every role can read these, so a missing grant is found before a commit fails.
 """
 
 from ...connection.statements import Statement
-from ...rows.writer_rights import WriterRights
+from ...rows.writers.writer_rights import WriterRights
 from ..fragments import CATALOG_SCHEMA
 
 # Tables that a commit creates must belong to the owner of DuckLake's: DuckLake drops them at a

@@ -1,0 +1,1 @@
+"""Rows that only writers of the catalog read."""
