@@ -1,7 +1,8 @@
 """Where the schema is inserted into a statement."""
 
 import pytest
-from polynya.ducklake.connection.catalog_connection import qualified
+from pg8000.native import to_statement
+from polynya.ducklake.connection.catalog_connection import numbered, qualified
 
 # § marks where the schema is inserted.
 STATEMENTS = [
@@ -42,6 +43,16 @@ STATEMENTS = [
 )
 def test_tables_are_sent_with_their_schema(statement, schema, written):
     assert qualified(statement.replace("§", ""), schema) == statement.replace("§", written)
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_parameters_are_numbered_as_by_pg8000(statement):
+    sql = statement.replace("§", "")
+    expected, _ = to_statement(qualified(sql, "public"))
+    for value in (1, 2):  # the second one is for the statement as it is remembered
+        numbers, values = numbered(sql, "public")
+        assert numbers == expected
+        assert values({"a": value, "b": 0}) == ((value,) if ":a" in sql else ())
 
 
 def test_a_table_is_looked_up_in_the_schema():
