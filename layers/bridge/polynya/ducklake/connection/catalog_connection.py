@@ -51,7 +51,7 @@ def numbered(sql: str, schema: str) -> tuple[str, Callable[[Mapping[str, Any]], 
     puts their values into this order.
 
     pg8000 parses each character in Python: 3 ms for the statements that open a table. A process
-    sends the same few statements again and again.
+    sends the same few statements again and again; values are not kept.
     """
     statement, values = to_statement(qualified(sql, schema))
     return statement, values
@@ -105,13 +105,16 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             DatabaseError: the database refuses the statement.
         """
         with connection_errors():
-            if not parameters or stream is not None or types is not None:
-                statement = qualified(sql, self._metadata_schema)
-                return super().run(statement, stream, types, **parameters)
-            # What pg8000's `run` does, without parsing the statement again.
-            statement, values = numbered(sql, self._metadata_schema)
-            self._context = self.execute_unnamed(statement, values(parameters))
-            return self._context.rows
+            if parameters and stream is None and types is None:
+                return self._run_numbered(sql, parameters)
+            return super().run(qualified(sql, self._metadata_schema), stream, types, **parameters)
+
+    def _run_numbered(self, sql: str, parameters: Mapping[str, Any]) -> Any:
+        """What `run` of pg8000 does, but it does not parse the same statement again."""
+        statement, values = numbered(sql, self._metadata_schema)
+        # `columns` and `row_count` of pg8000 read this attribute.
+        self._context = self.execute_unnamed(statement, values(parameters))
+        return self._context.rows
 
     def close(self) -> None:
         """Close the connection.
