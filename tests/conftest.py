@@ -1,16 +1,16 @@
 """Fixtures of all suites: one PostgreSQL, one S3, and lakes written by DuckDB itself."""
 
-import logging
+import gc
 import os
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 from polynya_local.clients.duckdb_connection import THREADS
 from polynya_local.postgres import postgres
 from polynya_local.serving import environment
 
 from tests.support.lakes import BUCKET, SCRIPTS, Lakes, number_of
+from tests.support.servers.moto_server import moto_server
 from tests.support.shared_duckdb import SharedDuckDB
 
 # A JVM runs for some minutes here: its second compiler and its parallel collector cost more CPU
@@ -38,6 +38,11 @@ def pytest_xdist_make_scheduler(config, log):
 
         return LakeScheduling(config, log)
     return None
+
+
+def pytest_collection_finish():
+    """Spare the collector the tests themselves, which live until the end."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -73,17 +78,11 @@ def postgres_server():
 @pytest.fixture(scope="session")
 def moto():
     """The endpoint of an S3 and a DynamoDB that exist during the test run."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it logs every request
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, moto_server() as endpoint:
         for name, value in environment({}).items():
             patch.setenv(name, value)
-        server.start()
-        host, port = server.get_host_and_port()
-        endpoint = f"http://{host}:{port}"
         boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket=BUCKET)
         yield endpoint
-        server.stop()
 
 
 def pytest_generate_tests(metafunc):

@@ -8,6 +8,7 @@ lacks dates before Christ and infinity.
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -73,9 +74,15 @@ def canonical(
 
 def from_arrow(table: pa.Table, native: Columns, hidden: Collection[str] = ()) -> Canonical:
     """A client's rows as text; `native` has DuckLake's types."""
-    with connect() as con:
+    with _duckdb().cursor() as con:
         con.register("client", table)
         return canonical(con, "client", native, hidden)
+
+
+@cache
+def _duckdb() -> DuckDBPyConnection:
+    """The DuckDB of all comparisons: another one takes 10 ms to start."""
+    return connect()
 
 
 def missing_or_surplus(

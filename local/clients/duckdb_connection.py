@@ -31,8 +31,8 @@ def connect(
     if threads := os.environ.get(THREADS):
         config["threads"] = int(threads)
     con = duckdb.connect(config=config)
-    # timestamptz literals and calendar parts depend on the session's zone.
-    con.execute("SET TimeZone = 'UTC'")
+    # timestamptz literals and calendar parts depend on the zone; GLOBAL is for cursors, too.
+    con.execute("SET GLOBAL TimeZone = 'UTC'")
     for path in paths:
         con.execute(f"LOAD {literal(path)}")
     VERIFIED.update(paths)

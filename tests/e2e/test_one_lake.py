@@ -3,6 +3,7 @@
 Other Iceberg catalogs lack this, because the snapshot of a table does not refer to other tables.
 """
 
+import itertools
 import threading
 from collections import Counter
 from contextlib import closing, contextmanager
@@ -14,14 +15,19 @@ from polynya_local.clients.duckdb_connection import LAKE, connect, identifier
 from polynya_local.clients.lakes import attach
 
 from tests.support.servers import in_process
+from tests.support.shared_duckdb import SharedDuckDB
 
 CLIENTS = [pytest.param(client, id=client.NAME.lower()) for client in (pyiceberg, duckdb)]
 PINNED_LAKES = ["08", "25"]
 PINNED_LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in ("14", "36")]
 NO_SUCH_WAREHOUSE = (404, "NoSuchWarehouseException")
-READINGS = 2
-# Each statement commits to both tables at once, or rewrites their past without changing rows.
-COMMITS = (
+READINGS = 6
+# Seconds between two commits of the writer that never stops. A commit takes as long, so without a
+# pause it would use one of two cores for the length of the test.
+PAUSE_S = 0.5
+CHANGE_S = 60.0  # longer than all COMMITS take
+# Each commits to both tables at once.
+CHANGES = (
     "BEGIN; INSERT INTO lake.main.a VALUES ({n}, 'pair'); INSERT INTO lake.main.b VALUES ({n}, "
     "'pair'); COMMIT",
     "BEGIN; DELETE FROM lake.main.a WHERE i = {n} - 1; DELETE FROM lake.main.b WHERE i = {n} - 1; "
@@ -29,6 +35,10 @@ COMMITS = (
     "INSERT INTO lake.main.b SELECT {n} + i, 'pair' FROM range(20) AS r(i); COMMIT",
     "BEGIN; UPDATE lake.main.a SET i = i + 100000 WHERE i = {n} - 1; "
     "UPDATE lake.main.b SET i = i + 100000 WHERE i = {n} - 1; COMMIT",
+)
+# The last ones rewrite the past of the tables without changing rows.
+COMMITS = (
+    *CHANGES,
     "CALL ducklake_flush_inlined_data('lake')",
     "CALL ducklake_merge_adjacent_files('lake')",
 )
@@ -114,9 +124,22 @@ def read_only(lake, s3_endpoint: str):
         yield owner, bridge
 
 
-def opened(client, bridge, pin: int | None):
+@contextmanager
+def opened(client, bridge, pin: int | None, shared: SharedDuckDB | None = None):
+    """A client of the lake at a snapshot or as it is; `shared` saves a process of DuckDB."""
     warehouse = bridge.warehouse if pin is None else f"{bridge.warehouse}@{pin}"
-    return closing(client.open(bridge.catalog_uri, warehouse, bridge.s3_endpoint))
+    where = (bridge.catalog_uri, warehouse, bridge.s3_endpoint)
+    if client is duckdb and shared is not None:
+        yield shared.attached_to(*where)
+        return
+    with closing(client.open(*where)) as reader:
+        yield reader
+
+
+@pytest.fixture(scope="module")
+def two_duckdbs():
+    with closing(SharedDuckDB()) as one, closing(SharedDuckDB()) as other:
+        yield one, other
 
 
 def refusal(do) -> tuple[int, str]:
@@ -198,14 +221,18 @@ def truth_of_pairs(owner: Owner, pin: int) -> Counter:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_half_of_a_transaction_is_never_seen(client, changing):
+def test_half_of_a_transaction_is_never_seen(client, changing, two_duckdbs):
     """The commit happens between the reads of the two tables."""
     owner, bridge = changing
+    one, other = two_duckdbs
     halves = 0
     for n in range(200, 200 + len(COMMITS) + 1):
         pin = owner.newest()
         expected = truth_of_pairs(owner, pin)
-        with opened(client, bridge, pin) as fixed, opened(client, bridge, None) as free:
+        with (
+            opened(client, bridge, pin, one) as fixed,
+            opened(client, bridge, None, other) as free,
+        ):
             first, first_of_all = pairs(fixed, "a"), pairs(free, "a")
             owner.commit(n)
             assert first == pairs(fixed, "b") == pairs(fixed, "a") == expected, f"at {pin}"
@@ -214,39 +241,49 @@ def test_half_of_a_transaction_is_never_seen(client, changing):
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_half_of_a_transaction_is_never_seen_while_another_commits(client, changing_fast):
+def test_half_of_a_transaction_is_never_seen_while_another_commits(
+    client, changing_fast, two_duckdbs
+):
+    """Commits happen all the time, and at least one changes rows between the two reads."""
     owner, bridge = changing_fast
+    seen = []
+    with committing(owner) as changed:
+        while len(seen) < READINGS:
+            pin = newest(bridge)
+            with opened(client, bridge, pin, two_duckdbs[0]) as fixed:
+                a = pairs(fixed, "a")
+                changed.clear()
+                assert changed.wait(CHANGE_S), "no row has changed between the two reads"
+                seen.append((pin, a, pairs(fixed, "b")))
+    for pin, a, b in seen:
+        assert a == b == truth_of_pairs(owner, pin), f"at {pin}"
+
+
+@contextmanager
+def committing(owner: Owner):
+    """Commit continuously in a thread; yields an event, set after each commit that changes rows."""
     failures: list[BaseException] = []
-    done = threading.Event()
+    changed, done = threading.Event(), threading.Event()
 
     def commit_continuously() -> None:
         try:
-            n = 1000
-            while not done.is_set():
+            for n in itertools.count(1000):
                 owner.commit(n)
-                n += 1
-                done.wait(0.2)
+                if n % len(COMMITS) < len(CHANGES):
+                    changed.set()
+                if done.wait(PAUSE_S):
+                    return
         except BaseException as error:
             failures.append(error)
 
-    seen = []
     writer = threading.Thread(target=commit_continuously)
     writer.start()
     try:
-        while len(seen) < READINGS:
-            pin = newest(bridge)
-            with opened(client, bridge, pin) as fixed:
-                before = newest(bridge)
-                a = pairs(fixed, "a")
-                while newest(bridge) == before:
-                    assert writer.is_alive(), failures
-                seen.append((pin, a, pairs(fixed, "b")))
+        yield changed
     finally:
         done.set()
         writer.join()
     assert not failures
-    for pin, a, b in seen:
-        assert a == b == truth_of_pairs(owner, pin), f"at {pin}"
 
 
 def newest(bridge) -> int:

@@ -2,11 +2,13 @@
 
 import itertools
 import json
+import os
 import signal
 import subprocess
 import sys
 from contextlib import closing
 from dataclasses import replace
+from functools import cache
 
 import boto3
 import pytest
@@ -48,10 +50,10 @@ def aws(moto, monkeypatch):
 
 
 @pytest.fixture
-def bucket(moto):
+def bucket():
     """Settings of the delivery `materialize`, with small chunks."""
     name = f"published-{next(NUMBERS)}"
-    boto3.client("s3", endpoint_url=moto).create_bucket(Bucket=name)
+    s3().create_bucket(Bucket=name)
     return {
         "DELIVERY": "materialize",
         "VIRTUAL_BUCKET": name,
@@ -61,20 +63,29 @@ def bucket(moto):
     }
 
 
+@cache
+def s3_at(endpoint: str):
+    """The test's own client, not one that a test may have changed."""
+    return boto3.client("s3", endpoint_url=endpoint)
+
+
+def s3():
+    return s3_at(os.environ["AWS_ENDPOINT_URL_S3"])
+
+
 def objects(environ: dict[str, str]) -> dict[str, bytes]:
-    s3 = boto3.client("s3")
-    listing = s3.get_paginator("list_objects_v2").paginate(Bucket=environ["VIRTUAL_BUCKET"])
-    return {
-        item["Key"]: s3.get_object(Bucket=environ["VIRTUAL_BUCKET"], Key=item["Key"])["Body"].read()
-        for page in listing
-        for item in page.get("Contents", ())
-    }
+    bucket = environ["VIRTUAL_BUCKET"]
+    listing = s3().get_paginator("list_objects_v2").paginate(Bucket=bucket)
+    keys = [item["Key"] for page in listing for item in page.get("Contents", ())]
+    return {key: s3().get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys}
 
 
 def removed_objects(environ: dict[str, str]) -> dict[str, bytes]:
     found = objects(environ)
-    for key in found:
-        boto3.client("s3").delete_object(Bucket=environ["VIRTUAL_BUCKET"], Key=key)
+    assert 0 < len(found) <= 1000  # as many as one request can delete
+    keys = {"Objects": [{"Key": key} for key in found]}
+    answer = s3().delete_objects(Bucket=environ["VIRTUAL_BUCKET"], Delete=keys)
+    assert len(answer["Deleted"]) == len(found)
     return found
 
 
@@ -161,7 +172,7 @@ def test_lost_files_are_built_again(growing, bucket):
     before = objects(bucket)
     lost = next(key for key in before if "/data-" in key and key.endswith(".avro"))
     for key in (lost, f"{lost}.summary"):
-        boto3.client("s3").delete_object(Bucket=bucket["VIRTUAL_BUCKET"], Key=key)
+        s3().delete_object(Bucket=bucket["VIRTUAL_BUCKET"], Key=key)
     [table] = published(growing, bucket).tables
     assert table.manifests_built == 1 and objects(bucket) == before
 

@@ -4,7 +4,7 @@ import itertools
 from dataclasses import replace
 from pathlib import Path
 
-from polynya_local.clients.lakes import Lake, write_lake
+from polynya_local.clients.lakes import REPEAT, Lake, write_lake
 from polynya_local.postgres import Server
 
 SCRIPTS = Path(__file__).parents[1] / "lakes"
@@ -16,15 +16,25 @@ class Lakes:
 
     def __init__(self, server: Server, s3_endpoint: str) -> None:
         self._server, self._s3_endpoint = server, s3_endpoint
-        self._written: dict[Path, Lake] = {}
+        self._written: dict[str, Lake] = {}
         self._numbers = itertools.count(1)
 
     def __call__(self, name: str) -> Lake:
         """The shared lake of this name, which tests must not change."""
         script = script_of(name)
-        if script not in self._written:
-            self._written[script] = self._write(script.stem, script.read_text())
-        return self._written[script]
+        return self._shared(script.stem, script.read_text())
+
+    def shortened(self, name: str, times: int) -> Lake:
+        """The shared lake of this name whose repeated lines are run only so many times."""
+        script = script_of(name)
+        text, found = REPEAT.subn(rf"-- @repeat {times}\n\2", script.read_text())
+        assert found, f"{name} repeats nothing"
+        return self._shared(f"{script.stem}_{times}", text)
+
+    def _shared(self, name: str, text: str) -> Lake:
+        if name not in self._written:
+            self._written[name] = self._write(name, text)
+        return self._written[name]
 
     def copied(self, name: str) -> Lake:
         """A lake with its own catalog; the files are shared, and the caller must not remove any."""

@@ -6,13 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from polynya.ducklake.queries.writers.writer_rights import writer_rights
-from polynya.ducklake.writes import commits_table
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import Lake, attach
 from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.serving import Bridge
-from polynya_pipeline.common.database import connect as connect_catalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import Table
 
@@ -134,13 +131,6 @@ class Twin:
     @staticmethod
     def _rows(con: Any, source: str) -> Rows:
         return Counter(con.execute(f"SELECT * FROM {source}").fetchall())
-
-
-def set_up_writes(lake: Lake) -> Lake:
-    """What `polynya writes --setup` does."""
-    with closing(connect_catalog(lake.database.url, lake.metadata_schema)) as con:
-        commits_table.set_up(con, writer_rights().run(con))
-    return lake
 
 
 @contextmanager

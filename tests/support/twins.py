@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from polynya.ducklake.queries.writers.writer_rights import writer_rights
-from polynya.ducklake.writes import commits_table
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import Lake, attach
 from polynya_pipeline.common.database import connect as connect_catalog
 
 from tests.support.lakes import Lakes
+from tests.support.writable import set_up_writes
 
 # Both lakes inline small inserts, so that tables of inlined rows are compared too.
 SCRIPT = """
@@ -80,12 +79,6 @@ def twins(lakes: Lakes, s3_endpoint: str, script: str) -> Iterator[Twins]:
     one, other = (lakes.write(name, SCRIPT + script) for name in ("writable", "twin"))
     set_up_writes(one)
     yield Twins(one, other, s3_endpoint)
-
-
-def set_up_writes(lake: Lake) -> None:
-    """Create polynya_commits, as `polynya writes --setup` does."""
-    with closing(connect_catalog(lake.database.url, lake.metadata_schema)) as con:
-        commits_table.set_up(con, writer_rights().run(con))
 
 
 def query(lake: Lake, s3_endpoint: str, *statements: str) -> list[tuple]:

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
 from functools import cache
 from threading import Lock
 from typing import Any
@@ -53,7 +55,6 @@ class Clients:
 
 
 def _new_client(service: str, read_seconds: float) -> Any:
-    import boto3
     from botocore.config import Config as ClientConfig
 
     config = ClientConfig(
@@ -62,7 +63,7 @@ def _new_client(service: str, read_seconds: float) -> Any:
         retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
         max_pool_connections=AT_A_TIME,
     )
-    client = boto3.client(service, config=config)
+    client = _session().client(service, config=config)
     # Also before a second attempt.
     client.meta.events.register("before-send", lambda **_: budget.check())
     return client
@@ -119,7 +120,6 @@ def object_lambda_client(endpoint: str) -> Any:
     Args:
         endpoint: of a stand-in on one machine; empty: AWS.
     """
-    import boto3
     from botocore.config import Config as ClientConfig
 
     # A streamed body cannot be signed: its hash would have to be known first.
@@ -128,4 +128,35 @@ def object_lambda_client(endpoint: str) -> Any:
         s3={"payload_signing_enabled": False},
         inject_host_prefix=not endpoint,
     )
-    return boto3.client("s3", endpoint_url=endpoint or None, config=config)
+    return _session().client("s3", endpoint_url=endpoint or None, config=config)
+
+
+@cache
+def _session() -> Any:
+    """The session of all clients, which reads timestamps fast.
+
+    botocore leaves each to dateutil: 0.14 s for a list of a thousand objects. The AWS CLI replaces
+    the parser in the same way.
+    """
+    import boto3
+    from botocore.session import get_session
+
+    session = get_session()
+    parsers = session.get_component("response_parser_factory")
+    parsers.set_parser_defaults(timestamp_parser=timestamp)
+    return boto3.Session(botocore_session=session)
+
+
+def timestamp(value: Any) -> datetime:
+    """The time of a timestamp of AWS: ISO 8601, a number of seconds since 1970, or a date of HTTP.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    from botocore.utils import parse_timestamp
+
+    if isinstance(value, str) and value.endswith("Z"):
+        with suppress(ValueError):
+            return datetime.fromisoformat(value)
+    parsed: datetime = parse_timestamp(value)
+    return parsed

@@ -3,10 +3,8 @@
 import pytest
 import requests
 from pyiceberg import exceptions
-from pyiceberg.catalog import load_catalog
 
-from tests.support.servers.in_process import bridge
-from tests.support.twins import query, twins
+from tests.support.twins import query
 
 SCRIPT = """
 CREATE TABLE t (a INTEGER);
@@ -15,24 +13,6 @@ CREATE SCHEMA full_of_views; CREATE VIEW full_of_views.v AS SELECT 1 AS a;
 CREATE SCHEMA full_of_macros; CREATE MACRO full_of_macros.m(x) AS x + 1;
 CREATE SCHEMA once_full; CREATE TABLE once_full.t (a INTEGER); DROP TABLE once_full.t;
 """
-
-
-@pytest.fixture(scope="module")
-def pair(lake, moto):
-    with twins(lake, moto, SCRIPT) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def served(pair, moto):
-    with bridge(pair.lake, moto, writes=True) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def catalog(served):
-    with load_catalog("p", type="rest", uri=served.catalog_uri, warehouse="lake") as one:
-        yield one
 
 
 @pytest.mark.parametrize(

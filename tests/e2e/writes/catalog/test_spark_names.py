@@ -2,9 +2,6 @@
 
 import pytest
 
-from tests.support.servers.in_process import bridge
-from tests.support.twins import twins
-
 SCRIPT = """
 CREATE TABLE t AS SELECT range::INTEGER AS a FROM range(20);
 CREATE TABLE dropped AS SELECT range::INTEGER AS a FROM range(20);
@@ -27,19 +24,18 @@ REFUSED = [
 
 
 @pytest.mark.spark
-def test_spark(lake, moto):
+def test_spark(pair, served):
     from polynya_local.clients import spark
 
-    with twins(lake, moto, SCRIPT) as pair, bridge(pair.lake, moto, writes=True) as served:
-        client = spark.open(served.catalog_uri, "lake", served.s3_endpoint)
-        for text, native in STATEMENTS:
-            # Spark adds the property `owner`, which is a tag that native lakes do not have.
+    client = spark.open(served.catalog_uri, "lake", served.s3_endpoint)
+    for text, native in STATEMENTS:
+        # Spark adds the property `owner`, which is a tag that native lakes do not have.
+        spark.session().sql(text.format(c=client.catalog))
+        pair.native(native)
+        pair.check(ignoring_our_tags=True)
+    for text, message in REFUSED:
+        with pytest.raises(Exception, match=message):
             spark.session().sql(text.format(c=client.catalog))
-            pair.native(native)
-            pair.check(ignoring_our_tags=True)
-        for text, message in REFUSED:
-            with pytest.raises(Exception, match=message):
-                spark.session().sql(text.format(c=client.catalog))
-            pair.check(ignoring_our_tags=True)
-        rows = spark.session().sql(f"SELECT sum(a) FROM {client.catalog}.main.t3").collect()
-        assert rows[0][0] == 190
+        pair.check(ignoring_our_tags=True)
+    rows = spark.session().sql(f"SELECT sum(a) FROM {client.catalog}.main.t3").collect()
+    assert rows[0][0] == 190

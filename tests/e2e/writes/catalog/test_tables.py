@@ -3,12 +3,9 @@
 import pytest
 import requests
 from polynya_local.clients.duckdb import DuckDB
-from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg import exceptions
-from pyiceberg.catalog import load_catalog
 
-from tests.support.servers.in_process import bridge
-from tests.support.twins import catalog_rows, query, twins
+from tests.support.twins import catalog_rows, query
 
 # Files, deletes in files and inlined ones, inlined rows, comments, partitions and a sort order.
 TABLE = """
@@ -30,25 +27,6 @@ CREATE VIEW viewed AS SELECT 1 AS a;
 """
 )
 SUM = "SELECT count(*), sum(a), count(b), sum(c.d) FROM {}"
-
-
-@pytest.fixture(scope="module")
-def pair(lake, moto):
-    with twins(lake, moto, SCRIPT) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def served(pair, moto):
-    with bridge(pair.lake, moto, writes=True) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def catalog(served):
-    s3 = s3_properties(served.s3_endpoint)
-    with load_catalog("p", type="rest", uri=served.catalog_uri, warehouse="lake", **s3) as one:
-        yield one
 
 
 def test_a_drop_writes_the_rows_of_native_ducklake(pair, catalog, moto):

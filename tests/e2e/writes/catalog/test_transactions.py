@@ -1,17 +1,13 @@
 """Commits to several tables (`transactions/commit`): one snapshot of DuckLake, or nothing."""
 
 import json
-from contextlib import closing
 
 import pyarrow as pa
 import pytest
 import requests
 from polynya_local.clients.duckdb import DuckDB
-from polynya_local.clients.pyiceberg import s3_properties
-from pyiceberg.catalog.rest import RestCatalog
 
-from tests.support.servers.in_process import bridge
-from tests.support.twins import catalog_rows, query, twins
+from tests.support.twins import catalog_rows, query
 
 SCRIPT = """
 CREATE SCHEMA other;
@@ -27,26 +23,7 @@ POLICY = {
         }
     ]
 }
-EVERYBODY = {"AUTHORIZATION": json.dumps(POLICY)}
-
-
-@pytest.fixture(scope="module")
-def pair(lake, moto):
-    with twins(lake, moto, SCRIPT) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def served(pair, moto):
-    with bridge(pair.lake, moto, writes=True, settings=EVERYBODY) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def catalog(served):
-    s3 = s3_properties(served.s3_endpoint)
-    with closing(RestCatalog("c", uri=served.catalog_uri, warehouse="lake", **s3)) as one:
-        yield one
+SETTINGS = {"AUTHORIZATION": json.dumps(POLICY)}
 
 
 def appending(catalog, name: str, ids: list[int]):

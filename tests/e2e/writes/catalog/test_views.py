@@ -3,8 +3,7 @@
 import pytest
 import requests
 
-from tests.support.servers.in_process import bridge
-from tests.support.twins import catalog_rows, query, twins
+from tests.support.twins import catalog_rows, query
 
 SCRIPT = """
 CREATE TABLE t AS SELECT range::INTEGER AS a, 'x' AS b FROM range(3);
@@ -19,15 +18,8 @@ SCHEMA = {
 
 
 @pytest.fixture(scope="module")
-def pair(lake, moto):
-    with twins(lake, moto, SCRIPT) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def api(pair, moto):
-    with bridge(pair.lake, moto, writes=True) as served:
-        yield Api(f"{served.catalog_uri}/v1/lake")
+def api(served):
+    return Api(f"{served.catalog_uri}/v1/lake")
 
 
 class Api:

@@ -12,7 +12,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from tests.support.servers.in_process import bridge
 from tests.support.servers.lost_answers import LostAnswers
-from tests.support.writable import EMPTY, judging, set_up_writes
+from tests.support.writable import EMPTY, set_up_writes
 
 DATA = pa.table({"id": pa.array([1, 2], pa.int64())})
 
@@ -29,12 +29,6 @@ def client(served):
     _, bridge_, proxy = served
     s3 = s3_properties(bridge_.s3_endpoint)
     with closing(RestCatalog("c", uri=proxy.uri, warehouse="lake", **s3)) as found:
-        yield found
-
-
-@pytest.fixture
-def judge(served, moto):
-    with judging(served[0], moto) as found:
         yield found
 
 

@@ -8,29 +8,23 @@ from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 
 from tests.support.servers.in_process import bridge
-from tests.support.writable import EMPTY, judging, set_up_writes
+from tests.support.writable import EMPTY, set_up_writes
 from tests.support.written_rows import ROWS, WITH_BC
 
 DELIVERIES = ("materialize", "object-lambda")
 
 
 @pytest.fixture(scope="module", params=DELIVERIES)
-def written(request, lake, moto):
+def served(request, lake, moto):
     one = set_up_writes(lake.write("appends", EMPTY))
-    with bridge(one, moto, delivery=request.param, writes=True) as served:
-        yield one, served
+    with bridge(one, moto, delivery=request.param, writes=True) as found:
+        yield one, found
 
 
 @pytest.fixture
-def judge(written, moto):
-    with judging(written[0], moto) as found:
-        yield found
-
-
-@pytest.fixture
-def where(written):
-    served = written[1]
-    return served.catalog_uri, served.warehouse, served.s3_endpoint
+def where(served):
+    _, found = served
+    return found.catalog_uri, found.warehouse, found.s3_endpoint
 
 
 @pytest.fixture

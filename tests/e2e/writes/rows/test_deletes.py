@@ -5,9 +5,7 @@ from contextlib import closing
 import pytest
 from polynya_local.clients import duckdb
 
-from tests.support.servers.in_process import bridge
-from tests.support.starts import DO_NOT_INLINE, LAKE, NATIVE, STARTS
-from tests.support.twin import opened, set_up_writes
+from tests.support.starts import NATIVE, STARTS
 
 MERGE = """
 MERGE INTO {t} AS t USING (VALUES (4, 'new'), (300, 'new')) AS n (id, s) ON t.id = n.id
@@ -23,31 +21,18 @@ OPERATIONS = {
 
 
 @pytest.fixture(scope="module")
-def served(lake, moto):
-    one = set_up_writes(lake.write("deletes", LAKE))
-    with bridge(one, moto, writes=True) as found:
-        yield one, found, moto
-
-
-@pytest.fixture(scope="module")
 def client(served):
     where = served[1].catalog_uri, served[1].warehouse, served[1].s3_endpoint
     with closing(duckdb.open(*where)) as found:
         yield found
 
 
-@pytest.fixture(params=STARTS)
-def twin(request, served):
-    with opened(*served) as found:
-        found.native(DO_NOT_INLINE, *STARTS[request.param])
-        yield found
-
-
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_an_operation_gives_the_same_rows_everywhere(twin, client, operation):
+@pytest.mark.parametrize("start", STARTS)
+def test_an_operation_gives_the_same_rows_everywhere(started, client, operation):
     for sql in OPERATIONS[operation]:
-        twin.changes(sql, lambda sql=sql: client.query(sql.format(t=f"ice.main.{twin.name}")))
-    assert "deleted_from_table" in twin.changes_made() or "inlined" in twin.changes_made()
-    twin.check()
-    twin.native(*NATIVE)
-    twin.check()
+        started.changes(sql, lambda sql=sql: client.query(sql.format(t=f"ice.main.{started.name}")))
+    assert "deleted_from_table" in started.changes_made() or "inlined" in started.changes_made()
+    started.check()
+    started.native(*NATIVE)
+    started.check()

@@ -14,9 +14,7 @@ from pyiceberg.exceptions import (
     ValidationException,
 )
 
-from tests.support.servers.in_process import bridge
-from tests.support.starts import DO_NOT_INLINE, FILES, INLINE, INLINED, LAKE
-from tests.support.twin import opened, set_up_writes
+from tests.support.starts import FILES, INLINE, INLINED
 
 STARTS = {
     "files": FILES,
@@ -37,22 +35,10 @@ NATIVE = {
 REFUSALS = (CommitFailedException, ValidationException)
 
 
-@pytest.fixture(scope="module")
-def served(lake, moto):
-    one = set_up_writes(lake.write("conflicts", LAKE))
-    with bridge(one, moto, writes=True) as found:
-        yield one, found, moto
-
-
-@pytest.fixture(params=STARTS)
-def twin(request, served):
-    with opened(*served) as found:
-        found.native(DO_NOT_INLINE, *STARTS[request.param])
-        yield found
-
-
 @pytest.mark.parametrize("native", NATIVE)
-def test_native_changes_between_a_clients_load_and_its_commit(twin, native):
+@pytest.mark.parametrize("start", STARTS)
+def test_native_changes_between_a_clients_load_and_its_commit(started, native):
+    twin = started
     table = twin.table()
     twin.native(NATIVE[native])
     after_native = rows(twin)
@@ -62,7 +48,9 @@ def test_native_changes_between_a_clients_load_and_its_commit(twin, native):
 
 
 @pytest.mark.parametrize("native", NATIVE)
-def test_a_client_commits_while_a_native_transaction_runs(twin, native, served, moto):
+@pytest.mark.parametrize("start", STARTS)
+def test_a_client_commits_while_a_native_transaction_runs(started, native, served, moto):
+    twin = started
     before = rows(twin)
     with connect(EXTENSIONS, moto) as con:
         attach(con, served[0], read_only=False)

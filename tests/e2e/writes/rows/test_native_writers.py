@@ -30,12 +30,6 @@ def catalog(served):
         yield found
 
 
-@pytest.fixture
-def judge(served, moto):
-    with judging(served[0], moto) as found:
-        yield found
-
-
 def rows(*ids: int) -> pa.Table:
     return pa.table({"id": ids, "s": [f"row {id_}" for id_ in ids]}, schema=SCHEMA)
 

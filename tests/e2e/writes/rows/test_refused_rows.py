@@ -4,9 +4,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import BadRequestError
 
-from tests.support.servers.in_process import bridge
-from tests.support.starts import DO_NOT_INLINE, LAKE
-from tests.support.twin import opened, set_up_writes
+from tests.support.starts import DO_NOT_INLINE
 
 HIDING = (
     "CREATE TABLE {t} (id BIGINT, s VARCHAR, secret INTERVAL)",
@@ -15,15 +13,8 @@ HIDING = (
 )
 
 
-@pytest.fixture
-def twin(lake, moto):
-    one = set_up_writes(lake.write("refused_rows", LAKE))
-    with bridge(one, moto, writes=True) as served, opened(one, served, moto) as found:
-        found.native(DO_NOT_INLINE, *HIDING)
-        yield found
-
-
 def test_columns_that_clients_do_not_see(twin):
+    twin.native(DO_NOT_INLINE, *HIDING)
     before = twin.newest()
     with pytest.raises(BadRequestError, match="merge-on-read"):
         twin.table().delete("id = 1")

@@ -2,9 +2,7 @@
 
 import pytest
 
-from tests.support.servers.in_process import bridge
-from tests.support.starts import DO_NOT_INLINE, LAKE, NATIVE, STARTS
-from tests.support.twin import opened, set_up_writes
+from tests.support.starts import DO_NOT_INLINE, NATIVE, STARTS
 
 pytestmark = pytest.mark.spark
 
@@ -54,13 +52,6 @@ WHOLE = [
 
 
 @pytest.fixture(scope="module")
-def served(lake, moto):
-    one = set_up_writes(lake.write("spark_rows", LAKE))
-    with bridge(one, moto, writes=True) as found:
-        yield one, found, moto
-
-
-@pytest.fixture(scope="module")
 def spark(served):
     from polynya_local.clients import spark
 
@@ -72,12 +63,6 @@ def spark(served):
         return spark.session().sql(sql.format(t=f"{client.catalog}.{of}", c=client.catalog, of=of))
 
     return run
-
-
-@pytest.fixture
-def twin(served):
-    with opened(*served) as found:
-        yield found
 
 
 def set_modes(twin, mode):

@@ -1,7 +1,10 @@
 """Where the schema is inserted into a statement."""
 
+from contextlib import closing
+
 import pytest
-from polynya.ducklake.connection.catalog_connection import qualified
+from pg8000.native import Connection, to_statement
+from polynya.ducklake.connection.catalog_connection import CatalogConnection, numbered, qualified
 
 # § marks where the schema is inserted.
 STATEMENTS = [
@@ -44,6 +47,16 @@ def test_tables_are_sent_with_their_schema(statement, schema, written):
     assert qualified(statement.replace("§", ""), schema) == statement.replace("§", written)
 
 
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_parameters_are_numbered_as_by_pg8000(statement):
+    sql = statement.replace("§", "")
+    expected, _ = to_statement(qualified(sql, "public"))
+    for value in (1, 2):  # the second one is for the statement as it is remembered
+        numbers, values = numbered(sql, "public")
+        assert numbers == expected
+        assert values({"a": value, "b": 0}) == ((value,) if ":a" in sql else ())
+
+
 def test_a_table_is_looked_up_in_the_schema():
     sql = "SELECT to_regclass('ducklake_metadata') IS NOT NULL"
     found = """SELECT to_regclass('"it\'\'s".ducklake_metadata') IS NOT NULL"""
@@ -53,3 +66,34 @@ def test_a_table_is_looked_up_in_the_schema():
 def test_a_long_statement_takes_time_in_proportion_to_its_length():
     for part in ('"', "'", 'FROM "', "FROM ducklake_", '""', " "):
         qualified(part * 100_000, "public")
+
+
+RUNS = [
+    ("CREATE TEMPORARY TABLE t (a bigint, b text)", {}),
+    ("INSERT INTO t VALUES (:a, :b), (:a + 1, 'a:b'), (3, NULL)", {"a": 1, "b": "it's"}),
+    ("INSERT INTO t VALUES (:a, :b), (:a + 1, 'a:b'), (3, NULL)", {"a": 5, "b": None}),
+    ("SELECT a, b FROM t WHERE a < :a ORDER BY a, b", {"a": 3}),
+    ("SELECT a, b FROM t WHERE a < :a ORDER BY a, b", {"a": 9}),
+    ("SELECT a AS c FROM t WHERE b = ANY(:b) ORDER BY a", {"b": ["it's", "a:b"]}),
+    ("UPDATE t SET b = :b WHERE a = :a", {"a": 3, "b": "c"}),
+    ("SELECT count(*) FROM t", {}),
+]
+
+
+def test_a_statement_does_what_pg8000_does_with_it(postgres_server):
+    """Also its columns and the number of rows, where the statement is remembered, and where not."""
+    server = postgres_server.maintenance
+    arguments = {"user": server.user, "host": server.host, "port": server.port}
+    arguments |= {"database": server.dbname, "password": server.password}
+    with (
+        closing(Connection(**arguments)) as expected,
+        closing(CatalogConnection("public", startup_params={}, **arguments)) as con,
+    ):
+        for sql, parameters in RUNS:
+            assert con.run(sql, **parameters) == expected.run(sql, **parameters)
+            assert con.row_count == expected.row_count
+            assert names(con) == names(expected)
+
+
+def names(con) -> list[str]:
+    return [column["name"] for column in con.columns or ()]

@@ -1,0 +1,34 @@
+"""For each module that has a SCRIPT: a lake of it that Iceberg clients write, and a native twin.
+
+SETTINGS of a module are those of its catalog.
+"""
+
+from contextlib import closing
+
+import pytest
+from polynya_local.clients.pyiceberg import s3_properties
+from pyiceberg.catalog.rest import RestCatalog
+
+from tests.support.servers.in_process import bridge
+from tests.support.twins import twins
+
+
+@pytest.fixture(scope="module")
+def pair(request, lake, moto):
+    with twins(lake, moto, request.module.SCRIPT) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def served(request, pair, moto):
+    settings = getattr(request.module, "SETTINGS", None)
+    with bridge(pair.lake, moto, writes=True, settings=settings) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def catalog(served):
+    """PyIceberg's client."""
+    s3 = s3_properties(served.s3_endpoint)
+    with closing(RestCatalog("c", uri=served.catalog_uri, warehouse="lake", **s3)) as one:
+        yield one
