@@ -116,36 +116,60 @@ WITHOUT_BOUNDS = [("f", insert(0, 3, "'nan'::FLOAT")), ("s", insert(0, 3, text="
 
 
 @pytest.mark.parametrize(("name", "first"), WITHOUT_BOUNDS)
-def test_bounds_that_are_not_known_stay_unknown(name, first, tmp_path):
+def test_a_column_whose_bounds_are_not_known_has_no_statistics(name, first, tmp_path):
     """Native DuckLake takes NULL for "no values so far"; another writer may mean "unknown"."""
     lake = NativeLake(tmp_path)
     lake.run(CREATE)
     *_, covering = history(lake, [first, insert(3, 6)])
     [column_id] = [column.column_id for column in lake.columns if column.column_name == name]
-    [found] = [stats for stats in covering if stats.column_id == column_id]
-    assert (found.min_value, found.max_value) == (None, None)
+    assert column_id not in [stats.column_id for stats in covering]
 
 
 NEW_COLUMN = ColumnNode(9, "x", "int32")
 NEW_STATS = FileColumnStats(9, 40, 2, 0, "3", "4", None)
-NEW_FILE = NewDataFile(
-    path="x.parquet", record_count=2, file_size_bytes=1, footer_size=1, stats=(NEW_STATS,)
+WITHOUT_VALUES = FileColumnStats(9, 40, 0, 2, None, None, None)
+ALL_NULL = TableColumnStats(
+    9, contains_null=True, contains_nan=None, min_value=None, max_value=None
 )
-UNKNOWN = TableColumnStats(9, contains_null=True, contains_nan=None, min_value=None, max_value=None)
+
+
+def new_file(*stats):
+    return NewDataFile(
+        path="x.parquet", record_count=2, file_size_bytes=1, footer_size=1, stats=stats
+    )
 
 
 @pytest.mark.parametrize(
     ("had_rows", "new_ids", "expected"),
     [
-        (False, (), TableColumnStats(9, False, None, "3", "4")),
-        (False, {9}, TableColumnStats(9, False, None, "3", "4")),
+        (False, (), [TableColumnStats(9, False, None, "3", "4")]),
+        (False, {9}, [TableColumnStats(9, False, None, "3", "4")]),
         # Older rows have NULL in a column that is added now.
-        (True, {9}, TableColumnStats(9, True, None, "3", "4")),
+        (True, {9}, [TableColumnStats(9, True, None, "3", "4")]),
         # Nothing is known about the older rows of an older column.
-        (True, (), UNKNOWN),
+        (True, (), []),
     ],
 )
 def test_a_column_without_statistics_is_widened_by_what_older_rows_may_hold(
     had_rows, new_ids, expected
 ):
-    assert widened({}, [NEW_COLUMN], [NEW_FILE], had_rows=had_rows, new_ids=new_ids) == [expected]
+    files = [new_file(NEW_STATS)]
+    assert widened({}, [NEW_COLUMN], files, had_rows=had_rows, new_ids=new_ids) == expected
+
+
+# The table's statistics before, the file's, and the table's afterwards.
+WITHOUT_CERTAIN_BOUNDS = [
+    (None, WITHOUT_VALUES, [ALL_NULL]),
+    (ALL_NULL, WITHOUT_VALUES, [ALL_NULL]),
+    (ALL_NULL, NEW_STATS, []),
+    (TableColumnStats(9, False, None, "1", None), NEW_STATS, []),
+    (TableColumnStats(9, False, None, "1", "2"), FileColumnStats(9, 40, 2, 0, "3", None, None), []),
+    (None, FileColumnStats(9, 40, None, None, None, None, None), []),
+]
+
+
+@pytest.mark.parametrize(("before", "file", "expected"), WITHOUT_CERTAIN_BOUNDS)
+def test_without_certain_bounds_there_are_no_statistics(before, file, expected):
+    known = {9: before} if before else {}
+    found = widened(known, [NEW_COLUMN], [new_file(file)], had_rows=bool(before), new_ids=())
+    assert found == expected

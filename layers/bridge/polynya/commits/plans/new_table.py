@@ -9,10 +9,11 @@ from ...ducklake.paths import directory
 from ...ducklake.rows.named_objects import Schema
 from ...errors import BadRequest
 from ...iceberg.commits.schemas import Schema as TableSchema
-from ...iceberg.commits.schemas import docs, field_of, required_within
+from ...iceberg.commits.schemas import docs, field_of
 from ...iceberg.commits.updates import PartitionSpec, SortOrder
 from ...translate.client_properties import SORT_ORDER
 from ...translate.commits.properties import tags
+from ...translate.commits.schema.checks import check_schema
 from ...translate.commits.schema.columns import check_ids, column_nodes, numbered
 from ...translate.commits.schema.partitioning import partition_keys
 from ...translate.commits.schema.sorting import order_tag, sort_keys
@@ -32,15 +33,9 @@ def columns_of_request(schema: TableSchema, *, keep_ids: bool) -> tuple[ColumnNo
     Raises:
         BadRequest: DuckLake cannot have such columns.
     """
-    if schema.identifier_field_ids:
-        raise BadRequest("DuckLake has no identifier fields (primary keys)")
+    check_schema(schema)
     if not schema.fields:
         raise BadRequest("a table in DuckLake needs at least one column")
-    for name in required_within(schema.fields):
-        raise BadRequest(f"DuckLake has NOT NULL for whole columns only, not within {name}")
-    for field in schema.fields:
-        if field.initial_default is not None or field.write_default is not None:
-            raise BadRequest(f"a default of {field.name} is set in DuckDB, with ALTER TABLE")
     columns = column_nodes([field_of(field) for field in schema.fields], docs(schema.fields))
     if keep_ids:
         check_ids(columns)

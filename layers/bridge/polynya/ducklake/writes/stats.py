@@ -56,13 +56,19 @@ DELETE_COLUMN_STATS = """
 DELETE FROM ducklake_table_column_stats WHERE table_id = :table_id AND column_id = ANY(:ids)"""
 
 
-def set_of_columns(con: Connection, table_id: int, stats: Iterable[TableColumnStats]) -> None:
-    """Replace the statistics of these columns."""
+def set_of_columns(
+    con: Connection, table_id: int, column_ids: Iterable[int], stats: Iterable[TableColumnStats]
+) -> None:
+    """Replace the statistics of columns.
+
+    Args:
+        column_ids: all columns; those without `stats` have none afterwards.
+    """
     rows = [
         (table_id, s.column_id, s.contains_null, s.contains_nan, s.min_value, s.max_value)
         for s in stats
     ]
-    con.run(DELETE_COLUMN_STATS, table_id=table_id, ids=[row[1] for row in rows])
+    con.run(DELETE_COLUMN_STATS, table_id=table_id, ids=list(column_ids))
     copy(
         con,
         "ducklake_table_column_stats",

@@ -20,6 +20,10 @@ def widened(
 ) -> list[TableColumnStats]:
     """The statistics of the table's columns, widened to cover the new files.
 
+    A column whose values are not certain has none: DuckDB takes NULL for "no values so far", and
+    with its next INSERT the bounds of these rows for those of all rows. Where there is no row for a
+    column, it writes none.
+
     Args:
         before: the table's statistics so far, by column_id.
         columns: all columns of the table. A file without statistics of a leaf has NULL in it.
@@ -37,7 +41,8 @@ def widened(
         is_late = leaf.column_id in new_ids and had_rows
         row = _widened(before.get(leaf.column_id), leaf, stats, had_rows and not is_late)
         has_null = is_late or len(stats) < len(files)
-        covering.append(replace(row, contains_null=True) if has_null else row)
+        if row is not None:
+            covering.append(replace(row, contains_null=True) if has_null else row)
     return covering
 
 
@@ -46,13 +51,15 @@ def _widened(
     column: ColumnNode,
     files: Sequence[FileColumnStats],
     had_rows: bool,
-) -> TableColumnStats:
-    """The statistics of one column.
+) -> TableColumnStats | None:
+    """The statistics of one column; None: they are not certain.
 
     Args:
         before: None: the table has no statistics of this column.
         had_rows: the table has rows already; without `before` nothing is known about them.
     """
+    if before is None and had_rows:
+        return None
     contains_null = any(stats.null_count != 0 for stats in files)
     contains_nan = None
     if column.column_type in FLOATS:
@@ -62,11 +69,14 @@ def _widened(
         contains_null = contains_null or before.contains_null is not False
         if contains_nan is not None:
             contains_nan = contains_nan or before.contains_nan is not False
-        ranges.insert(0, (before.min_value, before.max_value))  # NULL: unknown, and stays unknown
-    elif had_rows:
-        contains_null, contains_nan = True, contains_nan if contains_nan is None else True
-        ranges.insert(0, (None, None))
-    low, high = _covering(column.column_type, ranges)
+        # NULL in both: no values so far, or another writer did not know them.
+        if ranges or before.min_value is not None or before.max_value is not None:
+            ranges.insert(0, (before.min_value, before.max_value))
+    low, high = None, None
+    if ranges:
+        low, high = _covering(column.column_type, ranges)
+        if low is None:
+            return None
     return TableColumnStats(column.column_id, contains_null, contains_nan, low, high)
 
 
@@ -75,8 +85,8 @@ def _covering(
 ) -> tuple[str | None, str | None]:
     """The smallest and the largest text; None for both if one of them is uncertain."""
     lows, highs = [low for low, _ in ranges], [high for _, high in ranges]
-    if not ranges or None in lows or None in highs:
-        return None, None  # DuckDB does not use one bound alone
+    if None in lows or None in highs:
+        return None, None
     try:
         return (
             min(lows, key=lambda text: comparable(column_type, text or "")),

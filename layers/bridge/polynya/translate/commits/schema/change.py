@@ -117,7 +117,7 @@ class _Difference:
         ]
         new = [one for one in wanted if one.field_id not in known]
         after += self._new(new, above, parent)
-        check_names(after, above)
+        check_names((column.column_name for column in after), above)
         return tuple(after)
 
     def _new(

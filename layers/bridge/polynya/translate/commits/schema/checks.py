@@ -1,10 +1,9 @@
-"""What DuckLake cannot have in a changed schema, whatever the change is."""
+"""What DuckLake cannot have in a schema that a client asks for, whatever the table is."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from ....ducklake.column_tree import ColumnNode
 from ....errors import BadRequest
 from ....iceberg.commits.schemas import Schema, required_within, with_write_default
 from ....iceberg.types import Field
@@ -47,10 +46,6 @@ def check_new(field: Field, name: str, last_column_id: int, *, ends_all: bool) -
             f"the new column {name} is required, and existing rows have NULL in it: add it "
             "as optional; a default is added in DuckDB"
         )
-    if field.initial_default is not None:
-        raise BadRequest(
-            f"the default of {name} is set in DuckDB: ALTER TABLE … ADD COLUMN … DEFAULT …"
-        )
 
 
 def same_default(one: Any, other: Any) -> bool:
@@ -79,15 +74,17 @@ def check_order(before: Sequence[int], wanted: Sequence[int], above: str) -> Non
         )
 
 
-def check_names(columns: Iterable[ColumnNode], above: str) -> None:
+def check_names(names: Iterable[str], above: str) -> None:
     """Refuse two columns of one name, also if clients do not see one of them.
+
+    Args:
+        above: the dotted name of the struct with a dot at its end; empty at the top level.
 
     Raises:
         BadRequest: the message names both.
     """
     seen: dict[str, str] = {}
-    for column in columns:
-        name = column.column_name
+    for name in names:
         if not name or "\0" in name:
             raise BadRequest(f"a column of {above[:-1] or 'the table'} has no usable name")
         if name.casefold() in seen:

@@ -1,6 +1,5 @@
 """Iceberg's schema of a new table, or of a new column, as DuckLake's columns."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count, pairwise
@@ -9,6 +8,8 @@ from ....ducklake.column_tree import LIST, MAP, STRUCT, ColumnNode
 from ....errors import BadRequest
 from ....iceberg.types import Field, List, Map, Primitive, Struct, Type
 from ...columns.faults import MAX_DEPTH, MAX_FIELD_ID
+from ...columns.types import is_decimal
+from .checks import check_names
 
 TYPES = {
     "boolean": "boolean",
@@ -25,9 +26,6 @@ TYPES = {
     "binary": "blob",
 }
 
-DECIMAL = re.compile(r"decimal\(([1-9][0-9]?), *(0|[1-9][0-9]?)\)")
-MAX_PRECISION = 38
-
 
 def ducklake_type(name: str, column: str) -> str:
     """The DuckLake type of an Iceberg primitive type.
@@ -38,10 +36,8 @@ def ducklake_type(name: str, column: str) -> str:
     Raises:
         BadRequest: DuckLake has no such type.
     """
-    if match := DECIMAL.fullmatch(name):
-        precision, scale = int(match[1]), int(match[2])
-        if scale <= precision <= MAX_PRECISION:
-            return f"decimal({precision},{scale})"
+    if is_decimal(name):
+        return name.replace(" ", "")
     if name not in TYPES:
         raise BadRequest(
             f"the column {column} has the type {name}, which has no exact form in DuckLake; "
@@ -63,7 +59,13 @@ def column_nodes(
     """
     if depth > MAX_DEPTH:
         raise BadRequest(f"{above} is nested more than {MAX_DEPTH} levels deep")
-    _check_names(fields, above)
+    check_names((field.name for field in fields), above)
+    for field in fields:
+        if field.initial_default is not None:
+            raise BadRequest(
+                f"the default of {above}{field.name} is set in DuckDB: ALTER TABLE … ADD COLUMN … "
+                "DEFAULT …"
+            )
     return tuple(
         ColumnNode(
             field.field_id,
@@ -103,20 +105,6 @@ def _children(
             pair = [Field(key_id, "key", key), Field(value_id, "value", value)]
             return column_nodes(pair, docs, above, depth)
     return ()
-
-
-def _check_names(fields: Iterable[Field], above: str) -> None:
-    seen: dict[str, str] = {}
-    for field in fields:
-        name = field.name
-        if not name or "\0" in name:
-            raise BadRequest(f"a column of {above or 'the table'} has no usable name")
-        if name.casefold() in seen:
-            raise BadRequest(
-                f"the columns {above}{seen[name.casefold()]} and {above}{name} have the same name "
-                "for DuckLake, which does not distinguish letter case"
-            )
-        seen[name.casefold()] = name
 
 
 def numbered(columns: Sequence[ColumnNode], first_id: int = 1) -> tuple[ColumnNode, ...]:

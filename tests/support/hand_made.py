@@ -1,0 +1,216 @@
+"""Commits whose files and manifests no client would write: any Parquet bytes under any manifest."""
+
+import io
+import json
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import boto3
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import urllib3
+from polynya.storage.s3 import bucket_and_key
+
+DATA, DELETES = 0, 1
+
+NUMBERS = count(1)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of a manifest, beside the file that it is about."""
+
+    body: bytes
+    record_count: int
+    name: str = ""
+    """Of the file; empty: a new one."""
+    content: int = DATA
+    file_format: str = "PARQUET"
+    partition: tuple[tuple[int, str, Any], ...] = ()
+    """Source id, transform and value of each field."""
+    others: dict[str, Any] = field(default_factory=dict)
+    """Other fields of the entry, such as referenced_data_file."""
+
+
+class HandMade:
+    """Commits to the tables of one namespace."""
+
+    def __init__(self, served: Any, s3_endpoint: str, namespace: str = "main") -> None:
+        self._uri = f"{served.catalog_uri}/v1/lake/namespaces/{namespace}/tables".replace(
+            "//v1", "/v1"
+        )
+        self._s3 = boto3.client("s3", endpoint_url=s3_endpoint)
+        self._virtual = boto3.client("s3", endpoint_url=served.s3_endpoint)
+
+    def load(self, table: str) -> dict[str, Any]:
+        """The table metadata."""
+        found = json.loads(urllib3.request("GET", f"{self._uri}/{table}").data)
+        return dict(found["metadata"])
+
+    def commit(
+        self, table: str, *entries: Entry, removes: tuple[str, ...] = (), operation: str = "append"
+    ) -> tuple[int, str]:
+        """Add files to a table; status and message of the answer.
+
+        Args:
+            removes: parts of the locations of data files that the commit removes.
+        """
+        document = self.load(table)
+        head = document.get("current-snapshot-id")
+        snapshot_id = 2**41 + next(NUMBERS)
+        manifests = self._base(document, removes)
+        for content in (DATA, DELETES):
+            if some := [one for one in entries if one.content == content]:
+                manifests.append(self._manifest(document, snapshot_id, content, some))
+        path = self.put(document, "write.metadata.path", ".avro", _avro(LIST, manifests))
+        snapshot = {
+            "snapshot-id": snapshot_id,
+            "sequence-number": document["last-sequence-number"] + 1,
+            "timestamp-ms": document["last-updated-ms"] + 1,
+            "manifest-list": path,
+            "summary": {"operation": operation},
+            "schema-id": document["current-schema-id"],
+        }
+        snapshot |= {"parent-snapshot-id": head} if head else {}
+        reference = {"ref-name": "main", "type": "branch", "snapshot-id": snapshot_id}
+        return self.post(
+            table,
+            [{"type": "assert-table-uuid", "uuid": document["table-uuid"]}],
+            [
+                {"action": "add-snapshot", "snapshot": snapshot},
+                {"action": "set-snapshot-ref", **reference},
+            ],
+        )
+
+    def post(self, table: str, requirements: list[Any], updates: list[Any]) -> tuple[int, str]:
+        """Send a commit."""
+        body = json.dumps({"requirements": requirements, "updates": updates}).encode()
+        answer = urllib3.request("POST", f"{self._uri}/{table}", body=body, timeout=60)
+        return answer.status, json.loads(answer.data).get("error", {}).get("message", "")
+
+    def put(self, document: Any, property_: str, name: str, body: bytes) -> str:
+        """Upload a file to where clients write; its location."""
+        location = f"{document['properties'][property_]}/{next(NUMBERS)}{name}"
+        bucket, key = bucket_and_key(location)
+        self._s3.put_object(Bucket=bucket, Key=key, Body=body)
+        return location
+
+    def _base(self, document: Any, removes: tuple[str, ...]) -> list[dict[str, Any]]:
+        found = [
+            one
+            for one in document["snapshots"]
+            if one["snapshot-id"] == document.get("current-snapshot-id")
+        ]
+        if not found:
+            return []
+        manifests = self._records(found[0]["manifest-list"])
+        kept = []
+        for one in manifests:
+            paths = [
+                entry["data_file"]["file_path"] for entry in self._records(one["manifest_path"])
+            ]
+            if not any(part in path for part in removes for path in paths):
+                kept.append({key: one[key] for key in LIST_FIELDS})
+        return kept
+
+    def _records(self, location: str) -> list[dict[str, Any]]:
+        bucket, key = bucket_and_key(location)
+        body = self._virtual.get_object(Bucket=bucket, Key=key)["Body"].read()
+        return list(fastavro.reader(io.BytesIO(body)))
+
+    def _manifest(
+        self, document: Any, snapshot_id: int, content: int, entries: list[Entry]
+    ) -> dict[str, Any]:
+        records = []
+        for one in entries:
+            location = self.put(document, "write.data.path", one.name or ".parquet", one.body)
+            values = {f"p{n}": value for n, (_, _, value) in enumerate(one.partition)}
+            file = {
+                "content": content,
+                "file_path": location,
+                "file_format": one.file_format,
+                "partition": values,
+                "record_count": one.record_count,
+                "file_size_in_bytes": len(one.body),
+                **one.others,
+            }
+            records.append({"status": 1, "snapshot_id": snapshot_id, "data_file": file})
+        fields = [
+            {"source-id": source, "field-id": 1000 + n, "name": f"p{n}", "transform": transform}
+            for n, (source, transform, _) in enumerate(entries[0].partition)
+        ]
+        schema = manifest_schema(entries[0].partition)
+        body = _avro(schema, records, {"partition-spec": json.dumps(fields)})
+        path = self.put(document, "write.metadata.path", ".avro", body)
+        return {
+            "manifest_path": path,
+            "manifest_length": len(body),
+            "partition_spec_id": document["default-spec-id"],
+            "content": content,
+        }
+
+
+LIST_FIELDS = {
+    "manifest_path": "string",
+    "manifest_length": "long",
+    "partition_spec_id": "int",
+    "content": "int",
+}
+LIST = {
+    "type": "record",
+    "name": "manifest_file",
+    "fields": [{"name": name, "type": kind} for name, kind in LIST_FIELDS.items()],
+}
+AVRO_OF_VALUES = {str: "string", int: "long", bool: "boolean"}
+OPTIONAL = {
+    "referenced_data_file": "string",
+    "content_offset": "long",
+    "content_size_in_bytes": "long",
+}
+
+
+def manifest_schema(partition: tuple[tuple[int, str, Any], ...]) -> dict[str, Any]:
+    """The Avro schema of a manifest, as far as the catalog reads it."""
+    values = [
+        {"name": f"p{n}", "type": ["null", AVRO_OF_VALUES.get(type(value), "string")]}
+        for n, (_, _, value) in enumerate(partition)
+    ]
+    required = {
+        "content": "int",
+        "file_path": "string",
+        "file_format": "string",
+        "partition": {"type": "record", "name": "r102", "fields": values},
+        "record_count": "long",
+        "file_size_in_bytes": "long",
+    }
+    file = [{"name": name, "type": kind} for name, kind in required.items()]
+    file += [{"name": n, "type": ["null", kind], "default": None} for n, kind in OPTIONAL.items()]
+    return {
+        "type": "record",
+        "name": "manifest_entry",
+        "fields": [
+            {"name": "status", "type": "int"},
+            {"name": "snapshot_id", "type": "long"},
+            {"name": "data_file", "type": {"type": "record", "name": "r2", "fields": file}},
+        ],
+    }
+
+
+def _avro(schema: Any, records: list[Any], metadata: dict[str, str] | None = None) -> bytes:
+    stream = io.BytesIO()
+    fastavro.writer(stream, fastavro.parse_schema(schema), records, metadata=metadata or {})
+    return stream.getvalue()
+
+
+def parquet(columns: dict[tuple[str, int], Any], **options: Any) -> Entry:
+    """A data file of these Arrow arrays, by name and field id."""
+    fields = [
+        pa.field(name, values.type, metadata={"PARQUET:field_id": str(id_)})
+        for (name, id_), values in columns.items()
+    ]
+    table = pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
+    stream = io.BytesIO()
+    pq.write_table(table, stream, **options)
+    return Entry(stream.getvalue(), len(table))
