@@ -341,12 +341,23 @@ def test_a_new_layer_or_another_setting_publishes_a_new_version() -> None:
     assert sum(longest) + len(longest) - 1 <= 1000
 
 
-def test_only_the_catalog_can_assume_the_vended_role() -> None:
+@pytest.mark.parametrize(
+    ("writes", "functions"),
+    [
+        ("no", ["RestCatalogFunctionRole"]),
+        ("yes", ["RestCatalogFunctionRole", "CommitsFunctionRole"]),
+    ],
+)
+def test_only_the_functions_that_answer_clients_can_assume_the_vended_role(
+    writes: str, functions: list[str]
+) -> None:
     """The Object Lambda function trusts the name of a session, which its caller chooses."""
-    role = RESOURCES["VendedRole"]["Properties"]
+    stack = Stack({"Vending": "yes", "Writes": writes})
+    role = stack.properties("VendedRole")
     [statement] = role["AssumeRolePolicyDocument"]["Statement"]
-    assert statement["Principal"] == {"AWS": {"Fn::GetAtt": "RestCatalogFunctionRole.Arn"}}
+    assert statement["Principal"] == {"AWS": [f"${{{one}.Arn}}" for one in functions]}
     assert not {"Policies", "ManagedPolicyArns"} & role.keys()
+    assert stack.properties("VendPolicy")["Roles"] == [f"${{{one}}}" for one in functions]
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
@@ -355,7 +366,7 @@ def test_the_vended_role_allows_exactly_the_actions_of_session_policies(delivery
     document = deployed(RESOURCES["FilesPolicy"]["Properties"]["PolicyDocument"], delivery)
     allowed = {action for statement in document["Statement"] for action in actions(statement)}
     policy = json.loads(
-        session_policy([S3Scope("s3://b/t/", True)], [], "aws", delivery == "object-lambda")
+        session_policy([S3Scope("s3://b/t/", True)], [], [], "aws", delivery == "object-lambda")
     )
     assert allowed == {action for one in policy["Statement"] for action in actions(one)}
 
@@ -368,7 +379,7 @@ def test_the_writer_role_allows_exactly_the_actions_of_session_policies(delivery
     ]
     found = [statement for document in documents for statement in document["Statement"]]
     scopes = [S3Scope("s3://b/t/", True)]
-    policy = json.loads(session_policy(scopes, scopes, "aws", delivery == "object-lambda"))
+    policy = json.loads(session_policy(scopes, scopes, scopes, "aws", delivery == "object-lambda"))
     allowed, needed = (
         {action for one in some if one["Effect"] == "Allow" for action in actions(one)}
         for some in (found, policy["Statement"])

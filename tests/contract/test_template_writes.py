@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from polynya.files.names import KINDS, Name, parse
+from polynya.translate.fingerprints import LENGTH
 from polynya_local.build.template import Stack
 from polynya_local.stand_in.limits.role import Role
 
@@ -109,8 +111,9 @@ def rights(resource: str, delivery: str) -> Role:
     return Role(stack(Delivery=delivery, VirtualPrefix="lake/polynya").statements(resource))
 
 
-def vended(delivery: str) -> Role:
-    given = stack(Delivery=delivery, VirtualPrefix="lake/polynya")
+def vended(delivery: str, **values: str) -> Role:
+    """The role that is vended to writers; a session has a part of these rights."""
+    given = stack(**({"Delivery": delivery, "VirtualPrefix": "lake/polynya"} | values))
     policies = [given.properties(name) for name in ("FilesPolicy", "WriteFilesPolicy")]
     assert all("${WriterRole}" in policy["Roles"] for policy in policies)
     return Role([one for policy in policies for one in policy["PolicyDocument"]["Statement"]])
@@ -127,6 +130,7 @@ S3_RIGHTS = [
     ("PutObject", "staging", f"commits/{UUID}/m0.avro", (False, False), True),
     ("PutObject", "data", "lake/polynya/list.avro", (False, True), False),
     ("PutObject", "data", "lake/policy.json", (False, False), False),
+    ("PutObject", "data", f"lake/polynya/{UUID}/g1/{UUID}-deletes.parquet", (False, True), True),
     ("PutObject", "data", "other/a.parquet", (False, False), False),
     ("DeleteObject", "data", f"lake/main/orders/{UUID}/a.parquet", (False, False), False),
     ("DeleteObject", "staging", f"commits/{UUID}/m0.avro", (False, False), False),
@@ -142,6 +146,21 @@ def test_rights_in_s3(operation, bucket, key, function, writer):
         if "polynya" not in key:  # under object-lambda there are no such objects
             assert vended(delivery).may(operation, parameters) is writer
     assert vended("materialize").may(operation, parameters) is writer
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_writer_can_put_a_virtual_file(kind, delivery):
+    """Whether the virtual files are below the lake's prefix or not."""
+    numbers = tuple(range(len(KINDS[kind].numbers)))
+    for prefix in ("lake/polynya", "polynya"):
+        key = Name(UUID, kind, numbers, "0" * LENGTH).key(prefix)
+        assert parse(key, prefix).kind == kind
+        role = vended(delivery, VirtualPrefix=prefix)
+        assert not role.may("PutObject", {"Bucket": "data", "Key": key})
+        of_duckdb = f"{key.rpartition('/')[0]}/{UUID}-deletes.parquet"
+        may_delete = role.may("PutObject", {"Bucket": "data", "Key": of_duckdb})
+        assert may_delete is (delivery == "materialize")
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)

@@ -42,7 +42,7 @@ def policy_of(
     }
     vending = CredentialVending(Config.from_env(environ))
     blank = TableScope(UUID, VIRTUAL, ROLE, "")
-    scope = vending._fitted(blank, set(map(place, locations)), set(), around or neighbours())
+    scope = vending._fitted(blank, set(map(place, locations)), set(), set(), around or neighbours())
     if scope.reason:
         raise Refused(scope.reason)
     return scope.policy, list(scope.locations)
@@ -87,7 +87,7 @@ def test_a_name_is_not_a_wildcard(name, others):
 
 def test_a_file_with_the_name_of_a_directory_is_a_file():
     vending = CredentialVending(Config.from_env({"DATABASE_URL": "u", "VIRTUAL_BUCKET": "v"}))
-    text = vending._policy([S3Scope("s3://data/lake/", False)], [], VIRTUAL)
+    text = vending._policy([S3Scope("s3://data/lake/", False)], [], [], VIRTUAL)
     assert "data/lake/*" not in text and '"arn:aws:s3:::data/lake/"' in text
 
 

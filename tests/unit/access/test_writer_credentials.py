@@ -60,10 +60,15 @@ def policy_of(scope: TableScope) -> str:
     return scope.policy
 
 
-def fitted(reads: set[S3Scope], written: set[S3Scope], delivery: str = "materialize") -> TableScope:
+def fitted(
+    reads: set[S3Scope],
+    written: set[S3Scope],
+    delivery: str = "materialize",
+    deletes: Iterable[S3Scope] = (),
+) -> TableScope:
     blank = TableScope(UUID, VIRTUAL, WRITER, "")
     around = OtherTables([], [], "s3://virtual/polynya/")
-    return vending(delivery)._fitted(blank, reads, written, around)
+    return vending(delivery)._fitted(blank, reads, written, set(deletes), around)
 
 
 # A table in a directory of its own, and one that shares its directory and has a file by its key.
@@ -74,10 +79,21 @@ READS = {
 DATA = f"s3://data/lake/main/orders/{UUID}"
 STAGED = f"s3://data/lake/.polynya-staging/{UUID}"
 
+# Where DuckDB puts delete files: see `delete_scopes`.
+DELETES = {
+    "own": {
+        "object-lambda": READS["own"],
+        "materialize": {*READS["own"], S3Scope(f"{VIRTUAL}/", True)},
+    },
+    "shared": {"object-lambda": set(), "materialize": {S3Scope(f"{VIRTUAL}/", True)}},
+}
+OF_DUCKDB = "f47ac10b-58cc-4372-a567-0e02b2c3d479-deletes.parquet"
+
 GET, PUT, ABORT = "s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"
 DELETE = "s3:DeleteObject"
 
-# (action, object, whether it is permitted: in both, or only in a directory of the table's own)
+# (action, object, whether it is permitted: always, or only in a directory of the table's own, or
+# only with a delivery)
 CASES = [
     (PUT, f"{DATA}/00000-0-abc.parquet", True),
     (PUT, f"{DATA}/day=2026-01-01/00000-0-abc.parquet", True),
@@ -93,6 +109,22 @@ CASES = [
     (ABORT, "s3://data/lake/main/orders/ducklake-1.parquet", False),
     (PUT, DATA, False),
     (PUT, f"{DATA}x/00000.parquet", False),
+    # DuckDB puts a delete file beside the data file; nothing of DuckLake has such a name.
+    (PUT, f"s3://data/lake/main/orders/{OF_DUCKDB}", "own"),
+    (PUT, f"s3://data/lake/main/orders/day=2026-01-01/{OF_DUCKDB}", "own"),
+    (ABORT, f"s3://data/lake/main/orders/{OF_DUCKDB}", "own"),
+    (PUT, f"{DATA}/{OF_DUCKDB}", True),
+    # Not g1: moto takes the dots of `/../` for any characters.
+    (PUT, f"{VIRTUAL}/g10/{OF_DUCKDB}", "materialize"),
+    (PUT, f"s3://virtual/polynya/{OTHER}/g10/{OF_DUCKDB}", False),
+    (PUT, f"s3://data/lake/main/customers/{OF_DUCKDB}", False),
+    (PUT, f"s3://data/lake/main/{OF_DUCKDB}", False),
+    (PUT, f"s3://data/lake/.polynya-staging/{OTHER}/{OF_DUCKDB}", False),
+    (PUT, f"s3://data/lake/main/orders/../customers/{OF_DUCKDB}", False),
+    (PUT, f"s3://data/lake/main/orders/ducklake-{UUID}.parquet", False),
+    (PUT, f"s3://data/lake/main/orders/ducklake-{UUID}-delete.parquet", False),
+    (PUT, f"s3://data/lake/main/orders/{OF_DUCKDB}x", False),
+    (DELETE, f"s3://data/lake/main/orders/{OF_DUCKDB}", False),
     # Another table, also in the same directory.
     (GET, f"s3://data/lake/main/orders/{OTHER}/00000.parquet", "own"),
     (PUT, f"s3://data/lake/main/orders/{OTHER}/00000.parquet", False),
@@ -128,8 +160,9 @@ CASES = [
 def test_a_writer_puts_files_only_below_two_prefixes_of_its_table(
     delivery, directory, action, location, permitted
 ):
-    policy = policy_of(fitted(READS[directory], writes(), delivery))
-    expected = permitted if isinstance(permitted, bool) else permitted == directory
+    deletes = DELETES[directory][delivery]
+    policy = policy_of(fitted(READS[directory], writes(), delivery, deletes))
+    expected = permitted if isinstance(permitted, bool) else permitted in {directory, delivery}
     assert allowed(policy, location, action) is expected
     arn = f"arn:aws:s3:::{location.removeprefix('s3://')}"
     by_moto = IAMPolicy(policy).is_action_permitted(action, arn)

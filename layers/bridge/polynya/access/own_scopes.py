@@ -77,6 +77,24 @@ def write_scopes(
     return {S3Scope(data, True), S3Scope(metadata, True)}
 
 
+def delete_scopes(
+    lake: Lake, schema: Schema, table: Table, virtual_files: S3Scope | None, others: OtherTables
+) -> set[S3Scope]:
+    """The directories below which DuckDB puts delete files, beside the data files of a table.
+
+    There is none for files that DuckLake has written into a directory of several tables: there an
+    upload of another table's client may be replaced. What clients have written is in the table's
+    own part of it (`write_scopes`), and so are delete files for that.
+
+    Args:
+        virtual_files: the directory of the table's virtual files, of which one has the inlined
+            rows; None: nothing can be put there.
+    """
+    own = table_location(lake, schema, table)
+    scopes = {S3Scope(own, True)} if others.absent_from(own) else set()
+    return scopes | ({virtual_files} if virtual_files else set())
+
+
 def _in_shared_directory(
     con: Connection, own: str, table: Table, others: OtherTables
 ) -> set[S3Scope]:

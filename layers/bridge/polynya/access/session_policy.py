@@ -19,12 +19,17 @@ WRITES = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"]
 """Parts of an upload need PutObject too. Clients list no parts, and use DeleteObject only to clean
 up: some of them after commits that have taken place."""
 
+DELETE_FILES = "*-deletes.parquet"
+"""The delete files of DuckDB, which it puts beside the data file: `<random UUID>-deletes.parquet`.
+DuckLake gives no file such a name (its own end in `-delete.parquet`), and no virtual file has one."""
+
 OBJECT_LAMBDA = ["s3-object-lambda:GetObject", "lambda:InvokeFunction"]
 
 
 def session_policy(
     reads: Iterable[S3Scope],
     writes: Iterable[S3Scope],
+    deletes: Iterable[S3Scope],
     partition: str,
     through_object_lambda: bool,
 ) -> str:
@@ -35,10 +40,12 @@ def session_policy(
     Args:
         reads: what may be read.
         writes: what may be written, and read.
+        deletes: directories in which DuckDB may put its delete files, and nothing else.
         partition: of the ARNs, such as `aws`.
     """
     arn = f"arn:{partition}:s3:::"
     read, written = ([arn + _resource(scope) for scope in scopes] for scopes in (reads, writes))
+    written += [arn + _escaped(scope.location) + DELETE_FILES for scope in deletes]
     # S3 takes `..` for a name like any other, but what a client makes of such a location may be
     # that of another table.
     statements = [
@@ -58,7 +65,11 @@ def _statement(
 
 
 def _resource(scope: S3Scope) -> str:
-    """Bucket and key; `*`, `?` and `$` are wildcards unless they are written `${*}`."""
-    name = scope.location.partition("://")[2]
-    name = re.sub("[*?$]", lambda match: f"${{{match[0]}}}", name)
+    name = _escaped(scope.location)
     return f"{name}*" if scope.is_directory else name
+
+
+def _escaped(location: str) -> str:
+    """Bucket and key; `*`, `?` and `$` are wildcards unless they are written `${*}`."""
+    name = location.partition("://")[2]
+    return re.sub("[*?$]", lambda match: f"${{{match[0]}}}", name)

@@ -21,7 +21,7 @@ from ..iceberg import rest
 from ..metrics import count
 from ..storage import aws
 from ..translate.write_locations import staging_root
-from .own_scopes import other_tables, read_scopes, write_scopes
+from .own_scopes import delete_scopes, other_tables, read_scopes, write_scopes
 from .session_policy import POLICY_LIMIT, session_policy
 from .table_scope import OtherTables, S3Scope, coarsen_until
 
@@ -89,7 +89,7 @@ class CredentialVending:
             reads = read_scopes(con, lake, schema, table, others)
         except Refused as reason:
             return replace(blank, reason=str(reason))
-        reader = self._fitted(blank, reads, set(), others)
+        reader = self._fitted(blank, reads, set(), set(), others)
         if not (may_write and self._writer and staging):
             return reader
         blank = replace(blank, role=self._writer, otherwise=reader)
@@ -97,7 +97,9 @@ class CredentialVending:
             writes = write_scopes(lake, schema, table, staging, others)
         except Refused as reason:
             return replace(blank, reason=str(reason))
-        return self._fitted(blank, reads, writes, others)
+        virtual = self._virtual(virtual_location)
+        deletes = delete_scopes(lake, schema, table, virtual, others)
+        return self._fitted(blank, reads, writes, deletes, others)
 
     def for_table(self, scope: TableScope, refresh: str) -> dict[str, Any]:
         """The fields `config` and `storage-credentials` of loadTable's and createTable's answers.
@@ -135,28 +137,44 @@ class CredentialVending:
         return {"storage-credentials": [{"prefix": "s3", "config": config}]}
 
     def _fitted(
-        self, blank: TableScope, reads: set[S3Scope], writes: set[S3Scope], others: OtherTables
+        self,
+        blank: TableScope,
+        reads: set[S3Scope],
+        writes: set[S3Scope],
+        deletes: set[S3Scope],
+        others: OtherTables,
     ) -> TableScope:
         """The scope with a policy that fits, or with the reason why none does."""
 
-        def fits(some: set[S3Scope]) -> bool:
-            return len(self._policy(some, writes, blank.virtual_location)) <= POLICY_LIMIT
+        def policy(some: Iterable[S3Scope]) -> str:
+            return self._policy(some, writes, deletes, blank.virtual_location)
 
         try:
-            scopes = coarsen_until(reads - writes, others, fits)
+            scopes = coarsen_until(
+                reads - writes, others, lambda some: len(policy(some)) <= POLICY_LIMIT
+            )
         except Refused as reason:
             return replace(blank, reason=str(reason))
         locations = tuple(scope.location for scope in (*scopes, *sorted(writes)))
-        policy = self._policy(scopes, writes, blank.virtual_location)
-        return replace(blank, policy=policy, locations=locations)
+        return replace(blank, policy=policy(scopes), locations=locations)
 
     def _policy(
-        self, reads: Iterable[S3Scope], writes: Iterable[S3Scope], virtual_location: str
+        self,
+        reads: Iterable[S3Scope],
+        writes: Iterable[S3Scope],
+        deletes: Iterable[S3Scope],
+        virtual_location: str,
     ) -> str:
         partition = self._reader.split(":")[1] if self._reader else "aws"
-        virtual = [S3Scope(f"{virtual_location}/", True)] if self._materialized else []
-        readable = [*virtual, *sorted(reads)]
-        return session_policy(readable, sorted(writes), partition, not self._materialized)
+        virtual = self._virtual(virtual_location)
+        readable = [*([virtual] if virtual else []), *sorted(reads)]
+        return session_policy(
+            readable, sorted(writes), sorted(deletes), partition, not self._materialized
+        )
+
+    def _virtual(self, location: str) -> S3Scope | None:
+        """The directory of a table's virtual files, if they are real objects."""
+        return S3Scope(f"{location}/", True) if self._materialized else None
 
     def _credentials(self, scope: TableScope) -> tuple[TableScope, dict[str, str]]:
         """The client properties of new credentials, and their scope: a reader's if a writer's is
