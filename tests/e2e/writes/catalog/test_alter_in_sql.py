@@ -85,13 +85,31 @@ def test_spark(lake, moto):
 
 @pytest.mark.spark
 def test_spark_replaces_a_table(lake, moto):
-    """By one of other columns and partitions, and by an empty one."""
+    """By one of other columns and partitions, and by an empty one; after a promotion and merges."""
     from polynya_local.clients import spark
 
     with altered(lake, moto, SETUP + INLINED) as both:
         client = spark.open(both.uri, "lake", both.s3_endpoint)
         name = f"{client.catalog}.main.t"
-        _check_replacements(both, lambda text: spark.session().sql(text.format(t=name)))
+
+        def sql(text):
+            return spark.session().sql(text.format(t=name))
+
+        promotion = "ALTER TABLE {t} ALTER COLUMN i TYPE BIGINT"
+        both.alter(lambda _: sql(promotion), "ALTER TABLE t ALTER i TYPE BIGINT")
+        both.work()
+        _check_a_lost_sort_column(both, sql)
+        _check_replacements(both, sql)
+
+
+def _check_a_lost_sort_column(both, sql):
+    """Spark fails with any catalog: https://github.com/apache/iceberg/issues/16519"""
+    sql("ALTER TABLE {t} WRITE ORDERED BY id DESC")
+    before = newest(both.twins.lake)
+    with pytest.raises(Exception, match="Cannot find source column for sort field"):
+        sql("CREATE OR REPLACE TABLE {t} USING iceberg AS SELECT s FROM {t}")
+    assert newest(both.twins.lake) == before
+    sql("ALTER TABLE {t} WRITE UNORDERED")
 
 
 def _check_replacements(both, sql):
@@ -99,6 +117,7 @@ def _check_replacements(both, sql):
     for text in ("CAST(i AS STRING) AS i", "ts, id"):
         with pytest.raises(Exception, match=r"cannot change from|cannot move"):
             sql(f"CREATE OR REPLACE TABLE {{t}} USING iceberg AS SELECT {text} FROM {{t}}")
+    sql("ALTER TABLE {t} WRITE ORDERED BY id")
     replaced = "SELECT id, 'r' AS r FROM {t} WHERE id >= 0"
     sql(f"CREATE OR REPLACE TABLE {{t}} USING iceberg PARTITIONED BY (bucket(4, id)) AS {replaced}")
     assert [row.id for row in sql("SELECT id FROM {t} ORDER BY id").collect()] == [
