@@ -21,7 +21,7 @@ up: some of them after commits that have taken place."""
 
 DELETE_FILES = "*-deletes.parquet"
 """The delete files of DuckDB, which it puts beside the data file: `<random UUID>-deletes.parquet`.
-DuckLake gives no file such a name (its own end in `-delete.parquet`), and no virtual file has one."""
+No file of DuckLake (its own end in `-delete.parquet`) and no virtual file has such a name."""
 
 OBJECT_LAMBDA = ["s3-object-lambda:GetObject", "lambda:InvokeFunction"]
 
