@@ -28,6 +28,7 @@ from polynya.iceberg.commits.views import CommitViewRequest, CreateViewRequest
 from polynya.metrics import timed
 from polynya.storage.configured import file_cache
 from polynya.storage.object_reader import object_reader
+from polynya.storage.range_reader import RangeReader
 from polynya.web.events import HttpApiEvent
 from polynya.web.rest_app import lambda_handler, name_of, rest_app
 
@@ -54,7 +55,7 @@ def open_catalog() -> CommitCatalog:
     """
     config = Config.from_env()
     database = open_database(config)
-    reader = object_reader()
+    reader = replace(object_reader(), read_range=RangeReader().read_range)
     virtual_files = VirtualFiles(config, database, file_cache(config.storage), reader)
     return CommitCatalog(Catalog(config, database, virtual_files), reader)
 

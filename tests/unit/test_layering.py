@@ -181,7 +181,12 @@ THIRD_PARTY = [
     ("mmh3", {"iceberg/": True}),
     ("numpy", dict.fromkeys(COLUMNAR, False)),
     ("boto3", {"storage/aws.py": True}),
-    ("botocore", {"storage/aws.py": True, "storage/object_reader.py": True}),
+    (
+        "botocore",
+        dict.fromkeys(
+            ("storage/aws.py", "storage/object_reader.py", "storage/range_reader.py"), True
+        ),
+    ),
     (
         "aws_lambda_powertools",
         {

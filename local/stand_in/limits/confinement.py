@@ -17,6 +17,8 @@ from typing import Any
 
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
+from polynya.storage.range_reader import RangeReader
+from polynya.storage.s3 import bucket_and_key
 
 from .packages import OURS, loaded_with
 from .role import Role
@@ -60,6 +62,7 @@ def current() -> Confinement | None:
 def _install() -> None:
     builtins.__import__ = _importing(builtins.__import__)
     BaseClient._make_api_call = _calling(BaseClient._make_api_call)
+    RangeReader.fetch = _fetching(RangeReader.fetch)  # type: ignore[method-assign]
     threading.Thread.start = _starting(threading.Thread.start)  # type: ignore[method-assign, assignment]
 
 
@@ -112,6 +115,20 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
             raise
 
     return make_api_call
+
+
+def _fetching(original: Callable[..., bytes | None]) -> Callable[..., bytes | None]:
+    """Requests that boto3 does not send; what is refused is asked again through boto3."""
+
+    def fetch(reader: RangeReader, bucket: Any, location: str, *span: int) -> bytes | None:
+        name, key = bucket_and_key(location) or ("", "")
+        confinement = current()
+        is_refused = confinement is not None and not confinement.role.may(
+            "GetObject", {"Bucket": name, "Key": key}
+        )
+        return None if is_refused else original(reader, bucket, location, *span)
+
+    return fetch
 
 
 def _access_denied(operation: str) -> ClientError:

@@ -24,6 +24,13 @@ LONGEST_READ_SECONDS = {"dynamodb": 2.0}
 """Services with a shorter limit: a cache that is slower is of no use."""
 
 
+def read_seconds(service: str) -> float:
+    """The read timeout of a request that fits the time budget, also if it is sent twice."""
+    limit = LONGEST_READ_SECONDS.get(service, READ_SECONDS[0])
+    longest = min(limit, budget.seconds_left() / ATTEMPTS)
+    return next((s for s in READ_SECONDS if s <= longest), READ_SECONDS[-1])
+
+
 class Clients:
     """boto3 clients, one per service and read timeout, each made when first needed.
 
@@ -41,9 +48,7 @@ class Clients:
             OutOfTime: no time is left in the budget.
         """
         budget.check()
-        limit = LONGEST_READ_SECONDS.get(service, READ_SECONDS[0])
-        longest = min(limit, budget.seconds_left() / ATTEMPTS)
-        seconds = next((s for s in READ_SECONDS if s <= longest), READ_SECONDS[-1])
+        seconds = read_seconds(service)
         with self._lock:  # boto3 cannot make two at once
             if (service, seconds) not in self._made:
                 self._made[service, seconds] = _new_client(service, seconds)
@@ -70,6 +75,14 @@ def _new_client(service: str, read_seconds: float) -> Any:
 
 
 client = Clients()
+
+
+@cache
+def credentials() -> Any:
+    """What requests are signed with that no client sends; they renew themselves."""
+    import boto3
+
+    return boto3.Session().get_credentials()
 
 
 NOT_AVAILABLE = re.compile("AccessDenied|NotFound|NoSuch|UnrecognizedClient")

@@ -12,8 +12,13 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-def in_parallel(function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
+def in_parallel(
+    function: Callable[[Item], Answer], items: Sequence[Item], at_a_time: int = AT_A_TIME
+) -> list[Answer]:
     """The result of `function` for each item, in order; each within the caller's time budget.
+
+    Args:
+        at_a_time: how many run at the same time, at most.
 
     Raises:
         Exception: the first that `function` raises, in the order of the items.
@@ -21,5 +26,5 @@ def in_parallel(function: Callable[[Item], Answer], items: Sequence[Item]) -> li
     if len(items) < 2:  # the usual case: no thread for one
         return [function(item) for item in items]
     contexts = [copy_context() for _ in items]
-    with ThreadPoolExecutor(min(AT_A_TIME, len(items))) as pool:
+    with ThreadPoolExecutor(min(at_a_time, len(items))) as pool:
         return list(pool.map(lambda context, item: context.run(function, item), contexts, items))

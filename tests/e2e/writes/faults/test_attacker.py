@@ -6,6 +6,7 @@ from contextlib import closing
 
 import fastavro
 import pytest
+from polynya.commits.plans import footers
 from polynya.commits.plans.added_files import MOST_FILES
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
@@ -97,6 +98,12 @@ def test_more_files_than_fit_into_the_function_are_refused(attack):
     locations = [f"{attack.file.file_path}-{number}.parquet" for number in range(MOST_FILES + 1)]
     with pytest.raises(BadRequestError, match="10,000 are the most: commit fewer at a time"):
         attack.append(*locations)
+
+
+def test_footers_that_do_not_fit_into_the_function_are_refused(attack, monkeypatch):
+    monkeypatch.setattr(footers, "MOST_BYTES", 100)
+    with pytest.raises(BadRequestError, match="the footers of the added data files have more"):
+        attack.append(attack.file.file_path)
 
 
 def virtual(attack) -> str:

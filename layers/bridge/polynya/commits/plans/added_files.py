@@ -1,38 +1,31 @@
 """The data files that a commit adds, as DuckLake will know them: from their footers."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from ... import budget
 from ...ducklake.column_tree import ColumnNode
 from ...ducklake.rows.partitions import PartitionColumn
 from ...ducklake.writes.files import NewDataFile
-from ...errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
+from ...errors import BadRequest, CommitFailed
 from ...iceberg.avro.written import WrittenFile
-from ...iceberg.parquet.footer import TAIL, NotParquet
-from ...iceberg.parquet.metadata import Footer, ParquetMetadata, footer_length, metadata
+from ...iceberg.parquet.metadata import ParquetMetadata
 from ...storage.object_reader import ObjectReader
-from ...storage.parallel import in_parallel
-from ...translate.commits.file_statistics import file_statistics
+from ...translate.commits.file_statistics import FileStatistics
 from ...translate.commits.partition_values import partition_values
-from ...translate.commits.paths import normalised, relative
+from ...translate.commits.paths import relative
 from ...translate.commits.row_ids import carries_row_ids
 from ...translate.commits.schema.partitioning import BUCKET, is_bucket
+from .footers import FooterReader
 
 Values = tuple[str | None, ...]
-
-GUESS = 64 * 1024
-"""Most footers are shorter: then one request reads them."""
-
-FILES_AT_A_TIME = 1000
 
 MOST_FILES = 10_000
 """With 20 columns these take 25 to 29 s of CPU time on a slow core, of which the 8 s of DuckDB run
 beside the others, and 200 MB."""
-
-LONGEST_FOOTER = 16 * 1024 * 1024
-"""Of 1,000 columns and 100 row groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,41 +56,27 @@ class AddedFiles:
                 f"the commit adds {len(files):,} data files; {MOST_FILES:,} are the most: commit "
                 "fewer at a time, or write larger ones"
             )
-        paths = [relative(file.file_path, self.data_location, "a data file") for file in files]
-        try:
-            found = self._metadata(files)
-        except NotParquet as error:
-            raise BadRequest(f"a data file of the commit cannot be read: {error}") from None
-        return [
-            self._new_file(file, self.directory + path, one)
-            for file, path, one in zip(files, paths, found, strict=True)
-        ]
+        for file in files:
+            self._path(file)
+        statistics = FileStatistics(self.columns, self.last_column_id, self.with_default)
+        added: list[NewDataFile] = []
+        with closing(FooterReader(self.reader).metadata(files)) as batches:
+            for batch, found in batches:
+                added += map(partial(self._new_file, statistics), batch, found)
+                budget.check()
+        return added
 
-    def _metadata(self, files: Sequence[WrittenFile]) -> list[ParquetMetadata]:
-        """What the footers say; while DuckDB reads some, the next ones are fetched."""
-        starts = range(0, len(files), FILES_AT_A_TIME)
-        with ThreadPoolExecutor(1) as pool:
-            read = [
-                pool.submit(metadata, in_parallel(self._footer, files[at : at + FILES_AT_A_TIME]))
-                for at in starts
-            ]
-            return [one for batch in read for one in batch.result()]
-
-    def _new_file(self, file: WrittenFile, path: str, found: ParquetMetadata) -> NewDataFile:
+    def _new_file(
+        self, statistics: FileStatistics, file: WrittenFile, found: ParquetMetadata
+    ) -> NewDataFile:
+        path = self._path(file)
         if file.record_count != found.num_rows:
             raise BadRequest(
                 f"the manifest says that {path.rpartition('/')[2]} has {file.record_count} rows; "
                 f"it has {found.num_rows}"
             )
         counted = {id_ for id_, count in file.nan_value_counts.items() if count == 0}
-        stats = file_statistics(
-            path,
-            found,
-            self.columns,
-            self.last_column_id,
-            self.with_default,
-            frozenset(counted),
-        )
+        stats = statistics.of(path, found, frozenset(counted))
         values = partition_values(self.partition_keys, self.columns, stats, buckets(file))
         if not values:
             self._check_buckets(file, path)
@@ -110,6 +89,9 @@ class AddedFiles:
             stats=stats,
             has_row_ids=carries_row_ids(found, self.next_row_id),
         )
+
+    def _path(self, file: WrittenFile) -> str:
+        return self.directory + relative(file.file_path, self.data_location, "a data file")
 
     def _check_buckets(self, file: WrittenFile, path: str) -> None:
         """Refuse a file without a certain bucket: DuckDB would not find its rows in filters."""
@@ -124,31 +106,6 @@ class AddedFiles:
                 f"the file {path.rpartition('/')[2]} has no certain partition values, without "
                 "which DuckLake would not find its rows: write one value to a file"
             )
-
-    def _footer(self, file: WrittenFile) -> Footer:
-        location, size = normalised(file.file_path), file.file_size_in_bytes
-        if size <= TAIL:
-            raise BadRequest("a data file of the commit is too short for a Parquet file")
-        try:
-            start = max(0, size - GUESS)
-            # One byte more, to see that the file ends there.
-            tail = self.reader.read_range(location, start, size + 1)
-            if len(tail) != size - start:
-                raise NotParquet("it is longer or shorter than the manifest says")
-            length = footer_length(tail)
-            if not TAIL < length <= min(size, LONGEST_FOOTER):
-                raise NotParquet("its footer is longer than the file, or than 16 MB")
-            if length > len(tail):
-                tail = self.reader.read_range(location, size - length, size)
-        except (NoSuchKey, Misconfigured):
-            # S3 answers 403 for what does not exist, because no role may list the bucket.
-            raise BadRequest(
-                "a data file of the commit does not exist in S3, or is shorter than the manifest "
-                "says, or cannot be read"
-            ) from None
-        except NotParquet as error:
-            raise BadRequest(f"a data file of the commit cannot be read: {error}") from None
-        return Footer(size, tail[-length:])
 
 
 def with_directory(values: Values, path: str) -> Values:

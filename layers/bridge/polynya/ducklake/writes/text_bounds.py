@@ -2,6 +2,9 @@
 
 TEXT_BYTES = 256
 
+TEXTS = {"blob", "varchar", "json"}
+"""The types whose bounds can be too long."""
+
 
 def truncated(column_type: str, low: str, high: str) -> tuple[str | None, str | None]:
     """The texts of the smallest and the largest value of a column, as the catalog can hold them.

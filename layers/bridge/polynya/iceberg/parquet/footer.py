@@ -65,6 +65,23 @@ def columns_of(read: Callable[[int, int], bytes], size: int) -> list[Column]:
         raise NotParquet("its footer is broken") from None
 
 
+LONGEST_PREFIX = 256 * 1024
+"""Longer ones are not looked for: this reader takes a second for each megabyte."""
+
+
+def schema_prefix(footer: bytes) -> bytes:
+    """The bytes of a footer up to the end of its columns; empty if that is not found.
+
+    Files whose footers begin in the same way have the same columns.
+    """
+    thrift = _Thrift(footer[:LONGEST_PREFIX])
+    try:
+        thrift.struct(until=SCHEMA)[SCHEMA]
+    except (LookupError, TypeError):
+        return b""
+    return thrift.consumed
+
+
 def row_count(file: bytes) -> int:
     """The number of rows of an intact Parquet file."""
     start = footer_start(lambda first, end: file[first:end], len(file))
@@ -128,6 +145,11 @@ class _Thrift:
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at, self._depth = data, 0, 0
+
+    @property
+    def consumed(self) -> bytes:
+        """The bytes that have been read."""
+        return self._data[: self._at]
 
     def struct(self, until: int | None = None) -> dict[int, Any]:
         """The struct that begins here.

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .footer import TAIL, NotParquet
+from .footer import TAIL, NotParquet, schema_prefix
 from .sandbox import Unreadable, sandbox
 
 MAGIC = b"PAR1"
 
-LeafColumn = tuple[tuple[int | None, ...], str, str]
-"""Field ids from the top level down, dotted name, DuckDB's type."""
-
 FILES_AT_A_TIME = 2000
+
+MOST_PREFIXES = 16
+"""So many different schemas are looked for among the files."""
 
 NO_CHUNKS: list[list[Any]] = [[]] * 7
 """A file without row groups."""
@@ -43,8 +43,7 @@ class RowGroup(NamedTuple):
     max_value: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(NamedTuple):
     """A leaf column of a Parquet file."""
 
     ids: tuple[int | None, ...]
@@ -53,7 +52,6 @@ class Leaf:
     """Dotted, for messages."""
     type: str
     """The type that DuckDB reads it as."""
-    row_groups: tuple[RowGroup, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +62,20 @@ class ParquetMetadata:
     footer_size: int
     num_rows: int
     leaves: tuple[Leaf, ...]
+    """One object for all files of the same columns."""
+    row_groups: tuple[tuple[RowGroup, ...], ...]
+    """Of each leaf."""
 
 
 FILES = """
 SELECT file_name, num_rows, footer_size, file_size_bytes, encryption_algorithm
 FROM parquet_file_metadata(?)"""
 
-# Most files of a commit have the same columns: those are brought to Python once. The sandbox has
-# one thread, so that a list is in the order of the rows.
+# The sandbox has one thread, so that a list is in the order of the rows.
 SCHEMAS = """
-SELECT elements, list(file_name) FROM (
-  SELECT file_name, list([name, CAST(coalesce(num_children, 0) AS VARCHAR), repetition_type,
-    coalesce(converted_type, ''), coalesce(logical_type, ''), CAST(field_id AS VARCHAR),
-    duckdb_type]) AS elements
-  FROM parquet_schema(?) GROUP BY file_name)
-GROUP BY elements"""
+SELECT file_name, list([name, CAST(coalesce(num_children, 0) AS VARCHAR), repetition_type,
+  coalesce(converted_type, ''), coalesce(logical_type, ''), CAST(field_id AS VARCHAR), duckdb_type])
+FROM parquet_schema(?) GROUP BY file_name"""
 
 # A list of one kind of value is quicker than a row for each chunk.
 CHUNKS = """
@@ -114,33 +111,44 @@ def _metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
                 file.seek(footer.size - len(footer.tail))
                 file.write(footer.tail)
             names.append(str(name))
-        leaves: dict[str, tuple[LeafColumn, ...]] = {}
-        for elements, of in con.execute(SCHEMAS, [names]).fetchall():
-            leaves |= dict.fromkeys(of, tuple(_leaves(iter(elements))))
+        leaves = _leaves_of(con, names, footers)
         rows = {name: row for name, *row in con.execute(FILES, [names]).fetchall()}
         chunks = {name: lists for name, *lists in con.execute(CHUNKS, [names]).fetchall()}
         return [_file(rows[name], leaves[name], chunks.get(name, NO_CHUNKS)) for name in names]
 
 
-def _file(
-    row: list[Any], leaves: tuple[LeafColumn, ...], chunks: list[list[Any]]
-) -> ParquetMetadata:
+def _leaves_of(
+    con: Any, names: Sequence[str], footers: Sequence[Footer]
+) -> dict[str, tuple[Leaf, ...]]:
+    """The leaves of each file. Most files of a commit have the same: DuckDB reads each once."""
+    same: dict[bytes, list[str]] = defaultdict(list)
+    prefixes: list[bytes] = []
+    for name, footer in zip(names, footers, strict=True):
+        prefix = next((one for one in prefixes if footer.tail.startswith(one)), None)
+        if prefix is None:
+            prefix = schema_prefix(footer.tail) if len(prefixes) < MOST_PREFIXES else b""
+            prefixes += [prefix] if prefix else []
+        same[prefix or name.encode()].append(name)
+    found = con.execute(SCHEMAS, [[first for first, *_ in same.values()]]).fetchall()
+    leaves = {name: tuple(_leaves(iter(elements))) for name, elements in found}
+    return {name: leaves[group[0]] for group in same.values() for name in group}
+
+
+def _file(row: list[Any], leaves: tuple[Leaf, ...], chunks: list[list[Any]]) -> ParquetMetadata:
     num_rows, footer_size, file_size, encryption = row
     if encryption:
         raise NotParquet("it is encrypted")
     numbers, columns, *values = chunks
+    if max(columns, default=-1) >= len(leaves):
+        raise NotParquet("it has other columns than its schema says")
     groups = list(map(RowGroup, *values))
-    by_column: dict[int, list[RowGroup]] = defaultdict(list)
+    by_column: list[list[RowGroup]] = [[] for _ in leaves]
     for place in sorted(range(len(groups)), key=numbers.__getitem__):
         by_column[columns[place]].append(groups[place])
-    found = tuple(
-        Leaf(ids, name, type_, tuple(by_column[number]))
-        for number, (ids, name, type_) in enumerate(leaves)
-    )
-    return ParquetMetadata(file_size, footer_size, num_rows, found)
+    return ParquetMetadata(file_size, footer_size, num_rows, leaves, tuple(map(tuple, by_column)))
 
 
-def _leaves(elements: Iterator[list[Any]]) -> Iterator[LeafColumn]:
+def _leaves(elements: Iterator[list[Any]]) -> Iterator[Leaf]:
     """The ids, the dotted name and the type of each leaf, in order."""
 
     def walk(ids: tuple[int | None, ...], above: str, is_repeated_group_of: bool) -> Any:
@@ -151,7 +159,7 @@ def _leaves(elements: Iterator[list[Any]]) -> Iterator[LeafColumn]:
         path = ids if is_group else (*ids, field_id)
         dotted = above if is_group else f"{above}.{name}".lstrip(".")
         if not children:
-            yield path, dotted, type_
+            yield Leaf(path, dotted, type_)
         is_nested = converted in {"LIST", "MAP", "MAP_KEY_VALUE"} or logical.startswith(
             ("ListType", "MapType")
         )

@@ -21,7 +21,8 @@ def carries_row_ids(file: ParquetMetadata, next_row_id: int) -> bool:
     Raises:
         BadRequest: some rows have no id in it, or one that the table never had.
     """
-    groups = [group for leaf in file.leaves if leaf.ids == (ROW_ID,) for group in leaf.row_groups]
+    of_leaves = zip(file.leaves, file.row_groups, strict=True)
+    groups = [group for leaf, found in of_leaves if leaf.ids == (ROW_ID,) for group in found]
     if not all(_is_valid(group, next_row_id) for group in groups if group.num_values):
         raise BadRequest(
             "a data file of the commit has a column of row ids (_row_id) that are not those of "
