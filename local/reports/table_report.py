@@ -129,10 +129,11 @@ def left_out_snapshots(table: OpenedTable) -> dict[int, str]:
     """Snapshots that touched the table and are not listed, and why."""
     listed = {snapshot.sequence_number for snapshot in table.metadata.snapshots}
     older = f"older than the newest {len(listed)} (SNAPSHOT_LIMIT)"
+    known = listed | table.history.unlisted
     return {
         s.snapshot_id: unservable_reason(table.unservable, s.snapshot_id) or older
         for s in table.history.snapshots
-        if s.snapshot_id not in listed | table.history.unlisted
+        if s.snapshot_id not in known
     }
 
 
@@ -161,7 +162,8 @@ def _shown(
     if snapshot_id > newest:
         raise BadRequest(f"the lake has no snapshot {snapshot_id}; its newest is {newest}")
     history = table.history
-    touched = [s.snapshot_id for s in history.snapshots if s.snapshot_id not in history.unlisted]
+    unlisted = history.unlisted
+    touched = [s.snapshot_id for s in history.snapshots if s.snapshot_id not in unlisted]
     then = max((touch for touch in touched if touch <= snapshot_id), default=None)
     if then is None:
         oldest = f"; its oldest snapshot is {touched[0]}" if touched else ""

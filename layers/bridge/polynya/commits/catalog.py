@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from pg8000.native import Connection
 
@@ -33,29 +32,16 @@ from ..errors import (
 from ..iceberg import rest
 from ..iceberg.commits.requests import CommitTableRequest, CreateTableRequest
 from ..storage.object_reader import ObjectReader
-from ..translate.commits.table_commit import TableCommit, table_commit
+from ..translate.commits.table_commit import table_commit
 from .committer import check_time, commit
 from .names import check_name_is_free
 from .plans.creation import Creator
-from .plans.plan import TablePlan
 from .plans.planner import Planner
 from .plans.table_state import TableState, table_state
 from .request_key import RequestKey
+from .targets import Planned, Target, has_landed
 from .writing.new_paths import check_paths_are_new
 from .writing.plans import write_plans
-
-
-class Target(NamedTuple):
-    """A table of a commit, by its name."""
-
-    namespace: str
-    name: str
-    commit: TableCommit
-
-    @property
-    def uuid(self) -> str | None:
-        """The table that the client means, whatever its name is now."""
-        return self.commit.uuid or self.commit.asserted_uuid
 
 
 @dataclass(frozen=True)
@@ -160,28 +146,26 @@ class CommitCatalog:
             return commit(lambda: self._attempt(targets), self.settle)
         except PolynyaError as error:
             # After a 4xx some clients delete the files that they uploaded.
-            if error.status < 500 and (landed := self._landed_answers(targets)):
-                return landed
+            if error.status < 500:
+                with self.database.transaction() as con:
+                    if landed := self._landed(con, targets):
+                        return landed
             raise
 
     def _attempt(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
-        if landed := self._landed_answers(targets):
-            return landed
         with self.database.transaction() as con:
+            if landed := self._landed(con, targets):
+                return landed
             planned = [self._planned(con, target) for target in targets]
-            if all(plan.is_empty for plan, _ in planned):
+            if all(one.plan.is_empty for one in planned):
                 return [self._answer(con, one.namespace, one.name) for one in targets]
         with self.claimed() as snapshot:
-            con = snapshot.con
-            for target, (_, location) in zip(targets, planned, strict=True):
-                self._check_unchanged(con, target, location)
-            plans = [plan for plan, _ in planned]
-            lake = self.catalog.readable(con)
-            for plan in plans:
-                check_paths_are_new(lake, plan)
-            write_plans(snapshot, plans, self.request_key)
+            for target, one in zip(targets, planned, strict=True):
+                self._check_unchanged(snapshot, target, one)
+                check_paths_are_new(snapshot.con, one.lake.lake, one.plan)
+            write_plans(snapshot, [one.plan for one in planned], self.request_key)
             snapshot.finish(self.principal)
-            answers = [self._answer(con, one.namespace, one.name) for one in targets]
+            answers = [self._answer(snapshot.con, one.namespace, one.name) for one in targets]
             check_time()
             return answers
 
@@ -205,7 +189,7 @@ class CommitCatalog:
         with suppress(Overtaken), self.claimed() as snapshot:
             snapshot.con.run("ROLLBACK")
 
-    def _landed_answers(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
+    def _landed(self, con: Connection, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
         """The tables as they are now, if all of this commit has landed before; else empty.
 
         Raises:
@@ -213,10 +197,9 @@ class CommitCatalog:
         """
         # One without a new snapshot has nothing to recognise it by, and has landed with the others.
         known = [target for target in targets if target.commit.snapshots or target.commit.creates]
-        with self.database.transaction() as con:
-            if known and all(_has_landed(con, target) for target in known):
-                return [self._answer_by_uuid(con, target.uuid or "") for target in known]
-            return [self._answer_by_uuid(con, uuid) for uuid in self._changed_before(con)]
+        if known and all(has_landed(con, target) for target in known):
+            return [self._answer_by_uuid(con, target.uuid or "") for target in known]
+        return [self._answer_by_uuid(con, uuid) for uuid in self._changed_before(con)]
 
     def _answer_by_uuid(self, con: Connection, table_uuid: str) -> rest.LoadTableResult:
         lake = self.catalog.readable(con)
@@ -235,44 +218,44 @@ class CommitCatalog:
                 f"the commit has landed, and the table cannot be loaded any more: {error}"
             ) from None
 
-    def _planned(self, con: Connection, target: Target) -> tuple[TablePlan, str | None]:
-        """The plan for a table, and the location of its metadata; None if it does not exist."""
+    def _planned(self, con: Connection, target: Target) -> Planned:
         state = self._state(con, target)
         if state is None:
-            return self._creation(con, target), None
+            return self._creation(con, target)
         if target.commit.creates:
             name = f"{target.namespace}.{target.name}"
             raise AlreadyExists(f"Requirement failed: table already exists: {name}")
         # Of the table that was found: a path `a+b` can mean the table `a b`.
         self._check_rights(state.schema.schema_name, state.table.table_name)
         planner = Planner(self.reader, self.catalog.settings.staging_location)
-        return planner.plan(state, target.commit), state.metadata_location
+        return Planned(planner.plan(state, target.commit), state.lake, state)
 
-    def _creation(self, con: Connection, target: Target) -> TablePlan:
+    def _creation(self, con: Connection, target: Target) -> Planned:
         if not target.commit.creates:
             raise NoSuchTable(f"Table does not exist: {target.namespace}.{target.name}")
         lake = self.catalog.readable(con)
         schema = lake.schema(target.namespace)
         self._check_rights(schema.schema_name, target.name)
         check_name_is_free(lake, schema, target.name)
-        return self._creator(lake, schema).of_commit(target.name, target.commit)
+        plan = self._creator(lake, schema).of_commit(target.name, target.commit)
+        return Planned(plan, lake, None)
 
     def _creator(self, lake: ReadableLake, schema: Schema) -> Creator:
         catalog = self.catalog
         places = (catalog.settings.staging_location, catalog.virtual_files.location)
         return Creator(lake, schema, self.reader, *places)
 
-    def _check_unchanged(self, con: Connection, target: Target, location: str | None) -> None:
+    def _check_unchanged(self, snapshot: NewSnapshot, target: Target, planned: Planned) -> None:
         """Compare the table with the one that was planned with, after the claim.
-
-        Args:
-            location: of its metadata then; None: it did not exist.
 
         Raises:
             Overtaken: it has changed; the commit is planned again.
         """
-        state = self._state(con, target)
-        if location != (state.metadata_location if state else None):
+        if snapshot.before.snapshot_id == planned.lake.snapshot_id:
+            return  # nobody has committed since
+        state = self._state(snapshot.con, target)
+        locations = [one.metadata_location if one else None for one in (planned.state, state)]
+        if locations[0] != locations[1]:
             raise Overtaken(f"{target.namespace}.{target.name} has changed; load it again")
 
     def _state(self, con: Connection, target: Target) -> TableState | None:
@@ -289,11 +272,3 @@ class CommitCatalog:
 
     def _answer(self, con: Connection, namespace: str, name: str) -> rest.LoadTableResult:
         return self.catalog.load_table_result(self.catalog.find_table(con, namespace, name))
-
-
-def _has_landed(con: Connection, target: Target) -> bool:
-    if target.uuid is None:
-        return False
-    change = target.commit
-    statement = commits.landed(target.uuid, change.snapshot_ids, creates=change.creates)
-    return statement.run(con)

@@ -3,8 +3,9 @@
 from ..errors import BadRequest
 from ..iceberg.commits.requests import CommitTransactionRequest
 from ..translate.commits.table_commit import table_commit
-from .catalog import CommitCatalog, Target
+from .catalog import CommitCatalog
 from .names import namespace_name
+from .targets import Target
 
 
 def commit_transaction(catalog: CommitCatalog, request: CommitTransactionRequest) -> None:

@@ -79,20 +79,26 @@ class SummarizedFiles:
         body = body or self._cache.get_local(self._key(name))
         self.put(name, self._build(name) if body is None else body)
 
-    def summaries(self, names: Iterable[Name]) -> list[Summary]:
-        """The summary of each file in order; files without one are read or built."""
+    def summaries(
+        self, names: Iterable[Name], build: Callable[[Name], bytes] | None = None
+    ) -> list[Summary]:
+        """The summary of each file in order; files without one are read or built.
+
+        Args:
+            build: gives the bytes of one of these files, if the caller has read its rows already.
+        """
         names = list(names)
         bodies = self._cache.get_many([self._summary_key(name) for name in names])
         return [
-            self._summary(name) if body is None else json.loads(body)
+            self._summary(name, build or self._build) if body is None else json.loads(body)
             for name, body in zip(names, bodies, strict=True)
         ]
 
-    def _summary(self, name: Name) -> Summary:
+    def _summary(self, name: Name, build: Callable[[Name], bytes]) -> Summary:
         """The summary of a file that has none: most likely the file is missing too."""
         body = self._cache.get(self._key(name))
         if body is None:
-            return SUMMARIES[name.kind](self.put(name, self._build(name)))
+            return SUMMARIES[name.kind](self.put(name, build(name)))
         return self._put_summary(name, body)
 
     def _put_summary(self, name: Name, body: bytes) -> Summary:

@@ -7,6 +7,7 @@ from the bottom, because a file holds the length of the files to which it refers
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from pg8000.native import Connection
@@ -23,7 +24,7 @@ from ..translate.tables import check_table, metadata
 from ..translate.write_properties import write_properties
 from .build_context import BuildContext
 from .content.added_files import AddedFiles
-from .content.deletes import deletes_at, deletes_bytes
+from .content.deletes import Deletes, deletes_at, deletes_bytes
 from .content.inlined_rows import TableRows
 from .content.live_rows import LiveRows
 from .content.manifest_lists import manifest_list
@@ -60,6 +61,7 @@ class TableFiles:
             rows=self._rows,
             location=self._location,
             summaries=self._files.summaries,
+            deletes_body=self._deletes_body,
             check_added_file=added_files.check,
         )
 
@@ -286,8 +288,13 @@ class TableFiles:
         span = (data_file_id, data_file_id)
         for deletes in deletes_at(self._con, self.history, snapshot_id, span):
             if name == self._table.deletes_name(deletes):
-                return deletes_bytes(deletes, self.history, self._context.object_reader)
+                return self._deletes_body(deletes)
         return None
+
+    def _deletes_body(self, deletes: Deletes) -> bytes:
+        # As of the snapshot in the name.
+        deletes = replace(deletes, snapshot_id=deletes.changed_at)
+        return deletes_bytes(deletes, self.history, self._context.object_reader)
 
     def _chunk_manifests(self, snapshot_id: int, starts: list[int], last: int) -> list[Manifest]:
         """The manifests of chunks that begin at these data file ids; the last ends at `last`."""

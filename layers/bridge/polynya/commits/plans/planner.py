@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...ducklake import queries
 from ...ducklake.writes.commits import CommitRow
 from ...errors import BadRequest, CommitFailed
 from ...iceberg.commits.requirements import failures
@@ -38,8 +37,7 @@ class Planner:
             CommitFailed: a requirement does not hold.
             BadRequest: DuckLake cannot represent the commit.
         """
-        document = state.document.json()
-        if failed := failures(commit.requirements, document):
+        if failed := failures(commit.requirements, state.json):
             raise CommitFailed(f"{state.files.history.full_name}: {'; '.join(failed)}")
         _check_identity(state, commit)
         check_parents(commit.snapshots, state.head.snapshot_id if state.head else None, commit)
@@ -56,7 +54,7 @@ class Planner:
             last_column_id=max(state.document.last_column_id, greatest_id(columns)),
             with_default=state.with_default,
             partition_keys=state.partition_keys if keys is None else keys,
-            next_row_id=queries.next_row_id(state.table.table_id).run(state.lake.con),
+            next_row_id=state.next_row_id,
         ).read(net.added)
         return TablePlan(
             table_uuid=state.table.table_uuid,

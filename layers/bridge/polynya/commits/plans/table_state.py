@@ -24,8 +24,12 @@ class TableState:
     table: Table
     files: TableFiles
     document: TableMetadata
+    json: Mapping[str, Any]
+    """The table metadata as clients know it, with the current snapshot alone."""
     columns: tuple[ColumnNode, ...]
     """All columns, also those that clients do not see."""
+    next_row_id: int
+    """The first row id that the table never had."""
 
     @property
     def location(self) -> str:
@@ -58,11 +62,6 @@ class TableState:
         columns = self.files.history.columns
         return frozenset(c.column_id for c in columns if c.initial_default is not None)
 
-    @property
-    def json(self) -> Mapping[str, Any]:
-        """The table metadata as clients know it."""
-        return self.document.json()
-
 
 def table_state(lake: ReadableLake, schema: Schema, table: Table, files: TableFiles) -> TableState:
     """Read a table.
@@ -70,5 +69,6 @@ def table_state(lake: ReadableLake, schema: Schema, table: Table, files: TableFi
     Raises:
         Refused: the table cannot be served exactly, so that nobody can write to it either.
     """
-    [columns] = run_batched(lake.con, queries.columns_now(table.table_id))
-    return TableState(lake, schema, table, files, files.metadata(), columns)
+    table_id, document = table.table_id, files.metadata()
+    now = run_batched(lake.con, queries.columns_now(table_id), queries.next_row_id(table_id))
+    return TableState(lake, schema, table, files, document, document.json(refs_only=True), *now)

@@ -36,8 +36,10 @@ class TableManifests:
     rows: TableRows
     location: Callable[[Name], str]
     """Gives the location of a virtual file."""
-    summaries: Callable[[Iterable[Name]], list[Summary]]
-    """Gives the summaries of files to which manifests refer, in order."""
+    summaries: Callable[[Iterable[Name], Callable[[Name], bytes] | None], list[Summary]]
+    """Gives the summaries of files to which manifests refer, in order; see SummarizedFiles."""
+    deletes_body: Callable[[Deletes], bytes]
+    """Gives the bytes of a delete file."""
     check_added_file: Callable[[DataFile], None]
     """Raises Refused for a file that clients would read differently."""
 
@@ -96,7 +98,7 @@ class TableManifests:
             for whole in rows_files(state["inlined"], manifest.name.snapshot_id, begin)
             for number, partition, file in self._split(manifest, whole)
         ]
-        summaries = self.summaries(name for name, _, _ in files)
+        summaries = self.summaries((name for name, _, _ in files), None)
         return [
             rows_entry(
                 self.location(name),
@@ -147,6 +149,8 @@ class TableManifests:
         _, *span, at = manifest.name.numbers
         tuples = self._tuples([d.data_file for d in found.values()], span)
         names = [name for name, d in found.items() if tuples[d.data_file][0] == manifest.spec]
+        # Not by their names: that would read the rows again, for each delete file.
+        summaries = self.summaries(names, lambda name: self.deletes_body(found[name]))
         return [
             delete_entry(
                 self.location(name),
@@ -159,7 +163,7 @@ class TableManifests:
                 self.table.snapshot_ids,
                 is_gone=is_gone,
             )
-            for name, summary in zip(names, self.summaries(names), strict=True)
+            for name, summary in zip(names, summaries, strict=True)
         ]
 
     def _tuples(self, files: Sequence[DataFile], span: Sequence[int]) -> PartitionTuples:

@@ -1,6 +1,6 @@
 """TableRequirement of the Iceberg REST specification, as a closed list."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -71,7 +71,7 @@ NUMBERS = {
 """The number of the table metadata that a requirement is about, and what Java calls it."""
 
 
-def failures(requirements: Iterable[Requirement], document: dict[str, Any]) -> list[str]:
+def failures(requirements: Iterable[Requirement], document: Mapping[str, Any]) -> list[str]:
     """Why requirements do not hold for a table, in the words of Iceberg's own server.
 
     Args:
@@ -80,7 +80,7 @@ def failures(requirements: Iterable[Requirement], document: dict[str, Any]) -> l
     return [why for one in requirements if (why := _failure(one, document)) is not None]
 
 
-def _failure(requirement: Requirement, document: dict[str, Any]) -> str | None:
+def _failure(requirement: Requirement, document: Mapping[str, Any]) -> str | None:
     wanted: str | int | None
     match requirement:
         case AssertCreate():

@@ -1,0 +1,42 @@
+"""A table of a commit: what the client asks for, and what will change."""
+
+from typing import NamedTuple
+
+from pg8000.native import Connection
+
+from ..access.readable_lake import ReadableLake
+from ..ducklake.writes import commits
+from ..translate.commits.table_commit import TableCommit
+from .plans.plan import TablePlan
+from .plans.table_state import TableState
+
+
+class Target(NamedTuple):
+    """A table of a commit, by its name."""
+
+    namespace: str
+    name: str
+    commit: TableCommit
+
+    @property
+    def uuid(self) -> str | None:
+        """The table that the client means, whatever its name is now."""
+        return self.commit.uuid or self.commit.asserted_uuid
+
+
+class Planned(NamedTuple):
+    """What a commit will change in one table, and the lake that it was planned with."""
+
+    plan: TablePlan
+    lake: ReadableLake
+    state: TableState | None
+    """None: the table did not exist."""
+
+
+def has_landed(con: Connection, target: Target) -> bool:
+    """Whether this part of a commit has taken place before, as far as it can be recognised."""
+    if target.uuid is None:
+        return False
+    change = target.commit
+    statement = commits.landed(target.uuid, change.snapshot_ids, creates=change.creates)
+    return statement.run(con)
