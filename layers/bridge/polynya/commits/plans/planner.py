@@ -56,7 +56,10 @@ class Planner:
             last_column_id=max(state.document.last_column_id, greatest_id(columns)),
             with_default=state.with_default,
             partition_keys=state.partition_keys if keys is None else keys,
-            next_row_id=queries.next_row_id(state.table.table_id).run(state.lake.con),
+            # Rows that a commit appends have no ids yet.
+            next_row_id=queries.next_row_id(state.table.table_id).run(state.lake.con)
+            if net.ends_rows or commit.removes_main
+            else 0,
         ).read(net.added)
         return TablePlan(
             table_uuid=state.table.table_uuid,

@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from ...ducklake.column_tree import FLOATS, ColumnNode
+from ...ducklake.column_tree import DECIMAL, FLOATS, ColumnNode
 from ...ducklake.text_order import comparable
 from ...ducklake.writes.files import FileColumnStats
 from ...ducklake.writes.text_bounds import truncated
-from ...errors import BadRequest
 from ...iceberg.parquet.metadata import Leaf, ParquetMetadata
+from .file_columns import check_json, check_not_null, check_present, refused
 
 INTEGERS = {
     "int8": 2**7,
@@ -32,7 +32,9 @@ FILE_INTEGERS = {"TINYINT": 2**7, "SMALLINT": 2**15, "INTEGER": 2**31, "BIGINT":
 """The same for the types of files."""
 
 READABLE: Mapping[str, Collection[str]] = {
-    **dict.fromkeys(INTEGERS, tuple(FILE_INTEGERS)),
+    **dict.fromkeys(INTEGERS, ("TINYINT", "SMALLINT", "INTEGER")),
+    "uint32": FILE_INTEGERS,
+    "int64": FILE_INTEGERS,
     "boolean": {"BOOLEAN"},
     "float32": {"FLOAT"},
     "float64": {"FLOAT", "DOUBLE"},
@@ -45,12 +47,10 @@ READABLE: Mapping[str, Collection[str]] = {
     "timestamp_s": {"TIMESTAMP_S"},
     "timestamp_ms": {"TIMESTAMP_S", "TIMESTAMP_MS"},
     "timestamptz": {"TIMESTAMP WITH TIME ZONE"},
-    "uuid": {"UUID", "BLOB"},
+    "uuid": {"UUID", "FIXED(16)"},
 }
-"""The types in files that DuckLake reads exactly, by the type of the column. A file of microseconds
-is not exact in a column of milliseconds, and its bounds do not say so."""
-
-DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)", re.IGNORECASE)
+"""The types in files that DuckLake and Iceberg clients read exactly, by the type of the column. A
+file of microseconds is not exact in a column of milliseconds, and its bounds do not say so."""
 
 RESERVED_FROM = 2147483447
 """Field ids of metadata columns (specification, "Reserved Field IDs")."""
@@ -82,9 +82,12 @@ def file_statistics(
     found: dict[int, FileColumnStats] = {}
     for leaf in file.leaves:
         column = _column_of(location, leaf, known, last_column_id)
+        if column is not None and column.column_id in found:
+            raise refused(location, f"it has the field id {column.column_id} twice ({leaf.name})")
         if column is not None:
             found[column.column_id] = _stats(location, leaf, column, without_nan)
-    _check_present(location, columns, found, with_default)
+    check_present(location, columns, found, with_default)
+    check_not_null(location, columns, found, file.leaves)
     return tuple(found.values())
 
 
@@ -107,7 +110,7 @@ def _column_of(
 ) -> ColumnNode | None:
     """The column of a leaf; None if the table has it no more."""
     if None in leaf.ids:
-        raise _wrong(
+        raise refused(
             location,
             f"its column {leaf.name} has no field id. Files of other writers are added in DuckDB "
             "with ducklake_add_data_files",
@@ -116,9 +119,9 @@ def _column_of(
     if (column := known.get(ids)) is not None:
         return column
     if any(last_column_id < one < RESERVED_FROM for one in ids):
-        raise _wrong(location, f"its column {leaf.name} has a field id that the table never had")
+        raise refused(location, f"its column {leaf.name} has a field id that the table never had")
     if set(ids) & set(chain.from_iterable(known)):
-        raise _wrong(location, f"its column {leaf.name} is nested in another way than the table's")
+        raise refused(location, f"its column {leaf.name} is nested in another way than the table's")
     return None
 
 
@@ -130,10 +133,9 @@ def _stats(
     nulls = [group.null_count for group in groups]
     null_count = None if None in nulls else sum(one or 0 for one in nulls)
     values = sum(group.num_values for group in groups)
-    if not column.nulls_allowed and null_count != 0:
-        raise _wrong(location, f"{column.column_name} is NOT NULL and the file has NULL in it")
     low, high = _bounds(leaf, column)
     _check_range(location, leaf, column, low, high)
+    check_json(location, leaf, column, (low, high))
     return FileColumnStats(
         column.column_id,
         sum(group.compressed_size for group in leaf.row_groups),
@@ -147,17 +149,18 @@ def _stats(
 
 def _check_type(location: str, leaf: Leaf, column: ColumnNode) -> None:
     if wanted := DECIMAL.fullmatch(column.column_type):
-        found = DECIMAL.fullmatch(leaf.type)
+        found = DECIMAL.fullmatch(leaf.type.lower())
         is_readable = found is not None and (
             int(found[1]) <= int(wanted[1]) and found[2] == wanted[2]
         )
     else:
         is_readable = leaf.type in READABLE.get(column.column_type, ())
     if not is_readable:
-        raise _wrong(
+        raise refused(
             location,
-            f"{column.column_name} is {leaf.type} in it and {column.column_type} in DuckLake, "
-            "which does not hold every such value exactly; change the type of the column first",
+            f"{column.column_name} is {leaf.type} in it and {column.column_type} in DuckLake: "
+            "DuckLake would not hold every such value exactly, or Iceberg clients not read it; "
+            "change the type of the column first",
         )
 
 
@@ -188,7 +191,7 @@ def _text(column_type: str, file_type: str, text: str | None) -> str | None:
         return None
     if column_type == "boolean":
         return {"false": "0", "true": "1"}.get(text)
-    if file_type == "BLOB":
+    if file_type in {"BLOB", "FIXED(16)"}:
         data = ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), text.encode())
         if column_type == "uuid":
             digits = data.hex()
@@ -215,27 +218,8 @@ def _check_range(
         bounds = ["a value without known bounds"]
     for text in bounds:
         if not text.lstrip("-").isdecimal() or not -limit * (not is_unsigned) <= int(text) < limit:
-            raise _wrong(
+            raise refused(
                 location,
                 f"{column.column_name} is {column.column_type} in DuckLake, and {text} is outside "
                 "of its range",
             )
-
-
-def _check_present(
-    location: str,
-    columns: Iterable[ColumnNode],
-    found: Mapping[int, FileColumnStats],
-    with_default: frozenset[int],
-) -> None:
-    for column in columns:
-        if any(leaf.column_id in found for leaf in column.leaves):
-            continue
-        if not column.nulls_allowed or column.column_id in with_default:
-            raise _wrong(
-                location, f"it lacks the column {column.column_name}, which cannot be NULL there"
-            )
-
-
-def _wrong(location: str, reason: str) -> BadRequest:
-    return BadRequest(f"the file {location.rpartition('/')[2]} is refused: {reason}")
