@@ -24,6 +24,7 @@ from ..ducklake.writes.commits import CommitRow
 from ..ducklake.writes.new_snapshot import NewSnapshot, claim
 from ..errors import (
     AlreadyExists,
+    BadRequest,
     CommitStateUnknown,
     Forbidden,
     NoSuchTable,
@@ -169,6 +170,8 @@ class CommitCatalog:
             return landed
         with self.database.transaction() as con:
             planned = [self._planned(con, target) for target in targets]
+            if len({plan.table_uuid for plan, _ in planned}) < len(planned):
+                raise BadRequest("a table is in the transaction twice, under two names")
             if all(plan.is_empty for plan, _ in planned):
                 return [self._answer(con, one.namespace, one.name) for one in targets]
         with self.claimed() as snapshot:
