@@ -2,6 +2,7 @@
 
 import io
 import json
+import zlib
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import urllib3
 from polynya.storage.s3 import bucket_and_key
+from pyroaring import BitMap64
 
 DATA, DELETES = 0, 1
 
@@ -118,7 +120,8 @@ class HandMade:
     def _records(self, location: str) -> list[dict[str, Any]]:
         bucket, key = bucket_and_key(location)
         body = self._virtual.get_object(Bucket=bucket, Key=key)["Body"].read()
-        return list(fastavro.reader(io.BytesIO(body)))
+        records: list[Any] = list(fastavro.reader(io.BytesIO(body)))
+        return records
 
     def _manifest(
         self, document: Any, snapshot_id: int, content: int, entries: list[Entry]
@@ -177,7 +180,7 @@ def manifest_schema(partition: tuple[tuple[int, str, Any], ...]) -> dict[str, An
         {"name": f"p{n}", "type": ["null", AVRO_OF_VALUES.get(type(value), "string")]}
         for n, (_, _, value) in enumerate(partition)
     ]
-    required = {
+    required: dict[str, Any] = {
         "content": "int",
         "file_path": "string",
         "file_format": "string",
@@ -185,7 +188,7 @@ def manifest_schema(partition: tuple[tuple[int, str, Any], ...]) -> dict[str, An
         "record_count": "long",
         "file_size_in_bytes": "long",
     }
-    file = [{"name": name, "type": kind} for name, kind in required.items()]
+    file: list[dict[str, Any]] = [{"name": name, "type": kind} for name, kind in required.items()]
     file += [{"name": n, "type": ["null", kind], "default": None} for n, kind in OPTIONAL.items()]
     return {
         "type": "record",
@@ -202,6 +205,20 @@ def _avro(schema: Any, records: list[Any], metadata: dict[str, str] | None = Non
     stream = io.BytesIO()
     fastavro.writer(stream, fastavro.parse_schema(schema), records, metadata=metadata or {})
     return stream.getvalue()
+
+
+def dv(positions: list[int], location: str, **others: Any) -> Entry:
+    """A deletion vector of a data file, in a Puffin file without a footer."""
+    data = bytes.fromhex("D1D33964") + BitMap64(positions).serialize()
+    blob = len(data).to_bytes(4, "big") + data + zlib.crc32(data).to_bytes(4, "big")
+    place = {"content_offset": 4, "content_size_in_bytes": len(blob)}
+    return Entry(
+        b"PFA1" + blob,
+        others.pop("record_count", len(positions)),
+        content=DELETES,
+        file_format="PUFFIN",
+        others={"referenced_data_file": location, **place, **others},
+    )
 
 
 def parquet(columns: dict[tuple[str, int], Any], **options: Any) -> Entry:

@@ -13,6 +13,8 @@ IN_CI = {
     "test_native_conflicts": ("[deletes-",),
     "test_lost_answers": ("test_pyiceberg[409]", "test_pyiceberg[500]", "test_duckdb[500]"),
     "test_database_faults": ("lost_is_found", "lost_anywhere", "terminated"),
+    "test_unknown_statistics": ("[only NULL before]", "[a file without statistics]"),
+    "test_hand_made_files": ("twice", "smallest value", "in a list", "DuckLake takes", "vector"),
     "test_spark_rows": (),
     "test_spark_names": (),
     "test_alter_in_sql": ("test_duckdb",),

@@ -23,6 +23,7 @@ from ..ducklake.writes.commits import CommitRow
 from ..ducklake.writes.new_snapshot import NewSnapshot, claim
 from ..errors import (
     AlreadyExists,
+    BadRequest,
     CommitStateUnknown,
     Forbidden,
     NoSuchTable,
@@ -157,6 +158,8 @@ class CommitCatalog:
             if landed := self._landed(con, targets):
                 return landed
             planned = [self._planned(con, target) for target in targets]
+            if len({one.plan.table_uuid for one in planned}) < len(planned):
+                raise BadRequest("a table is in the transaction twice, under two names")
             if all(one.plan.is_empty for one in planned):
                 return [self._answer(con, one.namespace, one.name) for one in targets]
         with self.claimed() as snapshot:

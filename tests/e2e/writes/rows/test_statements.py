@@ -16,8 +16,8 @@ from tests.support.writable import EMPTY, set_up_writes
 DATA = pa.table({"id": pa.array(range(100), pa.int64()), "s": ["x"] * 100})
 
 MOST = {"append": 36, "delete": 40}
-"""BEGIN and COMMIT included; of a warm function that materializes. Both have 31 to 36: chunks of the
-table come and go."""
+"""BEGIN and COMMIT included; of a warm function that materializes. Both have 31 to 36: chunks of
+the table come and go."""
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from polynya.translate.commits.row_ids import ROW_ID, carries_row_ids
 
 
 def file_with(*groups, ids=(ROW_ID,)):
-    return ParquetMetadata(100, 10, 3, (Leaf(ids, "_row_id", "BIGINT"),), (groups,))
+    return ParquetMetadata(100, 10, 3, (Leaf(ids, "_row_id", "BIGINT", False),), (groups,))
 
 
 VALID = RowGroup(10, 3, 0, "4", "9")

@@ -66,6 +66,11 @@ class ClientDeletes:
             found = vector_positions(body, MOST_POSITIONS)
         except ValueError as error:
             raise BadRequest(f"a delete file of the commit cannot be read: {error}") from None
+        if len(found) != file.record_count:
+            raise BadRequest(
+                f"a deletion vector of the commit has {len(found)} positions, and its manifest "
+                f"says {file.record_count}"
+            )
         return {file.referenced_data_file: found}
 
     def _read(self, file: WrittenFile) -> bytes:

@@ -1,6 +1,7 @@
 """The Avro files of a commit, which the client has put beside its data files."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -40,6 +41,7 @@ class ClientFiles:
 
         Raises:
             BadRequest: it is not in the table's place for such files, or malformed.
+            CommitFailed: it is one of our own that the table does not have any more.
         """
         what = "the manifest list of the commit"
         relative(manifest_list, self.staging, what)
@@ -66,8 +68,16 @@ class ClientFiles:
         return found
 
     def _manifest(self, manifest: ListedManifest) -> bytes:
+        if self._is_own(manifest.manifest_path):
+            raise _rewritten()
         relative(manifest.manifest_path, self.staging, MANIFEST)
         return self._read(manifest.manifest_path, MANIFEST)
+
+    def _is_own(self, location: str) -> bool:
+        """Whether it is the location of a virtual file of this table, as it is now or was."""
+        with suppress(NoSuchKey):
+            return self.files is not None and self.files.name_at(location) is not None
+        return False
 
     def own_entries(self, manifests: list[ListedManifest]) -> list[WrittenFile]:
         """The entries of virtual manifests.
@@ -79,7 +89,7 @@ class ClientFiles:
         for manifest in manifests:
             body = self.files and self.files.body_at(manifest.manifest_path)
             if not body:
-                raise CommitFailed("the table's metadata was rewritten; load the table again")
+                raise _rewritten()
             found += files_in(body, manifest.partition_spec_id)
         return found
 
@@ -99,6 +109,10 @@ class ClientFiles:
         except (NoSuchKey, Misconfigured):
             # S3 answers 403 for what does not exist, because no role may list the bucket.
             raise BadRequest(f"{what} does not exist in S3, or cannot be read") from None
+
+
+def _rewritten() -> CommitFailed:
+    return CommitFailed("the table's metadata was rewritten; load the table again")
 
 
 def _parsed(what: str, parse: Callable[[], Parsed]) -> Parsed:

@@ -54,7 +54,8 @@ class Planner:
             last_column_id=max(state.document.last_column_id, greatest_id(columns)),
             with_default=state.with_default,
             partition_keys=state.partition_keys if keys is None else keys,
-            next_row_id=state.next_row_id,
+            # Rows that a commit appends have no ids yet.
+            next_row_id=state.next_row_id if net.ends_rows or commit.removes_main else 0,
         ).read(net.added)
         return TablePlan(
             table_uuid=state.table.table_uuid,

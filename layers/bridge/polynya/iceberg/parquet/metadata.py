@@ -51,7 +51,9 @@ class Leaf(NamedTuple):
     name: str
     """Dotted, for messages."""
     type: str
-    """The type that DuckDB reads it as."""
+    """The type that DuckDB reads it as; `FIXED(16)` where it is as long in each row."""
+    is_required: bool
+    """The column that it is, or is within, cannot have NULL in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +73,17 @@ FILES = """
 SELECT file_name, num_rows, footer_size, file_size_bytes, encryption_algorithm
 FROM parquet_file_metadata(?)"""
 
+OTHER_TIME = "TIME in other units than microseconds"
+"""What DuckDB calls TIME like any other."""
+
 # The sandbox has one thread, so that a list is in the order of the rows.
-SCHEMAS = """
+SCHEMAS = f"""
 SELECT file_name, list([name, CAST(coalesce(num_children, 0) AS VARCHAR), repetition_type,
-  coalesce(converted_type, ''), coalesce(logical_type, ''), CAST(field_id AS VARCHAR), duckdb_type])
+  coalesce(converted_type, ''), coalesce(logical_type, ''), CAST(field_id AS VARCHAR),
+  CASE WHEN type = 'FIXED_LEN_BYTE_ARRAY' AND duckdb_type = 'BLOB'
+    THEN concat('FIXED(', type_length, ')')
+    WHEN duckdb_type = 'TIME' AND (type = 'INT32' OR logical_type LIKE '%NANOS=Nano%')
+    THEN '{OTHER_TIME}' ELSE duckdb_type END])
 FROM parquet_schema(?) GROUP BY file_name"""
 
 # A list of one kind of value is quicker than a row for each chunk.
@@ -149,22 +158,29 @@ def _file(row: list[Any], leaves: tuple[Leaf, ...], chunks: list[list[Any]]) -> 
 
 
 def _leaves(elements: Iterator[list[Any]]) -> Iterator[Leaf]:
-    """The ids, the dotted name and the type of each leaf, in order."""
+    """The leaves, in order."""
 
-    def walk(ids: tuple[int | None, ...], above: str, is_repeated_group_of: bool) -> Any:
+    def walk(
+        ids: tuple[int | None, ...],
+        above: str,
+        is_repeated_group_of: bool,
+        is_required: bool | None = None,
+    ) -> Any:
         name, count, repetition, converted, logical, field, type_ = next(elements)
         children, field_id = int(count), None if field is None else int(field)
         is_group = repetition == "REPEATED" and children and is_repeated_group_of
         # The repeated group inside a list or a map has no counterpart in the schema.
         path = ids if is_group else (*ids, field_id)
         dotted = above if is_group else f"{above}.{name}".lstrip(".")
+        if is_required is None:
+            is_required = repetition == "REQUIRED"
         if not children:
-            yield Leaf(path, dotted, type_)
+            yield Leaf(path, dotted, type_, is_required)
         is_nested = converted in {"LIST", "MAP", "MAP_KEY_VALUE"} or logical.startswith(
             ("ListType", "MapType")
         )
         for _ in range(children):
-            yield from walk(path, dotted, is_nested)
+            yield from walk(path, dotted, is_nested, is_required)
 
     root = next(elements)
     for _ in range(int(root[1])):

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from ...ducklake.column_tree import FLOATS, ColumnNode
+from ...ducklake.column_tree import DECIMAL, FLOATS, ColumnNode
 from ...ducklake.writes.text_bounds import TEXTS
-from ...errors import BadRequest
 from ...iceberg.parquet.metadata import Leaf
+from .file_checks import check_present, not_null_columns, refused
 
 INTEGERS = {
     "int8": 2**7,
@@ -26,7 +26,9 @@ FILE_INTEGERS = {"TINYINT": 2**7, "SMALLINT": 2**15, "INTEGER": 2**31, "BIGINT":
 """The same for the types of files."""
 
 READABLE: Mapping[str, Collection[str]] = {
-    **dict.fromkeys(INTEGERS, tuple(FILE_INTEGERS)),
+    **dict.fromkeys(INTEGERS, ("TINYINT", "SMALLINT", "INTEGER")),
+    "uint32": FILE_INTEGERS,
+    "int64": FILE_INTEGERS,
     "boolean": {"BOOLEAN"},
     "float32": {"FLOAT"},
     "float64": {"FLOAT", "DOUBLE"},
@@ -39,12 +41,10 @@ READABLE: Mapping[str, Collection[str]] = {
     "timestamp_s": {"TIMESTAMP_S"},
     "timestamp_ms": {"TIMESTAMP_S", "TIMESTAMP_MS"},
     "timestamptz": {"TIMESTAMP WITH TIME ZONE"},
-    "uuid": {"UUID", "BLOB"},
+    "uuid": {"UUID", "FIXED(16)"},
 }
-"""The types in files that DuckLake reads exactly, by the type of the column. A file of microseconds
-is not exact in a column of milliseconds, and its bounds do not say so."""
-
-DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)", re.IGNORECASE)
+"""The types in files that DuckLake and Iceberg clients read exactly, by the type of the column. A
+file of microseconds is not exact in a column of milliseconds, and its bounds do not say so."""
 
 RESERVED_FROM = 2147483447
 """Field ids of metadata columns (specification, "Reserved Field IDs")."""
@@ -61,16 +61,27 @@ class Target(NamedTuple):
     """A bound in DuckLake's spelling; None: DuckDB's text is."""
     is_narrow: bool
     """The file can hold numbers that the column cannot."""
+    is_json: bool
+    """The file can hold texts that are no JSON."""
 
 
-def targets(
+class FileColumns(NamedTuple):
+    """The columns of files that have the same leaves."""
+
+    targets: tuple[Target | None, ...]
+    """Of each leaf; None if the table has its column no more."""
+    not_null: tuple[ColumnNode, ...]
+    """Those in which each file must be searched for NULL."""
+
+
+def file_columns(
     location: str,
-    leaves: Iterable[Leaf],
+    leaves: Sequence[Leaf],
     columns: Sequence[ColumnNode],
     last_column_id: int,
     with_default: Collection[int],
-) -> list[Target | None]:
-    """The column of each leaf of a file; None if the table has it no more.
+) -> FileColumns:
+    """The columns that the leaves of a file are.
 
     Args:
         location: of the file, for messages.
@@ -82,13 +93,17 @@ def targets(
         BadRequest: DuckLake would not read the file as the client means it.
     """
     known = dict(_with_paths(columns, ()))
-    found: list[Target | None] = []
+    targets: list[Target | None] = []
+    found: set[int] = set()
     for leaf in leaves:
         column = _column_of(location, leaf, known, last_column_id)
-        found.append(_target(location, leaf, column) if column is not None else None)
-    ids = {target.column.column_id for target in found if target is not None}
-    _check_present(location, columns, ids, with_default)
-    return found
+        if column is not None and column.column_id in found:
+            raise refused(location, f"it has the field id {column.column_id} twice ({leaf.name})")
+        if column is not None:
+            found.add(column.column_id)
+        targets.append(_target(location, leaf, column) if column is not None else None)
+    check_present(location, columns, found, with_default)
+    return FileColumns(tuple(targets), not_null_columns(columns, leaves))
 
 
 def _with_paths(
@@ -110,7 +125,7 @@ def _column_of(
 ) -> ColumnNode | None:
     """The column of a leaf; None if the table has it no more."""
     if None in leaf.ids:
-        raise wrong(
+        raise refused(
             location,
             f"its column {leaf.name} has no field id. Files of other writers are added in DuckDB "
             "with ducklake_add_data_files",
@@ -119,9 +134,9 @@ def _column_of(
     if (column := known.get(ids)) is not None:
         return column
     if any(last_column_id < one < RESERVED_FROM for one in ids):
-        raise wrong(location, f"its column {leaf.name} has a field id that the table never had")
+        raise refused(location, f"its column {leaf.name} has a field id that the table never had")
     if set(ids) & set(chain.from_iterable(known)):
-        raise wrong(location, f"its column {leaf.name} is nested in another way than the table's")
+        raise refused(location, f"its column {leaf.name} is nested in another way than the table's")
     return None
 
 
@@ -137,22 +152,24 @@ def _target(location: str, leaf: Leaf, column: ColumnNode) -> Target:
         is_truncated=wanted in TEXTS,
         text=_spelling(wanted, leaf.type),
         is_narrow=wanted in INTEGERS and not is_signed_and_wide,
+        is_json=wanted == "json" and leaf.type != "JSON",
     )
 
 
 def _check_type(location: str, leaf: Leaf, column: ColumnNode) -> None:
     if wanted := DECIMAL.fullmatch(column.column_type):
-        found = DECIMAL.fullmatch(leaf.type)
+        found = DECIMAL.fullmatch(leaf.type.lower())
         is_readable = found is not None and (
             int(found[1]) <= int(wanted[1]) and found[2] == wanted[2]
         )
     else:
         is_readable = leaf.type in READABLE.get(column.column_type, ())
     if not is_readable:
-        raise wrong(
+        raise refused(
             location,
-            f"{column.column_name} is {leaf.type} in it and {column.column_type} in DuckLake, "
-            "which does not hold every such value exactly; change the type of the column first",
+            f"{column.column_name} is {leaf.type} in it and {column.column_type} in DuckLake: "
+            "DuckLake would not hold every such value exactly, or Iceberg clients not read it; "
+            "change the type of the column first",
         )
 
 
@@ -163,7 +180,7 @@ def _spelling(column_type: str, file_type: str) -> Callable[[str], str | None] |
     """DuckLake's spelling of DuckDB's texts: booleans are 0 and 1, blobs are hexadecimal digits."""
     if column_type == "boolean":
         return {"false": "0", "true": "1"}.get
-    if file_type == "BLOB":
+    if file_type in {"BLOB", "FIXED(16)"}:
         return _uuid if column_type == "uuid" else _digits
     return _in_all_digits if (column_type, file_type) == ("float64", "FLOAT") else None
 
@@ -181,23 +198,3 @@ def _uuid(text: str) -> str:
 def _in_all_digits(text: str) -> str:
     """As float64 the text 0.1 is less than the float32 0.1 that is in the file."""
     return repr(struct.unpack("f", struct.pack("f", float(text)))[0])
-
-
-def _check_present(
-    location: str,
-    columns: Iterable[ColumnNode],
-    found: Collection[int],
-    with_default: Collection[int],
-) -> None:
-    for column in columns:
-        if any(leaf.column_id in found for leaf in column.leaves):
-            continue
-        if not column.nulls_allowed or column.column_id in with_default:
-            raise wrong(
-                location, f"it lacks the column {column.column_name}, which cannot be NULL there"
-            )
-
-
-def wrong(location: str, reason: str) -> BadRequest:
-    """The refusal of a file, without its directories: they hold values of rows."""
-    return BadRequest(f"the file {location.rpartition('/')[2]} is refused: {reason}")

@@ -13,7 +13,8 @@ from ...ducklake.text_order import comparable
 from ...ducklake.writes.files import FileColumnStats
 from ...ducklake.writes.text_bounds import truncated
 from ...iceberg.parquet.metadata import Leaf, ParquetMetadata, RowGroup
-from .file_columns import INTEGERS, Target, targets, wrong
+from .file_checks import check_json, check_not_null, refused
+from .file_columns import INTEGERS, FileColumns, Target, file_columns
 
 Stats = tuple[FileColumnStats, ...]
 
@@ -28,7 +29,7 @@ class FileStatistics:
     """The greatest id that a column of the table ever had."""
     with_default: frozenset[int]
     """The columns that a file which lacks them has another value than NULL in."""
-    _known: dict[tuple[Leaf, ...], Sequence[Target | None]] = field(default_factory=dict)
+    _known: dict[tuple[Leaf, ...], FileColumns] = field(default_factory=dict)
     """Most files of a commit have the same columns."""
 
     def of(self, location: str, file: ParquetMetadata, without_nan: frozenset[int]) -> Stats:
@@ -43,14 +44,16 @@ class FileStatistics:
         """
         known = self._known.get(file.leaves)
         if known is None:
-            known = self._known[file.leaves] = targets(
+            known = self._known[file.leaves] = file_columns(
                 location, file.leaves, self.columns, self.last_column_id, self.with_default
             )
-        return tuple(
+        found = tuple(
             _stats(location, target, groups, without_nan)
-            for target, groups in zip(known, file.row_groups, strict=True)
+            for target, groups in zip(known.targets, file.row_groups, strict=True)
             if target is not None
         )
+        check_not_null(location, known.not_null, found)
+        return found
 
 
 def _stats(
@@ -60,11 +63,11 @@ def _stats(
     size = sum([group.compressed_size for group in groups])
     group = groups[0] if len(groups) == 1 else _merged(column, target, groups)
     nulls = group.null_count if group.num_values else 0
-    if not column.nulls_allowed and nulls != 0:
-        raise wrong(location, f"{column.column_name} is NOT NULL and the file has NULL in it")
     low, high = _bounds(target, group)
     if target.is_narrow:
         _check_range(location, column, group, low, high)
+    if target.is_json:
+        check_json(location, column, (low, high))
     return FileColumnStats(
         column.column_id,
         size,
@@ -130,7 +133,7 @@ def _check_range(
         bounds = ["a value without known bounds"]
     for text in bounds:
         if not text.lstrip("-").isdecimal() or not -limit * (not is_unsigned) <= int(text) < limit:
-            raise wrong(
+            raise refused(
                 location,
                 f"{column.column_name} is {column.column_type} in DuckLake, and {text} is outside "
                 "of its range",

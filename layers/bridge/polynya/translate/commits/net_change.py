@@ -40,6 +40,11 @@ class NetChange:
     added_deletes: Sequence[WrittenFile] = ()
     removed_deletes: Sequence[WrittenFile] = ()
 
+    @property
+    def ends_rows(self) -> bool:
+        """Whether rows may end that were there before."""
+        return bool(self.removed or self.added_deletes)
+
 
 def net_change(new: Iterable[WrittenFile], gone: Iterable[WrittenFile]) -> NetChange:
     """The files that are live in new manifests and not in those that are gone, and the reverse.

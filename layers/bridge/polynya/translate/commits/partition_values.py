@@ -5,14 +5,17 @@ BY, and Iceberg clients see them in the unpartitioned spec.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...ducklake.column_tree import ColumnNode
 from ...ducklake.rows.partitions import PartitionColumn
 from ...ducklake.writes.files import FileColumnStats
 from ...ducklake.writes.text_bounds import TEXT_BYTES
+from ...iceberg.transforms import transformed
+from ..columns.types import iceberg_type
 from ..partitions import FINEST
+from ..values import value
 
 PARTS = re.compile(
     r"(?P<year>\d{4,})-(?P<month>\d\d)-(?P<day>\d\d)(?: (?P<hour>\d\d):\d\d:\d\d.*)?"
@@ -33,7 +36,7 @@ def partition_values(
 
     Args:
         buckets: the client's values, by column_id and DuckLake's transform. Only the rows
-            themselves could prove them.
+            themselves could prove them; the smallest and the largest value are checked.
     """
     types = {column.column_id: column.column_type for column in columns}
     by_column = {one.column_id: one for one in stats}
@@ -55,13 +58,15 @@ def _value(
         return None  # every row has NULL
     if stats.null_count != 0:
         raise NotCertain
-    if key.transform.startswith("bucket"):
-        return str(buckets[key.column_id, key.transform])
     low, high = stats.min_value, stats.max_value
+    if key.transform.startswith("bucket"):
+        bucket = buckets[key.column_id, key.transform]
+        _check_bucket(key, column_type, bucket, (low, high))
+        return str(bucket)
     if low is None or high is None:
         raise NotCertain
     if key.transform == "identity":
-        if low != high or len(low) >= TEXT_BYTES:
+        if low != high or len(low) >= TEXT_BYTES or stats.contains_nan:
             raise NotCertain
         return {"0": "false", "1": "true"}[low] if column_type == "boolean" else low
     place = FINEST.index(key.transform)
@@ -69,6 +74,25 @@ def _value(
     if first[: place + 1] != last[: place + 1]:
         raise NotCertain
     return first[place]
+
+
+def _check_bucket(
+    key: PartitionColumn, column_type: str, bucket: int, bounds: Iterable[str | None]
+) -> None:
+    """Check a client's bucket with the values that are known: the smallest and the largest."""
+    count = int(key.transform.removeprefix("bucket(").removesuffix(")"))
+    if not 0 <= bucket < count:
+        raise NotCertain
+    type_name = iceberg_type(column_type) or ""
+    for text in bounds:
+        if text is None or len(text.encode()) >= TEXT_BYTES:
+            continue  # of a long text the bound is no value
+        try:
+            is_right = transformed(f"bucket[{count}]", type_name, value(type_name, text)) == bucket
+        except ValueError:
+            raise NotCertain from None
+        if not is_right:
+            raise NotCertain
 
 
 def _parts(text: str) -> list[str]:

@@ -38,6 +38,8 @@ def relative(location: str, directory: str, what: str) -> str:
     rest = path.removeprefix(directory)
     # S3 has no `..`, but clients that write to other places normalise it.
     is_below = path.startswith(directory) and rest and "\0" not in rest
+    if is_below and any(character in rest for character in "?#"):
+        raise BadRequest(f"the name of {what} has ? or # in it, with which DuckDB cannot read it")
     if not is_below or any(part in {"", ".", ".."} for part in rest.split("/")):
         raise BadRequest(
             f"{what} is not below {directory}, where the table's properties write.data.path and "

@@ -12,6 +12,11 @@ ROW_ID = 2147483540
 """The field id of `_row_id`, and of DuckLake's `_ducklake_internal_row_id`."""
 
 
+LAST_UPDATED = 2147483539
+"""The field id of `_last_updated_sequence_number`, and of DuckLake's
+`_ducklake_internal_snapshot_id`: the snapshot from which on a row of a merged file is there."""
+
+
 def carries_row_ids(file: ParquetMetadata, next_row_id: int) -> bool:
     """Whether a file carries the ids of its rows.
 
@@ -19,8 +24,15 @@ def carries_row_ids(file: ParquetMetadata, next_row_id: int) -> bool:
         next_row_id: the first row id that the table never had.
 
     Raises:
-        BadRequest: some rows have no id in it, or one that the table never had.
+        BadRequest: some rows have no id in it, or one that the table never had; or it says when its
+            rows have changed.
     """
+    if any(leaf.ids == (LAST_UPDATED,) for leaf in file.leaves):
+        raise BadRequest(
+            "a data file of the commit has the column _last_updated_sequence_number, which "
+            "DuckLake would take for its own: rows would be missing in older snapshots after "
+            "ducklake_merge_adjacent_files. Append, or delete and insert instead of updating"
+        )
     of_leaves = zip(file.leaves, file.row_groups, strict=True)
     groups = [group for leaf, found in of_leaves if leaf.ids == (ROW_ID,) for group in found]
     if not all(_is_valid(group, next_row_id) for group in groups if group.num_values):

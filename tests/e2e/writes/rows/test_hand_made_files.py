@@ -1,0 +1,187 @@
+"""Files that no client of today writes: refused if native DuckLake would read other rows of them.
+
+Each was accepted before, with lost or wrong rows or an error in native DuckLake, as said.
+"""
+
+import datetime
+import itertools
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from tests.support.hand_made import HandMade, dv, parquet
+from tests.support.servers.in_process import bridge
+from tests.support.writable import EMPTY, judging, set_up_writes
+
+NUMBERS = itertools.count(1)
+TWO = pa.array([1, 2])
+SOME = parquet({("id", 1): TWO, ("v", 2): pa.array([5, 6])})
+NAN = float("nan")
+WITHIN = {"PARQUET:field_id": "3"}
+STRUCT = pa.struct([pa.field("a", pa.int64(), metadata=WITHIN)])
+LIST = pa.list_(pa.field("element", pa.int64(), metadata=WITHIN))
+
+
+def column(values, **options):
+    """A file with the column v."""
+    return parquet({("id", 1): TWO, ("v", 2): values}, **options)
+
+
+def bucket(value):
+    return replace(SOME, partition=((1, "bucket[8]", value),))
+
+
+BUCKETS = "BIGINT, PARTITIONED BY (bucket(8, id))"
+MIDNIGHT = [datetime.time(), datetime.time(1)]
+
+# The type of v and what else the table has, the file, and a part of the answer.
+REFUSED = {
+    "a field id twice, and filters find other values": (
+        "BIGINT",
+        parquet({("id", 1): TWO, ("v", 2): TWO, ("w", 2): pa.array([7, 8])}),
+        "field id 2 twice",
+    ),
+    "a bucket that the smallest value is not in": (BUCKETS, bucket(0), "no certain partition"),
+    "a bucket that does not exist": (BUCKETS, bucket(99), "no certain partition"),
+    "NULL in a struct that is NOT NULL": (
+        "STRUCT(a BIGINT) NOT NULL",
+        column(pa.array([{"a": 1}, None], STRUCT)),
+        "v is NOT NULL",
+    ),
+    "NULL in a list that is NOT NULL": (
+        "BIGINT[] NOT NULL",
+        column(pa.array([[1], None], LIST)),
+        "v is NOT NULL",
+    ),
+    "? begins parameters in DuckDB": ("BIGINT", replace(SOME, name="a?b.parquet"), "has ? or #"),
+    "# in PyIceberg": ("BIGINT", replace(SOME, name="a#b.parquet"), "has ? or #"),
+    "bytes of another length in UUID": (
+        "UUID",
+        column(pa.array([b"abcd", b"efgh"], pa.binary(4))),
+        "v is FIXED",
+    ),
+    "bytes of any length in UUID": ("UUID", column(pa.array([b"a" * 16] * 2)), "v is BLOB"),
+    "fixed in BLOB, which clients do not read": (
+        "BLOB",
+        column(pa.array([b"abcd", b"efgh"], pa.binary(4))),
+        "v is FIXED",
+    ),
+    "nanoseconds": ("TIME", column(pa.array(MIDNIGHT, pa.time64("ns"))), "other units"),
+    "milliseconds": ("TIME", column(pa.array(MIDNIGHT, pa.time32("ms"))), "other units"),
+    "long in INTEGER, which clients do not read": ("INTEGER", SOME, "v is BIGINT"),
+    "no JSON": ("JSON", column(pa.array(["{", "1"])), "has a text that is none"),
+    "ids of rows that are appended": (
+        "BIGINT",
+        parquet({("id", 1): TWO, ("_row_id", 2147483540): pa.array([0, 1])}),
+        "_row_id",
+    ),
+    "numbers that DuckLake takes for snapshots": (
+        "BIGINT",
+        parquet({("id", 1): TWO, ("_last_updated", 2147483539): pa.nulls(2, pa.int64())}),
+        "_last_updated_sequence_number",
+    ),
+}
+
+# The same, and what native DuckLake has in v.
+ACCEPTED = {
+    "no NULL in a struct": (
+        "STRUCT(a BIGINT) NOT NULL",
+        column(pa.array([{"a": 1}, {"a": 2}], STRUCT)),
+        ["{'a': 1}", "{'a': 2}"],
+    ),
+    "NaN beside one other value": (
+        "DOUBLE, PARTITIONED BY (v)",
+        column(pa.array([5.0, NAN]), write_statistics=["id"]),
+        ["5.0", "nan"],
+    ),
+    # Specification, Appendix B: the long 34 is hashed to 2017239379.
+    "the bucket of the value": (
+        BUCKETS,
+        replace(
+            parquet({("id", 1): pa.array([34]), ("v", 2): pa.array([5])}),
+            partition=((1, "bucket[8]", 2017239379 % 8),),
+        ),
+        ["5"],
+    ),
+    "no rows": (
+        "BIGINT",
+        parquet({("id", 1): pa.array([], pa.int64()), ("v", 2): pa.array([], pa.int64())}),
+        [],
+    ),
+    "JSON": ("JSON", column(pa.array(["[1]", "{}"])), ["[1]", "{}"]),
+    "16 bytes": (
+        "UUID",
+        column(pa.array([bytes(15) + b"\1", bytes(15) + b"\2"], pa.binary(16))),
+        [f"00000000-0000-0000-0000-00000000000{n}" for n in (1, 2)],
+    ),
+    "% in the name": ("BIGINT", replace(SOME, name="a%2Fb.parquet"), ["5", "6"]),
+    "* in the name": ("BIGINT", replace(SOME, name="a*[b].parquet"), ["5", "6"]),
+}
+
+
+@pytest.fixture(scope="module")
+def lake_and_servers(lake, moto):
+    one = set_up_writes(lake.write("hand_made_files", EMPTY))
+    with bridge(one, moto, writes=True) as served, judging(one, moto) as judge:
+        yield HandMade(served, moto), judge
+
+
+def new_table(judge, definition):
+    """A table with the columns id and v."""
+    name, (type_, *more) = f"t{next(NUMBERS)}", definition.split(", ", 1)
+    judge.query(f"CREATE TABLE lake.main.{name} (id BIGINT, v {type_})")
+    for clause in more:
+        judge.query(f"ALTER TABLE lake.main.{name} SET {clause}")
+    return name
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(lake_and_servers, case):
+    client, judge = lake_and_servers
+    definition, file, reason = REFUSED[case]
+    name = new_table(judge, definition)
+    status, message = client.commit(name, file)
+    assert (status, reason in message) == (400, True), message
+    assert judge.query(f"FROM lake.main.{name}") == []
+
+
+@pytest.mark.parametrize("case", ACCEPTED)
+def test_accepted(lake_and_servers, case):
+    client, judge = lake_and_servers
+    definition, file, expected = ACCEPTED[case]
+    name = new_table(judge, definition)
+    assert client.commit(name, file) == (200, "")
+    source = f"lake.main.{name}"
+    found = judge.query(f"SELECT id, CAST(v AS VARCHAR) FROM {source} ORDER BY id")
+    assert [value for _, value in found] == expected
+    for id_, value in found:
+        conditions = [f"id = {id_}"]
+        if definition != "STRUCT(a BIGINT) NOT NULL":
+            conditions.append(f"v = CAST('{value}' AS {definition.split(',')[0]})")
+        for condition in conditions:
+            assert judge.query(f"SELECT id FROM {source} WHERE {condition}") == [(id_,)]
+
+
+def test_a_nested_column_that_native_ducklake_calls_not_null_may_be_null(lake_and_servers):
+    client, judge = lake_and_servers
+    name = new_table(judge, "STRUCT(a BIGINT)")
+    judge.query(f"ALTER TABLE lake.main.{name} ADD COLUMN v.z BIGINT")
+    with_z = pa.field("z", pa.int64(), metadata={"PARQUET:field_id": "4"})
+    values = pa.array([{"a": 1, "z": None}, None], pa.struct([*STRUCT, with_z]))
+    assert client.commit(name, column(values)) == (200, "")
+    assert judge.query(f"FROM lake.main.{name}") == [(1, {"a": 1, "z": None}), (2, None)]
+
+
+def test_the_count_of_a_deletion_vector(lake_and_servers):
+    client, judge = lake_and_servers
+    name = new_table(judge, "BIGINT")
+    assert client.commit(name, SOME) == (200, "")
+    # Such a table has format version 3.
+    judge.query(f"ALTER TABLE lake.main.{name} ADD COLUMN more BIGINT DEFAULT 7")
+    [[file]] = judge.query(f"SELECT data_file FROM ducklake_list_files('lake', '{name}')")
+    wrong = dv([0], file, record_count=2)
+    status, message = client.commit(name, wrong, operation="delete")
+    assert (status, "has 1 positions" in message) == (400, True)
+    assert client.commit(name, dv([0], file), operation="delete") == (200, "")
+    assert judge.query(f"FROM lake.main.{name}") == [(2, 6, 7)]
