@@ -221,6 +221,7 @@ ANNOTATED = {
     "access/vended_credentials.py",
     "catalog.py",
     "commits/catalog.py",
+    "commits/targets.py",
     "files/content/added_files.py",
     "files/content/data_manifests.py",
     "files/content/deletes.py",
