@@ -1,10 +1,12 @@
-"""`make deployed`: `sam deploy` of the template to an emulator of AWS; clients read through it.
+"""`make deployed`: `sam deploy` of the template to an emulator of AWS; clients read and write
+through it.
 
 MiniStack (its own environment, loopback only) emulates CloudFormation with SAM's transform, Lambda,
 API Gateway, S3 with Object Lambda, DynamoDB, Secrets Manager, SSM and STS. PostgreSQL, SAM, the
 built functions and layers, PyIceberg and DuckDB are real.
 
-Three variables of the functions' environment differ from AWS: the endpoint of AWS, the endpoint of
+First nobody may write; then the same stack is deployed again with Writes=yes. Three variables of
+the functions' environment differ from AWS: the endpoint of AWS, the endpoint of
 WriteGetObjectResponse, and a database without TLS on this machine.
 """
 
@@ -31,6 +33,8 @@ from polynya_local.serving import environment
 from polynya_local.stand_in.http_message import PER_CONNECTION, Request, Response
 from polynya_local.stand_in.http_server import HttpServer
 from pyiceberg.catalog import load_catalog
+
+from tests.checks import deployed_writes as writes
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / ".aws-sam/local"
@@ -65,21 +69,35 @@ def main() -> None:
             database = server.create_database("deployed")
             script = SCRIPT.read_text()
             lake = write_lake("deployed", script, database, "s3://lakes/deployed/lake", aws)
+            writes.create_roles(lake)
             secret = boto3.client("secretsmanager", endpoint_url=aws).create_secret(
                 Name="lake/reader",
-                SecretString=json.dumps({"username": database.user, "password": "unused"}),
+                SecretString=json.dumps({"username": writes.READER, "password": "unused"}),
             )
-            started = time.monotonic()
-            outputs = deployed(aws, lake, delivery, secret["ARN"], tracing)
-            seconds = time.monotonic() - started
-            print(f"sam deploy, {delivery}, {auth}, Tracing={tracing}: {seconds:.0f} s")
-            for name in ("CatalogUrl", "VirtualBucket"):
-                print(f"  {name}: {outputs[name]}")
-            with catalog(aws, outputs["CatalogUrl"]) as uri:
+            values = {"Tracing": tracing, "DatabaseSecretArn": secret["ARN"]}
+            with catalog(aws, deployed(aws, lake, delivery, values)) as uri:
                 read(uri, aws, lake)
                 view(uri, aws, lake)
+                writes.refuse(uri, SIGNED)
                 if auth == "AUTH=true":
                     steal(uri, aws)
+            writes.set_up(lake)
+            values |= writes.parameters(aws)
+            with catalog(aws, deployed(aws, lake, delivery, values)) as uri:
+                write(uri, aws, lake, delivery, is_enforced=auth == "AUTH=true")
+
+
+def write(uri: str, aws: str, lake: Lake, delivery: str, *, is_enforced: bool) -> None:
+    """Create and change tables with both clients, which have vended credentials only."""
+    writes.forbid(uri, SIGNED)
+    with closing(Vended(uri, aws)) as vended, writes.judging(lake, aws, vended.catalog) as judge:
+        writes.pyiceberg(judge, vended.catalog)
+        # Behind Object Lambda nothing can be put beside the virtual file of inlined rows.
+        without = {"inlined"} if delivery == "object-lambda" else set()
+        writes.duckdb(judge, uri, [one for one in writes.OF_DUCKDB if one not in without])
+        if is_enforced:
+            writes.overwrite(vended.catalog, aws, "parted")
+    read(uri, aws, lake)
 
 
 def steal(uri: str, aws: str) -> None:
@@ -155,24 +173,24 @@ class Vended:
         given["s3.request-timeout"] = "60"  # a cold start on a busy machine
         signing = {"rest.sigv4-enabled": "true", "rest.signing-name": "execute-api"}
         region = {"rest.signing-region": REGION}
-        self._catalog = load_catalog("deployed", **given, **signing, **region)
+        self.catalog = load_catalog("deployed", **given, **signing, **region)
 
     def tables(self) -> list[tuple[str, ...]]:
-        return self._catalog.list_tables("main")
+        return self.catalog.list_tables("main")
 
     def table(self, name: tuple[str, ...]):
-        return self._catalog.load_table(name)
+        return self.catalog.load_table(name)
 
     def snapshots(self, namespace: str, table: str) -> list[int]:
-        return [s.snapshot_id for s in self._catalog.load_table((namespace, table)).snapshots()]
+        return [s.snapshot_id for s in self.catalog.load_table((namespace, table)).snapshots()]
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None):
-        loaded = self._catalog.load_table((namespace, table))
+        loaded = self.catalog.load_table((namespace, table))
         assert loaded.io.properties["s3.session-token"]
         return loaded.scan(snapshot_id=snapshot_id).to_arrow()
 
     def close(self) -> None:
-        self._catalog.close()
+        self.catalog.close()
 
 
 class Own:
@@ -233,35 +251,44 @@ def ministack(auth: str) -> Iterator[str]:
         process.wait(20)
 
 
-def deployed(aws: str, lake: Lake, delivery: str, secret_arn: str, tracing: str) -> dict[str, str]:
-    """Deploy a stack with this delivery and return its outputs."""
+def deployed(aws: str, lake: Lake, delivery: str, values: dict[str, str]) -> str:
+    """Deploy a stack with this delivery, or update it, and return the catalog's address.
+
+    Args:
+        values: parameters besides those that every stack here has.
+    """
     template = in_json(yaml.load((BUILD / "template.yaml").read_text(), Loader=TemplateLoader))
     variables = template["Globals"]["Function"]["Environment"]["Variables"]
-    variables |= {
-        "AWS_ENDPOINT_URL": aws,
-        "OBJECT_LAMBDA_ENDPOINT": aws,
-        "DATABASE_URL": f"{lake.database.url}?sslmode=disable",
-    }
+    database = {"DATABASE_URL": f"{lake.database.url}?sslmode=disable"}
+    variables |= {"AWS_ENDPOINT_URL": aws, "OBJECT_LAMBDA_ENDPOINT": aws, **database}
+    of_commits = template["Resources"]["CommitsFunction"]["Properties"]["Environment"]
+    of_commits["Variables"] |= database
     path = BUILD / f"{delivery}.json"
     path.write_text(json.dumps(template))
     stack = f"polynya-{delivery}"
     pairs = PARAMETERS | {
         "Delivery": delivery,
-        "Tracing": tracing,
         "DatabaseHost": lake.database.host,
         "DatabaseName": lake.database.dbname,
-        "DatabaseSecretArn": secret_arn,
+        **values,
     }
     command = [SAM, "deploy", "--template-file", path, "--stack-name", stack]
     command += ["--s3-bucket", "packages", "--capabilities", "CAPABILITY_IAM"]
     command += ["--no-confirm-changeset", "--region", REGION, "--config-env", "none"]
     command += ["--parameter-overrides", *(f"{name}={value}" for name, value in pairs.items())]
+    started = time.monotonic()
     run = subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
     if run.returncode:
         sys.exit(f"{run.stdout}\n{run.stderr}")
     client = boto3.client("cloudformation", endpoint_url=aws)
     [described] = client.describe_stacks(StackName=stack)["Stacks"]
-    return {one["OutputKey"]: one["OutputValue"] for one in described["Outputs"]}
+    outputs = {one["OutputKey"]: one["OutputValue"] for one in described["Outputs"]}
+    with_writes = f"Writes={pairs.get('Writes', 'no')}"
+    seconds = time.monotonic() - started
+    print(f"sam deploy, {delivery}, {with_writes}, Tracing={pairs['Tracing']}: {seconds:.0f} s")
+    for name in ("CatalogUrl", "VirtualBucket"):
+        print(f"  {name}: {outputs[name]}")
+    return outputs["CatalogUrl"]
 
 
 def in_json(node):
