@@ -151,6 +151,7 @@ def test_pyiceberg_creates_and_changes_a_table(served, pyiceberg):
     assert served.requests.refused == []
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_creates_and_changes_a_table(served):
     from polynya_local.clients import spark
