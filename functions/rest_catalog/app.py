@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse, Response
 from polynya.access.resolver import AccessResolver
 from polynya.catalog import Catalog
 from polynya.config import Config
-from polynya.errors import Forbidden, NoSuchRoute
+from polynya.errors import BadRequest, Forbidden, NoSuchRoute
 from polynya.metrics import timed
 from polynya.storage.object_reader import object_reader
 from polynya.web.events import HttpApiEvent
@@ -142,7 +142,7 @@ async def report_metrics(
 ) -> Response:
     """Answer reportMetrics; the report is not stored."""
     if is_commit(await request.body()):
-        raise Forbidden(f"a table with the name {table}/metrics cannot be written by clients")
+        raise BadRequest(f"clients cannot write a table whose name is {table}/metrics: rename it")
     return Response(status_code=204)
 
 
