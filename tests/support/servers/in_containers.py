@@ -19,7 +19,7 @@ import yaml
 from polynya.settings import SETTINGS
 from polynya_local.build.template import TemplateLoader
 
-from tests.checks.deployed import BUILD, PARAMETERS, SAM, in_json
+from tests.checks.emulator import BUILD, PARAMETERS, SAM, in_json
 
 BRIDGE = "172.31.250.1"
 FUNCTIONS = {
