@@ -7,7 +7,8 @@ built functions and layers, PyIceberg and DuckDB are real.
 
 First nobody may write; then the same stack is deployed again with Writes=yes. Three variables of
 the functions' environment differ from AWS: the endpoint of AWS, the endpoint of
-WriteGetObjectResponse, and a database without TLS on this machine.
+WriteGetObjectResponse, and a database without TLS on this machine. The bucket for the Avro files of
+commits accepts requests without TLS.
 """
 
 import json

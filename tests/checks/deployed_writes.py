@@ -121,7 +121,8 @@ class Judge:
         self._con.execute(sql.format(t=f"memory.main.{table}"))
         rows = self._rows(f"memory.main.{table}")
         assert self._rows(f"lake.main.{table}") == rows, (table, sql)
-        scanned = self._catalog.load_table(f"main.{table}").scan().to_arrow()  # noqa: F841
+        scan = self._catalog.load_table(f"main.{table}").scan()
+        self._con.register("scanned", scan.to_arrow())
         assert self._rows("scanned") == rows, (table, sql)
 
     def _newest(self) -> int:

@@ -73,6 +73,7 @@ def deployed(aws: str, lake: Lake, delivery: str, values: dict[str, str]) -> str
     variables |= {"AWS_ENDPOINT_URL": aws, "OBJECT_LAMBDA_ENDPOINT": aws, **database}
     of_commits = template["Resources"]["CommitsFunction"]["Properties"]["Environment"]
     of_commits["Variables"] |= database
+    del template["Resources"]["StagingBucketPolicy"]  # it refuses requests without TLS
     path = BUILD / f"{delivery}.json"
     path.write_text(json.dumps(template))
     stack = f"polynya-{delivery}"
