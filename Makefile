@@ -135,7 +135,7 @@ package: setup ## what the pipeline's jobs need on EMR Serverless and Glue: .aws
 	  --architecture $(ARCHITECTURE) --out .aws-sam/pipeline $(ARGS)
 	@$(BIN)/python -m tests.checks.packaged .aws-sam/pipeline $(ARCHITECTURE)
 
-deployed: setup .venv-sam/.ready .venv-ministack/.ready ## sam deploy to an emulator of AWS, and read through it (four minutes)
+deployed: setup .venv-sam/.ready .venv-ministack/.ready ## sam deploy to an emulator of AWS; read, and with Writes=yes write (five minutes)
 	@PYENV_VERSION=$(PYENV_RUNTIME) python3.13 -m local.build.wheels \
 	  --architecture x86_64 --out $(WHEELS)
 	@PYENV_VERSION=$(PYENV_RUNTIME) $(ONLY_WHEELS) $(SAM) build --cached \
@@ -150,7 +150,7 @@ sam-local: setup .venv-sam/.ready ## sam local invoke with every sample event, i
 	@SUITE=trixie PYVER=3.13 tests/checks/sam-local-docker.sh start -d $(DOCKER_DIR) -v $(CURDIR)/.venv-sam
 	@trap 'tests/checks/sam-local-docker.sh stop -d $(DOCKER_DIR); rm -rf $(DOCKER_DIR)' EXIT; \
 	  eval "$$(tests/checks/sam-local-docker.sh env -d $(DOCKER_DIR))"; \
-	  $(BIN)/python -m pytest tests/contract/test_events.py -k in_containers -v
+	  $(BIN)/python -m pytest tests/contract/test_events.py tests/contract/test_commit_events.py -k in_containers -v
 
 check-template: ## checkov over the template; .checkov.yaml says what is left out and why
 	@$(PYTHON) -m venv .venv-checkov

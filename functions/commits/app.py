@@ -14,22 +14,20 @@ from fastapi import Depends, Request
 from fastapi.responses import JSONResponse, Response
 from polynya.access.principals import principals_of_api_caller
 from polynya.access.resolver import AccessResolver
-from polynya.catalog import Catalog
-from polynya.commits import namespaces, tables, transactions, views
+from polynya.commits import namespaces, new_tables, tables, transactions, views
 from polynya.commits.catalog import CommitCatalog
 from polynya.commits.request_key import RequestKey
 from polynya.config import Config
-from polynya.database import open_database
 from polynya.errors import BadRequest, Forbidden, NoSuchRoute
-from polynya.files.virtual_files import VirtualFiles
 from polynya.iceberg.commits import requests
 from polynya.iceberg.commits.body import parse
 from polynya.iceberg.commits.views import CommitViewRequest, CreateViewRequest
 from polynya.metrics import timed
-from polynya.storage.configured import file_cache
 from polynya.storage.object_reader import object_reader
 from polynya.storage.range_reader import RangeReader
 from polynya.web.events import HttpApiEvent
+from polynya.web.open_catalog import catalog_of
+from polynya.web.requests import asks_for_credentials, is_commit
 from polynya.web.rest_app import lambda_handler, name_of, rest_app
 
 logger = Logger(service="commits")
@@ -38,11 +36,7 @@ app = rest_app(logger)
 
 @cache
 def access_resolver() -> AccessResolver:
-    """The rights of callers.
-
-    Raises:
-        Misconfigured: a setting is missing or not usable.
-    """
+    """The rights of callers. Raises: as `open_catalog`."""
     return AccessResolver(Config.from_env())
 
 
@@ -53,11 +47,8 @@ def open_catalog() -> CommitCatalog:
     Raises:
         Misconfigured: a setting is missing or not usable.
     """
-    config = Config.from_env()
-    database = open_database(config)
     reader = replace(object_reader(), read_range=RangeReader().read_range)
-    virtual_files = VirtualFiles(config, database, file_cache(config.storage), reader)
-    return CommitCatalog(Catalog(config, database, virtual_files), reader)
+    return CommitCatalog(catalog_of(Config.from_env(), reader), reader)
 
 
 # `async def`: see functions/rest_catalog.
@@ -119,7 +110,10 @@ async def update_properties(request: Request, catalog: AtPrefix, namespace: Name
 async def create_table(request: Request, catalog: AtPrefix, namespace: Namespace) -> Response:
     """Answer createTable."""
     body: requests.CreateTableRequest = parse(requests.CreateTableRequest, await request.body())
-    return JSONResponse(catalog.create_table(namespace, body))
+    is_vending = asks_for_credentials(request.headers.get("x-iceberg-access-delegation", ""))
+    created = new_tables.create(catalog, namespace, body, with_credentials=is_vending)
+    # It may contain credentials.
+    return JSONResponse(created, headers={"Cache-Control": "no-store"})
 
 
 async def update_table(
@@ -129,6 +123,16 @@ async def update_table(
     body: requests.CommitTableRequest = parse(requests.CommitTableRequest, await request.body())
     with timed("Commit"):
         return JSONResponse(catalog.commit_table(namespace, table, body))
+
+
+async def report_metrics(
+    request: Request, catalog: AtPrefix, namespace: Namespace, table: str
+) -> Response:
+    """Answer reportMetrics for a name with a slash, which has no route of its own in API Gateway;
+    the report is not stored."""
+    if is_commit(await request.body()):
+        return await update_table(request, catalog, namespace, f"{table}/metrics")
+    return Response(status_code=204)
 
 
 async def drop_table(catalog: AtPrefix, namespace: Namespace, table: str) -> Response:
@@ -204,6 +208,7 @@ ROUTES: tuple[tuple[str, str, Callable[..., Awaitable[Response]]], ...] = (
     ("POST", "/v1/{prefix}/transactions/commit", commit_transaction),
     ("POST", "/v1/{prefix}/tables/rename", rename_table),
     ("POST", NAMESPACE + "/tables", create_table),
+    ("POST", TABLE + "/metrics", report_metrics),
     ("POST", TABLE, update_table),
     ("DELETE", TABLE, drop_table),
     ("POST", "/v1/{prefix}/views/rename", rename_view),

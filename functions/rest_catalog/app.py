@@ -1,7 +1,8 @@
 """The Iceberg REST catalog behind API Gateway: routes, status codes and headers.
 
-Routes are the operations of the Iceberg OpenAPI document under its names. Every write is refused
-with 403, because Spark removes uploaded files only then.
+Routes are the operations of the Iceberg OpenAPI document under its names. Without `Writes=yes` this
+function gets the requests that write, too, and refuses each with 403, because Spark removes
+uploaded files only then; otherwise functions/commits gets them.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,14 +15,13 @@ from fastapi.responses import JSONResponse, Response
 from polynya.access.resolver import AccessResolver
 from polynya.catalog import Catalog
 from polynya.config import Config
-from polynya.database import open_database
-from polynya.errors import Forbidden, NoSuchRoute
-from polynya.files.virtual_files import VirtualFiles
+from polynya.errors import BadRequest, Forbidden, NoSuchRoute
 from polynya.metrics import timed
-from polynya.storage.configured import file_cache
 from polynya.storage.object_reader import object_reader
 from polynya.web.events import HttpApiEvent
 from polynya.web.http_headers import matches_etag
+from polynya.web.open_catalog import catalog_of
+from polynya.web.requests import asks_for_credentials, is_commit
 from polynya.web.rest_app import lambda_handler, name_of, rest_app
 
 logger = Logger(service="rest-catalog")
@@ -30,11 +30,7 @@ app = rest_app(logger)
 
 @cache
 def access_resolver() -> AccessResolver:
-    """The rights of callers.
-
-    Raises:
-        Misconfigured: a setting is missing or not usable.
-    """
+    """The rights of callers. Raises: as `open_catalog`."""
     return AccessResolver(Config.from_env())
 
 
@@ -45,10 +41,7 @@ def open_catalog() -> Catalog:
     Raises:
         Misconfigured: a setting is missing or not usable.
     """
-    config = Config.from_env()
-    database = open_database(config)
-    virtual_files = VirtualFiles(config, database, file_cache(config.storage), object_reader())
-    return Catalog(config, database, virtual_files)
+    return catalog_of(Config.from_env(), object_reader())
 
 
 # `async def` although nothing awaits: under Mangum a `def` route or dependency runs in a new
@@ -121,8 +114,7 @@ async def load_table(
     snapshots: str | None = None,
 ) -> Response:
     """Answer loadTable; 304 if the caller has the current metadata."""
-    mechanisms = request.headers.get("x-iceberg-access-delegation", "").split(",")
-    is_vending = "vended-credentials" in map(str.strip, mechanisms)
+    is_vending = asks_for_credentials(request.headers.get("x-iceberg-access-delegation", ""))
     with timed("LoadTable"):
         loaded = catalog.load_table(namespace, table, snapshots, with_credentials=is_vending)
     if loaded.etag is None:
@@ -145,8 +137,12 @@ async def table_exists(catalog: AtPrefix, namespace: Namespace, table: str) -> R
     return Response(status_code=204)
 
 
-async def report_metrics(catalog: AtPrefix, namespace: Namespace, table: str) -> Response:
+async def report_metrics(
+    request: Request, catalog: AtPrefix, namespace: Namespace, table: str
+) -> Response:
     """Answer reportMetrics; the report is not stored."""
+    if is_commit(await request.body()):
+        raise BadRequest(f"clients cannot write a table whose name is {table}/metrics: rename it")
     return Response(status_code=204)
 
 
@@ -172,7 +168,7 @@ async def view_exists(catalog: AtPrefix, namespace: Namespace, view: str) -> Res
 
 
 async def refuse_write(path: str) -> Response:
-    """Refuse every write."""
+    """Refuse every write that functions/commits does not get."""
     raise Forbidden("this catalog is read-only")
 
 

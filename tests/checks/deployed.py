@@ -1,53 +1,35 @@
-"""`make deployed`: `sam deploy` of the template to an emulator of AWS; clients read through it.
+"""`make deployed`: `sam deploy` of the template to an emulator of AWS; clients read and write
+through it.
 
 MiniStack (its own environment, loopback only) emulates CloudFormation with SAM's transform, Lambda,
 API Gateway, S3 with Object Lambda, DynamoDB, Secrets Manager, SSM and STS. PostgreSQL, SAM, the
 built functions and layers, PyIceberg and DuckDB are real.
 
-Three variables of the functions' environment differ from AWS: the endpoint of AWS, the endpoint of
-WriteGetObjectResponse, and a database without TLS on this machine.
+First nobody may write; then the same stack is deployed again with Writes=yes. Three variables of
+the functions' environment differ from AWS: the endpoint of AWS, the endpoint of
+WriteGetObjectResponse, and a database without TLS on this machine. The bucket for the Avro files of
+commits accepts requests without TLS.
 """
 
 import json
-import os
-import socket
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
+from contextlib import closing
 
 import boto3
 import requests
-import yaml
-from polynya_local.build.template import TemplateLoader
 from polynya_local.clients import native
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.duckdb_connection import ICEBERG, LAKE, connect, identifier, s3_secret
 from polynya_local.clients.lakes import Lake, attach, write_lake
 from polynya_local.postgres import postgres
-from polynya_local.serving import environment
-from polynya_local.stand_in.http_message import PER_CONNECTION, Request, Response
-from polynya_local.stand_in.http_server import HttpServer
 from pyiceberg.catalog import load_catalog
 
-ROOT = Path(__file__).parents[2]
-BUILD = ROOT / ".aws-sam/local"
-MINISTACK = ROOT / ".venv-ministack/bin/ministack"
-SAM = ROOT / ".venv-sam/bin/sam"
-ACCOUNT, REGION = "111122223333", "us-east-1"
+from tests.checks import deployed_writes as writes
+from tests.checks.emulator import REGION, ROOT, catalog, deployed, ministack
+
 SCRIPT = ROOT / "tests/checks/deployed.sql"
 # The emulator requires a signature and does not check it.
 SIGNED = f"AWS4-HMAC-SHA256 Credential=test/20261121/{REGION}/execute-api/aws4_request"
-PARAMETERS = {
-    "PythonRuntime": "python3.13",
-    "Architecture": "x86_64",
-    "DataBucket": "lakes",
-    "DataPrefix": "deployed/",
-    "Vending": "yes",
-}
-
 
 # Under AUTH the emulator checks signatures and permissions, except on an Object Lambda alias, which
 # it treats as a bucket. With Tracing=Active the functions load the layer of X-Ray.
@@ -65,21 +47,35 @@ def main() -> None:
             database = server.create_database("deployed")
             script = SCRIPT.read_text()
             lake = write_lake("deployed", script, database, "s3://lakes/deployed/lake", aws)
+            writes.create_roles(lake)
             secret = boto3.client("secretsmanager", endpoint_url=aws).create_secret(
                 Name="lake/reader",
-                SecretString=json.dumps({"username": database.user, "password": "unused"}),
+                SecretString=json.dumps({"username": writes.READER, "password": "unused"}),
             )
-            started = time.monotonic()
-            outputs = deployed(aws, lake, delivery, secret["ARN"], tracing)
-            seconds = time.monotonic() - started
-            print(f"sam deploy, {delivery}, {auth}, Tracing={tracing}: {seconds:.0f} s")
-            for name in ("CatalogUrl", "VirtualBucket"):
-                print(f"  {name}: {outputs[name]}")
-            with catalog(aws, outputs["CatalogUrl"]) as uri:
+            values = {"Tracing": tracing, "DatabaseSecretArn": secret["ARN"]}
+            with catalog(aws, deployed(aws, lake, delivery, values)) as uri:
                 read(uri, aws, lake)
                 view(uri, aws, lake)
+                writes.refuse(uri, SIGNED)
                 if auth == "AUTH=true":
                     steal(uri, aws)
+            writes.set_up(lake)
+            values |= writes.parameters(aws)
+            with catalog(aws, deployed(aws, lake, delivery, values)) as uri:
+                write(uri, aws, lake, delivery, is_enforced=auth == "AUTH=true")
+
+
+def write(uri: str, aws: str, lake: Lake, delivery: str, *, is_enforced: bool) -> None:
+    """Create and change tables with both clients, which have vended credentials only."""
+    writes.forbid(uri, SIGNED)
+    with closing(Vended(uri, aws)) as vended, writes.judging(lake, aws, vended.catalog) as judge:
+        writes.pyiceberg(judge, vended.catalog)
+        # Behind Object Lambda nothing can be put beside the virtual file of inlined rows.
+        without = {"inlined"} if delivery == "object-lambda" else set()
+        writes.duckdb(judge, uri, [one for one in writes.OF_DUCKDB if one not in without])
+        if is_enforced:
+            writes.overwrite(vended.catalog, aws, "parted")
+    read(uri, aws, lake)
 
 
 def steal(uri: str, aws: str) -> None:
@@ -155,24 +151,24 @@ class Vended:
         given["s3.request-timeout"] = "60"  # a cold start on a busy machine
         signing = {"rest.sigv4-enabled": "true", "rest.signing-name": "execute-api"}
         region = {"rest.signing-region": REGION}
-        self._catalog = load_catalog("deployed", **given, **signing, **region)
+        self.catalog = load_catalog("deployed", **given, **signing, **region)
 
     def tables(self) -> list[tuple[str, ...]]:
-        return self._catalog.list_tables("main")
+        return self.catalog.list_tables("main")
 
     def table(self, name: tuple[str, ...]):
-        return self._catalog.load_table(name)
+        return self.catalog.load_table(name)
 
     def snapshots(self, namespace: str, table: str) -> list[int]:
-        return [s.snapshot_id for s in self._catalog.load_table((namespace, table)).snapshots()]
+        return [s.snapshot_id for s in self.catalog.load_table((namespace, table)).snapshots()]
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None):
-        loaded = self._catalog.load_table((namespace, table))
+        loaded = self.catalog.load_table((namespace, table))
         assert loaded.io.properties["s3.session-token"]
         return loaded.scan(snapshot_id=snapshot_id).to_arrow()
 
     def close(self) -> None:
-        self._catalog.close()
+        self.catalog.close()
 
 
 class Own:
@@ -202,125 +198,6 @@ class Own:
     def close(self) -> None:
         self._con.close()
         self._listing.close()
-
-
-# Emulator
-
-
-@contextmanager
-def ministack(auth: str) -> Iterator[str]:
-    port = free_port()
-    uri = f"http://127.0.0.1:{port}"
-    os.environ |= environment({"AWS_ENDPOINT_URL": uri}) | {"AWS_DEFAULT_REGION": REGION}
-    settings = {
-        "BIND_HOST": "127.0.0.1",
-        "GATEWAY_PORT": str(port),
-        "IOT_MTLS_ENABLED": "0",
-        "SFTP_ENABLED": "0",
-        "LAMBDA_EXECUTOR": "local",
-        "MINISTACK_ACCOUNT_ID": ACCOUNT,
-        "AUTH": auth.removeprefix("AUTH="),
-    }
-    log = (BUILD.parent / "ministack.log").open("w")
-    process = subprocess.Popen(
-        [MINISTACK], env=os.environ | settings, stdout=log, stderr=log, start_new_session=True
-    )
-    try:
-        wait_for(uri)
-        yield uri
-    finally:
-        os.killpg(process.pid, 15)
-        process.wait(20)
-
-
-def deployed(aws: str, lake: Lake, delivery: str, secret_arn: str, tracing: str) -> dict[str, str]:
-    """Deploy a stack with this delivery and return its outputs."""
-    template = in_json(yaml.load((BUILD / "template.yaml").read_text(), Loader=TemplateLoader))
-    variables = template["Globals"]["Function"]["Environment"]["Variables"]
-    variables |= {
-        "AWS_ENDPOINT_URL": aws,
-        "OBJECT_LAMBDA_ENDPOINT": aws,
-        "DATABASE_URL": f"{lake.database.url}?sslmode=disable",
-    }
-    path = BUILD / f"{delivery}.json"
-    path.write_text(json.dumps(template))
-    stack = f"polynya-{delivery}"
-    pairs = PARAMETERS | {
-        "Delivery": delivery,
-        "Tracing": tracing,
-        "DatabaseHost": lake.database.host,
-        "DatabaseName": lake.database.dbname,
-        "DatabaseSecretArn": secret_arn,
-    }
-    command = [SAM, "deploy", "--template-file", path, "--stack-name", stack]
-    command += ["--s3-bucket", "packages", "--capabilities", "CAPABILITY_IAM"]
-    command += ["--no-confirm-changeset", "--region", REGION, "--config-env", "none"]
-    command += ["--parameter-overrides", *(f"{name}={value}" for name, value in pairs.items())]
-    run = subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
-    if run.returncode:
-        sys.exit(f"{run.stdout}\n{run.stderr}")
-    client = boto3.client("cloudformation", endpoint_url=aws)
-    [described] = client.describe_stacks(StackName=stack)["Stacks"]
-    return {one["OutputKey"]: one["OutputValue"] for one in described["Outputs"]}
-
-
-def in_json(node):
-    """The node in the form of JSON: `Fn::GetAtt` with a list."""
-    if isinstance(node, dict):
-        return {
-            key: value.split(".", 1)
-            if key == "Fn::GetAtt" and isinstance(value, str)
-            else in_json(value)
-            for key, value in node.items()
-        }
-    return [in_json(one) for one in node] if isinstance(node, list) else node
-
-
-@contextmanager
-def catalog(aws: str, url: str) -> Iterator[str]:
-    """The API at an address that this machine can resolve; the emulator requires its host name."""
-    api = url.removeprefix("https://").partition(".")[0]
-    host = f"{api}.execute-api.localhost:{aws.rpartition(':')[2]}"
-
-    def answer(request: Request) -> Response:
-        headers = {k: v for k, v in request.headers if k.lower() not in PER_CONNECTION | {"host"}}
-        query = f"?{request.query}" if request.query else ""
-        found = requests.request(
-            request.method,
-            f"{aws}{request.path}{query}",
-            headers=headers | {"Host": host},
-            data=request.body.read(),
-            timeout=120,
-        )
-        end_to_end = tuple(
-            (k, v)
-            for k, v in found.headers.items()
-            if k.lower() not in PER_CONNECTION | {"content-encoding"}
-        )
-        return Response(found.status_code, end_to_end, found.content)
-
-    server = HttpServer(0)
-    server.start(answer)
-    try:
-        yield server.uri
-    finally:
-        server.stop()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_for(uri: str) -> None:
-    for _ in range(300):
-        try:
-            requests.get(f"{uri}/_ministack/health", timeout=2)
-            return
-        except requests.RequestException:
-            time.sleep(0.2)
-    raise TimeoutError("MiniStack does not answer")
 
 
 if __name__ == "__main__":

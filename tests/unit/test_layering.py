@@ -106,6 +106,8 @@ OURS = [
         },
     ),
     ("web/rest_app.py", {"budget", "errors", "web.events", "metrics", "tracing"}),
+    ("web/open_catalog.py", {"catalog", "config", "database", "files", "storage"}),
+    ("web/requests.py", set()),
     ("storage/", {"errors", "metrics", "budget", "config"}),
     ("files/", {"storage", "translate", "ducklake", "iceberg", "errors", "budget", "config"}),
     (

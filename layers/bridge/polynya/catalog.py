@@ -213,19 +213,14 @@ class Catalog:
         """
         if snapshots not in {None, "all", "refs"}:
             raise BadRequest("snapshots must be one of: all, refs")
-        vending = self._vending() if with_credentials else None
         with self._table(namespace, table) as opened:
             body = self.load_table_result(opened, refs_only=snapshots == "refs")
-            scope = self._scope(vending, opened) if vending else None
-        if vending is None or scope is None:
+            scope = self.credentials_scope(opened) if with_credentials else None
+        if scope is None:
             # The location holds the fingerprint of the document, of which this is all, or the end.
             shown = (body["metadata-location"], len(body["metadata"]["snapshots"]))
             return LoadedTable(body, etag=f'"{fingerprint(*shown)}"')
-        prefix = self._warehouse.prefix
-        at = f"v1/{prefix}/namespaces/{_escaped(namespace)}/tables/{_escaped(table)}"
-        credentials = vending.for_table(scope, f"{at}/credentials")
-        config = {**body["config"], **credentials.get("config", {})}
-        return LoadedTable({**body, **credentials, "config": config}, etag=None)  # type: ignore[typeddict-item]
+        return LoadedTable(self.with_credentials(body, scope, namespace, table), etag=None)
 
     @retried
     def load_credentials(self, namespace: str, table: str) -> rest.LoadCredentialsResponse:
@@ -235,11 +230,11 @@ class Catalog:
             NoSuchTable: the table or its namespace does not exist; or nothing is vended, and the
                 path can only mean a table of that name.
         """
-        if (vending := self._vending()) is None:
+        if not self.settings.vending_role:
             raise NoSuchTable(f"Table does not exist: {namespace}.{table}/credentials")
         with self._table(namespace, table) as opened:
-            scope = self._scope(vending, opened)
-        return vending.refresh_credentials(scope)
+            scope = self._scope(opened)
+        return self._vending.refresh_credentials(scope)
 
     @retried
     def check_table_exists(self, namespace: str, table: str) -> None:
@@ -382,16 +377,44 @@ class Catalog:
 
     # Credentials
 
-    def _vending(self) -> CredentialVending | None:
-        return CredentialVending(self.settings) if self.settings.vending_role else None
+    def credentials_scope(self, opened: OpenTable) -> TableScope | None:
+        """What credentials for a table allow to the caller; None if the settings vend none."""
+        return self._scope(opened) if self.settings.vending_role else None
 
-    def _scope(self, vending: CredentialVending, opened: OpenTable) -> TableScope:
+    def with_credentials(
+        self,
+        body: rest.LoadTableResult,
+        scope: TableScope,
+        namespace: str,
+        table: str,
+        *,
+        is_landed: bool = False,
+    ) -> rest.LoadTableResult:
+        """An answer with new credentials for its table; outside of a transaction, for it asks STS.
+
+        Args:
+            is_landed: the request has changed the lake, and is answered without credentials then.
+
+        Raises:
+            ServiceUnavailable, Misconfigured: STS gives none.
+        """
+        names = f"namespaces/{_escaped(namespace)}/tables/{_escaped(table)}"
+        refresh = f"v1/{self._warehouse.prefix}/{names}/credentials"
+        credentials = self._vending.for_table(scope, refresh, is_landed=is_landed)
+        config = {**body["config"], **credentials.get("config", {})}
+        return {**body, **credentials, "config": config}  # type: ignore[typeddict-item]
+
+    @property
+    def _vending(self) -> CredentialVending:
+        return CredentialVending(self.settings)
+
+    def _scope(self, opened: OpenTable) -> TableScope:
         virtual = f"{self.virtual_files.location}/{opened.table.table_uuid}"
         at = opened.readable
         names = opened.schema.schema_name, opened.table.table_name
         # A pinned lake is read-only.
         may_write = self.snapshot_id is None and at.rights.may_write_table(*names)
-        return vending.scope(
+        return self._vending.scope(
             at.con, at.lake, opened.schema, opened.table, virtual, may_write=may_write
         )
 

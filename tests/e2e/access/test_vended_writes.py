@@ -74,6 +74,20 @@ def test_writers_put_files_below_two_prefixes_and_nowhere_else(vended):
     assert any(path.startswith(written(vended, "ice")[0]) for path in everywhere)
 
 
+ALONE = {"t", "replaced", "rooted", "guest", "stars", "hive"}
+"""Tables that may be written, in whose directories no other table has files."""
+
+
+def test_delete_files_of_duckdb_can_be_put_into_a_directory_of_one_table(vended):
+    name = "day=1/f47ac10b-58cc-4372-a567-0e02b2c3d479-deletes.parquet"
+    beside = {table: f"{directory}{name}" for table, (_, directory) in vended.places.items()}
+    beside |= {"staging": f"{vended.lake.data_path}/.polynya-staging/{name}"}
+    beside |= {"lake": f"{vended.lake.data_path}/{name}"}
+    for table, policy in vended.policies.items():
+        found = {one for one, path in beside.items() if allowed(policy, path, PUT)}
+        assert found == ({table} & ALONE), table
+
+
 # The directory of a table that does not exist yet, and a file of another table in it.
 NEW = [("brand_new/", None), ("one/", "one"), ("t/", "t")]
 

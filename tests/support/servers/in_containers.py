@@ -19,10 +19,14 @@ import yaml
 from polynya.settings import SETTINGS
 from polynya_local.build.template import TemplateLoader
 
-from tests.checks.deployed import BUILD, PARAMETERS, SAM, in_json
+from tests.checks.emulator import BUILD, PARAMETERS, SAM, in_json
 
 BRIDGE = "172.31.250.1"
-FUNCTIONS = {"rest_catalog": "RestCatalogFunction", "object_lambda": "ObjectLambdaFunction"}
+FUNCTIONS = {
+    "rest_catalog": "RestCatalogFunction",
+    "object_lambda": "ObjectLambdaFunction",
+    "commits": "CommitsFunction",
+}
 OURS = {setting.name for setting in SETTINGS} | {"AWS_ENDPOINT_URL_S3"}
 
 
@@ -50,6 +54,7 @@ class Containers:
         path = Path(self._folder.name) / "event.json"
         path.write_text(_bridged(json.dumps(event)))
         given = PARAMETERS | {"DatabaseHost": "db", "DatabaseName": "d", "Vending": "no"}
+        given["Writes"] = "yes" if self._name == FUNCTIONS["commits"] else "no"
         command = [SAM, "local", "invoke", self._name, "--event", path, "--skip-pull-image"]
         command += ["--template", self._template, "--parameter-overrides"]
         command += [f"{name}={value}" for name, value in given.items()]

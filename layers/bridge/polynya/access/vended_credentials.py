@@ -16,7 +16,7 @@ from pg8000.native import Connection
 from ..config import Config
 from ..ducklake.rows.lake import Lake
 from ..ducklake.rows.named_objects import Schema, Table
-from ..errors import Refused
+from ..errors import PolynyaError, Refused
 from ..iceberg import rest
 from ..metrics import count
 from ..storage import aws
@@ -101,20 +101,26 @@ class CredentialVending:
         deletes = delete_scopes(lake, schema, table, virtual, others)
         return self._fitted(blank, reads, writes, deletes, others)
 
-    def for_table(self, scope: TableScope, refresh: str) -> dict[str, Any]:
+    def for_table(
+        self, scope: TableScope, refresh: str, *, is_landed: bool = False
+    ) -> dict[str, Any]:
         """The fields `config` and `storage-credentials` of loadTable's and createTable's answers.
 
         There are none for a table that no policy fits: the caller may have other credentials.
 
         Args:
             refresh: the path that gives new ones, below the catalog's address.
+            is_landed: the request has changed the lake, so that an error would be a wrong answer:
+                without credentials the client loads the table again.
 
         Raises:
             ServiceUnavailable, Misconfigured: STS gives none.
         """
         try:
             scope, config = self._credentials(scope)
-        except Refused as reason:
+        except PolynyaError as reason:
+            if not (is_landed or isinstance(reason, Refused)):
+                raise
             logger.warning(str(reason), table_uuid=scope.table_uuid)
             return {}
         config |= {"client.refresh-credentials-endpoint": refresh}

@@ -31,7 +31,7 @@ from ..errors import (
     PolynyaError,
 )
 from ..iceberg import rest
-from ..iceberg.commits.requests import CommitTableRequest, CreateTableRequest
+from ..iceberg.commits.requests import CommitTableRequest
 from ..storage.object_reader import ObjectReader
 from ..translate.commits.table_commit import table_commit
 from .committer import check_time, commit
@@ -61,51 +61,13 @@ class CommitCatalog:
         """The catalog database."""
         return self.catalog.database
 
-    # Tables
-
-    def create_table(self, namespace: str, request: CreateTableRequest) -> rest.LoadTableResult:
-        """Create a table, or stage its creation.
-
-        Raises:
-            AlreadyExists: a table or a view has this name.
-            NoSuchNamespace: the namespace does not exist.
-            BadRequest: DuckLake cannot have such a table.
-        """
-
-        def attempt() -> rest.LoadTableResult:
-            with self.claimed() as snapshot:
-                if landed := self._created_before(snapshot.con):
-                    snapshot.con.run("ROLLBACK")
-                    return landed
-                lake = self.catalog.readable(snapshot.con)
-                schema = lake.schema(namespace)
-                self._check_rights(schema.schema_name, request.name)
-                check_name_is_free(lake, schema, request.name)
-                plan = self._creator(lake, schema).of_request(request)
-                write_plans(snapshot, [plan], self.request_key)
-                snapshot.finish(self.principal)
-                answer = self._answer(snapshot.con, namespace, request.name)
-                if request.stage_create:
-                    # Nothing of it remains: the client sends it again with its commit.
-                    snapshot.con.run("ROLLBACK")
-                    del answer["metadata-location"]  # type: ignore[misc]
-                check_time()
-                return answer
-
-        return commit(attempt, self.settle)
-
-    def _created_before(self, con: Connection) -> rest.LoadTableResult | None:
-        """The table that this request has created before, as it is now."""
-        uuids = self._changed_before(con)
-        return self._answer_by_uuid(con, uuids[0]) if uuids else None
-
     def done_before(self, snapshot: NewSnapshot) -> bool:
         """Whether this request took place before; then the transaction is ended.
 
         Raises:
             BadRequest: its key belongs to another request.
         """
-        if not self._changed_before(snapshot.con):
+        if not self.changed_before(snapshot.con):
             return False
         snapshot.con.run("ROLLBACK")
         return True
@@ -116,7 +78,12 @@ class CommitCatalog:
             rows = self.request_key.on([CommitRow(uuid, None, 0, None, None)])
             commits.add(snapshot.con, snapshot.snapshot_id, rows)
 
-    def _changed_before(self, con: Connection) -> list[str]:
+    def changed_before(self, con: Connection) -> list[str]:
+        """The uuids of what this request has changed, if it took place before; else empty.
+
+        Raises:
+            BadRequest: its key belongs to another request.
+        """
         key = self.request_key
         return key.changed(commits.of_key(key.key).run(con)) if key else []
 
@@ -202,17 +169,27 @@ class CommitCatalog:
         known = [target for target in targets if target.commit.snapshots or target.commit.creates]
         if known and all(has_landed(con, target) for target in known):
             return [self._answer_by_uuid(con, target.uuid or "") for target in known]
-        return [self._answer_by_uuid(con, uuid) for uuid in self._changed_before(con)]
+        return [self._answer_by_uuid(con, uuid) for uuid in self.changed_before(con)]
 
     def _answer_by_uuid(self, con: Connection, table_uuid: str) -> rest.LoadTableResult:
+        return self.landed_table(con, table_uuid)[0]
+
+    def landed_table(
+        self, con: Connection, table_uuid: str
+    ) -> tuple[rest.LoadTableResult, OpenTable]:
+        """A table that this request has changed before, as it is now.
+
+        Raises:
+            CommitStateUnknown: it cannot be loaded any more.
+        """
         lake = self.catalog.readable(con)
         found = queries.table_of_uuid(table_uuid).run(con)
         try:
             if found is None or found[1].end_snapshot is not None:
                 raise NoSuchTable("the table was dropped")
             names = found[0].schema_name, found[1].table_name
-            schema, table = lake.table(*names, found)
-            return self.catalog.load_table_result(OpenTable(lake, schema, table))
+            opened = OpenTable(lake, *lake.table(*names, found))
+            return self.catalog.load_table_result(opened), opened
         except PolynyaError as error:
             if error.status >= 500:
                 raise
@@ -240,10 +217,11 @@ class CommitCatalog:
         schema = lake.schema(target.namespace)
         self._check_rights(schema.schema_name, target.name)
         check_name_is_free(lake, schema, target.name)
-        plan = self._creator(lake, schema).of_commit(target.name, target.commit)
+        plan = self.creator(lake, schema).of_commit(target.name, target.commit)
         return Planned(plan, lake, None)
 
-    def _creator(self, lake: ReadableLake, schema: Schema) -> Creator:
+    def creator(self, lake: ReadableLake, schema: Schema) -> Creator:
+        """Plans the creation of tables in a schema."""
         catalog = self.catalog
         places = (catalog.settings.staging_location, catalog.virtual_files.location)
         return Creator(lake, schema, self.reader, *places)

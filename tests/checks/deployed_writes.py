@@ -1,0 +1,219 @@
+"""What `make deployed` does with a stack of `Writes=yes`: clients write, native DuckLake judges."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+
+import boto3
+import pyarrow as pa
+import requests
+from duckdb import DuckDBPyConnection
+from polynya.catalog import WRITE_ENDPOINTS
+from polynya_local.checkout import ROOT
+from polynya_local.clients.duckdb_connection import ICEBERG, LAKE, REGION, connect
+from polynya_local.clients.lakes import Lake, attach
+from pyiceberg.catalog import Catalog
+
+READER, WRITER = "reader", "committer"
+POLICY_NAME = "/lake/policy"
+WRITABLE = ["py", "dk", "parted", "inlined"]
+POLICY = {
+    "rules": [{"principals": ["*"], "tables": {"*": ["*"]}, "write": {"main": WRITABLE}}],
+}
+ROLES = f"""
+CREATE ROLE {READER} LOGIN;
+GRANT USAGE ON SCHEMA public TO {READER};
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO {READER};
+ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO {READER};
+CREATE ROLE {WRITER} LOGIN"""
+FIELD = {"id": 1, "name": "id", "type": "long", "required": False}
+TABLE = {"name": "py", "schema": {"type": "struct", "fields": [FIELD]}}
+
+# By a table, the statements of DuckDB.
+OF_DUCKDB = {
+    "dk": (
+        "CREATE TABLE {t} AS SELECT i, 'v' || i AS s FROM range(1000) AS r(i)",
+        "INSERT INTO {t} VALUES (2000, NULL), (2001, 'new')",
+        "DELETE FROM {t} WHERE i % 7 = 0",
+        "UPDATE {t} SET s = 'updated' WHERE i IN (3, 2001)",
+    ),
+    # Native tables: their files are in DuckLake's own directories, or their rows in PostgreSQL.
+    "parted": (
+        "DELETE FROM {t} WHERE i IN (7, 100)",
+        "UPDATE {t} SET i = 200 WHERE i = 8",
+        "INSERT INTO {t} VALUES (DATE '2026-01-05', 300)",
+    ),
+    "inlined": ("DELETE FROM {t} WHERE i = 1",),
+}
+
+
+def create_roles(lake: Lake) -> None:
+    """The roles of both functions, and that of the reader has SELECT only."""
+    for statement in ROLES.split(";"):
+        lake.database.run(statement)
+    [[owner]] = lake.database.run(
+        "SELECT tableowner FROM pg_tables WHERE tablename = 'ducklake_snapshot'"
+    )
+    lake.database.run(f"GRANT {owner} TO {WRITER}")
+
+
+def parameters(aws: str) -> dict[str, str]:
+    """The parameters of a stack that writes; makes what they name."""
+    secret = boto3.client("secretsmanager", endpoint_url=aws).create_secret(
+        Name="lake/committer", SecretString=json.dumps({"username": WRITER, "password": "unused"})
+    )
+    ssm = boto3.client("ssm", endpoint_url=aws)
+    ssm.put_parameter(Name=POLICY_NAME, Value=json.dumps(POLICY), Type="String")
+    return {"Writes": "yes", "CommitsSecretArn": secret["ARN"], "PolicyParameter": POLICY_NAME}
+
+
+def set_up(lake: Lake) -> None:
+    """Run `polynya writes --setup` as the role that writes."""
+    url = lake.database.url.replace(f"//{lake.database.user}@", f"//{WRITER}@")
+    command = [ROOT / ".venv/bin/polynya", "writes", "--setup", "--database", url]
+    run = subprocess.run(command, text=True, capture_output=True, check=True)
+    print("".join(f"  {line}\n" for line in run.stderr.splitlines()), end="")
+
+
+def refuse(uri: str, signed: str) -> None:
+    """Without Writes=yes a write is answered with 403, and not advertised."""
+    headers = {"Authorization": signed}
+    endpoints = requests.get(f"{uri}/v1/config", headers=headers, timeout=60).json()["endpoints"]
+    assert not {*WRITE_ENDPOINTS} & {*endpoints}
+    assert post(uri, headers, TABLE) == (403, "this catalog is read-only")
+    print("  without Writes=yes: createTable is not advertised, and answered with 403")
+
+
+def forbid(uri: str, signed: str) -> None:
+    """With Writes=yes only tables of the policy can be created."""
+    headers = {"Authorization": signed}
+    endpoints = requests.get(f"{uri}/v1/config", headers=headers, timeout=60).json()["endpoints"]
+    assert {*WRITE_ENDPOINTS} <= {*endpoints}
+    status, message = post(uri, headers, TABLE | {"name": "other"})
+    assert status == 403 and "no right to write main.other" in message, (status, message)
+    print(f"  with Writes=yes: createTable is advertised; of another table: {status}")
+
+
+def post(uri: str, headers: dict[str, str], table: dict[str, object]) -> tuple[int, str]:
+    """The status of createTable, and the message."""
+    at = f"{uri}/v1/lake/namespaces/main/tables"
+    answer = requests.post(at, json=table, headers=headers, timeout=60)
+    return answer.status_code, answer.json().get("error", {}).get("message", "")
+
+
+class Judge:
+    """Native DuckLake, beside the rows that are expected, which are in memory."""
+
+    def __init__(self, con: DuckDBPyConnection, catalog: Catalog) -> None:
+        self._con, self._catalog = con, catalog
+
+    def begin_with(self, table: str) -> None:
+        """Expect the rows that a native table has."""
+        self._con.execute(f"CREATE TABLE memory.main.{table} AS FROM lake.main.{table}")
+
+    def change(self, table: str, sql: str, act: Callable[[], object]) -> None:
+        """Let a client change a table; the rows are those that SQL gives, for all who read."""
+        before = self._newest()
+        act()
+        assert self._newest() == before + 1, (table, sql)
+        self._con.execute(sql.format(t=f"memory.main.{table}"))
+        rows = self._rows(f"memory.main.{table}")
+        assert self._rows(f"lake.main.{table}") == rows, (table, sql)
+        scan = self._catalog.load_table(f"main.{table}").scan()
+        self._con.register("scanned", scan.to_arrow())
+        assert self._rows("scanned") == rows, (table, sql)
+
+    def _newest(self) -> int:
+        [[found]] = self._con.execute("SELECT max(snapshot_id) FROM lake.snapshots()").fetchall()
+        return int(found)
+
+    def _rows(self, source: str) -> list[tuple[object, ...]]:
+        return self._con.execute(f"FROM {source} ORDER BY ALL").fetchall()
+
+
+@contextmanager
+def judging(lake: Lake, aws: str, catalog: Catalog) -> Iterator[Judge]:
+    with connect(LAKE, aws) as con:
+        attach(con, lake)
+        yield Judge(con, catalog)
+
+
+def pyiceberg(judge: Judge, catalog: Catalog) -> None:
+    """PyIceberg creates a table, appends, deletes and overwrites."""
+    rows = pa.table({"i": pa.array(range(1000), pa.int64()), "s": [f"v{n}" for n in range(1000)]})
+    create = "CREATE TABLE {t} (i BIGINT, s VARCHAR)"
+    insert = "INSERT INTO {t} SELECT i, 'v' || i FROM range(1000) AS r(i)"
+    judge.change("py", create, lambda: catalog.create_table("main.py", rows.schema))
+    table = catalog.load_table("main.py")
+    judge.change("py", insert, lambda: table.append(rows))
+    judge.change("py", insert, lambda: table.append(rows))
+    judge.change("py", "DELETE FROM {t} WHERE i < 500", lambda: table.delete("i < 500"))
+    print("  PyIceberg: created, appended twice, deleted; DuckLake has the same rows each time")
+
+
+def duckdb(judge: Judge, uri: str, tables: list[str]) -> None:
+    """DuckDB changes tables, with vended credentials for S3."""
+    with closing(connect(ICEBERG)) as con:
+        con.execute(
+            "CREATE SECRET api (TYPE s3, KEY_ID 'test', SECRET 'test', "
+            f"REGION '{REGION}', SCOPE 's3://none')"
+        )
+        con.execute(
+            f"ATTACH 'lake' AS ice (TYPE iceberg, ENDPOINT '{uri}', AUTHORIZATION_TYPE 'sigv4', "
+            f"SECRET api, SIGV4_REGION '{REGION}', SIGV4_SERVICE 'execute-api', "
+            "DEFAULT_SCHEMA 'main')"
+        )
+        for table in tables:
+            if table != "dk":
+                judge.begin_with(table)
+            for template in OF_DUCKDB[table]:
+                sql = template.format(t=f"ice.main.{table}")
+                judge.change(table, template, partial(con.execute, sql))
+    count = sum(len(OF_DUCKDB[table]) for table in tables)
+    print(
+        f"  DuckDB: {count} statements on {', '.join(tables)}; DuckLake has the same rows each time"
+    )
+
+
+def overwrite(catalog: Catalog, aws: str, native: str) -> None:
+    """Try what the credentials of a writer must not allow.
+
+    Args:
+        native: a native table that the caller may write.
+    """
+    table = catalog.load_table(f"main.{native}")
+    [own, *_] = [task.file.file_path for task in table.scan().plan_files()]
+    [other, *_] = [t.file.file_path for t in catalog.load_table("main.added").scan().plan_files()]
+    given = table.io.properties
+    s3 = boto3.client(
+        "s3",
+        endpoint_url=aws,
+        aws_access_key_id=given["s3.access-key-id"],
+        aws_secret_access_key=given["s3.secret-access-key"],
+        aws_session_token=given["s3.session-token"],
+    )
+    beside = f"{own.rpartition('/')[0]}/f47ac10b-58cc-4372-a567-0e02b2c3d479-deletes.parquet"
+    elsewhere = f"{other.rpartition('/')[0]}/{beside.rpartition('/')[2]}"
+    cases = [
+        ("put_object", f"{table.properties['write.data.path']}/new.parquet", True),
+        ("put_object", beside, True),
+        ("put_object", own, False),
+        ("delete_object", own, False),
+        ("delete_object", beside, False),
+        ("put_object", other, False),
+        ("put_object", elsewhere, False),
+        ("put_object", table.metadata_location, False),
+        ("put_object", f"{table.properties['write.metadata.path']}/m0.avro", True),
+    ]
+    for operation, location, expected in cases:
+        bucket, _, key = location.removeprefix("s3://").partition("/")
+        body = {"Body": b""} if operation == "put_object" else {}
+        try:
+            getattr(s3, operation)(Bucket=bucket, Key=key, **body)
+            answer = "allowed"
+        except s3.exceptions.ClientError as error:
+            answer = error.response["Error"]["Code"]
+        print(f"  writer of {native}, {operation} {key}: {answer}")
+        assert (answer == "allowed") is expected, (operation, location, answer)
