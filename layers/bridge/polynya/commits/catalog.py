@@ -97,7 +97,8 @@ class CommitCatalog:
                 plan = self._creator(lake, schema).of_request(request)
                 write_plans(snapshot, [plan], self.request_key)
                 snapshot.finish(self.principal)
-                answer = self._answer(snapshot.con, namespace, request.name)
+                opened = self.catalog.find_table(snapshot.con, namespace, request.name)
+                answer = self.catalog.load_table_result(opened, is_staged=request.stage_create)
                 if request.stage_create:
                     # Nothing of it remains: the client sends it again with its commit.
                     snapshot.con.run("ROLLBACK")
