@@ -107,6 +107,24 @@ bench: setup ## what things cost, as ratios in one run
 matrix: setup .venv-matrix/.ready ## what each of seven clients reads, written into docs/clients.md (an hour)
 	@$(BIN)/python -m tests.matrix.run .venv-matrix/bin/python --write $(ARGS)
 
+trino: setup .venv-trino/.ready ## Trino writes, then reads all test lakes; Java and Maven, 540 MB (an hour)
+	@$(BIN)/python -m tests.engines.trino.archives
+	@$(BIN)/python -m pytest tests/engines/trino/writes.py
+	@$(BIN)/python -m tests.engines.trino.reads $(ARGS)
+
+# Trino needs a newer Java than Spark: it is in this environment.
+.venv-trino/.ready: tests/engines/trino/requirements.txt
+	@$(PYTHON) -m venv .venv-trino
+	@.venv-trino/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+flink: setup ## Flink reads and appends; Java 17 and Maven, 270 MB (ten minutes)
+	@$(BIN)/python -m tests.engines.flink.session
+	@$(BIN)/python -m pytest tests/engines/flink/smoke.py $(ARGS)
+
+iceberg-go: setup ## iceberg-go writes; Go 1.25, 2 GB of modules (ten minutes)
+	@$(BIN)/python -m pytest tests/engines/go/smoke.py $(ARGS)
+
 # Those clients want other versions of pyarrow: they have an environment of their own.
 .venv-matrix/.ready: tests/matrix/requirements.txt
 	@$(PYTHON) -m venv .venv-matrix
@@ -175,6 +193,6 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 	@touch $@
 
 clean: ## remove what the targets above made
-	@rm -rf .venv .venv-matrix .venv-lock .venv-sam .venv-ministack .venv-checkov .aws-sam .cache
+	@rm -rf .venv .venv-matrix .venv-trino .venv-lock .venv-sam .venv-ministack .venv-checkov .aws-sam .cache
 
-.PHONY: help setup demo pipeline-demo write-demo serve test test-slow test-all coverage soak histories metadata catalog-tests lint bench matrix build lock package deployed sam-local check-template clean
+.PHONY: help setup demo pipeline-demo write-demo serve test test-slow test-all coverage soak histories metadata catalog-tests lint bench matrix trino flink iceberg-go build lock package deployed sam-local check-template clean

@@ -277,7 +277,10 @@ def read(lake, s3_endpoint: str, clients: list[str], python: str) -> dict[str, S
     return seen
 
 
-def read_table(lake: str, judge, catalog, table, readers: dict, seen: dict[str, Seen]) -> None:
+def read_table(
+    lake: str, judge, catalog, table, readers: dict, seen: dict[str, Seen], most_past: int = 1
+) -> None:
+    """Ask all clients about a table, also at a few past snapshots."""
     name = f"{table.namespace}.{table.name}"
     try:
         metadata = catalog.load_table(table.namespace, table.name)
@@ -286,13 +289,14 @@ def read_table(lake: str, judge, catalog, table, readers: dict, seen: dict[str, 
         return
     hidden = frozenset(json.loads(metadata["properties"].get("polynya.hidden-columns", "[]")))
     ids = sorted(snapshot["snapshot-id"] for snapshot in metadata["snapshots"])
-    then = ids[(len(ids) - 1) // 2 : -1][:1]
+    past = ids[:-1]
+    then = {past[len(past) * (2 * n + 1) // (2 * most_past)] for n in range(most_past) if past}
     truths = {
         n: (
             judge.canonical(table.namespace, table.name, n, hidden),
             judge.columns(table.namespace, table.name, n),
         )
-        for n in [None, *then]
+        for n in [None, *sorted(then)]
         if (lake, table.name, n) not in NATIVE_DEFECTS
     }
     wanted = list(conditions(judge, table.namespace, table.name, metadata))

@@ -17,6 +17,7 @@ from .config import Config
 from .ducklake import queries
 from .ducklake.connection.database import Database, retried
 from .ducklake.connection.statements import Statement, known, run_batched
+from .ducklake.paths import schema_location
 from .ducklake.rows.lake import Lake
 from .ducklake.rows.named_objects import Schema, Table, View
 from .errors import BadRequest, NoSuchTable, NoSuchWarehouse
@@ -166,13 +167,19 @@ class Catalog:
     def load_namespace_metadata(self, namespace: str) -> rest.GetNamespaceResponse:
         """One namespace. DuckLake has no properties of schemas: they are tags that it ignores.
 
+        Where clients may write, its directory is a property: without it Trino 476 creates a
+        table at once, finds its metadata in its location, and fails (trinodb/trino#26742).
+
         Raises:
             NoSuchNamespace: it does not exist.
         """
         with self._lake() as lake:
             schema = lake.schema(namespace)
             tags = queries.tags_at(lake.snapshot_id, schema.schema_id).run(lake.con)
-        return {"namespace": [schema.schema_name], "properties": properties(tags)}
+            found = properties(tags)
+            if self.settings.writes and self.snapshot_id is None:
+                found["location"] = schema_location(lake.lake, schema).rstrip("/")
+        return {"namespace": [schema.schema_name], "properties": found}
 
     # Tables
 
@@ -359,16 +366,22 @@ class Catalog:
         )
 
     def load_table_result(
-        self, opened: OpenTable, *, refs_only: bool = False
+        self, opened: OpenTable, *, refs_only: bool = False, is_staged: bool = False
     ) -> rest.LoadTableResult:
         """The answer to loadTable; with the delivery `materialize` its files are put.
+
+        Args:
+            opened: the table.
+            refs_only: list only the newest snapshot.
+            is_staged: the transaction will be rolled back: put no files.
 
         Raises:
             Refused: the table cannot be served exactly.
         """
         files = self.table_files(opened)
         document = files.metadata()
-        self.virtual_files.materialize(files, document)
+        if not is_staged:
+            self.virtual_files.materialize(files, document)
         return {
             "metadata-location": files.metadata_location(document),
             "metadata": document.json(refs_only=refs_only),

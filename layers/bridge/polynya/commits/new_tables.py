@@ -40,11 +40,11 @@ class TableCreation:
                 snapshot.con.run("ROLLBACK")
                 return landed
             self._write(snapshot)
-            opened = self.catalog.catalog.find_table(
-                snapshot.con, self.namespace, self.request.name
-            )
-            created = self._created(self.catalog.catalog.load_table_result(opened), opened)
-            if self.request.stage_create:
+            catalog, is_staged = self.catalog.catalog, self.request.stage_create
+            opened = catalog.find_table(snapshot.con, self.namespace, self.request.name)
+            body = catalog.load_table_result(opened, is_staged=is_staged)
+            created = self._created(body, opened)
+            if is_staged:
                 # Nothing of it remains: the client sends it again with its commit.
                 snapshot.con.run("ROLLBACK")
                 del created.body["metadata-location"]  # type: ignore[misc]

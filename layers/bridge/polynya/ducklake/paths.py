@@ -20,6 +20,11 @@ def location(*levels: tuple[str, bool]) -> str:
     return joined
 
 
+def schema_location(lake: Lake, schema: Schema) -> str:
+    """The directory of a schema, with a slash at its end."""
+    return location((lake.data_path, False), (schema.path, schema.path_is_relative))
+
+
 def table_location(lake: Lake, schema: Schema, table: Table) -> str:
     """The directory of a table; never its identity, because two tables may share it."""
     return location(
@@ -45,7 +50,7 @@ def directory(name: str, uuid: str) -> str:
 
 def within(directory: str, lake: Lake, schema: Schema) -> tuple[str, bool]:
     """A directory as the path of a table of the schema, and whether that path is relative."""
-    of_schema = location((lake.data_path, False), (schema.path, schema.path_is_relative))
+    of_schema = schema_location(lake, schema)
     if directory.startswith(of_schema) and directory != of_schema:
         return directory.removeprefix(of_schema), True
     return directory, False

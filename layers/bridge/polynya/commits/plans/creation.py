@@ -1,5 +1,6 @@
 """Plans of tables that do not exist yet."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -13,6 +14,7 @@ from ...errors import BadRequest
 from ...iceberg.commits.requests import CreateTableRequest
 from ...storage.object_reader import ObjectReader
 from ...translate.commits.net_change import net_change
+from ...translate.commits.paths import normalised
 from ...translate.commits.table_commit import TableCommit
 from ...translate.write_locations import data_path, staging_path
 from ...translate.write_properties import write_properties
@@ -43,10 +45,7 @@ class Creator:
         Raises:
             BadRequest: DuckLake cannot have such a table.
         """
-        if request.location is not None:
-            raise BadRequest(
-                "DuckLake chooses the location of a table: leave it out of the request"
-            )
+        self._check_location(request)
         columns = columns_of_request(request.schema_, keep_ids=False)
         new = new_table(
             self.schema,
@@ -93,6 +92,17 @@ class Creator:
         )
         check_parents(commit.snapshots, None, commit)
         return self._plan(new, commit, self._added(new, commit))
+
+    def _check_location(self, request: CreateTableRequest) -> None:
+        """Trino always asks for one: the namespace's with the table's name, and 32 hex digits."""
+        if request.location is None:
+            return
+        of_schema = paths.schema_location(self.lake.lake, self.schema)
+        name = normalised(request.location).removeprefix(normalised(of_schema)).rstrip("/")
+        if not re.fullmatch(re.escape(request.name) + "(-[0-9a-f]{32})?", name):
+            raise BadRequest(
+                "DuckLake chooses the location of a table: leave it out of the request"
+            )
 
     def _own_properties(self, name: str, uuid: str) -> dict[str, str]:
         """The properties that the answer to the staged creation had."""

@@ -1,0 +1,1 @@
+"""Flink in local mode, with jars from Maven."""

@@ -1,0 +1,128 @@
+"""Flink reads and appends; what it writes is compared with native DuckLake.
+
+`make flink` runs this file. Its name keeps it out of CI, which has no Flink.
+"""
+
+from collections import Counter
+
+import pytest
+
+from tests.engines.flink.session import run, settings, sql
+from tests.support.servers.in_process import bridge
+from tests.support.starts import DO_NOT_INLINE, LAKE, STARTS
+from tests.support.twin import opened, set_up_writes
+
+APPENDED = [
+    # in Flink, and in a table in memory if it is another statement there; each is one snapshot
+    (
+        "CREATE TABLE {t} (id BIGINT, s STRING, p INT) PARTITIONED BY (p)",
+        "CREATE TABLE {t} (id BIGINT, s VARCHAR, p INTEGER)",
+    ),
+    ("INSERT INTO {t} VALUES (1, 'a', 1), (2, CAST(NULL AS STRING), 2)", None),
+    (
+        "INSERT OVERWRITE {t} VALUES (3, 'b', 2)",
+        "DELETE FROM {t} WHERE p = 2; INSERT INTO {t} VALUES (3, 'b', 2)",
+    ),
+    ("ALTER TABLE {t} ADD (grams DOUBLE)", "ALTER TABLE {t} ADD COLUMN grams DOUBLE"),
+    ("INSERT INTO {t} VALUES (4, 'c', 1, 1.5)", None),
+]
+SOURCE = (
+    "CREATE TEMPORARY TABLE source (id BIGINT, s STRING) WITH ('connector'='datagen', "
+    "'rows-per-second'='4', 'fields.id.kind'='sequence', 'fields.id.start'='1', "
+    "'fields.id.end'='80', 'fields.s.length'='3')"
+)
+KEYED = "CREATE TABLE {t} (id BIGINT, s STRING, PRIMARY KEY (id) NOT ENFORCED)"
+
+
+@pytest.fixture(scope="module")
+def served(lake, moto):
+    one = set_up_writes(lake.write("flink", LAKE))
+    with bridge(one, moto, writes=True) as found:
+        yield one, found, moto
+
+
+@pytest.fixture
+def twin(served):
+    with opened(*served) as found:
+        yield found
+
+
+@pytest.fixture
+def ask(served, twin):
+    table = f"ice.main.{twin.name}"
+    return lambda mode, *texts: sql(served[1], mode, *(text.format(t=table) for text in texts))
+
+
+@pytest.mark.parametrize("start", ["both deletes", "partitions with inlined rows and deletes"])
+def test_reads_and_appends(ask, twin, start):
+    twin.native(DO_NOT_INLINE, *STARTS[start])
+    before = rows_of(twin, twin.source)
+    inserted = "INSERT INTO {t} (id, s, p) VALUES (20, 'u', 1)"
+    select = "SELECT id, s, p FROM {t}"
+    lines: list[str] = []
+    twin.changes(
+        inserted,
+        lambda: lines.extend(ask("BATCH", select, inserted, f"{select} WHERE p = 1")),
+    )
+    found = Counter(lines)
+    assert found == shown(before) + shown(
+        Counter({row: n for row, n in rows_of(twin, twin.source).items() if row[2] == 1})
+    )
+    twin.check()
+
+
+def test_batch(ask, twin):
+    before = twin.newest()
+    assert ask("BATCH", *(text for text, _ in APPENDED)) == []
+    assert twin.newest() == before + len(APPENDED)
+    for number, (text, other) in enumerate(APPENDED, before + 1):
+        for one in (other or text).split(";"):
+            twin.con.execute(one.replace("STRING", "VARCHAR").format(t=twin.memory))
+        then = f"{twin.source} AT (VERSION => {number})"
+        assert rows_of(twin, then) == rows_of(twin, twin.memory), text
+
+
+def test_checkpoints(ask, twin):
+    """Each snapshot keeps the checkpoint from which Flink continues, and no row comes twice."""
+    insert = "INSERT INTO {t} SELECT id, s FROM source"
+    lines = ask("STREAMING", "CREATE TABLE {t} (id BIGINT, s STRING)", SOURCE, insert)
+    assert lines == []
+    found = twin.con.execute(f"SELECT id FROM {twin.source} ORDER BY 1").fetchall()
+    assert found == [(number,) for number in range(1, 81)]
+    summaries = [one.summary for one in twin.table().snapshots()]
+    checkpoints = [int(one["flink.max-committed-checkpoint-id"]) for one in summaries]
+    assert len(checkpoints) > 1
+    assert checkpoints == sorted(set(checkpoints))
+    assert len({one["flink.job-id"] for one in summaries}) == 1
+
+
+def test_equality_deletes_are_refused(served, ask, twin):
+    twin.native(DO_NOT_INLINE, "CREATE TABLE {t} (id BIGINT, s VARCHAR)")
+    twin.native("INSERT INTO {t} VALUES (1, 'a')")
+    before = twin.newest()
+    words = [f"{name}={value}" for name, value in settings(served[1]).items()]
+    ended = run("Upsert", f"main.{twin.name}", *words)
+    assert ended.returncode == 1
+    assert "DuckLake has no equality deletes" in ended.stderr
+    assert twin.newest() == before
+    assert rows_of(twin, twin.source) == rows_of(twin, twin.memory)
+
+
+def test_primary_keys_are_refused(ask, twin):
+    before = twin.newest()
+    lines = ask("BATCH", KEYED)
+    assert any("DuckLake has no identifier fields" in line for line in lines), lines
+    assert twin.newest() == before
+
+
+def rows_of(twin, source):
+    return Counter(twin.con.execute(f"SELECT * FROM {source}").fetchall())
+
+
+def shown(rows):
+    """Rows as Flink prints them."""
+
+    def text(value):
+        return "null" if value is None else str(value)
+
+    return Counter({f"row +I[{', '.join(map(text, row))}]": n for row, n in rows.items()})

@@ -1,0 +1,1 @@
+"""iceberg-go, as a small program that `go build` makes."""

@@ -1,0 +1,133 @@
+// Runs one step against a REST catalog: main CATALOG S3 NAMESPACE TABLE STEP
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/catalog"
+	"github.com/apache/iceberg-go/catalog/rest"
+	_ "github.com/apache/iceberg-go/io/gocloud/s3"
+	"github.com/apache/iceberg-go/table"
+)
+
+const columns = `[{"id": 1, "name": "id", "type": "long", "required": false},
+ {"id": 2, "name": "s", "type": "string", "required": false},
+ {"id": 3, "name": "grams", "type": "double", "required": false}]`
+
+var ctx = context.Background()
+
+func main() {
+	if err := run(os.Args[1], os.Args[2], os.Args[3:5], os.Args[5]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(uri, s3 string, name table.Identifier, step string) error {
+	properties := iceberg.Properties{
+		"s3.endpoint": s3, "s3.access-key-id": "test", "s3.secret-access-key": "test",
+		"s3.region": "us-east-1", "s3.force-virtual-addressing": "false",
+	}
+	cat, err := rest.NewCatalog(ctx, "polynya", uri,
+		rest.WithWarehouseLocation("lake"), rest.WithAdditionalProps(properties))
+	if err != nil {
+		return err
+	}
+	if step == "create" {
+		return create(cat, name)
+	}
+	tbl, err := cat.LoadTable(ctx, name)
+	if err != nil {
+		return err
+	}
+	return steps[step](tbl)
+}
+
+func create(cat *rest.Catalog, name table.Identifier) error {
+	schema, err := iceberg.NewSchemaFromJsonFields(0, columns)
+	if err != nil {
+		return err
+	}
+	_, err = cat.CreateTable(ctx, name, schema, catalog.WithProperties(iceberg.Properties{}))
+	return err
+}
+
+var steps = map[string]func(*table.Table) error{
+	"append": func(t *table.Table) error {
+		return appended(t, `[{"id": 1, "s": "eider", "grams": 2200},
+			{"id": 2, "s": "teal", "grams": 330}, {"id": 3, "s": "mallard", "grams": 1100}]`)
+	},
+	"append more": func(t *table.Table) error {
+		return appended(t, `[{"id": 4, "s": "smew", "grams": null}, {"id": 5, "s": "teal", "grams": 300}]`)
+	},
+	"overwrite where s = 'teal'": func(t *table.Table) error {
+		rows := batch(t, `[{"id": 6, "s": "teal", "grams": 340}]`)
+		defer rows.Release()
+		_, err := t.Overwrite(ctx, rows, nil, table.WithOverwriteFilter(
+			iceberg.EqualTo(iceberg.Reference("s"), "teal")))
+		return err
+	},
+	"delete where id = 1": func(t *table.Table) error {
+		_, err := t.Delete(ctx, iceberg.EqualTo(iceberg.Reference("id"), int64(1)), nil)
+		return err
+	},
+	"write.delete.mode = merge-on-read": func(t *table.Table) error {
+		change := t.NewTransaction()
+		if err := change.SetProperties(iceberg.Properties{"write.delete.mode": "merge-on-read"}); err != nil {
+			return err
+		}
+		_, err := change.Commit(ctx)
+		return err
+	},
+	"delete where id = 3": func(t *table.Table) error {
+		_, err := t.Delete(ctx, iceberg.EqualTo(iceberg.Reference("id"), int64(3)), nil)
+		return err
+	},
+	"add column seen": func(t *table.Table) error {
+		change := t.NewTransaction()
+		added := change.UpdateSchema(true, false).AddColumn(
+			[]string{"seen"}, iceberg.PrimitiveTypes.Int32, "", false, nil)
+		if err := added.Commit(); err != nil {
+			return err
+		}
+		_, err := change.Commit(ctx)
+		return err
+	},
+	"overwrite all": func(t *table.Table) error {
+		rows := batch(t, `[{"id": 9, "s": "smew", "grams": 600}]`)
+		defer rows.Release()
+		_, err := t.Overwrite(ctx, rows, nil)
+		return err
+	},
+}
+
+func appended(t *table.Table, rows string) error {
+	reader := batch(t, rows)
+	defer reader.Release()
+	_, err := t.Append(ctx, reader, nil)
+	return err
+}
+
+// batch has the rows of a JSON text in the table's columns.
+func batch(t *table.Table, rows string) array.RecordReader {
+	schema, err := table.SchemaToArrowSchema(t.Schema(), nil, true, false)
+	if err != nil {
+		panic(err)
+	}
+	record, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(rows))
+	if err != nil {
+		panic(err)
+	}
+	reader, err := array.NewRecordReader(schema, []arrow.RecordBatch{record})
+	if err != nil {
+		panic(err)
+	}
+	return reader
+}

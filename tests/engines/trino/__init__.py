@@ -1,0 +1,1 @@
+"""Trino, started from the archives of its server."""

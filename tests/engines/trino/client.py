@@ -1,0 +1,112 @@
+"""SQL for Trino over its HTTP protocol, and its rows in Arrow."""
+
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import requests
+from polynya_local.clients.duckdb_connection import KEY_ID, REGION, SECRET
+from polynya_local.serving import Bridge
+
+from tests.engines.trino.values import arrow_table
+
+SECONDS = 120
+HEADERS = {
+    "X-Trino-User": "test",
+    "X-Trino-Time-Zone": "UTC",
+    "X-Trino-Client-Capabilities": "PARAMETRIC_DATETIME",  # otherwise in milliseconds
+}
+
+
+class Failed(Exception):
+    """Trino's message for a statement that failed."""
+
+
+class Answer(NamedTuple):
+    """The columns of a result, as Trino describes them, and its rows in JSON."""
+
+    columns: list[dict[str, Any]]
+    rows: list[list[Any]]
+
+
+class Trino:
+    """A catalog of a Trino server; `catalog` is its name in SQL."""
+
+    name = "Trino"
+
+    def __init__(self, address: str, bridge: Bridge, catalog: str = "ice") -> None:
+        self._address, self.catalog = address, catalog
+        settings = catalog_settings(bridge)
+        words = ", ".join(f"\"{name}\" = '{value}'" for name, value in settings.items())
+        self.execute(f"CREATE CATALOG {catalog} USING iceberg WITH ({words})")
+
+    def close(self) -> None:
+        self.execute(f"DROP CATALOG {self.catalog}")
+
+    def execute(self, sql: str) -> Answer:
+        """Run a statement.
+
+        Raises:
+            Failed: Trino says so.
+        """
+        columns, rows = [], []
+        with requests.Session() as session:
+            session.headers.update(HEADERS)
+            answer = session.post(
+                f"{self._address}/v1/statement", data=sql.encode(), timeout=SECONDS
+            )
+            while True:
+                answer.raise_for_status()
+                page = answer.json()
+                if error := page.get("error"):
+                    raise Failed(_sentence(error))
+                columns = page.get("columns") or columns
+                rows += page.get("data") or []
+                if "nextUri" not in page:
+                    return Answer(columns, rows)
+                answer = session.get(page["nextUri"], timeout=SECONDS)
+
+    def query(self, sql: str) -> pa.Table:
+        """The rows of a query."""
+        return arrow_table(*self.execute(sql))
+
+    def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+        """All rows of a table, at a snapshot or the newest."""
+        source = self.source(namespace, table)
+        if snapshot_id is not None:
+            source += f" FOR VERSION AS OF BIGINT '{int(snapshot_id)}'"
+        return self.query(f"SELECT * FROM {source}")
+
+    def source(self, namespace: str, table: str) -> str:
+        """The name of a table in SQL."""
+        return ".".join(map(identifier, (self.catalog, namespace, table)))
+
+
+def catalog_settings(bridge: Bridge) -> dict[str, str]:
+    """The settings of a catalog."""
+    return {
+        "iceberg.catalog.type": "rest",
+        "iceberg.rest-catalog.uri": bridge.catalog_uri,
+        "iceberg.rest-catalog.warehouse": bridge.warehouse,
+        "iceberg.rest-catalog.case-insensitive-name-matching": "true",
+        "fs.native-s3.enabled": "true",
+        "s3.endpoint": bridge.s3_endpoint,
+        "s3.region": REGION,
+        "s3.path-style-access": "true",
+        "s3.aws-access-key": KEY_ID,
+        "s3.aws-secret-key": SECRET,
+    }
+
+
+def identifier(name: str) -> str:
+    """A name, quoted for Trino."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _sentence(error: dict[str, Any]) -> str:
+    """The message with those of its causes, which say what the catalog answered."""
+    words, cause = [error["message"]], error.get("failureInfo", {}).get("cause")
+    while cause:
+        if cause.get("message") and cause["message"] not in words[-1]:
+            words.append(cause["message"])
+        cause = cause.get("cause")
+    return " <- ".join(words)
