@@ -66,13 +66,13 @@ def main() -> None:
 
 
 def write(uri: str, aws: str, lake: Lake, delivery: str, *, is_enforced: bool) -> None:
-    """Create and change tables with both clients, which have vended credentials only."""
+    """Create and change tables with both clients."""
     writes.forbid(uri, SIGNED)
     with closing(Vended(uri, aws)) as vended, writes.judging(lake, aws, vended.catalog) as judge:
         writes.pyiceberg(judge, vended.catalog)
         # Behind Object Lambda nothing can be put beside the virtual file of inlined rows.
         without = {"inlined"} if delivery == "object-lambda" else set()
-        writes.duckdb(judge, uri, [one for one in writes.OF_DUCKDB if one not in without])
+        writes.duckdb(judge, uri, aws, [one for one in writes.OF_DUCKDB if one not in without])
         if is_enforced:
             writes.overwrite(vended.catalog, aws, "parted")
     read(uri, aws, lake)
