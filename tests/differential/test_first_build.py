@@ -84,7 +84,7 @@ def test_each_request_continues_the_build_until_the_list_is_complete(servers):
 
 def test_materialize_continues_the_build_with_each_loadtable(servers):
     whole, hurried = (
-        servers(delivery="materialize", snapshot_limit=3, build_seconds=seconds)
+        servers(delivery="materialize", snapshot_limit=2, build_seconds=seconds)
         for seconds in (1000, 0)
     )
     refused = 0

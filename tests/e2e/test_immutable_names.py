@@ -167,7 +167,7 @@ def outcome(table) -> list[tuple] | Exception:
         return error
 
 
-@pytest.mark.parametrize("number", ["09", "16"])
+@pytest.mark.parametrize("number", ["16", pytest.param("09", marks=pytest.mark.slow)])
 def test_two_processes_make_the_same_bytes(lake, moto, number):
     """One process reads from the top down, one from the bottom up, each with an empty store."""
     served = lake(number)
@@ -315,7 +315,10 @@ def test_a_commit_makes_its_own_files_and_no_others(make_lake, moto):
     assert 3 <= len(made) <= 4, made
 
 
-@pytest.mark.parametrize("delivery", ["object-lambda", "materialize"])
+OTHER_DELIVERY = pytest.param("object-lambda", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("delivery", ["materialize", OTHER_DELIVERY])
 def test_a_fresh_client_sees_each_change_at_once(make_lake, moto, delivery):
     lake = make_lake("inlined", ["t"])
     changes = [

@@ -72,6 +72,7 @@ def test_every_module_can_be_imported(environment, tmp_path):
     assert done.stdout.strip().startswith(str(environment))
 
 
+@pytest.mark.slow  # it starts a JVM; `make package` does the same with the real package
 def test_spark_submit_runs_verify_from_the_package(environment, job, open_lake, moto, tmp_path):
     """The job runs as in the template's schedule: settings are variables, the password is a secret.
 

@@ -77,7 +77,14 @@ def old_lake(lake, postgres_server, moto):
     return make
 
 
-@pytest.mark.parametrize("name", [*WRITTEN, "1.1-dev1 of 13", "1.1-dev1 of 14"])
+IN_CI = {"0.2", "0.3-inlined", "1.1-dev1 of 14"}
+OTHER_VERSIONS = [
+    pytest.param(name, marks=[pytest.mark.slow] * (name not in IN_CI))
+    for name in (*WRITTEN, "1.1-dev1 of 13", "1.1-dev1 of 14")
+]
+
+
+@pytest.mark.parametrize("name", OTHER_VERSIONS)
 def test_a_lake_of_another_version_is_checked_too(name, old_lake, moto):
     lake = old_lake(name)
     settings = {"CHUNK_FILES": "3"}

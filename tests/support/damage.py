@@ -30,13 +30,17 @@ class Damage(NamedTuple):
 def damages(con: Connection, table: str, where: str, kind: str) -> Iterator[Damage]:
     """Yield damages to one row.
 
-    `missing` sets each column in turn to NULL, repeats the row, and removes it. `strange` sets each
-    column in turn to a value that no column of its type should have.
+    `gone` repeats the row, and removes it. `missing` sets each column in turn to NULL, `strange` to
+    a value that no column of its type should have.
     """
     name = identifier(table)
     here = f"{name} WHERE ctid = (SELECT ctid FROM {name} WHERE {where} ORDER BY ctid LIMIT 1)"
     sql = """SELECT column_name, data_type FROM information_schema.columns
       WHERE table_schema = 'public' AND table_name = :name ORDER BY ordinal_position"""
+    if kind == "gone":
+        yield Damage(table, "twice", f"INSERT INTO {name} SELECT * FROM {here}")
+        yield Damage(table, "gone", f"DELETE FROM {here}")
+        return
     for column, type_ in con.run(sql, name=table):
         if column in UNREAD:
             continue
@@ -46,9 +50,6 @@ def damages(con: Connection, table: str, where: str, kind: str) -> Iterator[Dama
         for value in values[:1] if kind == "missing" else values[1:]:
             change = here.replace("WHERE", f"SET {identifier(column)} = {value} WHERE", 1)
             yield Damage(table, f"{column} = {value}", f"UPDATE {change}")
-    if kind == "missing":
-        yield Damage(table, "twice", f"INSERT INTO {name} SELECT * FROM {here}")
-        yield Damage(table, "gone", f"DELETE FROM {here}")
 
 
 OF_FILES = {"ducklake_data_file", "ducklake_delete_file"}

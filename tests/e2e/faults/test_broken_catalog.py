@@ -226,13 +226,20 @@ def served_lake(lake, moto):
         yield ServedLake(served, moto, stand_in)
 
 
-KINDS = ["missing", pytest.param("strange", marks=pytest.mark.slow)]
+FIRST_ROWS = {table: (table, row) for table, row, _ in reversed(ROWS)}
+# CI repeats and removes each row, and makes each column of a table NULL in one row.
+IN_CI = {("gone", table, row) for table, row, _ in ROWS}
+IN_CI |= {("missing", *one) for one in FIRST_ROWS.values()}
+CASES = [
+    pytest.param(kind, *one, marks=[pytest.mark.slow] * ((kind, *one[:2]) not in IN_CI))
+    for one in ROWS
+    for kind in ("gone", "missing", "strange")
+]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("table", "row", "shown_by"), ROWS)
+@pytest.mark.parametrize(("kind", "table", "row", "shown_by"), CASES)
 def test_no_broken_value_causes_other_rows_or_an_unexpected_error(
-    served_lake, table, row, shown_by, kind
+    served_lake, kind, table, row, shown_by
 ):
     problems = {}
     for damage in damages(

@@ -216,7 +216,7 @@ def reader(postgres_server):
     run(maintenance, f"DROP ROLE {role}")
 
 
-@pytest.mark.parametrize("number", ["13", "14"])
+@pytest.mark.parametrize("number", ["13", pytest.param("14", marks=pytest.mark.slow)])
 def test_select_and_default_privileges_are_enough(number, reader, postgres_server, moto):
     """The rights are granted before the lake is written, so every table is newer than they are."""
     (script,) = LAKES.glob(f"{number}_*.sql")

@@ -251,13 +251,14 @@ class Cached(Shared):
             return None
 
 
+@pytest.mark.parametrize("examples", [3, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("model", [Materialized, Cached])
-def test_files_of_a_loaded_table_can_be_read_after_any_loss(model, backend):
+def test_files_of_a_loaded_table_can_be_read_after_any_loss(model, examples, backend):
     model.backend = backend
     run_state_machine_as_test(
         model,
         settings=settings(
-            max_examples=8,
+            max_examples=examples,
             stateful_step_count=12,
             deadline=None,
             derandomize=True,

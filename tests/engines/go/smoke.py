@@ -11,7 +11,8 @@ import pytest
 
 from tests.support.servers.in_process import bridge
 from tests.support.starts import DO_NOT_INLINE, LAKE, STARTS
-from tests.support.twin import opened, set_up_writes
+from tests.support.twin import opened
+from tests.support.writable import set_up_writes
 
 HERE = Path(__file__).parent
 PROGRAM = HERE.parents[2] / ".cache" / "engines" / "iceberg-go"

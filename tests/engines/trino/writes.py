@@ -12,8 +12,8 @@ from tests.engines.trino.client import Failed, Trino
 from tests.engines.trino.server import trino
 from tests.support.servers.in_process import bridge
 from tests.support.starts import DO_NOT_INLINE, LAKE, NATIVE, STARTS
-from tests.support.twin import opened, set_up_writes
-from tests.support.writable import judging
+from tests.support.twin import opened
+from tests.support.writable import judging, set_up_writes
 
 MERGE = """
 MERGE INTO {t} AS t USING (VALUES (BIGINT '4', 'new'), (BIGINT '300', 'new')) AS n(id, s)

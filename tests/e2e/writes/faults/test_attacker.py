@@ -36,17 +36,24 @@ def attack(lake, moto):
         yield Attack(one, moto, served, proxy, catalog)
 
 
+@pytest.fixture(scope="module")
+def judge(attack):
+    """It sees each commit and file: every statement is a transaction, and no file is cached."""
+    with judging(attack.lake, attack.moto) as found:
+        found.con.execute("SET enable_external_file_cache = false")
+        yield found
+
+
 @pytest.fixture(autouse=True)
-def nothing_changes(attack):
+def nothing_changes(attack, judge):
     """The catalog and the files are as before."""
 
     def state():
-        with judging(attack.lake, attack.moto) as judge:
-            return [
-                judge.query("FROM ducklake_snapshots('lake')"),
-                judge.query("FROM lake.other.theirs"),
-                attack.lake.database.run("SELECT * FROM polynya_commits ORDER BY snapshot_id"),
-            ]
+        return [
+            judge.query("FROM ducklake_snapshots('lake')"),
+            judge.query("FROM lake.other.theirs"),
+            attack.lake.database.run("SELECT * FROM polynya_commits ORDER BY snapshot_id"),
+        ]
 
     before = state()
     yield
