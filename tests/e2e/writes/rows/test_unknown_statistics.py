@@ -7,9 +7,8 @@ import pyarrow as pa
 import pytest
 
 from tests.support.hand_made import HandMade, parquet
-from tests.support.servers.in_process import bridge
-from tests.support.starts import INLINE
-from tests.support.writable import EMPTY, judging, set_up_writes
+from tests.support.starts import DO_NOT_INLINE, INLINE
+from tests.support.writable import judging
 
 LATE = (
     "CREATE TABLE {t} (id BIGINT)",
@@ -54,18 +53,18 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def lake_and_servers(lake, moto):
-    one = set_up_writes(lake.write("unknown_statistics", EMPTY))
-    with bridge(one, moto, writes=True) as served, judging(one, moto) as judge:
-        yield HandMade(served, moto), judge
+def client_and_judge(served, moto):
+    lake, servers, _ = served
+    with judging(lake, moto) as judge:
+        yield HandMade(servers, moto), judge
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_native_filters_find_all_rows(lake_and_servers, case):
-    client, judge = lake_and_servers
+def test_native_filters_find_all_rows(client_and_judge, case):
+    client, judge = client_and_judge
     before, values, write_statistics, native = CASES[case]
-    name = f"t{list(CASES).index(case)}"
-    judge.query("CALL lake.set_option('data_inlining_row_limit', 0)")
+    name = f"unknown{list(CASES).index(case)}"
+    judge.query(DO_NOT_INLINE)
     for sql in before:
         for of in ("lake.main", "memory.main")[: 1 if "CALL" in sql else 2]:
             judge.con.execute(sql.format(t=f"{of}.{name}"))
