@@ -19,8 +19,6 @@ from .names import check_namespace_is_free, new_namespace_name
 NO_UUID = "00000000-0000-0000-0000-000000000000"
 """Of a namespace that is gone, with the key of the request that dropped it."""
 
-NO_PROPERTIES: Mapping[str, str] = {}
-
 
 def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> rest.GetNamespaceResponse:
     """Create a namespace.
@@ -42,7 +40,7 @@ def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> rest.GetN
             ids = (snapshot.snapshot_id, schema_id)
             path = directory(name, schema_uuid)
             schemas.add(snapshot.con, *ids, schema_uuid, name, path)
-            tags.add(snapshot.con, *ids, _set(new_tags))
+            tags.add(snapshot.con, *ids, properties.values(new_tags))
             snapshot.change_names()
             snapshot.change(f"created_schema:{quoted(name)}")
             catalog.record(snapshot, schema_uuid)
@@ -109,7 +107,7 @@ def update_properties(
             ]
             ids = (snapshot.snapshot_id, schema.schema_id)
             tags.end(snapshot.con, *ids, list(changed))
-            tags.add(snapshot.con, *ids, _set(changed))
+            tags.add(snapshot.con, *ids, properties.values(changed))
             if changed.keys() & kept or request.updates:
                 snapshot.finish(catalog.principal)
             else:
@@ -124,8 +122,4 @@ def update_properties(
 def _changed_tags(updates: Mapping[str, str], removals: list[str]) -> Mapping[str, str | None]:
     if "location" in updates:
         raise BadRequest("DuckLake chooses the location of a namespace: do not set it")
-    return properties.tags(updates, removals, NO_PROPERTIES)
-
-
-def _set(changed: Mapping[str, str | None]) -> dict[str, str]:
-    return {key: value for key, value in changed.items() if value is not None}
+    return properties.tags(updates, removals)

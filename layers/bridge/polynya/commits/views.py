@@ -1,6 +1,5 @@
 """Operations that change views."""
 
-from collections.abc import Mapping
 from uuid import uuid4
 
 from ..access.readable_lake import ReadableLake
@@ -27,8 +26,6 @@ from .catalog import CommitCatalog
 from .committer import commit
 from .names import check_name_is_free, destination_schema, namespace_name
 
-NO_PROPERTIES: Mapping[str, str] = {}
-
 
 def create(
     catalog: CommitCatalog, namespace: str, request: CreateViewRequest
@@ -42,7 +39,7 @@ def create(
     """
     version, name = request.view_version, request.name
     sql = view_text(query(version))
-    new_tags = _set(properties.tags(request.properties, [], NO_PROPERTIES))
+    new_tags = properties.values(properties.tags(request.properties))
     new_tags[VIEW_VERSION] = said_text(said(version, request.schema_))
 
     def attempt() -> rest.LoadViewResult:
@@ -150,7 +147,7 @@ def _change(
 ) -> None:
     """Write the new rows of a view that exists."""
     lake, schema, view = found
-    changed = dict(properties.tags(change.properties, change.removed_properties, NO_PROPERTIES))
+    changed = dict(properties.tags(change.properties, change.removed_properties))
     document = catalog.catalog.load_view_result(lake, schema, view)["metadata"]
     if version := current_version(change, document):
         sql, kept = view_text(version[0]), version[1]
@@ -160,7 +157,7 @@ def _change(
         views.add(snapshot.con, *ids, view.view_uuid, view.view_name, sql)
         changed[VIEW_VERSION] = said_text(kept)
     tags.end(snapshot.con, snapshot.snapshot_id, view.view_id, list(changed))
-    tags.add(snapshot.con, snapshot.snapshot_id, view.view_id, _set(changed))
+    tags.add(snapshot.con, snapshot.snapshot_id, view.view_id, properties.values(changed))
 
 
 def _check_namespace(sql: str, default_namespace: list[str], schema: Schema) -> None:
@@ -177,7 +174,3 @@ def _finish(catalog: CommitCatalog, snapshot: NewSnapshot, change: str) -> None:
     snapshot.change_names()
     snapshot.change(change)
     snapshot.finish(catalog.principal)
-
-
-def _set(changed: Mapping[str, str | None]) -> dict[str, str]:
-    return {key: value for key, value in changed.items() if value is not None}
