@@ -1,5 +1,6 @@
 """Operations that change namespaces: a namespace is a schema of DuckLake."""
 
+import json
 from collections.abc import Mapping
 from uuid import uuid4
 
@@ -17,7 +18,7 @@ from .committer import commit
 from .names import check_namespace_is_free, new_namespace_name
 
 NO_UUID = "00000000-0000-0000-0000-000000000000"
-"""Of a namespace that is gone, with the key of the request that dropped it."""
+"""Recorded for a namespace with the key of a request, by which alone the record is found."""
 
 
 def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> rest.GetNamespaceResponse:
@@ -97,6 +98,9 @@ def update_properties(
     def attempt() -> list[str]:
         """The properties that were not there."""
         with catalog.claimed() as snapshot:
+            if before := catalog.done_before(snapshot):
+                missing: list[str] = json.loads(before.summary or "[]")
+                return missing
             lake = catalog.catalog.readable(snapshot.con)
             schema = lake.schema(namespace)
             check_may_write_namespace(catalog.catalog.rights, schema.schema_name)
@@ -109,6 +113,7 @@ def update_properties(
             tags.end(snapshot.con, *ids, list(changed))
             tags.add(snapshot.con, *ids, properties.values(changed))
             if changed.keys() & kept or request.updates:
+                catalog.record(snapshot, NO_UUID, json.dumps(missing))
                 snapshot.finish(catalog.principal)
             else:
                 snapshot.con.run("ROLLBACK")  # nothing changes: no snapshot

@@ -1,5 +1,6 @@
 """Operations that change views."""
 
+from typing import Any
 from uuid import uuid4
 
 from ..access.readable_lake import ReadableLake
@@ -75,9 +76,13 @@ def replace(
     def attempt() -> rest.LoadViewResult:
         with catalog.claimed() as snapshot:
             lake, schema, view = _writable(catalog, snapshot, namespace, name)
+            before = catalog.catalog.load_view_result(lake, schema, view)
+            if catalog.done_before(snapshot):
+                return before
             if wanted - {view.view_uuid}:
                 raise CommitFailed(f"Cannot commit to {namespace}.{name}: it is another view now")
-            _change(catalog, snapshot, (lake, schema, view), change)
+            _change(snapshot, schema, view, change, before["metadata"])
+            catalog.record(snapshot, view.view_uuid)
             _finish(catalog, snapshot, f"altered_view:{view.view_id}")
             found = lake.view(schema.schema_name, view.view_name)
             return catalog.catalog.load_view_result(lake, *found)
@@ -94,8 +99,11 @@ def drop(catalog: CommitCatalog, namespace: str, name: str) -> None:
 
     def attempt() -> None:
         with catalog.claimed() as snapshot:
+            if catalog.done_before(snapshot):
+                return
             _, _, view = _writable(catalog, snapshot, namespace, name)
             views.drop(snapshot.con, snapshot.snapshot_id, view.view_id)
+            catalog.record(snapshot, view.view_uuid)
             _finish(catalog, snapshot, f"dropped_view:{view.view_id}")
 
     commit(attempt, catalog.settle, recognises=False)
@@ -114,6 +122,8 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
 
     def attempt() -> None:
         with catalog.claimed() as snapshot:
+            if catalog.done_before(snapshot):
+                return
             namespace = namespace_name(source.namespace)
             lake, old, view = _writable(catalog, snapshot, namespace, source.name)
             schema = destination_schema(lake, request.destination.namespace)
@@ -124,6 +134,7 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
                 _check_namespace(view.sql, [old.schema_name], schema)
             ids = (snapshot.snapshot_id, view.view_id, schema.schema_id)
             views.rename(snapshot.con, *ids, name)
+            catalog.record(snapshot, view.view_uuid)
             # DuckLake's word for it.
             _finish(catalog, snapshot, f"created_view:{quoted(schema.schema_name, name)}")
 
@@ -140,15 +151,18 @@ def _writable(
 
 
 def _change(
-    catalog: CommitCatalog,
     snapshot: NewSnapshot,
-    found: tuple[ReadableLake, Schema, View],
+    schema: Schema,
+    view: View,
     change: ViewCommit,
+    document: dict[str, Any],
 ) -> None:
-    """Write the new rows of a view that exists."""
-    lake, schema, view = found
+    """Write the new rows of a view that exists.
+
+    Args:
+        document: its metadata now.
+    """
     changed = dict(properties.tags(change.properties, change.removed_properties))
-    document = catalog.catalog.load_view_result(lake, schema, view)["metadata"]
     if version := current_version(change, document):
         sql, kept = view_text(version[0]), version[1]
         _check_namespace(sql, kept["default-namespace"], schema)
