@@ -77,3 +77,24 @@ def test_native_filters_find_all_rows(client_and_judge, case):
         for of in ("lake.main", "memory.main"):
             judge.query(f"INSERT INTO {of}.{name} VALUES ({id_}, {native})")
         judge.check(f"main.{name}", name)
+
+
+EXTRA_STATS = """
+SELECT extra_stats FROM "__ducklake_metadata_lake".public.ducklake_table_column_stats
+JOIN "__ducklake_metadata_lake".public.ducklake_table USING (table_id)
+WHERE table_name = 'with_variant' AND column_id = 2"""
+
+
+def test_what_native_ducklake_knows_of_a_column_that_clients_do_not_see_stays(client_and_judge):
+    client, judge = client_and_judge
+    judge.query(DO_NOT_INLINE)
+    judge.query("CREATE TABLE lake.main.with_variant (id BIGINT, v VARIANT)")
+    judge.query("INSERT INTO lake.main.with_variant VALUES (1, {'a': 1}::VARIANT)")
+    before = judge.query(EXTRA_STATS)
+    rows = {("id", 1): pa.array([2])}
+    assert client.commit("with_variant", parquet(rows)) == (200, "")
+    assert judge.query(EXTRA_STATS) == before != [(None,)]
+    judge.query("INSERT INTO lake.main.with_variant VALUES (3, {'a': 500}::VARIANT)")
+    for condition, ids in (("v.a::INT = 1", [1]), ("v.a::INT > 400", [3]), ("v IS NULL", [2])):
+        found = judge.query(f"SELECT id FROM lake.main.with_variant WHERE {condition}")
+        assert found == [(id_,) for id_ in ids], condition
