@@ -87,9 +87,7 @@ Namespace = Annotated[str, Depends(namespace_name)]
 
 async def create_namespace(request: Request, catalog: AtPrefix) -> Response:
     """Answer createNamespace."""
-    body: requests.CreateNamespaceRequest = parse(
-        requests.CreateNamespaceRequest, await request.body()
-    )
+    body = parse(requests.CreateNamespaceRequest, await request.body())
     return JSONResponse(namespaces.create(catalog, body))
 
 
@@ -101,15 +99,13 @@ async def drop_namespace(catalog: AtPrefix, namespace: Namespace) -> Response:
 
 async def update_properties(request: Request, catalog: AtPrefix, namespace: Namespace) -> Response:
     """Answer updateProperties."""
-    body: requests.UpdateNamespacePropertiesRequest = parse(
-        requests.UpdateNamespacePropertiesRequest, await request.body()
-    )
+    body = parse(requests.UpdateNamespacePropertiesRequest, await request.body())
     return JSONResponse(namespaces.update_properties(catalog, namespace, body))
 
 
 async def create_table(request: Request, catalog: AtPrefix, namespace: Namespace) -> Response:
     """Answer createTable."""
-    body: requests.CreateTableRequest = parse(requests.CreateTableRequest, await request.body())
+    body = parse(requests.CreateTableRequest, await request.body())
     is_vending = asks_for_credentials(request.headers.get("x-iceberg-access-delegation", ""))
     created = new_tables.create(catalog, namespace, body, with_credentials=is_vending)
     # It may contain credentials.
@@ -120,7 +116,7 @@ async def update_table(
     request: Request, catalog: AtPrefix, namespace: Namespace, table: str
 ) -> Response:
     """Answer updateTable."""
-    body: requests.CommitTableRequest = parse(requests.CommitTableRequest, await request.body())
+    body = parse(requests.CommitTableRequest, await request.body())
     with timed("Commit"):
         return JSONResponse(catalog.commit_table(namespace, table, body))
 
@@ -143,7 +139,7 @@ async def drop_table(catalog: AtPrefix, namespace: Namespace, table: str) -> Res
 
 async def rename_table(request: Request, catalog: AtPrefix) -> Response:
     """Answer renameTable."""
-    body: requests.RenameTableRequest = parse(requests.RenameTableRequest, await request.body())
+    body = parse(requests.RenameTableRequest, await request.body())
     tables.rename(catalog, body)
     return Response(status_code=204)
 
@@ -159,7 +155,7 @@ async def refuse_register(catalog: AtPrefix, namespace: Namespace) -> Response:
 
 async def create_view(request: Request, catalog: AtPrefix, namespace: Namespace) -> Response:
     """Answer createView."""
-    body: CreateViewRequest = parse(CreateViewRequest, await request.body())
+    body = parse(CreateViewRequest, await request.body())
     return JSONResponse(views.create(catalog, namespace, body))
 
 
@@ -167,7 +163,7 @@ async def replace_view(
     request: Request, catalog: AtPrefix, namespace: Namespace, view: str
 ) -> Response:
     """Answer replaceView."""
-    body: CommitViewRequest = parse(CommitViewRequest, await request.body())
+    body = parse(CommitViewRequest, await request.body())
     return JSONResponse(views.replace(catalog, namespace, view, body))
 
 
@@ -179,16 +175,14 @@ async def drop_view(catalog: AtPrefix, namespace: Namespace, view: str) -> Respo
 
 async def rename_view(request: Request, catalog: AtPrefix) -> Response:
     """Answer renameView."""
-    body: requests.RenameTableRequest = parse(requests.RenameTableRequest, await request.body())
+    body = parse(requests.RenameTableRequest, await request.body())
     views.rename(catalog, body)
     return Response(status_code=204)
 
 
 async def commit_transaction(request: Request, catalog: AtPrefix) -> Response:
     """Answer commitTransaction."""
-    body: requests.CommitTransactionRequest = parse(
-        requests.CommitTransactionRequest, await request.body()
-    )
+    body = parse(requests.CommitTransactionRequest, await request.body())
     with timed("Commit"):
         transactions.commit_transaction(catalog, body)
     return Response(status_code=204)

@@ -239,8 +239,7 @@ def _register(con: Connection, target: _Target, plan: Plan, files: list[NewDataF
     before = queries.table_column_stats(table_id).run(con)
     new_ids = {leaf.column_id for leaf in leaves(new.column for new in plan.new_columns)}
     covering = widened(before, plan.columns, files, had_rows=records > 0, new_ids=new_ids)
-    ids_of_columns = [leaf.column_id for leaf in leaves(plan.columns)]
-    writes.stats.set_of_columns(con, table_id, ids_of_columns, covering)
+    writes.stats.set_of_columns(con, table_id, covering)
 
 
 def _changes_made(

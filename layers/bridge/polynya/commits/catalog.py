@@ -61,21 +61,26 @@ class CommitCatalog:
         """The catalog database."""
         return self.catalog.database
 
-    def done_before(self, snapshot: NewSnapshot) -> bool:
-        """Whether this request took place before; then the transaction is ended.
+    def done_before(self, snapshot: NewSnapshot) -> CommitRow | None:
+        """What was recorded if this request took place before; then the transaction is ended.
 
         Raises:
             BadRequest: its key belongs to another request.
         """
-        if not self.changed_before(snapshot.con):
-            return False
+        found = self._recorded(snapshot.con)
+        if not found:
+            return None
         snapshot.con.run("ROLLBACK")
-        return True
+        return found[0]
 
-    def record(self, snapshot: NewSnapshot, uuid: str) -> None:
-        """Record the key of this request, if it has one, with what it changes."""
+    def record(self, snapshot: NewSnapshot, uuid: str, summary: str | None = None) -> None:
+        """Record the key of this request, if it has one, with what it changes.
+
+        Args:
+            summary: what the answer is made of, beside the state of the lake.
+        """
         if self.request_key:
-            rows = self.request_key.on([CommitRow(uuid, None, 0, None, None)])
+            rows = self.request_key.on([CommitRow(uuid, None, 0, None, summary)])
             commits.add(snapshot.con, snapshot.snapshot_id, rows)
 
     def changed_before(self, con: Connection) -> list[str]:
@@ -84,8 +89,11 @@ class CommitCatalog:
         Raises:
             BadRequest: its key belongs to another request.
         """
+        return list(dict.fromkeys(row.table_uuid for row in self._recorded(con)))
+
+    def _recorded(self, con: Connection) -> list[CommitRow]:
         key = self.request_key
-        return key.changed(commits.of_key(key.key).run(con)) if key else []
+        return key.own(commits.of_key(key.key).run(con)) if key else []
 
     def commit_table(
         self, namespace: str, name: str, request: CommitTableRequest

@@ -1,5 +1,6 @@
 """Operations that change namespaces: a namespace is a schema of DuckLake."""
 
+import json
 from collections.abc import Mapping
 from uuid import uuid4
 
@@ -17,9 +18,7 @@ from .committer import commit
 from .names import check_namespace_is_free, new_namespace_name
 
 NO_UUID = "00000000-0000-0000-0000-000000000000"
-"""Of a namespace that is gone, with the key of the request that dropped it."""
-
-NO_PROPERTIES: Mapping[str, str] = {}
+"""Recorded for a namespace with the key of a request, by which alone the record is found."""
 
 
 def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> rest.GetNamespaceResponse:
@@ -42,7 +41,7 @@ def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> rest.GetN
             ids = (snapshot.snapshot_id, schema_id)
             path = directory(name, schema_uuid)
             schemas.add(snapshot.con, *ids, schema_uuid, name, path)
-            tags.add(snapshot.con, *ids, _set(new_tags))
+            tags.add(snapshot.con, *ids, properties.values(new_tags))
             snapshot.change_names()
             snapshot.change(f"created_schema:{quoted(name)}")
             catalog.record(snapshot, schema_uuid)
@@ -99,6 +98,9 @@ def update_properties(
     def attempt() -> list[str]:
         """The properties that were not there."""
         with catalog.claimed() as snapshot:
+            if before := catalog.done_before(snapshot):
+                missing: list[str] = json.loads(before.summary or "[]")
+                return missing
             lake = catalog.catalog.readable(snapshot.con)
             schema = lake.schema(namespace)
             check_may_write_namespace(catalog.catalog.rights, schema.schema_name)
@@ -109,8 +111,9 @@ def update_properties(
             ]
             ids = (snapshot.snapshot_id, schema.schema_id)
             tags.end(snapshot.con, *ids, list(changed))
-            tags.add(snapshot.con, *ids, _set(changed))
+            tags.add(snapshot.con, *ids, properties.values(changed))
             if changed.keys() & kept or request.updates:
+                catalog.record(snapshot, NO_UUID, json.dumps(missing))
                 snapshot.finish(catalog.principal)
             else:
                 snapshot.con.run("ROLLBACK")  # nothing changes: no snapshot
@@ -124,8 +127,4 @@ def update_properties(
 def _changed_tags(updates: Mapping[str, str], removals: list[str]) -> Mapping[str, str | None]:
     if "location" in updates:
         raise BadRequest("DuckLake chooses the location of a namespace: do not set it")
-    return properties.tags(updates, removals, NO_PROPERTIES)
-
-
-def _set(changed: Mapping[str, str | None]) -> dict[str, str]:
-    return {key: value for key, value in changed.items() if value is not None}
+    return properties.tags(updates, removals)

@@ -56,8 +56,8 @@ class RequestKey:
             for row in rows
         ]
 
-    def changed(self, found: Iterable[CommitRow]) -> list[str]:
-        """The uuids of what the request has changed, if it took place before; else empty.
+    def own(self, found: Iterable[CommitRow]) -> list[CommitRow]:
+        """What the request has recorded, if it took place before; else empty.
 
         Args:
             found: the rows with this key.
@@ -65,10 +65,8 @@ class RequestKey:
         Raises:
             BadRequest: the key belongs to another request.
         """
+        rows = list(found)
         own = (self.principal, self.route, self.body_hash)
-        uuids: dict[str, None] = {}
-        for row in found:
-            if (row.principal, row.route, row.body_hash) != own:
-                raise BadRequest("this Idempotency-Key was used for another request")
-            uuids[row.table_uuid] = None
-        return list(uuids)
+        if any((row.principal, row.route, row.body_hash) != own for row in rows):
+            raise BadRequest("this Idempotency-Key was used for another request")
+        return rows

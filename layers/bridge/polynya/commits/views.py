@@ -1,6 +1,6 @@
 """Operations that change views."""
 
-from collections.abc import Mapping
+from typing import Any
 from uuid import uuid4
 
 from ..access.readable_lake import ReadableLake
@@ -27,8 +27,6 @@ from .catalog import CommitCatalog
 from .committer import commit
 from .names import check_name_is_free, destination_schema, namespace_name
 
-NO_PROPERTIES: Mapping[str, str] = {}
-
 
 def create(
     catalog: CommitCatalog, namespace: str, request: CreateViewRequest
@@ -42,7 +40,7 @@ def create(
     """
     version, name = request.view_version, request.name
     sql = view_text(query(version))
-    new_tags = _set(properties.tags(request.properties, [], NO_PROPERTIES))
+    new_tags = properties.values(properties.tags(request.properties))
     new_tags[VIEW_VERSION] = said_text(said(version, request.schema_))
 
     def attempt() -> rest.LoadViewResult:
@@ -78,9 +76,13 @@ def replace(
     def attempt() -> rest.LoadViewResult:
         with catalog.claimed() as snapshot:
             lake, schema, view = _writable(catalog, snapshot, namespace, name)
+            before = catalog.catalog.load_view_result(lake, schema, view)
+            if catalog.done_before(snapshot):
+                return before
             if wanted - {view.view_uuid}:
                 raise CommitFailed(f"Cannot commit to {namespace}.{name}: it is another view now")
-            _change(catalog, snapshot, (lake, schema, view), change)
+            _change(snapshot, schema, view, change, before["metadata"])
+            catalog.record(snapshot, view.view_uuid)
             _finish(catalog, snapshot, f"altered_view:{view.view_id}")
             found = lake.view(schema.schema_name, view.view_name)
             return catalog.catalog.load_view_result(lake, *found)
@@ -97,8 +99,11 @@ def drop(catalog: CommitCatalog, namespace: str, name: str) -> None:
 
     def attempt() -> None:
         with catalog.claimed() as snapshot:
+            if catalog.done_before(snapshot):
+                return
             _, _, view = _writable(catalog, snapshot, namespace, name)
             views.drop(snapshot.con, snapshot.snapshot_id, view.view_id)
+            catalog.record(snapshot, view.view_uuid)
             _finish(catalog, snapshot, f"dropped_view:{view.view_id}")
 
     commit(attempt, catalog.settle, recognises=False)
@@ -117,6 +122,8 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
 
     def attempt() -> None:
         with catalog.claimed() as snapshot:
+            if catalog.done_before(snapshot):
+                return
             namespace = namespace_name(source.namespace)
             lake, old, view = _writable(catalog, snapshot, namespace, source.name)
             schema = destination_schema(lake, request.destination.namespace)
@@ -127,6 +134,7 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
                 _check_namespace(view.sql, [old.schema_name], schema)
             ids = (snapshot.snapshot_id, view.view_id, schema.schema_id)
             views.rename(snapshot.con, *ids, name)
+            catalog.record(snapshot, view.view_uuid)
             # DuckLake's word for it.
             _finish(catalog, snapshot, f"created_view:{quoted(schema.schema_name, name)}")
 
@@ -143,15 +151,18 @@ def _writable(
 
 
 def _change(
-    catalog: CommitCatalog,
     snapshot: NewSnapshot,
-    found: tuple[ReadableLake, Schema, View],
+    schema: Schema,
+    view: View,
     change: ViewCommit,
+    document: dict[str, Any],
 ) -> None:
-    """Write the new rows of a view that exists."""
-    lake, schema, view = found
-    changed = dict(properties.tags(change.properties, change.removed_properties, NO_PROPERTIES))
-    document = catalog.catalog.load_view_result(lake, schema, view)["metadata"]
+    """Write the new rows of a view that exists.
+
+    Args:
+        document: its metadata now.
+    """
+    changed = dict(properties.tags(change.properties, change.removed_properties))
     if version := current_version(change, document):
         sql, kept = view_text(version[0]), version[1]
         _check_namespace(sql, kept["default-namespace"], schema)
@@ -160,7 +171,7 @@ def _change(
         views.add(snapshot.con, *ids, view.view_uuid, view.view_name, sql)
         changed[VIEW_VERSION] = said_text(kept)
     tags.end(snapshot.con, snapshot.snapshot_id, view.view_id, list(changed))
-    tags.add(snapshot.con, snapshot.snapshot_id, view.view_id, _set(changed))
+    tags.add(snapshot.con, snapshot.snapshot_id, view.view_id, properties.values(changed))
 
 
 def _check_namespace(sql: str, default_namespace: list[str], schema: Schema) -> None:
@@ -177,7 +188,3 @@ def _finish(catalog: CommitCatalog, snapshot: NewSnapshot, change: str) -> None:
     snapshot.change_names()
     snapshot.change(change)
     snapshot.finish(catalog.principal)
-
-
-def _set(changed: Mapping[str, str | None]) -> dict[str, str]:
-    return {key: value for key, value in changed.items() if value is not None}

@@ -12,14 +12,14 @@ from tests.support.twins import catalog_rows, query
 SCRIPT = """
 CREATE SCHEMA other;
 CREATE TABLE one (id BIGINT); CREATE TABLE two (id BIGINT); CREATE TABLE other.three (id BIGINT);
-CREATE TABLE readable (id BIGINT);
+CREATE TABLE readable (id BIGINT); CREATE TABLE "by a" (id BIGINT);
 """
 POLICY = {
     "rules": [
         {
             "principals": ["*"],
             "tables": {"*": ["*"]},
-            "write": {"main": ["one", "two", "created*", "by_*"], "other": ["*"]},
+            "write": {"main": ["one", "two", "created*", "by_*", "by a"], "other": ["*"]},
         }
     ]
 }
@@ -118,6 +118,10 @@ REFUSED = {
     ),
     "a table twice in other letters": (
         [setting("main.one", a="1"), setting("MAIN.One", b="1")],
+        *(400, "BadRequestException"),
+    ),
+    "a table twice, once as in a path": (
+        [setting("main.by a", a="1"), setting("main.by+a", b="1")],
         *(400, "BadRequestException"),
     ),
     "no name": ([{"requirements": [], "updates": []}], 400, "BadRequestException"),

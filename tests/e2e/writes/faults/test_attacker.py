@@ -138,6 +138,16 @@ LISTS = {
 }
 
 
+def test_a_manifest_of_ours_that_the_table_has_no_more_is_a_conflict(attack):
+    """The client loads the table again and keeps its files, which it would not after a 400."""
+    head = attack.mine.refresh().current_snapshot()
+    [*_, manifest] = head.manifests(attack.mine.io)
+    stem, dash, fingerprint = manifest.manifest_path.removesuffix(".avro").rpartition("-")
+    former = f"{stem}{dash}{fingerprint[::-1]}.avro"
+    status, _ = attack.commit(with_manifest(attack, former))
+    assert status == 409
+
+
 @pytest.mark.parametrize("case", LISTS)
 def test_a_manifest_list_that_is_not_the_writers_own_is_refused(attack, case):
     location, message = LISTS[case]

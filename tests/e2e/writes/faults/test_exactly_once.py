@@ -93,6 +93,13 @@ def post(served, path: str, body: dict, key: str | None) -> tuple[int, dict]:
 KEY = "0199f3a2-79b0-7cc3-98c4-dc0c0c07398f"
 
 
+def renaming(source: str, destination: str) -> dict:
+    return {
+        "source": {"namespace": ["main"], "name": source},
+        "destination": {"namespace": ["main"], "name": destination},
+    }
+
+
 def properties(value: str) -> dict:
     return {
         "requirements": [],
@@ -122,35 +129,59 @@ def test_a_key_replays_a_commit_without_snapshots(served, judge):
 
 
 # Method, path and body of operations that would fail if they were done a second time.
-RENAME = {
-    "source": {"namespace": ["main"], "name": "t"},
-    "destination": {"namespace": ["main"], "name": "u"},
-}
 OPERATIONS = [
     ("DELETE", "namespaces/main/tables/t", None),
-    ("POST", "tables/rename", RENAME),
+    ("POST", "tables/rename", renaming("t", "u")),
     ("POST", "namespaces", {"namespace": ["new"]}),
     ("DELETE", "namespaces/other", None),
+    ("DELETE", "namespaces/main/views/v", None),
+    ("POST", "views/rename", renaming("v", "w")),
 ]
 
 
 @pytest.mark.parametrize(("method", "path", "body"), OPERATIONS)
 def test_a_key_replays_other_operations(served, judge, method, path, body):
     assert post(served, "", request_of("t"), None)[0] == 200
-    uri = f"{served[1].catalog_uri}/v1/lake/{path}"
-    sent = json.dumps(body) if body else None
-
-    def ask(key: str) -> tuple[int, bytes]:
-        answer = urllib3.request(
-            method, uri, body=sent, headers={"Idempotency-Key": key}, timeout=60
-        )
-        return answer.status, answer.data
-
-    first = ask(KEY)
+    judge.query("CREATE VIEW lake.main.v AS SELECT 1 AS one")
+    first = ask(served, method, path, body, KEY)
     assert first[0] in (200, 204)
     before = judge.query("FROM ducklake_snapshots('lake')")
-    assert ask(KEY) == first
-    assert ask(str(uuid4()))[0] in (404, 409)
+    assert ask(served, method, path, body, KEY) == first
+    assert ask(served, method, path, body, str(uuid4()))[0] in (404, 409)
+    assert judge.query("FROM ducklake_snapshots('lake')") == before
+
+
+def ask(served, method: str, path: str, body: dict | None, key: str) -> tuple[int, bytes]:
+    uri = f"{served[1].catalog_uri}/v1/lake/{path}"
+    sent = json.dumps(body) if body else None
+    answer = urllib3.request(method, uri, body=sent, headers={"Idempotency-Key": key}, timeout=60)
+    return answer.status, answer.data
+
+
+def of_namespace(value: str) -> dict:
+    return {"updates": {"k": value}, "removals": ["gone", "absent"]}
+
+
+# Path and body, by a value, of operations that undo a later one if they are done a second time.
+UNDOING = {
+    "a namespace": ("namespaces/other/properties", of_namespace),
+    "a view": ("namespaces/main/views/v", properties),
+}
+
+
+@pytest.mark.parametrize("what", UNDOING)
+def test_a_key_replays_changes_of_properties(served, judge, what):
+    path, body = UNDOING[what]
+    judge.query("CREATE VIEW lake.main.v AS SELECT 1 AS one")
+    had = {"updates": {"gone": "there"}, "removals": []}
+    assert ask(served, "POST", "namespaces/other/properties", had, str(uuid4()))[0] == 200
+    first = ask(served, "POST", path, body("first"), KEY)
+    second = ask(served, "POST", path, body("second"), str(uuid4()))
+    assert (first[0], second[0]) == (200, 200)
+    before = judge.query("FROM ducklake_snapshots('lake')")
+    # The answer of a view is the view as it is now.
+    expected = second if what == "a view" else first
+    assert ask(served, "POST", path, body("first"), KEY) == expected
     assert judge.query("FROM ducklake_snapshots('lake')") == before
 
 

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.hand_made import HandMade, dv, parquet
-from tests.support.servers.in_process import bridge
-from tests.support.writable import EMPTY, judging, set_up_writes
+from tests.support.writable import judging
 
 NUMBERS = itertools.count(1)
 TWO = pa.array([1, 2])
@@ -121,15 +120,15 @@ ACCEPTED = {
 
 
 @pytest.fixture(scope="module")
-def lake_and_servers(lake, moto):
-    one = set_up_writes(lake.write("hand_made_files", EMPTY))
-    with bridge(one, moto, writes=True) as served, judging(one, moto) as judge:
-        yield HandMade(served, moto), judge
+def client_and_judge(served, moto):
+    lake, servers, _ = served
+    with judging(lake, moto) as judge:
+        yield HandMade(servers, moto), judge
 
 
 def new_table(judge, definition):
     """A table with the columns id and v."""
-    name, (type_, *more) = f"t{next(NUMBERS)}", definition.split(", ", 1)
+    name, (type_, *more) = f"hand_made{next(NUMBERS)}", definition.split(", ", 1)
     judge.query(f"CREATE TABLE lake.main.{name} (id BIGINT, v {type_})")
     for clause in more:
         judge.query(f"ALTER TABLE lake.main.{name} SET {clause}")
@@ -137,8 +136,8 @@ def new_table(judge, definition):
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_refused(lake_and_servers, case):
-    client, judge = lake_and_servers
+def test_refused(client_and_judge, case):
+    client, judge = client_and_judge
     definition, file, reason = REFUSED[case]
     name = new_table(judge, definition)
     status, message = client.commit(name, file)
@@ -147,8 +146,8 @@ def test_refused(lake_and_servers, case):
 
 
 @pytest.mark.parametrize("case", ACCEPTED)
-def test_accepted(lake_and_servers, case):
-    client, judge = lake_and_servers
+def test_accepted(client_and_judge, case):
+    client, judge = client_and_judge
     definition, file, expected = ACCEPTED[case]
     name = new_table(judge, definition)
     assert client.commit(name, file) == (200, "")
@@ -163,8 +162,8 @@ def test_accepted(lake_and_servers, case):
             assert judge.query(f"SELECT id FROM {source} WHERE {condition}") == [(id_,)]
 
 
-def test_a_nested_column_that_native_ducklake_calls_not_null_may_be_null(lake_and_servers):
-    client, judge = lake_and_servers
+def test_a_nested_column_that_native_ducklake_calls_not_null_may_be_null(client_and_judge):
+    client, judge = client_and_judge
     name = new_table(judge, "STRUCT(a BIGINT)")
     judge.query(f"ALTER TABLE lake.main.{name} ADD COLUMN v.z BIGINT")
     with_z = pa.field("z", pa.int64(), metadata={"PARQUET:field_id": "4"})
@@ -173,8 +172,8 @@ def test_a_nested_column_that_native_ducklake_calls_not_null_may_be_null(lake_an
     assert judge.query(f"FROM lake.main.{name}") == [(1, {"a": 1, "z": None}), (2, None)]
 
 
-def test_the_count_of_a_deletion_vector(lake_and_servers):
-    client, judge = lake_and_servers
+def test_the_count_of_a_deletion_vector(client_and_judge):
+    client, judge = client_and_judge
     name = new_table(judge, "BIGINT")
     assert client.commit(name, SOME) == (200, "")
     # Such a table has format version 3.

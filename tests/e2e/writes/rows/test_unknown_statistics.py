@@ -7,9 +7,8 @@ import pyarrow as pa
 import pytest
 
 from tests.support.hand_made import HandMade, parquet
-from tests.support.servers.in_process import bridge
-from tests.support.starts import INLINE
-from tests.support.writable import EMPTY, judging, set_up_writes
+from tests.support.starts import DO_NOT_INLINE, INLINE
+from tests.support.writable import judging
 
 LATE = (
     "CREATE TABLE {t} (id BIGINT)",
@@ -54,18 +53,18 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def lake_and_servers(lake, moto):
-    one = set_up_writes(lake.write("unknown_statistics", EMPTY))
-    with bridge(one, moto, writes=True) as served, judging(one, moto) as judge:
-        yield HandMade(served, moto), judge
+def client_and_judge(served, moto):
+    lake, servers, _ = served
+    with judging(lake, moto) as judge:
+        yield HandMade(servers, moto), judge
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_native_filters_find_all_rows(lake_and_servers, case):
-    client, judge = lake_and_servers
+def test_native_filters_find_all_rows(client_and_judge, case):
+    client, judge = client_and_judge
     before, values, write_statistics, native = CASES[case]
-    name = f"t{list(CASES).index(case)}"
-    judge.query("CALL lake.set_option('data_inlining_row_limit', 0)")
+    name = f"unknown{list(CASES).index(case)}"
+    judge.query(DO_NOT_INLINE)
     for sql in before:
         for of in ("lake.main", "memory.main")[: 1 if "CALL" in sql else 2]:
             judge.con.execute(sql.format(t=f"{of}.{name}"))
@@ -78,3 +77,24 @@ def test_native_filters_find_all_rows(lake_and_servers, case):
         for of in ("lake.main", "memory.main"):
             judge.query(f"INSERT INTO {of}.{name} VALUES ({id_}, {native})")
         judge.check(f"main.{name}", name)
+
+
+EXTRA_STATS = """
+SELECT extra_stats FROM "__ducklake_metadata_lake".public.ducklake_table_column_stats
+JOIN "__ducklake_metadata_lake".public.ducklake_table USING (table_id)
+WHERE table_name = 'with_variant' AND column_id = 2"""
+
+
+def test_what_native_ducklake_knows_of_a_column_that_clients_do_not_see_stays(client_and_judge):
+    client, judge = client_and_judge
+    judge.query(DO_NOT_INLINE)
+    judge.query("CREATE TABLE lake.main.with_variant (id BIGINT, v VARIANT)")
+    judge.query("INSERT INTO lake.main.with_variant VALUES (1, {'a': 1}::VARIANT)")
+    before = judge.query(EXTRA_STATS)
+    rows = {("id", 1): pa.array([2])}
+    assert client.commit("with_variant", parquet(rows)) == (200, "")
+    assert judge.query(EXTRA_STATS) == before != [(None,)]
+    judge.query("INSERT INTO lake.main.with_variant VALUES (3, {'a': 500}::VARIANT)")
+    for condition, ids in (("v.a::INT = 1", [1]), ("v.a::INT > 400", [3]), ("v IS NULL", [2])):
+        found = judge.query(f"SELECT id FROM lake.main.with_variant WHERE {condition}")
+        assert found == [(id_,) for id_ in ids], condition

@@ -6,7 +6,7 @@ import pytest
 from polynya.ducklake.column_tree import ColumnNode, column_tree
 from polynya.ducklake.rows.writers.table_stats import TableColumnStats
 from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
-from polynya.ducklake.writes.widening import widened
+from polynya.ducklake.writes.widening import WiderStats, widened
 from polynya_local.clients.duckdb_connection import LAKE, connect, literal
 
 COLUMNS = """
@@ -96,7 +96,7 @@ def history(lake: NativeLake, statements: list[str]) -> Iterator[list[TableColum
     for statement in statements:
         lake.run(statement)
         if files := lake.files[count:]:
-            covering = widened(known, lake.columns, files, had_rows=count > 0, new_ids=())
+            covering = widened(known, lake.columns, files, had_rows=count > 0, new_ids=()).known
             yield covering
             known, count = {stats.column_id: stats for stats in covering}, count + len(files)
 
@@ -154,7 +154,8 @@ def test_a_column_without_statistics_is_widened_by_what_older_rows_may_hold(
     had_rows, new_ids, expected
 ):
     files = [new_file(NEW_STATS)]
-    assert widened({}, [NEW_COLUMN], files, had_rows=had_rows, new_ids=new_ids) == expected
+    found = widened({}, [NEW_COLUMN], files, had_rows=had_rows, new_ids=new_ids)
+    assert (found.known, found.unknown) == (expected, [] if expected else [9])
 
 
 # The table's statistics before, the file's, and the table's afterwards.
@@ -172,4 +173,10 @@ WITHOUT_CERTAIN_BOUNDS = [
 def test_without_certain_bounds_there_are_no_statistics(before, file, expected):
     known = {9: before} if before else {}
     found = widened(known, [NEW_COLUMN], [new_file(file)], had_rows=bool(before), new_ids=())
-    assert found == expected
+    assert (found.known, found.unknown) == (expected, [] if expected else [9])
+
+
+def test_of_a_column_that_the_files_lack_only_null_is_new():
+    """Its row may have more than we know of, for example the box of geometries."""
+    found = widened({9: ALL_NULL}, [NEW_COLUMN], [new_file()], had_rows=True, new_ids=())
+    assert found == WiderStats(with_null=[9])

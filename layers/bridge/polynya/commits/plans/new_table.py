@@ -12,14 +12,12 @@ from ...iceberg.commits.schemas import Schema as TableSchema
 from ...iceberg.commits.schemas import docs, field_of
 from ...iceberg.commits.updates import PartitionSpec, SortOrder
 from ...translate.client_properties import SORT_ORDER
-from ...translate.commits.properties import tags
+from ...translate.commits.properties import NO_PROPERTIES, tags, values
 from ...translate.commits.schema.checks import check_schema
 from ...translate.commits.schema.columns import check_ids, column_nodes, numbered
 from ...translate.commits.schema.partitioning import partition_keys
 from ...translate.commits.schema.sorting import order_tag, sort_keys
 from .plan import NewTable
-
-NO_PROPERTIES: Mapping[str, str] = {}
 
 Fields = TypeVar("Fields", PartitionSpec, SortOrder)
 
@@ -78,7 +76,7 @@ def new_table(
         columns=columns,
         partition_keys=partition_keys(_renumbered(spec, source_ids), columns),
         sort_keys=keys or (),
-        tags={key: value for key, value in found.items() if value is not None},
+        tags=values(found),
     )
 
 

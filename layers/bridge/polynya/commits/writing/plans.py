@@ -96,7 +96,7 @@ def _add_files(
     added = leaves(new.column for new in schema.added) if schema else []
     new_ids = {leaf.column_id for leaf in added}
     wider = widened(before, plan.columns, plan.added, had_rows=next_row_id > 0, new_ids=new_ids)
-    stats.set_of_columns(con, table_id, [leaf.column_id for leaf in leaves(plan.columns)], wider)
+    stats.set_of_columns(con, table_id, wider)
     snapshot.change(f"inserted_into_table:{table_id}")
     return [id_ for _, id_ in sorted(zip(in_order, ids, strict=True))]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from pg8000.native import Connection
 
 from ..connection.statements import Rows, Statement
-from ..rows.writers.table_stats import TableColumnStats
 from .copy import copy
+from .widening import WiderStats
 
 TABLE_STATS = """
 SELECT record_count, next_row_id, file_size_bytes FROM ducklake_table_stats
@@ -55,20 +55,22 @@ def set_of_table(
 DELETE_COLUMN_STATS = """
 DELETE FROM ducklake_table_column_stats WHERE table_id = :table_id AND column_id = ANY(:ids)"""
 
+# What else is there stays: boxes of geometries, shapes of variants.
+SET_CONTAINS_NULL = """
+UPDATE ducklake_table_column_stats SET contains_null = true
+WHERE table_id = :table_id AND column_id = ANY(:ids)"""
 
-def set_of_columns(
-    con: Connection, table_id: int, column_ids: Iterable[int], stats: Iterable[TableColumnStats]
-) -> None:
-    """Replace the statistics of columns.
 
-    Args:
-        column_ids: all columns; those without `stats` have none afterwards.
-    """
+def set_of_columns(con: Connection, table_id: int, stats: WiderStats) -> None:
+    """Replace the statistics of a table's columns."""
     rows = [
         (table_id, s.column_id, s.contains_null, s.contains_nan, s.min_value, s.max_value)
-        for s in stats
+        for s in stats.known
     ]
-    con.run(DELETE_COLUMN_STATS, table_id=table_id, ids=list(column_ids))
+    replaced = [*(row[1] for row in rows), *stats.unknown]
+    con.run(DELETE_COLUMN_STATS, table_id=table_id, ids=replaced)
+    if stats.with_null:
+        con.run(SET_CONTAINS_NULL, table_id=table_id, ids=stats.with_null)
     copy(
         con,
         "ducklake_table_column_stats",

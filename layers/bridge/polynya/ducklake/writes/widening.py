@@ -2,12 +2,25 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from ..column_tree import FLOATS, ColumnNode, leaves
 from ..rows.writers.table_stats import TableColumnStats
 from ..text_order import comparable
 from .files import FileColumnStats, NewDataFile
+
+
+@dataclass(frozen=True, slots=True)
+class WiderStats:
+    """The statistics of a table's columns with new data files."""
+
+    known: list[TableColumnStats] = field(default_factory=list)
+    unknown: list[int] = field(default_factory=list)
+    """The ids of columns that have none: DuckDB takes NULL for "no values so far", and with its
+    next INSERT the bounds of these rows for those of all rows. Where there is no row for a column,
+    it writes none."""
+    with_null: list[int] = field(default_factory=list)
+    """The ids of columns that the new files lack, and that have NULL in them now."""
 
 
 def widened(
@@ -17,12 +30,8 @@ def widened(
     *,
     had_rows: bool,
     new_ids: Collection[int],
-) -> list[TableColumnStats]:
+) -> WiderStats:
     """The statistics of the table's columns, widened to cover the new files.
-
-    A column whose values are not certain has none: DuckDB takes NULL for "no values so far", and
-    with its next INSERT the bounds of these rows for those of all rows. Where there is no row for a
-    column, it writes none.
 
     Args:
         before: the table's statistics so far, by column_id.
@@ -30,20 +39,25 @@ def widened(
         had_rows: the table has other rows, ended ones included.
         new_ids: the columns that are added in the same snapshot, nested ones included.
     """
-    covering = []
+    wider = WiderStats()
     by_column: dict[int, list[FileColumnStats]] = defaultdict(list)
     for file in files:
         for one in file.stats:
             by_column[one.column_id].append(one)
     for leaf in leaves(columns):
         stats = by_column[leaf.column_id]
+        if not stats and leaf.column_id in before:
+            wider.with_null.append(leaf.column_id)
+            continue
         # Rows that are older than a column have NULL in it, and no other value.
         is_late = leaf.column_id in new_ids and had_rows
         row = _widened(before.get(leaf.column_id), leaf, stats, had_rows and not is_late)
         has_null = is_late or len(stats) < len(files)
-        if row is not None:
-            covering.append(replace(row, contains_null=True) if has_null else row)
-    return covering
+        if row is None:
+            wider.unknown.append(leaf.column_id)
+        else:
+            wider.known.append(replace(row, contains_null=True) if has_null else row)
+    return wider
 
 
 def _widened(

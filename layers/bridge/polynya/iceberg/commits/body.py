@@ -1,6 +1,6 @@
 """The base of the request bodies: pydantic checks them, names are kebab-case in JSON."""
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -20,7 +20,7 @@ class Body(BaseModel):
     )
 
 
-def parse(kind: type[Parsed] | Any, body: bytes) -> Parsed:
+def parse(kind: type[Parsed], body: bytes) -> Parsed:
     """The body of a request.
 
     Raises:

@@ -13,13 +13,18 @@ IGNORED = {"format-version"}
 MOST_CHARACTERS = 100_000
 
 
+NO_PROPERTIES: Mapping[str, str] = {}
+
+
 def tags(
-    updates: Mapping[str, str], removals: Iterable[str], own: Mapping[str, str]
+    updates: Mapping[str, str],
+    removals: Iterable[str] = (),
+    own: Mapping[str, str] = NO_PROPERTIES,
 ) -> dict[str, str | None]:
     """The tags that change, with their new values; None: the tag ends.
 
     Args:
-        own: the properties of the table that are ours.
+        own: the properties of the object that are ours.
 
     Raises:
         BadRequest: a property configures clients, or says something else than we do.
@@ -36,6 +41,11 @@ def tags(
             raise BadRequest(f"the property {key} follows from the table and cannot be removed")
         found[tag(key)] = None
     return found
+
+
+def values(changed: Mapping[str, str | None]) -> dict[str, str]:
+    """The tags that have a value after a change."""
+    return {key: value for key, value in changed.items() if value is not None}
 
 
 def check(key: str, value: str, own: Mapping[str, str]) -> None:
