@@ -63,15 +63,16 @@ def test_a_namespace_whose_tables_are_dropped_is_empty(pair, catalog):
 
 def test_properties_are_tags_that_native_ducklake_ignores(pair, catalog, moto):
     catalog.create_namespace("with_properties", {"owner": "me", "comment": "of sales"})
+    location = {"location": f"{pair.lake.data_path}/with_properties"}
     found = catalog.load_namespace_properties("with_properties")
-    assert found == {"owner": "me", "comment": "of sales"}
+    assert found == {"owner": "me", "comment": "of sales", **location}
     done = catalog.update_namespace_properties(
         "with_properties", removals={"comment", "absent"}, updates={"owner": "you", "team": "a"}
     )
     assert sorted(done.updated) == ["owner", "team"]
     assert (done.removed, done.missing) == (["comment"], ["absent"])
     found = catalog.load_namespace_properties("with_properties")
-    assert found == {"owner": "you", "team": "a"}
+    assert found == {"owner": "you", "team": "a", **location}
     changes = "SELECT changes FROM ducklake_snapshots('lake') ORDER BY snapshot_id DESC LIMIT 2"
     assert query(pair.lake, moto, changes) == [
         ({},),
@@ -83,7 +84,7 @@ def test_properties_are_tags_that_native_ducklake_ignores(pair, catalog, moto):
     assert snapshots(pair, moto) == before
     catalog.drop_namespace("with_properties")
     catalog.create_namespace("with_properties")
-    assert catalog.load_namespace_properties("with_properties") == {}
+    assert catalog.load_namespace_properties("with_properties") == location
     query(pair.lake, moto, "DROP SCHEMA with_properties", "INSERT INTO main.t VALUES (1)")
 
 
