@@ -20,7 +20,7 @@ from polynya.ducklake.column_tree import leaves
 from polynya.ducklake.connection.catalog_connection import ConnectionLost
 from polynya.ducklake.writes.files import NewDataFile
 from polynya.ducklake.writes.snapshots import Snapshot
-from polynya.ducklake.writes.widening import widened
+from polynya.ducklake.writes.widening import unbounded, widened
 
 from ..common.database import sqlstate
 from ..common.errors import BadInput, Conflict, Unavailable
@@ -238,7 +238,14 @@ def _register(con: Connection, target: _Target, plan: Plan, files: list[NewDataF
     writes.stats.set_of_table(con, table_id, sums, is_new=stats is None)
     before = queries.table_column_stats(table_id).run(con)
     new_ids = {leaf.column_id for leaf in leaves(new.column for new in plan.new_columns)}
-    covering = widened(before, plan.columns, files, had_rows=records > 0, new_ids=new_ids)
+    covering = widened(
+        before,
+        plan.columns,
+        files,
+        had_rows=records > 0,
+        new_ids=new_ids,
+        live=writes.stats.live_ranges(con, table_id, unbounded(before, plan.columns, files)),
+    )
     writes.stats.set_of_columns(con, table_id, covering)
 
 

@@ -6,7 +6,7 @@ import pytest
 from polynya.ducklake.column_tree import ColumnNode, column_tree
 from polynya.ducklake.rows.table_stats import TableColumnStats
 from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
-from polynya.ducklake.writes.widening import widened
+from polynya.ducklake.writes.widening import unbounded, widened
 from polynya_local.clients.duckdb_connection import LAKE, connect, literal
 
 COLUMNS = """
@@ -112,6 +112,37 @@ def test_statistics_are_widened_as_native_ducklake_widens_them(statements, tmp_p
     assert steps == sum(statement != DELETE for statement in statements)
 
 
+NEW_COLUMN = ColumnNode(9, "x", "int32")
+NEW_STATS = FileColumnStats(9, 40, 2, 0, "3", "4", None)
+NEW_FILE = NewDataFile(
+    path="x.parquet", record_count=2, file_size_bytes=1, footer_size=1, stats=(NEW_STATS,)
+)
+LIVE = [
+    # What the live files of the column have, and the bounds with a new file of 3 to 4.
+    (None, (None, None)),
+    ([], ("3", "4")),
+    ([("5", "10")], ("3", "10")),
+    ([("5", "10"), (None, None)], (None, None)),
+]
+NO_BOUNDS = TableColumnStats(9, True, None, None, None)
+
+
+@pytest.mark.parametrize(("ranges", "expected"), LIVE)
+@pytest.mark.parametrize("before", [{}, {9: NO_BOUNDS}])
+def test_without_bounds_of_the_table_those_of_its_live_files_count(before, ranges, expected):
+    """Native DuckLake takes NULL for "no values", so that its next INSERT would set its own."""
+    live = {} if ranges is None else {9: ranges}
+    assert unbounded(before, [NEW_COLUMN], [NEW_FILE]) == [9]
+    [found] = widened(before, [NEW_COLUMN], [NEW_FILE], had_rows=True, new_ids=(), live=live)
+    assert (found.min_value, found.max_value) == expected
+    assert found.contains_null is True
+
+
+def test_bounds_of_the_table_need_no_look_at_its_files():
+    known = {9: TableColumnStats(9, False, None, "1", "2")}
+    assert unbounded(known, [NEW_COLUMN], [NEW_FILE]) == []
+
+
 WITHOUT_BOUNDS = [("f", insert(0, 3, "'nan'::FLOAT")), ("s", insert(0, 3, text="NULL::VARCHAR"))]
 
 
@@ -126,11 +157,6 @@ def test_bounds_that_are_not_known_stay_unknown(name, first, tmp_path):
     assert (found.min_value, found.max_value) == (None, None)
 
 
-NEW_COLUMN = ColumnNode(9, "x", "int32")
-NEW_STATS = FileColumnStats(9, 40, 2, 0, "3", "4", None)
-NEW_FILE = NewDataFile(
-    path="x.parquet", record_count=2, file_size_bytes=1, footer_size=1, stats=(NEW_STATS,)
-)
 UNKNOWN = TableColumnStats(9, contains_null=True, contains_nan=None, min_value=None, max_value=None)
 
 

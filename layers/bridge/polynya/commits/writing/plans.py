@@ -9,7 +9,7 @@ from ...ducklake.writes import commits, files, stats
 from ...ducklake.writes.files import NewDataFile
 from ...ducklake.writes.new_snapshot import NewSnapshot
 from ...ducklake.writes.objects import tables, tags
-from ...ducklake.writes.widening import widened
+from ...ducklake.writes.widening import unbounded, widened
 from ...translate.client_properties import COMMENT
 from ..plans.plan import NewTable, TablePlan
 from ..request_key import RequestKey
@@ -95,7 +95,14 @@ def _add_files(
     schema = plan.alteration.schema
     added = leaves(new.column for new in schema.added) if schema else []
     new_ids = {leaf.column_id for leaf in added}
-    wider = widened(before, plan.columns, plan.added, had_rows=next_row_id > 0, new_ids=new_ids)
+    wider = widened(
+        before,
+        plan.columns,
+        plan.added,
+        had_rows=next_row_id > 0,
+        new_ids=new_ids,
+        live=stats.live_ranges(con, table_id, unbounded(before, plan.columns, plan.added)),
+    )
     stats.set_of_columns(con, table_id, wider)
     snapshot.change(f"inserted_into_table:{table_id}")
     return [id_ for _, id_ in sorted(zip(in_order, ids, strict=True))]

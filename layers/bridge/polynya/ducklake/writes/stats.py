@@ -1,12 +1,15 @@
 """The statistics of a whole table, on which DuckDB's optimizer relies."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pg8000.native import Connection
 
 from ..connection.statements import Rows, Statement
 from ..rows.table_stats import TableColumnStats
 from .copy import copy
+
+Ranges = dict[int, list[tuple[str | None, str | None]]]
+"""The smallest and the largest value in each file, by column_id."""
 
 TABLE_STATS = """
 SELECT record_count, next_row_id, file_size_bytes FROM ducklake_table_stats
@@ -50,6 +53,36 @@ def set_of_table(
         next_row_id=next_row_id,
         file_size_bytes=file_size_bytes,
     )
+
+
+# Not of columns that files without them have another value than NULL in.
+LIVE_RANGES = """
+SELECT c.column_id, s.data_file_id, s.min_value, s.max_value
+FROM unnest(CAST(:ids AS bigint[])) AS c(column_id)
+LEFT JOIN (SELECT s.column_id, s.data_file_id, s.min_value, s.max_value
+    FROM ducklake_file_column_stats AS s JOIN ducklake_data_file AS f USING (data_file_id)
+    WHERE f.table_id = :table_id AND f.end_snapshot IS NULL AND s.column_id = ANY(:ids)
+      AND s.value_count IS DISTINCT FROM 0) AS s USING (column_id)
+WHERE NOT EXISTS (SELECT FROM ducklake_column AS d WHERE d.table_id = :table_id
+  AND d.column_id = c.column_id AND d.initial_default IS NOT NULL)"""
+
+
+def live_ranges(con: Connection, table_id: int, column_ids: Sequence[int]) -> Ranges:
+    """The ranges of values in the live files, of columns without bounds in the table's statistics.
+
+    Native DuckLake has NULL for the bounds of a table without values, also after
+    `ducklake_rewrite_data_files` of a table without rows. Inlined rows need no look: DuckLake
+    includes them in the table's bounds when it writes them.
+    """
+    if not column_ids:
+        return {}
+    found: Ranges = {}
+    ids = list(column_ids)
+    for column_id, file_id, low, high in con.run(LIVE_RANGES, table_id=table_id, ids=ids):
+        found.setdefault(column_id, [])
+        if file_id is not None:
+            found[column_id].append((low, high))
+    return found
 
 
 DELETE_COLUMN_STATS = """
