@@ -63,6 +63,7 @@ test-slow: setup ## the tests that `make test` leaves out (half an hour)
 
 test-all: test test-slow ## all tests and checks that need no root (three hours)
 	@$(MAKE) histories HISTORIES=20
+	@$(MAKE) mixed-histories HISTORIES=20
 	@$(MAKE) soak
 	@$(MAKE) demo
 	@$(MAKE) pipeline-demo
@@ -88,6 +89,10 @@ soak: setup ## eight ingest jobs and two DuckDBs on one lake, 2,400 files (ten m
 histories: setup ## random histories all night: make histories HISTORIES=100 FIRST=1000
 	@POLYNYA_HISTORIES=$(or $(HISTORIES),100) POLYNYA_FIRST_HISTORY=$(or $(FIRST),1) \
 	  $(BIN)/python -m pytest tests/differential/test_random_histories.py $(ARGS)
+
+mixed-histories: setup ## random histories of native and Iceberg writers: make mixed-histories HISTORIES=100 FIRST=1000
+	@POLYNYA_MIXED_HISTORIES=$(or $(HISTORIES),100) POLYNYA_FIRST_HISTORY=$(or $(FIRST),1) \
+	  $(BIN)/python -m pytest tests/e2e/writes/test_mixed_histories.py $(ARGS)
 
 metadata: setup ## what Spark shows of the metadata of all lakes; CI asks on three (ten minutes)
 	@$(BIN)/python -m pytest tests/differential/test_metadata_in_spark.py $(ARGS)
@@ -195,4 +200,4 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .venv-matrix .venv-trino .venv-lock .venv-sam .venv-ministack .venv-checkov .aws-sam .cache
 
-.PHONY: help setup demo pipeline-demo write-demo serve test test-slow test-all coverage soak histories metadata catalog-tests lint bench matrix trino flink iceberg-go build lock package deployed sam-local check-template clean
+.PHONY: help setup demo pipeline-demo write-demo serve test test-slow test-all coverage soak histories mixed-histories metadata catalog-tests lint bench matrix trino flink iceberg-go build lock package deployed sam-local check-template clean

@@ -18,7 +18,7 @@ from ..common.errors import BadInput
 from ..common.progress import Reporter
 from ..common.spark import map_in_spark
 from ..common.table_names import table_name
-from . import catalog
+from . import catalog, statistics
 from .catalog import CatalogFile, CatalogTable, Fragments
 from .findings import Level, Report
 from .invariants import INVARIANTS, violations
@@ -137,7 +137,8 @@ class _Verification:
                 self.report.count("files with statistics", len(ids))
                 ranges = self._ranges(table.table_id, ids)
                 for check, message in map_in_spark(self.spark, check_range, ranges):
-                    self.report.find(Level.CATALOG, check, table.name, message)
+                    add = self.report.note if check in statistics.NOTES else self.report.find
+                    add(Level.CATALOG, check, table.name, message)
 
     def _ranges(self, table_id: int, ids: list[int]) -> list[FileRange]:
         """Few large ranges: without an index, each range scans all statistics."""

@@ -21,6 +21,8 @@ FIRST_RESERVED_ID = 2_147_483_448
 NO_FIELD_ID = -1
 NOTES = {"nan-unknown"}
 """The checks whose results are notes, not findings."""
+WITHOUT = {"variant", "geometry"}
+"""The types of which DuckLake writes no statistics, or others."""
 COMPARED_BYTES = 64
 """Longer strings may be truncated in footers."""
 
@@ -117,6 +119,7 @@ def _check_footer(
     if not file.is_added:
         yield from _check_field_ids(task.table, file, ids)
         yield from _check_bounds(task, file, footer, ids)
+        yield from _check_statistics(task, file, ids)
 
 
 def _check_field_ids(
@@ -139,6 +142,19 @@ def _check_bounds(
         if field_id in types and field_id in bounds:
             where = f"column {field_id} of {file.location}"
             yield from _too_narrow(where, footer, index, types[field_id], bounds[field_id])
+
+
+def _check_statistics(
+    task: FooterTask, file: CatalogFile, ids: dict[int, int]
+) -> Iterator[Problem]:
+    """DuckLake does not read a column that has no statistics, although the file has it."""
+    known = task.bounds.get(file.file_id, {})
+    columns = {c.column_id for c in leaves(task.table.columns) if c.column_type not in WITHOUT}
+    for column_id in sorted(columns & set(ids.values()) - known.keys()):
+        yield (
+            "missing-stats",
+            f"the catalog has no statistics of column {column_id} of {file.location}",
+        )
 
 
 def _field_ids(footer: pq.FileMetaData) -> dict[int, int]:

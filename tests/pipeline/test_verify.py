@@ -65,6 +65,25 @@ def test_a_healthy_lake_has_no_finding(number, lake):
     assert report.checked["invariants"] > 20
 
 
+# DuckLake rewrites the rows without the later column; a file without it has no statistics of it.
+LATE_COLUMN = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
+USE lake;
+CREATE TABLE t (i INTEGER);
+INSERT INTO t FROM range(9);
+INSERT INTO t FROM range(9);
+DELETE FROM t WHERE i > 3;
+ALTER TABLE t ADD COLUMN j INTEGER;
+CALL ducklake_rewrite_data_files('lake', delete_threshold => 0);
+"""
+
+
+def test_files_without_a_column_need_no_statistics_of_it(lake):
+    report = checked(lake.write("late column", LATE_COLUMN))
+    assert report.findings == []
+    assert "no-stats" in {note.check for note in report.notes}
+
+
 @pytest.fixture
 def old_lake(lake, postgres_server, moto):
     def make(name: str):

@@ -1,0 +1,147 @@
+"""One history's lake with a table, the table's twin in memory, and the clients that change both."""
+
+from contextlib import closing, suppress
+from typing import Any
+
+import duckdb as engine
+from polynya_local.clients import duckdb
+from polynya_local.clients.canonical import Canonical, Columns, canonical, columns_of
+from polynya_local.clients.duckdb_connection import LAKE, connect, literal
+from polynya_local.clients.lakes import Lake
+from polynya_local.clients.pyiceberg import s3_properties
+from polynya_local.serving import Bridge
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.table import Table
+
+from .operations import NATIVE
+
+TABLE = "main.t"
+MEMORY = f"memory.{TABLE}"
+
+FINGERPRINTS = """
+SELECT string_agg(format('SELECT %L, md5(string_agg(t::text, %L ORDER BY t::text)) FROM %I.%I AS t',
+  table_name, chr(10), table_schema, table_name), ' UNION ALL ' ORDER BY table_name)
+FROM information_schema.tables WHERE table_schema = 'public'
+  AND (table_name LIKE 'ducklake%' OR table_name LIKE 'polynya%')"""
+
+
+class Scene:
+    """A lake that is attached as `lake` and `other`, and its twin in the database `memory`."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        served: Bridge,
+        s3_endpoint: str,
+        inlining: tuple[int, int],
+        client: duckdb.DuckDB | None = None,
+    ) -> None:
+        self.lake, self.served, self.s3_endpoint = lake, served, s3_endpoint
+        self.duckdb = client
+        self.limits = dict(zip(NATIVE, inlining, strict=True))
+        self.con = self._connect()
+        self.pyiceberg = RestCatalog(
+            "c", uri=served.catalog_uri, warehouse="lake", **s3_properties(s3_endpoint)
+        )
+        self.past: dict[int, Canonical] = {}
+        """The rows after each snapshot."""
+        self._hidden: dict[int, tuple[str, ...]] = {}
+        self._catalog = lake.database.connect()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.con.close()
+        self.pyiceberg.close()
+        self._catalog.close()
+
+    def _connect(self) -> engine.DuckDBPyConnection:
+        con = connect(LAKE, self.s3_endpoint)
+        con.execute("SET arrow_lossless_conversion = true")
+        self._attach(con)
+        return con
+
+    def _attach(self, con: engine.DuckDBPyConnection) -> None:
+        source = literal(f"ducklake:postgres:{self.lake.database.libpq}")
+        for name, limit in self.limits.items():
+            con.execute(f"ATTACH {source} AS {name} (DATA_INLINING_ROW_LIMIT {limit})")
+
+    def attach_again(self) -> None:
+        """Attach again: a DuckDB that stays attached fails after another writer's flush."""
+        for name in self.limits:
+            self.con.execute(f"DETACH {name}")
+        self._attach(self.con)
+
+    # The twin
+
+    def change_twin(self, statements: tuple[str, ...]) -> None:
+        """Run statements on the twin."""
+        for sql in statements:
+            self.con.execute(sql.replace("{t}", MEMORY))
+
+    def record(self) -> None:
+        """Remember the twin's rows for the snapshots since the last record."""
+        rows = None
+        for snapshot_id in range(max(self.past, default=0) + 1, self.newest() + 1):
+            rows = rows or self.rows(MEMORY)
+            self.past[snapshot_id] = rows
+
+    @property
+    def columns(self) -> Columns:
+        """The names and types of the twin's columns."""
+        return columns_of(self.con, MEMORY)
+
+    def rows(self, source: str, hidden: tuple[str, ...] = ()) -> Canonical:
+        """The rows of a FROM clause, as text in the twin's types."""
+        return canonical(self.con, source, self.columns, hidden)
+
+    def values(self, sql: str) -> list[Any]:
+        """The first column of a query."""
+        return [row[0] for row in self.con.execute(sql).fetchall()]
+
+    # The lake
+
+    def native(self, by: str, statements: tuple[str, ...]) -> None:
+        """Run statements as a native writer.
+
+        Raises:
+            duckdb.Error: DuckLake refuses one; then none has an effect.
+        """
+        try:
+            for sql in statements:
+                self.con.execute(sql.replace("{t}", f"{by}.{TABLE}").replace("'lake'", f"'{by}'"))
+        except engine.Error:
+            with suppress(engine.Error):
+                self.con.execute("ROLLBACK")
+            raise
+
+    def table(self) -> Table:
+        """The table as PyIceberg loads it now."""
+        return self.pyiceberg.load_table(TABLE)
+
+    def hidden(self) -> tuple[str, ...]:
+        """The columns that Iceberg clients do not see."""
+        at = self.newest()
+        if at not in self._hidden:
+            known = [field.name for field in self.table().schema().fields]
+            self._hidden = {at: tuple(name for name in self.columns if name not in known)}
+        return self._hidden[at]
+
+    def newest(self) -> int:
+        """The newest snapshot."""
+        return max(self.snapshots())
+
+    def snapshots(self) -> list[int]:
+        """All snapshots that have not expired."""
+        found = self._catalog.run("SELECT snapshot_id FROM ducklake_snapshot ORDER BY 1")
+        return [row[0] for row in found]
+
+    def fingerprints(self) -> dict[str, str]:
+        """A hash of each table of the catalog database."""
+        [[sql]] = self._catalog.run(FINGERPRINTS)
+        return dict(self._catalog.run(sql))
+
+    def fresh(self) -> Any:
+        """A new connection that has attached the lake."""
+        con = connect(LAKE, self.s3_endpoint)
+        self._attach(con)
+        return closing(con)

@@ -1,0 +1,101 @@
+"""Where mixed histories take place: lakes of their own, each behind a bridge of its own."""
+
+import itertools
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from polynya_local.clients.lakes import Lake, write_lake
+from polynya_local.postgres import Database
+
+from tests.support.lakes import BUCKET
+from tests.support.servers.in_process import bridge
+from tests.support.shared_duckdb import SharedDuckDB
+from tests.support.writable import set_up_writes
+
+from .generator import Generator
+from .history import Result, run
+from .operations import DUCKDB, Operation
+from .scene import Scene
+
+SCRIPT = "ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');"
+NUMBERS = itertools.count(1)
+SETTINGS = {"CHUNK_FILES": "2", "SNAPSHOT_LIMIT": "1000"}
+
+
+@dataclass
+class Stage:
+    """Makes lakes and runs histories in them."""
+
+    server: Any
+    s3_endpoint: str
+    outcomes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    """Of all histories that were drawn."""
+    shared_duckdb: SharedDuckDB = field(default_factory=SharedDuckDB)
+
+    def lake(self) -> Lake:
+        """An empty lake that clients may write."""
+        name = f"mixed_{os.getpid()}_{next(NUMBERS)}"
+        path = f"s3://{BUCKET}/{name}"
+        database: Database = self.server.create_database(name)
+        return set_up_writes(write_lake(name, SCRIPT, database, path, self.s3_endpoint))
+
+    @contextmanager
+    def scene(self, inlining: tuple[int, int], *, with_duckdb: bool = True) -> Iterator[Scene]:
+        """A new lake, served."""
+        lake = self.lake()
+        with bridge(lake, self.s3_endpoint, writes=True, settings=SETTINGS) as served:
+            where = (served.catalog_uri, served.warehouse, served.s3_endpoint)
+            client = self.shared_duckdb.attached_to(*where) if with_duckdb else None
+            with closing(Scene(lake, served, self.s3_endpoint, inlining, client)) as scene:
+                yield scene
+        with suppress(Exception):
+            self.server.maintenance.run(f'DROP DATABASE "{lake.database.dbname}" WITH (FORCE)')
+
+    def draw(self, seed: int, steps: int) -> Result:
+        """Run the history of a seed."""
+        generator = Generator(seed)
+        with self.scene(generator.beginning.inlining) as scene:
+            result = run(scene, generator.operations(scene, steps), seed)
+        self.outcomes.update(result.outcomes)
+        self.refusals.update(result.refusals)
+        return result
+
+    def replay(self, seed: int, operations: list[Operation]) -> Result:
+        """Run operations of a history again, in a lake with the same settings."""
+        inlining = Generator(seed).beginning.inlining
+        with_duckdb = any(one.by == DUCKDB for one in operations)
+        with self.scene(inlining, with_duckdb=with_duckdb) as scene:
+            return run(scene, operations, seed)
+
+    def is_ducklakes_own(self, seed: int, operations: list[Operation]) -> list[str]:
+        """What is wrong, at whatever place, if native DuckLake does all of it."""
+        alone = [native for one in operations for native in one.natively()]
+        return self.replay(seed, alone).wrong
+
+    def close(self) -> None:
+        """End the shared client."""
+        self.shared_duckdb.close()
+
+
+def smaller(stage: Stage, seed: int, operations: list[Operation], wrong: str) -> list[Operation]:
+    """Leave out operations, one after the other, as long as the same goes wrong."""
+    kept = list(operations)
+    words = " ".join(wrong.split()[:2])
+    for index in reversed(range(1, len(operations) - 1)):
+        fewer = kept[:index] + kept[index + 1 :]
+        with suppress(Exception):
+            again = stage.replay(seed, fewer)
+            if any(line.startswith(words) for line in again.wrong):
+                kept = again.operations
+    return kept
+
+
+FOLDER = Path(tempfile.gettempdir()) / "polynya-histories"
+"""Where histories that fail are saved."""

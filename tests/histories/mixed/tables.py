@@ -1,0 +1,93 @@
+"""What a mixed history begins with: the columns of its table, partitioning, and how it inlines."""
+
+from dataclasses import dataclass
+from random import Random
+
+from .operations import NATIVE, PYICEBERG, Operation
+
+TYPES = (
+    *("TINYINT", "SMALLINT", "INTEGER", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "UINTEGER"),
+    *("DECIMAL(9,2)", "DECIMAL(18,3)", "DECIMAL(38,5)", "VARCHAR", "VARCHAR", "BLOB", "BOOLEAN"),
+    *("DATE", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_MS", "UUID"),
+    *("STRUCT(x INTEGER, y VARCHAR)", "STRUCT(x INTEGER, y VARCHAR)", "INTEGER[]", "DOUBLE[]"),
+    *("MAP(VARCHAR, DOUBLE)", "STRUCT(x STRUCT(y INTEGER, z DATE)[], w VARCHAR)"),
+)
+HIDDEN = ("HUGEINT", "INTERVAL")
+NAMES = ("a", "b", "c", "D é", "select", "o'k")
+INLINING = ((10, 3), (10, 3), (3, 10), (10, 10), (0, 0), (10, 0))
+"""How many rows the two native writers inline."""
+
+IDENTITIES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "VARCHAR", "BOOLEAN", "DATE")
+CALENDAR = ("DATE", "TIMESTAMP")
+BUCKETS = ("INTEGER", "BIGINT", "VARCHAR", "DATE")
+
+
+def quoted(name: str) -> str:
+    """A name for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The first operations of a history."""
+
+    inlining: tuple[int, int]
+    operations: tuple[Operation, ...]
+
+
+def beginning(rng: Random) -> Beginning:
+    """A table, perhaps partitioned, perhaps created by a client or with a column that it hides."""
+    kinds = rng.choices(TYPES, k=rng.randrange(1, 6))
+    if rng.random() < 0.15:
+        kinds.append(rng.choice(HIDDEN))
+    columns = dict(zip(NAMES, kinds, strict=False))
+    not_null = " NOT NULL" if rng.random() < 0.2 else ""
+    body = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
+    made = [Operation(NATIVE[0], "create", (f"CREATE TABLE {{t}} (k BIGINT{not_null}, {body})",))]
+    if rng.random() < 0.4:
+        made += first_partitioning(rng, columns)
+    if rng.random() < 0.2:
+        made.append(Operation(NATIVE[0], "sort", sql=("ALTER TABLE {t} SET SORTED BY (k DESC)",)))
+    inlining = rng.choice(INLINING)
+    if rng.random() < 0.3:
+        option = f"CALL lake.set_option('data_inlining_row_limit', {inlining[0]})"
+        made.append(Operation(NATIVE[0], "option", sql=(option,)))
+    return Beginning(inlining, tuple(made))
+
+
+def first_partitioning(rng: Random, columns: dict[str, str]) -> list[Operation]:
+    """Partitioning of a table without rows; buckets are possible only then."""
+    able = partitionings({"k": "BIGINT", **columns}) + buckets({"k": "BIGINT", **columns})
+    if not able:
+        return []
+    native, steps = rng.choice(able)
+    sql = f"ALTER TABLE {{t}} SET PARTITIONED BY ({native})"
+    if rng.random() < 0.3:
+        return [Operation(PYICEBERG, "partition", steps=(("partition", *steps),))]
+    return [Operation(NATIVE[0], "partition", sql=(sql,))]
+
+
+Partitioning = tuple[str, tuple[str, ...]]
+"""Keys in SQL, and columns and transforms of Iceberg."""
+
+
+def partitionings(columns: dict[str, str]) -> list[Partitioning]:
+    """By which columns a table can be partitioned."""
+    found: list[Partitioning] = []
+    for name, kind in columns.items():
+        word = quoted(name)
+        if kind in IDENTITIES and name != "k":
+            found += [(word, (name, "identity"))] * 2
+        if kind in CALENDAR:
+            found.append((f"year({word})", (name, "year")))
+            found.append((f"year({word}), month({word})", (name, "month")))
+    return found
+
+
+def buckets(columns: dict[str, str]) -> list[Partitioning]:
+    """By which columns an empty table can be partitioned in buckets."""
+    return [
+        (f"bucket(3, {quoted(name)})", (name, "bucket[3]"))
+        for name, kind in columns.items()
+        if kind in BUCKETS
+    ]
