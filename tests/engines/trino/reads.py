@@ -6,6 +6,7 @@ the judge is DuckLake.
 """
 
 import argparse
+import os
 import sys
 from contextlib import closing
 from datetime import UTC, datetime
@@ -100,7 +101,7 @@ def read_lake(lake: Lake, s3_endpoint: str, address: str, seen: Seen) -> None:
         closing(native.open(lake, s3_endpoint)) as judge,
     ):
         catalog = rest.Rest(bridge.catalog_uri, bridge.warehouse)
-        with closing(Trino(address, bridge, f"lake_{next(NUMBERS)}")) as client:
+        with closing(Trino(address, bridge, f"lake_{os.getpid()}_{next(NUMBERS)}")) as client:
             readers = {"Trino": Reader(client, judge)}
             for table in judge.tables():
                 read_table(

@@ -28,7 +28,14 @@ TYPES = {
     "uuid": "UUID",
 }
 DATED = {"date", "timestamp", "timestamp with time zone"}
-SIGNED_YEAR = re.compile(r"([+-])(\d{4,})(-.*)")
+INFINITE = {
+    "+5881580-07-11": "infinity",
+    "-5877641-06-24": "-infinity",
+    "+294247-01-10 04:00:54.775807": "infinity",
+    "-290308-12-21 19:59:05.224193": "-infinity",
+}
+"""The greatest and the smallest number of days and of microseconds, as Trino writes them."""
+SIGNED_YEAR = re.compile(r"([+-])(\d{4,})(-\d\d-\d\d)(.*)")
 
 Signature = dict[str, Any]
 """Trino's `typeSignature`: the name of a type and its arguments."""
@@ -114,8 +121,10 @@ def _text(value: Any, signature: Signature) -> Any:
 
 def _with_era(text: str) -> str:
     """`-0043-03-15 …` as DuckDB writes it: `0044-03-15 (BC) …`."""
+    if text in INFINITE:
+        return INFINITE[text]
     found = SIGNED_YEAR.fullmatch(text)
     if not found:
         return text
-    sign, year, rest = found.groups()
-    return f"{year}{rest}" if sign == "+" else f"{int(year) + 1:04}{rest} (BC)"
+    sign, year, day, rest = found.groups()
+    return f"{year}{day}{rest}" if sign == "+" else f"{int(year) + 1:04}{day} (BC){rest}"
