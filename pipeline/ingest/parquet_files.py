@@ -206,7 +206,7 @@ def paths_with_bounds(columns: tuple[ColumnNode, ...], schema: pa.Schema) -> lis
 def _row(file: NewDataFile) -> pa.RecordBatch:
     row = asdict(file)
     row["partition_values"] = json.dumps(file.partition_values)
-    row["stats"] = json.dumps([list(stats.values()) for stats in row["stats"]])
+    row["stats"] = json.dumps(file.stats)
     return pa.RecordBatch.from_pylist([row], schema=ROWS)
 
 

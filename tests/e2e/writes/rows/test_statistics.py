@@ -60,10 +60,12 @@ INEXACT = {"pyiceberg": set(), "duckdb": {"s", "bi"}}
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_bounds_are_those_of_a_native_insert(judge, client):
-    for sql in (BOUNDS, OF_COLUMNS):
-        inserted, ours = (judge.query(sql.format(table=name)) for name in ("inserted", client))
-        wanted = [(*row[:-2], None, None) if row[0] in INEXACT[client] else row for row in inserted]
-        assert ours == wanted
+    inserted, ours = (judge.query(BOUNDS.format(table=name)) for name in ("inserted", client))
+    inexact = INEXACT[client]
+    assert ours == [(*row[:-2], None, None) if row[0] in inexact else row for row in inserted]
+    inserted, ours = (judge.query(OF_COLUMNS.format(table=name)) for name in ("inserted", client))
+    # Where a bound is not certain, there is no row: see test_unknown_statistics.
+    assert ours == [row for row in inserted if row[0] not in inexact]
 
 
 @pytest.mark.parametrize("client", CLIENTS)
