@@ -505,6 +505,14 @@ KINDS = {  # required keys, and additional keys of some requests
     "rest_load_table_jwt": (REST, {"queryStringParameters", "pathParameters"}),
     "rest_missing_table": (REST, {"queryStringParameters", "pathParameters"}),
     "rest_write": (REST, {"body", "pathParameters"}),
+    **{
+        f"commits_{name}": (REST, {"body", "pathParameters"})
+        for name in (
+            *("create_namespace", "create_table", "update_table", "stale", "forbidden"),
+            "report_metrics",
+        )
+    },
+    "commits_drop_table": (REST, {"pathParameters"}),
     "object_get_whole": (OBJECT, {"getObjectContext"}),
     "object_get_range": (OBJECT, {"getObjectContext"}),
     "object_head": (OBJECT, {"headObjectContext"}),
