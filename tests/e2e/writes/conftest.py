@@ -9,7 +9,7 @@ HERE = Path(__file__).parent
 # By module, parts of the names of its tests that CI runs. Modules that are absent run as a whole.
 IN_CI = {
     "test_deletes": ("[both deletes-", "[inlined rows of two versions-"),
-    "test_overwrites": ("[both deletes-", "[inlined rows of two versions-"),
+    "test_overwrites": ("[both deletes-", "[inlined rows of two versions-", "a column dropped-"),
     "test_native_conflicts": ("[deletes-",),
     "test_lost_answers": ("test_pyiceberg[409]", "test_pyiceberg[500]", "test_duckdb[500]"),
     "test_database_faults": ("lost_is_found", "lost_anywhere", "terminated"),
