@@ -21,6 +21,7 @@ IN_CI = {
         "[inlined rows of two versions-upsert]",
         "[merged and flushed-overwrite all]",
         "[partitions with inlined rows and deletes-delete some]",
+        "a column dropped-",
     ),
     "test_native_conflicts": tuple(
         f"{test}[deletes-{native}]"
