@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from polynya_local.serving import environment
 
-from . import cold_start, commit, encoder, load_table, manifests, plan, publish
+from . import cold_start, commit, encoder, load_table, manifests, plan, publish, writes
 from .report import load, machine, text
 from .workshop import Built, say, workshop
 
@@ -23,6 +23,7 @@ MEASUREMENTS = {
     "plan": plan,
     "publish": publish,
     "cold-start": cold_start,
+    "writes": writes,
 }
 Name = StrEnum("Name", [(name.upper().replace("-", "_"), name) for name in MEASUREMENTS])
 

@@ -3,6 +3,7 @@
 import math
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from . import text_values
@@ -39,13 +40,25 @@ def comparable(column_type: str, text: str) -> Any:
     Raises:
         ValueError: the text is not a value of this type, or the type has no known order.
     """
+    return parser(column_type)(text)
+
+
+@lru_cache(maxsize=256)
+def parser(column_type: str) -> Callable[[str], Any]:
+    """The function that parses texts of one type; it raises ValueError as `comparable` does.
+
+    Raises:
+        ValueError: the type has no known order.
+    """
     if match := DECIMAL.fullmatch(column_type):
-        return text_values.decimal(text, *map(int, match.groups()))
-    if text in INFINITIES and column_type.startswith(("date", "timestamp")):
-        return INFINITIES[text]
+        width, scale = map(int, match.groups())
+        return lambda text: text_values.decimal(text, width, scale)
     if column_type not in PARSERS:
         raise ValueError(f"{column_type} has no known order")
-    return PARSERS[column_type](text)
+    parse = PARSERS[column_type]
+    if column_type.startswith(("date", "timestamp")):
+        return lambda text: INFINITIES[text] if text in INFINITIES else parse(text)
+    return parse
 
 
 def _integer(text: str) -> int:

@@ -29,4 +29,7 @@ def _text(value: object) -> str:
         return r"\N"
     if isinstance(value, bool):
         return "t" if value else "f"
-    return str(value).translate(ESCAPES)
+    text = str(value)
+    # Most texts need no escapes, and to look for them is quicker than to translate.
+    is_plain = text.isprintable() and "\\" not in text
+    return text if is_plain else text.translate(ESCAPES)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from ..column_tree import FLOATS, ColumnNode, leaves
 from ..rows.writers.table_stats import TableColumnStats
-from ..text_order import comparable
+from ..text_order import parser
 from .files import FileColumnStats, NewDataFile
 
 
@@ -98,13 +98,12 @@ def _covering(
     column_type: str, ranges: list[tuple[str | None, str | None]]
 ) -> tuple[str | None, str | None]:
     """The smallest and the largest text; None for both if one of them is uncertain."""
-    lows, highs = [low for low, _ in ranges], [high for _, high in ranges]
-    if None in lows or None in highs:
+    lows = [low for low, _ in ranges if low is not None]
+    highs = [high for _, high in ranges if high is not None]
+    if len(lows) < len(ranges) or len(highs) < len(ranges):
         return None, None
     try:
-        return (
-            min(lows, key=lambda text: comparable(column_type, text or "")),
-            max(highs, key=lambda text: comparable(column_type, text or "")),
-        )
+        value = parser(column_type)
+        return min(lows, key=value), max(highs, key=value)
     except ValueError:
         return None, None

@@ -1,0 +1,74 @@
+"""Iceberg's own REST catalog, of its test fixtures: a JDBC catalog with its metadata in S3."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from polynya_local.clients.duckdb_connection import KEY_ID, REGION, SECRET
+from polynya_local.postgres import HOST, free_port
+
+from .lakes import BUCKET
+
+ROOT = Path(__file__).parents[1]
+PROJECT = ROOT / "tests" / "catalog_tests"
+"""The Maven project whose dependencies contain the fixture."""
+
+SERVER = "org.apache.iceberg.rest.RESTCatalogServer"
+SECONDS_TO_START = 120
+
+
+@contextmanager
+def iceberg_fixture(s3_endpoint: str, folder: Path) -> Iterator[str]:
+    """The catalog's URI, on the loopback interface; SQLite in `folder`, files in S3."""
+    port = free_port()
+    settings = {
+        "REST_PORT": str(port),
+        "URI": f"jdbc:sqlite:file:{folder}/catalog.db",
+        "WAREHOUSE": f"s3://{BUCKET}/iceberg",
+        "IO__IMPL": "org.apache.iceberg.aws.s3.S3FileIO",
+        "S3_ENDPOINT": s3_endpoint,
+        "S3_PATH__STYLE__ACCESS": "true",
+        "S3_ACCESS__KEY__ID": KEY_ID,
+        "S3_SECRET__ACCESS__KEY": SECRET,
+        "CLIENT_REGION": REGION,
+        "CLIENTS": "1",
+    }
+    process = subprocess.Popen(
+        ["java", "-Xmx400m", "-cp", _classpath(folder), SERVER],
+        env={**os.environ, **{f"CATALOG_{name}": value for name, value in settings.items()}},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C ends this process, which then ends the server
+    )
+    try:
+        _wait(port, process)
+        yield f"http://{HOST}:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _classpath(folder: Path) -> str:
+    found = folder / "classpath.txt"
+    maven = ["mvn", "-q", "-B", "-f", str(PROJECT), f"-Dbuild.folder={ROOT}/.cache/catalog-tests"]
+    # As `make catalog-tests` resolves them, which needs `test-compile` where it has never run.
+    command = [*maven, "dependency:build-classpath", f"-Dmdep.outputFile={found}"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return found.read_text()
+
+
+def _wait(port: int, process: subprocess.Popen) -> None:
+    given_up_at = time.monotonic() + SECONDS_TO_START
+    while True:
+        try:
+            socket.create_connection((HOST, port), 1).close()
+            return
+        except OSError:
+            if process.poll() is not None or time.monotonic() > given_up_at:
+                sys.exit("bench: Iceberg's REST fixture does not start")
+            time.sleep(0.2)

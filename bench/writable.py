@@ -1,0 +1,98 @@
+"""A lake that clients write, served by the functions in this process; each commit is measured."""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from polynya.ducklake.queries.writers.writer_rights import writer_rights
+from polynya.ducklake.writes import commits_table
+from polynya.storage import aws
+from polynya_local.clients.duckdb_connection import REGION
+from polynya_local.clients.lakes import Lake
+from polynya_local.serve import EVERYBODY_MAY_WRITE
+from polynya_local.stand_in import StandIn
+from polynya_pipeline.common.database import connect
+
+from .lakes import BUCKET
+from .measure import SQL, WAITS, Cost, once, watching
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What the function `commits` did for one request."""
+
+    cost: Cost
+    statements: int
+    waits: int
+    """For PostgreSQL."""
+
+
+@dataclass
+class Served:
+    """A catalog of the lake; `commits` grows with each request that writes."""
+
+    uri: str = ""
+    commits: list[Commit] = field(default_factory=list)
+
+
+@contextmanager
+def served(lake: Lake, s3_endpoint: str) -> Iterator[Served]:
+    """Serve a lake with the delivery `materialize`, so that clients read S3 itself."""
+    with closing(connect(lake.database.url, "public")) as con:
+        commits_table.set_up(con, writer_rights().run(con))
+    settings = {
+        "DATABASE_URL": lake.database.url,
+        "DELIVERY": "materialize",
+        "VIRTUAL_BUCKET": BUCKET,
+        "VIRTUAL_PREFIX": f"polynya/{lake.data_path.rpartition('/')[2]}",
+        "AWS_ENDPOINT_URL_S3": s3_endpoint,
+        "BUILD_SECONDS": "3600",
+        "WRITES": "yes",
+        "AUTHORIZATION": EVERYBODY_MAY_WRITE,
+        "POWERTOOLS_LOG_LEVEL": "WARNING",
+    }
+    found = Served()
+    stand_in = StandIn(alias=None, supporting_bucket=BUCKET, s3_endpoint=s3_endpoint, region=REGION)
+    with patch.dict(os.environ, settings), stand_in:
+        from polynya_functions.commits import app as commits
+        from polynya_functions.object_lambda import app as object_lambda
+        from polynya_functions.rest_catalog import app as rest_catalog
+
+        def measured(event: dict[str, Any], context: Any) -> Any:
+            answers = []
+            with watching(sql=SQL, waits=WAITS) as seen:
+                cost = once(lambda: answers.append(commits.handler(event, _patient(context))))
+            found.commits.append(Commit(cost, seen.calls["sql"], seen.calls["waits"]))
+            return answers[0]
+
+        functions = (rest_catalog, object_lambda, commits)
+        _reset(functions)
+        stand_in.start(rest_catalog.handler, object_lambda.handler, commits_handler=measured)
+        found.uri = stand_in.api_uri
+        try:
+            yield found
+        finally:
+            _reset(functions)
+
+
+def _patient(context: Any) -> Any:
+    """A context without the time limit of Lambda."""
+    names = ("function_name", "memory_limit_in_mb", "invoked_function_arn", "aws_request_id")
+    known = {name: getattr(context, name) for name in names}
+    return SimpleNamespace(**known, get_remaining_time_in_millis=lambda: 900_000)
+
+
+def _reset(functions: tuple[Any, ...]) -> None:
+    """Nothing that is open or cached is of another lake."""
+    aws.client.cache_clear()
+    for module in functions:
+        for read in vars(module).values():
+            if hasattr(read, "cache_clear") and read.__module__ == module.__name__:
+                if read.cache_info().currsize:
+                    with suppress(AttributeError):  # it has no database
+                        read().database.close()
+                read.cache_clear()

@@ -1,0 +1,107 @@
+"""Clients that append a file and delete a row, on any catalog."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from itertools import count
+
+import pyarrow as pa
+from polynya_local.clients import spark
+from polynya_local.clients.pyiceberg import s3_properties
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import NamespaceAlreadyExistsError
+from pyiceberg.expressions import EqualTo
+
+from .lakes import NAMESPACE
+
+ROWS = 1000
+"""Of each append."""
+
+DAY = date(2030, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """The operations of one client on one table; each call is a commit."""
+
+    client: str
+    steps: dict[str, Callable[[], object]]
+    """In the order in which they run: a delete is of a row of the last append."""
+
+
+def rows(first_id: int) -> pa.Table:
+    """Rows of the columns of `lake.sql`, of one day."""
+    ids = range(first_id, first_id + ROWS)
+    numbers = pa.array(ids, pa.int64())
+    return pa.table(
+        {
+            "id": numbers,
+            "moment": numbers.cast(pa.timestamp("us")),
+            "day": pa.array([DAY] * ROWS),
+            "user_id": numbers,
+            "country": pa.array(["DE", "FI", "NO", "SE"] * (ROWS // 4)),
+            "page": pa.array([f"/page/{number % 997}" for number in ids]),
+            "amount": pa.array([Decimal(number % 1000) for number in ids], pa.decimal128(12, 2)),
+            "seconds": numbers.cast(pa.float64()),
+            "score": pa.array([number % 100 for number in ids], pa.int32()),
+            "active": pa.array([number % 3 == 0 for number in ids]),
+        }
+    )
+
+
+def open_pyiceberg(uri: str, s3_endpoint: str) -> Catalog:
+    where = {"type": "rest", "uri": uri, "warehouse": "lake", **s3_properties(s3_endpoint)}
+    catalog = load_catalog("bench", **where)
+    with suppress(NamespaceAlreadyExistsError):
+        catalog.create_namespace(NAMESPACE)
+    return catalog
+
+
+def pyiceberg(uri: str, s3_endpoint: str, table: str, *, creates: bool = True) -> Writer:
+    """An append of a file, and the deletion of a row: the file is rewritten without it."""
+    catalog = open_pyiceberg(uri, s3_endpoint)
+    name = (NAMESPACE, table)
+    if creates:
+        catalog.create_table(name, rows(0).schema)
+    numbers = _numbers()
+    appended: list[int] = []
+
+    def append() -> None:
+        appended.append(next(numbers))
+        catalog.load_table(name).append(rows(appended[-1]))
+
+    def delete() -> None:
+        catalog.load_table(name).delete(EqualTo("id", appended[-1] + 5))
+
+    return Writer("PyIceberg", {"append a file": append, "delete a row (copy-on-write)": delete})
+
+
+def in_spark(uri: str, s3_endpoint: str, table: str) -> Writer:
+    """An append of a file, and the deletion of a row by a position."""
+    name = f"{spark.open(uri, 'lake', s3_endpoint).catalog}.{NAMESPACE}.{table}"
+    session = spark.session()
+    columns = "id BIGINT, moment TIMESTAMP_NTZ, country STRING, seconds DOUBLE, score INT"
+    properties = "'write.delete.mode'='merge-on-read'"
+    session.sql(f"CREATE TABLE {name} ({columns}) USING iceberg TBLPROPERTIES ({properties})")
+    numbers = _numbers()
+    appended: list[int] = []
+
+    def append() -> None:
+        appended.append(first := next(numbers))
+        source = f"range({first}, {first + ROWS}, 1, 1)"
+        values = (
+            "id, TIMESTAMP_NTZ '2026-01-01 00:00:00', 'FI', CAST(id AS DOUBLE), CAST(id % 9 AS INT)"
+        )
+        session.sql(f"INSERT INTO {name} SELECT {values} FROM {source}")
+
+    def delete() -> None:
+        session.sql(f"DELETE FROM {name} WHERE id = {appended[-1] + 5}")
+
+    return Writer("Spark", {"append a file": append, "delete a row (merge-on-read)": delete})
+
+
+def _numbers() -> Iterator[int]:
+    """First ids of appends, far from those of other rows."""
+    return count(10**12, ROWS)
