@@ -224,6 +224,7 @@ ANNOTATED = {
     "catalog.py",
     "commits/catalog.py",
     "commits/targets.py",
+    "commits/writing/new_paths.py",
     "files/content/added_files.py",
     "files/content/data_manifests.py",
     "files/content/deletes.py",
