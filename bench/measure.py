@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from pg8000.core import CoreConnection
-from pg8000.native import Connection
+from polynya.ducklake.connection.catalog_connection import CatalogConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def _timed(function: Callable[..., Any], part: str, seen: Watched) -> Callable[.
     return timed
 
 
-SQL = ((Connection, "run"),)
+SQL = ((CatalogConnection, "run"),)
 """Every statement, from its text to its rows."""
 
 WAITS = ((CoreConnection, "handle_messages"),)

@@ -22,7 +22,7 @@ the table come and go."""
 
 @pytest.fixture(scope="module")
 def served(lake, moto):
-    one = set_up_writes(lake.write("statements", EMPTY))
+    one = set_up_writes(lake.write("counted_statements", EMPTY))
     with bridge(one, moto, writes=True) as found:
         yield found
 

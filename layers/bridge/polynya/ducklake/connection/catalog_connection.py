@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
+from pg8000 import core
 from pg8000.exceptions import InterfaceError
 from pg8000.native import Connection, identifier, literal, to_statement
 
@@ -110,11 +111,24 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             return super().run(qualified(sql, self._metadata_schema), stream, types, **parameters)
 
     def _run_numbered(self, sql: str, parameters: Mapping[str, Any]) -> Any:
-        """What `run` of pg8000 does, but it does not parse the same statement again."""
+        """What `run` of pg8000 does, in one round trip instead of three; and it does not parse the
+        same statement again.
+
+        https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
+        """
         statement, values = numbered(sql, self._metadata_schema)
         # `columns` and `row_count` of pg8000 read this attribute.
-        self._context = self.execute_unnamed(statement, values(parameters))
-        return self._context.rows
+        context = self._context = core.Context(statement)
+        unnamed = core.NULL_BYTE
+        self.send_PARSE(unnamed, statement, ())
+        self.send_DESCRIBE_STATEMENT(unnamed)
+        self.send_BIND(unnamed, core.make_params(self.py_types, values(parameters)))
+        self.send_EXECUTE()
+        core._write(self._sock, core.SYNC_MSG)
+        core._flush(self._sock)
+        # After an error PostgreSQL leaves out the other messages up to Sync, and is ready again.
+        self.handle_messages(context)
+        return context.rows
 
     def close(self) -> None:
         """Close the connection.
