@@ -24,8 +24,8 @@ from .footers import FooterReader
 Values = tuple[str | None, ...]
 
 MOST_FILES = 10_000
-"""With 20 columns these take 25 to 29 s of CPU time on a slow core, of which the 8 s of DuckDB run
-beside the others, and 200 MB."""
+"""With 20 columns these take some 18 s of CPU time on a busy core, of which the 5 s of DuckDB run
+beside the others (docs/performance.md), and 200 MB."""
 
 
 @dataclass(frozen=True, slots=True)
