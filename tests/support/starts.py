@@ -48,6 +48,13 @@ STARTS = {
         "ALTER TABLE {t} ADD COLUMN q VARCHAR",
         "INSERT INTO {t} VALUES (6, 'f', 0, 'q'), (7, 'g', 1, NULL)",
     ),
+    "inlined rows, and a column dropped": (
+        *INLINED[:2],
+        "INSERT INTO {t} VALUES (1, 'a', 1), (4, NULL, 1), (6, 'b', 2), (9, 'i', 0)",
+        "ALTER TABLE {t} ADD COLUMN q VARCHAR",
+        "INSERT INTO {t} VALUES (3, 'c', 1, NULL), (7, 'g', 1, NULL)",
+        "ALTER TABLE {t} DROP COLUMN q",
+    ),
     "merged and flushed": (
         *INLINED,
         "INSERT INTO {t} VALUES (6, 'f', 0), (7, 'g', 1)",

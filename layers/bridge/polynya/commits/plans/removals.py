@@ -81,11 +81,13 @@ class RemovalFinder:
         """The inlined rows that end, by the location of their virtual file."""
         found: dict[str, set[tuple[str, int]]] = {}
         is_removed = set(removed)
+        at = self.state.head.sequence_number if self.state.head else -1
         for path in dict.fromkeys([*is_removed, *positions]):
             name = self._virtual(path)
             if name is None:
                 continue
-            ids = self.state.files.live_rows().inlined(name) if name.kind == "rows" else None
+            is_rows = name.kind == "rows"
+            ids = self.state.files.live_rows().inlined(name, at) if is_rows else None
             if ids is None:
                 raise _gone()
             deleted = positions.get(path, ())

@@ -28,13 +28,16 @@ class LiveRows:
     rows: TableRows
     object_reader: ObjectReader
 
-    def inlined(self, name: Name) -> list[tuple[str, int]] | None:
+    def inlined(self, name: Name, at: int) -> list[tuple[str, int]] | None:
         """For each row of a virtual file of inlined rows, in order, its PostgreSQL table and id.
 
         None: the file is not of the table as it is now.
+
+        Args:
+            at: the newest listed snapshot, which names the files. A later change of columns is not
+                listed, and would name them otherwise.
         """
         history, names = self.table.history, self.table.names
-        at = history.snapshot_id
         part, number, changed_at = name.numbers
         manifests = names.rows_manifests(at, state_at(history.events, at))
         if not any(names.rows(m.name, part, number) == name for m in manifests):
