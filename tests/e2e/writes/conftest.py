@@ -19,6 +19,7 @@ IN_CI = {
         "[both deletes-overwrite by filter]",
         "[delete files-delete all]",
         "[inlined rows of two versions-upsert]",
+        "[inlined rows, and a column dropped-overwrite by filter]",
         "[merged and flushed-overwrite all]",
         "[partitions with inlined rows and deletes-delete some]",
         "a column dropped-",
