@@ -16,7 +16,7 @@ from polynya_local.serving import Bridge, environment, serving
 
 from tests.catalog_tests.expected import FAILING, SKIPPED
 from tests.support.lakes import BUCKET, Lakes
-from tests.support.writable import set_up_writes
+from tests.support.writes.writable import set_up_writes
 
 HERE = Path(__file__).parent
 TARGET = HERE.parents[1] / ".cache" / "catalog-tests"

@@ -11,7 +11,7 @@ from tests.checks.runtime_interface import EMULATOR, RuntimeInterface
 from tests.contract.test_events import DATA, EVENTS, event
 from tests.support.answers import json_of
 from tests.support.servers.in_process import settings
-from tests.support.writable import set_up_writes
+from tests.support.writes.writable import set_up_writes
 
 LAKE = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);

@@ -5,7 +5,7 @@ from polynya_local.serving import serving
 
 from tests.contract.test_openapi import NAMESPACE, TABLE, VIEW, Client
 from tests.support.openapi import PATHS
-from tests.support.writable import set_up_writes
+from tests.support.writes.writable import set_up_writes
 
 NAMESPACES = "/v1/{prefix}/namespaces"
 SCHEMA = {

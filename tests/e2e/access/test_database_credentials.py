@@ -17,7 +17,7 @@ from polynya.errors import Misconfigured, ServiceUnavailable
 from polynya_local import postgres
 
 from tests.support.servers.in_process import settings
-from tests.support.transactions import read
+from tests.support.writes.transactions import read
 
 HBA = "host all reader 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"
 SECRET = "lake/reader"

@@ -6,7 +6,7 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from polynya_local.postgres import free_port
 
 from tests.support.servers.in_process import bridge
-from tests.support.writable import EMPTY, set_up_writes
+from tests.support.writes.writable import EMPTY, set_up_writes
 
 HEADER = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 SCHEMA = {

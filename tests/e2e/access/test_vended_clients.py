@@ -21,8 +21,8 @@ from pyiceberg.catalog.rest import RestCatalog
 from tests.support.openapi import validator
 from tests.support.servers.enforced import Requests, enforced
 from tests.support.servers.in_process import bridge
-from tests.support.starts import DO_NOT_INLINE, LAKE, STARTS
-from tests.support.writable import Judge, judging, set_up_writes
+from tests.support.writes.starts import DO_NOT_INLINE, LAKE, STARTS
+from tests.support.writes.writable import Judge, judging, set_up_writes
 
 ROLES = {
     "VENDING_ROLE": f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/Vended",

@@ -16,7 +16,7 @@ from polynya_local.cli import app
 from polynya_local.serving import COMMAND, environment
 from typer.testing import CliRunner
 
-from tests.support.transactions import read
+from tests.support.writes.transactions import read
 
 RULES = """
 host all barred 127.0.0.1/32 reject

@@ -29,7 +29,7 @@ from polynya_local.serving import serving
 from typer.testing import CliRunner
 
 from tests.support.servers.slow_servers import delaying, silent
-from tests.support.transactions import read
+from tests.support.writes.transactions import read
 
 LAKES = Path(__file__).parents[2] / "lakes"
 READER, PASSWORD = "polynya reader", "p@ss/w:rd %20'+"

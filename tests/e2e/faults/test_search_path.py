@@ -22,7 +22,7 @@ from polynya_pipeline.verify import catalog as verify_catalog
 from polynya_pipeline.verify.invariants import INVARIANTS, violations
 
 from tests.support.servers.in_process import standing_in
-from tests.support.transactions import read
+from tests.support.writes.transactions import read
 
 LAKE = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake

@@ -9,9 +9,9 @@ import pytest
 
 from tests.engines.flink.session import run, settings, sql
 from tests.support.servers.in_process import bridge
-from tests.support.starts import DO_NOT_INLINE, LAKE, STARTS
-from tests.support.twin import opened
-from tests.support.writable import set_up_writes
+from tests.support.writes.starts import DO_NOT_INLINE, LAKE, STARTS
+from tests.support.writes.twin import opened
+from tests.support.writes.writable import set_up_writes
 
 APPENDED = [
     # in Flink, and in a table in memory if it is another statement there; each is one snapshot

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.servers.in_process import bridge
-from tests.support.starts import DO_NOT_INLINE, LAKE, STARTS
-from tests.support.twin import opened
-from tests.support.writable import set_up_writes
+from tests.support.writes.starts import DO_NOT_INLINE, LAKE, STARTS
+from tests.support.writes.twin import opened
+from tests.support.writes.writable import set_up_writes
 
 HERE = Path(__file__).parent
 PROGRAM = HERE.parents[2] / ".cache" / "engines" / "iceberg-go"

@@ -12,9 +12,9 @@ from pyiceberg.exceptions import ServiceUnavailableError
 from tests.engines.trino.client import Failed, Trino
 from tests.engines.trino.server import trino
 from tests.support.servers.in_process import bridge
-from tests.support.starts import DO_NOT_INLINE, LAKE, NATIVE, STARTS
-from tests.support.twin import opened
-from tests.support.writable import judging, set_up_writes
+from tests.support.writes.starts import DO_NOT_INLINE, LAKE, NATIVE, STARTS
+from tests.support.writes.twin import opened
+from tests.support.writes.writable import judging, set_up_writes
 
 ATTEMPTS = 5
 MERGE = """

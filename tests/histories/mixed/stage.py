@@ -16,7 +16,7 @@ from polynya_local.postgres import Database
 from tests.support.lakes import BUCKET
 from tests.support.servers.in_process import bridge
 from tests.support.shared_duckdb import SharedDuckDB
-from tests.support.writable import set_up_writes
+from tests.support.writes.writable import set_up_writes
 
 from .generator import Generator
 from .history import Result, run

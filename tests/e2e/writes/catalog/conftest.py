@@ -10,7 +10,7 @@ from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 
 from tests.support.servers.in_process import bridge
-from tests.support.twins import twins
+from tests.support.writes.twins import twins
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from pyiceberg.exceptions import BadRequestError
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, StringType
 
-from tests.support.altered import INLINED, SETUP, altered, newest, reading
+from tests.support.writes.altered import INLINED, SETUP, altered, newest, reading
 
 FLOATS = """
 CREATE TABLE t(id BIGINT, f FLOAT);

@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 from polynya_local.clients import duckdb as duckdb_client
 
-from tests.support.altered import INLINED, SETUP, altered, newest, reading
+from tests.support.writes.altered import INLINED, SETUP, altered, newest, reading
 
 SPARK = [
     (

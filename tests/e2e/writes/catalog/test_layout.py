@@ -14,7 +14,7 @@ from pyiceberg.transforms import (
     YearTransform,
 )
 
-from tests.support.altered import INLINED, SETUP, altered, reading
+from tests.support.writes.altered import INLINED, SETUP, altered, reading
 
 
 def spec(*calls):

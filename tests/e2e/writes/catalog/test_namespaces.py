@@ -4,7 +4,7 @@ import pytest
 import requests
 from pyiceberg import exceptions
 
-from tests.support.twins import query
+from tests.support.writes.twins import query
 
 SCRIPT = """
 CREATE TABLE t (a INTEGER);

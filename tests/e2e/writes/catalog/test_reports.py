@@ -11,7 +11,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from typer.testing import CliRunner
 
 from tests.support.servers.in_process import bridge
-from tests.support.writable import EMPTY, set_up_writes
+from tests.support.writes.writable import EMPTY, set_up_writes
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["a", "b", None]})
 COUNTS = [3, 6, 4, 3]

@@ -6,7 +6,7 @@ import requests
 
 from tests.support.lakes import Lakes
 from tests.support.servers.in_process import bridge
-from tests.support.writable import EMPTY, set_up_writes
+from tests.support.writes.writable import EMPTY, set_up_writes
 
 DIGITS = "0123456789abcdef" * 2
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "int", "required": False}]}

@@ -12,7 +12,7 @@ from pyiceberg.types import (
     StructType,
 )
 
-from tests.support.altered import INLINED, SETUP, altered
+from tests.support.writes.altered import INLINED, SETUP, altered
 
 STRUCT = StructType(
     NestedField(1, "a", IntegerType(), required=False),

@@ -6,7 +6,7 @@ import pytest
 import requests
 
 from tests.support.servers.in_process import bridge
-from tests.support.writable import EMPTY, set_up_writes
+from tests.support.writes.writable import EMPTY, set_up_writes
 
 REPORT = {"report-type": "scan-report", "table-name": "t", "snapshot-id": 1, "metrics": {}}
 COMMIT = {

@@ -5,7 +5,7 @@ import requests
 from polynya_local.clients.duckdb import DuckDB
 from pyiceberg import exceptions
 
-from tests.support.twins import catalog_rows, query
+from tests.support.writes.twins import catalog_rows, query
 
 # Files, deletes in files and inlined ones, inlined rows, comments, partitions and a sort order.
 TABLE = """

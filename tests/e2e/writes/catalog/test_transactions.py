@@ -7,7 +7,7 @@ import pytest
 import requests
 from polynya_local.clients.duckdb import DuckDB
 
-from tests.support.twins import catalog_rows, query
+from tests.support.writes.twins import catalog_rows, query
 
 SCRIPT = """
 CREATE SCHEMA other;

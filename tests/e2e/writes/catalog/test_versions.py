@@ -8,8 +8,8 @@ from pyiceberg.exceptions import BadRequestError
 
 from tests.support.old_lakes import rename_to_1_1
 from tests.support.servers.in_process import bridge
-from tests.support.twins import catalog_rows
-from tests.support.writable import set_up_writes
+from tests.support.writes.twins import catalog_rows
+from tests.support.writes.writable import set_up_writes
 
 SCRIPT = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');

@@ -3,7 +3,7 @@
 import pytest
 import requests
 
-from tests.support.twins import catalog_rows, query
+from tests.support.writes.twins import catalog_rows, query
 
 SCRIPT = """
 CREATE TABLE t AS SELECT range::INTEGER AS a, 'x' AS b FROM range(3);

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.writable import judging
+from tests.support.writes.writable import judging
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError
 
-from tests.support.attack import Attack, bomb, with_manifest
 from tests.support.servers.in_process import bridge
 from tests.support.servers.lost_answers import LostAnswers
-from tests.support.writable import EMPTY, judging, set_up_writes
+from tests.support.writes.attack import Attack, bomb, with_manifest
+from tests.support.writes.writable import EMPTY, judging, set_up_writes
 
 RULES = {"principals": ["*"], "tables": {"*": ["*"]}, "write": {"main": ["mine", "new"]}}
 

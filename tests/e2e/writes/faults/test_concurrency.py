@@ -13,7 +13,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 
 from tests.support.servers.in_process import bridge
-from tests.support.writable import EMPTY, Judge, judging, set_up_writes
+from tests.support.writes.writable import EMPTY, Judge, judging, set_up_writes
 
 SCHEMA = pa.schema([("id", pa.int64()), ("writer", pa.string())])
 TABLES = ("one", "two", "three")

@@ -12,7 +12,7 @@ from pyiceberg.exceptions import CommitStateUnknownException
 
 from tests.support.servers.cut_connections import cutting
 from tests.support.servers.in_process import bridge
-from tests.support.writable import EMPTY, judging, set_up_writes
+from tests.support.writes.writable import EMPTY, judging, set_up_writes
 
 EVERY = 9
 """All pieces were cut once; every ninth takes half a minute."""

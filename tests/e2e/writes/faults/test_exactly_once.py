@@ -12,7 +12,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from tests.support.servers.in_process import bridge
 from tests.support.servers.lost_answers import LostAnswers
-from tests.support.writable import EMPTY, set_up_writes
+from tests.support.writes.writable import EMPTY, set_up_writes
 
 DATA = pa.table({"id": pa.array([1, 2], pa.int64())})
 

@@ -12,7 +12,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from tests.support.servers.killed import STEPS
 from tests.support.servers.lost_answers import LostAnswers
-from tests.support.writable import EMPTY, judging, set_up_writes
+from tests.support.writes.writable import EMPTY, judging, set_up_writes
 
 DATA = pa.table({"id": pa.array([1, 2], pa.int64())})
 IN_CI = ("files.add", "commit")

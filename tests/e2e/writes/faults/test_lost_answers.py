@@ -14,7 +14,7 @@ from pyiceberg.exceptions import CommitStateUnknownException
 
 from tests.support.servers.in_process import bridge
 from tests.support.servers.lost_answers import CLOSED, LostAnswers
-from tests.support.writable import EMPTY, set_up_writes
+from tests.support.writes.writable import EMPTY, set_up_writes
 
 DATA = pa.table({"id": pa.array([1, 2], pa.int64())})
 ANSWERS = {"409": 409, "500": 500, "502": 502, "504": 504, "closed": CLOSED}

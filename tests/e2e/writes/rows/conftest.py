@@ -3,9 +3,9 @@
 import pytest
 
 from tests.support.servers.in_process import bridge
-from tests.support.starts import DO_NOT_INLINE, LAKE
-from tests.support.twin import opened
-from tests.support.writable import judging, set_up_writes
+from tests.support.writes.starts import DO_NOT_INLINE, LAKE
+from tests.support.writes.twin import opened
+from tests.support.writes.writable import judging, set_up_writes
 
 
 @pytest.fixture(scope="module")

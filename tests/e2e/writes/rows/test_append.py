@@ -8,8 +8,8 @@ from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 
 from tests.support.servers.in_process import bridge
-from tests.support.writable import EMPTY, set_up_writes
-from tests.support.written_rows import ROWS, WITH_BC
+from tests.support.writes.writable import EMPTY, set_up_writes
+from tests.support.writes.written_rows import ROWS, WITH_BC
 
 DELIVERIES = ("materialize", "object-lambda")
 

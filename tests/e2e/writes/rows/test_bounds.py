@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from tests.support.servers.in_process import bridge
-from tests.support.starts import DO_NOT_INLINE, INLINE, LAKE
-from tests.support.twin import opened
-from tests.support.writable import set_up_writes
+from tests.support.writes.starts import DO_NOT_INLINE, INLINE, LAKE
+from tests.support.writes.twin import opened
+from tests.support.writes.writable import set_up_writes
 
 CREATE = "CREATE TABLE {t} (id BIGINT, s VARCHAR, d DATE)"
 TYPES = pa.schema([("id", pa.int64()), ("s", pa.string()), ("d", pa.date32())])

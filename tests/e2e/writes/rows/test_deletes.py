@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 from polynya_local.clients import duckdb
 
-from tests.support.starts import NATIVE, STARTS
+from tests.support.writes.starts import NATIVE, STARTS
 
 MERGE = """
 MERGE INTO {t} AS t USING (VALUES (4, 'new'), (300, 'new')) AS n (id, s) ON t.id = n.id

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from tests.support.hand_made import HandMade, dv, parquet
-from tests.support.writable import judging
+from tests.support.writes.hand_made import HandMade, dv, parquet
+from tests.support.writes.writable import judging
 
 NUMBERS = itertools.count(1)
 TWO = pa.array([1, 2])

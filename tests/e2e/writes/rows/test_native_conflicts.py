@@ -14,7 +14,7 @@ from pyiceberg.exceptions import (
     ValidationException,
 )
 
-from tests.support.starts import FILES, INLINE, INLINED
+from tests.support.writes.starts import FILES, INLINE, INLINED
 
 STARTS = {
     "files": FILES,

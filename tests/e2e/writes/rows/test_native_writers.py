@@ -11,7 +11,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError
 
 from tests.support.servers.in_process import bridge
-from tests.support.writable import EMPTY, judging, set_up_writes
+from tests.support.writes.writable import EMPTY, judging, set_up_writes
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from tests.support.starts import NATIVE, STARTS
+from tests.support.writes.starts import NATIVE, STARTS
 
 
 def rows(table, *values):

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import BadRequestError
 
-from tests.support.starts import DO_NOT_INLINE
+from tests.support.writes.starts import DO_NOT_INLINE
 
 HIDING = (
     "CREATE TABLE {t} (id BIGINT, s VARCHAR, secret INTERVAL)",

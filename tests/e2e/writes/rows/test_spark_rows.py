@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.starts import DO_NOT_INLINE, NATIVE, STARTS
+from tests.support.writes.starts import DO_NOT_INLINE, NATIVE, STARTS
 
 pytestmark = pytest.mark.spark
 

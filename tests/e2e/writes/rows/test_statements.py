@@ -11,7 +11,7 @@ from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 
 from tests.support.servers.in_process import bridge
-from tests.support.writable import EMPTY, set_up_writes
+from tests.support.writes.writable import EMPTY, set_up_writes
 
 DATA = pa.table({"id": pa.array(range(100), pa.int64()), "s": ["x"] * 100})
 

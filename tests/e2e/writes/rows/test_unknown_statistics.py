@@ -6,9 +6,9 @@ DuckDB takes NULL in ducklake_table_column_stats for "no values so far".
 import pyarrow as pa
 import pytest
 
-from tests.support.hand_made import HandMade, parquet
-from tests.support.starts import DO_NOT_INLINE, INLINE
-from tests.support.writable import judging
+from tests.support.writes.hand_made import HandMade, parquet
+from tests.support.writes.starts import DO_NOT_INLINE, INLINE
+from tests.support.writes.writable import judging
 
 LATE = (
     "CREATE TABLE {t} (id BIGINT)",

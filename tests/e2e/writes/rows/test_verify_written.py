@@ -5,9 +5,9 @@ import pytest
 from polynya_pipeline.verify.job import verify
 
 from tests.support.servers.in_process import bridge
-from tests.support.starts import DO_NOT_INLINE, LAKE, STARTS
-from tests.support.twin import opened
-from tests.support.writable import set_up_writes
+from tests.support.writes.starts import DO_NOT_INLINE, LAKE, STARTS
+from tests.support.writes.twin import opened
+from tests.support.writes.writable import set_up_writes
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import boto3
 import pytest
 
-from tests.support.uploads import BUCKET, Store, stand_in
+from tests.support.writes.uploads import BUCKET, Store, stand_in
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from polynya_local.stand_in.http_message import Response
 from polynya_local.stand_in.http_server import HttpServer
 
-from tests.support.uploads import BUCKET, OF_TABLE, stand_in
+from tests.support.writes.uploads import BUCKET, OF_TABLE, stand_in
 
 # https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming.html
 

@@ -12,7 +12,7 @@ from polynya_local.clients.spark_jars import why_not
 from pyarrow import parquet
 from pyarrow.fs import S3FileSystem
 
-from tests.support.uploads import BUCKET, OF_TABLE, REGION, SMALL, STAGING, UUID, client
+from tests.support.writes.uploads import BUCKET, OF_TABLE, REGION, SMALL, STAGING, UUID, client
 
 LARGE = bytes(range(256)) * 48 * 1024
 """12 MB: over the size of a part of each client."""

@@ -3,7 +3,7 @@
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.support.uploads import (
+from tests.support.writes.uploads import (
     BUCKET,
     OF_TABLE,
     PATHS,

@@ -10,7 +10,7 @@ from polynya_local.clients.lakes import Lake, attach
 from polynya_pipeline.common.database import connect as connect_catalog
 
 from tests.support.lakes import Lakes
-from tests.support.writable import set_up_writes
+from tests.support.writes.writable import set_up_writes
 
 # Both lakes inline small inserts, so that tables of inlined rows are compared too.
 SCRIPT = """

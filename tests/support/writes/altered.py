@@ -18,7 +18,7 @@ from pyiceberg.table import Table
 
 from tests.support.lakes import Lakes
 from tests.support.servers.in_process import bridge
-from tests.support.twins import Rows, Twins, catalog_rows, twins
+from tests.support.writes.twins import Rows, Twins, catalog_rows, twins
 
 SETUP = """
 CREATE TABLE t(id BIGINT, i INTEGER, s VARCHAR, f FLOAT, d DECIMAL(9, 2),
