@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 import boto3
 from polynya_local.serving import environment
 
-from .bridge import VIRTUAL_BUCKET, opened, settings
-from .handler import load_table_event
-from .lakes import NAMESPACE, TABLE
 from .report import Row, Table, ms
+from .support.bridge import VIRTUAL_BUCKET, opened, settings
+from .support.handler import load_table_event
+from .support.lakes import NAMESPACE, TABLE
 from .workshop import Built, Workshop, say
 
 HELP = "import and first answer of both functions, and modules that must not be imported"

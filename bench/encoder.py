@@ -22,9 +22,9 @@ from pyiceberg.manifest import ManifestFile, write_manifest
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 
-from .many_files import SCHEMA, SNAPSHOT_ID, SPEC, TYPES, data_files
 from .measure import once
 from .report import Row, Table, ms, ratio
+from .support.many_files import SCHEMA, SNAPSHOT_ID, SPEC, TYPES, data_files
 from .workshop import Workshop, say
 
 HELP = "the encoder of data manifests, beside fastavro and PyIceberg"

@@ -7,12 +7,12 @@ from functools import partial
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import StaticTable
 
-from .bridge import opened
-from .handler import Ask, handling
-from .iceberg import served_metadata, write_metadata
-from .lakes import NAMESPACE, TABLE
 from .measure import SQL, WAITS, Cost, cost, once, watching
 from .report import Row, Table, kb, ms, ratio
+from .support.bridge import opened
+from .support.handler import Ask, handling
+from .support.iceberg import served_metadata, write_metadata
+from .support.lakes import NAMESPACE, TABLE
 from .workshop import FEW, MANY, Workshop, say
 
 HELP = "one loadTable at the handler, beside PyIceberg reading the same table's metadata.json"

@@ -7,10 +7,10 @@ from polynya.files.content import data_manifests
 from polynya_local.clients.lakes import Lake
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from .bridge import Bridge, opened
-from .iceberg import original, write_manifests
 from .measure import SQL, Runs, cost
 from .report import Row, Table, ms, ratio
+from .support.bridge import Bridge, opened
+from .support.iceberg import original, write_manifests
 from .workshop import Workshop, say
 
 HELP = "a manifest list with its manifest, generated and cached, beside PyIceberg's writers"

@@ -11,14 +11,14 @@ from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.serving import serving
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from .bridge import opened
-from .iceberg import original, write_manifests, write_metadata
-from .lakes import BUCKET, put_day_one
 from .measure import in_turn, once
-from .planners import PLANNERS, Planner
-from .relay import relay
 from .report import Row, Table, ms, ratio
-from .static_catalog import static_catalog
+from .support.bridge import opened
+from .support.iceberg import original, write_manifests, write_metadata
+from .support.lakes import BUCKET, put_day_one
+from .support.planners import PLANNERS, Planner
+from .support.relay import relay
+from .support.static_catalog import static_catalog
 from .workshop import Workshop, say
 
 HELP = "planning by PyIceberg, DuckDB and Spark, beside real metadata in the same S3"

@@ -19,9 +19,9 @@ from polynya_local.serving import COMMAND
 from polynya_pipeline.common.spark import session
 from polynya_pipeline.publish.job import publish
 
-from .lakes import BUCKET, COMMIT, change
 from .measure import once
 from .report import Row, Table
+from .support.lakes import BUCKET, COMMIT, change
 from .workshop import Workshop, say
 
 HELP = "publish: every manifest and list, in one process and on Spark, and again after a commit"

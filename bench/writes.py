@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from polynya_local.clients.spark_jars import why_not
 
 from . import many_added
-from .fixture import iceberg_fixture
-from .lakes import TABLE, put_day_one
 from .measure import Cost, median, once
 from .report import Row, Table, ms, ratio
+from .support.fixture import iceberg_fixture
+from .support.lakes import TABLE, put_day_one
+from .support.writable import Served, served
+from .support.writers import Writer, in_spark, pyiceberg
 from .workshop import FEW, Workshop, say
-from .writable import Served, served
-from .writers import Writer, in_spark, pyiceberg
 
 HELP = "an append and a deleted row, beside Iceberg's REST fixture; at any size; many files at once"
 

@@ -14,7 +14,7 @@ from polynya_local.postgres import HOST, free_port
 
 from .lakes import BUCKET
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROJECT = ROOT / "tests" / "catalog_tests"
 """The Maven project whose dependencies contain the fixture."""
 

@@ -13,7 +13,7 @@ from polynya_local.clients.lakes import Lake
 from .bridge import settings
 from .lakes import NAMESPACE, TABLE
 
-EVENT = Path(__file__).parents[1] / "events" / "rest_load_table.json"
+EVENT = Path(__file__).parents[2] / "events" / "rest_load_table.json"
 CONTEXT = SimpleNamespace(
     function_name="rest_catalog",
     memory_limit_in_mb=1769,

@@ -1,0 +1,1 @@
+"""What several measurements share: lakes, peers and clients."""
