@@ -49,7 +49,9 @@ def table(shop: Workshop) -> Table:
             names = _copies(shop, files, count)
             rows.append(_row(ours, written, names, count, "in S3"))
             with _in_memory(bodies, files):
-                names = [(file, _path(file, f"memory-{count}-{n}")) for n, file in _many(files, count)]
+                names = [
+                    (file, _path(file, f"memory-{count}-{n}")) for n, file in _many(files, count)
+                ]
                 rows.append(_row(ours, written, names, count, "in memory"))
     return Table(
         f"One commit of many files with {len(COLUMNS)} columns (milliseconds)",
