@@ -13,11 +13,11 @@ from polynya.storage.range_reader import Bucket, RangeReader
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table as IcebergTable
 
-from .report import Row, Table, kb, ms
 from .support.lakes import BUCKET, NAMESPACE
+from .report import Row, Table, kb, ms
+from .workshop import FEW, Workshop, say
 from .support.writable import Served, served
 from .support.writers import open_pyiceberg
-from .workshop import FEW, Workshop, say
 
 COUNTS = (1_000, 10_000)
 COLUMNS = {
@@ -49,7 +49,9 @@ def table(shop: Workshop) -> Table:
             names = _copies(shop, files, count)
             rows.append(_row(ours, written, names, count, "in S3"))
             with _in_memory(bodies, files):
-                names = [(one, _path(one, f"memory-{count}-{n}")) for n, one in _many(files, count)]
+                names = [
+                    (file, _path(file, f"memory-{count}-{n}")) for n, file in _many(files, count)
+                ]
                 rows.append(_row(ours, written, names, count, "in memory"))
     return Table(
         f"One commit of many files with {len(COLUMNS)} columns (milliseconds)",

@@ -24,7 +24,7 @@ from .footers import FooterReader
 Values = tuple[str | None, ...]
 
 MOST_FILES = 10_000
-"""With 20 columns these take some 18 s of CPU time on a busy core, of which the 5 s of DuckDB run
+"""With 20 columns these take 19 s of CPU time on a busy core, of which the 5 s of DuckDB run
 beside the others (docs/performance.md), and 200 MB."""
 
 
