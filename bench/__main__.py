@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from polynya_local.serving import environment
+from polynya_local.processes.serving import environment
 
 from . import cold_start, commit, encoder, load_table, manifests, plan, publish, writes
 from .report import load, machine, text

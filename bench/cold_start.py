@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import boto3
-from polynya_local.serving import environment
+from polynya_local.processes.serving import environment
 
 from .report import Row, Table, ms
 from .support.bridge import VIRTUAL_BUCKET, opened, settings

@@ -13,11 +13,11 @@ from polynya.storage.range_reader import Bucket, RangeReader
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table as IcebergTable
 
-from .support.lakes import BUCKET, NAMESPACE
 from .report import Row, Table, kb, ms
-from .workshop import FEW, Workshop, say
+from .support.lakes import BUCKET, NAMESPACE
 from .support.writable import Served, served
 from .support.writers import open_pyiceberg
+from .workshop import FEW, Workshop, say
 
 COUNTS = (1_000, 10_000)
 COLUMNS = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from polynya_local.clients import spark
 from polynya_local.clients.pyiceberg import s3_properties
-from polynya_local.serving import serving
+from polynya_local.processes.serving import serving
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from .measure import in_turn, once

@@ -14,8 +14,8 @@ import time
 import boto3
 import fastavro
 from polynya_local.clients.lakes import Lake
-from polynya_local.postgres import Database
-from polynya_local.serving import COMMAND
+from polynya_local.processes.postgres import Database
+from polynya_local.processes.serving import COMMAND
 from polynya_pipeline.common.spark import session
 from polynya_pipeline.publish.job import publish
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from polynya_local.clients.lakes import Lake
-from polynya_local.postgres import Server, postgres
+from polynya_local.processes.postgres import Server, postgres
 
 from .support.lakes import grown_lake
 from .support.s3 import s3

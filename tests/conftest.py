@@ -6,8 +6,8 @@ import os
 import boto3
 import pytest
 from polynya_local.clients.duckdb_connection import THREADS
-from polynya_local.postgres import postgres
-from polynya_local.serving import environment
+from polynya_local.processes.postgres import postgres
+from polynya_local.processes.serving import environment
 
 from tests.support.lakes import BUCKET, SCRIPTS, Lakes, number_of
 from tests.support.servers.moto_server import moto_server

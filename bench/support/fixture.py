@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from polynya_local.clients.duckdb_connection import KEY_ID, REGION, SECRET
-from polynya_local.postgres import HOST, free_port
+from polynya_local.processes.postgres import HOST, free_port
 
 from .lakes import BUCKET
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import boto3
 from polynya_local.clients.lakes import Lake, write_lake
-from polynya_local.postgres import Server
+from polynya_local.processes.postgres import Server
 
 SCRIPT = Path(__file__).with_name("lake.sql")
 NAMESPACE, TABLE = "main", "events"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from duckdb import DuckDBPyConnection
 
-from ..postgres import Database
+from ..processes.postgres import Database
 from .duckdb_connection import LAKE, connect, identifier, literal
 
 REPEAT = re.compile(r"^-- @repeat (\d+)\n(.*)$", re.MULTILINE)

@@ -16,9 +16,9 @@ from moto.server import ThreadedMotoServer
 from ..clients import native
 from ..clients.duckdb_connection import KEY_ID, LAKE, REGION, SECRET, connect
 from ..clients.lakes import Lake, attach, write_lake
-from ..postgres import Server, postgres
+from ..processes.postgres import Server, postgres
+from ..processes.serving import Bridge, serving
 from ..progress import Progress
-from ..serving import Bridge, serving
 from .interruption import Running
 
 SCRIPT = Path(__file__).with_name("demo.sql")

@@ -22,9 +22,9 @@ from rich.table import Table as Grid
 from ..clients import duckdb, pyiceberg, spark
 from ..clients.duckdb_connection import LAKE, connect
 from ..clients.spark_jars import why_not
-from ..postgres import Database, postgres
+from ..processes.postgres import Database, postgres
+from ..processes.serving import Bridge, environment, serving
 from ..progress import Failed, Progress, console
-from ..serving import Bridge, environment, serving
 from .environment import BUCKET, only_this_machine, s3
 
 if TYPE_CHECKING:

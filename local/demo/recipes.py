@@ -3,7 +3,7 @@
 from ..clients.duckdb_connection import KEY_ID, REGION, SECRET
 from ..clients.lakes import Lake
 from ..clients.spark_jars import ARTIFACTS, jars
-from ..serving import Bridge
+from ..processes.serving import Bridge
 
 DUCKDB = """\
 INSTALL httpfs; INSTALL avro; INSTALL iceberg; LOAD httpfs; LOAD avro; LOAD iceberg;

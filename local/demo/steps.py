@@ -13,8 +13,8 @@ from rich.console import Console
 
 from ..clients import Client, duckdb, pyiceberg, rest
 from ..clients.spark_jars import why_not
+from ..processes.serving import Bridge
 from ..progress import Failed, Progress, console
-from ..serving import Bridge
 from .comparison import Comparison, Moment, show, verdict
 from .environment import DemoEnvironment, bucket_summary, only_this_machine, started
 from .interruption import Interruption, Running

@@ -22,9 +22,9 @@ from ..clients import spark
 from ..clients.duckdb import attaching
 from ..clients.duckdb_connection import ICEBERG, KEY_ID, LAKE, REGION, SECRET, connect, identifier
 from ..clients.spark_jars import why_not
-from ..postgres import postgres
+from ..processes.postgres import postgres
+from ..processes.serving import Bridge, serving
 from ..progress import Failed, Progress, console
-from ..serving import Bridge, serving
 from .environment import BUCKET, only_this_machine, s3
 from .write_steps import NAMESPACE, Step, notebook, walk_through
 

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import boto3
 from moto.server import ThreadedMotoServer
 from polynya_local.clients.duckdb_connection import KEY_ID, REGION, SECRET
-from polynya_local.postgres import postgres
-from polynya_local.serving import Bridge, environment, serving
+from polynya_local.processes.postgres import postgres
+from polynya_local.processes.serving import Bridge, environment, serving
 
 from tests.catalog_tests.expected import FAILING, SKIPPED
 from tests.support.lakes import BUCKET, Lakes

@@ -15,8 +15,8 @@ import requests
 import yaml
 from polynya_local.build.template import TemplateLoader
 from polynya_local.clients.lakes import Lake
-from polynya_local.postgres import free_port
-from polynya_local.serving import environment
+from polynya_local.processes.postgres import free_port
+from polynya_local.processes.serving import environment
 from polynya_local.stand_in.http_message import PER_CONNECTION, Request, Response
 from polynya_local.stand_in.http_server import HttpServer
 

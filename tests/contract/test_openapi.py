@@ -10,7 +10,7 @@ import pytest
 import requests
 from polynya.web.rest_app import COMPRESSED_FROM
 from polynya_functions.rest_catalog import app as rest_catalog
-from polynya_local.serving import serving
+from polynya_local.processes.serving import serving
 
 from tests.support.openapi import ENVELOPE, PATHS, resolved, validator
 from tests.support.servers.in_process import standing_in

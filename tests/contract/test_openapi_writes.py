@@ -1,7 +1,7 @@
 """The Iceberg OpenAPI document describes the answers of the routes that write."""
 
 import pytest
-from polynya_local.serving import serving
+from polynya_local.processes.serving import serving
 
 from tests.contract.test_openapi import NAMESPACE, TABLE, VIEW, Client
 from tests.support.openapi import PATHS

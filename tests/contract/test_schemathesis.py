@@ -7,7 +7,7 @@ import pytest
 import requests
 import schemathesis
 from hypothesis import strategies as st
-from polynya_local.serving import serving
+from polynya_local.processes.serving import serving
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (

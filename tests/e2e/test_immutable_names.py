@@ -17,7 +17,7 @@ from polynya_local.clients import native
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import attach
 from polynya_local.clients.pyiceberg import s3_properties
-from polynya_local.serving import serving
+from polynya_local.processes.serving import serving
 from pyiceberg.catalog import load_catalog
 
 from tests.support.servers.in_process import (

@@ -32,8 +32,8 @@ from polynya_local.clients import duckdb, native, pyiceberg, rest, spark
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.lakes import write_lake
 from polynya_local.clients.spark_jars import ICEBERG
-from polynya_local.postgres import postgres
-from polynya_local.serving import environment, serving
+from polynya_local.processes.postgres import postgres
+from polynya_local.processes.serving import environment, serving
 from pyiceberg.expressions import EqualTo
 
 from tests.differential.test_rows import NATIVE_DEFECTS

@@ -8,7 +8,7 @@ import pytest
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import Lake, attach
 from polynya_local.clients.spark_jars import why_not
-from polynya_local.postgres import Database
+from polynya_local.processes.postgres import Database
 from polynya_pipeline.ingest.job import ingest
 from polynya_pipeline.ingest.summary import Summary
 from polynya_pipeline.verify.job import verify
@@ -22,7 +22,7 @@ def spark(moto):
     if reason := why_not():
         pytest.skip(reason)
     from polynya_local.clients import spark
-    from polynya_local.serving import environment
+    from polynya_local.processes.serving import environment
 
     session = spark.session()
     # The environment of the tasks, for a session started by any test.

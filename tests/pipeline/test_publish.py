@@ -24,7 +24,7 @@ from polynya.storage.file_cache import FileCache
 from polynya.storage.object_reader import object_reader
 from polynya_local.cli import app
 from polynya_local.clients import pyiceberg, rest
-from polynya_local.serving import environment
+from polynya_local.processes.serving import environment
 from polynya_pipeline.common.errors import BadInput, Unavailable
 from polynya_pipeline.publish import destinations, pages, published_files, shared_snapshot, tasks
 from polynya_pipeline.publish.job import publish

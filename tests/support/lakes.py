@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from polynya_local.clients.lakes import REPEAT, Lake, write_lake
-from polynya_local.postgres import Server
+from polynya_local.processes.postgres import Server
 
 SCRIPTS = Path(__file__).parents[1] / "lakes"
 BUCKET = "lakes"

@@ -9,8 +9,8 @@ import pytest
 from polynya.catalog import Catalog, LoadedTable
 from polynya.config import Config
 from polynya.ducklake.connection.database import Database
-from polynya_local import postgres
 from polynya_local.clients.lakes import Lake
+from polynya_local.processes import postgres
 from polynya_local.stand_in.http_message import Request, Response
 from polynya_local.stand_in.s3.address import S3Address
 from polynya_pipeline.ingest.job import _Job

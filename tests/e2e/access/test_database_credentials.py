@@ -14,7 +14,7 @@ from polynya.config import Config
 from polynya.database import IamCredentials, open_database
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.errors import Misconfigured, ServiceUnavailable
-from polynya_local import postgres
+from polynya_local.processes import postgres
 
 from tests.support.servers.in_process import settings
 from tests.support.writes.transactions import read

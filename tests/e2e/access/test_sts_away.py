@@ -3,7 +3,7 @@
 import pytest
 import requests
 from moto.core import DEFAULT_ACCOUNT_ID
-from polynya_local.postgres import free_port
+from polynya_local.processes.postgres import free_port
 
 from tests.support.servers.in_process import bridge
 from tests.support.writes.writable import EMPTY, set_up_writes

@@ -15,7 +15,7 @@ from duckdb import DuckDBPyConnection
 from moto.core import DEFAULT_ACCOUNT_ID
 from polynya_local.clients.duckdb import Process
 from polynya_local.clients.duckdb_connection import ICEBERG, connect, literal
-from polynya_local.serving import Bridge
+from polynya_local.processes.serving import Bridge
 from pyiceberg.catalog.rest import RestCatalog
 
 from tests.support.openapi import validator

@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from polynya_local.clients.duckdb_connection import extension_path, literal
-from polynya_local.serving import COMMAND
+from polynya_local.processes.serving import COMMAND
 
 SECONDS = 300  # about 30 on an idle machine
 ROW = re.compile(

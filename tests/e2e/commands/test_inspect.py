@@ -7,7 +7,7 @@ import pytest
 from polynya_local.cli import app
 from polynya_local.clients.duckdb_connection import LAKE, connect, identifier
 from polynya_local.clients.lakes import attach
-from polynya_local.serving import COMMAND, environment
+from polynya_local.processes.serving import COMMAND, environment
 from typer.testing import CliRunner
 
 from tests.support.servers.in_process import settings

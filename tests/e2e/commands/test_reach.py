@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from polynya.ducklake.connection.database import Database
 from polynya.errors import PolynyaError
-from polynya_local import postgres, reach
+from polynya_local import reach
 from polynya_local.cli import app
-from polynya_local.serving import COMMAND, environment
+from polynya_local.processes import postgres
+from polynya_local.processes.serving import COMMAND, environment
 from typer.testing import CliRunner
 
 from tests.support.writes.transactions import read

@@ -15,7 +15,7 @@ from zipfile import ZipFile
 
 import pytest
 from polynya_local.clients.pyiceberg import PyIceberg
-from polynya_local.serving import environment
+from polynya_local.processes.serving import environment
 
 ROOT = Path(__file__).parents[3]
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]

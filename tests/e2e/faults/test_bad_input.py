@@ -25,7 +25,7 @@ from polynya_functions.object_lambda import app as object_lambda_app
 from polynya_functions.rest_catalog import app as rest_app
 from polynya_local.clients import pyiceberg
 from polynya_local.clients.duckdb_connection import REGION
-from polynya_local.serving import COMMAND, environment, serving
+from polynya_local.processes.serving import COMMAND, environment, serving
 from polynya_local.stand_in import OBJECT_LAMBDA_TIMEOUT_S, REST_TIMEOUT_S
 from polynya_local.stand_in.dynamodb import TABLE as CACHE_TABLE
 

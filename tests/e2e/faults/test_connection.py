@@ -20,12 +20,12 @@ from polynya.ducklake.connection.database import Database
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.errors import Misconfigured, ServiceUnavailable
 from polynya.settings import SETTINGS
-from polynya_local import postgres
 from polynya_local.cli import app
 from polynya_local.clients import native, pyiceberg, rest
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.lakes import write_lake
-from polynya_local.serving import serving
+from polynya_local.processes import postgres
+from polynya_local.processes.serving import serving
 from typer.testing import CliRunner
 
 from tests.support.servers.slow_servers import delaying, silent

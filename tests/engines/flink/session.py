@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from polynya_local.clients.duckdb_connection import KEY_ID, REGION, SECRET
-from polynya_local.serving import Bridge
+from polynya_local.processes.serving import Bridge
 
 HERE = Path(__file__).parent
 TARGET = Path(__file__).parents[3] / ".cache" / "engines" / "flink"

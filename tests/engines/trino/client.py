@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import requests
 from polynya_local.clients.duckdb_connection import KEY_ID, REGION, SECRET
-from polynya_local.serving import Bridge
+from polynya_local.processes.serving import Bridge
 
 from tests.engines.trino.values import arrow_table
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 from polynya_local.clients import native, rest
 from polynya_local.clients.lakes import Lake, write_lake
 from polynya_local.clients.native import Native
-from polynya_local.postgres import Server, postgres
-from polynya_local.serving import serving
+from polynya_local.processes.postgres import Server, postgres
+from polynya_local.processes.serving import serving
 
 from tests.engines.trino.archives import VERSION
 from tests.engines.trino.client import Trino

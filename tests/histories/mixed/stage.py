@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from polynya_local.clients.lakes import Lake, write_lake
-from polynya_local.postgres import Database
+from polynya_local.processes.postgres import Database
 
 from tests.support.lakes import BUCKET
 from tests.support.servers.in_process import bridge

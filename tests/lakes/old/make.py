@@ -17,7 +17,7 @@ from pathlib import Path
 
 import boto3
 from moto.server import ThreadedMotoServer
-from polynya_local.postgres import Database, postgres
+from polynya_local.processes.postgres import Database, postgres
 
 HERE = Path(__file__).parent
 BUCKET = "lakes"

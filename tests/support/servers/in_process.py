@@ -15,8 +15,8 @@ from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients.duckdb_connection import REGION
 from polynya_local.clients.lakes import Lake
+from polynya_local.processes.serving import Bridge
 from polynya_local.serve import EVERYBODY_MAY_WRITE
-from polynya_local.serving import Bridge
 from polynya_local.stand_in import StandIn, machine
 from polynya_local.stand_in.dynamodb import TABLE
 from polynya_local.stand_in.limits.deployment import as_deployed
@@ -129,7 +129,7 @@ def bridge(
     settings: dict[str, str] | None = None,
     writes: bool = False,
 ) -> Iterator[Bridge]:
-    """The same as `polynya_local.serving.serving`, without a process, which takes 3 s to start, and
+    """The same as `processes.serving.serving`, without a process, which takes 3 s to start, and
     with as much time for a request as it takes.
 
     A nested bridge hides the outer one, which answers again after the inner one ends.

@@ -9,7 +9,7 @@ from typing import Any
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import Lake, attach
 from polynya_local.clients.pyiceberg import s3_properties
-from polynya_local.serving import Bridge
+from polynya_local.processes.serving import Bridge
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import Table
 

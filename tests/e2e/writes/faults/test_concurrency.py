@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from polynya_local.clients.pyiceberg import s3_properties
-from polynya_local.serving import Bridge, serving
+from polynya_local.processes.serving import Bridge, serving
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 

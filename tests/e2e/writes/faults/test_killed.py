@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 import urllib3
 from polynya_local.clients.pyiceberg import s3_properties
-from polynya_local.serving import serving
+from polynya_local.processes.serving import serving
 from pyiceberg.catalog.rest import RestCatalog
 
 from tests.support.servers.killed import STEPS

@@ -1,5 +1,5 @@
 from polynya_local.clients.lakes import _filled_in
-from polynya_local.postgres import Database
+from polynya_local.processes.postgres import Database
 
 DATABASE = Database("h", 5432, "u", "d")
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
 
-from . import checkout
-from .clients.duckdb_connection import KEY_ID, REGION, SECRET
+from .. import checkout
+from ..clients.duckdb_connection import KEY_ID, REGION, SECRET
 
 COMMAND = [sys.executable, "-m", "polynya_local"]
 """The command `polynya`, in this Python."""

@@ -1,5 +1,5 @@
 import pytest
-from polynya_local.postgres import Database, database_of
+from polynya_local.processes.postgres import Database, database_of
 
 URLS = [
     ("postgresql://u@h:5433/d", Database("h", 5433, "u", "d")),

@@ -1,0 +1,1 @@
+"""Processes that the demo and the tests start: PostgreSQL, and `polynya serve`."""
