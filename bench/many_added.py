@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import boto3
 import pyarrow as pa
-from polynya.storage.range_reader import Bucket, RangeReader
+from polynya.storage.range_reader import RangeReader
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table as IcebergTable
 
@@ -108,15 +108,16 @@ def _copies(shop: Workshop, files: list[DataFile], count: int) -> list[tuple[Dat
 @contextmanager
 def _in_memory(bodies: dict[str, bytes], files: list[DataFile]) -> Iterator[None]:
     """Answer for names that do not exist in S3."""
-    known = [(file.file_path.removesuffix(".parquet"), bodies[file.file_path]) for file in files]
+    known = [
+        (file.file_path.partition(f"{BUCKET}/")[2].removesuffix(".parquet"), bodies[file.file_path])
+        for file in files
+    ]
     original = RangeReader.fetch
 
-    def fetch(
-        self: RangeReader, bucket: Bucket, location: str, first: int, end: int
-    ) -> bytes | None:
-        if "-memory-" not in location:
-            return original(self, bucket, location, first, end)
-        return next(body for path, body in known if location.startswith(path))[first:end]
+    def fetch(self: RangeReader, bucket: str, key: str, first: int, end: int) -> bytes | None:
+        if "-memory-" not in key:
+            return original(self, bucket, key, first, end)
+        return next(body for path, body in known if key.startswith(path))[first:end]
 
     with patch.object(RangeReader, "fetch", fetch):
         yield

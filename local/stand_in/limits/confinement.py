@@ -18,7 +18,6 @@ from typing import Any
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from polynya.storage.range_reader import RangeReader
-from polynya.storage.s3 import bucket_and_key
 
 from .packages import OURS, loaded_with
 from .role import Role
@@ -120,13 +119,12 @@ def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
 def _fetching(original: Callable[..., bytes | None]) -> Callable[..., bytes | None]:
     """Requests that boto3 does not send; what is refused is asked again through boto3."""
 
-    def fetch(reader: RangeReader, bucket: Any, location: str, *span: int) -> bytes | None:
-        name, key = bucket_and_key(location) or ("", "")
+    def fetch(reader: RangeReader, bucket: str, key: str, *span: int) -> bytes | None:
         confinement = current()
         is_refused = confinement is not None and not confinement.role.may(
-            "GetObject", {"Bucket": name, "Key": key}
+            "GetObject", {"Bucket": bucket, "Key": key}
         )
-        return None if is_refused else original(reader, bucket, location, *span)
+        return None if is_refused else original(reader, bucket, key, *span)
 
     return fetch
 

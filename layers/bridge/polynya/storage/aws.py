@@ -67,6 +67,8 @@ def _new_client(service: str, read_seconds: float) -> Any:
         read_timeout=read_seconds,
         retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
         max_pool_connections=AT_A_TIME,
+        # Signed URLs have an older signature otherwise, which not every S3 takes.
+        signature_version="s3v4" if service == "s3" else None,
     )
     client = _session().client(service, config=config)
     # Also before a second attempt.
@@ -75,14 +77,6 @@ def _new_client(service: str, read_seconds: float) -> Any:
 
 
 client = Clients()
-
-
-@cache
-def credentials() -> Any:
-    """What requests are signed with that no client sends; they renew themselves."""
-    import boto3
-
-    return boto3.Session().get_credentials()
 
 
 NOT_AVAILABLE = re.compile("AccessDenied|NotFound|NoSuch|UnrecognizedClient")
