@@ -10,6 +10,7 @@ from pyiceberg.exceptions import (
     CommitFailedException,
     NotInstalledError,
     ServiceUnavailableError,
+    ValidationError,
     ValidationException,
 )
 from pyiceberg.expressions import AlwaysTrue
@@ -81,6 +82,11 @@ def _pyiceberg(scene: Scene, operation: Operation, between: Between) -> tuple[Ou
         return Outcome.CLIENT, f"{type(error).__name__}: {error}"
     except ServiceUnavailableError as error:
         return Outcome.LATE, str(error)
+    except ValidationError as error:
+        # It does not drop a column of the partitioning or of the sort order.
+        if any(step[0] == "drop" for step in operation.steps):
+            return Outcome.CLIENT, f"{type(error).__name__}: {error}"
+        raise Unexpected(f"{type(error).__name__}: {error}") from error
     except OSError as error:
         if _cleaned(operation):
             return Outcome.CLIENT, f"{type(error).__name__}: {error}"

@@ -4,7 +4,7 @@ import itertools
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,10 +74,10 @@ class Stage:
         with self.scene(inlining, with_duckdb=with_duckdb) as scene:
             return run(scene, operations, seed)
 
-    def is_ducklakes_own(self, seed: int, operations: list[Operation]) -> list[str]:
-        """What is wrong, at whatever place, if native DuckLake does all of it."""
+    def also_natively(self, seed: int, operations: list[Operation], wrong: str) -> list[str]:
+        """The same fault, at whatever place, if native DuckLake does all of it; else empty."""
         alone = [native for one in operations for native in one.natively()]
-        return self.replay(seed, alone).wrong
+        return _alike(wrong, self.replay(seed, alone).wrong)
 
     def close(self) -> None:
         """End the shared client."""
@@ -87,14 +87,19 @@ class Stage:
 def smaller(stage: Stage, seed: int, operations: list[Operation], wrong: str) -> list[Operation]:
     """Leave out operations, one after the other, as long as the same goes wrong."""
     kept = list(operations)
-    words = " ".join(wrong.split()[:2])
     for index in reversed(range(1, len(operations) - 1)):
         fewer = kept[:index] + kept[index + 1 :]
         with suppress(Exception):
             again = stage.replay(seed, fewer)
-            if any(line.startswith(words) for line in again.wrong):
+            if _alike(wrong, again.wrong):
                 kept = again.operations
     return kept
+
+
+def _alike(wrong: str, others: Iterable[str]) -> list[str]:
+    """Those that begin with the same two words: the kind of fault, without rows and numbers."""
+    words = " ".join(wrong.split()[:2])
+    return [line for line in others if line.startswith(words)]
 
 
 FOLDER = Path(tempfile.gettempdir()) / "polynya-histories"
