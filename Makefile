@@ -55,7 +55,7 @@ serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://
 # Three processes for two cores, because they wait for a fifth of the time; each takes all tests of a lake, or of a file (tests/support/scheduler.py).
 PYTEST = $(BIN)/python -m pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
 
-test: setup lint ## what CI runs: all tests that are not marked slow (15 minutes on two idle cores)
+test: setup lint ## what CI runs: all tests that are not marked slow (12 minutes on two idle cores)
 	@$(PYTEST) -m "not slow" $(ARGS)
 
 test-slow: setup ## the tests that `make test` leaves out (half an hour)
