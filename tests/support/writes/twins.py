@@ -102,7 +102,9 @@ def catalog_rows(lake: Lake) -> Rows:
         for table, columns in tables.items():
             if table == "ducklake_metadata":
                 continue
-            rows = con.run(f'SELECT * FROM "{table}"')
+            # pg8000 cannot read every value: TIME '24:00:00'.
+            texts = ", ".join(f'CAST("{column}" AS text)' for column in columns)
+            rows = con.run(f'SELECT {texts} FROM "{table}"')
             named = [dict(zip(columns, (_text(v, lake) for v in row), strict=True)) for row in rows]
             ignored = IGNORED | OF_NAMES.get(table, set())
             kept = [{k: v for k, v in row.items() if k not in ignored} for row in named]

@@ -92,7 +92,7 @@ def test_a_moved_table_is_read_and_written_natively(pair, catalog, moto):
     catalog.rename_table(("Two words", "moved_here"), ("main", "moved"))
     tables = catalog_rows(pair.lake)["ducklake_table"]
     [path] = [row for row in tables if row["table_name"] == "moved" and not row["end_snapshot"]]
-    assert (path["path"], path["path_is_relative"]) == ("moved/", "True")
+    assert (path["path"], path["path_is_relative"]) == ("moved/", "true")
     query(pair.lake, moto, "INSERT INTO main.moved (a) VALUES (1)", "DROP TABLE main.moved")
     assert query(pair.lake, moto, past) == expected
 

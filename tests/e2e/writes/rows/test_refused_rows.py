@@ -27,3 +27,19 @@ def test_columns_that_clients_do_not_see(twin):
         lambda: twin.table().append(pa.table({"id": [30], "s": ["new"]})),
     )
     assert twin.con.execute(f"FROM {twin.source} EXCEPT ALL FROM {twin.memory}").fetchall() == []
+
+
+def test_buckets_that_iceberg_does_not_have(twin):
+    twin.native(
+        DO_NOT_INLINE,
+        "CREATE TABLE {t} (id BIGINT, d DECIMAL(9, 3))",
+        "ALTER TABLE {t} SET PARTITIONED BY (bucket(2, d))",
+    )
+    before = twin.newest()
+    with pytest.raises(BadRequestError, match=r"bucket\(2\) of d, and Iceberg has no such"):
+        twin.table().append(pa.table({"id": [30], "d": pa.array([1], pa.decimal128(9, 3))}))
+    assert twin.newest() == before
+    # The bucket of NULL is NULL.
+    twin.changes(
+        "INSERT INTO {t} VALUES (30, NULL)", lambda: twin.table().append(pa.table({"id": [30]}))
+    )

@@ -19,6 +19,7 @@ from ...translate.commits.partition_values import partition_values
 from ...translate.commits.paths import relative
 from ...translate.commits.row_ids import carries_row_ids
 from ...translate.commits.schema.partitioning import BUCKET, is_bucket
+from ...translate.partitions import BUCKET_TYPES
 from .footers import FooterReader
 
 Values = tuple[str | None, ...]
@@ -96,7 +97,15 @@ class AddedFiles:
     def _check_buckets(self, file: WrittenFile, path: str) -> None:
         """Refuse a file without a certain bucket: DuckDB would not find its rows in filters."""
         told = buckets(file)
+        columns = {column.column_id: column for column in self.columns}
         for key in filter(is_bucket, self.partition_keys):
+            column = columns[key.column_id]
+            if column.column_type not in BUCKET_TYPES:
+                raise BadRequest(
+                    f"the table is partitioned by {key.transform} of {column.column_name}, and "
+                    f"Iceberg has no such buckets of {column.column_type}: write with DuckDB, or "
+                    "change the partitioning"
+                )
             if (key.column_id, key.transform) not in told:
                 raise CommitFailed(
                     f"the table is partitioned by {key.transform} now, and was not when the "
