@@ -113,9 +113,9 @@ class Judge:
 
     def feed(self, after: int) -> Iterator[str]:
         """What the change feed says of a snapshot leads from the rows before it to those after."""
-        past = self.scene.past
+        past, columns_at = self.scene.past, self.scene.past_columns
         before = max((n for n in past if n < after), default=None)
-        if before is None or past[before].columns != past[after].columns:
+        if before is None or columns_at[before] != columns_at[after]:
             return
         changes = f"ducklake_table_changes('lake', 'main', 't', {after}, {after})"
         types = self.scene.columns

@@ -45,6 +45,7 @@ class Scene:
         )
         self.past: dict[int, Canonical] = {}
         """The rows after each snapshot."""
+        self.past_columns: dict[int, Columns] = {}
         self._hidden: dict[int, tuple[str, ...]] = {}
         self._catalog = lake.database.connect()
 
@@ -84,6 +85,7 @@ class Scene:
         for snapshot_id in range(max(self.past, default=0) + 1, self.newest() + 1):
             rows = rows or self.rows(MEMORY)
             self.past[snapshot_id] = rows
+            self.past_columns[snapshot_id] = self.columns
 
     @property
     def columns(self) -> Columns:
