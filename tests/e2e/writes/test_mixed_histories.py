@@ -16,6 +16,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from pyiceberg.table import TableProperties
 
 from tests.histories.mixed.history import Result
 from tests.histories.mixed.operations import load, save, shown
@@ -25,6 +26,8 @@ FIRST = int(os.environ.get("POLYNYA_FIRST_HISTORY", "2"))
 NUMBER = int(os.environ.get("POLYNYA_MIXED_HISTORIES", "0"))
 REPLAY = os.environ.get("POLYNYA_REPLAY")
 STEPS = 30 if NUMBER else 10
+
+pytestmark = pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +39,9 @@ def stage(postgres_server, moto):
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setenv("AWS_ENDPOINT_URL_S3", moto)
+        # PyIceberg 0.12 repeats the delete of a whole file that was merged with others meanwhile,
+        # and then deletes nothing, without an error (docs/writes.md).
+        patch.setattr(TableProperties, "COMMIT_NUM_RETRIES_DEFAULT", 0)
         yield found
     for counted in (outcomes, refusals):
         for what, number in counted.most_common():
