@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from polynya.storage.parallel import AT_A_TIME
+from polynya.parallel import AT_A_TIME
 from polynya.storage.s3 import bucket_and_key, is_s3
 
 from .errors import BadInput, Unavailable

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from polynya.parallel import in_parallel
 from polynya.storage.memory_cache import MemoryCache
-from polynya.storage.parallel import in_parallel
 from polynya.storage.stores import Store
 
 from ..common.errors import Unavailable

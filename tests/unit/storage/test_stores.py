@@ -12,12 +12,12 @@ import botocore.exceptions
 import pytest
 from polynya import budget
 from polynya.errors import ServiceUnavailable
+from polynya.parallel import in_parallel
 from polynya.storage.bucket_store import BucketStore
 from polynya.storage.cache_store import ITEM_LIMIT, LEASE_SECONDS, CacheStore
 from polynya.storage.delivery_bucket import DeliveryBucket
 from polynya.storage.file_cache import FileCache
 from polynya.storage.memory_cache import MemoryCache
-from polynya.storage.parallel import in_parallel
 
 TABLE, BUCKET = "cache", "store-tests"
 TTL = 1000

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import budget
 from ..errors import Misconfigured, ServiceUnavailable
-from .parallel import AT_A_TIME
+from ..parallel import AT_A_TIME
 
 ATTEMPTS = 2
 """For each request, if the failure is a transient one."""

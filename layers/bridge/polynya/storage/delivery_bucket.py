@@ -7,7 +7,7 @@ from aws_lambda_powertools import Logger
 
 from ..errors import PolynyaError, ServiceUnavailable
 from ..metrics import count
-from .parallel import in_parallel
+from ..parallel import in_parallel
 from .stores import ListableStore
 
 logger = Logger(child=True)

@@ -12,10 +12,10 @@ from aws_lambda_powertools import Logger
 
 from .. import budget
 from ..metrics import count
+from ..parallel import in_parallel
 from .circuit_breaker import CircuitBreaker
 from .delivery_bucket import DeliveryBucket
 from .memory_cache import MemoryCache
-from .parallel import in_parallel
 from .stores import Leases, Store
 
 logger = Logger(child=True)

@@ -12,8 +12,8 @@ from ...errors import BadRequest, Misconfigured, NoSuchKey
 from ...iceberg.avro.written import WrittenFile
 from ...iceberg.parquet.footer import TAIL, NotParquet
 from ...iceberg.parquet.metadata import Footer, ParquetMetadata, footer_length, metadata
+from ...parallel import in_parallel
 from ...storage.object_reader import ObjectReader
-from ...storage.parallel import in_parallel
 from ...storage.range_reader import AT_A_TIME
 from ...translate.commits.paths import normalised
 

@@ -8,8 +8,8 @@ from polynya.translate.fingerprints import LENGTH
 from polynya_local.build.template import Stack
 from polynya_local.stand_in.limits.role import Role
 
-from tests.contract import test_template as template
-from tests.contract.test_template import DELIVERIES, RESOURCES, TEMPLATE, actions, deployed
+from tests.contract.template import test_template as template
+from tests.contract.template.test_template import DELIVERIES, RESOURCES, TEMPLATE, actions, deployed
 
 SECRET = "arn:aws:secretsmanager:us-east-1:111122223333:secret:"
 GIVEN = {

@@ -19,7 +19,7 @@ from polynya.metrics import METRICS
 from polynya.settings import SETTINGS
 from polynya_local.build.template import NO_VALUE, Stack, template
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LOCAL_ONLY = {"OBJECT_LAMBDA_ENDPOINT"}
 DELIVERIES = ("object-lambda", "materialize")
 FUNCTIONS = ("RestCatalogFunction", "ObjectLambdaFunction", "CommitsFunction")

@@ -14,8 +14,8 @@ from polynya_local.build.template import Stack
 from polynya_local.stand_in.limits.role import Role
 from polynya_pipeline.commands import app
 
-from tests.contract import test_template as template
-from tests.contract.test_template import DELIVERIES, RESOURCES, TEMPLATE, actions, deployed
+from tests.contract.template import test_template as template
+from tests.contract.template.test_template import DELIVERIES, RESOURCES, TEMPLATE, actions, deployed
 
 GIVEN = {
     "PipelineCode": "packages/pipeline/",
