@@ -78,9 +78,14 @@ def test_spark(where, judge):
     one = spark.open(*where)
     judge.expect("sp", ROWS)
     data = judge.con.execute("FROM memory.main.sp").to_arrow_table()
-    # Otherwise it makes timestamps with a time zone of all timestamps.
-    spark.session().conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
-    frame = spark.session().createDataFrame(data)
+    settings = spark.session().conf
+    # Otherwise it makes timestamps with a time zone of all timestamps. Other tests of this process
+    # use the same session.
+    settings.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    try:
+        frame = spark.session().createDataFrame(data)
+    finally:
+        settings.unset("spark.sql.timestampType")
     frame.writeTo(f"{one.catalog}.main.sp").create()
     judge.check("main.sp", "sp")
     frame.writeTo(f"{one.catalog}.main.sp").append()
