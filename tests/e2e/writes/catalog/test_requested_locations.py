@@ -19,6 +19,7 @@ ACCEPTED = {
 }
 REFUSED = {
     "elsewhere": "s3://elsewhere/{name}",
+    "a name alone": "{name}",
     "the namespace's own": "{of}",
     "another table's": "{of}/another",
     "below another directory": "{of}/more/{name}",

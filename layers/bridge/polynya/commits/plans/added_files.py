@@ -58,7 +58,7 @@ class AddedFiles:
                 "fewer at a time, or write larger ones"
             )
         for file in files:
-            self._path(file)
+            self._path(file)  # before anything is read from S3
         statistics = FileStatistics(self.columns, self.last_column_id, self.with_default)
         added: list[NewDataFile] = []
         with closing(FooterReader(self.reader).metadata(files)) as batches:

@@ -98,8 +98,8 @@ class Creator:
         if request.location is None:
             return
         of_schema = paths.schema_location(self.lake.lake, self.schema)
-        name = normalised(request.location).removeprefix(normalised(of_schema)).rstrip("/")
-        if not re.fullmatch(re.escape(request.name) + "(-[0-9a-f]{32})?", name):
+        allowed = re.escape(normalised(of_schema) + request.name) + "(-[0-9a-f]{32})?/?"
+        if not re.fullmatch(allowed, normalised(request.location)):
             raise BadRequest(
                 "DuckLake chooses the location of a table: leave it out of the request"
             )
