@@ -1,14 +1,13 @@
 """The handler of the function that writes gives the documented answers to its sample events."""
 
 import json
-import os
 
 import pytest
 from polynya_functions.commits import app as commits
 from polynya_local.stand_in.lambda_function import LambdaFunction
 
-from tests.checks.runtime_interface import EMULATOR, RuntimeInterface
-from tests.contract.test_events import DATA, EVENTS, event
+from tests.checks.runtime_interface import RuntimeInterface
+from tests.contract.test_events import DATA, EVENTS, NEEDS_CONTAINERS, NEEDS_EMULATOR, event
 from tests.support.answers import json_of
 from tests.support.servers.in_process import settings
 from tests.support.writes.writable import set_up_writes
@@ -48,14 +47,8 @@ def in_containers():
 
 WAYS = [
     in_process,
-    pytest.param(
-        in_containers,
-        marks=pytest.mark.skipif("DOCKER_HOST" not in os.environ, reason="see `make sam-local`"),
-    ),
-    pytest.param(
-        behind_the_runtime_interface,
-        marks=pytest.mark.skipif(not EMULATOR.exists(), reason="`make setup` gets the emulator"),
-    ),
+    pytest.param(in_containers, marks=NEEDS_CONTAINERS),
+    pytest.param(behind_the_runtime_interface, marks=NEEDS_EMULATOR),
 ]
 
 

@@ -53,16 +53,14 @@ def in_containers() -> tuple[Any, Any]:
     return Containers("rest_catalog", 29), Containers("object_lambda", 60)
 
 
+NEEDS_CONTAINERS = pytest.mark.skipif(
+    "DOCKER_HOST" not in os.environ, reason="see `make sam-local`"
+)
+NEEDS_EMULATOR = pytest.mark.skipif(not EMULATOR.exists(), reason="`make setup` gets the emulator")
 WAYS = [
     in_process,
-    pytest.param(
-        in_containers,
-        marks=pytest.mark.skipif("DOCKER_HOST" not in os.environ, reason="see `make sam-local`"),
-    ),
-    pytest.param(
-        behind_the_runtime_interface,
-        marks=pytest.mark.skipif(not EMULATOR.exists(), reason="`make setup` gets the emulator"),
-    ),
+    pytest.param(in_containers, marks=NEEDS_CONTAINERS),
+    pytest.param(behind_the_runtime_interface, marks=NEEDS_EMULATOR),
 ]
 
 
