@@ -1,5 +1,6 @@
 """Where the schema is inserted into a statement."""
 
+import socket
 from contextlib import closing
 
 import pytest
@@ -82,9 +83,7 @@ RUNS = [
 
 def test_a_statement_does_what_pg8000_does_with_it(postgres_server):
     """Also its columns and the number of rows, where the statement is remembered, and where not."""
-    server = postgres_server.maintenance
-    arguments = {"user": server.user, "host": server.host, "port": server.port}
-    arguments |= {"database": server.dbname, "password": server.password}
+    arguments = arguments_of(postgres_server.maintenance)
     with (
         closing(Connection(**arguments)) as expected,
         closing(CatalogConnection("public", startup_params={}, **arguments)) as con,
@@ -93,6 +92,17 @@ def test_a_statement_does_what_pg8000_does_with_it(postgres_server):
             assert con.run(sql, **parameters) == expected.run(sql, **parameters)
             assert con.row_count == expected.row_count
             assert names(con) == names(expected)
+
+
+def test_the_end_of_a_copy_does_not_wait_for_the_acknowledgement_of_its_data(postgres_server):
+    arguments = arguments_of(postgres_server.maintenance)
+    with closing(CatalogConnection("public", startup_params={}, **arguments)) as con:
+        assert con._usock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def arguments_of(server) -> dict:
+    arguments = {"user": server.user, "host": server.host, "port": server.port}
+    return arguments | {"database": server.dbname, "password": server.password}
 
 
 def names(con) -> list[str]:
