@@ -7,16 +7,13 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from polynya_local.clients import spark
-from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.processes.serving import serving
-from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from .measure import in_turn, once
 from .report import Row, Table, ms, ratio
-from .support.bridge import opened
-from .support.iceberg import original, write_manifests, write_metadata
-from .support.lakes import BUCKET, put_day_one
+from .support.lakes import put_day_one
 from .support.planners import PLANNERS, Planner
+from .support.real_table import write_real
 from .support.relay import relay
 from .support.static_catalog import static_catalog
 from .workshop import Workshop, say
@@ -34,7 +31,7 @@ def run(shop: Workshop) -> list[Table]:
     lake = shop.lake(files)
     put_day_one(lake, shop.s3_endpoint)
     say(f"planning: {files:,} files; writing the same table as real Iceberg ...")
-    real = _write_real(shop, files)
+    real = write_real(shop, lake, f"iceberg/plan-{files}")
     with (
         serving(lake.database.url, shop.s3_endpoint, delivery="object-lambda") as bridge,
         static_catalog(*real) as catalog_uri,
@@ -100,16 +97,3 @@ def _counting(*endpoints: str) -> Iterator[tuple[list[str], Counter[str]]]:
 
 def _requests(counts: Counter[str]) -> str:
     return " + ".join(f"{number} {method}" for method, number in sorted(counts.items()))
-
-
-def _write_real(shop: Workshop, files: int) -> tuple[str, bytes]:
-    """Write the table as real Iceberg to the S3; return the location and the metadata document."""
-    folder = shop.folder / "plan"
-    folder.mkdir()
-    with opened(shop.lake(files)) as ours:
-        table = original(ours, PyArrowFileIO(), folder)
-    io = PyArrowFileIO(s3_properties(shop.s3_endpoint))
-    location = f"s3://{BUCKET}/iceberg"
-    write_manifests(table, io, location)
-    document = write_metadata(table.metadata, io, location)
-    return document, io.new_input(document).open().read()

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from polynya_local.clients.spark_jars import why_not
 
 from . import many_added
-from .measure import Cost, median, once
+from .measure import Cost, in_turn, median, once
 from .report import Row, Table, ms, ratio
 from .support.fixture import iceberg_fixture
-from .support.lakes import TABLE, put_day_one
+from .support.lakes import NAMESPACE, TABLE
+from .support.real_table import write_real
 from .support.writable import Served, served
-from .support.writers import Writer, in_spark, pyiceberg
+from .support.writers import Writer, in_spark, open_pyiceberg, pyiceberg
 from .workshop import FEW, Workshop, say
 
 HELP = "an append and a deleted row, beside Iceberg's REST fixture; at any size; many files at once"
@@ -86,46 +87,47 @@ def _measured(commits: Sequence) -> Row:
 
 def _by_size(shop: Workshop) -> Table:
     sizes = [(FEW, FEW), *((files, SNAPSHOTS) for files in shop.files)]
-    measured = [_of_size(shop, *size) for size in sizes]
-    first = measured[0]
+    with iceberg_fixture(shop.s3_endpoint, shop.folder) as fixture:
+        measured = [_of_size(shop, fixture, *size) for size in sizes]
+    ours, theirs, server = measured[0]
     rows: list[Row] = []
-    for (files, snapshots), steps in zip(sizes, measured, strict=True):
-        for step, (cost, on_server) in steps.items():
-            rows.append(
-                {
-                    "files": files,
-                    "snapshots": snapshots,
-                    "step": step,
-                    "wall": ms(cost.wall),
-                    "wall of the first": ratio(cost.wall, first[step][0].wall),
-                    **on_server,
-                    "server wall of the first": ratio(
-                        on_server["server wall"], first[step][1]["server wall"]
-                    ),
-                }
-            )
+    for (files, snapshots), (mine, other, on_server) in zip(sizes, measured, strict=True):
+        rows.append(
+            {
+                "files": files,
+                "snapshots": snapshots,
+                "polynya wall": ms(mine.wall),
+                "of the first": ratio(mine.wall, ours.wall),
+                **on_server,
+                "server of the first": ratio(on_server["server wall"], server["server wall"]),
+                "iceberg wall": ms(other.wall),
+                "iceberg of the first": ratio(other.wall, theirs.wall),
+                "wall ratio": ratio(mine.wall, other.wall),
+            }
+        )
     return Table(
-        "A commit of PyIceberg by the size of the table (milliseconds)",
+        "PyIceberg appends a file to tables of several sizes (milliseconds)",
         rows,
-        (f"medians of {TIMES}; of the first: of the table with {FEW} files in {FEW} snapshots",),
+        (
+            f"medians of {TIMES} runs that alternate",
+            f"of the first: of the table with {FEW} files in {FEW} snapshots",
+            "iceberg: RESTCatalogServer with the same table as real Iceberg, in as many manifests,",
+            "  and with the snapshots that Polynya lists by default",
+        ),
     )
 
 
-def _of_size(shop: Workshop, files: int, snapshots: int) -> dict[str, tuple[Cost, Row]]:
-    """By step: the client's cost, and what the function did."""
-    lake = shop.lake(files, snapshots)
-    put_day_one(lake, shop.s3_endpoint)
+def _of_size(shop: Workshop, fixture: str, files: int, snapshots: int) -> tuple[Cost, Cost, Row]:
+    """The client's cost here and there, and what the function did."""
+    lake, endpoint = shop.lake(files, snapshots), shop.s3_endpoint
+    name = f"of_{files}"
+    document, _ = write_real(shop, lake, f"iceberg/{name}")
     say(f"writes: {files:,} files, {snapshots:,} snapshots ...")
-    with served(lake, shop.s3_endpoint) as ours:
-        writer = pyiceberg(ours.uri, shop.s3_endpoint, TABLE, creates=False)
-        runs = []
-        for _ in range(TIMES + 1):
-            runs.append([once(work) for work in writer.steps.values()])
-        commits, number = ours.commits, len(writer.steps)
-        return {
-            step: (
-                median([run[place] for run in runs[1:]]),
-                _measured(commits[place::number][1:]),
-            )
-            for place, step in enumerate(writer.steps)
-        }
+    open_pyiceberg(fixture, endpoint).register_table((NAMESPACE, name), document)
+    with served(lake, endpoint) as ours:
+        writers = [
+            pyiceberg(uri, endpoint, table, creates=False)
+            for uri, table in ((ours.uri, TABLE), (fixture, name))
+        ]
+        mine, theirs = in_turn(*(next(iter(one.steps.values())) for one in writers), times=TIMES)
+        return mine, theirs, _measured(ours.commits[1:])
