@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Sequence
 
 from polynya_local.clients.spark_jars import why_not
+from polynya_local.indexes import indexes
 
 from . import many_added
 from .measure import Cost, in_turn, median, once
@@ -110,6 +111,7 @@ def _by_size(shop: Workshop) -> Table:
         rows,
         (
             f"medians of {TIMES} runs that alternate",
+            "the catalog has the indexes of `polynya indexes`",
             f"of the first: of the table with {FEW} files in {FEW} snapshots",
             "iceberg: RESTCatalogServer with the same table as real Iceberg, in as many manifests,",
             "  and with the snapshots that Polynya lists by default",
@@ -121,6 +123,7 @@ def _of_size(shop: Workshop, fixture: str, files: int, snapshots: int) -> tuple[
     """The client's cost here and there, and what the function did."""
     lake, endpoint = shop.lake(files, snapshots), shop.s3_endpoint
     name = f"of_{files}"
+    indexes(lake.database.url, create_as=lake.database.url)
     document, _ = write_real(shop, lake, f"iceberg/{name}")
     say(f"writes: {files:,} files, {snapshots:,} snapshots ...")
     open_pyiceberg(fixture, endpoint).register_table((NAMESPACE, name), document)
