@@ -128,7 +128,12 @@ class Stack:
 
     def _sub(self, node: Any) -> str:
         text, given = (node, {}) if isinstance(node, str) else (node[0], self.resolved(node[1]))
-        return re.sub(r"\$\{([^}]+)\}", lambda m: str(given.get(m[1]) or self._ref(m[1])), text)
+
+        def value(match: re.Match[str]) -> str:
+            name = match[1]
+            return str(given[name] if name in given else self._ref(name))
+
+        return re.sub(r"\$\{([^}]+)\}", value, text)
 
     def _getatt(self, node: Any) -> Any:
         return self._ref(node if isinstance(node, str) else ".".join(node))

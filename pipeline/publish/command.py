@@ -41,6 +41,22 @@ def publish(
             "listed (SNAPSHOT_LIMIT).",
         ),
     ] = None,
+    register: Annotated[
+        str | None,
+        typer.Option(
+            metavar="glue:DATABASE",
+            help="Let AWS's Glue catalog know the published tables, for engines that read no other "
+            "catalog. Needs DELIVERY=materialize, or --export to S3.",
+        ),
+    ] = None,
+    deregister: Annotated[
+        bool,
+        typer.Option(
+            "--deregister",
+            help="Remove Glue's tables that an earlier run registered and that the lake has no "
+            "more. Default: they stay.",
+        ),
+    ] = False,
     master: Master = "none",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what is missing; write nothing.")
@@ -71,6 +87,8 @@ def publish(
             namespaces=namespace or (),
             export=export,
             snapshots=snapshots,
+            register=register,
+            deregister=deregister,
             spark=None if master == "none" else session(master),
             dry_run=dry_run,
             reporter=Reporter(),

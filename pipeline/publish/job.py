@@ -32,12 +32,13 @@ from .destinations import (
     settings,
     table_directory,
 )
-from .report import Report, TableResult
+from .report import Report
 from .shared_snapshot import SharedSnapshot
 from .steps import build_manifests, plan_manifests
 from .steps.build_manifests import build_in_executor
 from .steps.missing_lists import find_missing_lists
 from .steps.plan_manifests import plan_in_driver, plan_in_executor, record_plans
+from .steps.register_tables import Registrar, registrar
 from .steps.select_tables import Selected, select_tables
 from .steps.write_lists import write_lists
 from .table import PublishedTable
@@ -55,6 +56,8 @@ def publish(
     namespaces: Iterable[str] = (),
     export: str | None = None,
     snapshots: int | None = None,
+    register: str | None = None,
+    deregister: bool = False,
     environ: Mapping[str, str] = os.environ,
     spark: Any | None = None,
     dry_run: bool = False,
@@ -67,6 +70,8 @@ def publish(
         tables, namespaces: which tables; without both, all tables of the lake.
         export: a folder, or s3://bucket/prefix: each table becomes a standalone table below it.
         snapshots: how many of each table, newest first; None: as many as are listed.
+        register: `glue:DATABASE`: let AWS's Glue catalog know the published tables.
+        deregister: remove Glue's tables of this lake whose table is gone.
         environ: the settings of the functions.
         spark: its executors build the manifests; None: this process builds them.
 
@@ -82,6 +87,7 @@ def publish(
     except Misconfigured as error:
         raise BadInput(str(error)) from None
     reporter = reporter or Reporter(quiet=True)
+    tables = tuple(tables)
     try:
         job = _Publication(
             settings=found,
@@ -89,6 +95,7 @@ def publish(
             snapshots=snapshots,
             tables=tuple(table_name(name) for name in tables),
             namespaces=tuple(namespaces),
+            registrar=registrar(register, deregister, found, export, tables),
             executors=Executors(spark, reporter),
             writes=not dry_run,
             reporter=reporter,
@@ -115,6 +122,7 @@ class _Publication:
     snapshots: int | None
     tables: tuple[TableName, ...]
     namespaces: tuple[str, ...]
+    registrar: Registrar | None
     executors: Executors
     writes: bool
     reporter: Reporter
@@ -136,12 +144,16 @@ class _Publication:
             selected = select_tables(con, lake, self.tables, self.namespaces)
             for start in range(0, len(selected), TABLES_TOGETHER):
                 some = selected[start : start + TABLES_TOGETHER]
-                report.tables += self._publish(con, lake, snapshot, some)
+                published = self._publish(con, lake, snapshot, some)
+                self._register(published, selected)
+                report.tables += [table.result for table in published]
+            if self.registrar and self.writes:
+                report.deregistered = self.registrar.deregister(lake, self.namespaces, selected)
         return report
 
     def _publish(
         self, con: Connection, lake: Lake, snapshot: SharedSnapshot, selected: Sequence[Selected]
-    ) -> list[TableResult]:
+    ) -> list[PublishedTable]:
         """All steps for some tables."""
         with self.reporter.stage(f"Examining {_names(selected)}"):
             tables = [self._open(con, lake, one) for one in selected]
@@ -153,7 +165,19 @@ class _Publication:
             self._build_manifests(work, tables)
             with self.reporter.stage("Writing lists and metadata"):
                 self._for_each(write_lists, tables)
-        return [table.result for table in tables]
+        return tables
+
+    def _register(self, tables: list[PublishedTable], selected: Sequence[Selected]) -> None:
+        """Register tables in Glue, if the run shall do so."""
+        if not (self.registrar and self.writes):
+            return
+        with self.reporter.stage("Registering in Glue"):
+            for _, table in _served(tables):
+                self.registrar.register(table, selected)
+                if reason := table.result.not_registered:
+                    if self.tables:
+                        raise BadInput(f"{table.result.name} is not registered: {reason}")
+                    self.reporter.say(f"{table.result.name} is not registered: {reason}")
 
     def _open(self, con: Connection, lake: Lake, selected: Selected) -> PublishedTable:
         folder = self.export and table_directory(self.export, *selected)

@@ -1,5 +1,6 @@
 """What a run of `publish` has done, in all and for each table."""
 
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -22,6 +23,10 @@ class TableResult:
     metadata_location: str | None = None
     is_new: bool = False
     """Whether the metadata document has changed."""
+    registered: str | None = None
+    """What was done to its table in Glue: `created`, `updated` or `unchanged`."""
+    not_registered: str | None = None
+    """Why Glue's table was left as it is, or none was created."""
 
     def add_files(self, files: int, size: int) -> None:
         """Count written files and their size in bytes."""
@@ -39,6 +44,8 @@ class Report:
     """Whether executors read the same snapshot of PostgreSQL as the driver."""
     seconds: float = 0.0
     tables: list[TableResult] = field(default_factory=list)
+    deregistered: list[str] = field(default_factory=list)
+    """Tables that were removed from Glue."""
 
     @property
     def json(self) -> dict[str, Any]:
@@ -59,3 +66,15 @@ class Report:
         if not self.dry_run:
             text += f", {sum(table.bytes for table in done):,} bytes, {self.seconds:.1f} s"
         return f"{text}; {refused:,} refused" if refused else text
+
+    @property
+    def glue_summary(self) -> str:
+        """One line about Glue; empty if nothing was to be registered."""
+        done = Counter(table.registered for table in self.tables if table.registered)
+        left = sum(table.not_registered is not None for table in self.tables)
+        if not (done or left or self.deregistered):
+            return ""
+        numbers = [f"{done[what]:,} {what}" for what in ("created", "updated", "unchanged")]
+        return (
+            f"Glue: {', '.join(numbers)}, {len(self.deregistered):,} removed, {left:,} left alone"
+        )

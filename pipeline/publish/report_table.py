@@ -36,3 +36,5 @@ def show(report: Report) -> None:
     if report.tables:
         out.print(grid)
     out.print(report.summary, style="bold green", soft_wrap=True)
+    if report.glue_summary:
+        out.print(report.glue_summary, style="bold green", soft_wrap=True)

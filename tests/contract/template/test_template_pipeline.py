@@ -27,7 +27,11 @@ GIVEN = {
 TYPES = ("AWS::EMRServerless::", "AWS::Scheduler::")
 NAMES = [n for n, one in RESOURCES.items() if one["Type"].startswith(TYPES)]
 ROLES = ("PipelineRole", "IngestRole", "SchedulerRole")
-RUNS = ("VerifyRun", "PublishRun")
+RUNS = [
+    ("VerifyRun", {}),
+    ("PublishRun", {}),
+    ("PublishRun", {"GlueDatabase": "analytics", "Delivery": "materialize"}),
+]
 # Settings for callers of the catalog and for vending do not concern jobs.
 FOR_CALLERS = {"AUTHORIZATION", "VENDING_ROLE", "VENDING_SECONDS", "WRITER_ROLE"}
 EMR = boto3.client("emr-serverless", region_name="us-east-1").meta.service_model
@@ -85,11 +89,12 @@ def test_deployed_resources_refer_only_to_deployed_ones(delivery, pipeline):
     template.test_deployed_resources_refer_only_to_deployed_ones(delivery)
 
 
-@pytest.mark.parametrize("run", RUNS)
-def test_emr_serverless_and_the_job_accept_a_scheduled_run(run, monkeypatch):
+@pytest.mark.parametrize(("run", "more"), RUNS)
+def test_emr_serverless_and_the_job_accept_a_scheduled_run(run, more, monkeypatch):
     """botocore's model of StartJobRun checks the request, the job's parser the arguments."""
-    target = RESOURCES[run]["Properties"]["Target"]
-    request = lower(json.loads(filled(target["Input"]["Fn::Sub"])))
+    made = {"PipelineRole.Arn": "arn:aws:iam::111122223333:role/pipeline"}
+    target = Stack(GIVEN | made | {"PipelineApplication": "abc"} | more).properties(run)["Target"]
+    request = lower(json.loads(target["Input"]))
     assert request["clientToken"] == "<aws.scheduler.execution-id>"
     shape = EMR.operation_model("StartJobRun").input_shape
     problems = ParamValidator().validate(request, shape)
@@ -104,6 +109,8 @@ def test_emr_serverless_and_the_job_accept_a_scheduled_run(run, monkeypatch):
     monkeypatch.setenv("DATABASE_URL", "postgresql://u@h/d")
     with jobs[job].make_context(job, words) as context:
         assert context.params["master"] != "none"  # so it runs on Spark, with the master of Spark
+        registers = f"glue:{more['GlueDatabase']}" if more else None
+        assert context.params.get("register") == registers
 
 
 def test_a_run_has_the_settings_of_the_functions(pipeline):
@@ -181,6 +188,28 @@ def test_only_ingest_writes_to_the_lake_and_its_database(delivery, pipeline):
         one for one in statements("SchedulerRole", delivery) if "iam:PassRole" in actions(one)
     ]
     assert [one["Resource"] for one in passed] == [{"Fn::GetAtt": "PipelineRole.Arn"}]
+
+
+GLUE = {"GlueDatabase": "analytics", "Delivery": "materialize", "PublishSchedule": "rate(1 hour)"}
+
+
+def test_glue_is_written_only_if_a_database_is_given():
+    """And nothing of it but the tables of that database."""
+    assert not [one for one in Stack(GIVEN).statements("PipelineRole") if "glue" in str(one)]
+    values = GIVEN | GLUE | {"AWS::Partition": "aws", "AWS::Region": "r", "AWS::AccountId": "1"}
+    [found] = [one for one in Stack(values).statements("PipelineRole") if "glue" in str(one)]
+    names = ("catalog", "database/analytics", "table/analytics/*")
+    assert found["Resource"] == [f"arn:aws:glue:r:1:{name}" for name in names]
+
+
+@pytest.mark.parametrize(
+    "changed", [{"Delivery": "object-lambda"}, {"PublishSchedule": ""}], ids=str
+)
+def test_glue_needs_materialize_and_a_schedule(changed):
+    signed_in = {"DatabaseSecretArn": GIVEN["DatabaseSecretArn"]}
+    assert Stack(signed_in | GLUE).broken_rules() == []
+    [message] = Stack(signed_in | GLUE | changed).broken_rules()
+    assert "GlueDatabase requires" in message
 
 
 def test_ingest_needs_a_prefix():

@@ -1,0 +1,1 @@
+"""AWS's Glue catalog, for engines that read no other one."""

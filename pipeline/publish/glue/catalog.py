@@ -1,0 +1,217 @@
+"""A database of AWS's Glue catalog, in which published tables are registered.
+
+A Glue table of type ICEBERG names a metadata document. It is changed atomically: Glue refuses an
+update that names another version than its newest one. A table that this job did not create is never
+changed; its own ones carry the marks below.
+https://docs.aws.amazon.com/glue/latest/webapi/API_UpdateTable.html
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from polynya.iceberg.table_metadata import TableMetadata
+
+from ...common.errors import BadInput, Unavailable
+from .columns import columns
+
+Table = Mapping[str, Any]
+"""A table as Glue returns it."""
+
+DATA_PATH, NAMESPACE = "polynya.data-path", "polynya.namespace"
+SNAPSHOT_ID, LOCATION = "polynya.snapshot-id", "polynya.metadata-location"
+"""Marks of our tables: the lake, the schema, the snapshot of the lake, and what was registered."""
+
+TRIES = 3
+"""To change a table that others change at the same time."""
+
+
+class NotOurs(Exception):
+    """The Glue table is left as it is; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A published table that Glue shall know."""
+
+    name: str
+    namespace: str
+    data_path: str
+    """Of the lake: it tells our tables of other lakes' ones."""
+    snapshot_id: int
+    """Of the lake."""
+    metadata_location: str
+    document: TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class GlueDatabase:
+    """A database of the Glue catalog of this account and region."""
+
+    name: str
+
+    def check(self) -> None:
+        """Raises:
+        BadInput: there is no such database.
+        Unavailable: Glue does not answer, or denies access.
+        """
+        with self._errors():
+            _client().get_tables(DatabaseName=self.name, MaxResults=1)
+
+    def register(self, table: Registration) -> str:
+        """Let a Glue table name a metadata document; it is created if there is none.
+
+        Returns:
+            `created`, `updated` or `unchanged`.
+
+        Raises:
+            NotOurs: a table of this name is not ours, or newer than this run.
+            Unavailable: Glue does not answer, or denies access, or others keep changing the table.
+        """
+        for _ in range(TRIES):
+            found = self._table(table.name)
+            if found is None:
+                if self._create(table):
+                    return "created"
+                continue
+            _check_is_ours(found, table)
+            if found["Parameters"][LOCATION] == table.metadata_location:
+                return "unchanged"
+            if self._update(found, table):
+                return "updated"
+        raise Unavailable(f"the Glue table {self.name}.{table.name} is being changed by others")
+
+    def remove_others(self, data_path: str, namespaces: set[str], names: set[str]) -> list[str]:
+        """Remove our tables of a lake whose table is gone.
+
+        Args:
+            namespaces: which schemas of the lake; empty: all.
+            names: the Glue names of the tables that these schemas have.
+
+        Returns:
+            The names of the removed ones.
+
+        Raises:
+            Unavailable: Glue does not answer, or denies access.
+        """
+        gone = []
+        with self._errors():
+            pages = _client().get_paginator("get_tables").paginate(DatabaseName=self.name)
+            for table in (table for page in pages for table in page["TableList"]):
+                marks = table.get("Parameters", {})
+                is_ours = marks.get(DATA_PATH) == data_path and _is_as_registered(table)
+                is_known = not namespaces or marks.get(NAMESPACE) in namespaces
+                if is_ours and is_known and table["Name"] not in names:
+                    gone.append(table["Name"])
+            for name in gone:
+                _client().delete_table(DatabaseName=self.name, Name=name)
+        return gone
+
+    def _table(self, name: str) -> Table | None:
+        with self._errors():
+            try:
+                found: Table = _client().get_table(DatabaseName=self.name, Name=name)["Table"]
+            except _client().exceptions.EntityNotFoundException:
+                return None
+            return found
+
+    def _create(self, table: Registration) -> bool:
+        """Create a table; False: somebody was faster."""
+        with self._errors():
+            try:
+                _client().create_table(DatabaseName=self.name, TableInput=_input({}, table))
+            except _client().exceptions.AlreadyExistsException:
+                return False
+            return True
+
+    def _update(self, found: Table, table: Registration) -> bool:
+        """Change a table; False: somebody was faster."""
+        with self._errors():
+            try:
+                _client().update_table(
+                    DatabaseName=self.name,
+                    TableInput=_input(found, table),
+                    VersionId=found["VersionId"],
+                    SkipArchive=True,  # Glue keeps a limited number of versions
+                )
+            except (
+                _client().exceptions.ConcurrentModificationException,
+                _client().exceptions.EntityNotFoundException,
+            ):
+                return False
+            return True
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn errors of Glue into those of a job."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            yield
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            if code == "EntityNotFoundException":
+                raise BadInput(f"there is no Glue database {self.name}: create it first") from None
+            raise Unavailable(f"the Glue database {self.name} cannot be used: {code}") from None
+        except BotoCoreError as error:
+            reason = type(error).__name__
+            raise Unavailable(f"the Glue database {self.name} cannot be used: {reason}") from None
+
+
+@cache
+def _client() -> Any:
+    """One client per process; the endpoint comes from AWS_ENDPOINT_URL_GLUE."""
+    import boto3
+    from botocore.config import Config
+
+    retries = {"total_max_attempts": 6, "mode": "standard"}
+    return boto3.client("glue", config=Config(connect_timeout=5, read_timeout=60, retries=retries))
+
+
+def _check_is_ours(found: Table, table: Registration) -> None:
+    """Raises:
+    NotOurs: see `GlueDatabase.register`.
+    """
+    marks = found.get("Parameters", {})
+    if marks.get(DATA_PATH) != table.data_path or marks.get(NAMESPACE) != table.namespace:
+        raise NotOurs(f"Glue has a table {table.name} that this lake's schema did not register")
+    if not _is_as_registered(found):
+        raise NotOurs(
+            f"somebody has committed to the Glue table {table.name}: DuckLake does not have it; "
+            "remove the table from Glue to have it registered again"
+        )
+    if int(marks.get(SNAPSHOT_ID, 0)) > table.snapshot_id:
+        raise NotOurs(f"a newer run has registered {table.name}")
+
+
+def _is_as_registered(found: Table) -> bool:
+    """Whether the table still names the document that was registered last."""
+    marks = found.get("Parameters", {})
+    return LOCATION in marks and marks.get("metadata_location") == marks[LOCATION]
+
+
+def _input(found: Table, table: Registration) -> dict[str, Any]:
+    """The table as Glue takes it. What others have added to it stays."""
+    kept = {key: found[key] for key in ("Description", "Owner", "Retention") if found.get(key)}
+    before = dict(found.get("Parameters", {}))
+    if "metadata_location" in before:
+        before["previous_metadata_location"] = before["metadata_location"]
+    marks = {
+        DATA_PATH: table.data_path,
+        NAMESPACE: table.namespace,
+        SNAPSHOT_ID: str(table.snapshot_id),
+        LOCATION: table.metadata_location,
+    }
+    iceberg = {"table_type": "ICEBERG", "metadata_location": table.metadata_location}
+    return {
+        **kept,
+        "Name": table.name,
+        "TableType": "EXTERNAL_TABLE",
+        "Parameters": {**before, **iceberg, "EXTERNAL": "TRUE", **marks},
+        "StorageDescriptor": {
+            "Columns": columns(table.document),
+            "Location": table.document.location,
+        },
+    }
