@@ -58,9 +58,6 @@ CLIENT_FAULTS = {
     ("PyIceberg", "07"): "Parquet file does not have field-ids",
     # The row reader, which promoted ints need, cannot read unsigned ones.
     ("Spark", "23"): "Unsupported logical type: UINT_",
-    # Before the promotion of a column that is in the path of added files: our manifests have its
-    # newest type (docs/exactness.md).
-    ("Spark", "77"): r"hd at [35-7]: .*class java.lang.Long cannot be cast to class java.lang.Int",
 }
 QUOTED_NAME = re.compile(r'"(?:[^"]|"")*"')
 MOST_SNAPSHOTS = 40  # up to this number all of them are read

@@ -29,8 +29,8 @@ OF_A_TABLE = re.compile(f"(?:.+/)?{UUID}/.+", re.DOTALL)
 """A path below the lake's data path that is in a table's `write.data.path`, which ends in its
 uuid."""
 
-OF_DUCKDB = re.compile(f"(?:.+/)?{UUID}-deletes[.]parquet", re.DOTALL)
-"""DuckDB writes a position delete file beside the data file. None of ours and of DuckLake has such
+OF_DUCKDB = re.compile(f"(?:.+/)?{UUID}-deletes[.](?:parquet|puffin)", re.DOTALL)
+"""DuckDB writes a delete file beside the data file. None of ours and of DuckLake has such
 a name."""
 
 

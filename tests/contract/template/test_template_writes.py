@@ -131,6 +131,7 @@ S3_RIGHTS = [
     ("PutObject", "data", "lake/polynya/list.avro", (False, True), False),
     ("PutObject", "data", "lake/policy.json", (False, False), False),
     ("PutObject", "data", f"lake/polynya/{UUID}/g1/{UUID}-deletes.parquet", (False, True), True),
+    ("PutObject", "data", f"lake/polynya/{UUID}/g1/{UUID}-deletes.puffin", (False, True), True),
     ("PutObject", "data", "other/a.parquet", (False, False), False),
     ("DeleteObject", "data", f"lake/main/orders/{UUID}/a.parquet", (False, False), False),
     ("DeleteObject", "staging", f"commits/{UUID}/m0.avro", (False, False), False),
@@ -158,9 +159,10 @@ def test_no_writer_can_put_a_virtual_file(kind, delivery):
         assert parse(key, prefix).kind == kind
         role = vended(delivery, VirtualPrefix=prefix)
         assert not role.may("PutObject", {"Bucket": "data", "Key": key})
-        of_duckdb = f"{key.rpartition('/')[0]}/{UUID}-deletes.parquet"
-        may_delete = role.may("PutObject", {"Bucket": "data", "Key": of_duckdb})
-        assert may_delete is (delivery == "materialize")
+        for end in ("parquet", "puffin"):
+            of_duckdb = f"{key.rpartition('/')[0]}/{UUID}-deletes.{end}"
+            may_delete = role.may("PutObject", {"Bucket": "data", "Key": of_duckdb})
+            assert may_delete is (delivery == "materialize")
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)

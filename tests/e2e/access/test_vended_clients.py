@@ -29,7 +29,7 @@ ROLES = {
     "WRITER_ROLE": f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/Writer",
 }
 HEADER = {"X-Iceberg-Access-Delegation": "vended-credentials"}
-DELETE_FILE = re.compile(".*/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-deletes[.]parquet")
+DELETE_FILE = re.compile(".*/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-deletes[.](parquet|puffin)")
 OPERATIONS = (
     "INSERT INTO {t} (id, s, p) VALUES (100, 'new', 1), (101, NULL, 2)",
     "DELETE FROM {t} WHERE id IN (1, 9, 100)",
@@ -132,6 +132,15 @@ def test_duckdb_changes_a_native_table(served, duckdb, start):
     for sql in OPERATIONS:
         served.change(duckdb.query, sql, f"ice.main.{name}", name)
     assert any(map(DELETE_FILE.fullmatch, served.requests.put()))
+    assert served.requests.refused == []
+
+
+def test_duckdb_deletes_from_a_table_of_format_version_3(served, duckdb):
+    add = "ALTER TABLE {t} ADD COLUMN q VARCHAR DEFAULT 'old'"
+    served.native(DO_NOT_INLINE, *STARTS["files"], add, name="v3")
+    for sql in (one for one in OPERATIONS if one.startswith("DELETE")):
+        served.change(duckdb.query, sql, "ice.main.v3", "v3")
+    assert any(path.endswith("-deletes.puffin") for path in served.requests.put())
     assert served.requests.refused == []
 
 

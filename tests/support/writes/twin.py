@@ -30,7 +30,8 @@ class Twin:
         self.pyiceberg = RestCatalog(
             "c", uri=served.catalog_uri, warehouse="lake", **s3_properties(s3_endpoint)
         )
-        self._past: dict[int, Rows] = {}
+        self.past: dict[int, Rows] = {}
+        """The rows at each snapshot of the lake."""
 
     def close(self) -> None:
         self.con.close()
@@ -48,7 +49,7 @@ class Twin:
                 continue
             if not sql.startswith("CALL") and "PARTITIONED" not in sql:
                 self.con.execute(sql.format(t=self.memory))
-            self._past[self.newest()] = self._rows(self.con, self.memory)
+            self.past[self.newest()] = self._rows(self.con, self.memory)
 
     def changes(self, sql: str, action: Callable[[], object]) -> None:
         """Change the table by one Iceberg commit, and the twin by SQL."""
@@ -57,7 +58,7 @@ class Twin:
         assert self.newest() == before + 1, "a commit is one snapshot"
         for one in filter(None, sql.split(";")):
             self.con.execute(one.format(t=self.memory))
-        self._past[self.newest()] = self._rows(self.con, self.memory)
+        self.past[self.newest()] = self._rows(self.con, self.memory)
 
     def newest(self) -> int:
         [[found]] = self.lake.database.run("SELECT max(snapshot_id) FROM ducklake_snapshot")
@@ -74,7 +75,7 @@ class Twin:
         """Compare every snapshot, natively and through Iceberg."""
         with connect(LAKE, self._s3_endpoint) as con:
             attach(con, self.lake)
-            for snapshot_id, rows in self._past.items():
+            for snapshot_id, rows in self.past.items():
                 self._check_rows(con, snapshot_id, rows)
             self._check_aggregates(con)
             self._check_change_feed(con)
@@ -99,31 +100,31 @@ class Twin:
 
     def _check_change_feed(self, con: Any) -> None:
         """What each snapshot adds and deletes leads from the rows before it to those after it."""
-        ids = sorted(self._past)
+        ids = sorted(self.past)
         for before, after in itertools.pairwise(ids):
             feed = con.execute(
                 "SELECT * FROM ducklake_table_changes("
                 f"'lake', 'main', '{self.name}', {after}, {after})"
             ).fetchall()
-            rows = Counter(self._past[before])
+            rows = Counter(self.past[before])
             added = [row[3:] for row in feed if row[2] in {"insert", "update_postimage"}]
             gone = [row[3:] for row in feed if row[2] in {"delete", "update_preimage"}]
-            width = len(next(iter(self._past[after]), ()))
+            width = len(next(iter(self.past[after]), ()))
             if any(len(row) != width for row in [*added, *gone, *rows]):
                 continue  # the columns have changed since
             rows.update(added)
             rows.subtract(gone)
-            assert +rows == self._past[after], f"change feed of {after}"
+            assert +rows == self.past[after], f"change feed of {after}"
 
     def _check_iceberg(self) -> None:
         table = self.table()
         listed = {snapshot.sequence_number: snapshot.snapshot_id for snapshot in table.snapshots()}
         width = len(table.schema().fields)
-        for snapshot_id in [*sorted(self._past.keys() & listed.keys())]:
+        for snapshot_id in [*sorted(self.past.keys() & listed.keys())]:
             found = table.scan(snapshot_id=listed[snapshot_id]).to_arrow()
             rows = Counter(zip(*(column.to_pylist() for column in found.columns), strict=True))
             if found.num_columns == width:
-                assert rows == self._past[snapshot_id], f"PyIceberg at {snapshot_id}"
+                assert rows == self.past[snapshot_id], f"PyIceberg at {snapshot_id}"
 
     @staticmethod
     def _rows(con: Any, source: str) -> Rows:

@@ -88,6 +88,7 @@ DELETES = {
     "shared": {"object-lambda": set(), "materialize": {S3Scope(f"{VIRTUAL}/", True)}},
 }
 OF_DUCKDB = "f47ac10b-58cc-4372-a567-0e02b2c3d479-deletes.parquet"
+VECTORS_OF_DUCKDB = OF_DUCKDB.replace(".parquet", ".puffin")
 
 GET, PUT, ABORT = "s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"
 DELETE = "s3:DeleteObject"
@@ -114,6 +115,9 @@ CASES = [
     (PUT, f"s3://data/lake/main/orders/day=2026-01-01/{OF_DUCKDB}", "own"),
     (ABORT, f"s3://data/lake/main/orders/{OF_DUCKDB}", "own"),
     (PUT, f"{DATA}/{OF_DUCKDB}", True),
+    (PUT, f"s3://data/lake/main/orders/{VECTORS_OF_DUCKDB}", "own"),
+    (PUT, f"{VIRTUAL}/g10/{VECTORS_OF_DUCKDB}", "materialize"),
+    (PUT, f"s3://data/lake/main/customers/{VECTORS_OF_DUCKDB}", False),
     # Not g1: moto takes the dots of `/../` for any characters.
     (PUT, f"{VIRTUAL}/g10/{OF_DUCKDB}", "materialize"),
     (PUT, f"s3://virtual/polynya/{OTHER}/g10/{OF_DUCKDB}", False),
@@ -123,6 +127,7 @@ CASES = [
     (PUT, f"s3://data/lake/main/orders/../customers/{OF_DUCKDB}", False),
     (PUT, f"s3://data/lake/main/orders/ducklake-{UUID}.parquet", False),
     (PUT, f"s3://data/lake/main/orders/ducklake-{UUID}-delete.parquet", False),
+    (PUT, f"s3://data/lake/main/orders/ducklake-{UUID}-delete.puffin", False),
     (PUT, f"s3://data/lake/main/orders/{OF_DUCKDB}x", False),
     (DELETE, f"s3://data/lake/main/orders/{OF_DUCKDB}", False),
     # Another table, also in the same directory.

@@ -19,9 +19,10 @@ WRITES = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"]
 """Parts of an upload need PutObject too. Clients list no parts, and use DeleteObject only to clean
 up: some of them after commits that have taken place."""
 
-DELETE_FILES = "*-deletes.parquet"
-"""The delete files of DuckDB, which it puts beside the data file: `<random UUID>-deletes.parquet`.
-No file of DuckLake (its own end in `-delete.parquet`) and no virtual file has such a name."""
+DELETE_FILES = ("*-deletes.parquet", "*-deletes.puffin")
+"""The delete files of DuckDB, which it puts beside the data file: `<random UUID>-deletes.parquet`,
+or `.puffin` with the deletion vectors of format version 3. No file of DuckLake (its own end in
+`-delete.parquet` and `-delete.puffin`) and no virtual file has such a name."""
 
 OBJECT_LAMBDA = ["s3-object-lambda:GetObject", "lambda:InvokeFunction"]
 
@@ -45,7 +46,8 @@ def session_policy(
     """
     arn = f"arn:{partition}:s3:::"
     read, written = ([arn + _resource(scope) for scope in scopes] for scopes in (reads, writes))
-    written += [arn + _escaped(scope.location) + DELETE_FILES for scope in deletes]
+    directories = [arn + _escaped(scope.location) for scope in deletes]
+    written += [one + names for one in directories for names in DELETE_FILES]
     # S3 takes `..` for a name like any other, but what a client makes of such a location may be
     # that of another table.
     statements = [

@@ -4,11 +4,12 @@ https://iceberg.apache.org/spec/#partitioning
 """
 
 import base64
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .single_value import DECIMAL, to_bytes
+from .types import TableSchema, primitives
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,21 @@ class PartitionSpec:
     def json(self) -> dict[str, Any]:
         """The spec in the table metadata (Appendix C)."""
         return {"spec-id": self.spec_id, "fields": [field.json() for field in self.fields]}
+
+    def in_schema(self, schema: TableSchema) -> "PartitionSpec":
+        """The spec with the types that its columns have in a schema.
+
+        Java gives the values of a manifest to readers in the type that they have there: it must not
+        be a newer one than that of the column in any snapshot that lists the manifest.
+        """
+        types = primitives(schema.fields)
+        return replace(self, fields=tuple(_typed(field, types) for field in self.fields))
+
+
+def _typed(field: PartitionField, types: Mapping[int, str]) -> PartitionField:
+    if field.transform != "identity":
+        return field
+    return replace(field, result_type=types.get(field.source_id, field.result_type))
 
 
 UNPARTITIONED = PartitionSpec(0, ())

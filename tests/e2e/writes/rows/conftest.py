@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.servers.in_process import bridge
+from tests.support.writes.spark_sql import SparkSQL
 from tests.support.writes.starts import DO_NOT_INLINE, LAKE
 from tests.support.writes.twin import opened
 from tests.support.writes.writable import judging, set_up_writes
@@ -28,6 +29,12 @@ def started(request, twin, start):
     """A table in the state `start`, one of the module's STARTS."""
     twin.native(DO_NOT_INLINE, *request.module.STARTS[start])
     return twin
+
+
+@pytest.fixture(scope="module")
+def spark(served):
+    """Spark with the lake's catalog."""
+    return SparkSQL(served[1])
 
 
 @pytest.fixture

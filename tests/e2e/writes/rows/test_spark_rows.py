@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.writes.spark_sql import REWRITE_DATA_FILES, REWRITE_DELETE_FILES, set_modes
 from tests.support.writes.starts import DO_NOT_INLINE, NATIVE, STARTS
 
 pytestmark = pytest.mark.spark
@@ -27,14 +28,11 @@ VALUES = "VALUES (4L, 'new', 1), (41L, NULL, 1)"
 INSERTED = "INSERT INTO {t} (id, s, p) VALUES (4, 'new', 1), (41, NULL, 1)"
 NOTHING = "SELECT 1"
 REPLACING = f"CREATE OR REPLACE TABLE {{t}} USING iceberg AS SELECT * FROM {VALUES} AS v(id, s, p)"
-REWRITING = "CALL {c}.system.{procedure}(table => '{of}', options => map('rewrite-all', 'true'))"
 MODE = "spark.sql.sources.partitionOverwriteMode"
 
 OVERWRITING = f"INSERT OVERWRITE {{t}} {VALUES}"
 ALL_NEW = f"DELETE FROM {{t}};{INSERTED}"
 PARTITION_NEW = f"DELETE FROM {{t}} WHERE p = 1;{INSERTED}"
-DATA_FILES = REWRITING.replace("{procedure}", "rewrite_data_files")
-DELETE_FILES = REWRITING.replace("{procedure}", "rewrite_position_delete_files")
 
 WHOLE = [
     # start, mode of overwrites, in Spark, in the twin, the operation that Iceberg lists
@@ -45,40 +43,10 @@ WHOLE = [
     ("inlined rows", "static", REPLACING, ALL_NEW, "overwrite"),
     ("both deletes", "static", "TRUNCATE TABLE {t}", "DELETE FROM {t}", "delete"),
     ("partitions", "static", *["DELETE FROM {t} WHERE p = 1"] * 2, "delete"),
-    ("both deletes", "static", DATA_FILES, NOTHING, "replace"),
-    ("inlined rows", "static", DATA_FILES, NOTHING, "replace"),
-    ("both deletes", "static", DELETE_FILES, NOTHING, "replace"),
+    ("both deletes", "static", REWRITE_DATA_FILES, NOTHING, "replace"),
+    ("inlined rows", "static", REWRITE_DATA_FILES, NOTHING, "replace"),
+    ("both deletes", "static", REWRITE_DELETE_FILES, NOTHING, "replace"),
 ]
-
-
-@pytest.fixture(scope="module")
-def spark(served):
-    from polynya_local.clients import spark
-
-    where = served[1].catalog_uri, served[1].warehouse, served[1].s3_endpoint
-    client = spark.Spark(*where)
-
-    def run(twin, sql):
-        of = f"main.{twin.name}"
-        return spark.session().sql(sql.format(t=f"{client.catalog}.{of}", c=client.catalog, of=of))
-
-    return run
-
-
-def set_modes(twin, mode):
-    """Set properties of the table, as DuckLake's tags."""
-    run = twin.lake.database.run
-    [[table_id]] = run(
-        "SELECT table_id FROM ducklake_table WHERE table_name = :name", name=twin.name
-    )
-    for what in ("delete", "update", "merge"):
-        run(
-            "INSERT INTO ducklake_tag VALUES (:table_id, :begin, NULL, :key, :mode)",
-            table_id=table_id,
-            begin=twin.newest(),
-            key=f"polynya.property.write.{what}.mode",
-            mode=mode,
-        )
 
 
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])

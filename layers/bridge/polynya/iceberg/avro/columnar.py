@@ -46,6 +46,7 @@ def manifest_bytes(
     snapshot_id: int | None = None,
 ) -> bytes:
     """A data manifest of one partition spec. Args: as `manifests.manifest_bytes`."""
+    spec = spec.in_schema(schema)
     live = files.sequence_number[files.status != Status.DELETED].tolist()
     rows = {status: files.record_count[files.status == status].tolist() for status in Status}
     content, partition = ManifestContent.DATA, files.partition or [()] * len(spec.fields)

@@ -160,9 +160,11 @@ def manifest_bytes(
     """A manifest of one partition spec.
 
     Args:
+        schema: that of the snapshot that added the manifest; it has the types of the spec's columns.
         sequence_number: that of the snapshot that added the manifest.
         snapshot_id: the id of that snapshot; None: the same as its sequence number.
     """
+    spec = spec.in_schema(schema)
     live = [entry.sequence_number for entry in entries if entry.status != Status.DELETED]
     rows = {
         status: [entry.data_file.record_count for entry in entries if entry.status == status]
