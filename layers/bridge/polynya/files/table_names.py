@@ -100,9 +100,11 @@ class TableNames:
         manifests = []
         for (kind, *span), parts in sorted(chunks.items()):
             at = self._version(kind, snapshot_id, parts)
-            if at < snapshot_id and not any(part.files for part in parts):
+            # The manifest also lists, as DELETED, what ended at the chunk's version; that may be
+            # older than the manifest's, which a column's new type raises.
+            has_ended = any(part.version == at == snapshot_id for part in parts)
+            if not has_ended and not any(part.files for part in parts):
                 continue
-            # The manifest also lists, as DELETED, what ended at the chunk's version.
             rows: list[tuple[Any, ...]] = [
                 (p.kind, p.hash, p.ended if p.version == at else 0) for p in parts
             ]
