@@ -160,7 +160,7 @@ def manifest_bytes(
     """A manifest of one partition spec.
 
     Args:
-        schema: that of the snapshot that added the manifest; it has the types of the spec's columns.
+        schema: that of the snapshot that added the manifest, with the types of the spec's columns.
         sequence_number: that of the snapshot that added the manifest.
         snapshot_id: the id of that snapshot; None: the same as its sequence number.
     """
