@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pytest
 from duckdb import Error
-from polynya.commits.plans import added_files
+from polynya.commits.plans.parquet import added_files
 from polynya.translate.commits.row_ids import RowLineage
 
 from tests.support.writes.hand_made import HandMade, parquet

@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ... import budget
-from ...ducklake.column_tree import ColumnNode
-from ...ducklake.rows.partitions import PartitionColumn
-from ...ducklake.writes.files import NewDataFile
-from ...errors import BadRequest, CommitFailed
-from ...iceberg.avro.written import WrittenFile
-from ...iceberg.parquet.metadata import ParquetMetadata
-from ...parallel import in_parallel
-from ...storage.object_reader import ObjectReader
-from ...translate.commits.file_statistics import FileStatistics
-from ...translate.commits.partition_values import partition_values
-from ...translate.commits.paths import normalised, relative
-from ...translate.commits.row_ids import row_lineage
-from ...translate.commits.schema.partitioning import BUCKET, is_bucket
-from ...translate.partitions import BUCKET_TYPES
+from .... import budget
+from ....ducklake.column_tree import ColumnNode
+from ....ducklake.rows.partitions import PartitionColumn
+from ....ducklake.writes.files import NewDataFile
+from ....errors import BadRequest, CommitFailed
+from ....iceberg.avro.written import WrittenFile
+from ....iceberg.parquet.metadata import ParquetMetadata
+from ....parallel import in_parallel
+from ....storage.object_reader import ObjectReader
+from ....translate.commits.file_statistics import FileStatistics
+from ....translate.commits.partition_values import partition_values
+from ....translate.commits.paths import normalised, relative
+from ....translate.commits.row_ids import row_lineage
+from ....translate.commits.schema.partitioning import BUCKET, is_bucket
+from ....translate.partitions import BUCKET_TYPES
 from .file_copies import FileCopy, check_is_no_copy, path_of_copy
 from .footers import FooterReader
 

@@ -6,13 +6,13 @@ have it. A copy differs in five bytes of its footer for each column; S3 copies t
 
 from dataclasses import dataclass
 
-from ...errors import BadRequest, NoSuchKey
-from ...iceberg.parquet.field_ids import with_field_ids
-from ...iceberg.parquet.footer import TAIL
-from ...iceberg.parquet.metadata import ParquetMetadata
-from ...storage.object_copies import copy_with_end
-from ...storage.object_reader import ObjectReader
-from ...translate.commits.row_ids import LAST_UPDATED, ROW_ID
+from ....errors import BadRequest, NoSuchKey
+from ....iceberg.parquet.field_ids import with_field_ids
+from ....iceberg.parquet.footer import TAIL
+from ....iceberg.parquet.metadata import ParquetMetadata
+from ....storage.object_copies import copy_with_end
+from ....storage.object_reader import ObjectReader
+from ....translate.commits.row_ids import LAST_UPDATED, ROW_ID
 
 UNKNOWN_IDS = {ROW_ID: 2147483446, LAST_UPDATED: 2147483445}
 """Iceberg reserves the ids from 2147483447 on, and no column of a table gets as far as these."""
