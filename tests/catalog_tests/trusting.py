@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polynya.commits.plans.added_files import AddedFiles, buckets
+from polynya.commits.plans.parquet.added_files import AddedFiles, buckets
 from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
 from polynya.iceberg.avro.written import WrittenFile
 from polynya.translate.commits.partition_values import partition_values

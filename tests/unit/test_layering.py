@@ -187,7 +187,13 @@ THIRD_PARTY = [
     (
         "botocore",
         dict.fromkeys(
-            ("storage/aws.py", "storage/object_reader.py", "storage/range_reader.py"), True
+            (
+                "storage/aws.py",
+                "storage/object_copies.py",
+                "storage/object_reader.py",
+                "storage/range_reader.py",
+            ),
+            True,
         ),
     ),
     (

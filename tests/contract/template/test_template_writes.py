@@ -127,6 +127,8 @@ S3_RIGHTS = [
     ("GetObject", "data", "lake/polynya/list.avro", (True, True), True),
     ("GetObject", "data", "other/a.parquet", (False, False), False),
     ("PutObject", "data", f"lake/main/orders/{UUID}/a.parquet", (False, False), True),
+    ("PutObject", "data", f"lake/main/orders/{UUID}/p=1/polynya-7-a.parquet", (True, True), True),
+    ("PutObject", "data", f"lake/main/orders/ducklake-{UUID}.parquet", (False, False), True),
     ("PutObject", "staging", f"commits/{UUID}/m0.avro", (False, False), True),
     ("PutObject", "data", "lake/polynya/list.avro", (False, True), False),
     ("PutObject", "data", "lake/policy.json", (False, False), False),

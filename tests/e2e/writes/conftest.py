@@ -40,7 +40,7 @@ IN_CI = {
     "test_spark_rows": (),
     "test_spark_names": (),
     "test_alter_in_sql": ("test_duckdb",),
-    "test_version_3": ("test_duckdb[both deletes]", "test_pyiceberg"),
+    "test_version_3": ("test_duckdb[both deletes]", "updates[files]", "test_pyiceberg"),
 }
 
 # By module, parts of the names of tests that CI leaves out.

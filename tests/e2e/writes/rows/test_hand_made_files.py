@@ -54,6 +54,11 @@ REFUSED = {
         "v is NOT NULL",
     ),
     "? begins parameters in DuckDB": ("BIGINT", replace(SOME, name="a?b.parquet"), "has ? or #"),
+    "the name of a copy": (
+        "BIGINT",
+        replace(SOME, name="/polynya-a.parquet"),
+        "begins with polynya",
+    ),
     "# in PyIceberg": ("BIGINT", replace(SOME, name="a#b.parquet"), "has ? or #"),
     "bytes of another length in UUID": (
         "UUID",
@@ -75,10 +80,10 @@ REFUSED = {
         parquet({("id", 1): TWO, ("_row_id", 2147483540): pa.array([0, 1])}),
         "_row_id",
     ),
-    "numbers that DuckLake takes for snapshots": (
+    "ids of some rows": (
         "BIGINT",
-        parquet({("id", 1): TWO, ("_last_updated", 2147483539): pa.nulls(2, pa.int64())}),
-        "_last_updated_sequence_number",
+        parquet({("id", 1): TWO, ("_row_id", 2147483540): pa.array([0, None])}),
+        "_row_id",
     ),
 }
 
@@ -102,6 +107,13 @@ ACCEPTED = {
             partition=((1, "bucket[8]", 2017239379 % 8),),
         ),
         ["5"],
+    ),
+    "numbers that DuckLake takes for snapshots": (
+        "BIGINT",
+        parquet(
+            {("id", 1): TWO, ("v", 2): TWO, ("_last_updated", 2147483539): pa.array([9, None])}
+        ),
+        ["1", "2"],
     ),
     "no rows": (
         "BIGINT",

@@ -3,7 +3,7 @@
 import pytest
 from polynya.errors import BadRequest
 from polynya.iceberg.parquet.metadata import Leaf, ParquetMetadata, RowGroup
-from polynya.translate.commits.row_ids import ROW_ID, carries_row_ids
+from polynya.translate.commits.row_ids import LAST_UPDATED, ROW_ID, row_lineage
 
 
 def file_with(*groups, ids=(ROW_ID,)):
@@ -23,7 +23,24 @@ VALID = RowGroup(10, 3, 0, "4", "9")
     ],
 )
 def test_row_ids(file, expected):
-    assert carries_row_ids(file, next_row_id=10) is expected
+    assert row_lineage(file, next_row_id=10) == (expected, ())
+
+
+NULLS = RowGroup(10, 3, 3, None, None)
+
+
+@pytest.mark.parametrize(
+    ("file", "hidden"),
+    [
+        (file_with(NULLS, NULLS), (ROW_ID,)),
+        (file_with(), (ROW_ID,)),  # no rows
+        (file_with(VALID, ids=(LAST_UPDATED,)), (LAST_UPDATED,)),
+        (file_with(NULLS, ids=(LAST_UPDATED,)), (LAST_UPDATED,)),
+        (file_with(NULLS, ids=(7, LAST_UPDATED)), ()),
+    ],
+)
+def test_columns_that_ducklake_must_not_see(file, hidden):
+    assert row_lineage(file, next_row_id=10) == (False, hidden)
 
 
 @pytest.mark.parametrize(
@@ -39,4 +56,4 @@ def test_row_ids(file, expected):
 )
 def test_row_ids_that_the_table_never_gave_are_refused(group):
     with pytest.raises(BadRequest, match="_row_id"):
-        carries_row_ids(file_with(VALID, group), next_row_id=10)
+        row_lineage(file_with(VALID, group), next_row_id=10)

@@ -14,7 +14,7 @@ from ...storage.object_reader import ObjectReader
 from ...translate.commits.paths import normalised, relative
 
 OF_DUCKDB = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-deletes[.](?:parquet|puffin)")
-"""The name of a delete file of DuckDB: position deletes, or deletion vectors in version 3."""
+"""The name of a delete file of DuckDB: position deletes, or in version 3 deletion vectors."""
 
 MOST_BYTES = 256 * 1024 * 1024
 """The size of all delete files of a commit together; they are in memory at once."""

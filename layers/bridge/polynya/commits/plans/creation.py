@@ -18,9 +18,9 @@ from ...translate.commits.paths import normalised
 from ...translate.commits.table_commit import TableCommit
 from ...translate.write_locations import data_path, staging_path
 from ...translate.write_properties import write_properties
-from .added_files import AddedFiles
 from .client_files import ClientFiles
 from .new_table import columns_of_request, greatest_id, new_ids, new_table
+from .parquet.added_files import AddedFiles
 from .plan import NewTable, TablePlan
 from .planner import check_parents, commit_rows
 

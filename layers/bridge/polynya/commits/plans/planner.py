@@ -12,11 +12,11 @@ from ...storage.object_reader import ObjectReader
 from ...translate.commits.net_change import NetChange, difference, net_change
 from ...translate.commits.table_commit import TableCommit
 from ...translate.write_locations import data_path, staging_path
-from .added_files import AddedFiles
 from .alteration import alteration
 from .client_files import ClientFiles
 from .new_table import greatest_id
 from .overwrite_checks import check_hidden_columns, check_replaced_partitions
+from .parquet.added_files import AddedFiles
 from .plan import TablePlan
 from .removals import RemovalFinder
 from .table_state import TableState

@@ -5,28 +5,14 @@ deletes need 2147483546 and 2147483545; Java refuses the file otherwise. As vari
 compact Thrift footer all four have five bytes, so the copy has exactly the size of the stored file.
 """
 
+from .field_ids import length as length_of
+from .field_ids import with_field_ids
+
 FOOTER_TAIL = 8
 """Bytes after the footer: its length (little-endian) and the magic `PAR1`."""
 
 
-def _length(number: int) -> bytes:
-    """Thrift compact protocol, the length before a text: 7 bits to a byte, lowest first."""
-    groups = []
-    while number > 127:
-        groups.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*groups, number])
-
-
-def _varint(number: int) -> bytes:
-    """Thrift compact protocol, an i32 that is not negative: zigzag, then as a length."""
-    return _length(number << 1)
-
-
-IDS = {
-    _varint(2147483646): _varint(2147483546),
-    _varint(2147483645): _varint(2147483545),
-}
+IDS = {2147483646: 2147483546, 2147483645: 2147483545}
 
 
 def delete_copy(stored: bytes, data_file: str) -> bytes | None:
@@ -44,10 +30,7 @@ def delete_copy(stored: bytes, data_file: str) -> bytes | None:
     # smallest and the largest path twice each: all are the same path.
     row_groups = footer.count(b"file_path") - 1
     path = data_file.encode()
-    if footer.count(_length(len(path)) + path) != 4 * row_groups or row_groups < 1:
+    if footer.count(length_of(len(path)) + path) != 4 * row_groups or row_groups < 1:
         return None
-    if any(footer.count(id_) != 1 for id_ in IDS):
-        return None
-    for ducklake, iceberg in IDS.items():
-        footer = footer.replace(ducklake, iceberg)
-    return stored[:start] + footer
+    copy = with_field_ids(footer, IDS)
+    return None if copy is None else stored[:start] + copy

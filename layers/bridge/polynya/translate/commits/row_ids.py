@@ -1,9 +1,11 @@
-"""Row ids that a client has written into a data file.
+"""Row lineage that a client has written into a data file.
 
-DuckLake and Iceberg reserve the same field id, and DuckLake takes every row id of such a file from
-the column: where it is NULL, the row has no id.
+DuckLake and Iceberg reserve the same field ids, and DuckLake takes the row ids and the snapshots of
+such a file from the columns, also where they are NULL.
 https://iceberg.apache.org/spec/#reserved-field-ids
 """
+
+from typing import NamedTuple
 
 from ...errors import BadRequest
 from ...iceberg.parquet.metadata import ParquetMetadata, RowGroup
@@ -11,37 +13,46 @@ from ...iceberg.parquet.metadata import ParquetMetadata, RowGroup
 ROW_ID = 2147483540
 """The field id of `_row_id`, and of DuckLake's `_ducklake_internal_row_id`."""
 
-
 LAST_UPDATED = 2147483539
 """The field id of `_last_updated_sequence_number`, and of DuckLake's
 `_ducklake_internal_snapshot_id`: the snapshot from which on a row of a merged file is there."""
 
 
-def carries_row_ids(file: ParquetMetadata, next_row_id: int) -> bool:
-    """Whether a file carries the ids of its rows.
+class RowLineage(NamedTuple):
+    """What DuckLake makes of the lineage in a file."""
+
+    has_row_ids: bool
+    """The file carries the ids of its rows."""
+    hidden: tuple[int, ...]
+    """The field ids of columns that DuckLake must not see."""
+
+
+def row_lineage(file: ParquetMetadata, next_row_id: int) -> RowLineage:
+    """The lineage of a file's rows.
+
+    Its numbers of snapshots mean nothing to DuckLake, which knows when the file has begun.
 
     Args:
         next_row_id: the first row id that the table never had.
 
     Raises:
-        BadRequest: some rows have no id in it, or one that the table never had; or it says when its
-            rows have changed.
+        BadRequest: only some rows have an id in it, or one that the table never had.
     """
-    if any(leaf.ids == (LAST_UPDATED,) for leaf in file.leaves):
-        raise BadRequest(
-            "a data file of the commit has the column _last_updated_sequence_number, which "
-            "DuckLake would take for its own: rows would be missing in older snapshots after "
-            "ducklake_merge_adjacent_files. Append, or delete and insert instead of updating"
-        )
+    ids = {leaf.ids for leaf in file.leaves}
+    hidden = (LAST_UPDATED,) if (LAST_UPDATED,) in ids else ()
+    if (ROW_ID,) not in ids:
+        return RowLineage(False, hidden)
     of_leaves = zip(file.leaves, file.row_groups, strict=True)
     groups = [group for leaf, found in of_leaves if leaf.ids == (ROW_ID,) for group in found]
+    if all(group.null_count == group.num_values for group in groups):
+        return RowLineage(False, (*hidden, ROW_ID))
     if not all(_is_valid(group, next_row_id) for group in groups if group.num_values):
         raise BadRequest(
             "a data file of the commit has a column of row ids (_row_id) that are not those of "
             "the table's rows: DuckLake would give its rows wrong ids. Append, or delete and "
             "insert instead of updating"
         )
-    return bool(groups)
+    return RowLineage(True, hidden)
 
 
 def _is_valid(group: RowGroup, next_row_id: int) -> bool:

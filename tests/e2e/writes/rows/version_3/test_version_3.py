@@ -43,13 +43,19 @@ ADDITIONS = [
     ),
 ]
 
-REWRITES = {
-    "update": "UPDATE {t} SET s = 'new' WHERE id = 3",
-    "merge": f"{MATCHED} WHEN MATCHED THEN UPDATE SET s = 'new'",
-    "rewrite_data_files": REWRITE_DATA_FILES,
-}
-COPIES = REWRITES | {"delete": "DELETE FROM {t} WHERE id = 3"}
-REFUSED = [("merge-on-read", name) for name in REWRITES] + [("copy-on-write", n) for n in COPIES]
+REWRITES = [
+    ("UPDATE {t} SET s = 'new' WHERE id IN (1, 9)", None),
+    (
+        f"{MATCHED} WHEN MATCHED THEN UPDATE SET s = 'new' "
+        "WHEN NOT MATCHED THEN INSERT (id, s, p, q) VALUES (n.id, 'm', NULL, 'm')",
+        "UPDATE {t} SET s = 'new' WHERE id IN (5, 31); "
+        "INSERT INTO {t} SELECT v, 'm', NULL, 'm' FROM (VALUES (5), (31)) AS n(v) "
+        "WHERE v NOT IN (SELECT id FROM {t})",
+    ),
+    ("DELETE FROM {t} WHERE id IN (4, 31)", None),
+    (REWRITE_DATA_FILES, "SELECT 1"),
+    ("UPDATE {t} SET q = 'all'", None),
+]
 
 
 @pytest.fixture
@@ -83,6 +89,16 @@ def check_snapshots(twin, *clients):
             found = one.rows("main", twin.name, listed[number])
             columns = [column.to_pylist() for column in found.columns]
             assert Counter(zip(*columns, strict=True)) == rows, f"{one.name} at {number}"
+
+
+def assert_copied(twin):
+    """The catalog has copies of the files that clients wrote."""
+    found = twin.lake.database.run(
+        "SELECT path FROM ducklake_data_file WHERE path LIKE '%polynya-%' AND table_id = "
+        "(SELECT max(table_id) FROM ducklake_table WHERE table_name = :name)",
+        name=twin.name,
+    )
+    assert found
 
 
 def change(twin, run, statements):
@@ -126,14 +142,39 @@ def test_duckdb(started_3, client):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("start", ["files"])
-@pytest.mark.parametrize(("mode", "statement"), REFUSED)
-def test_files_with_row_lineage_are_refused(started_3, spark, mode, statement):
+@pytest.mark.parametrize("start", STARTS_3)
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_spark_rewrites_rows(started_3, spark, client, mode):
+    """Its files have the columns of row lineage, whatever the mode."""
     set_modes(started_3, mode)
-    before = started_3.newest()
-    with pytest.raises(Exception, match="_last_updated_sequence_number"):
-        spark(started_3, COPIES[statement]).collect()
-    assert started_3.newest() == before
+    for sql, other in REWRITES:
+        started_3.changes(other or sql, lambda sql=sql: spark(started_3, sql).collect())
+    assert_copied(started_3)
+    check_snapshots(started_3, spark.client, client)
+    started_3.native(*NATIVE)
+    check_snapshots(started_3, client)
+
+
+@pytest.mark.parametrize("start", STARTS_3)
+def test_duckdb_updates(started_3, client):
+    """Its files have the column of row ids."""
+    for sql in (REWRITES[0][0], REWRITES[-1][0]):
+        started_3.changes(
+            sql, lambda sql=sql: client.query(sql.format(t=f"ice.main.{started_3.name}"))
+        )
+    assert_copied(started_3)
+    check_snapshots(started_3, client)
+    started_3.native(*NATIVE)
+    check_snapshots(started_3, client)
+
+
+@pytest.mark.xfail(strict=True, reason="DuckDB finds no row of a file without row ids")
+@pytest.mark.parametrize("start", ["files"])
+def test_duckdb_merges(started_3, client):
+    merge = REWRITES[1]
+    sql = merge[0].replace("SELECT * FROM VALUES (5L), (31L) AS v(id)", "VALUES (5), (31)")
+    sql = sql.replace(") AS n", ") AS n(id)").format(t=f"ice.main.{started_3.name}")
+    started_3.changes(merge[1], lambda: client.query(sql))
     started_3.check()
 
 

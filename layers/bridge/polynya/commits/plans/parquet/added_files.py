@@ -6,20 +6,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ... import budget
-from ...ducklake.column_tree import ColumnNode
-from ...ducklake.rows.partitions import PartitionColumn
-from ...ducklake.writes.files import NewDataFile
-from ...errors import BadRequest, CommitFailed
-from ...iceberg.avro.written import WrittenFile
-from ...iceberg.parquet.metadata import ParquetMetadata
-from ...storage.object_reader import ObjectReader
-from ...translate.commits.file_statistics import FileStatistics
-from ...translate.commits.partition_values import partition_values
-from ...translate.commits.paths import relative
-from ...translate.commits.row_ids import carries_row_ids
-from ...translate.commits.schema.partitioning import BUCKET, is_bucket
-from ...translate.partitions import BUCKET_TYPES
+from .... import budget
+from ....ducklake.column_tree import ColumnNode
+from ....ducklake.rows.partitions import PartitionColumn
+from ....ducklake.writes.files import NewDataFile
+from ....errors import BadRequest, CommitFailed
+from ....iceberg.avro.written import WrittenFile
+from ....iceberg.parquet.metadata import ParquetMetadata
+from ....parallel import in_parallel
+from ....storage.object_reader import ObjectReader
+from ....translate.commits.file_statistics import FileStatistics
+from ....translate.commits.partition_values import partition_values
+from ....translate.commits.paths import normalised, relative
+from ....translate.commits.row_ids import row_lineage
+from ....translate.commits.schema.partitioning import BUCKET, is_bucket
+from ....translate.partitions import BUCKET_TYPES
+from .file_copies import FileCopy, check_is_no_copy, path_of_copy
 from .footers import FooterReader
 
 Values = tuple[str | None, ...]
@@ -48,6 +50,8 @@ class AddedFiles:
     def read(self, files: Sequence[WrittenFile]) -> list[NewDataFile]:
         """The rows of the files for the catalog, in order.
 
+        A file with columns that DuckLake would take for its own is copied without them.
+
         Raises:
             BadRequest: a file is not in the table's place for data files, or DuckLake would not
                 read it as the client means it.
@@ -58,17 +62,23 @@ class AddedFiles:
                 "fewer at a time, or write larger ones"
             )
         for file in files:
-            self._path(file)  # before anything is read from S3
+            check_is_no_copy(self._path(file))  # before anything is read from S3
         statistics = FileStatistics(self.columns, self.last_column_id, self.with_default)
         added: list[NewDataFile] = []
+        copies: list[FileCopy] = []
         with closing(FooterReader(self.reader).metadata(files)) as batches:
             for batch, found in batches:
-                added += map(partial(self._new_file, statistics), batch, found)
+                added += map(partial(self._new_file, statistics, copies), batch, found)
                 budget.check()
+        in_parallel(lambda copy: copy.make(self.reader), copies)
         return added
 
     def _new_file(
-        self, statistics: FileStatistics, file: WrittenFile, found: ParquetMetadata
+        self,
+        statistics: FileStatistics,
+        copies: list[FileCopy],
+        file: WrittenFile,
+        found: ParquetMetadata,
     ) -> NewDataFile:
         path = self._path(file)
         if file.record_count != found.num_rows:
@@ -81,6 +91,12 @@ class AddedFiles:
         values = partition_values(self.partition_keys, self.columns, stats, buckets(file))
         if not values:
             self._check_buckets(file, path)
+        lineage = row_lineage(found, self.next_row_id)
+        if lineage.hidden:
+            path = path_of_copy(path)
+            target = self.data_location + path.removeprefix(self.directory)
+            source = normalised(file.file_path)
+            copies.append(FileCopy.of(source, target, found, lineage.hidden))
         return NewDataFile(
             path=path,
             record_count=found.num_rows,
@@ -88,7 +104,7 @@ class AddedFiles:
             footer_size=found.footer_size,
             partition_values=with_directory(values, path),
             stats=stats,
-            has_row_ids=carries_row_ids(found, self.next_row_id),
+            has_row_ids=lineage.has_row_ids,
         )
 
     def _path(self, file: WrittenFile) -> str:

@@ -8,14 +8,14 @@ from contextvars import copy_context
 from threading import Lock
 from typing import Any
 
-from ...errors import BadRequest, Misconfigured, NoSuchKey
-from ...iceberg.avro.written import WrittenFile
-from ...iceberg.parquet.footer import TAIL, NotParquet
-from ...iceberg.parquet.metadata import Footer, ParquetMetadata, footer_length, metadata
-from ...parallel import in_parallel
-from ...storage.object_reader import ObjectReader
-from ...storage.range_reader import AT_A_TIME
-from ...translate.commits.paths import normalised
+from ....errors import BadRequest, Misconfigured, NoSuchKey
+from ....iceberg.avro.written import WrittenFile
+from ....iceberg.parquet.footer import TAIL, NotParquet
+from ....iceberg.parquet.metadata import Footer, ParquetMetadata, footer_length, metadata
+from ....parallel import in_parallel
+from ....storage.object_reader import ObjectReader
+from ....storage.range_reader import AT_A_TIME
+from ....translate.commits.paths import normalised
 
 FIRST_GUESS, LEAST_GUESS = 64 * 1024, 4 * 1024
 """How much of a file's end one request reads. Later files are taken to be like the first ones:
