@@ -12,11 +12,18 @@ from typing import Annotated
 from aws_lambda_powertools import Logger
 from fastapi import Depends, Query, Request
 from fastapi.responses import JSONResponse, Response
+from polynya.access.principals import api_caller
 from polynya.access.resolver import AccessResolver
 from polynya.catalog import Catalog
 from polynya.config import Config
 from polynya.errors import BadRequest, Forbidden, NoSuchRoute
+from polynya.iceberg.planning.requests import (
+    FetchScanTasksRequest,
+    PlanTableScanRequest,
+    parse,
+)
 from polynya.metrics import timed
+from polynya.planning.scans import ScanPlanner
 from polynya.storage.object_reader import object_reader
 from polynya.web.events import HttpApiEvent
 from polynya.web.http_headers import matches_etag
@@ -146,6 +153,30 @@ async def report_metrics(
     return Response(status_code=204)
 
 
+def planner(request: Request, catalog: Catalog) -> ScanPlanner:
+    """The planner of the caller's scans."""
+    event: HttpApiEvent = request.scope["aws.event"]
+    return ScanPlanner(catalog, api_caller(event["requestContext"]))
+
+
+async def plan_table_scan(
+    request: Request, catalog: AtPrefix, namespace: Namespace, table: str
+) -> JSONResponse:
+    """Answer planTableScan."""
+    body = parse(PlanTableScanRequest, await request.body())
+    with timed("PlanTableScan"):
+        return JSONResponse(planner(request, catalog).plan_table_scan(namespace, table, body))
+
+
+async def fetch_scan_tasks(
+    request: Request, catalog: AtPrefix, namespace: Namespace, table: str
+) -> JSONResponse:
+    """Answer fetchScanTasks."""
+    body = parse(FetchScanTasksRequest, await request.body())
+    with timed("PlanTableScan"):
+        return JSONResponse(planner(request, catalog).fetch_scan_tasks(namespace, table, body))
+
+
 async def list_views(
     catalog: AtPrefix,
     namespace: Namespace,
@@ -187,6 +218,8 @@ ROUTES: tuple[tuple[str, str, Callable[..., Awaitable[Response]]], ...] = (
     ("GET", "/v1/config", get_config),
     ("GET", NAMESPACES, list_namespaces),
     ("POST", TABLE + "/metrics", report_metrics),
+    ("POST", TABLE + "/plan", plan_table_scan),
+    ("POST", TABLE + "/tasks", fetch_scan_tasks),
     ("GET", TABLE + "/credentials", load_credentials),
     ("GET", TABLE, load_table),
     ("HEAD", TABLE, table_exists),

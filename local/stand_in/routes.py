@@ -20,6 +20,8 @@ ROUTES = {
     "DELETE /{proxy+}": WRITING,
     # These change nothing.
     f"POST {TABLE}/metrics": READING,
+    f"POST {TABLE}/plan": READING,
+    f"POST {TABLE}/tasks": READING,
 }
 """The name of the function for each route; routes of functions that are not deployed are not."""
 

@@ -38,6 +38,8 @@ ENDPOINTS = [
     "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}",
     "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}",
     "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/tasks",
     "GET /v1/{prefix}/namespaces/{namespace}/views",
     "GET /v1/{prefix}/namespaces/{namespace}/views/{view}",
     "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}",
@@ -65,6 +67,10 @@ KEY_LIFETIME = "PT24H"
 
 WRITER_CONFIG = {"s3.delete-enabled": "false"}
 """Java's clients delete no file, whatever they believe about a commit."""
+
+SCAN_PLANNING_MODE = "scan-planning-mode"
+"""The property by which clients choose; the config of a table has the last word (Java)."""
+CLIENT_PLANS = "client"
 
 VENDING_ENDPOINTS = ["GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"]
 
@@ -118,7 +124,10 @@ class Catalog:
         if self.settings.writes and Warehouse.of_prefix(prefix).snapshot_id is None:
             endpoints += WRITE_ENDPOINTS
             more = {"idempotency-key-lifetime": KEY_LIFETIME}
-        return {"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": endpoints, **more}  # type: ignore[typeddict-item]
+        mode = self.settings.scan_planning
+        defaults = {} if mode == CLIENT_PLANS else {SCAN_PLANNING_MODE: mode}
+        overrides = {"prefix": prefix}
+        return {"defaults": defaults, "overrides": overrides, "endpoints": endpoints, **more}  # type: ignore[typeddict-item]
 
     def at_prefix(self, prefix: str, rights: Rights = EVERYTHING) -> Catalog:
         """The catalog that the path prefix of a route names, as one caller may read it.
@@ -385,8 +394,14 @@ class Catalog:
         return {
             "metadata-location": files.metadata_location(document),
             "metadata": document.json(refs_only=refs_only),
-            "config": dict(WRITER_CONFIG) if self.settings.writes else {},
+            "config": self._table_config(files),
         }
+
+    def _table_config(self, files: TableFiles) -> dict[str, str]:
+        config = dict(WRITER_CONFIG) if self.settings.writes else {}
+        if files.scan_files().have_constants:
+            config[SCAN_PLANNING_MODE] = CLIENT_PLANS
+        return config
 
     # Credentials
 

@@ -27,6 +27,8 @@ INEXACT_COLUMNS = ("hide", "refuse")
 
 COLUMN_DEFAULTS = ("serve", "refuse")
 
+SCAN_PLANNING = ("client", "server")
+
 WRITES = ("no", "yes")
 
 Texts = Mapping[str, str]
@@ -128,6 +130,8 @@ class Config:
     database_credentials: str = field(repr=False)
     metadata_schema: str
     warehouse: str
+    scan_planning: str
+    """`client` or `server`: the default for clients."""
     authorization: str
     vending_role: str
     vending_seconds: int
@@ -154,6 +158,7 @@ class Config:
             database_credentials=_credentials(texts["DATABASE_CREDENTIALS"]),
             metadata_schema=texts["METADATA_SCHEMA"],
             warehouse=_warehouse(texts["WAREHOUSE"]),
+            scan_planning=_one_of(SCAN_PLANNING, texts, "SCAN_PLANNING"),
             authorization=_authorization(texts["AUTHORIZATION"]),
             vending_role=texts["VENDING_ROLE"],
             vending_seconds=_vending_seconds(texts),

@@ -125,6 +125,20 @@ class NoSuchTable(PolynyaError):
     type = "NoSuchTableException"
 
 
+class NoSuchPlanTask(PolynyaError):
+    """A plan task of another table or caller, or whose snapshot has expired or was rewritten."""
+
+    status = 404
+    type = "NoSuchPlanTaskException"
+
+
+class Unsupported(PolynyaError):
+    """An operation of the specification that this catalog does not have."""
+
+    status = 406
+    type = "UnsupportedOperationException"
+
+
 class NoSuchView(PolynyaError):
     """No view has this name."""
 

@@ -15,6 +15,7 @@ SERVICE = os.environ.get("POWERTOOLS_SERVICE_NAME", "polynya")
 METRICS = {
     "LoadTable": MetricUnit.Milliseconds,
     "Commit": MetricUnit.Milliseconds,
+    "PlanTableScan": MetricUnit.Milliseconds,
     "Hits": MetricUnit.Count,
     "Builds": MetricUnit.Count,
     "BytesServed": MetricUnit.Bytes,

@@ -79,6 +79,12 @@ SETTINGS = (
         "table, and leave out its older snapshots that have some, for clients that read NULL there",
     ),
     Setting(
+        "SCAN_PLANNING",
+        "client",
+        "who finds the files of a scan, unless the client's user says otherwise: `client`, from "
+        "manifests, or `server`, by one request to the catalog",
+    ),
+    Setting(
         "AUTHORIZATION",
         "",
         "who may read which tables: `ssm:NAME` or `s3://bucket/key` of the policy, or its JSON; "

@@ -9,6 +9,9 @@ ASSUMED_ROLE = re.compile(
     r"arn:(?P<partition>[^:]+):sts::(?P<account>\d+):assumed-role/(?P<role>[^/]+)/(?P<session>.+)"
 )
 
+IDENTITY = ("iss", "sub", "client_id")
+"""The claims that say who a caller is (RFC 9068, section 2.2)."""
+
 SCOPES = {"scope", "scp"}
 """The claims of scopes that API Gateway knows; they are separated by spaces (RFC 8693, 4.2)."""
 
@@ -33,6 +36,18 @@ def principals_of_api_caller(
     ]
     # A claim whose name looks like an ARN is left out.
     return [*([principal_arn(arn)] if arn else []), *(n for n in names if n[:4] != "arn:")]
+
+
+def api_caller(request_context: RequestContext) -> str:
+    """Who calls the HTTP API, the same in each request: empty without an authorizer.
+
+    Not all claims, because those of a renewed token differ.
+    """
+    authorizer = request_context.get("authorizer") or {}
+    if arn := (authorizer.get("iam") or {}).get("userArn"):
+        return principal_arn(arn)
+    claims = (authorizer.get("jwt") or {}).get("claims") or {}
+    return "\n".join(f"{name}={claims.get(name, '')}" for name in IDENTITY) if claims else ""
 
 
 def principals_of_s3_caller(user_identity: UserIdentity) -> list[str]:

@@ -30,6 +30,7 @@ from .content.live_rows import LiveRows
 from .content.manifest_lists import manifest_list
 from .content.manifests import TableManifests
 from .names import Name, parse
+from .scan_files import ScanFiles
 from .summarized_files import SummarizedFiles
 from .table_context import table_context
 from .table_names import Manifest
@@ -146,6 +147,17 @@ class TableFiles:
     def metadata_location(self, document: TableMetadata) -> str:
         """Where clients find the document as a file."""
         return self._location(self.document_name(document))
+
+    def scan_files(self) -> ScanFiles:
+        """The files of the table for scans that this server plans."""
+        return ScanFiles(
+            con=self._con,
+            table=self._table,
+            manifests=self._manifests,
+            location=self._location,
+            summaries=self._files.summaries,
+            check_time=self.check_time,
+        )
 
     # Manifest lists and manifests by snapshot
 

@@ -77,3 +77,25 @@ LoadViewResult = TypedDict(
     "LoadViewResult",
     {"metadata-location": str, "metadata": dict[str, Any], "config": dict[str, str]},
 )
+
+ScanTasks = TypedDict(
+    "ScanTasks",
+    {
+        "file-scan-tasks": list[dict[str, Any]],
+        "delete-files": NotRequired[list[dict[str, Any]]],
+        "plan-tasks": NotRequired[list[str]],
+    },
+)
+"""fetchScanTasks, and the part of planTableScan that it shares."""
+
+PlanTableScanResult = TypedDict(
+    "PlanTableScanResult",
+    {
+        "status": str,
+        "plan-id": str,
+        "file-scan-tasks": list[dict[str, Any]],
+        "delete-files": NotRequired[list[dict[str, Any]]],
+        "plan-tasks": NotRequired[list[str]],
+        "storage-credentials": NotRequired[list[StorageCredential]],
+    },
+)

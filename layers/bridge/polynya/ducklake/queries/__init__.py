@@ -41,6 +41,7 @@ from .named_objects import (
     tags_at,
     views_at,
 )
+from .planned_files import planned_files
 from .table_columns import (
     columns,
     columns_now,
@@ -88,6 +89,7 @@ __all__ = [
     "partition_at",
     "partition_columns",
     "partition_values",
+    "planned_files",
     "schemas_at",
     "snapshot_exists",
     "snapshots",

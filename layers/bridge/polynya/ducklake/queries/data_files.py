@@ -12,7 +12,8 @@ DATA_FILE_COLUMNS = """f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path,
   f.partition_id, {mapping_id}"""
 
 
-def _data_file_columns(lake: Lake) -> str:
+def data_file_columns(lake: Lake) -> str:
+    """The columns of `DataFile`, from a relation `f` with those of ducklake_data_file."""
     names = ("data_partial_max", "partial_file_info", "mapping_id")
     return DATA_FILE_COLUMNS.format(**{name: fragment(lake, name) for name in names})
 
@@ -33,7 +34,7 @@ def data_files_at(
     """Data files with an id in [first_id, last_id]: visible, or ended at `snapshot_id`."""
     return select(
         DataFile,
-        DATA_FILES_AT.format(columns=_data_file_columns(lake)),
+        DATA_FILES_AT.format(columns=data_file_columns(lake)),
         table_id=table_id,
         snapshot_id=snapshot_id,
         first_id=first_id,
@@ -52,7 +53,7 @@ ORDER BY f.mapping_id, f.end_snapshot DESC NULLS FIRST, f.data_file_id"""
 def first_added_files(lake: Lake, table_id: int, snapshot_id: int) -> Statement[list[DataFile]]:
     """For each name mapping one of the files that are visible the longest."""
     partial_max = fragment(lake, "data_partial_max")
-    columns = _data_file_columns(lake)
+    columns = data_file_columns(lake)
     sql = FIRST_ADDED_FILES.format(columns=columns, data_partial_max=partial_max)
     return select(DataFile, sql, table_id=table_id, snapshot_id=snapshot_id)
 

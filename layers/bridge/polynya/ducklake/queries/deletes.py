@@ -1,5 +1,8 @@
 """Delete files and inlined deletes of a table."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from pg8000.native import identifier
 
 from ..connection.statements import Rows, Statement, known, select
@@ -16,20 +19,41 @@ SELECT d.delete_file_id, d.data_file_id, d.begin_snapshot, d.path, d.path_is_rel
   lower(d.format), {{delete_partial_max}}
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
 WHERE d.table_id = :table_id AND {VISIBLE.format("d")} AND {VISIBLE.format("f")}
-  AND d.data_file_id BETWEEN :first_id AND :last_id
+  AND d.data_file_id BETWEEN :first_id AND :last_id AND {{wanted}}
 ORDER BY d.data_file_id, d.delete_file_id"""
+
+WANTED = "f.data_file_id = ANY(CAST(:data_file_ids AS bigint[]))"
+"""Only some of the files in the range."""
 
 
 def delete_files_at(
-    lake: Lake, table_id: int, snapshot_id: int, first_id: int, last_id: int
+    lake: Lake,
+    table_id: int,
+    snapshot_id: int,
+    first_id: int,
+    last_id: int,
+    data_file_ids: Sequence[int] | None = None,
 ) -> Statement[list[DeleteFile]]:
     """Delete files of visible data files with an id in [first_id, last_id].
 
     There can be several for one data file.
+
+    Args:
+        data_file_ids: the files that are meant; None: all in the range.
     """
-    sql = DELETE_FILES_AT.format(delete_partial_max=fragment(lake, "delete_partial_max"))
-    at = {"table_id": table_id, "snapshot_id": snapshot_id}
+    wanted, ids = _wanted(data_file_ids)
+    sql = DELETE_FILES_AT.format(
+        delete_partial_max=fragment(lake, "delete_partial_max"), wanted=wanted
+    )
+    at = {"table_id": table_id, "snapshot_id": snapshot_id, **ids}
     return select(DeleteFile, sql, **at, first_id=first_id, last_id=last_id)
+
+
+def _wanted(data_file_ids: Sequence[int] | None) -> tuple[str, dict[str, Any]]:
+    """A condition on the data file `f`, and its parameters."""
+    if data_file_ids is None:
+        return "TRUE", {}
+    return WANTED, {"data_file_ids": list(data_file_ids)}
 
 
 UNSERVABLE_DELETES = f"""
@@ -52,18 +76,28 @@ SELECT d.{{file_id}}, d.{{begin}},
   array_to_string(array_agg(DISTINCT d.{{position}}), ',', 'NULL')
 FROM {{table}} AS d JOIN ducklake_data_file AS f ON f.data_file_id = d.{{file_id}}
 WHERE d.{{begin}} <= :snapshot_id AND {VISIBLE.format("f")}
-  AND f.data_file_id BETWEEN :first_id AND :last_id
+  AND f.data_file_id BETWEEN :first_id AND :last_id AND {{wanted}}
 GROUP BY 1, 2"""
 
 
 def inlined_deletes_at(
-    inlined: Inlined, table_id: int, snapshot_id: int, first_id: int, last_id: int
+    inlined: Inlined,
+    table_id: int,
+    snapshot_id: int,
+    first_id: int,
+    last_id: int,
+    data_file_ids: Sequence[int] | None = None,
 ) -> Statement[list[InlinedDelete]]:
-    """Deletes of rows of visible data files, with an id in a range, that PostgreSQL keeps."""
+    """Deletes of rows of visible data files, with an id in a range, that PostgreSQL keeps.
+
+    Args:
+        data_file_ids: the files that are meant; None: all in the range.
+    """
     if not inlined.delete_columns:
         return known([])
-    sql = INLINED_DELETES_AT.format(**inlined_delete_names(inlined, table_id))
-    parameters = {"snapshot_id": snapshot_id, "first_id": first_id, "last_id": last_id}
+    wanted, ids = _wanted(data_file_ids)
+    sql = INLINED_DELETES_AT.format(**inlined_delete_names(inlined, table_id), wanted=wanted)
+    parameters = {"snapshot_id": snapshot_id, "first_id": first_id, "last_id": last_id, **ids}
     return Statement(sql, parameters, _inlined_deletes)
 
 

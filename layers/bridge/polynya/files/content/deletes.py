@@ -1,7 +1,7 @@
 """The position deletes of a table: delete files, inlined deletes, and rows of later snapshots."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -65,8 +65,32 @@ def deletes_at(
     Args:
         data_file_ids: the first and the last id of the files, both included.
     """
-    lake, table_id = history.lake, history.table.table_id
-    at = (table_id, snapshot_id, *data_file_ids)
+    at = (history.table.table_id, snapshot_id, *data_file_ids)
+    files = queries.data_files_at(history.lake, *at).run(con)
+    return _deletes(con, history, snapshot_id, data_file_ids, files)
+
+
+def deletes_of(
+    con: Connection, history: TableHistory, snapshot_id: int, files: Sequence[DataFile]
+) -> list[Deletes]:
+    """The deletes of those of these data files that have any.
+
+    Args:
+        files: visible at the snapshot.
+    """
+    ids = [file.data_file_id for file in files]
+    return _deletes(con, history, snapshot_id, (min(ids), max(ids)), files, ids) if ids else []
+
+
+def _deletes(
+    con: Connection,
+    history: TableHistory,
+    snapshot_id: int,
+    span: tuple[int, int],
+    files: Iterable[DataFile],
+    wanted: Sequence[int] | None = None,
+) -> list[Deletes]:
+    lake, at = history.lake, (history.table.table_id, snapshot_id, *span, wanted)
     stored: dict[int, list[DeleteFile]] = defaultdict(list)
     for file in queries.delete_files_at(lake, *at).run(con):
         stored[file.data_file_id].append(file)
@@ -75,7 +99,7 @@ def deletes_at(
         inlined[row.data_file_id].append(row)
     candidates = [
         Deletes(snapshot_id, file, stored[file.data_file_id], inlined[file.data_file_id])
-        for file in queries.data_files_at(lake, *at).run(con)
+        for file in files
         if file.end_snapshot is None or file.end_snapshot > snapshot_id
     ]
     return [d for d in candidates if d.stored or d.inlined or d.holds_later_rows]

@@ -11,6 +11,7 @@ from ...ducklake import queries
 from ...ducklake.history import State, state_at
 from ...ducklake.rows.data_files import DataFile, FileGroup
 from ...iceberg.avro.manifests import manifest_bytes
+from ...iceberg.manifest import DataFile as DataFileEntry
 from ...iceberg.manifest import ManifestContent, ManifestEntry
 from ...iceberg.partition import UNPARTITIONED, PartitionSpec
 from ...translate.inlined.rows_files import RowsFile, rows_files
@@ -72,6 +73,12 @@ class TableManifests:
                 snapshot_id=self.table.snapshot_ids.of(at),
             )
             yield manifest.name, body
+
+    def rows_files(self, manifest: Manifest) -> list[DataFileEntry]:
+        """The files of inlined rows that a manifest lists as live; missing ones are built."""
+        at = manifest.name.snapshot_id
+        entries = self._rows_file_entries(manifest, state_at(self.table.history.events, at), at)
+        return [entry.data_file for entry in entries]
 
     # The entries of each kind of manifest
 

@@ -1,0 +1,213 @@
+"""The data files that a scan may need, in one statement: pruned by the filter's columns alone.
+
+A file is skipped only if its statistics prove that none of its rows passes. What is missing, not
+parsable or contradictory keeps the file: each test is `IS NOT FALSE` or `IS NOT TRUE`.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..connection.statements import Statement, select
+from ..rows.conditions import AllOf, AnyOf, ColumnTest, Condition, FilteredColumn, PlannedFile
+from ..rows.data_files import DataFile
+from ..rows.lake import Lake
+from .data_files import data_file_columns
+from .fragments import VISIBLE, fragment
+
+MOST_COLUMNS = 8
+"""The columns whose statistics are read; tests of more columns keep the file."""
+
+NUMBER = "-?[0-9]{1,40}(\\.[0-9]{1,40})?"
+# No text that this matches is out of range: PostgreSQL would refuse the whole statement.
+REAL = "-?([0-9]{1,20}(\\.[0-9]{1,20})?|[0-9](\\.[0-9]{1,20})?e[+-]?[0-2]?[0-9])"
+DOUBLE = REAL.replace("[0-2]?[0-9]", "[0-2]?[0-9]{1,2}")
+DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+TIME = "[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?"
+
+# Without the zeros at the end of a fraction, texts have the order of the times.
+TRIMMED = "CASE WHEN @ LIKE '%.%' THEN rtrim(rtrim(@, '0'), '.') ELSE @ END"
+
+
+def _guarded(pattern: str, value: str) -> str:
+    return f"CASE WHEN @ ~ '^{pattern}$' THEN {value} END"
+
+
+READ = {
+    "boolean": "CASE WHEN @ IN ('0', 'false') THEN 0 WHEN @ IN ('1', 'true') THEN 1 END",
+    "integer": _guarded(NUMBER, "CAST(@ AS numeric)"),
+    "decimal": _guarded(NUMBER, "CAST(@ AS numeric)"),
+    "float": _guarded(REAL, "CAST(@ AS real)"),
+    "double": _guarded(DOUBLE, "CAST(@ AS double precision)"),
+    "string": "@",
+    "binary": _guarded("([0-9A-Fa-f]{2})*", "upper(@)"),
+    "date": _guarded(DATE, "@"),
+    "time": _guarded(TIME, TRIMMED),
+    "timestamp": _guarded(f"{DATE} {TIME}", TRIMMED),
+    # Another zone than UTC: such a text has another order.
+    "timestamptz": _guarded(
+        f"{DATE} {TIME}\\+00(:00)?", TRIMMED.replace("@", "split_part(@, '+', 1)")
+    ),
+}
+"""SQL for the value of a bound from its text `@`, by form; NULL if it is not certain."""
+
+SQL_TYPES = {
+    "boolean": "integer",
+    "integer": "numeric",
+    "decimal": "numeric",
+    "float": "real",
+    "double": "double precision",
+}
+"""The other forms are texts, in the order of their bytes."""
+
+STATS = """
+  LEFT JOIN (SELECT s.data_file_id, s.value_count, s.null_count, s.contains_nan{bounds}
+    FROM {stats_table} AS s
+    WHERE s.table_id = :table_id AND s.column_id = :column_{number}
+      AND s.data_file_id BETWEEN :first_id AND :last_id) AS c{number}
+  ON c{number}.data_file_id = f.data_file_id"""
+
+# A file with two rows of statistics for a column occurs twice, and is kept if one row keeps it;
+# dense_rank gives both the same place.
+PLANNED_FILES = """
+SELECT f.place, {columns}
+FROM (SELECT f.*, dense_rank() OVER (ORDER BY f.data_file_id) AS place
+  FROM ducklake_data_file AS f{stats}
+  WHERE f.table_id = :table_id AND {visible}
+    AND f.data_file_id BETWEEN :first_id AND :last_id
+    AND {condition}) AS f
+WHERE f.place <= :page_files
+  OR (f.place <= :page_files * :pages AND (f.place - 1) % :page_files = 0)
+ORDER BY f.place"""
+
+
+def planned_files(
+    lake: Lake,
+    table_id: int,
+    snapshot_id: int,
+    span: tuple[int, int],
+    condition: Condition,
+    page_files: int,
+    pages: int,
+) -> Statement[list[PlannedFile]]:
+    """The first page of the files that may hold rows, and the first file of each further page.
+
+    Args:
+        span: the first and the last data_file_id, both included.
+        page_files: the number of files of a page.
+        pages: the largest number of pages whose first file is given.
+    """
+    sql = _Conditions()
+    where = sql.expression(condition)
+    stats = "".join(_stats(lake, *one) for one in enumerate(sql.columns))
+    text = PLANNED_FILES.format(
+        columns=data_file_columns(lake),
+        stats=stats,
+        visible=VISIBLE.format("f"),
+        condition=where,
+    )
+    return select(
+        lambda place, *columns: PlannedFile(place, DataFile(*columns)),
+        text,
+        table_id=table_id,
+        snapshot_id=snapshot_id,
+        first_id=span[0],
+        last_id=span[1],
+        page_files=page_files,
+        pages=pages,
+        **sql.parameters,
+    )
+
+
+def _stats(lake: Lake, number: int, column: FilteredColumn) -> str:
+    bounds = ""
+    if column.form is not None:
+        lower, upper = (READ[column.form].replace("@", f"s.{m}_value") for m in ("min", "max"))
+        collation = "" if column.form in SQL_TYPES else ' COLLATE "C"'
+        if column.form in {"float", "double"}:
+            # NaN is above every number, and no bound says that it is there.
+            upper = f"CASE WHEN s.contains_nan IS FALSE THEN {upper} END"
+        bounds = f", ({lower}){collation} AS lower, ({upper}){collation} AS upper"
+    return STATS.format(stats_table=fragment(lake, "stats_table"), number=number, bounds=bounds)
+
+
+class _Conditions:
+    """Makes SQL of a condition; the values become parameters."""
+
+    def __init__(self) -> None:
+        self.columns: list[FilteredColumn] = []
+        self.parameters: dict[str, Any] = {}
+
+    def expression(self, condition: Condition) -> str:
+        match condition:
+            case AllOf(parts):
+                return self._joined(" AND ", "TRUE", parts)
+            case AnyOf(parts):
+                return self._joined(" OR ", "FALSE", parts)
+        number = self._number(condition.column)
+        if number is None:
+            return "TRUE"
+        return f"({' AND '.join(self._tests(condition, number))})"
+
+    def _joined(self, operator: str, empty: str, parts: tuple[Condition, ...]) -> str:
+        return f"({operator.join(self.expression(one) for one in parts) or empty})"
+
+    def _number(self, column: FilteredColumn) -> int | None:
+        """The number of the column's join; None: there are too many."""
+        if column not in self.columns:
+            if len(self.columns) == MOST_COLUMNS:
+                return None
+            self.parameters[f"column_{len(self.columns)}"] = column.column_id
+            self.columns.append(column)
+        return self.columns.index(column)
+
+    def _tests(self, test: ColumnTest, number: int) -> Iterator[str]:
+        c, column = f"c{number}", test.column
+        is_older = f"f.begin_snapshot < {self._parameter(column.counts_since)}"
+        if test.operation == "is-null":
+            no_null = f"{c}.null_count = 0 AND {c}.value_count = f.record_count"
+            yield f"({is_older} OR ({no_null}) IS NOT TRUE)"
+            return
+        if test.operation == "not-starts-with":
+            is_older = f"f.begin_snapshot < {self._parameter(column.bounds_since)}"
+            has_nulls = f"{c}.null_count IS DISTINCT FROM 0"  # NULL begins with nothing
+            yield f"({is_older} OR {has_nulls} OR {self._comparison(test, c)})"
+            return
+        all_null = f"{c}.value_count = 0 AND {c}.null_count = f.record_count"
+        yield f"({is_older} OR ({all_null}) IS NOT TRUE)"
+        if test.operation == "is-nan":
+            yield f"({is_older} OR {c}.contains_nan IS NOT FALSE)"
+        elif test.operation != "not-null" and column.form is not None:
+            is_older = f"f.begin_snapshot < {self._parameter(column.bounds_since)}"
+            yield f"({is_older} OR {self._comparison(test, c)})"
+
+    def _comparison(self, test: ColumnTest, c: str) -> str:
+        form = test.column.form or ""
+        sql_type = SQL_TYPES.get(form, "text")
+        collation = "" if form in SQL_TYPES else ' COLLATE "C"'
+        if test.operation == "in":
+            values = f"unnest(CAST({self._parameter(list(test.values))} AS {sql_type}[])) AS v"
+            between = (
+                f"({c}.lower <= v{collation}) IS NOT FALSE"
+                f" AND ({c}.upper >= v{collation}) IS NOT FALSE"
+            )
+            return f"EXISTS (SELECT FROM {values} WHERE {between})"
+        value = f"CAST({self._parameter(test.values[0])} AS {sql_type}){collation}"
+        return COMPARISONS[test.operation].format(c=c, value=value)
+
+    def _parameter(self, value: Any) -> str:
+        name = f"value_{len(self.parameters)}"
+        self.parameters[name] = value
+        return f":{name}"
+
+
+COMPARISONS = {
+    "lt": "({c}.lower < {value}) IS NOT FALSE",
+    "lt-eq": "({c}.lower <= {value}) IS NOT FALSE",
+    "gt": "({c}.upper > {value}) IS NOT FALSE",
+    "gt-eq": "({c}.upper >= {value}) IS NOT FALSE",
+    "starts-with": "((left({c}.lower, length({value})) <= {value}) IS NOT FALSE"
+    " AND (left({c}.upper, length({value})) >= {value}) IS NOT FALSE)",
+    "not-starts-with": "(left({c}.lower, length({value})) = {value}"
+    " AND left({c}.upper, length({value})) = {value}) IS NOT TRUE",
+}
+"""Whether a file may hold a row that passes, by the operation."""

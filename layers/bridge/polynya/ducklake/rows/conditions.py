@@ -1,0 +1,65 @@
+"""Conditions on the statistics of data files: which files may hold rows that a filter selects."""
+
+from dataclasses import dataclass
+
+from .data_files import DataFile
+
+FORMS = frozenset(
+    {
+        *("boolean", "integer", "decimal", "float", "double"),
+        *("string", "binary", "date", "time", "timestamp", "timestamptz"),
+    }
+)
+"""How the texts of bounds, and the values that they are compared with, are read and ordered."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredColumn:
+    """A column whose statistics a filter needs."""
+
+    column_id: int
+    counts_since: int
+    """Older files do not have the column."""
+    form: str | None = None
+    """One of `FORMS`; None: its bounds are not comparable."""
+    bounds_since: int = 0
+    """The bounds of older files are those of another type."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTest:
+    """Whether a file may hold a row whose value of a column passes a test."""
+
+    column: FilteredColumn
+    operation: str
+    """`is-null`, `not-null`, `is-nan`; `lt`, `lt-eq`, `gt`, `gt-eq`, `in`, `starts-with`,
+    `not-starts-with`."""
+    values: tuple[str, ...] = ()
+    """In the form of the column; one, or any number for `in`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Files that fulfil all of the conditions."""
+
+    parts: tuple["Condition", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Files that fulfil one of the conditions."""
+
+    parts: tuple["Condition", ...]
+
+
+Condition = ColumnTest | AllOf | AnyOf
+
+EVERY_FILE, NO_FILE = AllOf(()), AnyOf(())
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """A data file that a scan may need, and its place among all of them, from 1 on."""
+
+    place: int
+    file: DataFile

@@ -1,0 +1,198 @@
+"""Filters of scans: `Predicate` of the Iceberg REST specification, as a closed grammar.
+
+Both spellings are read: `term` and `value`, which today's clients send, and `child`, `left` and
+`right`, which the specification prefers. A term that is no field (a transform, a function) is
+valid, but no file can be skipped by it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from ...errors import BadRequest
+from ..commits.body import Body
+from .requests import validated
+
+MOST_LEVELS = 100
+"""The deepest nesting that is accepted. A chain of `and` or of `or` is one level."""
+
+Value = bool | int | float | str
+
+
+class Reference(Body):
+    """A field by its id or its name; older clients write the name as `term`."""
+
+    type: Literal["reference"]
+    name: str | None = None
+    term: str | None = None
+    id: int | None = None
+
+
+class Computed(Body):
+    """A transform or a function of fields."""
+
+    type: Literal["transform", "apply"]
+
+
+class TypedValue(Body):
+    """A literal with its type."""
+
+    type: Literal["literal"]
+    value: Value
+
+
+class TypedValues(Body):
+    """Literals with their type."""
+
+    type: Literal["literals"]
+    values: list[Value]
+
+
+Term = str | Annotated[Reference | Computed, Field(discriminator="type")]
+Operand = Value | Annotated[Reference | Computed | TypedValue, Field(discriminator="type")]
+
+
+class UnaryPredicate(Body):
+    """A test of one term."""
+
+    type: Literal["is-null", "not-null", "is-nan", "not-nan"]
+    child: Term | None = None
+    term: Term | None = None
+
+
+class ComparisonPredicate(Body):
+    """A comparison of a term with a value."""
+
+    type: Literal["lt", "lt-eq", "gt", "gt-eq", "eq", "not-eq", "starts-with", "not-starts-with"]
+    left: Operand | None = None
+    right: Operand | None = None
+    term: Term | None = None
+    value: Value | TypedValue | None = None
+
+
+class SetPredicate(Body):
+    """A test whether a term is one of some values."""
+
+    type: Literal["in", "not-in"]
+    child: Term | None = None
+    term: Term | None = None
+    values: list[Value | TypedValue] | TypedValues
+
+
+Leaf = Annotated[UnaryPredicate | ComparisonPredicate | SetPredicate, Field(discriminator="type")]
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A test of one field."""
+
+    operation: str
+    """The `type` in JSON."""
+    field: str | int | None
+    """Its name or its id; None: not a field alone."""
+    values: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Rows that all of the parts select."""
+
+    parts: tuple["Filter", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Rows that one of the parts selects."""
+
+    parts: tuple["Filter", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Rows that the child does not select."""
+
+    child: "Filter"
+
+
+Filter = Predicate | And | Or | Not
+
+TRUE, FALSE = And(()), Or(())
+
+CONSTANTS: dict[str, Filter] = {"true": TRUE, "false": FALSE}
+CHAINS: dict[str, Callable[[tuple[Filter, ...]], Filter]] = {"and": And, "or": Or}
+
+
+def filter_of(thing: Any, level: int = 0) -> Filter:
+    """The filter that JSON describes; None means all rows.
+
+    Raises:
+        BadRequest: it does not follow the grammar, or has too many levels.
+    """
+    if level > MOST_LEVELS:
+        raise BadRequest(f"filter: it has more than {MOST_LEVELS} levels")
+    if thing is None or isinstance(thing, bool):
+        return FALSE if thing is False else TRUE
+    kind = thing.get("type") if isinstance(thing, dict) else None
+    if not isinstance(kind, str):
+        raise BadRequest("filter: a predicate must be true, false or an object with a type")
+    if kind in CONSTANTS:
+        return CONSTANTS[kind]
+    if kind in CHAINS:
+        return CHAINS[kind](tuple(filter_of(one, level + 1) for one in _chain(thing, kind)))
+    if kind == "not":
+        return Not(filter_of(_part(thing, "child"), level + 1))
+    leaf: UnaryPredicate | ComparisonPredicate | SetPredicate = validated(Leaf, thing)
+    return _predicate(leaf)
+
+
+def _chain(node: dict[str, Any], kind: str) -> Iterator[Any]:
+    """The operands of a chain of one operator, however deep it is."""
+    stack: list[Any] = [node]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, dict) and one.get("type") == kind:
+            stack += [_part(one, "right"), _part(one, "left")]
+        else:
+            yield one
+
+
+def _part(node: dict[str, Any], name: str) -> Any:
+    if node.get(name) is None:
+        raise BadRequest(f"filter: {node['type']} has no {name}")
+    return node[name]
+
+
+def _predicate(leaf: UnaryPredicate | ComparisonPredicate | SetPredicate) -> Predicate:
+    match leaf:
+        case UnaryPredicate():
+            return Predicate(leaf.type, _field(leaf.child or leaf.term))
+        case SetPredicate():
+            values = leaf.values.values if isinstance(leaf.values, TypedValues) else leaf.values
+            field = _field(leaf.child or leaf.term)
+            return Predicate(leaf.type, field, tuple(_value(one) for one in values))
+    left = leaf.term if leaf.left is None else leaf.left
+    right = leaf.value if leaf.right is None else leaf.right
+    if left is None or right is None:
+        # PyIceberg writes infinity as null: no answer could repeat it as the residual.
+        raise BadRequest(f"filter: {leaf.type} needs a term and a value; null is none")
+    if isinstance(right, Reference | Computed) or not isinstance(left, str | Reference):
+        return Predicate(leaf.type, None)
+    return Predicate(leaf.type, _field(left), (_value(right),))
+
+
+def _field(term: str | Reference | Computed | None) -> str | int | None:
+    match term:
+        case None:
+            raise BadRequest("filter: a predicate has no term")
+        case Reference():
+            name = term.name if term.name is not None else term.term
+            return term.id if name is None else name
+        case Computed():
+            return None
+    return term
+
+
+def _value(one: Value | TypedValue) -> Value:
+    return one.value if isinstance(one, TypedValue) else one

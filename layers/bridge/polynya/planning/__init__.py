@@ -1,0 +1,1 @@
+"""The answers to the REST operations that plan scans."""

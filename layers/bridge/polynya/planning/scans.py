@@ -1,0 +1,136 @@
+"""planTableScan and fetchScanTasks: the files of a scan, from one statement on the catalog.
+
+Nothing is kept between two requests: the status is always `completed`, and a plan task holds what
+its answer needs.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ..catalog import Catalog
+from ..ducklake.connection.database import Database, retried
+from ..ducklake.faults import MAX_ID
+from ..errors import BadRequest, NoSuchPlanTask, Refused, Unsupported
+from ..files.table_files import TableFiles
+from ..iceberg.planning.filters import filter_of
+from ..iceberg.planning.requests import FetchScanTasksRequest, PlanTableScanRequest
+from ..iceberg.rest import PlanTableScanResult, ScanTasks
+from ..iceberg.table_metadata import Snapshot, TableMetadata
+from ..translate.fingerprints import fingerprint
+from .answers import scan_answer
+from .pages import filter_text
+from .plan_tasks import PlanTask, plan_task_of
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlanner:
+    """Plans the scans of one caller."""
+
+    catalog: Catalog
+    caller: str
+    """Who asks; empty if nobody is known."""
+
+    @property
+    def database(self) -> Database:
+        """The catalog database."""
+        return self.catalog.database
+
+    @retried
+    def plan_table_scan(
+        self, namespace: str, table: str, request: PlanTableScanRequest
+    ) -> PlanTableScanResult:
+        """The answer to planTableScan.
+
+        Raises:
+            NoSuchTable: the table or its namespace does not exist.
+            BadRequest: the filter is not understood, or the snapshot is not listed.
+            Unsupported: the changes between two snapshots are wanted.
+            Refused: the table cannot be served exactly, or only to clients that plan themselves.
+        """
+        if request.start_snapshot_id is not None or request.end_snapshot_id is not None:
+            raise Unsupported("the changes between two snapshots are planned by the client")
+        text = filter_text(request.filter)
+        filter_of(request.filter)
+        with self._files(namespace, table) as files:
+            snapshot = _snapshot(files.metadata(), request.snapshot_id)
+            if snapshot is None:
+                return {"status": "completed", "plan-id": "empty", "file-scan-tasks": []}
+            at = snapshot.sequence_number
+            scan = PlanTask(
+                table_uuid=files.history.table.table_uuid,
+                snapshot_id=at,
+                named_at=files.history.snapshot_id,
+                data=files.scan_files().fingerprint(at),
+                caller=self._caller,
+                filter=text,
+                is_case_sensitive=request.case_sensitive,
+                use_snapshot_schema=request.use_snapshot_schema,
+                first_id=0,
+                last_id=MAX_ID,
+            )
+            answer = scan_answer(files.scan_files(), scan, is_first=True)
+        plan_id = fingerprint(scan.encoded())
+        return {"status": "completed", "plan-id": plan_id, **answer}  # type: ignore[typeddict-item]
+
+    @retried
+    def fetch_scan_tasks(
+        self, namespace: str, table: str, request: FetchScanTasksRequest
+    ) -> ScanTasks:
+        """The answer to fetchScanTasks.
+
+        Raises:
+            NoSuchTable: the table or its namespace does not exist.
+            NoSuchPlanTask: the plan task is one of another table or caller, or its snapshot has
+                expired or was rewritten.
+            BadRequest: it is no plan task.
+            Refused: as `plan_table_scan`.
+        """
+        task = plan_task_of(request.plan_task)
+        with self._files(namespace, table) as files:
+            if (task.table_uuid, task.caller) != (files.history.table.table_uuid, self._caller):
+                raise NoSuchPlanTask("the plan task is one of another table or caller")
+            at, found = task.snapshot_id, files.scan_files()
+            listed = {snapshot.sequence_number for snapshot in files.metadata().snapshots}
+            if at not in listed or found.fingerprint(at) != task.data:
+                raise NoSuchPlanTask(
+                    "the snapshot of the plan task has expired, or DuckLake has rewritten its "
+                    "files; plan the scan again"
+                )
+            return scan_answer(found, task)
+
+    @contextmanager
+    def _files(self, namespace: str, table: str) -> Iterator[TableFiles]:
+        """A table within a transaction.
+
+        Raises:
+            NoSuchTable: there is none that the caller may read.
+            Refused: clients have to plan its scans themselves.
+        """
+        with self.database.transaction() as con:
+            files = self.catalog.table_files(self.catalog.find_table(con, namespace, table))
+            if files.scan_files().have_constants:
+                raise Refused(
+                    f"scans of the table {files.history.full_name} are planned by the client: "
+                    "files that were added to it have a column in their path; set the client's "
+                    "scan-planning-mode to `client`"
+                )
+            yield files
+
+    @property
+    def _caller(self) -> str:
+        return fingerprint(self.caller)
+
+
+def _snapshot(document: TableMetadata, snapshot_id: int | None) -> Snapshot | None:
+    """The snapshot of a scan: the newest one if none is named; None for a table without any.
+
+    Raises:
+        BadRequest: the table lists no such snapshot.
+    """
+    if snapshot_id is None:
+        return document.snapshots[-1] if document.snapshots else None
+    for snapshot in document.snapshots:
+        if snapshot.snapshot_id == snapshot_id:
+            return snapshot
+    raise BadRequest(f"snapshot-id: the table does not list the snapshot {snapshot_id}")

@@ -1,0 +1,91 @@
+"""The columns that a filter names, and how far the statistics of their files can be used."""
+
+from collections.abc import Iterator, Sequence
+
+from ...ducklake.rows.conditions import FORMS, FilteredColumn
+from ...errors import BadRequest
+from ...iceberg.single_value import DECIMAL
+from ...iceberg.types import Field, List, Map, Struct, TableSchema, Type, primitives
+from ..columns.schemas import Schemas
+
+FORM_OF = {"int": "integer", "long": "integer"} | {
+    name: name for name in FORMS - {"integer", "decimal"}
+}
+
+
+class FilteredColumns:
+    """Finds the columns of a filter for one snapshot."""
+
+    def __init__(
+        self,
+        schemas: Schemas,
+        snapshot_id: int,
+        named_by: Sequence[TableSchema],
+        *,
+        is_case_sensitive: bool,
+    ) -> None:
+        """`named_by`: the schemas whose names the client may mean."""
+        self._schemas, self._snapshot_id = schemas, snapshot_id
+        self._is_case_sensitive = is_case_sensitive
+        self._ids: dict[str, set[int]] = {}
+        for schema in named_by:
+            for name, field_id in _names(Struct(schema.fields)):
+                self._ids.setdefault(self._key(name), set()).add(field_id)
+        self._types = [primitives(schema.fields) for schema in named_by]
+
+    def find(self, field: str | int) -> FilteredColumn | None:
+        """A column by its dotted name or its id; None if its statistics cannot be used.
+
+        Raises:
+            BadRequest: no schema has the column.
+        """
+        ids = {field} if isinstance(field, int) else self._ids.get(self._key(field), set())
+        if not ids & {one for found in self._ids.values() for one in found}:
+            raise BadRequest(f"filter: no such column: {field}")
+        # Two schemas may give one name to two columns: which of them is meant is not certain.
+        return self._column(*ids) if len(ids) == 1 else None
+
+    def _column(self, column_id: int) -> FilteredColumn | None:
+        begin, form, form_begin = None, None, 0
+        for boundary, schema in self._schemas.by_snapshot:
+            if boundary > self._snapshot_id:
+                break
+            written = primitives(schema.fields).get(column_id)
+            if written is None:
+                begin = None
+                continue
+            begin = boundary if begin is None else begin
+            new = form_of(written)
+            if new != form or begin == boundary:
+                form, form_begin = new, boundary
+        if begin is None:
+            return None  # in a list or a map, or not in the snapshot
+        is_same = {form_of(types[column_id]) for types in self._types if column_id in types}
+        usable = form if is_same == {form} else None
+        return FilteredColumn(column_id, begin, usable, form_begin if usable else 0)
+
+    def _key(self, name: str) -> str:
+        return name if self._is_case_sensitive else name.lower()
+
+
+def form_of(type_name: str) -> str | None:
+    """How the texts of bounds of an Iceberg type are compared; None: they are not."""
+    return "decimal" if DECIMAL.fullmatch(type_name) else FORM_OF.get(type_name)
+
+
+def _names(type_: Type, prefix: str = "") -> Iterator[tuple[str, int]]:
+    """The dotted names of all fields below a type, as Iceberg's clients write them."""
+    for field in _members(type_):
+        yield prefix + field.name, field.field_id
+        yield from _names(field.type, f"{prefix}{field.name}.")
+
+
+def _members(type_: Type) -> tuple[Field, ...]:
+    match type_:
+        case Struct(fields):
+            return fields
+        case List(element_id, element):
+            return (Field(element_id, "element", element),)
+        case Map(key_id, key, value_id, value):
+            return (Field(key_id, "key", key), Field(value_id, "value", value))
+    return ()

@@ -1,0 +1,199 @@
+"""Scans that the server plans: the rows of DuckLake, and the files that manifests name.
+
+PyIceberg asks the server in one session and reads manifests in another one. The judge of rows is
+DuckDB's ducklake extension; a file that only the manifests name must hold no row that is wanted.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+from polynya_local.clients import native, pyiceberg, rest
+from polynya_local.clients.canonical import difference, from_arrow
+from pyiceberg.exceptions import BadRequestError
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression, Not
+from pyiceberg.expressions.visitors import bind
+from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
+from pyiceberg.table import FileScanTask, Table
+
+from tests.differential.test_filters import predicates
+from tests.differential.test_rows import (
+    CLIENT_FAULTS,
+    NATIVE_DEFECTS,
+    hidden_columns,
+    listed,
+    spread,
+)
+from tests.support.lakes import number_of
+from tests.support.servers import in_process
+
+IN_CI = {"01", "04", "09", "13", "17", "22", "28", "36"}
+MODE = "scan-planning-mode"
+MOST_SNAPSHOTS = 12
+MOST_PREDICATES = 40
+
+
+class Served(NamedTuple):
+    """One lake, as PyIceberg reads it in both ways."""
+
+    name: str
+    native: native.Native
+    catalog: rest.Rest
+    by_server: pyiceberg.PyIceberg
+    by_client: pyiceberg.PyIceberg
+
+    def tables(self) -> Iterator[tuple[native.Table, dict]]:
+        """The tables that are served and planned by the server, with their metadata."""
+        for table in self.native.tables():
+            try:
+                metadata = self.catalog.load_table(table.namespace, table.name)
+            except rest.Refused:
+                continue
+            if self.by_server._catalog.load_table(named(table)).config.get(MODE) != "client":
+                yield table, metadata
+
+
+def named(table: native.Table) -> tuple[str, str]:
+    return table.namespace, table.name
+
+
+@pytest.fixture(scope="module")
+def served(lake_name, lake, moto) -> Iterator[Served]:
+    one = lake(lake_name)
+    settings = {"CHUNK_FILES": "2", "SNAPSHOT_LIMIT": "2000", "SCAN_PLANNING": "server"}
+    with in_process.bridge(one, moto, delivery="object-lambda", settings=settings) as bridge:
+        where = (bridge.catalog_uri, bridge.warehouse)
+        try:
+            catalog = rest.Rest(*where)
+        except rest.Refused:
+            pytest.skip("the whole lake is refused")
+        clients = [pyiceberg.open(*where, bridge.s3_endpoint) for _ in range(2)]
+        clients[1]._catalog.properties[MODE] = "client"
+        for client in clients:
+            client._catalog.load_table = cache(client._catalog.load_table)
+        plans = [client._catalog.supports_server_side_planning() for client in clients]
+        assert plans == [True, False]
+        truth = native.open(one, moto)
+        yield Served(lake_name, truth, catalog, *clients)
+        truth.close()
+        for client in clients:
+            client.close()
+
+
+def snapshots(metadata: dict, most: int = MOST_SNAPSHOTS) -> list[int | None]:
+    return [None, *spread(listed(metadata), most)]
+
+
+def test_rows_and_counts_are_those_of_ducklake(served):
+    if ("PyIceberg", number_of(served.name)) in CLIENT_FAULTS:
+        pytest.skip("PyIceberg itself reads other rows")
+    wrong = []
+    for table, metadata in served.tables():
+        loaded = served.by_server._catalog.load_table(named(table))
+        for snapshot_id in snapshots(metadata):
+            if (served.name, table.name, snapshot_id) not in NATIVE_DEFECTS:
+                lines = differences(served, table, loaded, snapshot_id, hidden_columns(metadata))
+                wrong += [f"{table.name} at {snapshot_id}: {line}" for line in lines]
+    assert not wrong, "\n".join(wrong)
+
+
+def differences(served: Served, table, loaded: Table, snapshot_id, hidden) -> list[str]:
+    at = (*named(table), snapshot_id)
+    truth = served.native.canonical(*at, hidden)
+    scan = loaded.scan(snapshot_id=snapshot_id)
+    try:
+        rows = from_arrow(scan.to_arrow(), served.native.columns(*at), hidden)
+        count = scan.count()
+    except Exception as error:  # any error of the client is a finding
+        return [f"{type(error).__name__}: {str(error)[:300]}"]
+    expected = sum(truth.rows.values())
+    counts = [f"count() is {count}, not {expected}"] if count != expected else []
+    return [*difference(truth, rows), *counts]
+
+
+def test_the_same_files_as_in_the_manifests(served):
+    """With the names, the sizes and the delete files that the manifests give them."""
+    for table, metadata in served.tables():
+        for snapshot_id in snapshots(metadata):
+            found, expected = (
+                sorted(
+                    map(
+                        files,
+                        client._catalog.load_table(named(table))
+                        .scan(snapshot_id=snapshot_id)
+                        .plan_files(),
+                    )
+                )
+                for client in (served.by_server, served.by_client)
+            )
+            assert found == expected, f"{table.name} at {snapshot_id}"
+
+
+def files(task: FileScanTask) -> tuple:
+    deletes = sorted(map(facts, task.delete_files))
+    return facts(task.file), deletes
+
+
+def facts(file) -> tuple[str, int, int]:
+    return file.file_path, file.file_size_in_bytes, file.record_count
+
+
+def test_a_filter_skips_no_file_with_a_row_that_passes(served, record_property):
+    asked = surplus = 0
+    for table, metadata in served.tables():
+        by_server, by_client = (
+            client._catalog.load_table(named(table))
+            for client in (served.by_server, served.by_client)
+        )
+        for snapshot_id in snapshots(metadata, 1):
+            whole = {
+                task.file.file_path: task
+                for task in by_client.scan(snapshot_id=snapshot_id).plan_files()
+            }
+            for predicate in wanted(by_client, snapshot_id):
+                asked += 1
+                found, expected = (
+                    {
+                        task.file.file_path
+                        for task in one.scan(predicate, snapshot_id=snapshot_id).plan_files()
+                    }
+                    for one in (by_server, by_client)
+                )
+                surplus += len(found - expected)
+                assert found <= whole.keys()
+                for path in expected - found:
+                    rows = matching(by_client, snapshot_id, whole[path], predicate)
+                    assert not rows, f"{table.name} at {snapshot_id}: {predicate}: {path}"
+    record_property("asked", asked)
+    record_property("surplus", surplus)
+    print(f"\n{served.name}: {asked} filters, {surplus} files more than by manifests")
+
+
+def wanted(table: Table, snapshot_id: int | None) -> Iterator[BooleanExpression]:
+    """Conditions on every column, with values of its rows, and their negations."""
+    rows = table.scan(snapshot_id=snapshot_id).to_arrow()
+    if set(rows.column_names) != {field.name for field in table.schema().fields}:
+        return  # an older schema
+    every = [predicate for _, predicate in predicates(table, rows)]
+    for number, predicate in enumerate(every[:: len(every) // MOST_PREDICATES + 1]):
+        yield Not(predicate) if number % 3 == 2 else predicate
+
+
+def matching(table: Table, snapshot_id, task: FileScanTask, predicate) -> int:
+    """How many rows of a file pass."""
+    scan = table.scan(snapshot_id=snapshot_id)
+    projection = scan.projection()
+    rows = ArrowScan(table.metadata, table.io, projection, AlwaysTrue(), True).to_table([task])
+    return rows.filter(expression_to_pyarrow(bind(projection, predicate, True))).num_rows
+
+
+def test_tables_with_columns_in_paths_are_planned_by_the_client(served):
+    for table in served.native.tables():
+        try:
+            loaded = served.by_server._catalog.load_table(named(table))
+        except BadRequestError:
+            continue
+        if loaded.config.get(MODE) == "client":
+            with pytest.raises(BadRequestError, match="planned by the client"):
+                loaded.scan().plan_files()
