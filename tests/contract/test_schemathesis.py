@@ -38,13 +38,19 @@ EXISTING = {
 NAMES = st.fixed_dictionaries(
     {name: st.sampled_from([*known, None]) for name, known in EXISTING.items()}
 )
+PLANS = [(method, path) for method, path in OPERATIONS if path.endswith(("/plan", "/tasks"))]
 ADVERTISED = "config namespaces namespaces/{namespace} tables tables/{table} views views/{view}"
 SERVED = [
     (method, path)
     for method, path in OPERATIONS
-    if method in ("GET", "HEAD") and path.endswith(tuple(f"/{end}" for end in ADVERTISED.split()))
+    if (method, path) in PLANS
+    or (method in ("GET", "HEAD") and path.endswith(tuple(f"/{end}" for end in ADVERTISED.split())))
 ]
-WRITES = [(method, path) for method, path in OPERATIONS if method not in ("GET", "HEAD")]
+WRITES = [
+    (method, path)
+    for method, path in OPERATIONS
+    if method not in ("GET", "HEAD") and (method, path) not in PLANS
+]
 
 
 @pytest.fixture(scope="module")

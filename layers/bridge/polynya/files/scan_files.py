@@ -50,7 +50,7 @@ class ScanFiles:
     @property
     def have_constants(self) -> bool:
         """Whether the value of a column is in the path of some files, and not in the files."""
-        return bool(self.table.partitions.constant_ids)
+        return any(self.table.history.partitioning.constants.values())
 
     def fingerprint(self, snapshot_id: int) -> str:
         """Of the data files that a snapshot shows: equal if and only if they are the same."""

@@ -28,7 +28,7 @@ def scan_answer(files: ScanFiles, task: PlanTask, *, is_first: bool = False) -> 
     condition = condition_of(filter_of(filter_), _columns(files, task))
     residual = True if filter_ is None else filter_
     size = PageSize(len(task.filter.encode()), len(task.encoded()), files.have_deletes(at))
-    found = files.find(at, (task.first_id, last_id), condition, size.files, size.plan_tasks)
+    found = files.find(at, (task.first_id, last_id), condition, size.files, size.plan_tasks + 1)
     page = [one.file for one in found if one.place <= size.files]
     data_files = [*files.data_files(page)]
     fitting = size.fitting([file.file_path for file in data_files])

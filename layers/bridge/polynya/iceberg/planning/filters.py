@@ -187,8 +187,10 @@ def _field(term: str | Reference | Computed | None) -> str | int | None:
         case None:
             raise BadRequest("filter: a predicate has no term")
         case Reference():
-            name = term.name if term.name is not None else term.term
-            return term.id if name is None else name
+            names = [one for one in (term.name, term.term, term.id) if one is not None]
+            if not names:
+                raise BadRequest("filter: a reference has neither a name nor an id")
+            return names[0]
         case Computed():
             return None
     return term

@@ -1,0 +1,350 @@
+"""planTableScan and fetchScanTasks over HTTP: pages, plan tasks, and requests that are wrong."""
+
+import base64
+import json
+import zlib
+from dataclasses import replace
+
+import pytest
+import requests
+from polynya.errors import NoSuchPlanTask
+from polynya.iceberg.planning.requests import FetchScanTasksRequest, PlanTableScanRequest, parse
+from polynya.planning import pages
+from polynya.planning.plan_tasks import PlanTask, plan_task_of
+from polynya.planning.scans import ScanPlanner
+from polynya.translate.fingerprints import fingerprint_of_bytes
+from polynya_functions.rest_catalog import app as rest_catalog
+from polynya_local.clients.duckdb_connection import LAKE, connect
+from polynya_local.clients.lakes import attach
+
+from tests.support.openapi import ENVELOPE, validator
+from tests.support.servers.in_process import standing_in
+
+SCRIPT = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 10);
+USE lake;
+CREATE TABLE t(i INTEGER, s VARCHAR, d DATE, st STRUCT(x INTEGER), l INTEGER[]);
+-- @repeat 7
+INSERT INTO t SELECT {{i}}00 + j, 's{{i}}', '2024-01-0{{i}}', {x: {{i}}}, [j] FROM range(20) r(j);
+DELETE FROM t WHERE i % 100 = 3;
+INSERT INTO t VALUES (5000, 'inlined', '2025-01-01', {x: 9}, [1]);
+CREATE TABLE other(i INTEGER);
+INSERT INTO other FROM range(100);
+CREATE TABLE empty(i INTEGER);
+"""
+
+
+@pytest.fixture(scope="module")
+def written(lake):
+    return lake.write("planned_scans", SCRIPT)
+
+
+@pytest.fixture(scope="module")
+def uri(written, moto):
+    with standing_in(written, moto) as stand_in:
+        yield stand_in.api_uri
+
+
+@pytest.fixture
+def two_files_a_page(monkeypatch):
+    monkeypatch.setattr(pages, "MOST_FILES", 2)
+    monkeypatch.setattr(pages, "MOST_PLAN_TASKS", 2)
+
+
+def ask(
+    uri: str, what: str, body: object, status: int = 200, table: str = "t", *, is_deep: bool = False
+) -> dict:
+    """The answer; `is_deep`: too deep for the validator of its schema."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    url = f"{uri}/v1/lake/namespaces/main/tables/{table}/{what}"
+    answer = requests.post(url, data=data, timeout=60)
+    assert answer.status_code == status, answer.text[:500]
+    if is_deep:
+        return answer.json()
+    if status == 200:
+        kind = {"plan": "PlanTableScanResult", "tasks": "FetchScanTasksResult"}[what]
+        validator(f"#/components/schemas/{kind}").validate(answer.json())
+    else:
+        validator(ENVELOPE).validate(answer.json())
+    return answer.json()
+
+
+def plan(uri: str, filter_: object = None, status: int = 200, **more) -> dict:
+    body = more if filter_ is None else {"filter": filter_, **more}
+    return ask(uri, "plan", body, status)
+
+
+def paths(answer: dict) -> list[str]:
+    return [task["data-file"]["file-path"] for task in answer["file-scan-tasks"]]
+
+
+def compare(operation: str, term: str, value: object) -> dict:
+    return {"type": operation, "term": term, "value": value}
+
+
+def test_every_file_has_the_residual_and_no_partition(uri):
+    answer = plan(uri)
+    assert answer["status"] == "completed"
+    assert len(answer["file-scan-tasks"]) == 8 and len(answer["delete-files"]) == 7
+    for task in answer["file-scan-tasks"]:
+        assert task["residual-filter"] is True
+        assert (task["data-file"]["spec-id"], task["data-file"]["partition"]) == (0, [])
+        assert None not in task["data-file"].values()
+        for number in task.get("delete-file-references", []):
+            delete = answer["delete-files"][number]
+            assert delete["referenced-data-file"] == task["data-file"]["file-path"]
+    wanted = compare("eq", "i", 301)
+    assert {json.dumps(t["residual-filter"]) for t in plan(uri, wanted)["file-scan-tasks"]} == {
+        json.dumps(wanted)
+    }
+
+
+ONE_FILE = [
+    compare("eq", "i", 301),
+    compare("eq", "d", "2024-01-03"),
+    compare("eq", "d", 19725),
+    compare("eq", "st.x", 3),
+    compare("starts-with", "s", "s3"),
+    {"type": "in", "term": "i", "values": [301, 305, 99]},
+    {"type": "in", "term": "i", "values": [*range(301, 319)] * 20},
+    {"type": "and", "left": compare("gt", "i", 300), "right": compare("lt", "i", 400)},
+    {"type": "and", "left": {"type": "not-null", "term": "i"}, "right": compare("eq", "i", 301)},
+    {"type": "not", "child": {"type": "not", "child": compare("eq", "i", 301)}},
+    {"type": "eq", "left": {"type": "reference", "name": "i"}, "right": 301},
+    {"type": "eq", "left": {"type": "reference", "id": 1},
+     "right": {"type": "literal", "value": 301}},
+    {"type": "in", "child": {"type": "reference", "name": "i"},
+     "values": {"type": "literals", "values": [301], "data-type": "int"}},
+]  # fmt: skip
+"""Filters that select rows of the third file alone."""
+
+
+@pytest.mark.parametrize("filter_", ONE_FILE, ids=str)
+def test_statistics_skip_files(uri, filter_):
+    # The inlined rows have no statistics.
+    found = paths(plan(uri, filter_))
+    assert len(found) == 2 and len([path for path in found if "/polynya/" in path]) == 1
+
+
+EVERY_FILE = [
+    True,
+    {"type": "true"},
+    {"type": "not", "child": False},
+    compare("eq", {"type": "transform", "transform": "bucket[4]", "term": "i"}, 1),
+    {"type": "eq", "left": {"type": "apply", "function": "f", "arguments": []}, "right": 1},
+    {"type": "eq", "left": {"type": "reference", "name": "i"},
+     "right": {"type": "reference", "name": "st.x"}},
+    compare("eq", "i", "301"),
+    compare("eq", "i", True),
+    compare("eq", "i", 10**300),
+    compare("eq", "d", "soon"),
+    compare("eq", "s", "a\0b"),
+    compare("eq", "l.element", 99),
+    compare("not-eq", "i", 1),
+    {"type": "is-null", "term": "l"},
+    {"type": "not-nan", "term": "i"},
+]  # fmt: skip
+"""Filters by which no file can be skipped with certainty."""
+
+
+@pytest.mark.parametrize("filter_", EVERY_FILE, ids=lambda one: str(one)[:60])
+def test_what_is_not_certain_keeps_every_file(uri, filter_):
+    assert len(paths(plan(uri, filter_))) == 8
+
+
+def nested(levels: int, *operators: str) -> object:
+    found: object = compare("eq", "i", 301)
+    for level in range(levels):
+        operator = operators[level % len(operators)]
+        found = {"type": operator, "left": found, "right": compare("eq", "i", 302)}
+    return found
+
+
+def test_a_chain_of_500_alternatives_is_one_level(uri):
+    answer = ask(uri, "plan", {"filter": nested(500, "or")}, is_deep=True)
+    assert len(paths(answer)) == 2
+
+
+def test_names_in_either_case_only_if_asked(uri):
+    wanted = {"filter": compare("eq", "ST.X", 3), "case-sensitive": False}
+    assert len(paths(ask(uri, "plan", wanted))) == 2
+    ask(uri, "plan", wanted | {"case-sensitive": True}, 400)
+
+
+MALFORMED = [
+    b"",
+    b"{",
+    b"[]",
+    b"\xff\x00",
+    b'{"filter": NaN}',
+    b'{"filter": {"type": "eq", "term": "i", "value": 1e999}}',
+    b'{"filter": {"type": "eq", "term": "s", "value": "\\ud800"}}',
+    b'{"filter": ' + b'{"type":"not","child":' * 5000 + b"true" + b"}" * 5000 + b"}",
+    b'{"filter": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    {"filter": "i = 1"},
+    {"filter": 5},
+    {"filter": {}},
+    {"filter": {"type": "xor", "left": True, "right": True}},
+    {"filter": {"type": "and", "left": True}},
+    {"filter": {"type": "not"}},
+    {"filter": {"type": ["eq"]}},
+    {"filter": compare("eq", "no_such", 1)},
+    {"filter": {"type": "eq", "left": {"type": "reference", "id": 99}, "right": 1}},
+    {"filter": {"type": "eq", "left": {"type": "reference"}, "right": 1}},
+    {"filter": compare("eq", "i", None)},
+    {"filter": compare("eq", "i", [1])},
+    {"filter": compare("eq", "i", {"type": "literal"})},
+    {"filter": {"type": "is-null"}},
+    {"filter": {"type": "in", "term": "i"}},
+    {"filter": {"type": "in", "term": "i", "values": [*range(100_000)]}},
+    {"filter": nested(500, "and", "or")},
+    {"snapshot-id": "1"},
+    {"snapshot-id": 999},
+    {"snapshot-id": -(2**70)},
+    {"select": "i"},
+    {"case-sensitive": 1},
+]
+
+
+@pytest.mark.parametrize("body", MALFORMED, ids=lambda body: str(body)[:60])
+def test_a_malformed_request_is_400(uri, body):
+    ask(uri, "plan", body, 400)
+
+
+def test_changes_between_snapshots_are_not_planned(uri):
+    body = {"start-snapshot-id": 2, "end-snapshot-id": 4}
+    error = ask(uri, "plan", body, 406)["error"]
+    assert error["type"] == "UnsupportedOperationException"
+
+
+@pytest.mark.parametrize("what", ["plan", "tasks"])
+def test_a_missing_table_is_404(uri, what):
+    task = PlanTask("u", 1, 1, "", "", "true", True, True, 0, 9).encoded()
+    error = ask(uri, what, {"plan-task": task}, 404, table="no_such")["error"]
+    assert error["type"] == "NoSuchTableException"
+
+
+def test_a_table_without_rows_has_no_tasks(uri):
+    answer = ask(uri, "plan", {}, table="empty")
+    assert answer["file-scan-tasks"] == [] and "plan-tasks" not in answer
+
+
+def test_pages_together_are_the_whole(uri, two_files_a_page):
+    whole = {}
+    answer = plan(uri)
+    left = []
+    while True:
+        data_files = [one for one in paths(answer) if "/polynya/" not in one]
+        assert len(data_files) <= 2 and len(answer.get("plan-tasks", [])) <= 2
+        for task in answer["file-scan-tasks"]:
+            deletes = [answer["delete-files"][n] for n in task.get("delete-file-references", [])]
+            assert task["data-file"]["file-path"] not in whole
+            whole[task["data-file"]["file-path"]] = len(deletes)
+        left += answer.get("plan-tasks", [])
+        if not left:
+            break
+        answer = ask(uri, "tasks", {"plan-task": left.pop()})
+    assert len(whole) == 8 and sum(whole.values()) == 7
+
+
+def test_a_page_is_cut_by_its_bytes(uri, monkeypatch):
+    monkeypatch.setattr(pages, "MOST_PAGE_BYTES", 3000)
+    answer, found = plan(uri), []
+    left = answer["plan-tasks"]
+    found += paths(answer)
+    while left:
+        answer = ask(uri, "tasks", {"plan-task": left.pop()})
+        left += answer.get("plan-tasks", [])
+        found += paths(answer)
+    assert len(found) == len({*found}) == 8
+
+
+def task_of(uri: str) -> str:
+    return plan(uri)["plan-tasks"][0]
+
+
+def recoded(claims: object) -> str:
+    body = zlib.compress(json.dumps(claims).encode())
+    return f"{base64.urlsafe_b64encode(body).decode()}.{fingerprint_of_bytes(body)}"
+
+
+def test_garbage_is_400(uri, two_files_a_page):
+    task, other = plan(uri)["plan-tasks"]
+    bomb = zlib.compress(b" " * 50_000_000)
+    texts = [
+        *("", ".", "x", "ü", task[:-1], task[1:], task[: len(task) // 2]),
+        task.partition(".")[0] + "." + other.partition(".")[2],
+        f"{base64.urlsafe_b64encode(bomb).decode()}.{fingerprint_of_bytes(bomb)}",
+        *map(
+            recoded, ([], {}, None, [1], [2, *"abc"], [1, "u", 1, 1, "", "", 5, True, True, 0, 9])
+        ),
+        "[" * 10_000,
+    ]
+    for text in texts:
+        ask(uri, "tasks", {"plan-task": text}, 400)
+    for body in ({}, {"plan-task": 5}, {"plan-task": None}, b"{"):
+        ask(uri, "tasks", body, 400)
+
+
+def test_a_plan_task_of_another_table_or_caller_does_not_exist(uri, two_files_a_page):
+    task = task_of(uri)
+    error = ask(uri, "tasks", {"plan-task": task}, 404, table="other")["error"]
+    assert error["type"] == "NoSuchPlanTaskException"
+    catalog = rest_catalog.open_catalog().at_prefix("lake")
+    request = parse(FetchScanTasksRequest, json.dumps({"plan-task": task}).encode())
+    assert ScanPlanner(catalog, "").fetch_scan_tasks("main", "t", request)["file-scan-tasks"]
+    with pytest.raises(NoSuchPlanTask):
+        ScanPlanner(catalog, "arn:aws:iam::1:role/r").fetch_scan_tasks("main", "t", request)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"snapshot_id": 999}, {"snapshot_id": 0}, {"data": "0" * 20}, {"caller": "me"},
+     {"table_uuid": "00000000-0000-0000-0000-000000000000"}],
+    ids=str,
+)  # fmt: skip
+def test_a_plan_task_that_somebody_made_up_does_not_exist(uri, two_files_a_page, change):
+    made_up = replace(plan_task_of(task_of(uri)), **change).encoded()
+    error = ask(uri, "tasks", {"plan-task": made_up}, 404)["error"]
+    assert error["type"] == "NoSuchPlanTaskException"
+
+
+def test_a_plan_task_ends_when_its_files_are_rewritten(lake, moto, two_files_a_page):
+    written = lake.write("rewritten_scans", SCRIPT.replace("ROW_LIMIT 10", "ROW_LIMIT 0"))
+    with standing_in(written, moto) as stand_in:
+        task = task_of(stand_in.api_uri)
+        with connect(LAKE, moto) as con:
+            attach(con, written, read_only=False)
+            con.execute("INSERT INTO lake.t(i) VALUES (1)")
+            ask(stand_in.api_uri, "tasks", {"plan-task": task})  # of the same snapshot as before
+            con.execute("CALL ducklake_rewrite_data_files('lake', 't', delete_threshold => 0.0)")
+            con.execute("CALL ducklake_merge_adjacent_files('lake')")
+            con.execute("CALL ducklake_expire_snapshots('lake', older_than => now())")
+        error = ask(stand_in.api_uri, "tasks", {"plan-task": task}, 404)["error"]
+    assert error["type"] == "NoSuchPlanTaskException"
+
+
+def test_the_schema_of_the_snapshot_or_the_current_one(lake, moto):
+    script = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
+USE lake;
+CREATE TABLE t(a INTEGER, b INTEGER);
+INSERT INTO t VALUES (1, 10);
+INSERT INTO t VALUES (2, 20);
+ALTER TABLE t RENAME COLUMN a TO c;
+ALTER TABLE t RENAME COLUMN b TO a;
+"""
+    with standing_in(lake.write("renamed_scans", script), moto) as stand_in:
+        uri = stand_in.api_uri
+        old = {"snapshot-id": 3, "filter": compare("eq", "a", 1)}
+        assert len(paths(ask(uri, "plan", old | {"use-snapshot-schema": True}))) == 1
+        assert len(paths(ask(uri, "plan", old))) == 2  # `a` may be one or the other
+        assert len(paths(ask(uri, "plan", old | {"filter": compare("eq", "c", 1)}))) == 1
+        ask(uri, "plan", old | {"filter": compare("eq", "c", 1), "use-snapshot-schema": True}, 400)
+        assert len(paths(ask(uri, "plan", {"filter": compare("eq", "a", 20)}))) == 1
+
+
+def test_the_request_may_be_a_record(uri):
+    """The form of the specification, word for word."""
+    body = parse(PlanTableScanRequest, b'{"use-snapshot-schema": true, "min-rows-requested": 5}')
+    assert body.use_snapshot_schema and body.case_sensitive
