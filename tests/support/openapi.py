@@ -12,20 +12,21 @@ ENVELOPE = "#/components/schemas/IcebergErrorResponse"
 
 
 def _document() -> dict[str, Any]:
-    """The document with two corrections where no answer can satisfy it."""
+    """The document with corrections where no answer can satisfy it."""
     path = Path(__file__).parents[1] / "contract" / "rest-catalog-open-api.yaml"
     document = yaml.safe_load(path.read_text())
     # `initial-default` of an int: no number satisfies `oneOf` integer, long, float and double.
     primitive = document["components"]["schemas"]["PrimitiveTypeValue"]
     document["components"]["schemas"]["PrimitiveTypeValue"] = {"anyOf": primitive["oneOf"]}
-    # Some 404s name the inner ErrorModel, but their examples show the envelope.
+    # Some 404s, and 406, name the inner ErrorModel, but their examples show the envelope.
+    every = [*document["components"]["responses"].values()]
     for operations in document["paths"].values():
         for operation in operations.values():
-            answers = operation["responses"].values() if "responses" in operation else ()
-            for answer in answers:
-                content = answer.get("content", {}).get("application/json", {})
-                if content.get("schema") == {"$ref": "#/components/schemas/ErrorModel"}:
-                    content["schema"] = {"$ref": ENVELOPE}
+            every += operation["responses"].values() if "responses" in operation else ()
+    for answer in every:
+        content = answer.get("content", {}).get("application/json", {})
+        if content.get("schema") == {"$ref": "#/components/schemas/ErrorModel"}:
+            content["schema"] = {"$ref": ENVELOPE}
     return document
 
 
