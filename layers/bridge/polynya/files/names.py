@@ -36,6 +36,8 @@ KINDS = {
     "rows": Kind(("part", "number", "snapshot_id"), ".parquet"),
     "deletes-manifest": Kind(CHUNK, ".avro"),
     "deletes": Kind(("data_file_id", "snapshot_id"), ".parquet"),
+    "padded-rows": Kind(("size", "part", "number", "snapshot_id"), ".parquet"),
+    "padded-deletes": Kind(("size", "data_file_id", "snapshot_id"), ".parquet"),
 }
 
 NUMBER = r"(?:0|[1-9][0-9]{0,17})"  # one spelling for each number: one key for each file

@@ -30,7 +30,9 @@ from .content.live_rows import LiveRows
 from .content.manifest_lists import manifest_list
 from .content.manifests import TableManifests
 from .names import Name, parse
-from .scan_files import ScanFiles
+from .scans.listed import ListedFiles
+from .scans.padded import PaddedFiles, padded_body
+from .scans.scan_files import ScanFiles
 from .summarized_files import SummarizedFiles
 from .table_context import table_context
 from .table_names import Manifest
@@ -65,6 +67,7 @@ class TableFiles:
             deletes_body=self._deletes_body,
             check_added_file=added_files.check,
         )
+        self._padded = PaddedFiles(con, self._table, self._location)
 
     @cached_property
     def unservable(self) -> list[UnservableRange]:
@@ -152,6 +155,13 @@ class TableFiles:
         """The files of the table for scans that this server plans."""
         return ScanFiles(
             con=self._con,
+            table=self._table,
+            generated=self._padded if self._context.bucket is None else self._listed(),
+            check_added_file=self._manifests.check_added_file,
+        )
+
+    def _listed(self) -> ListedFiles:
+        return ListedFiles(
             table=self._table,
             manifests=self._manifests,
             location=self._location,
@@ -303,6 +313,21 @@ class TableFiles:
                 return self._deletes_body(deletes)
         return None
 
+    def _build_padded_rows(self, name: Name) -> bytes | None:
+        _, part, number, snapshot_id = name.numbers
+        if name not in self._padded.rows_names(snapshot_id):
+            return None
+        body = self._rows.body(part, number, snapshot_id)
+        return None if body is None else padded_body(name, body)
+
+    def _build_padded_deletes(self, name: Name) -> bytes | None:
+        _, data_file_id, snapshot_id = name.numbers
+        span = (data_file_id, data_file_id)
+        for deletes in deletes_at(self._con, self.history, snapshot_id, span):
+            if name == self._padded.deletes_name(deletes):
+                return padded_body(name, self._deletes_body(deletes))
+        return None
+
     def _deletes_body(self, deletes: Deletes) -> bytes:
         # As of the snapshot in the name.
         deletes = replace(deletes, snapshot_id=deletes.changed_at)
@@ -328,5 +353,7 @@ BUILDERS: dict[str, Callable[[TableFiles, Name], bytes | None]] = {
     "deletes-manifest": TableFiles._build_chunk_manifest,
     "rows": TableFiles._build_rows,
     "deletes": TableFiles._build_deletes,
+    "padded-rows": TableFiles._build_padded_rows,
+    "padded-deletes": TableFiles._build_padded_deletes,
 }
 """By the kind of a file."""

@@ -2,7 +2,7 @@
 
 import json
 
-from ..files.scan_files import ScanFiles
+from ..files.scans.scan_files import ScanFiles
 from ..iceberg.planning.filters import filter_of
 from ..iceberg.rest import ScanTasks
 from ..translate.planning.conditions import condition_of

@@ -28,6 +28,7 @@ from .inlined_tables import (
     inlined_origin,
     inlined_rows_at,
     inlined_table_names,
+    inlined_text_bytes,
     unservable_inlined_tables,
 )
 from .named_objects import (
@@ -78,6 +79,7 @@ __all__ = [
     "inlined_origin",
     "inlined_rows_at",
     "inlined_table_names",
+    "inlined_text_bytes",
     "known_locations",
     "lake",
     "live_files",

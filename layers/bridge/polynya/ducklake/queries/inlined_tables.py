@@ -154,3 +154,21 @@ def inlined_rows_at(
         return list(found.values())
 
     return Statement(sql, {"snapshot_id": snapshot_id, "since": since, "until": until}, result)
+
+
+INLINED_TEXT_BYTES = """
+SELECT coalesce(sum(octet_length((r.*)::text)), 0) FROM {table} AS r
+WHERE r.{begin} <= :snapshot_id AND (r.{end} > :snapshot_id OR r.{end} IS NULL)"""
+
+
+def inlined_text_bytes(tables: Sequence[InlinedTable], snapshot_id: int) -> Statement[int]:
+    """The length of all visible rows as text."""
+    if not tables:
+        return known(0)
+    selects = []
+    for table in tables:
+        _, begin, end = map(identifier, table.system_columns)
+        name = identifier(table.table_name)
+        selects.append(INLINED_TEXT_BYTES.format(table=name, begin=begin, end=end))
+    sql = "\nUNION ALL".join(selects)
+    return Statement(sql, {"snapshot_id": snapshot_id}, lambda rows: sum(int(n) for [n] in rows))

@@ -1,6 +1,6 @@
 """Delete files and inlined deletes: the deleted rows of data files."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,9 @@ class DeleteFile:
     format: str
     """`parquet`, or `puffin`: a deletion vector."""
     partial_max: int | None
+    # Not in the representation, of which the names of virtual files are made.
+    delete_count: int = field(repr=False)
+    file_size_bytes: int = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

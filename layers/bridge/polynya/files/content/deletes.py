@@ -46,6 +46,14 @@ class Deletes:
         return bool(whole) and is_single and not self.holds_later_rows
 
     @property
+    def most_positions(self) -> int:
+        """How many rows are deleted, or more: rows of later snapshots are counted in full."""
+        if self.holds_later_rows:
+            return self.data_file.record_count
+        found = sum(file.delete_count for file in self.stored) + len(self.inlined)
+        return min(found, self.data_file.record_count)
+
+    @property
     def changed_at(self) -> int:
         """The newest snapshot, up to `snapshot_id`, that changed them."""
         stored = [max(file.begin_snapshot, file.partial_max or 0) for file in self.stored]

@@ -19,7 +19,7 @@ from ...iceberg.parquet.files import rows_bytes
 from ...iceberg.parquet.sandbox import Unreadable
 from ...translate.inlined.partitions import inlined_partitions
 from ...translate.inlined.rows import inlined_columns, inlined_rows
-from ...translate.inlined.rows_files import NEW, OLDER
+from ...translate.inlined.rows_files import ALL, NEW, OLDER
 from ..table_context import TableContext
 
 MAX_PARTITIONS = 32
@@ -28,6 +28,7 @@ MAX_PARTITIONS = 32
 BEGIN_SNAPSHOTS: dict[int, Callable[[int], tuple[int, int]]] = {
     OLDER: lambda snapshot_id: (0, snapshot_id),
     NEW: lambda snapshot_id: (snapshot_id, MAX_ID),
+    ALL: lambda _: (0, MAX_ID),
 }
 """By part: the snapshots, from and up to but not including, at which its rows began."""
 
@@ -73,7 +74,7 @@ class TableRows:
         """The rows of a part, by the number in the name of their file: 0 is the unpartitioned one.
 
         Args:
-            part: `OLDER` or `NEW`.
+            part: `OLDER`, `NEW` or `ALL`.
             snapshot_id: that of the manifest.
 
         Raises:
@@ -108,6 +109,8 @@ class TableRows:
     def _groups(self, part: int, snapshot_id: int) -> dict[int, RowsGroup]:
         by_partition: dict[tuple[Any, ...] | None, list[TablePart]] = defaultdict(list)
         tables = self._rows(part, snapshot_id)
+        if part == ALL:
+            return {0: RowsGroup(None, tables)} if tables else {}
         for one in tables:
             for partition, some in self._partitioned(one, snapshot_id).items():
                 by_partition[partition].append(some)

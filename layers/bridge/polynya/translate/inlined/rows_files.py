@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from ...ducklake.history import Totals
 
-OLDER, NEW = 0, 1
+OLDER, NEW, ALL = 0, 1, 2
+"""Parts of the inlined rows. `ALL` is one file for scans that the server plans."""
 
 
 class RowsFile(NamedTuple):

@@ -1,0 +1,1 @@
+"""The files of scans that the server plans, found without any manifest."""

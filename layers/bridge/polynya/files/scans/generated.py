@@ -1,0 +1,29 @@
+"""The files of a scan that are generated: those of inlined rows and of deletes."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ...iceberg.manifest import DataFile
+from ..content.deletes import Deletes
+
+
+class GeneratedFiles(Protocol):
+    """Names generated files in Iceberg's words, with the sizes by which clients open them."""
+
+    def rows(self, snapshot_id: int) -> list[DataFile]:
+        """The files of all inlined rows at a snapshot.
+
+        Raises:
+            Refused: they cannot be built exactly.
+        """
+        ...
+
+    def deletes(self, deletes: Sequence[Deletes]) -> list[DataFile]:
+        """The delete file of each data file, in order.
+
+        Raises:
+            Refused: one of them cannot be built exactly.
+            ServiceUnavailable: building them takes longer than one request may; the next request
+                continues.
+        """
+        ...

@@ -1,0 +1,106 @@
+"""The data files and delete files that a scan of one table reads, found without any manifest."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pg8000.native import Connection
+
+from ...ducklake import queries
+from ...ducklake.connection.statements import run_batched
+from ...ducklake.history import state_at
+from ...ducklake.rows.conditions import Condition, PlannedFile
+from ...ducklake.rows.data_files import DataFile
+from ...iceberg import manifest
+from ...iceberg.manifest import FileContent
+from ...translate.columns.schemas import Schemas
+from ...translate.fingerprints import fingerprint
+from ..content.deletes import deletes_of
+from ..table_context import TableContext
+from .generated import GeneratedFiles
+
+
+@dataclass(frozen=True, slots=True)
+class ScanFiles:
+    """The files of one table."""
+
+    con: Connection
+    table: TableContext
+    generated: GeneratedFiles
+    check_added_file: Callable[[DataFile], None]
+    """Raises Refused for a file that clients would read differently."""
+
+    @property
+    def schemas(self) -> Schemas:
+        """The schemas of the table."""
+        return self.table.schemas
+
+    @property
+    def have_constants(self) -> bool:
+        """Whether the value of a column is in the path of some files, and not in the files."""
+        return any(self.table.history.partitioning.constants.values())
+
+    def fingerprint(self, snapshot_id: int) -> str:
+        """Of the data files that a snapshot shows: equal if and only if they are the same."""
+        data = state_at(self.table.history.events, snapshot_id)["data"]
+        return fingerprint(self.table.location, data.files, data.hash)
+
+    def have_deletes(self, snapshot_id: int) -> bool:
+        """Whether rows of some data files are hidden at a snapshot."""
+        state = state_at(self.table.history.events, snapshot_id)
+        return bool(state["hidden"].files or state["partial"].files)
+
+    def find(
+        self,
+        snapshot_id: int,
+        span: tuple[int, int],
+        condition: Condition,
+        page_files: int,
+        pages: int,
+    ) -> list[PlannedFile]:
+        """Data files that may hold a row that is wanted. Arguments: as `queries.planned_files`."""
+        history = self.table.history
+        [found] = run_batched(
+            self.con,
+            queries.planned_files(
+                history.lake,
+                history.table.table_id,
+                snapshot_id,
+                span,
+                condition,
+                page_files,
+                pages,
+            ),
+        )
+        # Two rows of statistics give a file twice.
+        return [*{one.file.data_file_id: one for one in found}.values()]
+
+    def data_files(self, files: Iterable[DataFile]) -> Iterator[manifest.DataFile]:
+        """Data files in Iceberg's words.
+
+        Raises:
+            Refused: clients would read an added file differently.
+        """
+        for file in files:
+            if file.mapping_id is not None:
+                self.check_added_file(file)
+            location = self.table.location_of(file)
+            yield manifest.DataFile(
+                FileContent.DATA, location, file.record_count, file.file_size_bytes
+            )
+
+    def rows_files(self, snapshot_id: int) -> list[manifest.DataFile]:
+        """The files of inlined rows at a snapshot. Raises: as `GeneratedFiles.rows`."""
+        return self.generated.rows(snapshot_id)
+
+    def delete_files(
+        self, snapshot_id: int, files: Sequence[DataFile]
+    ) -> dict[str, manifest.DataFile]:
+        """The delete file of each of these data files that has one, by the data file's location.
+
+        Raises: as `GeneratedFiles.deletes`.
+        """
+        if not self.have_deletes(snapshot_id):
+            return {}
+        deletes = deletes_of(self.con, self.table.history, snapshot_id, files)
+        locations = [self.table.location_of(one.data_file) for one in deletes]
+        return dict(zip(locations, self.generated.deletes(deletes), strict=True))
