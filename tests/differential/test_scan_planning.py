@@ -4,7 +4,7 @@ PyIceberg asks the server in one session and reads manifests in another one. The
 DuckDB's ducklake extension; a file that only the manifests name must hold no row that is wanted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -13,9 +13,11 @@ from polynya_local.clients import native, pyiceberg, rest
 from polynya_local.clients.canonical import difference, from_arrow
 from pyiceberg.exceptions import BadRequestError
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, Not
+from pyiceberg.expressions.literals import LongLiteral
 from pyiceberg.expressions.visitors import bind
 from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
 from pyiceberg.table import FileScanTask, Table
+from pyiceberg.types import DoubleType, FloatType
 
 from tests.differential.test_filters import predicates
 from tests.differential.test_rows import (
@@ -28,10 +30,13 @@ from tests.differential.test_rows import (
 from tests.support.lakes import number_of
 from tests.support.servers import in_process
 
-IN_CI = {"01", "04", "09", "13", "17", "22", "28", "36"}
+IN_CI = {"01", "04", "09", "13", "17", "19", "22", "28", "36"}
 MODE = "scan-planning-mode"
 MOST_SNAPSHOTS = 12
 MOST_PREDICATES = 40
+ALWAYS = AlwaysTrue()
+YEAR_ONE = -719162
+"""Its first day since 1970."""
 
 
 class Served(NamedTuple):
@@ -113,61 +118,89 @@ def differences(served: Served, table, loaded: Table, snapshot_id, hidden) -> li
 
 
 def test_the_same_files_as_in_the_manifests(served):
-    """With the names, the sizes and the delete files that the manifests give them."""
+    """The same data files, those with deletes included, and as many inlined rows."""
     for table, metadata in served.tables():
         for snapshot_id in snapshots(metadata):
             found, expected = (
-                sorted(
-                    map(
-                        files,
-                        client._catalog.load_table(named(table))
-                        .scan(snapshot_id=snapshot_id)
-                        .plan_files(),
-                    )
+                files(
+                    client._catalog.load_table(named(table))
+                    .scan(snapshot_id=snapshot_id)
+                    .plan_files()
                 )
                 for client in (served.by_server, served.by_client)
             )
             assert found == expected, f"{table.name} at {snapshot_id}"
 
 
-def files(task: FileScanTask) -> tuple:
-    deletes = sorted(map(facts, task.delete_files))
-    return facts(task.file), deletes
+def files(tasks: Iterable[FileScanTask]) -> tuple[list[tuple], int]:
+    """The lake's own data files, and the number of inlined rows."""
+    found, inlined = [], 0
+    for task in tasks:
+        if is_generated(task.file.file_path):
+            inlined += task.file.record_count
+        else:
+            file = task.file
+            facts = file.file_path, file.file_size_in_bytes, file.record_count
+            found.append((*facts, len(task.delete_files)))
+    return sorted(found), inlined
 
 
-def facts(file) -> tuple[str, int, int]:
-    return file.file_path, file.file_size_in_bytes, file.record_count
+def is_generated(path: str) -> bool:
+    return "/polynya/" in path
 
 
-def test_a_filter_skips_no_file_with_a_row_that_passes(served, record_property):
-    asked = surplus = 0
+def test_generated_files_have_the_planned_sizes(served):
+    """Clients open a file by its size, which the plan names before the file is built."""
+    for table, metadata in served.tables():
+        loaded = served.by_server._catalog.load_table(named(table))
+        for snapshot_id in snapshots(metadata, 4):
+            for task in loaded.scan(snapshot_id=snapshot_id).plan_files():
+                for file in (task.file, *task.delete_files):
+                    if is_generated(file.file_path):
+                        body = loaded.io.new_input(file.file_path).open().read()
+                        assert len(body) == file.file_size_in_bytes, file.file_path
+
+
+def test_a_filter_skips_the_files_that_manifests_skip(served):
+    """And no file with a row that passes, whatever the manifests skip."""
+    if ("PyIceberg", number_of(served.name)) in CLIENT_FAULTS:
+        pytest.skip("PyIceberg itself reads other rows")
     for table, metadata in served.tables():
         by_server, by_client = (
             client._catalog.load_table(named(table))
             for client in (served.by_server, served.by_client)
         )
         for snapshot_id in snapshots(metadata, 1):
-            whole = {
-                task.file.file_path: task
-                for task in by_client.scan(snapshot_id=snapshot_id).plan_files()
-            }
+            whole = planned(by_client, snapshot_id)
             for predicate in wanted(by_client, snapshot_id):
-                asked += 1
-                found, expected = (
-                    {
-                        task.file.file_path
-                        for task in one.scan(predicate, snapshot_id=snapshot_id).plan_files()
-                    }
-                    for one in (by_server, by_client)
-                )
-                surplus += len(found - expected)
-                assert found <= whole.keys()
+                try:
+                    expected = planned(by_client, snapshot_id, predicate).keys()
+                except OverflowError:  # PyIceberg has no date for `infinity`
+                    continue
+                found = planned(by_server, snapshot_id, predicate).keys()
+                what = f"{table.name} at {snapshot_id}: {predicate}"
+                assert found <= whole.keys(), what
+                assert found <= expected or is_uncertain(by_client, predicate), what
                 for path in expected - found:
-                    rows = matching(by_client, snapshot_id, whole[path], predicate)
-                    assert not rows, f"{table.name} at {snapshot_id}: {predicate}: {path}"
-    record_property("asked", asked)
-    record_property("surplus", surplus)
-    print(f"\n{served.name}: {asked} filters, {surplus} files more than by manifests")
+                    assert not matching(by_client, snapshot_id, whole[path], predicate), what
+
+
+def planned(table: Table, snapshot_id, predicate: BooleanExpression = ALWAYS) -> dict:
+    """The tasks of a scan, by the lake's own data files."""
+    tasks = table.scan(predicate, snapshot_id=snapshot_id).plan_files()
+    return {t.file.file_path: t for t in tasks if not is_generated(t.file.file_path)}
+
+
+def is_uncertain(table: Table, predicate: BooleanExpression) -> bool:
+    """Whether the server may keep more files than manifests do.
+
+    It does not tell 0.0 from -0.0, nor compare the bounds of floats with doubles; and it does not
+    read dates before the year 1.
+    """
+    one = predicate.child if isinstance(predicate, Not) else predicate
+    if isinstance(table.schema().find_type(one.term.name), FloatType | DoubleType):
+        return True
+    return isinstance(getattr(one, "literal", None), LongLiteral) and one.literal.value < YEAR_ONE
 
 
 def wanted(table: Table, snapshot_id: int | None) -> Iterator[BooleanExpression]:
@@ -184,7 +217,7 @@ def matching(table: Table, snapshot_id, task: FileScanTask, predicate) -> int:
     """How many rows of a file pass."""
     scan = table.scan(snapshot_id=snapshot_id)
     projection = scan.projection()
-    rows = ArrowScan(table.metadata, table.io, projection, AlwaysTrue(), True).to_table([task])
+    rows = ArrowScan(table.metadata, table.io, projection, ALWAYS, True).to_table([task])
     return rows.filter(expression_to_pyarrow(bind(projection, predicate, True))).num_rows
 
 

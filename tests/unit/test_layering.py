@@ -189,7 +189,7 @@ THIRD_PARTY = [
     ("fastavro", {"iceberg/": False}),
     ("duckdb", {"iceberg/": True}),
     ("pyroaring", {"iceberg/": True}),
-    ("mmh3", {"iceberg/": True}),
+    ("mmh3", {}),
     ("numpy", dict.fromkeys(COLUMNAR, False)),
     ("boto3", {"storage/aws.py": True}),
     (
@@ -246,7 +246,8 @@ ANNOTATED = {
     "files/content/inlined_rows.py",
     "files/content/manifests.py",
     "files/content/live_rows.py",
-    "files/scan_files.py",
+    "files/scans/padded.py",
+    "files/scans/scan_files.py",
     "files/table_files.py",
     "files/unservable.py",
     "files/virtual_files.py",

@@ -50,5 +50,9 @@ def _columns(files: ScanFiles, task: PlanTask) -> FilteredColumns:
     if not task.use_snapshot_schema:
         schemas.insert(0, files.schemas.at(task.named_at))
     return FilteredColumns(
-        files.schemas, task.snapshot_id, schemas, is_case_sensitive=task.is_case_sensitive
+        files.schemas,
+        files.partitions,
+        task.snapshot_id,
+        schemas,
+        is_case_sensitive=task.is_case_sensitive,
     )

@@ -8,14 +8,24 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..connection.statements import Statement, select
-from ..rows.conditions import AllOf, AnyOf, ColumnTest, Condition, FilteredColumn, PlannedFile
+from ..rows.conditions import (
+    AllOf,
+    AnyOf,
+    ColumnTest,
+    Condition,
+    FilteredColumn,
+    PartitionKey,
+    PartitionTest,
+    PlannedFile,
+)
 from ..rows.data_files import DataFile
 from ..rows.lake import Lake
 from .data_files import data_file_columns
 from .fragments import VISIBLE, fragment
 
-MOST_COLUMNS = 8
-"""The columns whose statistics are read; tests of more columns keep the file."""
+MOST_JOINS = 8
+"""The columns whose statistics, and the keys whose partition values, are read; more tests keep the
+file."""
 
 NUMBER = "-?[0-9]{1,40}(\\.[0-9]{1,40})?"
 # No text that this matches is out of range: PostgreSQL would refuse the whole statement.
@@ -66,12 +76,21 @@ STATS = """
       AND s.data_file_id BETWEEN :first_id AND :last_id) AS c{number}
   ON c{number}.data_file_id = f.data_file_id"""
 
+PARTITION_VALUES = """
+  LEFT JOIN (SELECT p.data_file_id, p.partition_value FROM ducklake_file_partition_value AS p
+    WHERE p.table_id = :table_id AND p.partition_key_index = :key_{number}
+      AND p.data_file_id BETWEEN :first_id AND :last_id) AS c{number}
+  ON c{number}.data_file_id = f.data_file_id AND f.partition_id = :partition_{number}"""
+
+BUCKETS = """(c{number}.partition_value ~ '^(0|[1-9][0-9]*)$'
+  AND c{number}.partition_value <> ALL(CAST({values} AS text[]))) IS NOT TRUE"""
+
 # A file with two rows of statistics for a column occurs twice, and is kept if one row keeps it;
 # dense_rank gives both the same place.
 PLANNED_FILES = """
 SELECT f.place, {columns}
 FROM (SELECT f.*, dense_rank() OVER (ORDER BY f.data_file_id) AS place
-  FROM ducklake_data_file AS f{stats}
+  FROM ducklake_data_file AS f{joins}
   WHERE f.table_id = :table_id AND {visible}
     AND f.data_file_id BETWEEN :first_id AND :last_id
     AND {condition}) AS f
@@ -98,10 +117,15 @@ def planned_files(
     """
     sql = _Conditions()
     where = sql.expression(condition)
-    stats = "".join(_stats(lake, *one) for one in enumerate(sql.columns))
+    joins = "".join(
+        _stats(lake, number, of)
+        if isinstance(of, FilteredColumn)
+        else PARTITION_VALUES.format(number=number)
+        for number, of in enumerate(sql.joined)
+    )
     text = PLANNED_FILES.format(
         columns=data_file_columns(lake),
-        stats=stats,
+        joins=joins,
         visible=VISIBLE.format("f"),
         condition=where,
     )
@@ -134,7 +158,7 @@ class _Conditions:
     """Makes SQL of a condition; the values become parameters."""
 
     def __init__(self) -> None:
-        self.columns: list[FilteredColumn] = []
+        self.joined: list[FilteredColumn | PartitionKey] = []
         self.parameters: dict[str, Any] = {}
 
     def expression(self, condition: Condition) -> str:
@@ -143,22 +167,29 @@ class _Conditions:
                 return self._joined(" AND ", "TRUE", parts)
             case AnyOf(parts):
                 return self._joined(" OR ", "FALSE", parts)
-        number = self._number(condition.column)
-        if number is None:
-            return "TRUE"
-        return f"({' AND '.join(self._tests(condition, number))})"
+            case PartitionTest(key, values):
+                number = self._number(key, partition=key.partition_id, key=key.partition_key_index)
+                if number is None:
+                    return "TRUE"
+                return BUCKETS.format(number=number, values=self._parameter([*map(str, values)]))
+            case ColumnTest(column):
+                number = self._number(column, column=column.column_id)
+                if number is None:
+                    return "TRUE"
+                return f"({' AND '.join(self._tests(condition, number))})"
 
     def _joined(self, operator: str, empty: str, parts: tuple[Condition, ...]) -> str:
         return f"({operator.join(self.expression(one) for one in parts) or empty})"
 
-    def _number(self, column: FilteredColumn) -> int | None:
-        """The number of the column's join; None: there are too many."""
-        if column not in self.columns:
-            if len(self.columns) == MOST_COLUMNS:
+    def _number(self, of: FilteredColumn | PartitionKey, **parameters: int) -> int | None:
+        """The number of a join; None: there are too many."""
+        if of not in self.joined:
+            number = len(self.joined)
+            if number == MOST_JOINS:
                 return None
-            self.parameters[f"column_{len(self.columns)}"] = column.column_id
-            self.columns.append(column)
-        return self.columns.index(column)
+            self.parameters |= {f"{name}_{number}": one for name, one in parameters.items()}
+            self.joined.append(of)
+        return self.joined.index(of)
 
     def _tests(self, test: ColumnTest, number: int) -> Iterator[str]:
         c, column = f"c{number}", test.column
@@ -167,9 +198,9 @@ class _Conditions:
             no_null = f"{c}.null_count = 0 AND {c}.value_count = f.record_count"
             yield f"({is_older} OR ({no_null}) IS NOT TRUE)"
             return
-        if test.operation == "not-starts-with":
+        if test.operation in {"not-starts-with", "not-in"}:
             is_older = f"f.begin_snapshot < {self._parameter(column.bounds_since)}"
-            has_nulls = f"{c}.null_count IS DISTINCT FROM 0"  # NULL begins with nothing
+            has_nulls = f"{c}.null_count IS DISTINCT FROM 0"  # NULL is no value, and none's prefix
             yield f"({is_older} OR {has_nulls} OR {self._comparison(test, c)})"
             return
         all_null = f"{c}.value_count = 0 AND {c}.null_count = f.record_count"
@@ -184,6 +215,9 @@ class _Conditions:
         form = test.column.form or ""
         sql_type = SQL_TYPES.get(form, "text")
         collation = "" if form in SQL_TYPES else ' COLLATE "C"'
+        if test.operation == "not-in":
+            values = f"CAST({self._parameter(list(test.values))} AS {sql_type}[])"
+            return f"({c}.lower = {c}.upper AND {c}.lower = ANY({values})) IS NOT TRUE"
         if test.operation == "in":
             values = f"unnest(CAST({self._parameter(list(test.values))} AS {sql_type}[])) AS v"
             between = (

@@ -32,10 +32,26 @@ class ColumnTest:
 
     column: FilteredColumn
     operation: str
-    """`is-null`, `not-null`, `is-nan`; `lt`, `lt-eq`, `gt`, `gt-eq`, `in`, `starts-with`,
+    """`is-null`, `not-null`, `is-nan`; `lt`, `lt-eq`, `gt`, `gt-eq`, `in`, `not-in`, `starts-with`,
     `not-starts-with`."""
     values: tuple[str, ...] = ()
-    """In the form of the column; one, or any number for `in`."""
+    """In the form of the column; one, or any number for `in` and `not-in`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionKey:
+    """One key of a partitioning whose values are whole numbers."""
+
+    partition_id: int
+    partition_key_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTest:
+    """Whether a file of a partitioning may hold a row of some partition values."""
+
+    key: PartitionKey
+    values: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +68,7 @@ class AnyOf:
     parts: tuple["Condition", ...]
 
 
-Condition = ColumnTest | AllOf | AnyOf
+Condition = ColumnTest | PartitionTest | AllOf | AnyOf
 
 EVERY_FILE, NO_FILE = AllOf(()), AnyOf(())
 

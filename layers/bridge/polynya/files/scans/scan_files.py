@@ -14,6 +14,7 @@ from ...iceberg import manifest
 from ...iceberg.manifest import FileContent
 from ...translate.columns.schemas import Schemas
 from ...translate.fingerprints import fingerprint
+from ...translate.partitions import Partitions
 from ..content.deletes import deletes_of
 from ..table_context import TableContext
 from .generated import GeneratedFiles
@@ -33,6 +34,11 @@ class ScanFiles:
     def schemas(self) -> Schemas:
         """The schemas of the table."""
         return self.table.schemas
+
+    @property
+    def partitions(self) -> Partitions:
+        """The partition specs of the table."""
+        return self.table.partitions
 
     @property
     def have_constants(self) -> bool:

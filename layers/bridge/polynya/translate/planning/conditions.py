@@ -73,7 +73,11 @@ def _test(predicate: Predicate, columns: FilteredColumns, operation: str) -> Con
     values = [literal_text(column.form, one) for one in predicate.values]
     if any(one is None for one in values):
         return EVERY_FILE
-    return COMPARED[operation](column, operation, [one for one in values if one is not None])
+    texts = [one for one in values if one is not None]
+    found = COMPARED[operation](column, operation, texts)
+    if operation in {"eq", "in"} and len(texts) <= MOST_VALUES:
+        return AllOf((found, *columns.bucket_tests(column, texts)))
+    return found
 
 
 def _comparison(column: FilteredColumn, operation: str, values: list[str]) -> Condition:
@@ -88,6 +92,13 @@ def _membership(column: FilteredColumn, operation: str, values: list[str]) -> Co
     ordered = sorted(values, key=KEYS.get(column.form or "", _bytes))
     ends = ("gt-eq", ordered[0]), ("lt-eq", ordered[-1])
     return AllOf(tuple(ColumnTest(column, one, (end,)) for one, end in ends))
+
+
+def _exclusion(column: FilteredColumn, operation: str, values: list[str]) -> Condition:
+    if column.form in {"float", "double"}:
+        return EVERY_FILE  # clients disagree whether the two zeros are equal
+    # A file is skipped if it has one value, and this is one of the list: a part of it will do.
+    return ColumnTest(column, "not-in", tuple(values[:MOST_VALUES]))
 
 
 def _prefix(column: FilteredColumn, operation: str, values: list[str]) -> Condition:
@@ -110,6 +121,7 @@ KEYS: dict[str, Callable[[str], Any]] = {
 COMPARED: dict[str, Callable[[FilteredColumn, str, list[str]], Condition]] = {
     **dict.fromkeys(("lt", "lt-eq", "gt", "gt-eq"), _comparison),
     **dict.fromkeys(("eq", "in"), _membership),
+    **dict.fromkeys(("not-eq", "not-in"), _exclusion),
     **dict.fromkeys(("starts-with", "not-starts-with"), _prefix),
 }
 """The operations by which files can be skipped; all others keep every file."""

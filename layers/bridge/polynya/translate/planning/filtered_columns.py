@@ -2,15 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 
-from ...ducklake.rows.conditions import FORMS, FilteredColumn
+from ...ducklake.rows.conditions import FORMS, FilteredColumn, PartitionKey, PartitionTest
 from ...errors import BadRequest
 from ...iceberg.single_value import DECIMAL
+from ...iceberg.transforms import BUCKET, transformed
 from ...iceberg.types import Field, List, Map, Struct, TableSchema, Type, primitives
 from ..columns.schemas import Schemas
+from ..partitions import Partitions
+from ..values import value
 
 FORM_OF = {"int": "integer", "long": "integer"} | {
     name: name for name in FORMS - {"integer", "decimal"}
 }
+
+HASHED_TYPE = {"integer": "long"}
+"""The Iceberg type whose hash the values of a form have; for others it is the form."""
 
 
 class FilteredColumns:
@@ -19,6 +25,7 @@ class FilteredColumns:
     def __init__(
         self,
         schemas: Schemas,
+        partitions: Partitions,
         snapshot_id: int,
         named_by: Sequence[TableSchema],
         *,
@@ -26,6 +33,7 @@ class FilteredColumns:
     ) -> None:
         """`named_by`: the schemas whose names the client may mean."""
         self._schemas, self._snapshot_id = schemas, snapshot_id
+        self._partitions = partitions
         self._is_case_sensitive = is_case_sensitive
         self._ids: dict[str, set[int]] = {}
         for schema in named_by:
@@ -44,6 +52,24 @@ class FilteredColumns:
             raise BadRequest(f"filter: no such column: {field}")
         # Two schemas may give one name to two columns: which of them is meant is not certain.
         return self._column(*ids) if len(ids) == 1 else None
+
+    def bucket_tests(self, column: FilteredColumn, texts: Sequence[str]) -> Iterator[PartitionTest]:
+        """For each partitioning by buckets of the column: those that the values are in.
+
+        Other partition values skip no file that the statistics of their column do not skip.
+        """
+        for group, plan in self._partitions.plans.items():
+            for field, source in zip(plan.spec.fields, plan.sources, strict=True):
+                if field.source_id != column.column_id or not BUCKET.fullmatch(field.transform):
+                    continue
+                if group.partition_id is not None:
+                    type_name = HASHED_TYPE.get(column.form or "", column.form or "")
+                    buckets = {
+                        transformed(field.transform, type_name, value(type_name, text))
+                        for text in texts
+                    }
+                    key = PartitionKey(group.partition_id, *source.keys)
+                    yield PartitionTest(key, tuple(sorted(buckets)))
 
     def _column(self, column_id: int) -> FilteredColumn | None:
         begin, form, form_begin = None, None, 0
