@@ -5,6 +5,7 @@ import json
 import zlib
 from dataclasses import replace
 
+import boto3
 import pytest
 import requests
 from polynya.errors import NoSuchPlanTask
@@ -12,13 +13,14 @@ from polynya.iceberg.planning.requests import FetchScanTasksRequest, PlanTableSc
 from polynya.planning import pages
 from polynya.planning.plan_tasks import PlanTask, plan_task_of
 from polynya.planning.scans import ScanPlanner
+from polynya.storage.file_cache import FileCache
 from polynya.translate.fingerprints import fingerprint_of_bytes
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import attach
 
 from tests.support.openapi import ENVELOPE, validator
-from tests.support.servers.in_process import standing_in
+from tests.support.servers.in_process import bridge, standing_in
 
 SCRIPT = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 10);
@@ -97,6 +99,42 @@ def test_every_file_has_the_residual_and_no_partition(uri):
     assert {json.dumps(t["residual-filter"]) for t in plan(uri, wanted)["file-scan-tasks"]} == {
         json.dumps(wanted)
     }
+
+
+def generated_sizes(answer: dict) -> dict[str, int]:
+    files = [task["data-file"] for task in answer["file-scan-tasks"]]
+    files += answer.get("delete-files", [])
+    return {
+        one["file-path"]: one["file-size-in-bytes"]
+        for one in files
+        if "/polynya/" in one["file-path"]
+    }
+
+
+def test_planning_generates_no_file(uri, monkeypatch):
+    def put(cache, key, body):
+        raise AssertionError(f"{key} was generated")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FileCache, "put", put)
+        assert len(generated_sizes(plan(uri))) == 8
+
+
+@pytest.mark.parametrize("delivery", ["object-lambda", "materialize"])
+def test_generated_files_have_the_planned_sizes(lake, moto, delivery):
+    written = lake.write(f"planned_{delivery.replace('-', '_')}", SCRIPT)
+    with bridge(written, moto, delivery=delivery) as one:
+        s3 = boto3.client("s3", endpoint_url=one.s3_endpoint)
+        sizes = generated_sizes(plan(one.catalog_uri))
+        assert len(sizes) == 8
+        for path, size in sizes.items():
+            bucket, _, key = path.removeprefix("s3://").partition("/")
+            body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+            assert len(body) == size and body[-4:] == b"PAR1"
+            if "padded" in key:
+                larger = key.replace(f"-{size}-", f"-{size + 1}-")
+                with pytest.raises(s3.exceptions.NoSuchKey):
+                    s3.get_object(Bucket=bucket, Key=larger)
 
 
 ONE_FILE = [
