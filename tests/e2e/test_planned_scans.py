@@ -347,6 +347,31 @@ def test_a_plan_task_that_somebody_made_up_does_not_exist(uri, two_files_a_page,
     assert error["type"] == "NoSuchPlanTaskException"
 
 
+WRONG = [
+    *({"filter": text} for text in ("", "{", "[", "NaN", '"\\ud800"', "5", '{"type":"eq"}')),
+    *({"filter": text} for text in ("[" * 3000, '{"type": "true"}', '{"type":"is-null"}')),
+    {"filter": json.dumps(compare("eq", "no_such", 1), separators=(",", ":"))},
+    {"filter": json.dumps(compare("eq", "s", "x" * 70_000), separators=(",", ":"))},
+    {"first_id": -1},
+    {"first_id": 10**30, "last_id": 10**31},
+    {"last_id": 2**63},
+    {"first_id": 9, "last_id": 8},
+]
+
+
+@pytest.mark.parametrize("change", WRONG, ids=lambda change: str(change)[:50])
+def test_what_no_scan_gives_is_400(uri, two_files_a_page, change):
+    made_up = replace(plan_task_of(task_of(uri)), **change).encoded()
+    ask(uri, "tasks", {"plan-task": made_up}, 400)
+
+
+@pytest.mark.parametrize("named_at", [-(10**30), -1, 0, 10**30])
+def test_a_plan_task_may_name_any_schema(uri, two_files_a_page, named_at):
+    """The columns of a table's past schemas are in its metadata."""
+    made_up = replace(plan_task_of(task_of(uri)), named_at=named_at).encoded()
+    assert ask(uri, "tasks", {"plan-task": made_up})["file-scan-tasks"]
+
+
 def test_a_plan_task_ends_when_its_files_are_rewritten(lake, moto, two_files_a_page):
     written = lake.write("rewritten_scans", SCRIPT.replace("ROW_LIMIT 10", "ROW_LIMIT 0"))
     with standing_in(written, moto) as stand_in:

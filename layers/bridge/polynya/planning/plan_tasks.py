@@ -1,10 +1,11 @@
 """Plan tasks: the texts that stand for a part of a scan's files, for any instance to answer.
 
 A plan task says which scan it belongs to, and a range of data files. It holds no secret and grants
-nothing: whoever sends it gets what `planTableScan` would give the same caller for the same filter,
-because the rights, the table, the snapshot and the filter are checked again. So it needs no key,
-which every instance would have to share and somebody to renew; the digest only finds texts that
-were cut or mixed up.
+nothing: the rights of the caller, the table, the snapshot, the filter and the range are checked
+again, so that one which somebody makes up gives no more than `planTableScan` gives the same caller.
+So it is not signed: no secret exists that all instances share (with IAM authentication there is not
+even a password), and a key of its own would protect nothing. The digest finds texts that were cut
+or mixed up.
 """
 
 import base64
@@ -13,8 +14,10 @@ import zlib
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from ..ducklake.faults import MAX_ID
 from ..errors import BadRequest
 from ..translate.fingerprints import fingerprint_of_bytes
+from .pages import filter_text
 
 VERSION = 1
 MOST_BYTES = 200_000
@@ -46,6 +49,15 @@ class PlanTask:
         """Other files of the same scan."""
         return replace(self, first_id=first_id, last_id=last_id)
 
+    @property
+    def is_possible(self) -> bool:
+        """Whether a scan may have given this range and this filter."""
+        try:
+            is_filter = filter_text(json.loads(self.filter)) == self.filter
+        except BadRequest:
+            return False
+        return is_filter and 0 <= self.first_id <= self.last_id <= MAX_ID
+
     def encoded(self) -> str:
         """The text for the client."""
         claims = json.dumps([VERSION, *asdict(self).values()], separators=(",", ":"))
@@ -62,7 +74,9 @@ def plan_task_of(text: str) -> PlanTask:
     try:
         version, *claims = json.loads(_unpacked(text))
         if version == VERSION and list(map(type, claims)) == TYPES:
-            return PlanTask(*claims)
+            task = PlanTask(*claims)
+            if task.is_possible:
+                return task
     except (ValueError, TypeError, zlib.error, RecursionError):
         pass
     raise BadRequest("plan-task is not one that this catalog gave out")
