@@ -11,7 +11,17 @@ from typing import Annotated
 import typer
 from polynya_local.processes.serving import environment
 
-from . import cold_start, commit, encoder, load_table, manifests, plan, publish, writes
+from . import (
+    cold_start,
+    commit,
+    encoder,
+    load_table,
+    manifests,
+    plan,
+    publish,
+    server_plan,
+    writes,
+)
 from .report import load, machine, text
 from .workshop import Built, say, workshop
 
@@ -21,6 +31,7 @@ MEASUREMENTS = {
     "encoder": encoder,
     "commit": commit,
     "plan": plan,
+    "server-plan": server_plan,
     "publish": publish,
     "cold-start": cold_start,
     "writes": writes,

@@ -30,13 +30,14 @@ class Planner:
 # PyIceberg
 
 
-def pyiceberg(catalog_uri: str, s3_endpoint: str) -> IcebergTable:
+def pyiceberg(catalog_uri: str, s3_endpoint: str, **more: str) -> IcebergTable:
     clear_manifest_cache()
     properties = {
         "type": "rest",
         "uri": catalog_uri,
         "warehouse": "lake",
         **s3_properties(s3_endpoint),
+        **more,
     }
     return load_catalog("polynya", **properties).load_table((NAMESPACE, TABLE))
 
