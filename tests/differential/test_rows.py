@@ -83,16 +83,19 @@ SHORTENED = {("32", 10): 100}
 WITH_THE_COMMAND = {("13", "object-lambda"), ("14", "materialize"), ("22", "object-lambda")}
 
 needs_spark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
-# Each client, and the most past snapshots of a table that it reads. A read takes DuckDB 0.05 s of
-# CPU, PyIceberg 0.15 s, Spark 0.5 s.
+# Each client, the most past snapshots of a table that it reads, and who plans its scans. A read
+# takes DuckDB 0.05 s of CPU, PyIceberg 0.15 s, Spark 0.5 s.
 SPARK_MARKS = [pytest.mark.spark, needs_spark]
+SLOW = pytest.mark.slow
 CLIENTS = [
-    pytest.param(pyiceberg, 1, id="pyiceberg"),
-    pytest.param(duckdb, 10, id="duckdb"),
-    pytest.param(spark, 1, id="spark", marks=SPARK_MARKS),
-    pytest.param(pyiceberg, MOST_SNAPSHOTS, id="pyiceberg-everywhere", marks=pytest.mark.slow),
-    pytest.param(duckdb, MOST_SNAPSHOTS, id="duckdb-everywhere", marks=pytest.mark.slow),
-    pytest.param(spark, SPREAD, id="spark-everywhere", marks=[*SPARK_MARKS, pytest.mark.slow]),
+    pytest.param(pyiceberg, 1, "client", id="pyiceberg"),
+    pytest.param(duckdb, 10, "client", id="duckdb"),
+    pytest.param(spark, 1, "client", id="spark", marks=SPARK_MARKS),
+    pytest.param(pyiceberg, MOST_SNAPSHOTS, "client", id="pyiceberg-everywhere", marks=SLOW),
+    pytest.param(duckdb, MOST_SNAPSHOTS, "client", id="duckdb-everywhere", marks=SLOW),
+    pytest.param(spark, SPREAD, "client", id="spark-everywhere", marks=[*SPARK_MARKS, SLOW]),
+    # PyIceberg's scans that the server plans: test_scan_planning.py.
+    pytest.param(spark, SPREAD, "server", id="spark-planned", marks=[*SPARK_MARKS, SLOW]),
 ]
 
 
@@ -129,13 +132,14 @@ class Case:
         self.truth = cache(self.native.canonical)
         self.columns = cache(self.native.columns)
 
-    def serving(self, hide_types: tuple[str, ...] = ()):
+    def serving(self, hide_types: tuple[str, ...] = (), planning: str = "client"):
         how = {
             "delivery": self._delivery,
             "hide_types": hide_types,
             "settings": {
                 "SNAPSHOT_LIMIT": "2000",  # all of them
                 "CHUNK_FILES": self._chunk_files,
+                "SCAN_PLANNING": planning,
             },
         }
         lake, schema = self._lake, self._lake.metadata_schema
@@ -175,11 +179,13 @@ def spark_session():
     spark.stop()
 
 
-@pytest.mark.parametrize(("client", "most"), CLIENTS)
-def test_client_reads_what_ducklake_reads(client, most, case, bridge, shared_duckdb, left_out):
+@pytest.mark.parametrize(("client", "most", "planning"), CLIENTS)
+def test_client_reads_what_ducklake_reads(
+    client, most, planning, case, bridge, shared_duckdb, left_out
+):
     hidden_types = case.hidden_from(client)
-    if hidden_types:
-        with case.serving(hidden_types) as other:
+    if hidden_types or planning == "server":
+        with case.serving(hidden_types, planning) as other:
             wrong = differences(client, most, case, other, shared_duckdb, left_out)
     else:
         wrong = differences(client, most, case, bridge, shared_duckdb, left_out)
