@@ -164,8 +164,12 @@ async def plan_table_scan(
 ) -> JSONResponse:
     """Answer planTableScan."""
     body = parse(PlanTableScanRequest, await request.body())
+    is_vending = asks_for_credentials(request.headers.get("x-iceberg-access-delegation", ""))
     with timed("PlanTableScan"):
-        return JSONResponse(planner(request, catalog).plan_table_scan(namespace, table, body))
+        answer = planner(request, catalog).plan_table_scan(
+            namespace, table, body, with_credentials=is_vending
+        )
+    return JSONResponse(answer, headers={"Cache-Control": "no-store"})
 
 
 async def fetch_scan_tasks(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -71,6 +71,8 @@ WRITER_CONFIG = {"s3.delete-enabled": "false"}
 SCAN_PLANNING_MODE = "scan-planning-mode"
 """The property by which clients choose; the config of a table has the last word (Java)."""
 CLIENT_PLANS = "client"
+MOST_PLAN_KEYS = 100
+"""Files of a plan for which a session policy is tried; some twenty fit."""
 
 VENDING_ENDPOINTS = ["GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"]
 
@@ -426,22 +428,44 @@ class Catalog:
         Raises:
             ServiceUnavailable, Misconfigured: STS gives none.
         """
-        names = f"namespaces/{_escaped(namespace)}/tables/{_escaped(table)}"
-        refresh = f"v1/{self._warehouse.prefix}/{names}/credentials"
+        refresh = self._refresh_path(namespace, table)
         credentials = self._vending.for_table(scope, refresh, is_landed=is_landed)
         config = {**body["config"], **credentials.get("config", {})}
         return {**body, **credentials, "config": config}  # type: ignore[typeddict-item]
+
+    def plan_scope(self, opened: OpenTable, locations: Collection[str]) -> TableScope | None:
+        """What credentials for these files of a table allow.
+
+        None if the settings vend none, or if they would not be narrower than those of the table.
+        """
+        if not (self.settings.vending_role and len(locations) <= MOST_PLAN_KEYS):
+            return None
+        return self._vending.file_scope(self._scope(opened, may_write=False), locations)
+
+    def plan_credentials(
+        self, scope: TableScope, namespace: str, table: str
+    ) -> list[rest.StorageCredential]:
+        """The field `storage-credentials` of a plan; outside of a transaction, for it asks STS.
+
+        Raises:
+            ServiceUnavailable, Misconfigured: STS gives none.
+        """
+        return self._vending.for_plan(scope, self._refresh_path(namespace, table))
+
+    def _refresh_path(self, namespace: str, table: str) -> str:
+        names = f"namespaces/{_escaped(namespace)}/tables/{_escaped(table)}"
+        return f"v1/{self._warehouse.prefix}/{names}/credentials"
 
     @property
     def _vending(self) -> CredentialVending:
         return CredentialVending(self.settings)
 
-    def _scope(self, opened: OpenTable) -> TableScope:
+    def _scope(self, opened: OpenTable, *, may_write: bool = True) -> TableScope:
         virtual = f"{self.virtual_files.location}/{opened.table.table_uuid}"
         at = opened.readable
         names = opened.schema.schema_name, opened.table.table_name
         # A pinned lake is read-only.
-        may_write = self.snapshot_id is None and at.rights.may_write_table(*names)
+        may_write = may_write and self.snapshot_id is None and at.rights.may_write_table(*names)
         return self._vending.scope(
             at.con, at.lake, opened.schema, opened.table, virtual, may_write=may_write
         )

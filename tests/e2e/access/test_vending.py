@@ -7,6 +7,7 @@ import pytest
 import requests
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sts.models import sts_backends
+from polynya.access import vended_credentials
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_local.clients.duckdb_connection import ICEBERG, connect
 from polynya_local.stand_in import StandIn
@@ -182,3 +183,47 @@ def test_a_stolen_credential_cannot_read_files_of_other_tables(bridge):
     assert read(f"polynya-{uuid}", "other") == 404
     assert read("of-another-form", "t") == 404
     assert read("anybody", "other", role="NotVended") == 200  # this deployment has no policy
+
+
+# Credentials of a plan: for exactly its files, where a session policy has room
+
+
+def planned(bridge, table: str, **headers: str) -> dict:
+    url = f"{bridge.uri}/v1/lake/namespaces/main/tables/{table}/plan"
+    answer = requests.post(url, json={}, headers=headers, timeout=60)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["Cache-Control"] == "no-store"
+    validator("#/components/schemas/PlanTableScanResult").validate(answer.json())
+    return answer.json()
+
+
+def data_files(answer: dict) -> set[str]:
+    paths = {task["data-file"]["file-path"] for task in answer["file-scan-tasks"]}
+    return {path for path in paths if "/polynya/" not in path and "s3://virtual/" not in path}
+
+
+@pytest.mark.parametrize("table", ["t", "added", "rooted"])
+def test_a_plan_has_credentials_for_exactly_its_files(bridge, assumed, table):
+    answer = planned(bridge, table, **HEADER)
+    [session] = assumed
+    own = {f"arn:aws:s3:::{path.removeprefix('s3://')}" for path in data_files(answer)}
+    uuid = load(bridge, table).json()["metadata"]["table-uuid"]
+    virtual = (
+        {f"arn:aws:s3:::lakes/polynya/{uuid}/*"} if bridge.delivery == "materialize" else set()
+    )
+    assert own and {*resources(session.policy)} == own | virtual
+    [entry] = answer["storage-credentials"]
+    assert entry["prefix"] == "s3" and entry["config"]["s3.session-token"]
+
+
+def test_no_credentials_without_being_asked(bridge, assumed):
+    assert "storage-credentials" not in planned(bridge, "t") and not assumed
+
+
+def test_a_plan_of_too_many_files_has_no_credentials(bridge, assumed, monkeypatch):
+    monkeypatch.setattr(vended_credentials, "POLICY_LIMIT", 100)
+    assert "storage-credentials" not in planned(bridge, "t", **HEADER) and not assumed
+
+
+def test_a_plan_of_files_outside_of_s3_has_no_credentials(bridge, assumed):
+    assert "storage-credentials" not in planned(bridge, "outside", **HEADER) and not assumed

@@ -6,7 +6,7 @@ assume the roles: one for readers, one for writers.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +26,9 @@ from .session_policy import POLICY_LIMIT, session_policy
 from .table_scope import OtherTables, S3Scope, coarsen_until
 
 logger = Logger(child=True)
+
+REFRESH = "client.refresh-credentials-endpoint"
+"""The property that says where a client gets new credentials."""
 
 SESSION = re.compile("polynya-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
@@ -52,6 +55,13 @@ def table_of_session(session: str) -> str | None:
     """The uuid of the table that a session was vended for; None if it is another session."""
     match = SESSION.fullmatch(session)
     return match[1] if match else None
+
+
+def _is_within(location: str, scopes: Iterable[str]) -> bool:
+    """Whether an object is one of these objects, or below one of these directories."""
+    return any(
+        location == one or (one.endswith("/") and location.startswith(one)) for one in scopes
+    )
 
 
 class CredentialVending:
@@ -101,6 +111,43 @@ class CredentialVending:
         deletes = delete_scopes(lake, schema, table, virtual, others)
         return self._fitted(blank, reads, writes, deletes, others)
 
+    def file_scope(self, scope: TableScope, locations: Collection[str]) -> TableScope | None:
+        """The part of a reader's scope that is exactly these files.
+
+        None if they do not fit into a policy, or the scope does not hold them all. The virtual
+        files of the table are always in it, because there is no permission for one of them.
+
+        Args:
+            scope: that of the table.
+            locations: of data files and virtual files.
+        """
+        own = {one for one in locations if not one.startswith(f"{scope.virtual_location}/")}
+        if scope.reason or not all(_is_within(one, scope.locations) for one in own):
+            return None
+        keys = {S3Scope(one, False) for one in own}
+        policy = self._policy(keys, (), (), scope.virtual_location)
+        if len(policy) > POLICY_LIMIT:
+            return None
+        return replace(scope, policy=policy, locations=tuple(sorted(own)))
+
+    def for_plan(self, scope: TableScope, refresh: str) -> list[rest.StorageCredential]:
+        """The field `storage-credentials` of a plan: one entry, for Java asks for it by scheme.
+
+        There is none if AWS's packed form of the policy is too long: the client has the table's.
+
+        Args:
+            refresh: the path that gives new ones, those of the whole table.
+
+        Raises:
+            ServiceUnavailable, Misconfigured: STS gives none.
+        """
+        try:
+            config = self._client_properties(scope)
+        except Refused as reason:
+            logger.info(str(reason), table_uuid=scope.table_uuid)
+            return []
+        return [{"prefix": "s3", "config": config | {REFRESH: refresh}}]
+
     def for_table(
         self, scope: TableScope, refresh: str, *, is_landed: bool = False
     ) -> dict[str, Any]:
@@ -123,7 +170,7 @@ class CredentialVending:
                 raise
             logger.warning(str(reason), table_uuid=scope.table_uuid)
             return {}
-        config |= {"client.refresh-credentials-endpoint": refresh}
+        config |= {REFRESH: refresh}
         # DuckDB expects the location of the metadata first, and takes the prefix of an entry as its
         # scope only if there are several. Other clients read `config`.
         prefixes = dict.fromkeys([f"{scope.virtual_location}/", *scope.locations])

@@ -41,6 +41,12 @@ def scan_answer(files: ScanFiles, task: PlanTask, *, is_first: bool = False) -> 
     return answer
 
 
+def locations(answer: ScanTasks) -> set[str]:
+    """The locations of all files of an answer."""
+    files = [task["data-file"] for task in answer["file-scan-tasks"]]
+    return {file["file-path"] for file in (*files, *answer.get("delete-files", []))}
+
+
 def _columns(files: ScanFiles, task: PlanTask) -> FilteredColumns:
     """The columns that the filter may mean.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ..catalog import Catalog
+from ..catalog import Catalog, OpenTable
 from ..ducklake.connection.database import Database, retried
 from ..ducklake.faults import MAX_ID
 from ..errors import BadRequest, NoSuchPlanTask, Refused, Unsupported
@@ -18,7 +18,7 @@ from ..iceberg.planning.requests import FetchScanTasksRequest, PlanTableScanRequ
 from ..iceberg.rest import PlanTableScanResult, ScanTasks
 from ..iceberg.table_metadata import Snapshot, TableMetadata
 from ..translate.fingerprints import fingerprint
-from .answers import scan_answer
+from .answers import locations, scan_answer
 from .pages import filter_text
 from .plan_tasks import PlanTask, plan_task_of
 
@@ -38,9 +38,18 @@ class ScanPlanner:
 
     @retried
     def plan_table_scan(
-        self, namespace: str, table: str, request: PlanTableScanRequest
+        self,
+        namespace: str,
+        table: str,
+        request: PlanTableScanRequest,
+        *,
+        with_credentials: bool = False,
     ) -> PlanTableScanResult:
         """The answer to planTableScan.
+
+        Args:
+            with_credentials: vend credentials for exactly the files of the plan, if the settings
+                vend any, a session policy has room for them, and the plan has one page.
 
         Raises:
             NoSuchTable: the table or its namespace does not exist.
@@ -52,7 +61,7 @@ class ScanPlanner:
             raise Unsupported("the changes between two snapshots are planned by the client")
         text = filter_text(request.filter)
         filter_of(request.filter)
-        with self._files(namespace, table) as files:
+        with self._files(namespace, table) as (opened, files):
             snapshot = _snapshot(files.metadata(), request.snapshot_id)
             if snapshot is None:
                 return {"status": "completed", "plan-id": "empty", "file-scan-tasks": []}
@@ -70,8 +79,16 @@ class ScanPlanner:
                 last_id=MAX_ID,
             )
             answer = scan_answer(files.scan_files(), scan, is_first=True)
-        plan_id = fingerprint(scan.encoded())
-        return {"status": "completed", "plan-id": plan_id, **answer}  # type: ignore[typeddict-item]
+            is_whole = with_credentials and "plan-tasks" not in answer
+            scope = self.catalog.plan_scope(opened, locations(answer)) if is_whole else None
+        result: PlanTableScanResult = {
+            "status": "completed",
+            "plan-id": fingerprint(scan.encoded()),
+            **answer,  # type: ignore[typeddict-item]
+        }
+        if scope and (vended := self.catalog.plan_credentials(scope, namespace, table)):
+            result["storage-credentials"] = vended
+        return result
 
     @retried
     def fetch_scan_tasks(
@@ -87,7 +104,7 @@ class ScanPlanner:
             Refused: as `plan_table_scan`.
         """
         task = plan_task_of(request.plan_task)
-        with self._files(namespace, table) as files:
+        with self._files(namespace, table) as (_, files):
             if (task.table_uuid, task.caller) != (files.history.table.table_uuid, self._caller):
                 raise NoSuchPlanTask("the plan task is one of another table or caller")
             at, found = task.snapshot_id, files.scan_files()
@@ -100,7 +117,7 @@ class ScanPlanner:
             return scan_answer(found, task)
 
     @contextmanager
-    def _files(self, namespace: str, table: str) -> Iterator[TableFiles]:
+    def _files(self, namespace: str, table: str) -> Iterator[tuple[OpenTable, TableFiles]]:
         """A table within a transaction.
 
         Raises:
@@ -108,14 +125,15 @@ class ScanPlanner:
             Refused: clients have to plan its scans themselves.
         """
         with self.database.transaction() as con:
-            files = self.catalog.table_files(self.catalog.find_table(con, namespace, table))
+            opened = self.catalog.find_table(con, namespace, table)
+            files = self.catalog.table_files(opened)
             if files.scan_files().have_constants:
                 raise Refused(
                     f"scans of the table {files.history.full_name} are planned by the client: "
                     "files that were added to it have a column in their path; set the client's "
                     "scan-planning-mode to `client`"
                 )
-            yield files
+            yield opened, files
 
     @property
     def _caller(self) -> str:
