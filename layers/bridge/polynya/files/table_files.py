@@ -67,7 +67,7 @@ class TableFiles:
             deletes_body=self._deletes_body,
             check_added_file=added_files.check,
         )
-        self._padded = PaddedFiles(con, self._table, self._location)
+        self._padded = PaddedFiles(con, self._table, self._rows, self._location)
 
     @cached_property
     def unservable(self) -> list[UnservableRange]:
@@ -315,7 +315,7 @@ class TableFiles:
 
     def _build_padded_rows(self, name: Name) -> bytes | None:
         _, part, number, snapshot_id = name.numbers
-        if name not in self._padded.rows_names(snapshot_id):
+        if all(name != one for one, _ in self._padded.rows_names(snapshot_id)):
             return None
         body = self._rows.body(part, number, snapshot_id)
         return None if body is None else padded_body(name, body)

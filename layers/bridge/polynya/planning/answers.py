@@ -32,7 +32,7 @@ def scan_answer(files: ScanFiles, task: PlanTask, *, is_first: bool = False) -> 
     page = [one.file for one in found if one.place <= size.files]
     data_files = [*files.data_files(page)]
     fitting = size.fitting([file.file_path for file in data_files])
-    rows = files.rows_files(at) if is_first else []
+    rows = files.rows_files(at, condition) if is_first else []
     deletes = files.delete_files(at, page[:fitting])
     answer = scan_tasks([*rows, *data_files[:fitting]], deletes, residual)
     spans = later_spans(found, fitting, size.files, last_id)

@@ -218,9 +218,9 @@ class _Conditions:
         form = test.column.form or ""
         sql_type = SQL_TYPES.get(form, "text")
         collation = "" if form in SQL_TYPES else ' COLLATE "C"'
-        if test.operation == "not-in":
+        if test.operation in ONE_VALUE:
             values = f"CAST({self._parameter(list(test.values))} AS {sql_type}[])"
-            return f"({c}.lower = {c}.upper AND {c}.lower = ANY({values})) IS NOT TRUE"
+            return ONE_VALUE[test.operation].format(c=c, values=values)
         if test.operation == "in" and len(test.values) > MOST_COMPARED:
             values = f"unnest(CAST({self._parameter(list(test.values))} AS {sql_type}[])) AS v"
             return (
@@ -239,6 +239,12 @@ class _Conditions:
         self.parameters[name] = value
         return f":{name}"
 
+
+ONE_VALUE = {
+    "one-of": "({c}.lower = {c}.upper AND NOT ({c}.lower = ANY({values}))) IS NOT TRUE",
+    "not-in": "({c}.lower = {c}.upper AND {c}.lower = ANY({values})) IS NOT TRUE",
+}
+"""Whether a file may hold a row that passes, if all of its rows have one value."""
 
 WITHIN = "(({c}.lower <= {value}) IS NOT FALSE AND ({c}.upper >= {value}) IS NOT FALSE)"
 """Whether a file may hold a value."""

@@ -33,9 +33,9 @@ class ColumnTest:
     column: FilteredColumn
     operation: str
     """`is-null`, `not-null`, `is-nan`; `lt`, `lt-eq`, `gt`, `gt-eq`, `in`, `not-in`, `starts-with`,
-    `not-starts-with`."""
+    `not-starts-with`; `one-of`: `in`, for files of one value only."""
     values: tuple[str, ...] = ()
-    """In the form of the column; one, or any number for `in` and `not-in`."""
+    """In the form of the column; one, or any number for `in`, `not-in` and `one-of`."""
 
 
 @dataclass(frozen=True, slots=True)

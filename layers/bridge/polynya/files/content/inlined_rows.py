@@ -57,6 +57,12 @@ class RowsGroup:
         return sum(len(part.rows) for part in self.parts)
 
     @property
+    def text_bytes(self) -> int:
+        """The length of the values as texts."""
+        rows = (row for part in self.parts for row in part.rows)
+        return sum(_length(value) for row in rows for value in row)
+
+    @property
     def row_ids(self) -> list[tuple[str, int]]:
         """For each row of the file, in order, the PostgreSQL table that it is from, and its id."""
         return [(part.table.table_name, row_id) for part in self.parts for row_id in part.row_ids]
@@ -109,8 +115,6 @@ class TableRows:
     def _groups(self, part: int, snapshot_id: int) -> dict[int, RowsGroup]:
         by_partition: dict[tuple[Any, ...] | None, list[TablePart]] = defaultdict(list)
         tables = self._rows(part, snapshot_id)
-        if part == ALL:
-            return {0: RowsGroup(None, tables)} if tables else {}
         for one in tables:
             for partition, some in self._partitioned(one, snapshot_id).items():
                 by_partition[partition].append(some)
@@ -157,6 +161,12 @@ class TableRows:
             of_partition.row_ids.append(row_id)
             of_partition.rows.append(row)
         return found
+
+
+def _length(value: str | bytes | None) -> int:
+    if value is None:
+        return 0
+    return len(value if isinstance(value, bytes) else value.encode())
 
 
 def _nulls_first(partition: tuple[Any, ...]) -> list[tuple[bool, Any]]:

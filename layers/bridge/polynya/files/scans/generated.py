@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from ...ducklake.rows.conditions import Condition
 from ...iceberg.manifest import DataFile
 from ..content.deletes import Deletes
 
@@ -10,8 +11,8 @@ from ..content.deletes import Deletes
 class GeneratedFiles(Protocol):
     """Names generated files in Iceberg's words, with the sizes by which clients open them."""
 
-    def rows(self, snapshot_id: int) -> list[DataFile]:
-        """The files of all inlined rows at a snapshot.
+    def rows(self, snapshot_id: int, condition: Condition) -> list[DataFile]:
+        """The files of inlined rows at a snapshot that may hold a row that is wanted.
 
         Raises:
             Refused: they cannot be built exactly.

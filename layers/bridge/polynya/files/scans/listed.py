@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ...ducklake.history import state_at
+from ...ducklake.rows.conditions import Condition
 from ...iceberg.manifest import DataFile, FileContent
+from ...translate.planning.inlined import may_hold
 from ..content.deletes import Deletes
 from ..content.manifests import TableManifests
 from ..names import Name
@@ -29,11 +31,16 @@ class ListedFiles:
     check_time: Callable[[str, int, int], None]
     """Raises ServiceUnavailable if the request takes too long."""
 
-    def rows(self, snapshot_id: int) -> list[DataFile]:
-        """The files of inlined rows: one for each part and partition value."""
+    def rows(self, snapshot_id: int, condition: Condition) -> list[DataFile]:
+        """The files of inlined rows that may be selected: for each part and partition value."""
         state = state_at(self.table.history.events, snapshot_id)
         wanted = self.table.names.rows_manifests(snapshot_id, state)
-        return [file for one in wanted for file in self.manifests.rows_files(one)]
+        return [
+            file
+            for one in wanted
+            for file in self.manifests.rows_files(one)
+            if may_hold(condition, one.spec, file.partition)
+        ]
 
     def deletes(self, deletes: Sequence[Deletes]) -> list[DataFile]:
         """The delete file of each data file."""

@@ -3,22 +3,35 @@
 Such a file is built when it is first read, and filled up to the size in its name.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from pg8000.native import Connection
 
 from ...ducklake import queries
 from ...ducklake.history import state_at
+from ...ducklake.rows.conditions import Condition
 from ...errors import Refused
 from ...iceberg.manifest import DataFile, FileContent
 from ...iceberg.parquet.padding import deletes_size, padded, rows_size
+from ...iceberg.types import Field
 from ...translate.inlined.rows_files import ALL
+from ...translate.planning.inlined import may_hold
 from ..content.deletes import Deletes
+from ..content.inlined_rows import TableRows
 from ..names import Name
 from ..table_context import TableContext
 
 PADDED = "padded-"
+
+
+class Sized(NamedTuple):
+    """The content of a file of inlined rows."""
+
+    partition: tuple[Any, ...] | None
+    record_count: int
+    text_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,27 +40,40 @@ class PaddedFiles:
 
     con: Connection
     table: TableContext
+    inlined: TableRows
     location: Callable[[Name], str]
 
-    def rows(self, snapshot_id: int) -> list[DataFile]:
-        """The files of all inlined rows: at most one."""
-        inlined = state_at(self.table.history.events, snapshot_id)["inlined"]
+    def rows(self, snapshot_id: int, condition: Condition) -> list[DataFile]:
+        """The files of inlined rows that may be selected: one for each partition value."""
+        fields = self.table.schemas.at(snapshot_id).fields
+        spec = self.table.partitions.rows_spec(fields)
         return [
-            DataFile(FileContent.DATA, self.location(name), inlined.rows, name.numbers[0])
-            for name in self.rows_names(snapshot_id)
+            DataFile(FileContent.DATA, self.location(name), group.record_count, name.numbers[0])
+            for name, group in self.rows_names(snapshot_id)
+            if may_hold(condition, spec, group.partition)
         ]
 
-    def rows_names(self, snapshot_id: int) -> Iterator[Name]:
-        """The name of the file of all inlined rows, if there are any."""
-        history = self.table.history
-        state = state_at(history.events, snapshot_id)
+    def rows_names(self, snapshot_id: int) -> Iterator[tuple[Name, Sized]]:
+        """The names of the files of inlined rows, and what each holds."""
+        state = state_at(self.table.history.events, snapshot_id)
         if not state["inlined"].rows:
             return
         manifest, *_ = self.table.names.rows_manifests(snapshot_id, state)
-        text_bytes = queries.inlined_text_bytes(history.inlined.tables, snapshot_id).run(self.con)
-        fields = self.table.schemas.at(snapshot_id).fields
-        size = rows_size(fields, state["inlined"].rows, text_bytes)
-        yield _with_size(self.table.names.rows(manifest.name, ALL, 0), size)
+        at, fields = manifest.name.snapshot_id, self.table.schemas.at(snapshot_id).fields
+        for number, group in self._groups(at, fields, state["inlined"].rows):
+            size = rows_size(fields, group.record_count, group.text_bytes)
+            yield _with_size(self.table.names.rows(manifest.name, ALL, number), size), group
+
+    def _groups(self, at: int, fields: tuple[Field, ...], rows: int) -> Iterable[tuple[int, Sized]]:
+        """What each file holds; without a partition the rows are not read."""
+        if self.table.partitions.rows_spec(fields).fields:
+            groups = self.inlined.groups(ALL, at)
+            return [
+                (number, Sized(one.partition, one.record_count, one.text_bytes))
+                for number, one in groups.items()
+            ]
+        tables = self.table.history.inlined.tables
+        return [(0, Sized(None, rows, queries.inlined_text_bytes(tables, at).run(self.con)))]
 
     def deletes(self, deletes: Sequence[Deletes]) -> list[DataFile]:
         """The delete file of each data file."""

@@ -94,9 +94,9 @@ class ScanFiles:
                 FileContent.DATA, location, file.record_count, file.file_size_bytes
             )
 
-    def rows_files(self, snapshot_id: int) -> list[manifest.DataFile]:
+    def rows_files(self, snapshot_id: int, condition: Condition) -> list[manifest.DataFile]:
         """The files of inlined rows at a snapshot. Raises: as `GeneratedFiles.rows`."""
-        return self.generated.rows(snapshot_id)
+        return self.generated.rows(snapshot_id, condition)
 
     def delete_files(
         self, snapshot_id: int, files: Sequence[DataFile]

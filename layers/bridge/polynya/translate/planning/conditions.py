@@ -21,7 +21,8 @@ from .filtered_columns import FilteredColumns
 from .literals import literal_text
 
 MOST_VALUES = 200
-"""Of a longer list only the smallest and the largest value are compared (as Iceberg does)."""
+"""Of a longer list the smallest and the largest value are compared (as Iceberg does), and all of them
+only with files of one value, such as that of a partition."""
 
 NEGATED = {
     "lt": "gt-eq",
@@ -91,14 +92,18 @@ def _membership(column: FilteredColumn, operation: str, values: list[str]) -> Co
         return ColumnTest(column, "in", tuple(values))
     ordered = sorted(values, key=KEYS.get(column.form or "", _bytes))
     ends = ("gt-eq", ordered[0]), ("lt-eq", ordered[-1])
-    return AllOf(tuple(ColumnTest(column, one, (end,)) for one, end in ends))
+    return AllOf(
+        (
+            *(ColumnTest(column, one, (end,)) for one, end in ends),
+            ColumnTest(column, "one-of", tuple(values)),
+        )
+    )
 
 
 def _exclusion(column: FilteredColumn, operation: str, values: list[str]) -> Condition:
     if column.form in {"float", "double"}:
         return EVERY_FILE  # clients disagree whether the two zeros are equal
-    # A file is skipped if it has one value, and this is one of the list: a part of it will do.
-    return ColumnTest(column, "not-in", tuple(values[:MOST_VALUES]))
+    return ColumnTest(column, "not-in", tuple(values))
 
 
 def _prefix(column: FilteredColumn, operation: str, values: list[str]) -> Condition:
