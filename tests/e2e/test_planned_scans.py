@@ -171,20 +171,22 @@ CREATE TABLE t(i INTEGER, d DATE);
 ALTER TABLE t SET PARTITIONED BY (d);
 -- @repeat 4
 INSERT INTO t SELECT {{i}}00 + j, '2024-01-0{{i}}' FROM range(20) r(j);
+INSERT INTO t SELECT 500 + j, NULL FROM range(30) r(j);
 INSERT INTO t VALUES (1, '2024-01-01'), (2, '2024-01-02'), (3, '2024-01-02'), (4, NULL);
 """
 DAYS = [f"2024-01-{day:02}" for day in range(1, 29)]
 MANY_DAYS = [*DAYS[1:2], *(f"{year}-01-01" for year in range(2025, 2325))]
 PARTITIONS = [  # a filter, and the numbers of rows in the files that are left
-    (True, [1, 1, 2, 20, 20, 20, 20]),
+    (True, [1, 1, 2, 20, 20, 20, 20, 30]),
     (compare("eq", "d", DAYS[1]), [2, 20]),
     (compare("gt-eq", "d", DAYS[1]), [2, 20, 20, 20]),
-    (compare("not-eq", "d", DAYS[1]), [1, 1, 20, 20, 20]),
-    ({"type": "is-null", "term": "d"}, [1]),
+    (compare("not-eq", "d", DAYS[1]), [1, 1, 20, 20, 20, 30]),
+    ({"type": "is-null", "term": "d"}, [1, 30]),
+    ({"type": "is-nan", "term": "d"}, [1, 2, 20, 20, 20, 20]),
     ({"type": "not-null", "term": "d"}, [1, 2, 20, 20, 20, 20]),
     ({"type": "in", "term": "d", "values": [DAYS[0], DAYS[3]]}, [1, 20, 20]),
     ({"type": "in", "term": "d", "values": MANY_DAYS}, [2, 20]),
-    ({"type": "not-in", "term": "d", "values": MANY_DAYS}, [1, 1, 20, 20, 20]),
+    ({"type": "not-in", "term": "d", "values": MANY_DAYS}, [1, 1, 20, 20, 20, 30]),
 ]  # fmt: skip
 
 
@@ -193,6 +195,17 @@ def test_files_of_other_partitions_are_never_named(lake, moto, delivery):
     """Daft drops a condition on a partition column, whatever the files' spec (Daft issue 7428)."""
     written = lake.write(f"planned_by_day_{delivery[0]}", BY_DAY)
     with bridge(written, moto, delivery=delivery) as one:
+        for filter_, expected in PARTITIONS:
+            tasks = plan(one.catalog_uri, filter_)["file-scan-tasks"]
+            assert sorted(task["data-file"]["record-count"] for task in tasks) == expected, filter_
+
+
+def test_partition_values_are_enough_without_statistics(lake, moto):
+    written = lake.write("planned_without_stats", BY_DAY)
+    con = written.database.connect()
+    con.run("DELETE FROM ducklake_file_column_stats")
+    con.close()
+    with bridge(written, moto, delivery="object-lambda") as one:
         for filter_, expected in PARTITIONS:
             tasks = plan(one.catalog_uri, filter_)["file-scan-tasks"]
             assert sorted(task["data-file"]["record-count"] for task in tasks) == expected, filter_

@@ -80,7 +80,8 @@ STATS = """
   ON c{number}.data_file_id = f.data_file_id"""
 
 PARTITION_VALUES = """
-  LEFT JOIN (SELECT p.data_file_id, p.partition_value FROM ducklake_file_partition_value AS p
+  LEFT JOIN (SELECT p.data_file_id, p.partition_value{bounds}
+    FROM ducklake_file_partition_value AS p
     WHERE p.table_id = :table_id AND p.partition_key_index = :key_{number}
       AND p.data_file_id BETWEEN :first_id AND :last_id) AS c{number}
   ON c{number}.data_file_id = f.data_file_id AND f.partition_id = :partition_{number}"""
@@ -120,12 +121,7 @@ def planned_files(
     """
     sql = _Conditions()
     where = sql.expression(condition)
-    joins = "".join(
-        _stats(lake, number, of)
-        if isinstance(of, FilteredColumn)
-        else PARTITION_VALUES.format(number=number)
-        for number, of in enumerate(sql.joined)
-    )
+    joins = "".join(_join(lake, *one) for one in enumerate(sql.joined))
     text = PLANNED_FILES.format(
         columns=data_file_columns(lake),
         joins=joins,
@@ -145,16 +141,31 @@ def planned_files(
     )
 
 
-def _stats(lake: Lake, number: int, column: FilteredColumn) -> str:
-    bounds = ""
-    if column.form is not None:
-        lower, upper = (READ[column.form].replace("@", f"s.{m}_value") for m in ("min", "max"))
-        collation = "" if column.form in SQL_TYPES else ' COLLATE "C"'
-        if column.form in {"float", "double"}:
-            # NaN is above every number, and no bound says that it is there.
-            upper = f"CASE WHEN s.contains_nan IS FALSE THEN {upper} END"
-        bounds = f", ({lower}){collation} AS lower, ({upper}){collation} AS upper"
+def _join(lake: Lake, number: int, of: FilteredColumn | PartitionKey) -> str:
+    if isinstance(of, PartitionKey):
+        return PARTITION_VALUES.format(number=number, bounds="")
+    if of.key is not None:
+        both = ("p.partition_value", "p.partition_value")
+        return PARTITION_VALUES.format(number=number, bounds=_bounds(of, *both))
+    bounds = _bounds(of, "s.min_value", "s.max_value")
     return STATS.format(stats_table=fragment(lake, "stats_table"), number=number, bounds=bounds)
+
+
+def _bounds(column: FilteredColumn, lower: str, upper: str) -> str:
+    if column.form is None:
+        return ""
+    lower, upper = (READ[column.form].replace("@", text) for text in (lower, upper))
+    collation = "" if column.form in SQL_TYPES else ' COLLATE "C"'
+    if column.form in {"float", "double"}:
+        # NaN is above every number, and no bound says that it is there.
+        upper = f"CASE WHEN s.contains_nan IS FALSE THEN {upper} END"
+    return f", ({lower}){collation} AS lower, ({upper}){collation} AS upper"
+
+
+NO_NULL = "({c}.null_count = 0 AND {c}.value_count = f.record_count)"
+ALL_NULL = "({c}.value_count = 0 AND {c}.null_count = f.record_count)"
+IN_PARTITION = "({c}.data_file_id IS NOT NULL AND {c}.partition_value IS {null})"
+"""Whether a file has no NULL, or nothing else, by its statistics or by its partition."""
 
 
 class _Conditions:
@@ -171,12 +182,12 @@ class _Conditions:
             case AnyOf(parts):
                 return self._joined(" OR ", "FALSE", parts)
             case PartitionTest(key, values):
-                number = self._number(key, partition=key.partition_id, key=key.partition_key_index)
+                number = self._number(key)
                 if number is None:
                     return "TRUE"
                 return BUCKETS.format(number=number, values=self._parameter([*map(str, values)]))
             case ColumnTest(column):
-                number = self._number(column, column=column.column_id)
+                number = self._number(column)
                 if number is None:
                     return "TRUE"
                 return f"({' AND '.join(self._tests(condition, number))})"
@@ -184,32 +195,41 @@ class _Conditions:
     def _joined(self, operator: str, empty: str, parts: tuple[Condition, ...]) -> str:
         return f"({operator.join(self.expression(one) for one in parts) or empty})"
 
-    def _number(self, of: FilteredColumn | PartitionKey, **parameters: int) -> int | None:
+    def _number(self, of: FilteredColumn | PartitionKey) -> int | None:
         """The number of a join; None: there are too many."""
         if of not in self.joined:
             number = len(self.joined)
             if number == MOST_JOINS:
                 return None
-            self.parameters |= {f"{name}_{number}": one for name, one in parameters.items()}
+            key = of if isinstance(of, PartitionKey) else of.key
+            if key is not None:
+                self.parameters[f"partition_{number}"] = key.partition_id
+                self.parameters[f"key_{number}"] = key.partition_key_index
+            elif isinstance(of, FilteredColumn):
+                self.parameters[f"column_{number}"] = of.column_id
             self.joined.append(of)
         return self.joined.index(of)
 
     def _tests(self, test: ColumnTest, number: int) -> Iterator[str]:
         c, column = f"c{number}", test.column
+        no_null, all_null = NO_NULL.format(c=c), ALL_NULL.format(c=c)
+        if column.key is not None:
+            no_null, all_null = (
+                IN_PARTITION.format(c=c, null=null) for null in ("NOT NULL", "NULL")
+            )
         is_older = f"f.begin_snapshot < {self._parameter(column.counts_since)}"
         if test.operation == "is-null":
-            no_null = f"{c}.null_count = 0 AND {c}.value_count = f.record_count"
-            yield f"({is_older} OR ({no_null}) IS NOT TRUE)"
+            yield f"({is_older} OR {no_null} IS NOT TRUE)"
             return
         if test.operation in {"not-starts-with", "not-in"}:
+            # NULL is no value, and begins with nothing.
             is_older = f"f.begin_snapshot < {self._parameter(column.bounds_since)}"
-            has_nulls = f"{c}.null_count IS DISTINCT FROM 0"  # NULL is no value, and none's prefix
-            yield f"({is_older} OR {has_nulls} OR {self._comparison(test, c)})"
+            yield f"({is_older} OR {no_null} IS NOT TRUE OR {self._comparison(test, c)})"
             return
-        all_null = f"{c}.value_count = 0 AND {c}.null_count = f.record_count"
-        yield f"({is_older} OR ({all_null}) IS NOT TRUE)"
+        yield f"({is_older} OR {all_null} IS NOT TRUE)"
         if test.operation == "is-nan":
-            yield f"({is_older} OR {c}.contains_nan IS NOT FALSE)"
+            if column.key is None:  # no float is the value of a partition
+                yield f"({is_older} OR {c}.contains_nan IS NOT FALSE)"
         elif test.operation != "not-null" and column.form is not None:
             is_older = f"f.begin_snapshot < {self._parameter(column.bounds_since)}"
             yield f"({is_older} OR {self._comparison(test, c)})"

@@ -14,6 +14,14 @@ FORMS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionKey:
+    """One key of a partitioning."""
+
+    partition_id: int
+    partition_key_index: int
+
+
+@dataclass(frozen=True, slots=True)
 class FilteredColumn:
     """A column whose statistics a filter needs."""
 
@@ -24,6 +32,8 @@ class FilteredColumn:
     """One of `FORMS`; None: its bounds are not comparable."""
     bounds_since: int = 0
     """The bounds of older files are those of another type."""
+    key: PartitionKey | None = None
+    """Where every file has its one value of the column; None: not all have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +49,8 @@ class ColumnTest:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionKey:
-    """One key of a partitioning whose values are whole numbers."""
-
-    partition_id: int
-    partition_key_index: int
-
-
-@dataclass(frozen=True, slots=True)
 class PartitionTest:
-    """Whether a file of a partitioning may hold a row of some partition values."""
+    """Whether a file of a partitioning may hold a row of some whole numbers."""
 
     key: PartitionKey
     values: tuple[int, ...]

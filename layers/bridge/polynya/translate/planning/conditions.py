@@ -21,8 +21,8 @@ from .filtered_columns import FilteredColumns
 from .literals import literal_text
 
 MOST_VALUES = 200
-"""Of a longer list the smallest and the largest value are compared (as Iceberg does), and all of them
-only with files of one value, such as that of a partition."""
+"""Of a longer list the smallest and the largest value are compared (as Iceberg does); all only with
+files of one value, such as that of a partition."""
 
 NEGATED = {
     "lt": "gt-eq",

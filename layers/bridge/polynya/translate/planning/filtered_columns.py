@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from ...ducklake.rows.conditions import FORMS, FilteredColumn, PartitionKey, PartitionTest
+from ...ducklake.rows.data_files import FileGroup
 from ...errors import BadRequest
 from ...iceberg.single_value import DECIMAL
 from ...iceberg.transforms import BUCKET, transformed
 from ...iceberg.types import Field, List, Map, Struct, TableSchema, Type, primitives
 from ..columns.schemas import Schemas
-from ..partitions import Partitions
+from ..partitions import Partitions, Plan
 from ..values import value
 
 FORM_OF = {"int": "integer", "long": "integer"} | {
@@ -33,7 +34,7 @@ class FilteredColumns:
     ) -> None:
         """`named_by`: the schemas whose names the client may mean."""
         self._schemas, self._snapshot_id = schemas, snapshot_id
-        self._partitions = partitions
+        self._plans = partitions.plans
         self._is_case_sensitive = is_case_sensitive
         self._ids: dict[str, set[int]] = {}
         for schema in named_by:
@@ -56,9 +57,9 @@ class FilteredColumns:
     def bucket_tests(self, column: FilteredColumn, texts: Sequence[str]) -> Iterator[PartitionTest]:
         """For each partitioning by buckets of the column: those that the values are in.
 
-        Other partition values skip no file that the statistics of their column do not skip.
+        Values of time transforms skip no file that the statistics of their column do not skip.
         """
-        for group, plan in self._partitions.plans.items():
+        for group, plan in self._plans.items():
             for field, source in zip(plan.spec.fields, plan.sources, strict=True):
                 if field.source_id != column.column_id or not BUCKET.fullmatch(field.transform):
                     continue
@@ -88,10 +89,27 @@ class FilteredColumns:
             return None  # in a list or a map, or not in the snapshot
         is_same = {form_of(types[column_id]) for types in self._types if column_id in types}
         usable = form if is_same == {form} else None
-        return FilteredColumn(column_id, begin, usable, form_begin if usable else 0)
+        since = form_begin if usable else 0
+        return FilteredColumn(column_id, begin, usable, since, self._key_of(column_id))
+
+    def _key_of(self, column_id: int) -> PartitionKey | None:
+        """The key of the column, if all files are partitioned by its values in the same way.
+
+        Its values are certain even if statistics are missing, and are read faster.
+        """
+        keys = {_identity_key(group, plan, column_id) for group, plan in self._plans.items()}
+        return keys.pop() if len(keys) == 1 else None
 
     def _key(self, name: str) -> str:
         return name if self._is_case_sensitive else name.lower()
+
+
+def _identity_key(group: FileGroup, plan: Plan, column_id: int) -> PartitionKey | None:
+    for field, source in zip(plan.spec.fields, plan.sources, strict=True):
+        is_identity = (field.source_id, field.transform) == (column_id, "identity")
+        if is_identity and group.partition_id is not None and source.constant is None:
+            return PartitionKey(group.partition_id, *source.keys)
+    return None
 
 
 def form_of(type_name: str) -> str | None:
