@@ -64,9 +64,9 @@ def planned(monkeypatch):
     found = []
     plan = ScanPlanner.plan_table_scan
 
-    def recorded(self, namespace, table, request):
+    def recorded(self, namespace, table, request, **more):
         found.append(request)
-        return plan(self, namespace, table, request)
+        return plan(self, namespace, table, request, **more)
 
     monkeypatch.setattr(ScanPlanner, "plan_table_scan", recorded)
     return found
