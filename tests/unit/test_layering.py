@@ -325,8 +325,9 @@ SQL_HERE = {
     *(
         f"ducklake/queries/{name}.py"
         for name in (
-            *("catalog", "commits", "data_files", "deletes", "fragments", "inlined_tables"),
-            *("named_objects", "planned_files", "table_columns", "table_snapshots"),
+            *("bound_texts", "catalog", "commits", "data_files", "deletes", "fragments"),
+            *("inlined_tables", "named_objects", "planned_files", "table_columns"),
+            "table_snapshots",
             *("writers/known_paths", "writers/live_files", "writers/table_stats"),
             *("writers/view_texts", "writers/writer_rights"),
         )

@@ -20,6 +20,7 @@ from ..rows.conditions import (
 )
 from ..rows.data_files import DataFile
 from ..rows.lake import Lake
+from .bound_texts import READ, SQL_TYPES
 from .data_files import data_file_columns
 from .fragments import VISIBLE, fragment
 
@@ -29,48 +30,6 @@ file."""
 
 MOST_COMPARED = 10
 """A longer list is an array, for which PostgreSQL takes twice as long for each file."""
-
-NUMBER = "-?[0-9]{1,40}(\\.[0-9]{1,40})?"
-# No text that this matches is out of range: PostgreSQL would refuse the whole statement.
-REAL = "-?([0-9]{1,20}(\\.[0-9]{1,20})?|[0-9](\\.[0-9]{1,20})?e[+-]?[0-2]?[0-9])"
-DOUBLE = REAL.replace("[0-2]?[0-9]", "[0-2]?[0-9]{1,2}")
-DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-TIME = "[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?"
-
-# Without the zeros at the end of a fraction, texts have the order of the times.
-TRIMMED = "CASE WHEN @ LIKE '%.%' THEN rtrim(rtrim(@, '0'), '.') ELSE @ END"
-
-
-def _guarded(pattern: str, value: str) -> str:
-    return f"CASE WHEN @ ~ '^{pattern}$' THEN {value} END"
-
-
-READ = {
-    "boolean": "CASE WHEN @ IN ('0', 'false') THEN 0 WHEN @ IN ('1', 'true') THEN 1 END",
-    "integer": _guarded(NUMBER, "CAST(@ AS numeric)"),
-    "decimal": _guarded(NUMBER, "CAST(@ AS numeric)"),
-    "float": _guarded(REAL, "CAST(@ AS real)"),
-    "double": _guarded(DOUBLE, "CAST(@ AS double precision)"),
-    "string": "@",
-    "binary": _guarded("([0-9A-Fa-f]{2})*", "upper(@)"),
-    "date": _guarded(DATE, "@"),
-    "time": _guarded(TIME, TRIMMED),
-    "timestamp": _guarded(f"{DATE} {TIME}", TRIMMED),
-    # Another zone than UTC: such a text has another order.
-    "timestamptz": _guarded(
-        f"{DATE} {TIME}\\+00(:00)?", TRIMMED.replace("@", "split_part(@, '+', 1)")
-    ),
-}
-"""SQL for the value of a bound from its text `@`, by form; NULL if it is not certain."""
-
-SQL_TYPES = {
-    "boolean": "integer",
-    "integer": "numeric",
-    "decimal": "numeric",
-    "float": "real",
-    "double": "double precision",
-}
-"""The other forms are texts, in the order of their bytes."""
 
 STATS = """
   LEFT JOIN (SELECT s.data_file_id, s.value_count, s.null_count, s.contains_nan{bounds}
@@ -90,17 +49,19 @@ BUCKETS = """(c{number}.partition_value ~ '^(0|[1-9][0-9]*)$'
   AND c{number}.partition_value <> ALL(CAST({values} AS text[]))) IS NOT TRUE"""
 
 # A file with two rows of statistics for a column occurs twice, and is kept if one row keeps it;
-# dense_rank gives both the same place.
+# dense_rank gives both the same place. Only ids are ranked, because whole rows would be sorted on
+# disk.
 PLANNED_FILES = """
-SELECT f.place, {columns}
-FROM (SELECT f.*, dense_rank() OVER (ORDER BY f.data_file_id) AS place
+SELECT p.place, {columns}
+FROM (SELECT f.data_file_id, dense_rank() OVER (ORDER BY f.data_file_id) AS place
   FROM ducklake_data_file AS f{joins}
   WHERE f.table_id = :table_id AND {visible}
     AND f.data_file_id BETWEEN :first_id AND :last_id
-    AND {condition}) AS f
-WHERE f.place <= :page_files
-  OR (f.place <= :page_files * :pages AND (f.place - 1) % :page_files = 0)
-ORDER BY f.place"""
+    AND {condition}) AS p
+JOIN ducklake_data_file AS f ON f.data_file_id = p.data_file_id AND f.table_id = :table_id
+WHERE p.place <= :page_files
+  OR (p.place <= :page_files * :pages AND (p.place - 1) % :page_files = 0)
+ORDER BY p.place"""
 
 
 def planned_files(
