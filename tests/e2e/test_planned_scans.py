@@ -200,6 +200,22 @@ def test_files_of_other_partitions_are_never_named(lake, moto, delivery):
             assert sorted(task["data-file"]["record-count"] for task in tasks) == expected, filter_
 
 
+@pytest.mark.parametrize(
+    ("delivery", "table", "status"),
+    [("object-lambda", "t", 400), ("object-lambda", "other", 200), ("materialize", "t", 200)],
+)
+def test_who_writes_inlined_rows_has_to_plan_as_manifests_do(lake, moto, delivery, table, status):
+    """Copy-on-write removes the files of its scan from the manifests, where they must have the same
+    names."""
+    written = lake.write("planned_by_writers", SCRIPT)
+    with bridge(written, moto, delivery=delivery, writes=True) as one:
+        answer = ask(one.catalog_uri, "plan", {}, status, table)
+        url = f"{one.catalog_uri}/v1/lake/namespaces/main/tables/{table}"
+        config = requests.get(url, timeout=60).json()["config"]
+    assert config.get("scan-planning-mode") == ("client" if status == 400 else None)
+    assert status == 200 or "planned by the client" in answer["error"]["message"]
+
+
 def test_partition_values_are_enough_without_statistics(lake, moto):
     written = lake.write("planned_without_stats", BY_DAY)
     con = written.database.connect()

@@ -396,14 +396,23 @@ class Catalog:
         return {
             "metadata-location": files.metadata_location(document),
             "metadata": document.json(refs_only=refs_only),
-            "config": self._table_config(files),
+            "config": self._table_config(opened, files),
         }
 
-    def _table_config(self, files: TableFiles) -> dict[str, str]:
+    def _table_config(self, opened: OpenTable, files: TableFiles) -> dict[str, str]:
         config = dict(WRITER_CONFIG) if self.settings.writes else {}
-        if files.scan_files().have_constants:
+        if self.planned_by_client(opened, files, files.history.snapshot_id):
             config[SCAN_PLANNING_MODE] = CLIENT_PLANS
         return config
+
+    def planned_by_client(self, opened: OpenTable, files: TableFiles, at: int) -> str | None:
+        """Why clients have to plan the scans of a snapshot; None: they need not."""
+        scans = files.scan_files()
+        if scans.have_constants:
+            return "files that were added to it have a column in their path"
+        if scans.rename_rows(at) and self._may_write(opened):
+            return "writers have to name its inlined rows as its manifests do"
+        return None
 
     # Credentials
 
@@ -463,12 +472,16 @@ class Catalog:
     def _scope(self, opened: OpenTable, *, may_write: bool = True) -> TableScope:
         virtual = f"{self.virtual_files.location}/{opened.table.table_uuid}"
         at = opened.readable
-        names = opened.schema.schema_name, opened.table.table_name
-        # A pinned lake is read-only.
-        may_write = may_write and self.snapshot_id is None and at.rights.may_write_table(*names)
+        may_write = may_write and self._may_write(opened)
         return self._vending.scope(
             at.con, at.lake, opened.schema, opened.table, virtual, may_write=may_write
         )
+
+    def _may_write(self, opened: OpenTable) -> bool:
+        """Whether the caller may write a table. A pinned lake is read-only."""
+        names = opened.schema.schema_name, opened.table.table_name
+        may = self.settings.writes and self.snapshot_id is None
+        return may and opened.readable.rights.may_write_table(*names)
 
     @property
     def _warehouse(self) -> Warehouse:

@@ -66,6 +66,7 @@ class ScanPlanner:
             if snapshot is None:
                 return {"status": "completed", "plan-id": "empty", "file-scan-tasks": []}
             at = snapshot.sequence_number
+            self._check(opened, files, at)
             scan = PlanTask(
                 table_uuid=files.history.table.table_uuid,
                 snapshot_id=at,
@@ -104,7 +105,7 @@ class ScanPlanner:
             Refused: as `plan_table_scan`.
         """
         task = plan_task_of(request.plan_task)
-        with self._files(namespace, table) as (_, files):
+        with self._files(namespace, table) as (opened, files):
             if (task.table_uuid, task.caller) != (files.history.table.table_uuid, self._caller):
                 raise NoSuchPlanTask("the plan task is one of another table or caller")
             at, found = task.snapshot_id, files.scan_files()
@@ -114,6 +115,7 @@ class ScanPlanner:
                     "the snapshot of the plan task has expired, or DuckLake has rewritten its "
                     "files; plan the scan again"
                 )
+            self._check(opened, files, at)
             return scan_answer(found, task)
 
     @contextmanager
@@ -122,18 +124,19 @@ class ScanPlanner:
 
         Raises:
             NoSuchTable: there is none that the caller may read.
-            Refused: clients have to plan its scans themselves.
         """
         with self.database.transaction() as con:
             opened = self.catalog.find_table(con, namespace, table)
             files = self.catalog.table_files(opened)
-            if files.scan_files().have_constants:
-                raise Refused(
-                    f"scans of the table {files.history.full_name} are planned by the client: "
-                    "files that were added to it have a column in their path; set the client's "
-                    "scan-planning-mode to `client`"
-                )
             yield opened, files
+
+    def _check(self, opened: OpenTable, files: TableFiles, at: int) -> None:
+        """Raises Refused if clients have to plan the scans of a snapshot themselves."""
+        if reason := self.catalog.planned_by_client(opened, files, at):
+            raise Refused(
+                f"scans of the table {files.history.full_name} are planned by the client: "
+                f"{reason}; set the client's scan-planning-mode to `client`"
+            )
 
     @property
     def _caller(self) -> str:

@@ -11,6 +11,11 @@ from ..content.deletes import Deletes
 class GeneratedFiles(Protocol):
     """Names generated files in Iceberg's words, with the sizes by which clients open them."""
 
+    @property
+    def are_listed(self) -> bool:
+        """Whether manifests give the files the same names."""
+        ...
+
     def rows(self, snapshot_id: int, condition: Condition) -> list[DataFile]:
         """The files of inlined rows at a snapshot that may hold a row that is wanted.
 

@@ -31,6 +31,11 @@ class ListedFiles:
     check_time: Callable[[str, int, int], None]
     """Raises ServiceUnavailable if the request takes too long."""
 
+    @property
+    def are_listed(self) -> bool:
+        """True."""
+        return True
+
     def rows(self, snapshot_id: int, condition: Condition) -> list[DataFile]:
         """The files of inlined rows that may be selected: for each part and partition value."""
         state = state_at(self.table.history.events, snapshot_id)

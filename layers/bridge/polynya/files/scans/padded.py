@@ -43,6 +43,11 @@ class PaddedFiles:
     inlined: TableRows
     location: Callable[[Name], str]
 
+    @property
+    def are_listed(self) -> bool:
+        """False."""
+        return False
+
     def rows(self, snapshot_id: int, condition: Condition) -> list[DataFile]:
         """The files of inlined rows that may be selected: one for each partition value."""
         fields = self.table.schemas.at(snapshot_id).fields

@@ -45,6 +45,15 @@ class ScanFiles:
         """Whether the value of a column is in the path of some files, and not in the files."""
         return any(self.table.history.partitioning.constants.values())
 
+    def rename_rows(self, snapshot_id: int) -> bool:
+        """Whether inlined rows at a snapshot have files of other names than in manifests.
+
+        A client that removes such a file from the manifests would not find it there, and Spark's
+        copy-on-write would add the rows that are left without removing the others.
+        """
+        state = state_at(self.table.history.events, snapshot_id)
+        return bool(state["inlined"].rows) and not self.generated.are_listed
+
     def fingerprint(self, snapshot_id: int) -> str:
         """Of the data files that a snapshot shows: equal if and only if they are the same."""
         data = state_at(self.table.history.events, snapshot_id)["data"]
