@@ -189,7 +189,7 @@ THIRD_PARTY = [
     ("fastavro", {"iceberg/": False}),
     ("duckdb", {"iceberg/": True}),
     ("pyroaring", {"iceberg/": True}),
-    ("mmh3", {}),
+    ("mmh3", {"iceberg/": True}),
     ("numpy", dict.fromkeys(COLUMNAR, False)),
     ("boto3", {"storage/aws.py": True}),
     (

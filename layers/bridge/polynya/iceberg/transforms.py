@@ -9,8 +9,6 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Any
 
-from .murmur3 import murmur3
-
 BUCKET = re.compile(r"bucket\[(\d+)\]")
 
 EPOCH = date(1970, 1, 1)
@@ -35,6 +33,8 @@ def transformed(transform: str, type_name: str, value: Any) -> Any:
 
 def _hash(type_name: str, value: Any) -> int:
     """Murmur3, 32 bits, without the sign (specification, Appendix B)."""
+    import mmh3  # only tables with buckets need it
+
     if type_name in HASHED_AS_LONG:
         data = int(value).to_bytes(8, "little", signed=True)
     elif type_name == "string":
@@ -43,7 +43,7 @@ def _hash(type_name: str, value: Any) -> int:
         data = value
     else:
         raise ValueError(f"no bucket of {type_name}")
-    return murmur3(data) & 0x7FFFFFFF
+    return int(mmh3.hash(data, signed=False)) & 0x7FFFFFFF
 
 
 def _year(days: int) -> int:
