@@ -3,7 +3,7 @@
 Clients name a row by its file and its position in it. DuckLake names inlined rows by their ids.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pg8000.native import Connection
@@ -45,8 +45,8 @@ class LiveRows:
         group = self.rows.groups(part, changed_at).get(number)
         return None if group is None else group.row_ids
 
-    def deleted(self, data_file_ids: Iterable[int]) -> dict[int, frozenset[int]]:
-        """The positions that are deleted, by data file; files without deletes are absent.
+    def deleted(self, data_file_ids: Iterable[int]) -> dict[int, Sequence[int]]:
+        """The deleted positions, ascending, by data file; files without deletes are absent.
 
         Raises:
             Refused: a stored delete file is missing or damaged.
