@@ -2,7 +2,8 @@
 
 import pytest
 from polynya.errors import BadRequest
-from polynya.translate.commits.new_deletes import new_positions
+from polynya.translate.commits import new_deletes
+from polynya.translate.commits.new_deletes import new_positions, too_many_to_inline
 
 ALL = None
 
@@ -39,3 +40,20 @@ REFUSED = [
 def test_positions_that_are_refused(after, before, rows, is_replaced, message):
     with pytest.raises(BadRequest, match=message):
         new_positions(after, before, rows, is_replaced=is_replaced)
+
+
+LARGE = [
+    # New positions of each data file, and which of them are too many with at most 10 inlined.
+    ({}, []),
+    ({"a": range(10)}, []),
+    ({"a": range(11)}, ["a"]),
+    ({"a": range(3), "b": range(9), "c": range(7)}, ["b"]),
+    ({"a": range(6), "b": range(9), "c": range(7)}, ["b", "c"]),
+    ({n: range(2) for n in range(7)}, [0, 1]),
+]
+
+
+@pytest.mark.parametrize(("deleted", "expected"), LARGE)
+def test_the_largest_deletes_are_not_inlined(monkeypatch, deleted, expected):
+    monkeypatch.setattr(new_deletes, "MOST_INLINED", 10)
+    assert too_many_to_inline(deleted) == expected

@@ -59,7 +59,12 @@ def _add_delete_files(
     paths = {one.file.delete_file_id: one.path for one in replaced}
     if delete_files.remove(con, table_id, ids) != paths.keys():
         raise Overtaken("other delete files of the table have come; load it again")
-    delete_files.schedule_deletion(con, paths)
+    if paths:
+        delete_files.schedule_deletion(con, paths)
+        # A delete file that replaces another begins where that began, so that native transactions
+        # which began before do not see it, and add a second one: rows return, and are doubled.
+        # They do so among themselves; a change of the table is a conflict for all of them.
+        snapshot.change(f"altered_table:{table_id}")
     new = list(zip(ids, plan.delete_files, strict=True))
     first_id = snapshot.file_ids(len(new))
     delete_files.add(con, snapshot.snapshot_id, table_id, first_id, new)

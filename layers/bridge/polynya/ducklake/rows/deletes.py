@@ -14,6 +14,7 @@ class DeleteFile:
     path_is_relative: bool
     format: str
     """`parquet`, or `puffin`: a deletion vector."""
+    delete_count: int
     partial_max: int | None
 
 

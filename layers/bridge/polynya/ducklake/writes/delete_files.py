@@ -80,9 +80,9 @@ def schedule_deletion(con: Connection, paths: Mapping[int, tuple[str, bool]]) ->
     """Leave the deletion of files that were removed to ducklake_cleanup_old_files.
 
     Args:
-        paths: by delete_file_id; with each, whether it is relative to the lake's data path.
+        paths: by delete_file_id, at least one; with each, whether it is relative to the lake's
+            data path.
     """
-    if paths:
-        texts, are_relative = zip(*paths.values(), strict=True)
-        values = {"paths": list(texts), "are_relative": list(are_relative)}
-        con.run(SCHEDULE, ids=list(paths), **values)
+    texts, are_relative = zip(*paths.values(), strict=True)
+    values = {"paths": list(texts), "are_relative": list(are_relative)}
+    con.run(SCHEDULE, ids=list(paths), **values)

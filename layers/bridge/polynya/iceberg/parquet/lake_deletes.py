@@ -6,29 +6,23 @@ older snapshots and the change feed stay as they were.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..positions import numbers
 from .files import SNAPSHOT_COLUMN
 from .sandbox import Sandbox, literal, sandbox
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    import numpy as np
+    from numpy.typing import NDArray
 
 IDS = {"file_path": 2147483646, "pos": 2147483645, SNAPSHOT_COLUMN: 2147483539}
 """DuckLake's field ids; Iceberg has others in delete files."""
 
-FIRST = "SELECT {data_file} AS file_path, pos FROM new"
+STORED = f"""
+SELECT pos::BIGINT AS pos, {{snapshot_id}}::BIGINT AS {SNAPSHOT_COLUMN} FROM read_parquet(?)"""
 
-MERGED = f"""
-SELECT {{data_file}} AS file_path, pos, {SNAPSHOT_COLUMN} FROM (
-  SELECT pos, {{snapshot_id}}::BIGINT AS {SNAPSHOT_COLUMN} FROM new
-  UNION ALL SELECT pos, {SNAPSHOT_COLUMN} FROM earlier)
-ORDER BY pos"""
-
-EARLIER = f"""
-CREATE OR REPLACE VIEW earlier AS
-SELECT pos::BIGINT AS pos, {{snapshot_id}}::BIGINT AS {SNAPSHOT_COLUMN} FROM {{source}}"""
+Columns: TypeAlias = "dict[str, NDArray[np.int64]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,33 +72,43 @@ def lake_delete_files(deletes: Iterable[LakeDeletes]) -> Iterator[DeleteFileByte
 
 def _delete_file(box: Sandbox, deletes: LakeDeletes) -> DeleteFileBytes:
     con, path = box
-    con.register("new", {"pos": numbers(deletes.positions)})
-    select, ids = FIRST, {name: id_ for name, id_ in IDS.items() if name != SNAPSHOT_COLUMN}
-    if deletes.stored is not None:
-        _show_stored(box, deletes.stored)
-        select, ids = MERGED, IDS
-    sql = select.format(data_file=literal(deletes.data_file), snapshot_id=int(deletes.snapshot_id))
-    fields = ", ".join(f"{name}: {id_}" for name, id_ in ids.items())
-    copy = f"COPY ({sql}) TO {literal(str(path))} (FORMAT parquet, FIELD_IDS {{{fields}}})"
+    new = numbers(deletes.positions)
+    columns = _merged(new, deletes.snapshot_id, _stored(box, deletes.stored))
+    con.register("deleted", columns)
+    select = f"SELECT {literal(deletes.data_file)} AS file_path, * FROM deleted"
+    ids = ", ".join(f"{name}: {IDS[name]}" for name in ("file_path", *columns))
+    copy = f"COPY ({select}) TO {literal(str(path))} (FORMAT parquet, FIELD_IDS {{{ids}}})"
     [[rows]] = con.execute(copy).fetchall()
     return DeleteFileBytes(path.read_bytes(), rows)
 
 
-def _show_stored(box: Sandbox, stored: StoredDeletes) -> None:
-    """Make a stored file the view `earlier`."""
+def _merged(new: "NDArray[np.int64]", snapshot_id: int, stored: "Columns | None") -> Columns:
+    """The columns of a delete file after the first one."""
+    import numpy as np
+
+    if stored is None:
+        return {"pos": new}
+    places = np.searchsorted(stored["pos"], new)
+    return {
+        "pos": np.insert(stored["pos"], places, new),
+        SNAPSHOT_COLUMN: np.insert(stored[SNAPSHOT_COLUMN], places, snapshot_id),
+    }
+
+
+def _stored(box: Sandbox, stored: StoredDeletes | None) -> "Columns | None":
+    """The columns of a stored file, whose positions ascend."""
+    import numpy as np
+
+    if stored is None:
+        return None
+    if not isinstance(stored.content, bytes):
+        positions = numbers(stored.content)
+        snapshots = np.full(len(positions), stored.begin_snapshot, np.int64)
+        return {"pos": positions, SNAPSHOT_COLUMN: snapshots}
     con, path = box
-    snapshot_id: object = int(stored.begin_snapshot)
-    if isinstance(stored.content, bytes):
-        file = path.with_name("stored.parquet")
-        file.write_bytes(stored.content)
-        source = f"read_parquet({literal(str(file))})"
-        if SNAPSHOT_COLUMN in _columns(con, source):
-            snapshot_id = SNAPSHOT_COLUMN
-    else:
-        con.register("vector", {"pos": numbers(stored.content)})
-        source = "vector"
-    con.execute(EARLIER.format(snapshot_id=snapshot_id, source=source))
-
-
-def _columns(con: "DuckDBPyConnection", source: str) -> set[str]:
-    return {row[0] for row in con.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
+    file = path.with_name("stored.parquet")
+    file.write_bytes(stored.content)
+    described = con.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(file)]).fetchall()
+    has_snapshots = SNAPSHOT_COLUMN in {name for name, *_ in described}
+    snapshot_id = SNAPSHOT_COLUMN if has_snapshots else int(stored.begin_snapshot)
+    return con.execute(STORED.format(snapshot_id=snapshot_id), [str(file)]).fetchnumpy()
