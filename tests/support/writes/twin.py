@@ -70,12 +70,12 @@ class Twin:
 
     def forget(self, before: int) -> None:
         """Do not check snapshots before this one any more: they have expired."""
-        self._past = {at: rows for at, rows in self._past.items() if at >= before}
+        self.past = {at: rows for at, rows in self.past.items() if at >= before}
 
     def listed(self) -> Iterator[tuple[int, Rows]]:
         """The Iceberg snapshots that can be checked, by their ids there, with their rows."""
         for snapshot in self.table().snapshots():
-            if (rows := self._past.get(snapshot.sequence_number)) is not None:
+            if (rows := self.past.get(snapshot.sequence_number)) is not None:
                 yield snapshot.snapshot_id, rows
 
     def changes_made(self) -> str:
