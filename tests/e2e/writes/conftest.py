@@ -41,6 +41,11 @@ IN_CI = {
         "[all-both deletes]",
         "expired",
     ),
+    "test_many_rows": ("[both]",),
+    "test_other_writers": (
+        *("claim", "fails", "[delete-both deletes]", "[flush-both deletes]"),
+        *("[merge-files]", "[update-files]"),
+    ),
     "test_unknown_statistics": ("[only NULL before]", "[a file without statistics]"),
     "test_hand_made_files": ("twice", "smallest value", "in a list", "DuckLake takes", "vector"),
     "test_lakes": ("[13_", "[17_", "[22_"),
