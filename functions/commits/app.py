@@ -16,6 +16,7 @@ from polynya.access.principals import principals_of_api_caller
 from polynya.access.resolver import AccessResolver
 from polynya.commits import namespaces, new_tables, tables, transactions, views
 from polynya.commits.catalog import CommitCatalog
+from polynya.commits.delete_files.uploads import DeleteFiles
 from polynya.commits.request_key import RequestKey
 from polynya.config import Config
 from polynya.errors import BadRequest, Forbidden, NoSuchRoute
@@ -23,7 +24,7 @@ from polynya.iceberg.commits import requests
 from polynya.iceberg.commits.body import parse
 from polynya.iceberg.commits.views import CommitViewRequest, CreateViewRequest
 from polynya.metrics import timed
-from polynya.storage.object_reader import object_reader
+from polynya.storage.object_reader import object_reader, write_object
 from polynya.storage.range_reader import RangeReader
 from polynya.web.events import HttpApiEvent
 from polynya.web.open_catalog import catalog_of
@@ -48,7 +49,8 @@ def open_catalog() -> CommitCatalog:
         Misconfigured: a setting is missing or not usable.
     """
     reader = replace(object_reader(), read_range=RangeReader().read_range)
-    return CommitCatalog(catalog_of(Config.from_env(), reader), reader)
+    delete_files = DeleteFiles(reader, write_object)
+    return CommitCatalog(catalog_of(Config.from_env(), reader), reader, delete_files)
 
 
 # `async def`: see functions/rest_catalog.

@@ -190,7 +190,11 @@ THIRD_PARTY = [
     ("duckdb", {"iceberg/": True}),
     ("pyroaring", {"iceberg/": True}),
     ("mmh3", {"iceberg/": True}),
-    ("numpy", dict.fromkeys(COLUMNAR, False)),
+    (
+        "numpy",
+        dict.fromkeys(COLUMNAR, False)
+        | dict.fromkeys(("iceberg/positions.py", "iceberg/parquet/lake_deletes.py"), True),
+    ),
     ("boto3", {"storage/aws.py": True}),
     (
         "botocore",
@@ -335,14 +339,22 @@ SQL_HERE = {
     *(
         f"ducklake/writes/{name}.py"
         for name in (
-            *("commits", "commits_table", "copy", "deletes", "files", "inlined", "new_snapshot"),
-            *("snapshots", "stats", "objects/columns", "objects/schemas", "objects/table_names"),
+            *("commits", "commits_table", "copy", "delete_files", "deletes", "files", "inlined"),
+            *(
+                "new_snapshot",
+                "snapshots",
+                "stats",
+                "objects/columns",
+                "objects/schemas",
+                "objects/table_names",
+            ),
             *("objects/tables", "objects/tags", "objects/views"),
         )
     ),
     "ducklake/queries/table_locations.py",
     "iceberg/parquet/delete_files.py",
     "iceberg/parquet/files.py",
+    "iceberg/parquet/lake_deletes.py",
     "iceberg/parquet/metadata.py",
     "translate/inlined/rows.py",
 }

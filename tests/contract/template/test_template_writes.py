@@ -134,8 +134,12 @@ S3_RIGHTS = [
     ("PutObject", "data", "lake/policy.json", (False, False), False),
     ("PutObject", "data", f"lake/polynya/{UUID}/g1/{UUID}-deletes.parquet", (False, True), True),
     ("PutObject", "data", f"lake/polynya/{UUID}/g1/{UUID}-deletes.puffin", (False, True), True),
+    ("PutObject", "data", "lake/main/orders/ducklake-1-delete.parquet", (True, True), True),
+    ("PutObject", "data", "other/ducklake-1-delete.parquet", (False, False), False),
+    ("PutObject", "staging", "commits/ducklake-1-delete.parquet", (False, False), True),
     ("PutObject", "data", "other/a.parquet", (False, False), False),
     ("DeleteObject", "data", f"lake/main/orders/{UUID}/a.parquet", (False, False), False),
+    ("DeleteObject", "data", "lake/main/orders/ducklake-1-delete.parquet", (False, False), False),
     ("DeleteObject", "staging", f"commits/{UUID}/m0.avro", (False, False), False),
     ("DeleteObject", "data", "lake/polynya/list.avro", (False, False), False),
 ]
@@ -161,6 +165,9 @@ def test_no_writer_can_put_a_virtual_file(kind, delivery):
         assert parse(key, prefix).kind == kind
         role = vended(delivery, VirtualPrefix=prefix)
         assert not role.may("PutObject", {"Bucket": "data", "Key": key})
+        if delivery == "object-lambda":  # else the function that writes puts virtual files
+            commits = Role(stack(Delivery=delivery).statements("CommitsFunction"))
+            assert not commits.may("PutObject", {"Bucket": "data", "Key": key})
         for end in ("parquet", "puffin"):
             of_duckdb = f"{key.rpartition('/')[0]}/{UUID}-deletes.{end}"
             may_delete = role.may("PutObject", {"Bucket": "data", "Key": of_duckdb})

@@ -34,6 +34,18 @@ IN_CI = {
     ),
     "test_lost_answers": ("test_pyiceberg[409]", "test_pyiceberg[500]", "test_duckdb[500]"),
     "test_database_faults": ("lost_is_found", "lost_anywhere", "terminated"),
+    "test_as_native": ("[both]", "[a deletion vector]"),
+    "test_rows": (
+        "[both deletes-update]",
+        "[partitions-delete twice]",
+        "[all-both deletes]",
+        "expired",
+    ),
+    "test_many_rows": ("[both]",),
+    "test_other_writers": (
+        *("claim", "fails", "[delete-both deletes]", "[flush-both deletes]"),
+        *("[merge-files]", "[update-files]"),
+    ),
     "test_unknown_statistics": ("[only NULL before]", "[a file without statistics]"),
     "test_hand_made_files": ("twice", "smallest value", "in a list", "DuckLake takes", "vector"),
     "test_lakes": ("[13_", "[17_", "[22_"),

@@ -51,11 +51,15 @@ class Twin:
                 self.con.execute(sql.format(t=self.memory))
             self.past[self.newest()] = self._rows(self.con, self.memory)
 
-    def changes(self, sql: str, action: Callable[[], object]) -> None:
-        """Change the table by one Iceberg commit, and the twin by SQL."""
+    def changes(self, sql: str, action: Callable[[], object], *, others: int = 0) -> None:
+        """Change the table by one Iceberg commit, and the twin by SQL.
+
+        Args:
+            others: how many snapshots other writers commit meanwhile.
+        """
         before = self.newest()
         action()
-        assert self.newest() == before + 1, "a commit is one snapshot"
+        assert self.newest() == before + 1 + others, "a commit is one snapshot"
         for one in filter(None, sql.split(";")):
             self.con.execute(one.format(t=self.memory))
         self.past[self.newest()] = self._rows(self.con, self.memory)
@@ -63,6 +67,16 @@ class Twin:
     def newest(self) -> int:
         [[found]] = self.lake.database.run("SELECT max(snapshot_id) FROM ducklake_snapshot")
         return int(found)
+
+    def forget(self, before: int) -> None:
+        """Do not check snapshots before this one any more: they have expired."""
+        self.past = {at: rows for at, rows in self.past.items() if at >= before}
+
+    def listed(self) -> Iterator[tuple[int, Rows]]:
+        """The Iceberg snapshots that can be checked, by their ids there, with their rows."""
+        for snapshot in self.table().snapshots():
+            if (rows := self.past.get(snapshot.sequence_number)) is not None:
+                yield snapshot.snapshot_id, rows
 
     def changes_made(self) -> str:
         """What DuckLake says of the newest snapshot."""

@@ -35,6 +35,7 @@ from ..iceberg.commits.requests import CommitTableRequest
 from ..storage.object_reader import ObjectReader
 from ..translate.commits.table_commit import table_commit
 from .committer import check_time, commit
+from .delete_files.uploads import DeleteFiles
 from .names import check_name_is_free
 from .plans.creation import Creator
 from .plans.planner import Planner
@@ -51,6 +52,7 @@ class CommitCatalog:
 
     catalog: Catalog
     reader: ObjectReader
+    delete_files: DeleteFiles
     principal: str | None = None
     """Who commits, for `author` in DuckLake's list of snapshots."""
     request_key: RequestKey | None = None
@@ -137,11 +139,13 @@ class CommitCatalog:
                 raise BadRequest("a table is in the transaction twice, under two names")
             if all(one.plan.is_empty for one in planned):
                 return [self._answer(con, one.namespace, one.name) for one in targets]
+        plans = [self.delete_files.uploaded(one.plan, one.lake.snapshot_id + 1) for one in planned]
         with self.claimed() as snapshot:
             for target, one in zip(targets, planned, strict=True):
                 self._check_unchanged(snapshot, target, one)
                 check_paths_are_new(snapshot.con, one.lake.lake, one.plan)
-            write_plans(snapshot, [one.plan for one in planned], self.request_key)
+            plans = [self.delete_files.uploaded(one, snapshot.snapshot_id) for one in plans]
+            write_plans(snapshot, plans, self.request_key)
             snapshot.finish(self.principal)
             answers = [self._answer(snapshot.con, one.namespace, one.name) for one in targets]
             check_time()

@@ -54,3 +54,10 @@ def within(directory: str, lake: Lake, schema: Schema) -> tuple[str, bool]:
     if directory.startswith(of_schema) and directory != of_schema:
         return directory.removeprefix(of_schema), True
     return directory, False
+
+
+def within_lake(location: str, lake: Lake) -> tuple[str, bool]:
+    """A location as a path of the lake, and whether that path is relative to its data path."""
+    if location.startswith(lake.data_path):
+        return location.removeprefix(lake.data_path), True
+    return location, False

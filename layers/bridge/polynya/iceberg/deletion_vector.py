@@ -7,6 +7,8 @@ https://iceberg.apache.org/puffin-spec/#deletion-vector-v1-blob-type
 
 import json
 import zlib
+from array import array
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ FOOTER_TAIL = 12
 SNAPSHOT_PROPERTY = "ducklake-snapshot-id"
 
 
-def deletion_vector_positions(stored: bytes, snapshot_id: int | None = None) -> list[int]:
+def deletion_vector_positions(stored: bytes, snapshot_id: int | None = None) -> Sequence[int]:
     """The positions that a stored deletion vector deletes, ascending.
 
     Args:
@@ -32,10 +34,10 @@ def deletion_vector_positions(stored: bytes, snapshot_id: int | None = None) -> 
         ValueError: it is no deletion vector, or damaged.
     """
     blob = _blob_at(stored, snapshot_id) if stored[:4] == PUFFIN else stored
-    return sorted(_bitmap(blob))
+    return _positions(_bitmap(blob))
 
 
-def vector_positions(blob: bytes, most: int) -> list[int]:
+def vector_positions(blob: bytes, most: int) -> Sequence[int]:
     """The positions in a bare deletion vector that a client wrote, ascending.
 
     Args:
@@ -47,7 +49,12 @@ def vector_positions(blob: bytes, most: int) -> list[int]:
     bitmap = _bitmap(blob)
     if len(bitmap) > most:
         raise ValueError("a deletion vector of too many positions")
-    return sorted(bitmap)
+    return _positions(bitmap)
+
+
+def _positions(bitmap: "BitMap64") -> Sequence[int]:
+    # Eight bytes for each; a list takes five times as many.
+    return array("q", bitmap.to_array().tobytes())
 
 
 def _blob_at(puffin: bytes, snapshot_id: int | None) -> bytes:

@@ -64,6 +64,34 @@ def read_object(location: str, **parameters: str) -> bytes:
     return body
 
 
+def write_object(location: str, body: bytes) -> None:
+    """Put a file of the lake into S3.
+
+    Raises:
+        Misconfigured: this process may not write it.
+        ServiceUnavailable: S3 does not answer.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    found = bucket_and_key(location)
+    if found is None:
+        raise Misconfigured("the lake's data is not in S3, where Polynya can write")
+    bucket, key = found
+    try:
+        client("s3").put_object(Bucket=bucket, Key=key, Body=body)
+    except ClientError as error:
+        if status_code(error) != 403:
+            message = f"S3 answered {status_code(error)} when a file of the lake was written"
+            raise ServiceUnavailable(message) from None
+        raise Misconfigured(
+            f"S3 does not let this function write a delete file into the bucket {bucket!r}: its "
+            "role needs s3:PutObject on *-delete.parquet below the lake's data path; the "
+            "parameters DataBucket and DataPrefix must cover the table's directory"
+        ) from None
+    except BotoCoreError:
+        raise ServiceUnavailable("S3 does not answer") from None
+
+
 def _error(status: int, code: str, bucket: str) -> Exception:
     """What a status of GetObject means for a file that the catalog names."""
     if status == 404:

@@ -51,12 +51,10 @@ def test_a_broken_file_is_refused(what):
         client_positions([BROKEN[what]])
 
 
-def test_scattered_positions_are_limited_and_whole_files_are_not(monkeypatch):
-    monkeypatch.setattr(delete_files, "MOST_POSITIONS", 2)
+def test_positions_are_limited(monkeypatch):
     whole = [("a", position) for position in range(10)]
+    monkeypatch.setattr(delete_files, "MOST_POSITIONS", 10)
     assert list(client_positions([delete_file(*whole)])["a"]) == list(range(10))
-    with pytest.raises(TooManyPositions):
-        client_positions([delete_file(*whole[1:4])])
-    monkeypatch.setattr(delete_files, "MOST_ROWS", 9)
+    monkeypatch.setattr(delete_files, "MOST_POSITIONS", 9)
     with pytest.raises(TooManyPositions):
         client_positions([delete_file(*whole)])

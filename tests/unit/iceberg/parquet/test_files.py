@@ -151,14 +151,14 @@ POSITIONS = [[0], [1, 2, 3], list(range(0, 3000, 3)), [2**62]]
 
 @pytest.mark.parametrize("deleted", POSITIONS, ids=len)
 def test_positions_are_read_as_they_were_written(deleted):
-    assert positions(position_deletes_bytes("s3://b/x.parquet", deleted)) == deleted
+    assert [*positions(position_deletes_bytes("s3://b/x.parquet", deleted))] == deleted
 
 
 def test_positions_in_delete_files_of_other_writers_are_read_by_name():
     out = io.BytesIO()
     columns = {"_ducklake_internal_snapshot_id": [7, 7], "pos": [2, 4], "file_path": ["a", "a"]}
     pq.write_table(pa.table(columns), out)
-    assert positions(out.getvalue()) == [2, 4]
+    assert [*positions(out.getvalue())] == [2, 4]
 
 
 SNAPSHOTS = "_ducklake_internal_snapshot_id"
@@ -170,7 +170,7 @@ SNAPSHOTS = "_ducklake_internal_snapshot_id"
 def test_positions_of_a_partial_delete_file_are_those_deleted_until_a_snapshot(until, expected):
     out = io.BytesIO()
     pq.write_table(pa.table({SNAPSHOTS: [7, 9, 7], "pos": [0, 2, 4], "file_path": ["a"] * 3}), out)
-    assert positions(out.getvalue(), until) == expected
+    assert [*positions(out.getvalue(), until)] == expected
 
 
 def partial_file(rows: int, options: str = "") -> tuple[bytes, list[int]]:

@@ -46,6 +46,8 @@ class ClientDeletes:
         size = sum(file.content_size_in_bytes or file.file_size_in_bytes for file in files)
         if size > MOST_BYTES:
             raise too_much(f"{MOST_BYTES >> 20} MB of delete files")
+        if sum(f.record_count for f in files if f.file_format == "PUFFIN") > MOST_POSITIONS:
+            raise too_much(f"{MOST_POSITIONS:,} deleted rows")
         bodies = in_parallel(self._read, files)
         pairs = list(zip(files, bodies, strict=True))
         vectors = [(file, body) for file, body in pairs if file.file_format == "PUFFIN"]

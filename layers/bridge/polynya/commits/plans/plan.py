@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from ...ducklake.column_tree import ColumnNode
 from ...ducklake.rows.partitions import PartitionColumn
 from ...ducklake.writes.commits import CommitRow
+from ...ducklake.writes.delete_files import NewDeleteFile
 from ...ducklake.writes.files import NewDataFile
 from ...translate.commits.schema.change import SchemaChange
 from ...translate.commits.schema.sorting import Keys
@@ -64,6 +65,8 @@ class TablePlan:
     """What the partition values of the added files belong to; of a new partitioning it is not known
     yet."""
     removals: Removals = NOTHING
+    delete_files: Sequence[NewDeleteFile] = ()
+    """Of the large deletes of `removals`, in order, once they are in S3."""
     ends_all: bool = False
     """All rows that the table has end first."""
     tags: Mapping[str, str | None] = field(default_factory=dict)

@@ -11,16 +11,22 @@ from ...files.names import Name
 from ...iceberg.avro.written import WrittenFile
 from ...storage.object_reader import ObjectReader
 from ...translate.commits.net_change import NetChange
-from ...translate.commits.new_deletes import check_positions, new_positions
+from ...translate.commits.new_deletes import (
+    check_positions,
+    new_positions,
+    too_many_to_inline,
+)
 from ...translate.commits.paths import normalised
 from ...translate.write_locations import data_path
+from ..delete_files.planned import LargeDelete, large_deletes
 from .client_deletes import ClientDeletes, Positions, too_much
 from .table_state import TableState
 
-MOST_NEW_POSITIONS = 100_000
-"""Rows that one commit may delete singly. Each becomes a row in PostgreSQL, which every reader of
-the table reads until ducklake_flush_inlined_data writes them to a file: with a million of them a
-native query took 1.3 s more, and our own files took longer than one request may."""
+MOST_DELETE_FILES = 1_000
+"""Delete files that a commit writes: each is put into S3, and read by native readers."""
+
+Key = tuple[bool, int]
+"""Whether the commit adds a data file, and its index or its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,8 @@ class Removals:
     """The same by the index of a file that the commit adds."""
     rows: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """The ids of inlined rows, by their PostgreSQL table."""
+    large: Sequence[LargeDelete] = ()
+    """Of other data files: so many rows that they get delete files."""
 
 
 NOTHING = Removals()
@@ -71,9 +79,24 @@ class RemovalFinder:
         ended = [live[path].data_file_id for path in removed if path in live]
         replaced = self._replaced(net.removed_deletes)
         whole, partly = self._deleted(live, positions, set(ended), replaced)
-        if sum(map(len, [*partly.values(), *of_added.values()])) > MOST_NEW_POSITIONS:
-            raise too_much(f"{MOST_NEW_POSITIONS:,} deleted rows")
-        return Removals([*ended, *whole], partly, of_added, _by_table(rows.values()))
+        large = self._large(live.values(), partly, of_added)
+        return Removals([*ended, *whole], partly, of_added, _by_table(rows.values()), large)
+
+    def _large(
+        self,
+        live: Iterable[LiveFile],
+        positions: dict[int, Sequence[int]],
+        of_added: dict[int, Sequence[int]],
+    ) -> list[LargeDelete]:
+        """Take the deletes out that get delete files."""
+        deleted: dict[Key, Sequence[int]] = {(False, id_): p for id_, p in positions.items()}
+        deleted |= {(True, n): found for n, found in of_added.items()}
+        chosen = too_many_to_inline(deleted)
+        if len(chosen) > MOST_DELETE_FILES:
+            raise too_much(f"{MOST_DELETE_FILES:,} data files of which it deletes many rows")
+        added = [LargeDelete(n, "", of_added.pop(n)) for is_added, n in chosen if is_added]
+        stored = {id_: positions.pop(id_) for is_added, id_ in chosen if not is_added}
+        return added + large_deletes(self.state, stored, live)
 
     def _inlined_rows(
         self, removed: Iterable[str], positions: Positions
@@ -135,7 +158,7 @@ class RemovalFinder:
             new_positions((), before.get(id_, ()), 1, is_replaced=True)
         whole, partly = [], {}
         for id_, (file, after) in sorted(by_id.items()):
-            known = before.get(id_, frozenset())
+            known = before.get(id_, ())
             new = new_positions(after, known, file.record_count, is_replaced=id_ in replaced)
             if new is None:
                 whole.append(id_)

@@ -34,7 +34,7 @@ def write_plans(
         _set_tags(snapshot, table_id, plan)
         end_rows(snapshot, table_id, plan)
         added_ids = _add_files(snapshot, table_id, partition_id, plan)
-        delete_rows(snapshot, table_id, plan.removals, added_ids)
+        delete_rows(snapshot, table_id, plan, added_ids)
         rows = key.on(plan.commits) if key else plan.commits
         commits.add(snapshot.con, snapshot.snapshot_id, rows)
 

@@ -16,7 +16,7 @@ from .fragments import VISIBLE, fragment
 # A delete file often keeps end_snapshot NULL after its data file ended: the data file decides.
 DELETE_FILES_AT = f"""
 SELECT d.delete_file_id, d.data_file_id, d.begin_snapshot, d.path, d.path_is_relative,
-  lower(d.format), {{delete_partial_max}}, d.delete_count, d.file_size_bytes
+  lower(d.format), {{delete_partial_max}}, coalesce(d.delete_count, 0), d.file_size_bytes
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
 WHERE d.table_id = :table_id AND {VISIBLE.format("d")} AND {VISIBLE.format("f")}
   AND d.data_file_id BETWEEN :first_id AND :last_id AND {{wanted}}

@@ -1,7 +1,7 @@
 """The position deletes of a table: delete files, inlined deletes, and rows of later snapshots."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +18,7 @@ from ...errors import REMEDY, NoSuchKey, Refused
 from ...iceberg.deletion_vector import deletion_vector_positions
 from ...iceberg.parquet.delete_copy import delete_copy
 from ...iceberg.parquet.files import later_rows, position_deletes_bytes, positions
+from ...iceberg.positions import union
 from ...storage.object_reader import ObjectReader
 
 POSITIONS = {"parquet": positions, "puffin": deletion_vector_positions}
@@ -125,34 +126,37 @@ def deletes_bytes(deletes: Deletes, history: TableHistory, files: ObjectReader) 
     data_location = _location(history, deletes.data_file)
     if deletes.is_one_file and (copy := delete_copy(bodies[0], data_location)) is not None:
         return copy
-    return position_deletes_bytes(data_location, sorted(deleted))
+    return position_deletes_bytes(data_location, deleted)
 
 
 def deleted_positions(
     deletes: Deletes, history: TableHistory, files: ObjectReader
-) -> frozenset[int]:
+) -> Sequence[int]:
     """The positions of the deleted rows of one data file. Raises: as `deletes_bytes`."""
-    return frozenset(_deleted(deletes, history, files)[0])
+    return _deleted(deletes, history, files)[0]
 
 
 def _deleted(
     deletes: Deletes, history: TableHistory, files: ObjectReader
-) -> tuple[set[int], list[bytes]]:
-    """The deleted positions, and the bodies of the stored delete files."""
+) -> tuple[Sequence[int], list[bytes]]:
+    """The deleted positions, ascending, and the bodies of the stored delete files."""
     # A data file may have several delete files; Iceberg's readers get their union.
-    deleted = {row.position for row in deletes.inlined}
+    parts: list[Collection[int]] = [
+        [-1 if row.position is None else row.position for row in deletes.inlined]
+    ]
     bodies = []
     for file in deletes.stored:
         location = _location(history, file)
         with readable(history, f"the delete file {location}"):
             bodies.append(files.read(location))
-            deleted.update(_positions(file, bodies[-1], deletes.snapshot_id))
+            parts.append(_positions(file, bodies[-1], deletes.snapshot_id))
     if deletes.holds_later_rows:
         data_location = _location(history, deletes.data_file)
         with readable(history, f"the merged data file {data_location}"):
-            deleted.update(_later_rows(deletes, partial(files.read_range, data_location)))
+            parts.append(_later_rows(deletes, partial(files.read_range, data_location)))
+    deleted = union(parts)
     _check(deleted, deletes, history)
-    return {position for position in deleted if position is not None}, bodies
+    return deleted, bodies
 
 
 def _location(history: TableHistory, file: DataFile | DeleteFile) -> str:
@@ -180,19 +184,18 @@ def readable(history: TableHistory, what: str) -> Iterator[None]:
     raise Refused(f"the table {history.full_name} is not served: {what} {problem} from a backup")
 
 
-def _positions(file: DeleteFile, body: bytes, snapshot_id: int) -> list[int]:
+def _positions(file: DeleteFile, body: bytes, snapshot_id: int) -> Sequence[int]:
     is_partial = (file.partial_max or 0) > snapshot_id
     return POSITIONS[file.format](body, snapshot_id if is_partial else None)
 
 
-def _check(positions: Iterable[int | None], deletes: Deletes, history: TableHistory) -> None:
-    """Refuse positions that no row of the data file has.
+def _check(positions: Sequence[int], deletes: Deletes, history: TableHistory) -> None:
+    """Refuse positions that no row of the data file has; they ascend.
 
     Raises:
         Refused: there is one; clients would fail in different ways.
     """
-    rows = deletes.data_file.record_count
-    if any(position is None or not 0 <= position < rows for position in positions):
+    if positions and not 0 <= positions[0] <= positions[-1] < deletes.data_file.record_count:
         raise Refused(
             f"the table {history.full_name} is not served at snapshot {deletes.snapshot_id}: a "
             f"delete of the data file {deletes.data_file.data_file_id} names a row that it does "
@@ -200,7 +203,7 @@ def _check(positions: Iterable[int | None], deletes: Deletes, history: TableHist
         )
 
 
-def _later_rows(deletes: Deletes, read_range: Callable[[int, int], bytes]) -> Iterable[int]:
+def _later_rows(deletes: Deletes, read_range: Callable[[int, int], bytes]) -> Collection[int]:
     """The positions of rows in a merged or flushed file that were added after the snapshot."""
     file = deletes.data_file
     if file.partial_file_info:

@@ -6,30 +6,37 @@ https://iceberg.apache.org/spec/#position-delete-files
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..positions import of_numbers
 from .sandbox import Unreadable, sandbox
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-MOST_POSITIONS = 1_000_000
-"""Positions that are read for one commit, deleted before or not; each takes some 100 bytes."""
-
-MOST_ROWS = 10_000_000
-"""Rows of delete files that are read for one commit. Those that delete a data file from its first
-row up to some row need no memory here: a TRUNCATE of DuckDB deletes every row."""
+MOST_POSITIONS = 10_000_000
+"""Rows of delete files that are read for one commit, deleted before or not. The function `commits`
+has memory and time for them (docs/performance.md)."""
 
 ROWS = "SELECT coalesce(sum(num_rows), 0) FROM parquet_file_metadata(?)"
 
+# Numbers instead of locations: DuckDB needs a third of the memory to find repeated rows.
+LOCATIONS = """
+CREATE TABLE locations AS SELECT file_path, row_number() OVER (ORDER BY file_path) - 1 AS number
+FROM (SELECT DISTINCT file_path FROM read_parquet(?))"""
+
+FAULTY = """
+SELECT count(*) FROM read_parquet(?) WHERE file_path IS NULL OR pos IS NULL OR pos::BIGINT < 0"""
+
 DELETED = """
-CREATE TABLE deleted AS SELECT DISTINCT file_path, pos::BIGINT AS pos FROM read_parquet(?)"""
+CREATE TABLE deleted AS SELECT DISTINCT number, pos::BIGINT AS pos
+FROM read_parquet(?) JOIN locations USING (file_path)"""
 
 RANGES = """
-SELECT file_path, count(pos), count(*), min(pos), max(pos) FROM deleted
-GROUP BY file_path ORDER BY file_path"""
+SELECT file_path, number, count(*), max(pos) FROM deleted JOIN locations USING (number)
+GROUP BY ALL ORDER BY number"""
 
-POSITIONS = """
-SELECT file_path, list(pos ORDER BY pos) FROM deleted
-WHERE file_path IN (SELECT unnest(?::VARCHAR[])) GROUP BY file_path"""
+# A data file whose first rows are deleted needs no list: a TRUNCATE of DuckDB deletes every row.
+SCATTERED = """
+SELECT pos FROM deleted WHERE number IN (SELECT unnest(?::BIGINT[])) ORDER BY number, pos"""
 
 
 class TooManyPositions(ValueError):
@@ -52,23 +59,27 @@ def client_positions(delete_files: Sequence[bytes]) -> dict[str, Sequence[int]]:
             name.write_bytes(body)
             names.append(str(name))
         [[count]] = con.execute(ROWS, [names]).fetchall()
-        if count > MOST_ROWS:
-            raise TooManyPositions(f"{MOST_ROWS:,}")
-        con.execute(DELETED, [names])
+        if count > MOST_POSITIONS:
+            raise TooManyPositions(f"{MOST_POSITIONS:,}")
+        [[faulty]] = con.execute(FAULTY, [names]).fetchall()
+        if faulty:
+            raise Unreadable("a location or a position is NULL, or a position is negative")
+        for statement in (LOCATIONS, DELETED):
+            con.execute(statement, [names])
         return _positions(con)
 
 
 def _positions(con: "DuckDBPyConnection") -> dict[str, Sequence[int]]:
     found: dict[str, Sequence[int]] = {}
-    scattered = 0
-    for location, count, rows, low, high in con.execute(RANGES).fetchall():
-        if location is None or count != rows or low < 0:
-            raise Unreadable("a position is NULL or negative")
+    scattered: list[tuple[str, int, int]] = []
+    for location, number, count, last in con.execute(RANGES).fetchall():
         found[location] = range(count)
-        if high != count - 1:
-            scattered += count
-            found[location] = ()
-    if scattered > MOST_POSITIONS:
-        raise TooManyPositions(f"{MOST_POSITIONS:,}")
-    others = [location for location, positions in found.items() if not positions]
-    return found | dict(con.execute(POSITIONS, [others]).fetchall())
+        if last != count - 1:
+            scattered.append((location, number, count))
+    numbers = [number for _, number, _ in scattered]
+    rows = con.execute(SCATTERED, [numbers]).fetchnumpy()["pos"]
+    start = 0
+    for location, _, count in scattered:
+        found[location] = of_numbers(rows[start : start + count])
+        start += count
+    return found

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from ..positions import numbers, of_numbers
 from ..types import Field, List, Map, Struct, Type
 from .footer import footer_start
 from .sandbox import literal, quoted, sandbox
@@ -113,19 +114,18 @@ def _by_part(sqls: Sequence[str]) -> str:
 def position_deletes_bytes(data_file: str, positions: Sequence[int]) -> bytes:
     """A position delete file: the rows of `data_file` that are deleted, ascending."""
     with sandbox() as (con, path):
+        con.register("positions", {"pos": numbers(positions)})
         con.execute(
-            "CREATE TABLE deleted AS "
-            "SELECT ?::VARCHAR AS file_path, "
-            "unnest(string_split(nullif(?, ''), ',')::BIGINT[]) AS pos",
-            [data_file, ",".join(map(str, positions))],
+            "CREATE TABLE deleted AS SELECT ?::VARCHAR AS file_path, pos FROM positions",
+            [data_file],
         )
         ids = f"file_path: {FILE_PATH_ID}, pos: {POS_ID}"
         _copy(con, "SELECT file_path, pos FROM deleted", ids, path)
         return path.read_bytes()
 
 
-def positions(delete_file: bytes, snapshot_id: int | None = None) -> list[int]:
-    """The positions in a delete file, DuckLake's or ours.
+def positions(delete_file: bytes, snapshot_id: int | None = None) -> Sequence[int]:
+    """The positions in a delete file, DuckLake's or ours; -1 for NULL.
 
     Args:
         snapshot_id: for a partial file: only the positions deleted up to this snapshot.
@@ -136,9 +136,8 @@ def positions(delete_file: bytes, snapshot_id: int | None = None) -> list[int]:
     until = "" if snapshot_id is None else f"WHERE {SNAPSHOT_COLUMN} <= {snapshot_id}"
     with sandbox(reads_file=True) as (con, path):
         path.write_bytes(delete_file)
-        sql = f"SELECT pos::BIGINT FROM read_parquet(?) {until}"
-        rows = con.execute(sql, [str(path)]).fetchall()
-        return [row[0] for row in rows]
+        sql = f"SELECT coalesce(pos::BIGINT, -1) AS pos FROM read_parquet(?) {until}"
+        return of_numbers(con.execute(sql, [str(path)]).fetchnumpy()["pos"])
 
 
 def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -> list[int]:

@@ -1,0 +1,102 @@
+"""Writes the delete files of a commit to S3.
+
+This happens before the commit claims its snapshot, because other writers wait from then on. A file
+that replaces another one names the snapshot in its rows: if another writer has taken the expected
+one, it is written once more after the claim.
+
+If the commit does not land, the files stay in S3 until ducklake_delete_orphaned_files.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+from ...ducklake.writes.delete_files import NewDeleteFile
+from ...errors import NoSuchKey, Overtaken
+from ...iceberg.deletion_vector import deletion_vector_positions
+from ...iceberg.parquet.lake_deletes import (
+    DeleteFileBytes,
+    LakeDeletes,
+    StoredDeletes,
+    lake_delete_files,
+)
+from ...parallel import in_parallel
+from ...storage.object_reader import ObjectReader
+from ..plans.plan import TablePlan
+from .planned import LargeDelete, Replaced
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFiles:
+    """Where the lake's delete files are read from and written to."""
+
+    reader: ObjectReader
+    write: Callable[[str, bytes], None]
+    """Puts bytes at a location."""
+
+    def uploaded(self, plan: TablePlan, snapshot_id: int) -> TablePlan:
+        """The plan with delete files that fit the snapshot, all of which are in S3.
+
+        Raises:
+            Overtaken: a delete file that is to be replaced is gone.
+            Misconfigured: this process may not write to the table's directory.
+            ServiceUnavailable: S3 does not answer.
+        """
+        large = plan.removals.large
+        known = {n: file for n, file in enumerate(plan.delete_files) if _fits(file, snapshot_id)}
+        missing = [n for n in range(len(large)) if n not in known]
+        if not missing:
+            return plan
+        written = self._written(plan, [large[n] for n in missing], snapshot_id)
+        known |= dict(zip(missing, written, strict=True))
+        return replace(plan, delete_files=[known[n] for n in range(len(large))])
+
+    def _written(
+        self, plan: TablePlan, large: Sequence[LargeDelete], snapshot_id: int
+    ) -> list[NewDeleteFile]:
+        stored = in_parallel(self._stored, [one.replaces for one in large])
+        files = lake_delete_files(
+            LakeDeletes(_data_file(plan, one), one.positions, snapshot_id, before)
+            for one, before in zip(large, stored, strict=True)
+        )
+        named = [(f"ducklake-{uuid4()}-delete.parquet", file) for file in files]
+        in_parallel(lambda one: self.write(plan.location + one[0], one[1].body), named)
+        return [
+            _new(*name_and_file, before, snapshot_id)
+            for name_and_file, before in zip(named, stored, strict=True)
+        ]
+
+    def _stored(self, replaced: Replaced | None) -> StoredDeletes | None:
+        """What a delete file says that is replaced."""
+        if replaced is None:
+            return None
+        try:
+            body = self.reader.read(replaced.location)
+        except NoSuchKey:
+            raise Overtaken("a delete file of the table was replaced; load it again") from None
+        is_vector = replaced.file.format != "parquet"
+        content = deletion_vector_positions(body) if is_vector else body
+        return StoredDeletes(content, replaced.file.begin_snapshot)
+
+
+def _fits(file: NewDeleteFile, snapshot_id: int) -> bool:
+    """Whether a file names no other snapshot as that of its newest deletes."""
+    return file.partial_max in {None, snapshot_id}
+
+
+def _data_file(plan: TablePlan, large: LargeDelete) -> str:
+    """The location of the data file, as DuckLake spells it."""
+    return plan.location + plan.added[large.data_file].path if large.is_added else large.location
+
+
+def _new(
+    name: str, file: DeleteFileBytes, replaced: StoredDeletes | None, snapshot_id: int
+) -> NewDeleteFile:
+    return NewDeleteFile(
+        path=name,
+        delete_count=file.rows,
+        file_size_bytes=len(file.body),
+        footer_size=file.footer_size,
+        first_snapshot=replaced.begin_snapshot if replaced else None,
+        partial_max=snapshot_id if replaced else None,
+    )
