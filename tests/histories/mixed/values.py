@@ -54,11 +54,11 @@ def _value(kind: DuckDBPyType, rng: Random, nan: bool, *, inside: bool) -> str:
         return f"{{{', '.join(parts)}}}"
     if kind.id == "list":
         [(_, of)] = children
-        values = [_value(of, rng, nan, inside=True) for _ in range(rng.randrange(3))]
+        values = [_member(of, rng, nan) for _ in range(rng.randrange(3))]
         return f"CAST([{', '.join(values)}] AS {kind})"
     if kind.id == "map":
         keys = rng.sample(("'a'", "'b'", "''"), rng.randrange(3))
-        values = [_value(children[1][1], rng, nan, inside=True) for _ in keys]
+        values = [_member(children[1][1], rng, nan) for _ in keys]
         pairs = [f"{key}: {value}" for key, value in zip(keys, values, strict=True)]
         return f"CAST(MAP {{{', '.join(pairs)}}} AS {kind})"
     if kind.id == "decimal":
@@ -71,3 +71,8 @@ def _value(kind: DuckDBPyType, rng: Random, nan: bool, *, inside: bool) -> str:
     if nan and str(kind).lower() in NAN:
         pool = (*pool, "'nan'")
     return rng.choice(pool)
+
+
+def _member(kind: DuckDBPyType, rng: Random, nan: bool) -> str:
+    """A value in a list or map, with its type: beside a number, DuckDB reads '-inf' as one."""
+    return f"CAST({_value(kind, rng, nan, inside=True)} AS {kind})"
