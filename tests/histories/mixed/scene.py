@@ -14,6 +14,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import Table
 
 from .operations import NATIVE
+from .tables import HIDDEN
 
 TABLE = "main.t"
 MEMORY = f"memory.{TABLE}"
@@ -46,7 +47,8 @@ class Scene:
         self.past: dict[int, Canonical] = {}
         """The rows after each snapshot."""
         self.past_columns: dict[int, Columns] = {}
-        self._hidden: dict[int, tuple[str, ...]] = {}
+        self._columns: Columns | None = None
+        self._rows: Canonical | None = None
         self._catalog = lake.database.connect()
 
     def close(self) -> None:
@@ -76,25 +78,29 @@ class Scene:
 
     def change_twin(self, statements: tuple[str, ...]) -> None:
         """Run statements on the twin."""
+        self._columns = self._rows = None
         for sql in statements:
             self.con.execute(sql.replace("{t}", MEMORY))
 
     def record(self) -> None:
         """Remember the twin's rows for the snapshots since the last record."""
-        rows = None
         for snapshot_id in range(max(self.past, default=0) + 1, self.newest() + 1):
-            rows = rows or self.rows(MEMORY)
-            self.past[snapshot_id] = rows
+            self.past[snapshot_id] = self.rows
             self.past_columns[snapshot_id] = self.columns
 
     @property
     def columns(self) -> Columns:
         """The names and types of the twin's columns."""
-        return columns_of(self.con, MEMORY)
+        if self._columns is None:
+            self._columns = columns_of(self.con, MEMORY)
+        return self._columns
 
-    def rows(self, source: str, hidden: tuple[str, ...] = ()) -> Canonical:
-        """The rows of a FROM clause, as text in the twin's types."""
-        return canonical(self.con, source, self.columns, hidden)
+    @property
+    def rows(self) -> Canonical:
+        """The rows of the twin, as text."""
+        if self._rows is None:
+            self._rows = canonical(self.con, MEMORY, self.columns)
+        return self._rows
 
     def values(self, sql: str) -> list[Any]:
         """The first column of a query."""
@@ -122,11 +128,7 @@ class Scene:
 
     def hidden(self) -> tuple[str, ...]:
         """The columns that Iceberg clients do not see."""
-        at = self.newest()
-        if at not in self._hidden:
-            known = [field.name for field in self.table().schema().fields]
-            self._hidden = {at: tuple(name for name in self.columns if name not in known)}
-        return self._hidden[at]
+        return tuple(name for name, kind in self.columns.items() if str(kind) in HIDDEN)
 
     def newest(self) -> int:
         """The newest snapshot."""

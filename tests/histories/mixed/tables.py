@@ -10,7 +10,8 @@ TYPES = (
     *("DECIMAL(9,2)", "DECIMAL(18,3)", "DECIMAL(38,5)", "VARCHAR", "VARCHAR", "BLOB", "BOOLEAN"),
     *("DATE", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_MS", "UUID"),
     *("STRUCT(x INTEGER, y VARCHAR)", "STRUCT(x INTEGER, y VARCHAR)", "INTEGER[]", "DOUBLE[]"),
-    *("MAP(VARCHAR, DOUBLE)", "STRUCT(x STRUCT(y INTEGER, z DATE)[], w VARCHAR)"),
+    # No list in a struct: PyIceberg reads it as empty if it is NULL.
+    *("MAP(VARCHAR, DOUBLE)", "STRUCT(x STRUCT(y INTEGER, z DATE), w VARCHAR)[]"),
 )
 HIDDEN = ("HUGEINT", "INTERVAL")
 NAMES = ("a", "b", "c", "D é", "select", "o'k")
@@ -46,7 +47,7 @@ def beginning(rng: Random) -> Beginning:
     made = [Operation(NATIVE[0], "create", (f"CREATE TABLE {{t}} (k BIGINT{not_null}, {body})",))]
     if rng.random() < 0.4:
         made += first_partitioning(rng, columns)
-    if rng.random() < 0.2:
+    if rng.random() < 0.08:  # Iceberg clients hardly write sorted tables
         made.append(Operation(NATIVE[0], "sort", sql=("ALTER TABLE {t} SET SORTED BY (k DESC)",)))
     inlining = rng.choice(INLINING)
     if rng.random() < 0.3:
