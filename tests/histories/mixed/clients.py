@@ -224,6 +224,7 @@ DUCKDB_SAYS = {
         "Binder Error",
         "not supported",
         "Invalid Configuration",
+        "entries without partition info",
     ),
 }
 

@@ -26,7 +26,7 @@ class LastJudge:
     def everything(self) -> Iterator[str]:
         """All snapshots natively, some through Iceberg, filters there, and `verify`."""
         with self.scene.fresh() as con:
-            yield from self.judge.now(con, filters=100)
+            yield from self.judge.now(con, complete=True)
             yield from self._native_past(con)
         yield from self._iceberg()
         yield from self._verified()

