@@ -8,7 +8,7 @@ natively; at the end every snapshot, what Iceberg clients read and filter, and `
 `make mixed-histories`: POLYNYA_MIXED_HISTORIES=50 sets the number of seeds,
 POLYNYA_FIRST_HISTORY=1000 the first one. A history that fails is printed and saved; with
 POLYNYA_REPLAY=file it is done again. With POLYNYA_HISTORIES_LOG=file each history adds a line there
-when it ends, and one that fails is not made smaller.
+when it ends, and one that fails is not made smaller. POLYNYA_MIXED_SPARK=1 lets Spark write too.
 """
 
 import os
@@ -20,12 +20,13 @@ from pathlib import Path
 import pytest
 
 from tests.histories.mixed.history import Result
-from tests.histories.mixed.operations import load, save, shown
+from tests.histories.mixed.operations import DUCKDB, PYICEBERG, SPARK, load, save, shown
 from tests.histories.mixed.pyiceberg import without_retries
 from tests.histories.mixed.stage import FOLDER, Stage, smaller
 
 FIRST = int(os.environ.get("POLYNYA_FIRST_HISTORY", "2"))
 NUMBER = int(os.environ.get("POLYNYA_MIXED_HISTORIES", "0"))
+CLIENTS = (PYICEBERG, DUCKDB, *((SPARK,) if os.environ.get("POLYNYA_MIXED_SPARK") else ()))
 LOG = os.environ.get("POLYNYA_HISTORIES_LOG")
 REPLAY = os.environ.get("POLYNYA_REPLAY")
 STEPS = 30 if NUMBER else 10
@@ -38,7 +39,7 @@ def stage(postgres_server, moto):
     outcomes: Counter[tuple[str, str, str]] = Counter()
     refusals: Counter[str] = Counter()
     with (
-        closing(Stage(postgres_server, moto, outcomes, refusals)) as found,
+        closing(Stage(postgres_server, moto, CLIENTS, outcomes, refusals)) as found,
         without_retries(),
         pytest.MonkeyPatch.context() as patch,
     ):

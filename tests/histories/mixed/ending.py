@@ -1,6 +1,7 @@
 """Compares all of a history at its end: each snapshot natively, Iceberg clients, and `verify`."""
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import duckdb as engine
@@ -58,23 +59,23 @@ class LastJudge:
                 yield f"PyIceberg at {number}: {type(error).__name__}: {error}"
                 continue
             yield from self._compare(f"PyIceberg at {number}", rows, wanted, hidden)
-        if scene.duckdb is not None:
-            for number in [None, *some[:1]]:
-                yield from self._duckdb(number, listed, hidden)
+        others = [scene.duckdb] if scene.duckdb is not None else []
+        if "spark" in vars(scene):  # it has written
+            others.append(scene.spark)
+        for client, number in product(others, [None, *some[:1]]):
+            yield from self._read_by(client, number, listed, hidden)
         yield from self._pruned(table, hidden)
 
-    def _duckdb(
-        self, number: int | None, listed: dict[int, int], hidden: tuple[str, ...]
+    def _read_by(
+        self, client: Any, number: int | None, listed: dict[int, int], hidden: tuple[str, ...]
     ) -> Iterator[str]:
-        scene = self.scene
-        assert scene.duckdb is not None
-        wanted = scene.past[max(scene.past) if number is None else number]
+        wanted = self.scene.past[max(self.scene.past) if number is None else number]
         try:
-            rows = scene.duckdb.rows("main", "t", None if number is None else listed[number])
-        except RuntimeError as error:
-            yield f"DuckDB at {number}: {error}"
+            rows = client.rows("main", "t", None if number is None else listed[number])
+        except Exception as error:
+            yield f"{client.name} at {number}: {type(error).__name__}: {error}"
             return
-        yield from self._compare(f"DuckDB at {number}", rows, wanted, hidden)
+        yield from self._compare(f"{client.name} at {number}", rows, wanted, hidden)
 
     def _compare(
         self, what: str, rows: Any, wanted: Canonical, hidden: tuple[str, ...]

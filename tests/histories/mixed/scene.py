@@ -1,6 +1,7 @@
 """One history's lake with a table, the table's twin in memory, and the clients that change both."""
 
 from contextlib import closing, suppress
+from functools import cached_property
 from typing import Any
 
 import duckdb as engine
@@ -63,6 +64,13 @@ class Scene:
         self.con.close()
         self.pyiceberg.close()
         self._catalog.close()
+
+    @cached_property
+    def spark(self) -> Any:
+        """The lake as a catalog in the session of Spark that all histories share."""
+        from polynya_local.clients.spark import Spark
+
+        return Spark(self.served.catalog_uri, "lake", self.s3_endpoint)
 
     def _connect(self) -> engine.DuckDBPyConnection:
         con = connect(LAKE, self.s3_endpoint)

@@ -21,7 +21,7 @@ from tests.support.writes.writable import set_up_writes
 
 from .generator import Generator
 from .history import Result, run
-from .operations import DUCKDB, Operation
+from .operations import DUCKDB, PYICEBERG, Operation
 from .scene import Scene
 from .tables import Beginning
 
@@ -36,6 +36,7 @@ class Stage:
 
     server: Any
     s3_endpoint: str
+    clients: tuple[str, ...] = (PYICEBERG, DUCKDB)
     outcomes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     """Of all histories that were drawn."""
@@ -82,7 +83,7 @@ class Stage:
 
     def draw(self, seed: int, steps: int) -> Result:
         """Run the history of a seed."""
-        generator = Generator(seed)
+        generator = Generator(seed, self.clients)
         with self.scene(generator.beginning) as scene:
             result = run(scene, generator.operations(scene, steps), seed)
         self.outcomes.update(result.outcomes)
