@@ -31,7 +31,10 @@ LOG = os.environ.get("POLYNYA_HISTORIES_LOG")
 REPLAY = os.environ.get("POLYNYA_REPLAY")
 STEPS = 30 if NUMBER else 10
 
-pytestmark = pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Delete operation did not match any records"),
+    pytest.mark.filterwarnings("ignore:Merge on read is not yet supported"),
+]
 
 
 @pytest.fixture(scope="module")
