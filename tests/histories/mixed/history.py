@@ -73,7 +73,9 @@ def _happen(scene: Scene, judge: Judge, operation: Operation, result: Result) ->
             yield f"{operation.by} {operation.kind}: a conflict with nobody: {words}"
     else:
         scene.attach_again()
-        scene.change_twin(operation.twin)
+        if not operation.between or scene.newest() > newest:
+            scene.change_twin(operation.twin)
+        # Else it commits nothing: there were no such rows when it loaded the table.
         scene.record()
         if (made := scene.newest() - newest) > 1:
             yield f"{operation.by} {operation.kind}: {made} snapshots for one commit"

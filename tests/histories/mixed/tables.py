@@ -10,8 +10,8 @@ TYPES = (
     *("DECIMAL(9,2)", "DECIMAL(18,3)", "DECIMAL(38,5)", "VARCHAR", "VARCHAR", "BLOB", "BOOLEAN"),
     *("DATE", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_MS", "UUID"),
     *("STRUCT(x INTEGER, y VARCHAR)", "STRUCT(x INTEGER, y VARCHAR)", "INTEGER[]", "DOUBLE[]"),
-    # No list in a struct: PyIceberg reads it as empty if it is NULL.
-    *("MAP(VARCHAR, DOUBLE)", "STRUCT(x STRUCT(y INTEGER, z DATE), w VARCHAR)[]"),
+    # No lists with structs: PyIceberg reads or writes some as empty if they are NULL.
+    *("MAP(VARCHAR, DOUBLE)", "STRUCT(x STRUCT(y INTEGER, z DATE), w VARCHAR)"),
 )
 HIDDEN = ("HUGEINT", "INTERVAL")
 NAMES = ("a", "b", "c", "D é", "select", "o'k")
