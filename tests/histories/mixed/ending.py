@@ -52,13 +52,12 @@ class LastJudge:
         some = self.rng.sample(sorted(listed), min(SNAPSHOTS_READ, len(listed)))
         for number in [None, *some]:
             at = None if number is None else listed[number]
-            wanted = scene.past[max(scene.past) if number is None else number]
             try:
                 rows = table.scan(snapshot_id=at).to_arrow()
             except Exception as error:
                 yield f"PyIceberg at {number}: {type(error).__name__}: {error}"
                 continue
-            yield from self._compare(f"PyIceberg at {number}", rows, wanted, hidden)
+            yield from self._compare("PyIceberg", number, rows, hidden)
         others = [scene.duckdb] if scene.duckdb is not None else []
         if "spark" in vars(scene):  # it has written
             others.append(scene.spark)
@@ -69,27 +68,28 @@ class LastJudge:
     def _read_by(
         self, client: Any, number: int | None, listed: dict[int, int], hidden: tuple[str, ...]
     ) -> Iterator[str]:
-        wanted = self.scene.past[max(self.scene.past) if number is None else number]
         try:
             rows = client.rows("main", "t", None if number is None else listed[number])
         except Exception as error:
             yield f"{client.name} at {number}: {type(error).__name__}: {error}"
             return
-        yield from self._compare(f"{client.name} at {number}", rows, wanted, hidden)
+        yield from self._compare(client.name, number, rows, hidden)
 
     def _compare(
-        self, what: str, rows: Any, wanted: Canonical, hidden: tuple[str, ...]
+        self, name: str, number: int | None, rows: Any, hidden: tuple[str, ...]
     ) -> Iterator[str]:
         """Compare a client's rows, if the columns are those that the twin has now."""
-        types = self.scene.columns
-        if set(types) != set(wanted.columns):
+        past, types = self.scene.past, self.scene.columns
+        at = max(past) if number is None else number
+        wanted = past[at]
+        if self.scene.past_columns[at] != types:
             return
         con = self.scene.con
         con.register("client", rows)
         shown = [n for n, name in enumerate(wanted.columns) if name not in hidden]
         seen = Canonical(tuple(wanted.columns[n] for n in shown), _counter(wanted, shown))
         if report := difference(seen, canonical(con, "client", types, hidden)):
-            yield f"{what}: {' | '.join(report)}"
+            yield f"{name} at {number}: {' | '.join(report)}"
         con.unregister("client")
 
     def _pruned(self, table: Any, hidden: tuple[str, ...]) -> Iterator[str]:
