@@ -88,8 +88,11 @@ class DuckDB(Process):
     def move(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
         """Attach another catalog instead, in the same process."""
         self._where = (catalog_uri, warehouse, s3_endpoint)
-        for sql in ("DETACH ice", s3_secret(s3_endpoint), attaching(catalog_uri, warehouse)):
-            self.query(sql)
+        try:
+            for sql in ("DETACH ice", s3_secret(s3_endpoint), attaching(catalog_uri, warehouse)):
+                self.query(sql)
+        except RuntimeError:
+            self.restart()  # it was started with the other catalog, and could not attach that
 
 
 def answer(pipe: Connection, opened: Opener, *where: str) -> None:

@@ -19,7 +19,8 @@ from pyiceberg.table import Table, Transaction
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import IcebergType
 
-from .operations import DUCKDB, PYICEBERG, Operation, Step
+from . import spark
+from .operations import DUCKDB, PYICEBERG, SPARK, Operation, Step
 from .scene import Scene
 
 
@@ -224,7 +225,28 @@ DUCKDB_SAYS = {
         "Binder Error",
         "not supported",
         "Invalid Configuration",
+        "entries without partition info",
     ),
 }
 
-CLIENTS = {PYICEBERG: _pyiceberg, DUCKDB: _duckdb}
+
+def _spark(scene: Scene, operation: Operation, between: Between) -> tuple[Outcome, str]:
+    """Spark loads the table and commits in one statement: `between` runs before it."""
+    try:
+        spark.run(scene, operation)
+    except RuntimeError as error:
+        for outcome, words in SPARK_SAYS.items():
+            if any(word in str(error) for word in words):
+                return outcome, str(error)
+        raise Unexpected(str(error)[:2000]) from error
+    return Outcome.DONE, ""
+
+
+SPARK_SAYS = {
+    Outcome.REFUSED: ("BadRequestException",),
+    Outcome.LATE: ("SlowDown", "ServiceUnavailable"),
+    Outcome.CONFLICT: ("CommitFailedException",),
+    Outcome.CLIENT: ("ValidationException", "AnalysisException", "UnsupportedOperationException"),
+}
+
+CLIENTS = {PYICEBERG: _pyiceberg, DUCKDB: _duckdb, SPARK: _spark}

@@ -7,8 +7,9 @@ from typing import Any
 import duckdb
 from duckdb.sqltypes import DuckDBPyType
 
-from .operations import DUCKDB, NATIVE, PYICEBERG, Operation, Step
+from .operations import DUCKDB, NATIVE, PYICEBERG, SPARK, Operation, Step
 from .scene import MEMORY, Scene
+from .spark import SparkDraws
 from .tables import NAMES, TYPES, beginning, partitionings, quoted
 from .values import literal
 
@@ -44,9 +45,9 @@ Where = tuple[str, str]
 class Generator:
     """Draws operations; the same seed and the same lake give the same ones."""
 
-    def __init__(self, seed: int, scene_clients: tuple[str, ...] = (PYICEBERG, DUCKDB)) -> None:
+    def __init__(self, seed: int, clients: tuple[str, ...] = (PYICEBERG, DUCKDB)) -> None:
         self.rng = Random(seed)
-        self.clients = scene_clients
+        self.clients = clients
         self.beginning = beginning(self.rng)
         self._keys = 0
         # After a promotion of a column that it is partitioned by, DuckLake's filters are INTERNAL
@@ -64,6 +65,8 @@ class Generator:
         draws = [(self.native, 12), (self.by_pyiceberg, 9)]
         if DUCKDB in self.clients:
             draws.append((self.by_duckdb, 3))
+        if SPARK in self.clients:
+            draws.append((SparkDraws(self).operation, 12))
         return self._one_of(draws)(scene)
 
     def _one_of(self, weighted: list[tuple[Any, int]]) -> Any:
@@ -98,7 +101,7 @@ class Generator:
 
     def deletion(self, scene: Scene) -> Operation:
         """DELETE."""
-        where, _ = self._where(scene)
+        where, _ = self.where(scene)
         return Operation(self._writer(), "delete", (f"DELETE FROM {{t}} WHERE {where}",))
 
     def update(self, scene: Scene) -> Operation:
@@ -109,7 +112,7 @@ class Generator:
         columns = {n: t for n, t in scene.columns.items() if n != "k"}
         name = self.rng.choice(list(columns))
         value = literal(columns[name], self.rng, nan=nan)
-        where, _ = self._where(scene)
+        where, _ = self.where(scene)
         return f"UPDATE {{t}} SET {quoted(name)} = {value} WHERE {where}"
 
     def merge(self, scene: Scene) -> Operation:
@@ -117,7 +120,7 @@ class Generator:
         columns = {n: t for n, t in scene.columns.items() if n != "k"}
         name = self.rng.choice(list(columns))
         value = literal(columns[name], self.rng)
-        keys = [*self._known_keys(scene, 2), self._key()]
+        keys = [*self.known_keys(scene, 2), self.key()]
         matched = self.rng.choice(("DELETE", f"UPDATE SET {quoted(name)} = {value}"))
         names = ", ".join(map(quoted, columns))
         nulls = ", ".join("NULL" for _ in columns)
@@ -160,8 +163,14 @@ class Generator:
 
     def evolution(self, scene: Scene) -> Operation:
         """ALTER TABLE: one change of the columns."""
-        draws = (self._add, self._add, self._drop, self._rename, self._promote, self._field)
-        sql = self.rng.choice(draws)(scene)
+        draws: list[tuple[Callable[[Scene], str], int]] = [
+            (self._add, 6),
+            (self._drop, 3),
+            (self._rename, 3),
+            (self._promote, 1),  # after it DuckLake's own filters are often INTERNAL errors
+            (self._field, 3),
+        ]
+        sql = self._one_of(draws)(scene)
         return Operation(self._writer(), "alter", (f"ALTER TABLE {{t}} {sql}",))
 
     def _add(self, scene: Scene) -> str:
@@ -242,17 +251,17 @@ class Generator:
         return "append", [("append", rows)], [insert]
 
     def _delete(self, scene: Scene) -> tuple[str, list[Step], list[str]]:
-        sql, words = self._where(scene)
+        sql, words = self.where(scene)
         return "delete", [("delete", words)], [f"DELETE FROM {{t}} WHERE {sql}"]
 
     def _overwrite(self, scene: Scene) -> tuple[str, list[Step], list[str]]:
-        sql, words = self._where(scene)
+        sql, words = self.where(scene)
         rows, insert = self._client_rows(scene, self.rng.choice((1, 3)))
         steps: list[Step] = [("overwrite", rows, words)]
         return "overwrite", steps, [f"DELETE FROM {{t}} WHERE {sql}", insert]
 
     def _upsert(self, scene: Scene) -> tuple[str, list[Step], list[str]]:
-        keys = [*self._known_keys(scene, 3), self._key()]
+        keys = [*self.known_keys(scene, 3), self.key()]
         rows, insert = self._client_rows(scene, len(keys), keys)
         gone = f"DELETE FROM {{t}} WHERE k IN ({', '.join(map(str, keys))})"
         return "upsert", [("upsert", rows)], [gone, insert]
@@ -336,20 +345,25 @@ class Generator:
         return self._insert(columns, rows, hidden), self._insert(columns, rows)
 
     def _sql_delete(self, scene: Scene) -> tuple[str, str]:
-        sql = f"DELETE FROM {{t}} WHERE {self._where(scene)[0]}"
+        sql = f"DELETE FROM {{t}} WHERE {self.where(scene)[0]}"
         return sql, sql
 
     def _sql_update(self, scene: Scene) -> tuple[str, str]:
+        """The client writes the rows again, without the values that it does not see."""
         sql = self._update(scene, nan=False)
-        return sql, sql
+        nulls = "".join(f", {quoted(name)} = NULL" for name in scene.hidden())
+        head, _, where = sql.rpartition(" WHERE ")
+        return f"{head}{nulls} WHERE {where}", sql
 
     # Parts
 
-    def _key(self) -> int:
+    def key(self) -> int:
+        """A key that no row has had."""
         self._keys += 1
         return self._keys
 
-    def _known_keys(self, scene: Scene, most: int) -> list[int]:
+    def known_keys(self, scene: Scene, most: int) -> list[int]:
+        """Some keys of rows."""
         keys = scene.values(f"SELECT k FROM {MEMORY} WHERE k IS NOT NULL ORDER BY k")
         return self.rng.sample(keys, min(len(keys), self.rng.randrange(1, most + 1)))
 
@@ -387,7 +401,7 @@ class Generator:
             [literal(kind, self.rng, nan=nan) for kind in others]
             for _ in range(min(number, self.rng.randrange(1, 5)))
         ]
-        keys = keys or [self._key() for _ in range(number)]
+        keys = keys or [self.key() for _ in range(number)]
         return [
             f"({', '.join([f'{key}::BIGINT', *patterns[n % len(patterns)]])})"
             for n, key in enumerate(keys)
@@ -405,8 +419,11 @@ class Generator:
         names = ", ".join(map(quoted, columns))
         return f"SELECT * FROM (VALUES {', '.join(rows)}) AS v({names})"
 
-    def _where(self, scene: Scene) -> Where:
+    def where(self, scene: Scene) -> Where:
         """A filter by keys or by another column."""
+        names = [n for n in scene.columns if n not in {"k", *scene.hidden()} and "'" not in n]
+        if names and self.rng.random() < 0.4:
+            return self._where_column(scene, self.rng.choice(names))
         keys = sorted(scene.values(f"SELECT k FROM {MEMORY} WHERE k IS NOT NULL"))
         able: list[Where] = [("k >= 0", "k >= 0")]
         if keys:
@@ -414,16 +431,14 @@ class Generator:
             middle, last = self.rng.choice(keys), keys[-1]
             able += [(f"k IN ({some})", f"k in ({some})")] * 5
             able += [(f"k < {middle}", f"k < {middle}"), (f"k >= {last}", f"k >= {last}")]
-        hidden = scene.hidden()
-        for name, kind in scene.columns.items():
-            if name in {"k", *hidden} or "'" in name:
-                continue
-            word = quoted(name)
-            able += [(f"{word} IS NULL", f"{word} is null")]
-            if str(kind) in FILTERED:
-                values = scene.values(f"SELECT DISTINCT {word} FROM {MEMORY} ORDER BY 1")
-                value = self.rng.choice(values or [None])
-                if value is not None and "'" not in str(value):
-                    text = f"'{value}'" if isinstance(value, str) else str(value)
-                    able += [(f"{word} = {text}", f"{word} = {text}")] * 2
         return self.rng.choice(able)
+
+    def _where_column(self, scene: Scene, name: str) -> Where:
+        word = quoted(name)
+        if str(scene.columns[name]) in FILTERED and self.rng.random() < 0.7:
+            values = scene.values(f"SELECT DISTINCT {word} FROM {MEMORY} ORDER BY 1")
+            value = self.rng.choice(values or [None])
+            if value is not None and "'" not in str(value):
+                text = f"'{value}'" if isinstance(value, str) else str(value)
+                return f"{word} = {text}", f"{word} = {text}"
+        return f"{word} IS NULL", f"{word} is null"

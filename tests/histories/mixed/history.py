@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import duckdb as engine
 
 from .clients import Outcome, Unexpected, perform
+from .ending import LastJudge
 from .judge import Judge
 from .operations import Operation
 from .scene import Scene
@@ -34,7 +35,7 @@ def run(scene: Scene, operations: Iterable[Operation], seed: int) -> Result:
         result.operations.append(operation)
         result.wrong += _happen(scene, judge, operation, result)
     if not result.wrong:
-        result.wrong += judge.everything()
+        result.wrong += LastJudge(judge).everything()
     return result
 
 
@@ -42,16 +43,15 @@ def _happen(scene: Scene, judge: Judge, operation: Operation, result: Result) ->
     if operation.is_native:
         yield from _native(scene, judge, operation, result)
         return
-    has_table = bool(scene.past)
-    before, newest = judge.row_ids() if has_table else {}, scene.newest()
+    newest = scene.newest()
     prints: dict[str, str] = {}
 
     def between() -> None:
-        nonlocal newest, prints, before
+        nonlocal newest, prints
         for one in operation.between:
             _natively(scene, one, result)
         if operation.between:
-            before = judge.row_ids()
+            judge.read_row_ids()
         newest, prints = scene.newest(), scene.fingerprints()
 
     try:
@@ -73,14 +73,16 @@ def _happen(scene: Scene, judge: Judge, operation: Operation, result: Result) ->
             yield f"{operation.by} {operation.kind}: a conflict with nobody: {words}"
     else:
         scene.attach_again()
-        scene.change_twin(operation.twin)
+        if not operation.between or scene.newest() > newest:
+            scene.change_twin(operation.twin)
+        # Else it commits nothing: there were no such rows when it loaded the table.
         scene.record()
         if (made := scene.newest() - newest) > 1:
             yield f"{operation.by} {operation.kind}: {made} snapshots for one commit"
         for snapshot_id in range(newest + 1, scene.newest() + 1):
             yield from judge.feed(snapshot_id)
     yield from judge.now()
-    yield from judge.wrong_row_ids(operation, before)
+    yield from judge.wrong_row_ids(operation)
 
 
 def _unchanged(before: dict[str, str], after: dict[str, str]) -> Iterator[str]:
@@ -90,11 +92,10 @@ def _unchanged(before: dict[str, str], after: dict[str, str]) -> Iterator[str]:
 
 
 def _native(scene: Scene, judge: Judge, operation: Operation, result: Result) -> Iterator[str]:
-    before = judge.row_ids() if scene.past and operation.kind != "create" else {}
     result.landed.append(operation)
     _natively(scene, operation, result)
     yield from judge.now()
-    yield from judge.wrong_row_ids(operation, before)
+    yield from judge.wrong_row_ids(operation)
 
 
 def _natively(scene: Scene, operation: Operation, result: Result) -> None:

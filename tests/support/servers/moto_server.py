@@ -3,7 +3,8 @@
 The answers are moto's own. Its server closes the connection after each answer, because it cannot
 find the next request behind a body that the application has not read; this one reads the body
 first. And moto lists its folders for each request, with 175 calls of stat(), to learn the names of
-its services; here this happens once for each service.
+its services; here this happens once for each service. And it serializes each key of a listing
+again; here this happens once for each key.
 """
 
 import logging
@@ -12,12 +13,17 @@ from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
 from threading import Thread
+from typing import Any
+from unittest.mock import patch
 
+from moto.core.responses import ActionResult
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,
     MotoRequestHandler,
     create_backend_app,
 )
+from moto.s3.models import s3_backends
+from moto.s3.responses import S3Response
 from werkzeug.exceptions import InternalServerError
 from werkzeug.serving import make_server
 from werkzeug.test import run_wsgi_app
@@ -38,11 +44,23 @@ def moto_server() -> Iterator[str]:
     thread = Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
-        yield f"http://{HOST}:{server.port}"
+        with patch.object(S3Response, "serialized", _serialized):
+            yield f"http://{HOST}:{server.port}"
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def drop_bucket(name: str) -> None:
+    """Delete a bucket with its keys, which takes a request for a thousand keys otherwise."""
+    _, account = s3_backends.bucket_accounts[name]
+    backend = s3_backends[account]["aws"]
+    keys = backend.buckets[name].keys
+    for key in keys.values():
+        key.dispose()
+    keys.clear()
+    backend.delete_bucket(name)
 
 
 class _Application(DomainDispatcherApplication):
@@ -97,3 +115,30 @@ class _Handler(MotoRequestHandler):
 
     def log_request(self, *_) -> None:
         """Log nothing: werkzeug has a line for each request."""
+
+
+moto_serialized = S3Response.serialized
+
+
+def _serialized(response: S3Response, action_result: ActionResult) -> Any:
+    """moto's answer, put together from those for each key if it is a listing."""
+    result: Any = action_result.result
+    if response.data.get("Action") != "ListObjectsV2" or not isinstance(result, dict):
+        return moto_serialized(response, action_result)
+    without_keys = ActionResult(result | {"Contents": []})
+    status, headers, body = moto_serialized(response, without_keys)
+    keys = "".join(_key(response, one) for one in result["Contents"])
+    return status, headers, body.replace(NEXT, keys + NEXT, 1)
+
+
+def _key(response: S3Response, item: dict[str, Any]) -> str:
+    """The XML of one key."""
+    known = KEYS.get(str(item))
+    if known is None:
+        _, _, body = moto_serialized(response, ActionResult({"Contents": [item]}))
+        known = KEYS[str(item)] = body[body.index(FIRST) : body.rindex(LAST) + len(LAST)]
+    return known
+
+
+KEYS: dict[str, str] = {}
+FIRST, LAST, NEXT = "<Contents>", "</Contents>", "<Name>"
