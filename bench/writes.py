@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from polynya_local.clients.spark_jars import why_not
 from polynya_local.indexes import indexes
 
-from . import many_added
 from .measure import Cost, in_turn, median, once
 from .report import Row, Table, ms, ratio
-from .support.fixture import iceberg_fixture
 from .support.lakes import NAMESPACE, TABLE
 from .support.real_table import write_real
-from .support.writable import Served, served
-from .support.writers import Writer, in_spark, open_pyiceberg, pyiceberg
+from .support.writing import many_added
+from .support.writing.fixture import iceberg_fixture
+from .support.writing.writable import Served, served
+from .support.writing.writers import Writer, in_spark, open_pyiceberg, pyiceberg
 from .workshop import FEW, Workshop, say
 
 HELP = "an append and a deleted row, beside Iceberg's REST fixture; at any size; many files at once"

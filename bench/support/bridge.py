@@ -10,7 +10,7 @@ from polynya.ducklake.connection.database import Database
 from polynya.files.virtual_files import VirtualFiles
 from polynya.storage.file_cache import FileCache
 from polynya.storage.memory_cache import MemoryCache
-from polynya.storage.object_reader import object_reader
+from polynya.storage.objects.reader import object_reader
 from polynya_local.clients.lakes import Lake
 
 from .lakes import NAMESPACE, TABLE

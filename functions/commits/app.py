@@ -24,8 +24,8 @@ from polynya.iceberg.commits import requests
 from polynya.iceberg.commits.body import parse
 from polynya.iceberg.commits.views import CommitViewRequest, CreateViewRequest
 from polynya.metrics import timed
-from polynya.storage.object_reader import object_reader, write_object
-from polynya.storage.range_reader import RangeReader
+from polynya.storage.objects.ranges import RangeReader
+from polynya.storage.objects.reader import object_reader, write_object
 from polynya.web.events import HttpApiEvent
 from polynya.web.open_catalog import catalog_of
 from polynya.web.requests import asks_for_credentials, is_commit

@@ -32,7 +32,7 @@ from polynya.files.virtual_files import VirtualFiles
 from polynya.metrics import count, count_refusal, published
 from polynya.storage import aws
 from polynya.storage.configured import file_cache, resolve_bucket
-from polynya.storage.object_reader import object_reader
+from polynya.storage.objects.reader import object_reader
 from polynya.tracing import traced
 from polynya.web.events import ObjectLambdaEvent
 from polynya.web.http_headers import byte_range, matches_etag

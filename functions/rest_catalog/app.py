@@ -24,7 +24,7 @@ from polynya.iceberg.planning.requests import (
 )
 from polynya.metrics import timed
 from polynya.planning.scans import ScanPlanner
-from polynya.storage.object_reader import object_reader
+from polynya.storage.objects.reader import object_reader
 from polynya.web.events import HttpApiEvent
 from polynya.web.http_headers import matches_etag
 from polynya.web.open_catalog import catalog_of

@@ -20,7 +20,7 @@ from polynya.iceberg.table_metadata import TableMetadata
 from polynya.settings import SETTINGS
 from polynya.storage.file_cache import FileCache
 from polynya.storage.memory_cache import MemoryCache
-from polynya.storage.object_reader import object_reader
+from polynya.storage.objects.reader import object_reader
 
 from ..serve import ALIAS
 

@@ -12,7 +12,7 @@ from polynya.errors import NoSuchKey
 from polynya.files.build_context import BuildContext
 from polynya.files.names import GENERATOR
 from polynya.storage import configured
-from polynya.storage.object_reader import ObjectReader, object_reader
+from polynya.storage.objects.reader import ObjectReader, object_reader
 from polynya.storage.s3 import bucket_and_key, is_s3
 from polynya.storage.stores import Store
 

@@ -14,7 +14,7 @@ from polynya.storage import aws, configured
 from polynya.storage.delivery_bucket import DeliveryBucket
 from polynya.storage.file_cache import FileCache
 from polynya.storage.memory_cache import MemoryCache
-from polynya.storage.object_reader import object_reader
+from polynya.storage.objects.reader import object_reader
 
 TABLE = ("main", "pe")
 LAKE = "62"

@@ -13,7 +13,7 @@ from polynya.ducklake.connection.database import Database
 from polynya.files.virtual_files import VirtualFiles
 from polynya.storage.file_cache import FileCache
 from polynya.storage.memory_cache import MemoryCache
-from polynya.storage.object_reader import object_reader
+from polynya.storage.objects.reader import object_reader
 
 LAKES = ("09", "13", "14", "19", "22", "36", "38", "53", "71", "72")
 LIMITS = (1, 2, 3, 5)

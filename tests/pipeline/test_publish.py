@@ -21,7 +21,7 @@ from polynya.storage import configured
 from polynya.storage.aws import client
 from polynya.storage.bucket_store import BucketStore
 from polynya.storage.file_cache import FileCache
-from polynya.storage.object_reader import object_reader
+from polynya.storage.objects.reader import object_reader
 from polynya_local.cli import app
 from polynya_local.clients import pyiceberg, rest
 from polynya_local.processes.serving import environment

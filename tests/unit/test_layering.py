@@ -201,9 +201,9 @@ THIRD_PARTY = [
         dict.fromkeys(
             (
                 "storage/aws.py",
-                "storage/object_copies.py",
-                "storage/object_reader.py",
-                "storage/range_reader.py",
+                "storage/objects/copies.py",
+                "storage/objects/reader.py",
+                "storage/objects/ranges.py",
             ),
             True,
         ),
@@ -324,14 +324,14 @@ SQL_HERE = {
     "ducklake/connection/statements.py",
     "ducklake/connection/catalog_connection.py",
     "ducklake/connection/database.py",
-    "ducklake/queries/file_columns.py",
+    "ducklake/queries/files/file_columns.py",
     "ducklake/queries/lifetimes.py",
     *(
         f"ducklake/queries/{name}.py"
         for name in (
-            *("bound_texts", "catalog", "commits", "data_files", "deletes", "fragments"),
-            *("inlined_tables", "named_objects", "planned_files", "table_columns"),
-            "table_snapshots",
+            *("catalog", "commits", "deletes", "fragments", "inlined_tables"),
+            *("named_objects", "table_columns", "table_snapshots"),
+            *("files/bound_texts", "files/data_files", "files/planned_files"),
             *("writers/known_paths", "writers/live_files", "writers/table_stats"),
             *("writers/view_texts", "writers/writer_rights"),
         )

@@ -17,7 +17,7 @@ from typing import Any
 
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
-from polynya.storage.range_reader import RangeReader
+from polynya.storage.objects.ranges import RangeReader
 
 from .packages import OURS, loaded_with
 from .role import Role

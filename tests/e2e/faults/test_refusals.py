@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
-from polynya.storage import object_reader
-from polynya.storage.object_reader import ObjectReader
+from polynya.storage.objects import reader as object_reader
+from polynya.storage.objects.reader import ObjectReader
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import pyiceberg
 

@@ -30,7 +30,7 @@ from polynya.storage.cache_store import CacheStore
 from polynya.storage.delivery_bucket import DeliveryBucket
 from polynya.storage.file_cache import FileCache
 from polynya.storage.memory_cache import MemoryCache
-from polynya.storage.object_reader import object_reader
+from polynya.storage.objects.reader import object_reader
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import attach
 from polynya_local.stand_in.dynamodb import TABLE as CACHE_TABLE

@@ -7,9 +7,9 @@ from typing import Any
 import duckdb
 from duckdb.sqltypes import DuckDBPyType
 
+from .clients.spark import SparkDraws
 from .operations import DUCKDB, NATIVE, PYICEBERG, SPARK, Operation, Step
 from .scene import MEMORY, Scene
-from .spark import SparkDraws
 from .tables import NAMES, TYPES, beginning, partitionings, quoted
 from .values import literal
 

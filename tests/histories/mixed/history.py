@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import duckdb as engine
 
-from .clients import Outcome, Unexpected, perform
+from .clients.execution import Outcome, Unexpected, perform
 from .ending import LastJudge
 from .judge import Judge
 from .operations import Operation

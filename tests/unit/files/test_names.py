@@ -48,6 +48,8 @@ KEYS = [
     ("rows", (0, 2, 7), f"rows-0-2-7-{FINGERPRINT}.parquet"),
     ("deletes-manifest", (7,), f"deletes-manifest-7-{FINGERPRINT}.avro"),
     ("deletes", (3, 7), f"deletes-3-7-{FINGERPRINT}.parquet"),
+    ("padded-rows", (9000, 2, 0, 7), f"padded-rows-9000-2-0-7-{FINGERPRINT}.parquet"),
+    ("padded-deletes", (9000, 3, 7), f"padded-deletes-9000-3-7-{FINGERPRINT}.parquet"),
 ]
 
 

@@ -32,7 +32,7 @@ from ..errors import (
 )
 from ..iceberg import rest
 from ..iceberg.commits.requests import CommitTableRequest
-from ..storage.object_reader import ObjectReader
+from ..storage.objects.reader import ObjectReader
 from ..translate.commits.table_commit import table_commit
 from .committer import check_time, commit
 from .delete_files.uploads import DeleteFiles

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ..config import Config, FileSettings
 from ..storage.delivery_bucket import DeliveryBucket
 from ..storage.file_cache import FileCache
-from ..storage.object_reader import ObjectReader
+from ..storage.objects.reader import ObjectReader
 from ..storage.stores import Cache
 from .metadata_cache import MetadataCache
 from .references import ReferenceCache

@@ -11,7 +11,7 @@ from ..ducklake.rows.named_objects import Schema, Table
 from ..errors import NoSuchKey
 from ..iceberg.table_metadata import TableMetadata
 from ..storage.file_cache import FileCache
-from ..storage.object_reader import ObjectReader
+from ..storage.objects.reader import ObjectReader
 from ..translate.tables import check_lake, check_rows
 from .build_context import BuildContext, build_context
 from .materialize import materialize

@@ -5,7 +5,7 @@ from ..config import Config
 from ..database import open_database
 from ..files.virtual_files import VirtualFiles
 from ..storage.configured import file_cache
-from ..storage.object_reader import ObjectReader
+from ..storage.objects.reader import ObjectReader
 
 
 def catalog_of(config: Config, reader: ObjectReader) -> Catalog:

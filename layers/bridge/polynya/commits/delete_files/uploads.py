@@ -21,7 +21,7 @@ from ...iceberg.parquet.lake_deletes import (
     lake_delete_files,
 )
 from ...parallel import in_parallel
-from ...storage.object_reader import ObjectReader
+from ...storage.objects.reader import ObjectReader
 from ..plans.plan import TablePlan
 from .planned import LargeDelete, Replaced
 

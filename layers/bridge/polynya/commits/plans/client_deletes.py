@@ -10,7 +10,7 @@ from ...iceberg.deletion_vector import vector_positions
 from ...iceberg.parquet.delete_files import MOST_POSITIONS, TooManyPositions, client_positions
 from ...iceberg.parquet.sandbox import Unreadable
 from ...parallel import in_parallel
-from ...storage.object_reader import ObjectReader
+from ...storage.objects.reader import ObjectReader
 from ...translate.commits.paths import normalised, relative
 
 OF_DUCKDB = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-deletes[.](?:parquet|puffin)")

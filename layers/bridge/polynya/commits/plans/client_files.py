@@ -12,7 +12,7 @@ from ...iceberg.avro.limits import LONGEST_FILE
 from ...iceberg.avro.malformed import Malformed
 from ...iceberg.avro.written import ListedManifest, WrittenFile, files_in, manifests_in
 from ...parallel import AT_A_TIME, in_parallel
-from ...storage.object_reader import ObjectReader
+from ...storage.objects.reader import ObjectReader
 from ...translate.commits.paths import normalised, relative
 
 Parsed = TypeVar("Parsed")

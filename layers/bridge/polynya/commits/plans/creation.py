@@ -12,7 +12,7 @@ from ...ducklake.writes.commits import uuid_was_used
 from ...ducklake.writes.files import NewDataFile
 from ...errors import BadRequest
 from ...iceberg.commits.requests import CreateTableRequest
-from ...storage.object_reader import ObjectReader
+from ...storage.objects.reader import ObjectReader
 from ...translate.commits.net_change import net_change
 from ...translate.commits.paths import normalised
 from ...translate.commits.table_commit import TableCommit

@@ -8,7 +8,7 @@ from ...ducklake.writes.commits import CommitRow
 from ...errors import BadRequest, CommitFailed
 from ...iceberg.commits.requirements import failures
 from ...iceberg.commits.updates import Snapshot
-from ...storage.object_reader import ObjectReader
+from ...storage.objects.reader import ObjectReader
 from ...translate.commits.net_change import NetChange, difference, net_change
 from ...translate.commits.table_commit import TableCommit
 from ...translate.write_locations import data_path, staging_path

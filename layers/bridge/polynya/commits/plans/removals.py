@@ -9,7 +9,7 @@ from ...ducklake.rows.data_files import LiveFile
 from ...errors import CommitFailed, NoSuchKey
 from ...files.names import Name
 from ...iceberg.avro.written import WrittenFile
-from ...storage.object_reader import ObjectReader
+from ...storage.objects.reader import ObjectReader
 from ...translate.commits.net_change import NetChange
 from ...translate.commits.new_deletes import (
     check_positions,

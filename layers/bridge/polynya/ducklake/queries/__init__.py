@@ -6,14 +6,6 @@ including, its end_snapshot.
 
 from .catalog import lake, snapshot_exists
 from .commits import client_snapshots, has_commits
-from .data_files import (
-    column_stats,
-    data_files_at,
-    file_groups,
-    first_added_files,
-    partition_values,
-    unservable_data_files,
-)
 from .deletes import (
     delete_files_at,
     inlined_delete_names,
@@ -22,6 +14,15 @@ from .deletes import (
     unservable_deletes,
     unservable_inlined_deletes,
 )
+from .files.data_files import (
+    column_stats,
+    data_files_at,
+    file_groups,
+    first_added_files,
+    partition_values,
+    unservable_data_files,
+)
+from .files.planned_files import planned_files
 from .fragments import CATALOG_SCHEMA, fragment
 from .inlined_tables import (
     inlined,
@@ -42,7 +43,6 @@ from .named_objects import (
     tags_at,
     views_at,
 )
-from .planned_files import planned_files
 from .table_columns import (
     columns,
     columns_now,

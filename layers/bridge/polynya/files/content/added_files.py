@@ -16,7 +16,7 @@ from ...ducklake.rows.data_files import DataFile
 from ...ducklake.rows.lifetimes import UnservableRange
 from ...errors import REMEDY, NoSuchKey, Refused
 from ...iceberg.parquet.footer import Column, NotParquet, columns_of
-from ...storage.object_reader import ObjectReader
+from ...storage.objects.reader import ObjectReader
 from ...storage.stores import Cache
 from ...translate.fingerprints import fingerprint
 from ..names import GENERATOR

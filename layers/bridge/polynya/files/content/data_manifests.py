@@ -7,7 +7,7 @@ from pg8000.native import Connection
 
 from ...ducklake import queries
 from ...ducklake.paths import location, table_location
-from ...ducklake.queries.file_columns import Chunk, ChunkColumns, file_columns
+from ...ducklake.queries.files.file_columns import Chunk, ChunkColumns, file_columns
 from ...ducklake.rows.data_files import DataFile
 from ...iceberg.avro.columnar import manifest_bytes
 from ...iceberg.avro.columns import DataFiles

@@ -19,7 +19,7 @@ from ...iceberg.deletion_vector import deletion_vector_positions
 from ...iceberg.parquet.delete_copy import delete_copy
 from ...iceberg.parquet.files import later_rows, position_deletes_bytes, positions
 from ...iceberg.positions import union
-from ...storage.object_reader import ObjectReader
+from ...storage.objects.reader import ObjectReader
 
 POSITIONS = {"parquet": positions, "puffin": deletion_vector_positions}
 """The reader of the positions in a delete file, by its format."""

@@ -10,7 +10,7 @@ from pg8000.native import Connection
 
 from ...ducklake.history import state_at
 from ...errors import BadRequest
-from ...storage.object_reader import ObjectReader
+from ...storage.objects.reader import ObjectReader
 from ..names import Name
 from ..table_context import TableContext
 from .deletes import deleted_positions, deletes_at

@@ -14,7 +14,7 @@ from ....errors import BadRequest, CommitFailed
 from ....iceberg.avro.written import WrittenFile
 from ....iceberg.parquet.metadata import ParquetMetadata
 from ....parallel import in_parallel
-from ....storage.object_reader import ObjectReader
+from ....storage.objects.reader import ObjectReader
 from ....translate.commits.file_statistics import FileStatistics
 from ....translate.commits.partition_values import partition_values
 from ....translate.commits.paths import normalised, relative

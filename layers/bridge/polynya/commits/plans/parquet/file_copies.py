@@ -10,8 +10,8 @@ from ....errors import BadRequest, NoSuchKey
 from ....iceberg.parquet.field_ids import with_field_ids
 from ....iceberg.parquet.footer import TAIL
 from ....iceberg.parquet.metadata import ParquetMetadata
-from ....storage.object_copies import copy_with_end
-from ....storage.object_reader import ObjectReader
+from ....storage.objects.copies import copy_with_end
+from ....storage.objects.reader import ObjectReader
 from ....translate.commits.row_ids import LAST_UPDATED, ROW_ID
 
 UNKNOWN_IDS = {ROW_ID: 2147483446, LAST_UPDATED: 2147483445}

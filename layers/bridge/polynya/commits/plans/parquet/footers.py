@@ -13,8 +13,8 @@ from ....iceberg.avro.written import WrittenFile
 from ....iceberg.parquet.footer import TAIL, NotParquet
 from ....iceberg.parquet.metadata import Footer, ParquetMetadata, footer_length, metadata
 from ....parallel import in_parallel
-from ....storage.object_reader import ObjectReader
-from ....storage.range_reader import AT_A_TIME
+from ....storage.objects.ranges import AT_A_TIME
+from ....storage.objects.reader import ObjectReader
 from ....translate.commits.paths import normalised
 
 FIRST_GUESS, LEAST_GUESS = 64 * 1024, 4 * 1024

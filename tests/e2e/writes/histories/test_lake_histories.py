@@ -17,8 +17,8 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError
 
 from tests.e2e.writes.rows.test_lakes import CLIENTS_OWN, NOT_SERVED, WRONG
+from tests.histories.mixed.clients.pyiceberg import without_retries
 from tests.histories.mixed.lake_table import APPEND, DELETE, NATIVE, LakeTable
-from tests.histories.mixed.pyiceberg import without_retries
 from tests.support.servers.in_process import bridge
 from tests.support.writes.writable import set_up_writes
 

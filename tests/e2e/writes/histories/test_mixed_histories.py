@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.histories.mixed.clients.pyiceberg import without_retries
 from tests.histories.mixed.history import Result
 from tests.histories.mixed.operations import DUCKDB, PYICEBERG, SPARK, load, save, shown
-from tests.histories.mixed.pyiceberg import without_retries
 from tests.histories.mixed.stage import FOLDER, Stage, smaller
 
 FIRST = int(os.environ.get("POLYNYA_FIRST_HISTORY", "2"))

@@ -4,10 +4,10 @@ import os
 from functools import cache
 from typing import Any
 
-from .. import budget
-from .aws import CONNECT_SECONDS, client, read_seconds
-from .object_reader import read_range as read_range_with_boto3
-from .s3 import bucket_and_key
+from ... import budget
+from ..aws import CONNECT_SECONDS, client, read_seconds
+from ..s3 import bucket_and_key
+from .reader import read_range as read_range_with_boto3
 
 AT_A_TIME = 48
 """How many ranges are worth reading at the same time: S3 takes 20 ms for each."""

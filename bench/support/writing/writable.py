@@ -17,8 +17,8 @@ from polynya_local.serve import EVERYBODY_MAY_WRITE
 from polynya_local.stand_in import StandIn
 from polynya_pipeline.common.database import connect
 
-from ..measure import SQL, WAITS, Cost, once, watching
-from .lakes import BUCKET
+from ...measure import SQL, WAITS, Cost, once, watching
+from ..lakes import BUCKET
 
 Handler = Callable[[dict[str, Any], Any], Any]
 

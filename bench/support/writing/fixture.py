@@ -12,9 +12,9 @@ from pathlib import Path
 from polynya_local.clients.duckdb_connection import KEY_ID, REGION, SECRET
 from polynya_local.processes.postgres import HOST, free_port
 
-from .lakes import BUCKET
+from ..lakes import BUCKET
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PROJECT = ROOT / "tests" / "catalog_tests"
 """The Maven project whose dependencies contain the fixture."""
 

@@ -14,7 +14,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError
 from pyiceberg.expressions import EqualTo
 
-from .lakes import NAMESPACE
+from ..lakes import NAMESPACE
 
 ROWS = 1000
 """Of each append."""

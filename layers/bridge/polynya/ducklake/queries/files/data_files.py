@@ -1,11 +1,11 @@
 """Data files of a table, their partition values and statistics."""
 
-from ..connection.statements import Rows, Statement, select
-from ..faults import DATA_FILE_FAULTS, any_of, reason_of
-from ..rows.data_files import ColumnStats, DataFile, FileGroup, FileGroups
-from ..rows.lake import Lake
-from ..rows.lifetimes import Lifetime, UnservableRange
-from .fragments import fragment
+from ...connection.statements import Rows, Statement, select
+from ...faults import DATA_FILE_FAULTS, any_of, reason_of
+from ...rows.data_files import ColumnStats, DataFile, FileGroup, FileGroups
+from ...rows.lake import Lake
+from ...rows.lifetimes import Lifetime, UnservableRange
+from ..fragments import fragment
 
 DATA_FILE_COLUMNS = """f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path,
   f.path_is_relative, f.record_count, f.file_size_bytes, {data_partial_max}, {partial_file_info},

@@ -9,15 +9,15 @@ from unittest.mock import patch
 
 import boto3
 import pyarrow as pa
-from polynya.storage.range_reader import RangeReader
+from polynya.storage.objects.ranges import RangeReader
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table as IcebergTable
 
-from .report import Row, Table, kb, ms
-from .support.lakes import BUCKET, NAMESPACE
-from .support.writable import Served, served
-from .support.writers import open_pyiceberg
-from .workshop import FEW, Workshop, say
+from ...report import Row, Table, kb, ms
+from ...workshop import FEW, Workshop, say
+from ..lakes import BUCKET, NAMESPACE
+from .writable import Served, served
+from .writers import open_pyiceberg
 
 COUNTS = (1_000, 10_000)
 COLUMNS = {

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ..errors import Misconfigured, NoSuchKey, ServiceUnavailable
-from ..parallel import in_parallel
-from .aws import client
-from .object_reader import read_range
-from .s3 import bucket_and_key, status_code
+from ...errors import Misconfigured, NoSuchKey, ServiceUnavailable
+from ...parallel import in_parallel
+from ..aws import client
+from ..s3 import bucket_and_key, status_code
+from .reader import read_range
 
 SMALLEST_PART = 5 * 1024 * 1024
 """Of an upload in parts (S3, "Multipart upload limits"), except the last one."""

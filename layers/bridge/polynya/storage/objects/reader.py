@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..errors import Misconfigured, NoSuchKey, ServiceUnavailable
-from .aws import client
-from .s3 import bucket_and_key, status_code
+from ...errors import Misconfigured, NoSuchKey, ServiceUnavailable
+from ..aws import client
+from ..s3 import bucket_and_key, status_code
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ No literals of difficult types: an INSERT copies rows of the table, an UPDATE se
 import re
 from typing import Any
 
-from .operations import SPARK, Operation
-from .scene import Scene
-from .tables import quoted
+from ..operations import SPARK, Operation
+from ..scene import Scene
+from ..tables import quoted
 
 VALUES = {
     "TINYINT": "3",

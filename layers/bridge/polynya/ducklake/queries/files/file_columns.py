@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from pg8000.native import Connection
 
-from ..rows.file_columns import FileColumns, PartitionKeyColumn, StatsColumn, Texts
-from ..rows.lake import Lake
-from .fragments import fragment
+from ...rows.file_columns import FileColumns, PartitionKeyColumn, StatsColumn, Texts
+from ...rows.lake import Lake
+from ..fragments import fragment
 
 AT_ONCE = 64
 """Rows that are fetched from a cursor at a time; each row is one column of one chunk."""

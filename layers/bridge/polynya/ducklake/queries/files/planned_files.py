@@ -7,8 +7,8 @@ parsable or contradictory keeps the file: each test is `IS NOT FALSE` or `IS NOT
 from collections.abc import Iterator
 from typing import Any
 
-from ..connection.statements import Statement, select
-from ..rows.conditions import (
+from ...connection.statements import Statement, select
+from ...rows.conditions import (
     AllOf,
     AnyOf,
     ColumnTest,
@@ -18,11 +18,11 @@ from ..rows.conditions import (
     PartitionTest,
     PlannedFile,
 )
-from ..rows.data_files import DataFile
-from ..rows.lake import Lake
+from ...rows.data_files import DataFile
+from ...rows.lake import Lake
+from ..fragments import VISIBLE, fragment
 from .bound_texts import READ, SQL_TYPES
 from .data_files import data_file_columns
-from .fragments import VISIBLE, fragment
 
 MOST_JOINS = 8
 """The columns whose statistics, and the keys whose partition values, are read; more tests keep the

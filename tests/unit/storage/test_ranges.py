@@ -4,8 +4,8 @@ import boto3
 import pytest
 from polynya.errors import NoSuchKey
 from polynya.storage import aws
-from polynya.storage.object_reader import read_range
-from polynya.storage.range_reader import RangeReader
+from polynya.storage.objects.ranges import RangeReader
+from polynya.storage.objects.reader import read_range
 
 from tests.support.lakes import BUCKET
 
@@ -37,7 +37,7 @@ def test_a_range_is_the_one_that_boto3_reads(reader, key, span, monkeypatch):
     location = f"s3://{BUCKET}/{key}"
     expected = read_range(location, *span)
     assert expected == BODY[slice(*span)]
-    monkeypatch.setattr("polynya.storage.range_reader.read_range_with_boto3", None)
+    monkeypatch.setattr("polynya.storage.objects.ranges.read_range_with_boto3", None)
     assert reader.read_range(location, *span) == expected
 
 

@@ -19,9 +19,9 @@ from pyiceberg.table import Table, Transaction
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import IcebergType
 
+from ..operations import DUCKDB, PYICEBERG, SPARK, Operation, Step
+from ..scene import Scene
 from . import spark
-from .operations import DUCKDB, PYICEBERG, SPARK, Operation, Step
-from .scene import Scene
 
 
 class Outcome(StrEnum):

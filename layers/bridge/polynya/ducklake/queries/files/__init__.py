@@ -1,0 +1,1 @@
+"""The data files of a table: their rows, columns, and those that a scan needs."""
