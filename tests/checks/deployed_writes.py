@@ -41,7 +41,7 @@ OF_DUCKDB = {
     ),
     # Native tables: their files are in DuckLake's own directories, or their rows in PostgreSQL.
     "parted": (
-        "DELETE FROM {t} WHERE i IN (7, 100)",
+        "DELETE FROM {t} WHERE i = 7",
         "UPDATE {t} SET i = 200 WHERE i = 8",
         "INSERT INTO {t} VALUES (DATE '2026-01-05', 300)",
     ),
