@@ -114,9 +114,10 @@ def read(uri: str, aws: str, lake: Lake) -> None:
         started = time.monotonic()
         with closing(truth), closing(client):
             for table in truth.tables():
-                for snapshot_id in [None, *client.snapshots(table.namespace, table.name)]:
-                    at = (table.namespace, table.name, snapshot_id)
-                    rows = from_arrow(client.rows(*at), truth.columns(*at))
+                name = table.namespace, table.name
+                for snapshot_id, of_ducklake in {None: None, **client.snapshots(*name)}.items():
+                    at = (*name, of_ducklake)
+                    rows = from_arrow(client.rows(*name, snapshot_id), truth.columns(*at))
                     wrong = difference(truth.canonical(*at), rows)
                     assert not wrong, (client.name, at, wrong)
                     reads += 1
@@ -159,8 +160,10 @@ class Vended:
     def table(self, name: tuple[str, ...]):
         return self.catalog.load_table(name)
 
-    def snapshots(self, namespace: str, table: str) -> list[int]:
-        return [s.snapshot_id for s in self.catalog.load_table((namespace, table)).snapshots()]
+    def snapshots(self, namespace: str, table: str) -> dict[int, int]:
+        """The listed snapshots, and DuckLake's id of each: its sequence number."""
+        listed = self.catalog.load_table((namespace, table)).snapshots()
+        return {one.snapshot_id: one.sequence_number for one in listed}
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None):
         loaded = self.catalog.load_table((namespace, table))
@@ -187,7 +190,7 @@ class Own:
             "DEFAULT_SCHEMA 'main')"
         )
 
-    def snapshots(self, namespace: str, table: str) -> list[int]:
+    def snapshots(self, namespace: str, table: str) -> dict[int, int]:
         return self._listing.snapshots(namespace, table)
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None):
