@@ -306,7 +306,9 @@ def test_each_vanished_object_is_back_after_the_next_load(is_cold, backend, tabl
     warm = instance()
     uuid = warm.catalog.load_table("main", table).body["metadata"]["table-uuid"]
     stored_keys = [key for key in objects(backend, uuid) if not key.endswith(".summary")]
-    assert {parse(key, "polynya").kind for key in stored_keys} == KINDS.keys()
+    # Padded files are those of plans with the other delivery.
+    kinds = {kind for kind in KINDS if not kind.startswith("padded-")}
+    assert {parse(key, "polynya").kind for key in stored_keys} == kinds
     for key in stored_keys:
         body = backend.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
         for gone in (key, f"{key}.summary"):
