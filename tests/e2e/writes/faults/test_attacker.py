@@ -6,7 +6,7 @@ from contextlib import closing
 
 import fastavro
 import pytest
-from polynya.commits.plans import footers
+from polynya.commits.plans.parquet import footers
 from polynya.commits.plans.parquet.added_files import MOST_FILES
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
