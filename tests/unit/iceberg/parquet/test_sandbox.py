@@ -45,7 +45,7 @@ def test_the_sandbox_folder_is_usable_and_is_removed():
 def test_a_folder_beside_the_sandbox_is_not_accessible():
     neighbour = Path(tempfile.gettempdir()) / "polynya-neighbour.txt"
     with pytest.raises((PolynyaError, Unreadable)), sandbox() as (con, path):
-        con.execute(f"COPY (SELECT 1) TO '{path.parent}/../{neighbour.name}'")
+        con.execute(f"COPY (SELECT 1) TO '{path.parent.parent}/../{neighbour.name}'")
     assert not neighbour.exists()
 
 
@@ -54,3 +54,60 @@ def test_the_error_for_an_invalid_cast_does_not_quote_the_value():
         con.execute("SELECT 'a row'::DATE")
     assert str(failure.value) == "DuckDB says ConversionException"
     assert failure.value.__suppress_context__
+
+
+LEFT_BEHIND = {
+    "a table": ("CREATE TABLE t AS SELECT 1", "FROM t"),
+    "a temporary table": ("CREATE TEMP TABLE t AS SELECT 1", "FROM t"),
+    "a view": ("CREATE VIEW v AS SELECT 1", "FROM v"),
+    "a macro": ("CREATE MACRO m() AS 1", "SELECT m()"),
+    "a type": ("CREATE TYPE y AS ENUM ('a')", "SELECT 'a'::y"),
+    "a prepared statement": ("PREPARE p AS SELECT 1", "EXECUTE p"),
+    "a variable": (
+        "SET VARIABLE x = 'left'",
+        "SELECT CAST(coalesce(getvariable('x'), 'none') AS DATE)",
+    ),
+    "a file": ("COPY (SELECT 1) TO '{path}'", "FROM read_parquet('{path}')"),
+    "a file beside": ("COPY (SELECT 1) TO '{above}/f.csv'", "FROM read_csv('{above}/f.csv')"),
+}
+"""A statement, and one that fails if nothing of it is left."""
+
+
+@pytest.mark.parametrize("case", LEFT_BEHIND)
+def test_nothing_is_left_for_the_next_block(case):
+    leave, find = LEFT_BEHIND[case]
+    with sandbox() as (con, path):
+        places = {"path": path, "above": path.parent.parent}
+        con.execute(leave.format(**places))
+    with pytest.raises((PolynyaError, Unreadable)), sandbox() as (con, _):
+        con.execute(find.format(**places))
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "COMMIT; BEGIN", "ROLLBACK; BEGIN"])
+def test_a_statement_cannot_end_the_transaction(end):
+    with pytest.raises(PolynyaError), sandbox() as (con, path):
+        con.execute(f"CREATE VIEW v AS SELECT 1; {end}")
+    assert not path.parent.parent.exists()
+
+
+def test_a_duckdb_is_used_again():
+    with sandbox() as (first, path):
+        first.execute("CREATE TABLE t AS SELECT 1")
+    with sandbox() as (_, again):
+        assert again.parent.parent == path.parent.parent
+        assert again != path
+        with sandbox() as (_, other):
+            assert other.parent.parent != path.parent.parent
+
+
+def test_one_that_failed_is_not_used_again():
+    with pytest.raises(Unreadable), sandbox() as (con, path):
+        con.execute("SELECT 'a row'::DATE")
+    assert not path.parent.parent.exists()
+
+
+def test_times_are_those_of_utc():
+    for _ in range(2):
+        with sandbox() as (con, _):
+            found = con.execute("SELECT '2030-01-01 00:00:00+00'::TIMESTAMPTZ::VARCHAR").fetchall()
+            assert found == [("2030-01-01 00:00:00+00",)]

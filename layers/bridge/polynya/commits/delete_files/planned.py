@@ -69,12 +69,10 @@ def large_deletes(
 
 
 def _replaced(state: TableState, data_file_ids: Iterable[int]) -> dict[int, Replaced]:
-    wanted, lake = set(data_file_ids), state.lake.lake
-    at = (state.table.table_id, lake.snapshot_id, min(wanted), max(wanted))
+    wanted, lake = list(data_file_ids), state.lake.lake
+    at = (state.table.table_id, lake.snapshot_id, min(wanted), max(wanted), wanted)
     found: dict[int, Replaced] = {}
     for file in queries.delete_files_at(lake, *at).run(state.lake.con):
-        if file.data_file_id not in wanted:
-            continue
         has_history = file.format != "parquet" and file.partial_max is not None
         if file.data_file_id in found or has_history:
             raise BadRequest(

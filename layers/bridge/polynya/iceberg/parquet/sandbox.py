@@ -1,4 +1,4 @@
-"""DuckDB in process, for one file: it can access one temporary folder and nothing else.
+"""DuckDB in process, for a few files: it can access one temporary folder and nothing else.
 
 Statements contain names and texts of a catalog that others write. They are quoted, and types come
 from a closed list. If a mistake lets one through, the statement finds no file, no network and no
@@ -6,9 +6,10 @@ setting that it could change. DuckDB is imported when a file is made, so it does
 start of the REST catalog.
 """
 
+import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,7 +28,7 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 
 LOCK = """
-SET TimeZone = 'UTC';
+SET GLOBAL TimeZone = 'UTC';
 SET temp_directory = {folder};
 SET allowed_directories = [{folder}];
 SET enable_external_access = false;
@@ -47,9 +48,36 @@ class Sandbox(NamedTuple):
     """A file that may be written and read; it does not exist yet."""
 
 
+class _Instance:
+    """A DuckDB that can access one folder."""
+
+    def __init__(self) -> None:
+        import duckdb
+
+        self._folder = tempfile.TemporaryDirectory(prefix="polynya-")
+        self.folder = self._folder.name
+        self.con = duckdb.connect(":memory:", config=CONFIG)
+        self.con.execute(LOCK.format(folder=literal(self.folder)))
+
+    def close(self) -> None:
+        """End it, and remove its folder."""
+        self.con.close()
+        self._folder.cleanup()
+
+
+_idle: list[_Instance] = []
+"""To start a DuckDB takes longer than to read or write most files."""
+
+MOST_IDLE = 4
+
+TRANSACTION = "SELECT txid_current()"
+
+os.register_at_fork(after_in_child=_idle.clear)
+
+
 @contextmanager
 def sandbox(*, reads_file: bool = False) -> Iterator[Sandbox]:
-    """A separate DuckDB for the duration of the block.
+    """A DuckDB for the duration of the block, in which nothing of an earlier block is left.
 
     Args:
         reads_file: the block reads a file of the lake; otherwise only texts, with SQL of our own.
@@ -60,18 +88,58 @@ def sandbox(*, reads_file: bool = False) -> Iterator[Sandbox]:
     """
     import duckdb
 
-    with tempfile.TemporaryDirectory(prefix="polynya-") as folder:
-        try:
-            with duckdb.connect(":memory:", config=CONFIG) as con:
-                con.execute(LOCK.format(folder=literal(folder)))
+    instance = _idle_instance() or _Instance()
+    try:
+        with tempfile.TemporaryDirectory(dir=instance.folder) as folder:
+            with _transaction(instance) as con:
                 yield Sandbox(con, Path(folder) / "file.parquet")
-        except duckdb.OutOfMemoryException:
-            raise PolynyaError("DuckDB needs more memory than it may have") from None
-        except duckdb.Error as error:
-            message = f"DuckDB says {type(error).__name__}"
-            if reads_file or isinstance(error, duckdb.DataError | duckdb.InvalidInputException):
-                raise Unreadable(message) from None
-            raise PolynyaError(message) from None
+        is_clean = not os.listdir(instance.folder)
+    except BaseException as error:
+        instance.close()
+        if isinstance(error, duckdb.Error):
+            raise _translated(error, reads_file) from None
+        raise
+    if is_clean and len(_idle) < MOST_IDLE:
+        _idle.append(instance)
+    else:
+        instance.close()
+
+
+@contextmanager
+def _transaction(instance: _Instance) -> Iterator["DuckDBPyConnection"]:
+    """A connection with a transaction, which is rolled back with all that it has created.
+
+    Raises:
+        PolynyaError: a statement has ended the transaction.
+    """
+    with instance.con.cursor() as con:
+        con.begin()
+        [number] = con.execute(TRANSACTION).fetchall()
+        yield con
+        if con.execute(TRANSACTION).fetchall() != [number]:
+            raise PolynyaError("a statement has ended DuckDB's transaction")
+        con.rollback()
+
+
+def _idle_instance() -> _Instance | None:
+    while _idle:
+        with suppress(IndexError):  # another thread took it
+            instance = _idle.pop(0)
+            if os.path.isdir(instance.folder):  # some systems remove what is old
+                return instance
+            instance.close()
+    return None
+
+
+def _translated(error: Exception, reads_file: bool) -> Exception:
+    import duckdb
+
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return PolynyaError("DuckDB needs more memory than it may have")
+    message = f"DuckDB says {type(error).__name__}"
+    if reads_file or isinstance(error, duckdb.DataError | duckdb.InvalidInputException):
+        return Unreadable(message)
+    return PolynyaError(message)
 
 
 def quoted(name: str) -> str:

@@ -1,13 +1,12 @@
 """Copies of objects in S3 with another end: S3 itself copies what comes before."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
-from ...errors import Misconfigured, NoSuchKey, ServiceUnavailable
+from ...errors import Misconfigured, NoSuchKey
 from ...parallel import in_parallel
 from ..aws import client
-from ..s3 import bucket_and_key, status_code
+from ..s3 import ErrorTable, bucket_and_key, translate_errors
 from .reader import read_range
 
 SMALLEST_PART = 5 * 1024 * 1024
@@ -15,6 +14,15 @@ SMALLEST_PART = 5 * 1024 * 1024
 
 PART = 64 * 1024 * 1024
 PARTS_AT_A_TIME = 8
+
+ERRORS: ErrorTable = {
+    404: (NoSuchKey, "a data file is gone"),
+    403: (
+        Misconfigured,
+        "this function may not copy a data file: its role needs s3:PutObject beside the files "
+        "that clients upload",
+    ),
+}
 
 
 def copy_with_end(source: str, target: str, start: int, end: bytes) -> None:
@@ -31,7 +39,7 @@ def copy_with_end(source: str, target: str, start: int, end: bytes) -> None:
     places = bucket_and_key(source), bucket_and_key(target)
     if places[0] is None or places[1] is None:
         raise NoSuchKey("the data is not in S3")
-    with _translated():
+    with translate_errors("a data file cannot be copied now", ERRORS):
         if start < SMALLEST_PART:
             body = (read_range(source, 0, start) if start else b"") + end
             client("s3").put_object(Bucket=places[1][0], Key=places[1][1], Body=body)
@@ -74,23 +82,3 @@ def _copied_part(
         CopySourceRange=f"bytes={first}-{end - 1}",
     )
     return {"PartNumber": number, "ETag": copied["CopyPartResult"]["ETag"]}
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        yield
-    except ClientError as error:
-        code = error.response.get("Error", {}).get("Code", "an error")
-        if status_code(error) == 404:
-            raise NoSuchKey("a data file is gone from S3") from None
-        if status_code(error) == 403:
-            raise Misconfigured(
-                f"S3 answers {code} for the copy of a data file: this function's role needs "
-                "s3:PutObject beside the files that clients upload"
-            ) from None
-        raise ServiceUnavailable(f"S3 answers {code}") from None
-    except BotoCoreError:
-        raise ServiceUnavailable("S3 does not answer") from None

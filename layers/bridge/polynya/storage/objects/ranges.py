@@ -28,7 +28,7 @@ class RangeReader:
         """The bytes of `s3://bucket/key` from `first` up to, not including, `end`.
 
         Raises:
-            NoSuchKey, Misconfigured, ServiceUnavailable: as `object_reader.read_range`.
+            NoSuchKey, Misconfigured, ServiceUnavailable: as `reader.read_range`.
             OutOfTime: no time is left in the budget.
         """
         found = bucket_and_key(location)

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...errors import Misconfigured, NoSuchKey, ServiceUnavailable
+from ...errors import Misconfigured, NoSuchKey
 from ..aws import client
-from ..s3 import bucket_and_key, status_code
+from ..s3 import ErrorTable, bucket_and_key, translate_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +48,12 @@ def read_object(location: str, **parameters: str) -> bytes:
         Misconfigured: this process may not read it.
         ServiceUnavailable: S3 does not answer.
     """
-    from botocore.exceptions import BotoCoreError, ClientError
-
     found = bucket_and_key(location)
     if found is None:
         raise NoSuchKey("the data is not in S3")
     bucket, key = found
-    try:
+    with translate_errors("a file of the lake cannot be read now", _read_errors(bucket)):
         body: bytes = client("s3").get_object(Bucket=bucket, Key=key, **parameters)["Body"].read()
-    except ClientError as error:
-        code = error.response.get("Error", {}).get("Code", "an error")
-        raise _error(status_code(error), code, bucket) from None
-    except BotoCoreError:
-        raise ServiceUnavailable("S3 does not answer") from None
     return body
 
 
@@ -71,39 +64,35 @@ def write_object(location: str, body: bytes) -> None:
         Misconfigured: this process may not write it.
         ServiceUnavailable: S3 does not answer.
     """
-    from botocore.exceptions import BotoCoreError, ClientError
-
     found = bucket_and_key(location)
     if found is None:
         raise Misconfigured("the lake's data is not in S3, where Polynya can write")
     bucket, key = found
-    try:
+    with translate_errors("a file of the lake cannot be written now", _write_errors(bucket)):
         client("s3").put_object(Bucket=bucket, Key=key, Body=body)
-    except ClientError as error:
-        if status_code(error) != 403:
-            message = f"S3 answered {status_code(error)} when a file of the lake was written"
-            raise ServiceUnavailable(message) from None
-        raise Misconfigured(
-            f"S3 does not let this function write a delete file into the bucket {bucket!r}: its "
-            "role needs s3:PutObject on *-delete.parquet below the lake's data path; the "
-            "parameters DataBucket and DataPrefix must cover the table's directory"
-        ) from None
-    except BotoCoreError:
-        raise ServiceUnavailable("S3 does not answer") from None
 
 
-def _error(status: int, code: str, bucket: str) -> Exception:
+def _read_errors(bucket: str) -> ErrorTable:
     """What a status of GetObject means for a file that the catalog names."""
-    if status == 404:
-        return NoSuchKey("a file that the catalog names is gone from S3")
-    if status == 416:
-        return NoSuchKey("a file in S3 is shorter than the catalog says")
-    if status == 403:
+    return {
+        404: (NoSuchKey, "a file that the catalog names is gone"),
+        416: (NoSuchKey, "a file is shorter than the catalog says"),
         # Not the key: directories of partitions hold values of rows.
-        return Misconfigured(
-            f"S3 answers {code} for a file that the catalog names in the bucket {bucket!r}: "
-            "either it is gone, or this function's role has no s3:GetObject on it; the "
-            "parameters DataBucket and DataPrefix must cover the table's files, also those "
-            "that ducklake_add_data_files added"
+        403: (
+            Misconfigured,
+            f"a file that the catalog names in the bucket {bucket!r}: either it is gone, or this "
+            "function's role has no s3:GetObject on it; the parameters DataBucket and DataPrefix "
+            "must cover the table's files, also those that ducklake_add_data_files added",
+        ),
+    }
+
+
+def _write_errors(bucket: str) -> ErrorTable:
+    return {
+        403: (
+            Misconfigured,
+            f"this function may not write a delete file into the bucket {bucket!r}: its role "
+            "needs s3:PutObject on *-delete.parquet below the lake's data path; the parameters "
+            "DataBucket and DataPrefix must cover the table's directory",
         )
-    return ServiceUnavailable(f"S3 answered {status} for a file of the lake")
+    }
