@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import Lock
 
 from polynya.parallel import in_parallel
 from polynya.storage.memory_cache import MemoryCache
@@ -38,6 +39,7 @@ class PublishedFiles:
         self._store, self._list_stored, self._writes = store, list_stored, writes
         self._memory = MemoryCache()
         self._stored: set[str] = set()
+        self._lock = Lock()
         self.made = 0
         """Files that were written."""
         self.bytes_made = 0
@@ -111,9 +113,10 @@ class PublishedFiles:
         if self._writes:
             with _store_errors("written"):
                 body = self._store.put(key, body)
-            self._stored.add(key)
-            self.made += 1
-            self.bytes_made += len(body)
+            with self._lock:
+                self._stored.add(key)
+                self.made += 1
+                self.bytes_made += len(body)
         return self._memory.put(key, body)
 
     def _get_one(self, key: str) -> bytes | None:

@@ -17,6 +17,7 @@ from polynya.config import Config
 from polynya.database import open_database
 from polynya.errors import Refused
 from polynya.files.virtual_files import VirtualFiles
+from polynya.parallel import AT_A_TIME
 from polynya.storage import configured
 from polynya.storage.aws import client
 from polynya.storage.bucket_store import BucketStore
@@ -207,12 +208,14 @@ def test_a_killed_job_leaves_only_complete_files_and_can_be_continued(growing, b
     done = subprocess.run(words, env=environment(bucket), capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     stored = objects(bucket)
-    assert len(stored) == puts and stored.items() < expected.items()
+    # Some puts were under way at the same time.
+    assert puts - AT_A_TIME < len(stored) <= puts and stored.items() < expected.items()
     assert [key for key in stored if "-table-" in key] == []
     [table] = published(growing, bucket).tables
     assert objects(bucket) == expected
-    # The last manifest is built again if its summary is missing.
-    assert len(expected) - puts <= table.files <= len(expected) - puts + 1
+    # A manifest is built again if its summary is missing.
+    missing = len(expected) - len(stored)
+    assert missing <= table.files <= missing + AT_A_TIME
 
 
 @pytest.mark.parametrize("may_list", [True, False])

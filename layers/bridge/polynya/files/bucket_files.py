@@ -35,6 +35,11 @@ class BucketFiles:
             ServiceUnavailable: the bucket does not answer, or it takes longer than a request may.
             Misconfigured: the role may not list the bucket.
         """
+        with self.bucket.one_listing():
+            self._ensure(lists, document)
+        self.context.references.trim()
+
+    def _ensure(self, lists: Sequence[Name], document: Name) -> None:
         keys = [self._key(name) for name in lists]
         known = [key for level in self._levels(keys, read=False) for key in level]
         document_key = self._key(document)
@@ -49,7 +54,6 @@ class BucketFiles:
         self._restore(self.bucket.renew(old))
         if document_key not in ages:
             self._restore([document_key])
-        self.context.references.trim()
 
     def _levels(self, keys: Sequence[str], *, read: bool) -> Iterator[list[str]]:
         """These keys, those to which they refer, and so on; each once in its level.

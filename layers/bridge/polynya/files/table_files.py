@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 
 from pg8000.native import Connection
 
@@ -20,6 +21,7 @@ from ..ducklake.queries import lifetimes
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..errors import NoSuchKey, ServiceUnavailable
 from ..iceberg.table_metadata import TableMetadata
+from ..parallel import AT_A_TIME, in_parallel
 from ..translate.tables import check_table, metadata
 from ..translate.write_properties import write_properties
 from .build_context import BuildContext
@@ -207,9 +209,11 @@ class TableFiles:
         """
         manifests = list(manifests)
         missing = set(self._files.missing(manifest.name for manifest in manifests))
-        built = self._manifests.bodies(m for m in manifests if m.name in missing)
-        for number, (name, body) in enumerate(built, 1):
-            self._files.put(name, body)
+        built = iter(self._manifests.bodies(m for m in manifests if m.name in missing))
+        number = 0
+        while batch := [*islice(built, AT_A_TIME)]:
+            in_parallel(lambda file: self._files.put(*file), batch)
+            number += len(batch)
             self.check_time("manifests", number, len(missing))
 
     def cache_list(self, name: Name, manifests: Sequence[Manifest]) -> None:

@@ -1,11 +1,11 @@
 """The store of the delivery `materialize`: real objects in the bucket that clients read."""
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import Misconfigured
+from .pages import Page
 from .s3 import get_object, status_code
 
 
@@ -34,37 +34,38 @@ class BucketStore:
             return self.get(key) or body
         return body
 
-    def ages(self, keys: Iterable[str]) -> dict[str, float]:
+    def ages(self, keys: Iterable[str], pages: list[Page] | None = None) -> dict[str, float]:
         """Seconds since each was put or renewed; keys without an object are left out.
 
         One request lists up to a thousand keys in S3's order, so there are at most as many requests
         as keys, and usually one: keys between the wanted ones are jumped over.
 
+        Args:
+            pages: what S3 has said before, of which the newest counts; new pages are added.
+
         Raises:
             Misconfigured: the role may not list the bucket.
         """
-        left = deque(sorted({*keys}, key=str.encode))  # S3's order
+        pages = [] if pages is None else pages
         now = self._clock()
         found: dict[str, float] = {}
-        while left:
-            folder = left[0][: left[0].rfind("/") + 1]
-            page = self._page(folder, left[0])
-            listed = {one["Key"]: one["LastModified"] for one in page.get("Contents", ())}
-            last = max(map(str.encode, listed), default=b"") if page["IsTruncated"] else None
-            while (
-                left and left[0].startswith(folder) and (last is None or left[0].encode() <= last)
-            ):
-                key = left.popleft()
-                if key in listed:
-                    found[key] = now - listed[key].timestamp()
+        for key in sorted({*keys}, key=str.encode):  # S3's order
+            page = next((page for page in reversed(pages) if page.covers(key)), None)
+            if page is None:
+                page = self._page(key[: key.rfind("/") + 1], key)
+                pages.append(page)
+            if key in page.modified:
+                found[key] = now - page.modified[key]
         return found
 
-    def _page(self, folder: str, first: str) -> Any:
+    def _page(self, folder: str, first: str) -> Page:
         """The keys of a folder from this one on, up to a thousand."""
         client = self._s3()
         try:
             # S3 lists what is after a key: so from the one without its last character.
-            return client.list_objects_v2(Bucket=self._bucket, Prefix=folder, StartAfter=first[:-1])
+            answer = client.list_objects_v2(
+                Bucket=self._bucket, Prefix=folder, StartAfter=first[:-1]
+            )
         except client.exceptions.ClientError as error:
             if status_code(error) == 403:
                 raise Misconfigured(
@@ -72,6 +73,9 @@ class BucketStore:
                     "s3:ListBucket for the prefix of the virtual files"
                 ) from None
             raise
+        listed = {one["Key"]: one["LastModified"].timestamp() for one in answer.get("Contents", ())}
+        last = max(listed, key=str.encode, default=first) if answer["IsTruncated"] else None
+        return Page(folder, first, last, listed)
 
     def renew(self, key: str) -> bool:
         """Copy an object to itself, which restarts its age; False if there is none."""

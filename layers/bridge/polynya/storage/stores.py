@@ -6,6 +6,8 @@ A key never changes its bytes, so the first copy stays.
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from .pages import Page
+
 
 class Store(Protocol):
     """Bytes by key, in a service. Methods raise the service's own errors."""
@@ -30,8 +32,12 @@ class Leases(Protocol):
 class ListableStore(Store, Protocol):
     """A store that lists what it holds."""
 
-    def ages(self, keys: Iterable[str]) -> dict[str, float]:
-        """Seconds since each was put or renewed; keys that are not stored are left out."""
+    def ages(self, keys: Iterable[str], pages: list[Page] | None = None) -> dict[str, float]:
+        """Seconds since each was put or renewed; keys that are not stored are left out.
+
+        Args:
+            pages: what the store has said before; new pages are added.
+        """
 
     def renew(self, key: str) -> bool:
         """Restart the lifetime of an object, with the same bytes; False if it is not stored."""

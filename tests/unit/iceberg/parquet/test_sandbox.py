@@ -65,7 +65,7 @@ LEFT_BEHIND = {
     "a prepared statement": ("PREPARE p AS SELECT 1", "EXECUTE p"),
     "a variable": (
         "SET VARIABLE x = 'left'",
-        "SELECT CAST(coalesce(getvariable('x'), 'none') AS DATE)",
+        "SELECT coalesce(getvariable('x'), '-')::DATE",
     ),
     "a file": ("COPY (SELECT 1) TO '{path}'", "FROM read_parquet('{path}')"),
     "a file beside": ("COPY (SELECT 1) TO '{above}/f.csv'", "FROM read_csv('{above}/f.csv')"),

@@ -90,9 +90,9 @@ def sandbox(*, reads_file: bool = False) -> Iterator[Sandbox]:
 
     instance = _idle_instance() or _Instance()
     try:
-        with tempfile.TemporaryDirectory(dir=instance.folder) as folder:
-            with _transaction(instance) as con:
-                yield Sandbox(con, Path(folder) / "file.parquet")
+        folder = tempfile.TemporaryDirectory(dir=instance.folder)
+        with folder as path, _transaction(instance) as con:
+            yield Sandbox(con, Path(path) / "file.parquet")
         is_clean = not os.listdir(instance.folder)
     except BaseException as error:
         instance.close()
