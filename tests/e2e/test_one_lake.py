@@ -21,7 +21,7 @@ CLIENTS = [pytest.param(client, id=client.NAME.lower()) for client in (pyiceberg
 PINNED_LAKES = ["08", "25"]
 PINNED_LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in ("14", "36")]
 NO_SUCH_WAREHOUSE = (404, "NoSuchWarehouseException")
-READINGS = 6
+READINGS = 3
 # Seconds between two commits of the writer that never stops. A commit takes as long, so without a
 # pause it would use one of two cores for the length of the test.
 PAUSE_S = 0.5

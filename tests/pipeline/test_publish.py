@@ -200,7 +200,10 @@ publish(database=database)
 """
 
 
-@pytest.mark.parametrize("share", [0, 0.5, 1])
+SHARES = [pytest.param(share, marks=[pytest.mark.slow] * (share != 0.5)) for share in (0, 0.5, 1)]
+
+
+@pytest.mark.parametrize("share", SHARES)
 def test_a_killed_job_leaves_only_complete_files_and_can_be_continued(growing, bucket, share):
     expected = functions(growing.as_lake, bucket)
     puts = round(share * (len(expected) - 1))  # the last is the document
