@@ -187,6 +187,7 @@ COLUMNAR = {
 THIRD_PARTY = [
     ("pg8000", {"ducklake/": False}),
     ("fastavro", {"iceberg/": False}),
+    ("deflate", {"iceberg/avro/compression.py": False}),
     ("duckdb", {"iceberg/": True}),
     ("pyroaring", {"iceberg/": True}),
     ("mmh3", {"iceberg/": True}),
