@@ -118,7 +118,14 @@ OURS = [
     ("web/requests.py", set()),
     ("parallel.py", set()),
     ("storage/", {"errors", "metrics", "budget", "config", "parallel"}),
-    ("files/", {"storage", "translate", "ducklake", "iceberg", "errors", "budget", "config"}),
+    (
+        "files/",
+        {
+            *("storage", "translate", "ducklake", "iceberg"),
+            *("errors", "budget", "config", "read_ahead"),
+        },
+    ),
+    ("read_ahead.py", set()),
     (
         "access/",
         {
