@@ -118,7 +118,14 @@ OURS = [
     ("web/requests.py", set()),
     ("parallel.py", set()),
     ("storage/", {"errors", "metrics", "budget", "config", "parallel"}),
-    ("files/", {"storage", "translate", "ducklake", "iceberg", "errors", "budget", "config"}),
+    (
+        "files/",
+        {
+            *("storage", "translate", "ducklake", "iceberg"),
+            *("errors", "budget", "config", "read_ahead"),
+        },
+    ),
+    ("read_ahead.py", set()),
     (
         "access/",
         {
@@ -187,6 +194,7 @@ COLUMNAR = {
 THIRD_PARTY = [
     ("pg8000", {"ducklake/": False}),
     ("fastavro", {"iceberg/": False}),
+    ("deflate", {"iceberg/avro/compression.py": False}),
     ("duckdb", {"iceberg/": True}),
     ("pyroaring", {"iceberg/": True}),
     ("mmh3", {"iceberg/": True}),

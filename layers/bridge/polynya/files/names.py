@@ -15,7 +15,8 @@ from ..errors import NoSuchKey
 from ..translate.fingerprints import LENGTH
 
 GENERATOR = "g1"
-"""The generator's version: it changes if the same rows are to give other bytes."""
+"""The generator's version: it changes if the same rows are to give other bytes. What compresses
+Avro is in the fingerprints instead: cached files of another compressor can still be read."""
 
 
 class Kind(NamedTuple):

@@ -7,6 +7,7 @@ from the bottom, because a file holds the length of the files to which it refers
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -209,12 +210,14 @@ class TableFiles:
         """
         manifests = list(manifests)
         missing = set(self._files.missing(manifest.name for manifest in manifests))
-        built = iter(self._manifests.bodies(m for m in manifests if m.name in missing))
+        wanted = [manifest for manifest in manifests if manifest.name in missing]
         number = 0
-        while batch := [*islice(built, AT_A_TIME)]:
-            in_parallel(lambda file: self._files.put(*file), batch)
-            number += len(batch)
-            self.check_time("manifests", number, len(missing))
+        # Closed, so that an error leaves no other thread with the connection.
+        with closing(self._manifests.bodies(wanted)) as built:
+            while batch := [*islice(built, AT_A_TIME)]:
+                in_parallel(lambda file: self._files.put(*file), batch)
+                number += len(batch)
+                self.check_time("manifests", number, len(missing))
 
     def cache_list(self, name: Name, manifests: Sequence[Manifest]) -> None:
         """Build and cache the manifest list of these manifests. Raises: as `cache_manifests`."""
@@ -300,7 +303,8 @@ class TableFiles:
     def _manifest_bytes(self, name: Name, manifests: Iterable[Manifest]) -> bytes | None:
         """The manifest of this name, if it is one of these."""
         wanted = [manifest for manifest in manifests if manifest.name == name]
-        return next((body for _, body in self._manifests.bodies(wanted)), None)
+        with closing(self._manifests.bodies(wanted)) as built:
+            return next((body for _, body in built), None)
 
     def _build_rows(self, name: Name) -> bytes | None:
         part, number, snapshot_id = name.numbers

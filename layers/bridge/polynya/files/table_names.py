@@ -9,6 +9,7 @@ from ..ducklake.paths import file_location, table_location
 from ..ducklake.rows.data_files import DataFile
 from ..ducklake.rows.deletes import DeleteFile, InlinedDelete
 from ..ducklake.rows.sums import ChunkSum
+from ..iceberg.avro.compression import COMPRESSOR
 from ..iceberg.partition import UNPARTITIONED, PartitionSpec
 from ..iceberg.table_metadata import TableMetadata
 from ..translate.columns.schemas import Schemas
@@ -67,6 +68,7 @@ class TableNames:
             location,
             table_location(history.lake, history.schema, table),
         )
+        self._avro_origin = (*self._origin, COMPRESSOR)
 
     def document(self, document: TableMetadata) -> Name:
         """The metadata document, as of the table's own last snapshot."""
@@ -82,7 +84,7 @@ class TableNames:
         schema_print = (begin, self._schema_prints[schema.schema_id])
         specs = [spec.json() for spec in self._partitions.specs]
         ids = self._snapshot_ids.digests(snapshot_id)
-        digest = fingerprint(*self._origin, self._chunk_files, sums, schema_print, specs, *ids)
+        digest = fingerprint(*self._avro_origin, self._chunk_files, sums, schema_print, specs, *ids)
         return self._name("list", (snapshot_id,), digest)
 
     def chunk_manifests(self, snapshot_id: int, sums: Iterable[ChunkSum]) -> list[Manifest]:
@@ -113,7 +115,7 @@ class TableNames:
                 rows.append((kind, late))
             rows += [(kind, digest) for digest in self._snapshot_ids.digests(at)]
             for spec in self._partitions.specs_of(part.group for part in parts):
-                digest = fingerprint(*self._origin, kind, rows, schema, spec.json())
+                digest = fingerprint(*self._avro_origin, kind, rows, schema, spec.json())
                 name = self._name(FILE_KINDS[kind], (spec.spec_id, *span, at), digest)
                 manifests.append(Manifest(kind, spec, name))
         return manifests
@@ -140,7 +142,7 @@ class TableNames:
         spec = self._partitions.rows_spec(schema.fields)
         schema_print = self._schema_prints[schema.schema_id]
         ids = self._snapshot_ids.digests(at)
-        digest = fingerprint(*self._origin, rows, schema_print, spec.json(), *ids)
+        digest = fingerprint(*self._avro_origin, rows, schema_print, spec.json(), *ids)
         return [
             Manifest("inlined", spec, self._name(FILE_KINDS["inlined"], (spec.spec_id, at), digest))
             for spec in dict.fromkeys((UNPARTITIONED, spec))

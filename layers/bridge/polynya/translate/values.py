@@ -31,13 +31,13 @@ def value(type_name: str, text: str) -> Any:
     Raises:
         ValueError: the text is not a value of this type, or this is not certain.
     """
-    if match := DECIMAL.fullmatch(type_name):
-        return text_values.decimal(text, *map(int, match.groups()))
+    if type_name in READ:
+        return READ[type_name](text)
     if type_name in LIMITS:
         return in_range(type_name, int(text))
-    if type_name not in READ:
-        raise ValueError(f"no text form of {type_name}")
-    return READ[type_name](text)
+    if match := DECIMAL.fullmatch(type_name):
+        return text_values.decimal(text, *map(int, match.groups()))
+    raise ValueError(f"no text form of {type_name}")
 
 
 def in_range(type_name: str, number: int) -> int:

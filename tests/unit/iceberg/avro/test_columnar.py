@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polynya.iceberg.avro import columnar, manifests
 from polynya.iceberg.avro.columns import ColumnMetrics, DataFiles, Integers, Texts
+from polynya.iceberg.avro.compression import CODECS
+from polynya.iceberg.avro.container import long
 from polynya.iceberg.avro.row_encoder import Constant, Varints, joined
 from polynya.iceberg.manifest import DataFile, FileContent, ManifestContent, ManifestEntry, Status
 from polynya.iceberg.partition import PartitionField, PartitionSpec
@@ -136,7 +138,7 @@ ENTRIES = st.builds(
 @settings(deadline=None)
 @given(
     entries=st.lists(ENTRIES, max_size=9),
-    codec=st.sampled_from(sorted(columnar.CODECS)),
+    codec=st.sampled_from(sorted(CODECS)),
     block_entries=st.sampled_from([1, 2, 5, 4000]),
     block_bytes=st.sampled_from([1, 2000, 32_000_000]),
 )
@@ -188,7 +190,7 @@ EDGES = {
 }
 
 
-@pytest.mark.parametrize("codec", columnar.CODECS)
+@pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("name", EDGES)
 def test_edge_is_encoded_as_fastavro_does(name, codec):
     assert_same(*both(EDGES[name], codec=codec))
@@ -263,7 +265,7 @@ def test_a_very_long_path_is_in_a_small_block():
     assert_same(ours, theirs)
 
 
-@pytest.mark.parametrize("codec", columnar.CODECS)
+@pytest.mark.parametrize("codec", CODECS)
 def test_pyiceberg_reads_the_same_entries(codec, tmp_path):
     [(ours, read), (theirs, expected)] = with_pyiceberg(
         tmp_path, *both(varied(100), SPEC, codec=codec)
@@ -275,7 +277,7 @@ def test_pyiceberg_reads_the_same_entries(codec, tmp_path):
     assert ours.min_sequence_number == theirs.min_sequence_number == 0
 
 
-@pytest.mark.parametrize("codec", columnar.CODECS)
+@pytest.mark.parametrize("codec", CODECS)
 def test_duckdb_reads_the_same_entries(codec, tmp_path):
     read = []
     with connect(("avro",)) as con:
@@ -300,4 +302,4 @@ def test_numbers_are_encoded_as_fastavro_does(values):
     # Rows of eight bytes and more, of which the last ones are numbers.
     rows = bytes(joined([Constant(b"8 octets"), numbers], every))
     assert rows == b"".join(b"8 octets" + octets for octets in expected)
-    assert [columnar._long(value) for value in values] == expected
+    assert [long(value) for value in values] == expected

@@ -74,7 +74,8 @@ class CredentialsProvider(Protocol):
 class Database:
     """Transactions on one DuckLake catalog, over one connection that is opened when needed.
 
-    Not safe for several threads: a Lambda instance serves one request at a time.
+    Not safe for several threads: a Lambda instance serves one request at a time. Within a
+    transaction another thread may use the connection while no other one does (`read_ahead`).
     """
 
     def __init__(

@@ -1,7 +1,12 @@
-"""The manifests of data files, built column by column with numpy."""
+"""The manifests of data files, built column by column with numpy.
+
+PostgreSQL reads and sorts the next chunks while this process encodes those before.
+"""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import NamedTuple
 
 from pg8000.native import Connection
 
@@ -12,15 +17,36 @@ from ...ducklake.rows.data_files import DataFile
 from ...iceberg.avro.columnar import manifest_bytes
 from ...iceberg.avro.columns import DataFiles
 from ...iceberg.partition import PartitionSpec
+from ...read_ahead import read_ahead
 from ...translate.metrics.data_files import NO_FILES, data_files
 from ...translate.metrics.measured_columns import columns_with_metrics
 from ..names import Name
 from ..table_context import TableContext
 from ..table_names import Manifest
 
-CHUNKS_PER_QUERY = 64
-"""A query sorts their statistics: those of a million files would take longer than a statement may.
-Without an index each query scans all statistics of the lake."""
+CHUNKS_PER_QUERY = 32
+"""A query sorts their statistics before its first row, while the chunks of the query before are
+encoded. Without an index each query scans all statistics of the lake."""
+
+FIRST_CHUNKS = 4
+"""Chunks of the first query, for which nobody has anything to do meanwhile; each query has twice as
+many as the one before."""
+
+FEW = 2
+"""Up to so many chunks are read without a thread: PostgreSQL reads them at once."""
+
+COLUMNS_AHEAD = 640
+"""So many columns of chunks are read before they are encoded, at most; one of 2,048 files takes
+some 130 kB of memory."""
+
+
+class FoundChunk(NamedTuple):
+    """What PostgreSQL has of a chunk."""
+
+    chunk: Chunk
+    columns: ChunkColumns
+    added_files: list[DataFile]
+    """All files, if some of the table were added to it; otherwise none."""
 
 
 def data_manifests(
@@ -28,8 +54,10 @@ def data_manifests(
     table: TableContext,
     manifests: Iterable[Manifest],
     check: Callable[[DataFile], None],
-) -> Iterator[tuple[Name, bytes]]:
+) -> Generator[tuple[Name, bytes], None, None]:
     """The name and the bytes of each manifest; adjacent chunks are read together.
+
+    The connection belongs to another thread until the generator ends or is closed.
 
     Args:
         check: is called with each file that was added to the table.
@@ -40,10 +68,10 @@ def data_manifests(
     by_chunk: dict[Chunk, list[Manifest]] = defaultdict(list)
     for manifest in manifests:
         by_chunk[Chunk(*manifest.name.numbers[1:])].append(manifest)
-    for run in _runs(sorted(by_chunk)):
-        for chunk, columns in zip(run, _read(con, table, run), strict=True):
-            if table.mappings.paths:
-                _check_added_files(con, table, chunk, check)
+    with closing(_found(con, table, sorted(by_chunk))) as found:
+        for chunk, columns, added_files in found:
+            for file in added_files:
+                check(file)
             files = _data_files(table, chunk, columns)
             schema = table.schemas.at(chunk.version)
             for manifest in by_chunk[chunk]:
@@ -56,6 +84,26 @@ def data_manifests(
                     snapshot_id=table.snapshot_ids.of(chunk.version),
                 )
                 yield manifest.name, body
+
+
+def _found(
+    con: Connection, table: TableContext, chunks: Sequence[Chunk]
+) -> Generator[FoundChunk, None, None]:
+    """All chunks, read ahead if they are many."""
+    found = _in_runs(con, table, chunks)
+    if len(chunks) <= FEW:
+        return found
+    columns = columns_with_metrics(table.schemas, table.partitions, chunks[-1].version)
+    most = COLUMNS_AHEAD // (len(columns) or 1)
+    return read_ahead(found, min(max(1, most), CHUNKS_PER_QUERY))
+
+
+def _in_runs(
+    con: Connection, table: TableContext, chunks: Iterable[Chunk]
+) -> Generator[FoundChunk, None, None]:
+    for run in _runs(chunks):
+        for chunk, columns in zip(run, _read(con, table, run), strict=True):
+            yield FoundChunk(chunk, columns, _added_files(con, table, chunk))
 
 
 def _read(con: Connection, table: TableContext, run: Sequence[Chunk]) -> Iterator[ChunkColumns]:
@@ -73,14 +121,13 @@ def _read(con: Connection, table: TableContext, run: Sequence[Chunk]) -> Iterato
         yield columns._replace(stats=stats)
 
 
-def _check_added_files(
-    con: Connection, table: TableContext, chunk: Chunk, check: Callable[[DataFile], None]
-) -> None:
-    """Call `check` with each data file of a chunk."""
+def _added_files(con: Connection, table: TableContext, chunk: Chunk) -> list[DataFile]:
+    """The data files of a chunk, if some of the table were added to it."""
+    if not table.mappings.paths:
+        return []
     lake, table_id = table.history.lake, table.history.table.table_id
-    visible = queries.data_files_at(lake, table_id, chunk.version, chunk.first_id, chunk.last_id)
-    for file in visible.run(con):
-        check(file)
+    ids = (chunk.first_id, chunk.last_id)
+    return queries.data_files_at(lake, table_id, chunk.version, *ids).run(con)
 
 
 def _data_files(
@@ -102,10 +149,12 @@ def _data_files(
 def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
     """Adjacent chunks, as many as one query reads."""
     run: list[Chunk] = []
+    most = FIRST_CHUNKS
     for chunk in chunks:
-        if run and (chunk.first_id != run[-1].last_id + 1 or len(run) == CHUNKS_PER_QUERY):
+        if run and (chunk.first_id != run[-1].last_id + 1 or len(run) == most):
             yield run
             run = []
+            most = min(2 * most, CHUNKS_PER_QUERY)
         run.append(chunk)
     if run:
         yield run

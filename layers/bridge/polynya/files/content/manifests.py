@@ -1,7 +1,7 @@
 """The manifests of one table: their entries are read from the catalog, and written as Avro."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,8 +44,10 @@ class TableManifests:
     check_added_file: Callable[[DataFile], None]
     """Raises Refused for a file that clients would read differently."""
 
-    def bodies(self, manifests: Iterable[Manifest]) -> Iterator[tuple[Name, bytes]]:
+    def bodies(self, manifests: Iterable[Manifest]) -> Generator[tuple[Name, bytes], None, None]:
         """The name and the bytes of each manifest, in any order.
+
+        Nothing else may use the connection until the generator ends or is closed.
 
         Raises:
             Refused: a manifest cannot be built exactly.

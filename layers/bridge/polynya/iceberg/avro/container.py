@@ -1,7 +1,4 @@
-"""Avro object container files, the same bytes every time.
-
-Codec `deflate`: the only one besides `null` that every client reads.
-"""
+"""Avro object container files, the same bytes every time."""
 
 import hashlib
 import io
@@ -11,6 +8,11 @@ from typing import Any
 
 import fastavro
 
+from .compression import CODECS, Block
+
+BLOCK_BYTES = 16_000
+"""A block ends after the record with which it reaches this size; that of fastavro."""
+
 
 def container(
     schema: dict[str, Any],
@@ -18,20 +20,59 @@ def container(
     metadata: Mapping[str, str],
     codec: str = "deflate",
 ) -> bytes:
-    """A file with these records; without records it is the header, which blocks can follow."""
+    """A file with these records."""
+    parsed = fastavro.parse_schema(schema)
+    out = io.BytesIO()
+    out.write(header(schema, metadata, codec))
+    entries, content = 0, io.BytesIO()
+    for record in records:
+        fastavro.schemaless_writer(content, parsed, record)
+        entries += 1
+        if content.tell() >= BLOCK_BYTES:
+            out.write(block(entries, content.getvalue(), metadata, codec))
+            entries, content = 0, io.BytesIO()
+    if entries:
+        out.write(block(entries, content.getvalue(), metadata, codec))
+    return out.getvalue()
+
+
+def header(schema: dict[str, Any], metadata: Mapping[str, str], codec: str) -> bytes:
+    """The beginning of a file, which blocks follow."""
     out = io.BytesIO()
     fastavro.writer(
         out,
         _in_order(fastavro.parse_schema(schema)),
-        records,
+        (),
         codec=codec,
         metadata=dict(metadata),
-        sync_marker=sync_marker(metadata),
+        sync_marker=_sync_marker(metadata),
     )
     return out.getvalue()
 
 
-def sync_marker(metadata: Mapping[str, str]) -> bytes:
+def block(entries: int, content: Block, metadata: Mapping[str, str], codec: str) -> bytes:
+    """A block of a file.
+
+    Args:
+        content: the entries, one after the other.
+        metadata: of the file.
+    """
+    # Not by fastavro: its bytes depend on the zlib that Python was built with.
+    body = CODECS[codec](content)
+    return b"".join((long(entries), long(len(body)), body, _sync_marker(metadata)))
+
+
+def long(value: int) -> bytes:
+    """One number as Avro writes it."""
+    rest = (value << 1) ^ (value >> 63)
+    octets = bytearray()
+    while rest > 127:
+        octets.append(rest & 127 | 128)
+        rest >>= 7
+    return bytes([*octets, rest])
+
+
+def _sync_marker(metadata: Mapping[str, str]) -> bytes:
     """The 16 bytes after the header and after each block.
 
     fastavro's own are random: two instances would serve different bytes for one key.

@@ -6,6 +6,7 @@ A bound that is not certain is absent: an absent one costs time, a wrong one cos
 import math
 import struct
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,27 +43,46 @@ def bounds(
         wanted: the files that may have a bound.
         zero: the zero that a bound of either zero becomes.
     """
-    known = wanted & np.fromiter((text is not None for text in texts), np.bool_, len(texts))
-    pairs = [
-        (text, leaf)
-        for text, leaf, is_known in zip(texts, leaves, known.tolist(), strict=True)
-        if is_known and text is not None and leaf is not None
-    ]
-    kinds = {leaf for _, leaf in pairs}
-    fixed = _fixed([text for text, _ in pairs], kinds.pop(), zero) if len(kinds) == 1 else None
+    known = wanted
+    if None in texts:
+        known = wanted & np.array([text is not None for text in texts], np.bool_)
+    is_known = known.tolist()
+    found = _known_bounds(
+        [text for text in compress(texts, is_known) if text is not None],
+        [leaf for leaf in compress(leaves, is_known) if leaf is not None],
+        zero,
+    )
+    if known.all():
+        return found
+    lengths, present = np.zeros(len(known), np.int64), known.copy()
+    lengths[known] = found.lengths
+    present[known] = True if found.present is None else found.present
+    return Texts(found.data, lengths, present)
+
+
+def _known_bounds(texts: list[str], leaves: list[Leaf], zero: float) -> Texts:
+    """The bound of each text, absent if it is not certain; equal texts are read once."""
+    # Mostly all files have the same type; `count` compares by identity first.
+    if not leaves or leaves.count(leaves[0]) < len(leaves):
+        pairs = list(zip(texts, leaves, strict=True))
+        read = {pair: _bound(*pair, zero) for pair in dict.fromkeys(pairs)}
+        return joined([read[pair] for pair in pairs])
+    leaf = leaves[0]
+    fixed = _fixed(texts, leaf, zero)
     if fixed is not None:
-        return Texts(fixed.reshape(-1), known * fixed.shape[1], known)
-    kept = {pair: _bound(*pair, zero) for pair in dict.fromkeys(pairs)}
-    coming = (kept[pair] for pair in pairs)
-    return joined([next(coming) if is_known else None for is_known in known.tolist()])
+        return Texts(fixed.reshape(-1), np.full(len(texts), fixed.shape[1]))
+    bound_of = {text: _bound(text, leaf, zero) for text in dict.fromkeys(texts)}
+    return joined([bound_of[text] for text in texts])
 
 
 def joined(found: Sequence[bytes | None]) -> Texts:
     """Byte strings as a column."""
-    data = b"".join(one for one in found if one is not None)
-    lengths = np.fromiter((len(one or b"") for one in found), np.int64, len(found))
-    present = np.fromiter((one is not None for one in found), np.bool_, len(found))
-    return Texts(np.frombuffer(data, np.uint8), lengths, present)
+    present = None
+    if None in found:
+        present = np.array([one is not None for one in found], np.bool_)
+    texts = [one or b"" for one in found]
+    lengths = np.array([len(text) for text in texts], np.int64)
+    return Texts(np.frombuffer(b"".join(texts), np.uint8), lengths, present)
 
 
 def _bound(text: str, leaf: Leaf, zero: float) -> bytes | None:

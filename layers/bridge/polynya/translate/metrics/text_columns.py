@@ -21,12 +21,15 @@ def numbers(text: str) -> Numbers:
 
 def texts(column: Texts) -> list[str | None]:
     """Split the texts of a column; None for NULL."""
-    found: list[str | None] = []
-    end = 0
-    for length in numbers(column.lengths).tolist():
-        start = end
-        end += max(length, 0)
-        found.append(None if length == UNKNOWN else column.text[start:end])
+    text, lengths = column.text, numbers(column.lengths)
+    sizes = np.maximum(lengths, 0)
+    ends = np.cumsum(sizes)
+    starts = (ends - sizes).tolist()
+    found: list[str | None] = [
+        text[start:end] for start, end in zip(starts, ends.tolist(), strict=True)
+    ]
+    for place in np.flatnonzero(lengths == UNKNOWN).tolist():
+        found[place] = None
     return found
 
 

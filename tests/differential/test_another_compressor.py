@@ -1,0 +1,53 @@
+"""After an upgrade with another compressor, old names give their old bytes or none."""
+
+import zlib
+from contextlib import closing
+
+import pytest
+from polynya.ducklake.connection.database import Database
+from polynya.errors import NoSuchKey
+from polynya.files import table_names
+from polynya.iceberg.avro import compression
+from polynya.storage import aws
+
+from tests.support.servers.avro_files import AvroServer, empty_cache
+
+TABLES = {"09": "d", "14": "fl", "62": "pe", "82": "by_day"}
+"""By the lake: tables with stored deletes, flushed rows, partitions, and inlined rows."""
+
+
+@pytest.fixture(autouse=True)
+def s3(moto, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
+    aws.client.cache_clear()
+    yield
+    aws.client.cache_clear()
+
+
+@pytest.fixture
+def upgrade(monkeypatch):
+    """Replaces the compressor by zlib."""
+
+    def replace() -> None:
+        codecs = {"deflate": lambda block: zlib.compress(block, 9, wbits=-15)}
+        monkeypatch.setattr(compression, "CODECS", codecs)
+        monkeypatch.setattr("polynya.iceberg.avro.container.CODECS", codecs)
+        monkeypatch.setattr(table_names, "COMPRESSOR", "zlib")
+
+    return replace
+
+
+@pytest.mark.parametrize("number", TABLES)
+def test_old_names_give_old_bytes_or_none(number, lake, upgrade):
+    one, table, cache = lake(number), TABLES[number], empty_cache()
+    with closing(Database(one.database.url, one.metadata_schema)) as database:
+        before = AvroServer(one, database, cache).avro_files(table, snapshots=3)
+        assert before
+        upgrade()
+        after = AvroServer(one, database, empty_cache()).avro_files(table, snapshots=3)
+        assert not before.keys() & after.keys()
+        assert set(after.values()) - set(before.values())
+        assert {key: AvroServer(one, database, cache).read(key) for key in before} == before
+        for key in before:
+            with pytest.raises(NoSuchKey):
+                AvroServer(one, database, empty_cache()).read(key)

@@ -1,0 +1,144 @@
+"""Manifests that are built while a thread reads the next ones: the same bytes, one connection."""
+
+import threading
+from contextlib import closing
+
+import pytest
+from polynya.ducklake.connection.catalog_connection import CatalogConnection
+from polynya.ducklake.connection.database import Database
+from polynya.errors import ServiceUnavailable
+from polynya.files.content import data_manifests
+from polynya.storage import aws
+from polynya.storage.file_cache import FileCache
+from polynya.storage.memory_cache import MemoryCache
+
+from tests.support.servers.avro_files import AvroServer
+
+TABLES = {"62": "pe", "27": "ad", "22": "se", "36": "mg"}
+"""By the lake: partitions and deletes, added files, columns that change, merged files."""
+
+LAKE = "62"
+NEVER = 10**9
+
+
+class Kept(FileCache):
+    """Calls a function before each file is put."""
+
+    def __init__(self, before=lambda: None) -> None:
+        super().__init__(None, MemoryCache())
+        self.before = before
+
+    def put(self, key: str, body: bytes) -> bytes:
+        self.before()
+        return super().put(key, body)
+
+
+def server(lake, database: Database, cache: FileCache, **environ: str) -> AvroServer:
+    """With a manifest for each data file."""
+    return AvroServer(lake, database, cache, **{"CHUNK_FILES": "1"} | environ)
+
+
+@pytest.fixture(autouse=True)
+def s3(moto, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
+    aws.client.cache_clear()
+    yield
+    aws.client.cache_clear()
+
+
+@pytest.fixture
+def connected(lake):
+    """The lake of a number, and a database connection to it."""
+    databases = []
+
+    def open_(number: str):
+        one = lake(number)
+        databases.append(Database(one.database.url, one.metadata_schema))
+        return one, databases[-1]
+
+    yield open_
+    for database in databases:
+        database.close()
+
+
+@pytest.fixture
+def users(monkeypatch):
+    """The threads that sent statements; fails if two send at the same time."""
+    threads = set()
+    in_use = threading.Lock()
+    run = CatalogConnection.run
+
+    def alone(self, *args, **kwargs):
+        assert in_use.acquire(blocking=False), "two threads use the connection"
+        try:
+            threads.add(threading.get_ident())
+            return run(self, *args, **kwargs)
+        finally:
+            in_use.release()
+
+    monkeypatch.setattr(CatalogConnection, "run", alone)
+    return threads
+
+
+@pytest.mark.parametrize("number", TABLES)
+def test_a_thread_gives_the_same_bytes(number, connected, users, monkeypatch):
+    one, database = connected(number)
+    monkeypatch.setattr(data_manifests, "FEW", 0)
+    with_thread = server(one, database, Kept()).avro_files(TABLES[number])
+    assert len(users) > 1
+    users.clear()
+    monkeypatch.setattr(data_manifests, "FEW", NEVER)
+    assert server(one, database, Kept()).avro_files(TABLES[number]) == with_thread
+    assert users == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("first", [1, 3, 100])
+def test_the_chunks_of_a_query_do_not_change_bytes(first, connected, monkeypatch):
+    one, database = connected(LAKE)
+    expected = server(one, database, Kept()).avro_files("pe")
+    monkeypatch.setattr(data_manifests, "FIRST_CHUNKS", first)
+    monkeypatch.setattr(data_manifests, "CHUNKS_PER_QUERY", first)
+    monkeypatch.setattr(data_manifests, "COLUMNS_AHEAD", first)
+    assert server(one, database, Kept()).avro_files("pe") == expected
+
+
+def test_a_build_that_runs_out_of_time_leaves_the_connection_to_the_next_request(connected, users):
+    one, database = connected(LAKE)
+    kept = Kept()
+    hurried = server(one, database, kept, BUILD_SECONDS="1")
+    key = hurried.lists("pe")[-1]
+    threads = threading.active_count()
+    late = threading.Event()
+    kept.before = lambda: late.wait(1.1)
+    with pytest.raises(ServiceUnavailable, match="polynya publish"):
+        hurried.read(key)
+    assert threading.active_count() == threads
+    late.set()
+    assert server(one, database, kept).read(key) == server(one, database, Kept()).read(key)
+
+
+def test_a_connection_that_is_lost_while_reading_ahead_is_opened_again(connected, monkeypatch):
+    monkeypatch.setattr(data_manifests, "FIRST_CHUNKS", 1)
+    monkeypatch.setattr(data_manifests, "CHUNKS_PER_QUERY", 1)
+    monkeypatch.setattr(data_manifests, "COLUMNS_AHEAD", 1)
+    one, database = connected(LAKE)
+    key = server(one, database, Kept()).lists("pe")[-1]
+    kills = []
+
+    def kill() -> None:
+        """Once: end all other connections."""
+        if not kills:
+            kills.append(terminate(one))
+
+    body = server(one, database, Kept(kill)).read(key)
+    assert kills == [1]
+    assert body == server(one, database, Kept()).read(key)
+
+
+def terminate(lake) -> int:
+    sql = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid()
+        AND application_name = 'polynya'"""
+    other = Database(lake.database.url, lake.metadata_schema)
+    with closing(other), other.transaction() as con:
+        return len(con.run(sql))
