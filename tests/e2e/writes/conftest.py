@@ -47,6 +47,7 @@ IN_CI = {
         *("[merge-files]", "[update-files]"),
     ),
     "test_unknown_statistics": ("[only NULL before]", "[a file without statistics]"),
+    "test_missing_columns": ("statistics_are", "told", "[integer-", "-rewrite of another file]"),
     "test_hand_made_files": ("twice", "smallest value", "in a list", "DuckLake takes", "vector"),
     "test_lake_histories": ("[17_",),
     "test_lakes": ("[13_", "[17_", "[22_"),

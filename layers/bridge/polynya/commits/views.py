@@ -5,11 +5,12 @@ from uuid import uuid4
 
 from ..access.readable_lake import ReadableLake
 from ..access.writable import check_may_write_table
+from ..ducklake import queries
 from ..ducklake.changes import quoted
 from ..ducklake.rows.named_objects import VIEW_VERSION, Schema, View
 from ..ducklake.writes.new_snapshot import NewSnapshot
 from ..ducklake.writes.objects import tags, views
-from ..errors import BadRequest, CommitFailed
+from ..errors import BadRequest, CommitFailed, CommitStateUnknown, NoSuchView, PolynyaError
 from ..iceberg import rest
 from ..iceberg.commits.requests import RenameTableRequest
 from ..iceberg.commits.views import CommitViewRequest, CreateViewRequest
@@ -37,6 +38,7 @@ def create(
         NoSuchNamespace: the namespace does not exist.
         AlreadyExists: a table or a view has this name.
         BadRequest: DuckLake cannot have such a view.
+        CommitStateUnknown: it was created, and cannot be loaded any more.
     """
     version, name = request.view_version, request.name
     sql = view_text(query(version))
@@ -45,15 +47,18 @@ def create(
 
     def attempt() -> rest.LoadViewResult:
         with catalog.claimed() as snapshot:
+            if landed := _landed(catalog, snapshot):
+                return landed
             lake = catalog.catalog.readable(snapshot.con)
             schema = lake.schema(namespace)
             check_may_write_table(catalog.catalog.rights, schema.schema_name, name)
             check_name_is_free(lake, schema, name, "View")
             _check_namespace(sql, version.default_namespace, schema)
-            view_id = snapshot.catalog_id()
+            view_id, view_uuid = snapshot.catalog_id(), str(uuid4())
             ids = (snapshot.snapshot_id, schema.schema_id, view_id)
-            views.add(snapshot.con, *ids, str(uuid4()), name, sql)
+            views.add(snapshot.con, *ids, view_uuid, name, sql)
             tags.add(snapshot.con, snapshot.snapshot_id, view_id, new_tags)
+            catalog.record(snapshot, view_uuid)
             _finish(catalog, snapshot, f"created_view:{quoted(schema.schema_name, name)}")
             return catalog.catalog.load_view_result(lake, *lake.view(schema.schema_name, name))
 
@@ -69,16 +74,17 @@ def replace(
         NoSuchView: it does not exist.
         CommitFailed: it is another view now.
         BadRequest: DuckLake cannot have such a view.
+        CommitStateUnknown: it was changed, and cannot be loaded any more.
     """
     change = view_commit(request.updates)
     wanted = {str(one.uuid) for one in request.requirements}
 
     def attempt() -> rest.LoadViewResult:
         with catalog.claimed() as snapshot:
+            if landed := _landed(catalog, snapshot):
+                return landed
             lake, schema, view = _writable(catalog, snapshot, namespace, name)
             before = catalog.catalog.load_view_result(lake, schema, view)
-            if catalog.done_before(snapshot):
-                return before
             if wanted - {view.view_uuid}:
                 raise CommitFailed(f"Cannot commit to {namespace}.{name}: it is another view now")
             _change(snapshot, schema, view, change, before["metadata"])
@@ -139,6 +145,33 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
             _finish(catalog, snapshot, f"created_view:{quoted(schema.schema_name, name)}")
 
     commit(attempt, catalog.settle, recognises=False)
+
+
+def _landed(catalog: CommitCatalog, snapshot: NewSnapshot) -> rest.LoadViewResult | None:
+    """The view that this request has changed, if it took place before; the transaction is ended.
+
+    Raises:
+        CommitStateUnknown: the request took place, and its view cannot be loaded any more.
+        BadRequest: its key belongs to another request.
+    """
+    uuids = catalog.changed_before(snapshot.con)
+    if not uuids:
+        return None
+    lake = catalog.catalog.readable(snapshot.con)
+    try:
+        names = queries.view_name_of_uuid(uuids[0]).run(snapshot.con)
+        if names is None:
+            raise NoSuchView("the view was dropped")
+        landed = catalog.catalog.load_view_result(lake, *lake.view(*names))
+    except PolynyaError as error:
+        if error.status >= 500:
+            raise
+        # Not a 4xx: it would say that the request did not take place.
+        raise CommitStateUnknown(
+            f"the change has taken place, and the view cannot be loaded any more: {error}"
+        ) from None
+    snapshot.con.run("ROLLBACK")
+    return landed
 
 
 def _writable(

@@ -32,6 +32,16 @@ class TableContext:
     location: str
     """The same as a location, for clients."""
 
+    @property
+    def format_version(self) -> int:
+        """The format version of the table."""
+        return self.schemas.format_version
+
+    @property
+    def has_row_ids(self) -> bool:
+        """Whether clients know the ids of rows."""
+        return self.format_version >= 3
+
     def location_of(self, file: DataFile | DeleteFile) -> str:
         """The location of one of the lake's own files."""
         history = self.history

@@ -290,7 +290,8 @@ class TableFiles:
         names = [manifest.name for manifest in manifests]
         locations = map(self._location, names)
         summaries = zip(locations, self._files.summaries(names), strict=True)
-        return manifest_list(self._table.snapshot_ids.of(snapshot_id), snapshot_id, summaries)
+        ids = self._table.snapshot_ids.of(snapshot_id), snapshot_id
+        return manifest_list(*ids, summaries, self._table.format_version)
 
     def _build_chunk_manifest(self, name: Name) -> bytes | None:
         _, first, last, at = name.numbers

@@ -67,6 +67,8 @@ class TableNames:
             GENERATOR,
             location,
             table_location(history.lake, history.schema, table),
+            # Row ids. Names of files of format version 2 do not have it.
+            *((f"v{schemas.format_version}",) if schemas.format_version > 2 else ()),
         )
         self._avro_origin = (*self._origin, COMPRESSOR)
 

@@ -48,6 +48,8 @@ class DataFile:
     referenced_data_file: str | None = None
     partition: tuple[Any, ...] = ()
     """One value for each field of the spec."""
+    first_row_id: int | None = None
+    """The row id of its first row; None: its rows carry their ids, or have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ class ManifestFile:
     partition_spec_id: int = 0
     partitions: list[dict[str, Any]] | None = None
     """A summary of the values of each partition field; None: unpartitioned."""
+    first_row_id: int | None = None
+    """Of data manifests of format version 3: clients ignore the row ids of files without it."""
 
     @property
     def has_entries(self) -> bool:

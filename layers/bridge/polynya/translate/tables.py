@@ -180,7 +180,7 @@ def metadata(
         )
         snapshots += listed(one, commits[snapshot_id])
     return TableMetadata(
-        format_version=3 if schemas.has_defaults else 2,
+        format_version=schemas.format_version,
         table_uuid=history.table.table_uuid,
         location=location,
         last_updated_ms=max(_times(history.snapshots, now_ms), default=0),

@@ -185,6 +185,57 @@ def test_a_key_replays_changes_of_properties(served, judge, what):
     assert judge.query("FROM ducklake_snapshots('lake')") == before
 
 
+def view_of(name: str) -> dict:
+    field = {"id": 1, "name": "one", "type": "int", "required": False}
+    version = {
+        "version-id": 1,
+        "timestamp-ms": 1_700_000_000_000,
+        "schema-id": 0,
+        "summary": {},
+        "representations": [{"type": "sql", "sql": "SELECT 1 AS one", "dialect": "duckdb"}],
+        "default-namespace": ["main"],
+    }
+    schema = {"type": "struct", "fields": [field]}
+    return {"name": name, "schema": schema, "view-version": version, "properties": {}}
+
+
+# What happens to the view before the replay, and its name afterwards; None: there is none.
+SINCE_OF_VIEWS = {
+    "nothing": ([], "v"),
+    "rename": (["ALTER VIEW lake.main.v RENAME TO w"], "w"),
+    "another view": (
+        ["ALTER VIEW lake.main.v RENAME TO w", "CREATE VIEW lake.main.v AS SELECT 2 AS two"],
+        "w",
+    ),
+    "drop": (["DROP VIEW lake.main.v"], None),
+    "drop, and another view": (
+        ["DROP VIEW lake.main.v", "CREATE VIEW lake.main.v AS SELECT 2 AS two"],
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("since", SINCE_OF_VIEWS)
+@pytest.mark.parametrize("operation", ["create", "replace"])
+def test_a_key_replays_what_was_done_to_a_view(served, judge, operation, since):
+    path, body = "namespaces/main/views", view_of("v")
+    if operation == "replace":
+        assert ask(served, "POST", path, body, str(uuid4()))[0] == 200
+        path, body = f"{path}/v", properties("first")
+    assert ask(served, "POST", path, body, KEY)[0] == 200
+    statements, name = SINCE_OF_VIEWS[since]
+    for statement in statements:
+        judge.query(statement)
+    before = judge.query("FROM ducklake_snapshots('lake')")
+    status, answer = ask(served, "POST", path, body, KEY)
+    assert judge.query("FROM ducklake_snapshots('lake')") == before
+    if name is None:
+        assert (status, json.loads(answer)["error"]["type"]) == (500, "CommitStateUnknownException")
+    else:
+        uri = f"{served[1].catalog_uri}/v1/lake/namespaces/main/views/{name}"
+        assert (status, answer) == (200, urllib3.request("GET", uri).data)
+
+
 def test_a_key_of_another_request_is_refused(served, judge):
     assert post(served, "", request_of("t"), KEY)[0] == 200
     before = judge.query("FROM ducklake_snapshots('lake')")

@@ -161,7 +161,6 @@ def test_a_column_without_statistics_is_widened_by_what_older_rows_may_hold(
 # The table's statistics before, the file's, and the table's afterwards.
 WITHOUT_CERTAIN_BOUNDS = [
     (None, WITHOUT_VALUES, [ALL_NULL]),
-    (ALL_NULL, WITHOUT_VALUES, [ALL_NULL]),
     (ALL_NULL, NEW_STATS, []),
     (TableColumnStats(9, False, None, "1", None), NEW_STATS, []),
     (TableColumnStats(9, False, None, "1", "2"), FileColumnStats(9, 40, 2, 0, "3", None, None), []),
@@ -176,7 +175,8 @@ def test_without_certain_bounds_there_are_no_statistics(before, file, expected):
     assert (found.known, found.unknown) == (expected, [] if expected else [9])
 
 
-def test_of_a_column_that_the_files_lack_only_null_is_new():
+@pytest.mark.parametrize("stats", [(), (WITHOUT_VALUES,)])
+def test_of_a_column_without_new_values_only_null_is_new(stats):
     """Its row may have more than we know of, for example the box of geometries."""
-    found = widened({9: ALL_NULL}, [NEW_COLUMN], [new_file()], had_rows=True, new_ids=())
+    found = widened({9: ALL_NULL}, [NEW_COLUMN], [new_file(*stats)], had_rows=True, new_ids=())
     assert found == WiderStats(with_null=[9])

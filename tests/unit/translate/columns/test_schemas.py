@@ -261,18 +261,18 @@ def field(found: Schemas, name: str) -> Any:
 def test_added_column_has_its_default_and_the_table_has_version_3():
     found = schemas([column(1, "a"), column(2, "b", begin=5, default="42")], 1, NOW)
     assert field(found, "b").initial_default == 42
-    assert found.has_defaults
+    assert found.format_version == 3
 
 
 def test_column_as_old_as_its_table_needs_no_default():
     found = schemas([column(1, "a"), column(2, "b", default="42")], 1, NOW)
     assert field(found, "b").initial_default is None
-    assert not found.has_defaults
+    assert found.format_version == 2
 
 
 def test_renamed_column_keeps_its_first_snapshot():
     old = [column(1, "a", default="7", end=5), column(1, "z", begin=5, default="7")]
-    assert not schemas(old, 1, NOW).has_defaults
+    assert schemas(old, 1, NOW).format_version == 2
     added = [
         column(9, "ok"),
         column(1, "a", default="7", begin=3, end=5),
@@ -287,7 +287,7 @@ def test_default_within_a_struct_requires_version_3_too():
         column(2, "x", parent=1),
         column(3, "y", parent=1, begin=5, default="1"),
     ]
-    assert schemas(columns, 1, NOW).has_defaults
+    assert schemas(columns, 1, NOW).format_version == 3
 
 
 NOT_SERVED = [
@@ -309,4 +309,4 @@ def test_column_with_a_default_without_an_iceberg_form_is_hidden(type_, default,
 def test_dropped_column_with_a_default_still_requires_version_3():
     """Its snapshots are listed and need it."""
     columns = [column(1, "a"), column(2, "b", begin=5, end=7, default="42")]
-    assert schemas(columns, 1, NOW).has_defaults
+    assert schemas(columns, 1, NOW).format_version == 3

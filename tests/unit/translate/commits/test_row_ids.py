@@ -34,6 +34,10 @@ NULLS = RowGroup(10, 3, 3, None, None)
     [
         (file_with(NULLS, NULLS), (ROW_ID,)),
         (file_with(), (ROW_ID,)),  # no rows
+        # Some rows have none, or it is not known whether all have one.
+        (file_with(VALID, NULLS), (ROW_ID,)),
+        (file_with(RowGroup(10, 3, 1, "4", "9")), (ROW_ID,)),
+        (file_with(RowGroup(10, 3, None, "4", "9")), (ROW_ID,)),
         (file_with(VALID, ids=(LAST_UPDATED,)), (LAST_UPDATED,)),
         (file_with(NULLS, ids=(LAST_UPDATED,)), (LAST_UPDATED,)),
         (file_with(NULLS, ids=(7, LAST_UPDATED)), ()),
@@ -46,9 +50,6 @@ def test_columns_that_ducklake_must_not_see(file, hidden):
 @pytest.mark.parametrize(
     "group",
     [
-        RowGroup(10, 3, 1, "4", "9"),
-        RowGroup(10, 3, None, "4", "9"),
-        RowGroup(10, 3, 3, None, None),
         RowGroup(10, 3, 0, None, "9"),
         RowGroup(10, 3, 0, "-1", "9"),
         RowGroup(10, 3, 0, "4", "10"),

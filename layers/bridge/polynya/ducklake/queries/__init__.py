@@ -41,6 +41,7 @@ from .named_objects import (
     table_of_uuid,
     tables_at,
     tags_at,
+    view_name_of_uuid,
     views_at,
 )
 from .table_columns import (
@@ -105,6 +106,7 @@ __all__ = [
     "unservable_deletes",
     "unservable_inlined_deletes",
     "unservable_inlined_tables",
+    "view_name_of_uuid",
     "view_texts",
     "views_at",
 ]

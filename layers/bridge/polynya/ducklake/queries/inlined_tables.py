@@ -114,6 +114,7 @@ class InlinedRecords(NamedTuple):
 
     table: InlinedTable
     row_ids: list[int]
+    begin_snapshots: list[int]
     records: list[Record]
 
 
@@ -146,10 +147,11 @@ def inlined_rows_at(
 
     def result(rows: Rows) -> list[InlinedRecords]:
         found: dict[int, InlinedRecords] = {}
-        for number, row_id, _, text in rows:
+        for number, row_id, begun, text in rows:
             table = tables[number]
-            of_table = found.setdefault(number, InlinedRecords(table, [], []))
+            of_table = found.setdefault(number, InlinedRecords(table, [], [], []))
             of_table.row_ids.append(row_id)
+            of_table.begin_snapshots.append(begun)
             of_table.records.append(record(table, text))
         return list(found.values())
 

@@ -32,6 +32,22 @@ def views_at(snapshot_id: int, schema_id: int) -> Statement[list[View]]:
     return select(View, VIEWS_AT, snapshot_id=snapshot_id, schema_id=schema_id)
 
 
+VIEW_NAME_OF_UUID = """
+SELECT s.schema_name, v.view_name
+FROM ducklake_view AS v JOIN ducklake_schema AS s ON s.schema_id = v.schema_id
+WHERE v.view_uuid = CAST(:view_uuid AS uuid)
+  AND v.end_snapshot IS NULL AND s.end_snapshot IS NULL"""
+
+
+def view_name_of_uuid(view_uuid: str) -> Statement[tuple[str, str] | None]:
+    """The schema's name and the view's name of the view with this identity; None: it is gone."""
+    return Statement(
+        VIEW_NAME_OF_UUID,
+        {"view_uuid": view_uuid},
+        lambda rows: (rows[0][0], rows[0][1]) if rows else None,
+    )
+
+
 HAS_ENTRIES = """
 SELECT EXISTS (SELECT 1 FROM ducklake_table WHERE schema_id = :schema_id AND end_snapshot IS NULL)
   OR EXISTS (SELECT 1 FROM ducklake_view WHERE schema_id = :schema_id AND end_snapshot IS NULL)

@@ -23,6 +23,8 @@ class DataFile:
     partition_id: int | None
     mapping_id: int | None
     """None, except for a file that ducklake_add_data_files added."""
+    row_id_start: int | None = None
+    """The row id of the first row; None: the rows carry their ids."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ class FileColumns:
     mapping_id: str
     path_is_relative: str
     path: Texts
+    row_id_start: str = ""
+    """NULL for files whose rows carry their ids; empty if it was not asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ class WiderStats:
     next INSERT the bounds of these rows for those of all rows. Where there is no row for a column,
     it writes none."""
     with_null: list[int] = field(default_factory=list)
-    """The ids of columns that the new files lack, and that have NULL in them now."""
+    """The ids of columns that are NULL in all new rows: nothing else in their rows changes."""
 
 
 def widened(
@@ -46,7 +46,7 @@ def widened(
             by_column[one.column_id].append(one)
     for leaf in leaves(columns):
         stats = by_column[leaf.column_id]
-        if not stats and leaf.column_id in before:
+        if leaf.column_id in before and _are_null(stats):
             wider.with_null.append(leaf.column_id)
             continue
         # Rows that are older than a column have NULL in it, and no other value.
@@ -58,6 +58,11 @@ def widened(
         else:
             wider.known.append(replace(row, contains_null=True) if has_null else row)
     return wider
+
+
+def _are_null(files: Iterable[FileColumnStats]) -> bool:
+    """Whether a column is NULL in all rows of all files."""
+    return all(stats.value_count == 0 and stats.null_count != 0 for stats in files)
 
 
 def _widened(

@@ -18,7 +18,7 @@ from ...iceberg.avro.columnar import manifest_bytes
 from ...iceberg.avro.columns import DataFiles
 from ...iceberg.partition import PartitionSpec
 from ...read_ahead import read_ahead
-from ...translate.metrics.data_files import NO_FILES, data_files
+from ...translate.metrics.data_files import NO_FILES, NO_FILES_WITH_ROW_IDS, data_files
 from ...translate.metrics.measured_columns import columns_with_metrics
 from ..names import Name
 from ..table_context import TableContext
@@ -65,6 +65,7 @@ def data_manifests(
     Raises:
         Refused: `check` refuses a file.
     """
+    nothing = NO_FILES_WITH_ROW_IDS if table.has_row_ids else NO_FILES
     by_chunk: dict[Chunk, list[Manifest]] = defaultdict(list)
     for manifest in manifests:
         by_chunk[Chunk(*manifest.name.numbers[1:])].append(manifest)
@@ -75,7 +76,7 @@ def data_manifests(
             files = _data_files(table, chunk, columns)
             schema = table.schemas.at(chunk.version)
             for manifest in by_chunk[chunk]:
-                entries = files.get(manifest.spec, NO_FILES)
+                entries = files.get(manifest.spec, nothing)
                 body = manifest_bytes(
                     entries,
                     schema,
@@ -114,7 +115,14 @@ def _read(con: Connection, table: TableContext, run: Sequence[Chunk]) -> Iterato
     }
     column_ids = set().union(*wanted.values())
     history = table.history
-    found = file_columns(con, history.lake, history.table.table_id, run, column_ids)
+    found = file_columns(
+        con,
+        history.lake,
+        history.table.table_id,
+        run,
+        column_ids,
+        with_row_ids=table.has_row_ids,
+    )
     for chunk, columns in zip(run, found, strict=True):
         # Only its own columns: its bytes must not depend on which chunks are read with it.
         stats = [column for column in columns.stats if column.column_id in wanted[chunk.version]]
@@ -143,6 +151,7 @@ def _data_files(
         lambda path, is_relative: location((directory, False), (path, is_relative)),
         chunk.version,
         table.snapshot_ids,
+        has_row_ids=table.has_row_ids,
     )
 
 

@@ -15,8 +15,9 @@ from ...ducklake import queries
 from ...ducklake.faults import MAX_ID
 from ...ducklake.rows.inlined_tables import InlinedTable
 from ...errors import REMEDY, Refused
-from ...iceberg.parquet.files import rows_bytes
+from ...iceberg.parquet.files import rows_bytes, with_numbers
 from ...iceberg.parquet.sandbox import Unreadable
+from ...iceberg.row_lineage import lineage_fields
 from ...translate.inlined.partitions import inlined_partitions
 from ...translate.inlined.rows import inlined_columns, inlined_rows
 from ...translate.inlined.rows_files import ALL, NEW, OLDER
@@ -38,6 +39,7 @@ class TablePart(NamedTuple):
 
     table: InlinedTable
     row_ids: list[int]
+    begin_snapshots: list[int]
     rows: list[list[Any]]
     """The values as texts."""
 
@@ -103,6 +105,10 @@ class TableRows:
         fields = self.table.schemas.at(snapshot_id).fields
         columns = self.table.history.columns
         parts = [inlined_rows(part.table, columns, fields, part.rows) for part in group.parts]
+        if self.table.has_row_ids:
+            of_parts = [(part.row_ids, part.begin_snapshots) for part in group.parts]
+            parts = [with_numbers(*one) for one in zip(parts, of_parts, strict=True)]
+            fields = (*fields, *lineage_fields(fields))
         try:
             return rows_bytes(parts, fields)
         except Unreadable as error:
@@ -129,13 +135,11 @@ class TableRows:
         fields = self.table.schemas.at(snapshot_id).fields
         at = (snapshot_id, *BEGIN_SNAPSHOTS[part](snapshot_id))
         found = []
-        for table, row_ids, records in queries.inlined_rows_at(history.inlined.tables, *at).run(
-            self.con
-        ):
-            names = inlined_columns(table, history.columns, fields)
-            self._check_columns(table, names)
-            rows = [[record[name] for name in names] for record in records]
-            found.append(TablePart(table, row_ids, rows))
+        for one in queries.inlined_rows_at(history.inlined.tables, *at).run(self.con):
+            names = inlined_columns(one.table, history.columns, fields)
+            self._check_columns(one.table, names)
+            rows = [[record[name] for name in names] for record in one.records]
+            found.append(TablePart(one.table, one.row_ids, one.begin_snapshots, rows))
         return found
 
     def _check_columns(self, table: InlinedTable, names: Sequence[str]) -> None:
@@ -156,9 +160,11 @@ class TableRows:
         columns = self.table.history.columns
         partitions = inlined_partitions(spec, part.table, columns, fields, part.rows)
         found: dict[tuple[Any, ...] | None, TablePart] = {}
-        for partition, row_id, row in zip(partitions, part.row_ids, part.rows, strict=True):
-            of_partition = found.setdefault(partition, TablePart(part.table, [], []))
+        rows = zip(partitions, part.row_ids, part.begin_snapshots, part.rows, strict=True)
+        for partition, row_id, begun, row in rows:
+            of_partition = found.setdefault(partition, TablePart(part.table, [], [], []))
             of_partition.row_ids.append(row_id)
+            of_partition.begin_snapshots.append(begun)
             of_partition.rows.append(row)
         return found
 

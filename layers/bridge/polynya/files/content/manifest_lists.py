@@ -11,7 +11,10 @@ NO_SNAPSHOT = 0
 
 
 def manifest_list(
-    snapshot_id: int, sequence_number: int, manifests: Iterable[tuple[str, Summary]]
+    snapshot_id: int,
+    sequence_number: int,
+    manifests: Iterable[tuple[str, Summary]],
+    format_version: int,
 ) -> bytes:
     """The list as Avro; manifests without entries are left out.
 
@@ -28,4 +31,4 @@ def manifest_list(
         for file in files
         if file.has_entries
     ]
-    return manifest_list_bytes(files, sequence_number, snapshot_id)
+    return manifest_list_bytes(files, sequence_number, snapshot_id, format_version)

@@ -73,6 +73,7 @@ class TableManifests:
                 manifest.spec,
                 sequence_number=at,
                 snapshot_id=self.table.snapshot_ids.of(at),
+                format_version=self.table.format_version,
             )
             yield manifest.name, body
 

@@ -100,7 +100,11 @@ class ScanFiles:
                 self.check_added_file(file)
             location = self.table.location_of(file)
             yield manifest.DataFile(
-                FileContent.DATA, location, file.record_count, file.file_size_bytes
+                FileContent.DATA,
+                location,
+                file.record_count,
+                file.file_size_bytes,
+                first_row_id=file.row_id_start if self.table.has_row_ids else None,
             )
 
     def rows_files(self, snapshot_id: int, condition: Condition) -> list[manifest.DataFile]:

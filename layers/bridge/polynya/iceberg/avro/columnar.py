@@ -17,6 +17,7 @@ from ..types import TableSchema
 from .columns import ColumnMetrics, DataFiles, Integers, Texts
 from .container import block, header, long
 from .manifests import (
+    lowest_row_id,
     manifest_entry_schema,
     manifest_metadata,
     manifest_summary,
@@ -38,15 +39,22 @@ def manifest_bytes(
     codec: str = "deflate",
     snapshot_id: int | None = None,
 ) -> bytes:
-    """A data manifest of one partition spec. Args: as `manifests.manifest_bytes`."""
+    """A data manifest of one partition spec. Args: as `manifests.manifest_bytes`.
+
+    It is of format version 3 if the files have row ids.
+    """
+    row_ids = files.first_row_id
+    format_version = 2 if row_ids is None else 3
     spec = spec.in_schema(schema)
     live = files.sequence_number[files.status != Status.DELETED].tolist()
     counts = {status: files.record_count[files.status == status].tolist() for status in Status}
     content, partition = ManifestContent.DATA, files.partition or [()] * len(spec.fields)
     added_by = (sequence_number, snapshot_id)
     summary = manifest_summary(content, spec, *added_by, live, counts, partition)
-    metadata = manifest_metadata(content, schema, spec, summary)
-    out = [header(manifest_entry_schema(spec), metadata, codec)]
+    if row_ids is not None:
+        summary["first_row_id"] = lowest_row_id(row_ids.values[present(row_ids)].tolist())
+    metadata = manifest_metadata(content, schema, spec, summary, format_version)
+    out = [header(manifest_entry_schema(spec, format_version), metadata, codec)]
     entries = len(files.status)
     entry = _entry(files, spec) if entries else []
     for rows in _blocks(entry, entries):
@@ -88,7 +96,21 @@ def _entry(files: DataFiles, spec: PartitionSpec) -> list[Part]:
     parts += [_number(files.record_count), _number(files.file_size_in_bytes)]
     for name in METRICS:
         parts += _map(name, files.metrics)
-    return [*parts, Constant(NULL)]
+    parts.append(Constant(NULL))
+    if files.first_row_id is not None:
+        parts += _optional_number(files.first_row_id)
+    return parts
+
+
+def _optional_number(numbers: Integers) -> tuple[Part, Part, Part]:
+    mask = present(numbers)
+    return Constant(SOMETHING, mask), Varints(numbers.values, mask), Constant(NULL, ~mask)
+
+
+def present(numbers: Integers) -> NDArray[np.bool_]:
+    """Which numbers are present."""
+    is_every = np.ones(len(numbers.values), np.bool_)
+    return is_every if numbers.present is None else numbers.present
 
 
 METRICS = (

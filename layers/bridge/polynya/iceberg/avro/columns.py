@@ -62,3 +62,6 @@ class DataFiles:
     """The values of n files, for each field of the spec; None is null. Without files also ()."""
     metrics: Sequence[ColumnMetrics]
     """Ascending by field_id."""
+    first_row_id: Integers | None = None
+    """The row id of the first row; absent for files whose rows carry their ids. None: format
+    version 2, which has no row ids."""

@@ -1,7 +1,7 @@
 """Manifest lists and manifests as Avro files.
 
 Field ids and names are the specification's (https://iceberg.apache.org/spec/#manifests); the files
-are of format version 2, which tables of version 3 may hold too.
+are of format version 2, or 3 with row ids.
 """
 
 import base64
@@ -42,7 +42,7 @@ def _map(field_id: int, name: str, key_id: int, value_id: int, value: str, doc: 
     return _optional(field_id, name, array, doc)
 
 
-MANIFEST_FILE = {
+MANIFEST_FILE: dict[str, Any] = {
     "type": "record",
     "name": "manifest_file",
     "fields": [
@@ -82,7 +82,16 @@ MANIFEST_FILE = {
 }
 
 
-def _data_file(partition: dict[str, Any]) -> dict[str, Any]:
+FIRST_ROW_ID = _optional(520, "first_row_id", "long", "Starting row ID of files without one")
+
+
+def _manifest_file(format_version: int) -> dict[str, Any]:
+    if format_version < 3:
+        return MANIFEST_FILE
+    return MANIFEST_FILE | {"fields": [*MANIFEST_FILE["fields"], FIRST_ROW_ID]}
+
+
+def _data_file(partition: dict[str, Any], format_version: int) -> dict[str, Any]:
     fields = [
         _field(134, "content", "int", "Contents of the file: 0=data, 1=position deletes"),
         _field(100, "file_path", "string", "Location URI with FS scheme"),
@@ -98,6 +107,8 @@ def _data_file(partition: dict[str, Any]) -> dict[str, Any]:
         _map(128, "upper_bounds", 129, 130, "bytes", "Map of column id to upper bound"),
         _optional(143, "referenced_data_file", "string", "Data file that all deletes are in"),
     ]
+    if format_version > 2:
+        fields.append(_optional(142, "first_row_id", "long", "Row ID of the first row"))
     return {"type": "record", "name": "r2", "fields": fields}
 
 
@@ -112,9 +123,9 @@ def partition_record(spec: PartitionSpec, values: Iterable[Any]) -> dict[str, An
     return dict(zip(map(_avro_name, spec.fields), values, strict=True))
 
 
-def manifest_entry_schema(spec: PartitionSpec) -> dict[str, Any]:
+def manifest_entry_schema(spec: PartitionSpec, format_version: int = 2) -> dict[str, Any]:
     """The Avro schema of the entries of a manifest: the partition tuple differs by spec."""
-    data_file = _data_file(partition_schema(spec))
+    data_file = _data_file(partition_schema(spec), format_version)
     fields = [
         _field(0, "status", "int", "0: existing, 1: added, 2: deleted"),
         _optional(1, "snapshot_id", "long", "Snapshot that added, or deleted, the file"),
@@ -131,21 +142,25 @@ manifests without decoding their entries."""
 
 
 def manifest_list_bytes(
-    manifests: Iterable[ManifestFile], sequence_number: int, snapshot_id: int | None = None
+    manifests: Iterable[ManifestFile],
+    sequence_number: int,
+    snapshot_id: int | None = None,
+    format_version: int = 2,
 ) -> bytes:
     """The manifest list of one snapshot.
 
     Args:
         snapshot_id: None: the same as its sequence number.
+        format_version: 2, or 3 with row ids.
 
     Without "parent-snapshot-id", which no client reads: it would change when the parent expires.
     """
     metadata = {
         "snapshot-id": str(sequence_number if snapshot_id is None else snapshot_id),
         "sequence-number": str(sequence_number),
-        "format-version": "2",
+        "format-version": str(format_version),
     }
-    return container(MANIFEST_FILE, map(asdict, manifests), metadata)
+    return container(_manifest_file(format_version), map(asdict, manifests), metadata)
 
 
 def manifest_bytes(
@@ -156,6 +171,7 @@ def manifest_bytes(
     sequence_number: int,
     codec: str = "deflate",
     snapshot_id: int | None = None,
+    format_version: int = 2,
 ) -> bytes:
     """A manifest of one partition spec.
 
@@ -163,6 +179,7 @@ def manifest_bytes(
         schema: that of the snapshot that added the manifest, with the types of the spec's columns.
         sequence_number: that of the snapshot that added the manifest.
         snapshot_id: the id of that snapshot; None: the same as its sequence number.
+        format_version: 2, or 3 with row ids.
     """
     spec = spec.in_schema(schema)
     live = [entry.sequence_number for entry in entries if entry.status != Status.DELETED]
@@ -174,13 +191,28 @@ def manifest_bytes(
     partition = [[values[place] for values in tuples] for place, _ in enumerate(spec.fields)]
     added_by = (sequence_number, snapshot_id)
     summary = manifest_summary(content, spec, *added_by, live, rows, partition)
+    if format_version > 2 and content == ManifestContent.DATA:
+        summary["first_row_id"] = lowest_row_id(entry.data_file.first_row_id for entry in entries)
     records = (_entry(entry, spec) for entry in entries)
-    metadata = manifest_metadata(content, schema, spec, summary)
-    return container(manifest_entry_schema(spec), records, metadata, codec)
+    metadata = manifest_metadata(content, schema, spec, summary, format_version)
+    return container(manifest_entry_schema(spec, format_version), records, metadata, codec)
+
+
+def lowest_row_id(first_row_ids: Iterable[int | None]) -> int:
+    """The first_row_id of a data manifest.
+
+    Clients ignore the ids of its files if it is null. Nothing else depends on it: the rows of files
+    without a first_row_id carry their ids.
+    """
+    return min((one for one in first_row_ids if one is not None), default=0)
 
 
 def manifest_metadata(
-    content: ManifestContent, schema: TableSchema, spec: PartitionSpec, summary: Mapping[str, Any]
+    content: ManifestContent,
+    schema: TableSchema,
+    spec: PartitionSpec,
+    summary: Mapping[str, Any],
+    format_version: int = 2,
 ) -> dict[str, str]:
     """The metadata in the header of a manifest."""
     return {
@@ -188,7 +220,7 @@ def manifest_metadata(
         "schema-id": str(schema.schema_id),
         "partition-spec": json.dumps(spec.json()["fields"], ensure_ascii=False),
         "partition-spec-id": str(spec.spec_id),
-        "format-version": "2",
+        "format-version": str(format_version),
         "content": content.name.lower(),
         SUMMARY: json.dumps(summary),
     }
@@ -288,6 +320,7 @@ def _entry(entry: ManifestEntry, spec: PartitionSpec) -> dict[str, Any]:
             "lower_bounds": _pairs(file.lower_bounds),
             "upper_bounds": _pairs(file.upper_bounds),
             "referenced_data_file": file.referenced_data_file,
+            "first_row_id": file.first_row_id,
         },
     }
 

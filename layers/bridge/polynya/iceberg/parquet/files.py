@@ -49,6 +49,14 @@ class Rows:
         return {place: of[0] for place, of in enumerate(self.columns) if of is not None}
 
 
+def with_numbers(rows: Rows, columns: Sequence[Sequence[int]]) -> Rows:
+    """Rows with more columns, of the type `long`."""
+    texts: list[Texts] = [("VARCHAR", [str(one) for one in column]) for column in columns]
+    places = range(len(rows.columns), len(rows.columns) + len(texts))
+    select = [f"CAST(c{place} AS BIGINT)" for place in places]
+    return Rows([*rows.columns, *texts], [*rows.select, *select], rows.count)
+
+
 def rows_bytes(parts: Sequence[Rows], fields: Sequence[Field]) -> bytes:
     """A Parquet file of all rows, in order, with the fields' ids at every level.
 

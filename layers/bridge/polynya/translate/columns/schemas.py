@@ -83,9 +83,9 @@ class Schemas:
         return list({schema.schema_id: schema for _, schema in self.by_snapshot}.values())
 
     @property
-    def has_defaults(self) -> bool:
-        """Whether older files need a default for a column, which requires format version 3."""
-        return any(_has_default(schema.fields) for schema in self.distinct())
+    def format_version(self) -> int:
+        """3 if older files need a default for a column, otherwise 2."""
+        return 3 if any(_has_default(schema.fields) for schema in self.distinct()) else 2
 
     @property
     def need_row_reader(self) -> bool:

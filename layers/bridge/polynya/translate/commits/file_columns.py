@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from ...ducklake.column_tree import DECIMAL, FLOATS, ColumnNode
+from ...ducklake.column_tree import DECIMAL, FLOATS, STRUCT, ColumnNode
 from ...ducklake.writes.text_bounds import TEXTS
 from ...iceberg.parquet.metadata import Leaf
 from .file_checks import check_present, not_null_columns, refused
@@ -72,6 +72,8 @@ class FileColumns(NamedTuple):
     """Of each leaf; None if the table has its column no more."""
     not_null: tuple[ColumnNode, ...]
     """Those in which each file must be searched for NULL."""
+    missing: tuple[ColumnNode, ...]
+    """The leaves that the files lack, so that all rows have NULL in them."""
 
 
 def file_columns(
@@ -103,7 +105,26 @@ def file_columns(
             found.add(column.column_id)
         targets.append(_target(location, leaf, column) if column is not None else None)
     check_present(location, columns, found, with_default)
-    return FileColumns(tuple(targets), not_null_columns(columns, leaves))
+    missing = tuple(_missing(columns, found, with_default))
+    return FileColumns(tuple(targets), not_null_columns(columns, leaves), missing)
+
+
+def _missing(
+    columns: Iterable[ColumnNode], found: Collection[int], with_default: Collection[int]
+) -> Iterable[ColumnNode]:
+    """The leaves that have one NULL in each row of a file that lacks them.
+
+    Not those of the elements of lists and maps: the file does not say how many there are.
+    """
+    for column in columns:
+        if column.column_id in with_default:
+            continue
+        if column.children and any(leaf.column_id in found for leaf in column.leaves):
+            inner = column.children if column.column_type == STRUCT else ()
+            yield from _missing(inner, found, with_default)
+        else:
+            outside = {*found, *with_default}
+            yield from (leaf for leaf in column.leaves if leaf.column_id not in outside)
 
 
 def _with_paths(

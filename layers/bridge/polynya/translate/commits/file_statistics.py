@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...ducklake.column_tree import ColumnNode
+from ...ducklake.column_tree import FLOATS, ColumnNode
 from ...ducklake.text_order import comparable
 from ...ducklake.writes.files import FileColumnStats
 from ...ducklake.writes.text_bounds import truncated
@@ -33,7 +33,7 @@ class FileStatistics:
     """Most files of a commit have the same columns."""
 
     def of(self, location: str, file: ParquetMetadata, without_nan: frozenset[int]) -> Stats:
-        """The statistics of the columns that a file has.
+        """The statistics of the columns of a file, and of those that it lacks.
 
         Args:
             location: of the file, for messages.
@@ -53,7 +53,17 @@ class FileStatistics:
             if target is not None
         )
         check_not_null(location, known.not_null, found)
-        return found
+        return found + tuple(_of_nulls(column, file.num_rows) for column in known.missing)
+
+
+def _of_nulls(column: ColumnNode, rows: int) -> FileColumnStats:
+    """The statistics of a column that a file lacks.
+
+    DuckLake reads it as NULL without them too, but after a rewrite of other files it would take the
+    column of the table for one without NULL.
+    """
+    is_float = column.column_type in FLOATS
+    return FileColumnStats(column.column_id, 0, 0, rows, None, None, False if is_float else None)
 
 
 def _stats(

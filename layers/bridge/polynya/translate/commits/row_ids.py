@@ -9,13 +9,7 @@ from typing import NamedTuple
 
 from ...errors import BadRequest
 from ...iceberg.parquet.metadata import ParquetMetadata, RowGroup
-
-ROW_ID = 2147483540
-"""The field id of `_row_id`, and of DuckLake's `_ducklake_internal_row_id`."""
-
-LAST_UPDATED = 2147483539
-"""The field id of `_last_updated_sequence_number`, and of DuckLake's
-`_ducklake_internal_snapshot_id`: the snapshot from which on a row of a merged file is there."""
+from ...iceberg.row_lineage import LAST_UPDATED, ROW_ID
 
 
 class RowLineage(NamedTuple):
@@ -30,13 +24,14 @@ class RowLineage(NamedTuple):
 def row_lineage(file: ParquetMetadata, next_row_id: int) -> RowLineage:
     """The lineage of a file's rows.
 
-    Its numbers of snapshots mean nothing to DuckLake, which knows when the file has begun.
+    Its numbers of snapshots mean nothing to DuckLake, which knows when the file has begun. If only
+    some rows have an id (Spark's MERGE), all get new ones: DuckLake would read NULL as their ids.
 
     Args:
         next_row_id: the first row id that the table never had.
 
     Raises:
-        BadRequest: only some rows have an id in it, or one that the table never had.
+        BadRequest: a row has an id that the table never had.
     """
     ids = {leaf.ids for leaf in file.leaves}
     hidden = (LAST_UPDATED,) if (LAST_UPDATED,) in ids else ()
@@ -44,9 +39,10 @@ def row_lineage(file: ParquetMetadata, next_row_id: int) -> RowLineage:
         return RowLineage(False, hidden)
     of_leaves = zip(file.leaves, file.row_groups, strict=True)
     groups = [group for leaf, found in of_leaves if leaf.ids == (ROW_ID,) for group in found]
-    if all(group.null_count == group.num_values for group in groups):
+    groups = [group for group in groups if group.num_values]
+    if not groups or any(group.null_count != 0 for group in groups):
         return RowLineage(False, (*hidden, ROW_ID))
-    if not all(_is_valid(group, next_row_id) for group in groups if group.num_values):
+    if not all(_is_valid(group, next_row_id) for group in groups):
         raise BadRequest(
             "a data file of the commit has a column of row ids (_row_id) that are not those of "
             "the table's rows: DuckLake would give its rows wrong ids. Append, or delete and "
@@ -57,6 +53,4 @@ def row_lineage(file: ParquetMetadata, next_row_id: int) -> RowLineage:
 
 def _is_valid(group: RowGroup, next_row_id: int) -> bool:
     low, high = group.min_value, group.max_value
-    if group.null_count != 0 or low is None or high is None:
-        return False
-    return 0 <= int(low) <= int(high) < next_row_id
+    return low is not None and high is not None and 0 <= int(low) <= int(high) < next_row_id

@@ -5,6 +5,7 @@ to exactly the data files that existed before it.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ Mask = NDArray[np.bool_]
 
 NOTHING = np.empty(0, np.int64)
 NO_FILES = DataFiles(NOTHING, NOTHING, NOTHING, joined([]), NOTHING, NOTHING, (), ())
+NO_FILES_WITH_ROW_IDS = replace(NO_FILES, first_row_id=Integers(NOTHING))
 
 
 def data_files(
@@ -38,11 +40,14 @@ def data_files(
     location: Callable[[str, bool], str],
     snapshot_id: int,
     ids_of_snapshots: SnapshotIds = SAME,
+    *,
+    has_row_ids: bool = False,
 ) -> dict[PartitionSpec, DataFiles]:
     """Entries of the files that are visible at `snapshot_id` or ended at it, by spec.
 
     Args:
         location: makes the location of a file from its path and path_is_relative.
+        has_row_ids: the entries have the row ids of their files.
     """
     ids, begin, end = map(numbers, (files.data_file_id, files.begin_snapshot, files.end_snapshot))
     is_gone = end == snapshot_id
@@ -57,6 +62,7 @@ def data_files(
         file_size_in_bytes=numbers(files.file_size_bytes),
         partition=(),
         metrics=_metrics(files, ids, begin, stats, schemas, snapshot_id),
+        first_row_id=_row_ids(numbers(files.row_id_start)) if has_row_ids else None,
     )
     found = {}
     for spec in dict.fromkeys(specs):
@@ -64,6 +70,10 @@ def data_files(
         tuples = [of for of, one in zip(values, specs, strict=True) if one == spec]
         found[spec] = _those(every, mask, list(zip(*tuples, strict=True)))
     return found
+
+
+def _row_ids(starts: Numbers) -> Integers:
+    return Integers(starts, starts != UNKNOWN)
 
 
 def _iceberg_ids(snapshot_ids: Numbers, ids: SnapshotIds) -> Numbers:
@@ -181,6 +191,7 @@ def _those(files: DataFiles, mask: Mask, partition: Sequence[Sequence[Any]]) -> 
             )
             for of in files.metrics
         ],
+        first_row_id=integers(files.first_row_id),
     )
 
 

@@ -50,4 +50,6 @@ def content_file(file: DataFile) -> dict[str, Any]:
     }
     if file.referenced_data_file is not None:
         json["referenced-data-file"] = file.referenced_data_file
+    if file.first_row_id is not None:
+        json["first-row-id"] = file.first_row_id
     return json

@@ -157,25 +157,59 @@ def test_spark_rewrites_rows(started_3, spark, client, mode):
 
 @pytest.mark.parametrize("start", STARTS_3)
 def test_duckdb_updates(started_3, client):
-    """Its files have the column of row ids."""
+    """Its files have the ids of the rows."""
+    before = ids(started_3)
     for sql in (REWRITES[0][0], REWRITES[-1][0]):
         started_3.changes(
             sql, lambda sql=sql: client.query(sql.format(t=f"ice.main.{started_3.name}"))
         )
-    assert_copied(started_3)
+        assert ids(started_3) == before
     check_snapshots(started_3, client)
     started_3.native(*NATIVE)
     check_snapshots(started_3, client)
 
 
-@pytest.mark.xfail(strict=True, reason="DuckDB finds no row of a file without row ids")
-@pytest.mark.parametrize("start", ["files"])
+MERGES = [
+    REWRITES[1],
+    (
+        f"{MATCHED} WHEN MATCHED THEN DELETE "
+        "WHEN NOT MATCHED THEN INSERT (id, s, p, q) VALUES (n.id, 'm', NULL, 'm')",
+        "CREATE OR REPLACE TEMP TABLE missing AS SELECT v FROM (VALUES (5), (31)) AS n(v) "
+        "WHERE v NOT IN (SELECT id FROM {t}); DELETE FROM {t} WHERE id IN (5, 31); "
+        "INSERT INTO {t} SELECT v, 'm', NULL, 'm' FROM missing",
+    ),
+    REWRITES[1],
+]
+
+
+@pytest.mark.parametrize("start", STARTS_3)
 def test_duckdb_merges(started_3, client):
-    merge = REWRITES[1]
-    sql = merge[0].replace("SELECT * FROM VALUES (5L), (31L) AS v(id)", "VALUES (5), (31)")
-    sql = sql.replace(") AS n", ") AS n(id)").format(t=f"ice.main.{started_3.name}")
-    started_3.changes(merge[1], lambda: client.query(sql))
-    started_3.check()
+    """It finds a row by its id: each row has one, in whatever file it is."""
+    for merge, other in MERGES:
+        sql = merge.replace("SELECT * FROM VALUES (5L), (31L) AS v(id)", "VALUES (5), (31)")
+        sql = sql.replace(") AS n", ") AS n(id)").format(t=f"ice.main.{started_3.name}")
+        started_3.changes(other, lambda sql=sql: client.query(sql))
+    check_snapshots(started_3, client)
+    started_3.native(*NATIVE)
+    started_3.changes(other, lambda: client.query(sql))
+    check_snapshots(started_3, client)
+
+
+ROW_IDS = "SELECT id, _row_id, _last_updated_sequence_number FROM ice.main.{name}"
+
+
+@pytest.mark.parametrize("start", STARTS_3)
+def test_clients_see_the_row_ids_of_ducklake(started_3, client):
+    for statement in ("SELECT 1", *NATIVE):
+        if statement != "SELECT 1":
+            started_3.native(statement)
+        found = client.query(ROW_IDS.format(name=started_3.name)).to_pylist()
+        assert sorted((row["_row_id"], row["id"]) for row in found) == row_ids(started_3), statement
+
+
+def row_ids(twin):
+    """The row ids of DuckLake, with the `id` of each row."""
+    return sorted(twin.con.execute(f"SELECT rowid, id FROM {twin.source}").fetchall())
 
 
 @pytest.mark.parametrize("start", ["files"])

@@ -10,9 +10,9 @@ from ....errors import BadRequest, NoSuchKey
 from ....iceberg.parquet.field_ids import with_field_ids
 from ....iceberg.parquet.footer import TAIL
 from ....iceberg.parquet.metadata import ParquetMetadata
+from ....iceberg.row_lineage import LAST_UPDATED, ROW_ID
 from ....storage.objects.copies import copy_with_end
 from ....storage.objects.reader import ObjectReader
-from ....translate.commits.row_ids import LAST_UPDATED, ROW_ID
 
 UNKNOWN_IDS = {ROW_ID: 2147483446, LAST_UPDATED: 2147483445}
 """Iceberg reserves the ids from 2147483447 on, and no column of a table gets as far as these."""

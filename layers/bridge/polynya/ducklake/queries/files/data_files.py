@@ -9,7 +9,7 @@ from ..fragments import fragment
 
 DATA_FILE_COLUMNS = """f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path,
   f.path_is_relative, f.record_count, f.file_size_bytes, {data_partial_max}, {partial_file_info},
-  f.partition_id, {mapping_id}"""
+  f.partition_id, {mapping_id}, f.row_id_start"""
 
 
 def data_file_columns(lake: Lake) -> str:

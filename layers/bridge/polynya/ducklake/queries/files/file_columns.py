@@ -62,7 +62,7 @@ FILES = f"""
 SELECT place, {_numbers("data_file_id")}, {_numbers("begin_snapshot")},
   {_numbers("end_snapshot")}, {_numbers("record_count")}, {_numbers("file_size_bytes")},
   {_numbers("partition_id")}, {_numbers("mapped")}, {_numbers("path_is_relative::int")},
-  {_texts("path")}
+  {_texts("path")}, {{row_ids}}
 FROM (SELECT {PLACE.format("f")}, f.*, {{mapping_id}} AS mapped FROM ducklake_data_file AS f
       WHERE {SPAN.format("f")} ORDER BY place, f.data_file_id) AS f
 WHERE begin_snapshot <= (CAST(:versions AS bigint[]))[place]
@@ -86,13 +86,20 @@ GROUP BY place, column_id ORDER BY place, column_id"""
 
 
 def file_columns(
-    con: Connection, lake: Lake, table_id: int, chunks: Sequence[Chunk], column_ids: Iterable[int]
+    con: Connection,
+    lake: Lake,
+    table_id: int,
+    chunks: Sequence[Chunk],
+    column_ids: Iterable[int],
+    *,
+    with_row_ids: bool = False,
 ) -> Iterator[ChunkColumns]:
     """The data files of each chunk that are visible at its version, or ended at it.
 
     Args:
         chunks: adjacent, in ascending order.
         column_ids: the columns whose statistics are read.
+        with_row_ids: read row_id_start too.
     """
     span = {
         "table_id": table_id,
@@ -101,7 +108,8 @@ def file_columns(
         "last_id": chunks[-1].last_id,
     }
     versions = [chunk.version for chunk in chunks]
-    files_sql = FILES.format(mapping_id=fragment(lake, "mapping_id"))
+    row_ids = _numbers("row_id_start") if with_row_ids else "''"
+    files_sql = FILES.format(mapping_id=fragment(lake, "mapping_id"), row_ids=row_ids)
     stats_sql = STATS.format(stats_table=fragment(lake, "stats_table"))
     rows = _rows if len(chunks) <= FEW else _rows_by_cursor
     files = _by_place(rows(con, "files", files_sql, span | {"versions": versions}))
@@ -113,7 +121,7 @@ def file_columns(
         _aligned(files, places), _aligned(keys, places), _aligned(stats, places), strict=True
     ):
         yield ChunkColumns(
-            FileColumns(*[*found[:8], Texts(*found[8:])]),
+            FileColumns(*[*found[:8], Texts(*found[8:10]), found[10]]),
             [PartitionKeyColumn(*[*row[:2], Texts(*row[2:])]) for row in of_keys],
             [StatsColumn(*[*row[:6], Texts(*row[6:8]), Texts(*row[8:])]) for row in of_stats],
         )
