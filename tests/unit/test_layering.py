@@ -122,7 +122,7 @@ OURS = [
         "files/",
         {
             *("storage", "translate", "ducklake", "iceberg"),
-            *("errors", "budget", "config", "read_ahead"),
+            *("errors", "budget", "config", "parallel", "read_ahead"),
         },
     ),
     ("read_ahead.py", set()),
@@ -144,7 +144,8 @@ OURS = [
     ("access/writable.py", {"access.policy", "errors"}),
     ("access/session_policy.py", {"access.table_scope"}),
     ("access/principals.py", {"web.events"}),
-    ("storage/stores.py", set()),
+    ("storage/stores.py", {"storage.pages"}),
+    ("storage/pages.py", set()),
     ("storage/circuit_breaker.py", set()),
     ("parallel.py", set()),
     ("storage/memory_cache.py", set()),
@@ -209,9 +210,8 @@ THIRD_PARTY = [
         dict.fromkeys(
             (
                 "storage/aws.py",
-                "storage/objects/copies.py",
-                "storage/objects/reader.py",
                 "storage/objects/ranges.py",
+                "storage/objects/translated_errors.py",
             ),
             True,
         ),
@@ -364,6 +364,7 @@ SQL_HERE = {
     "iceberg/parquet/files.py",
     "iceberg/parquet/lake_deletes.py",
     "iceberg/parquet/metadata.py",
+    "iceberg/parquet/sandbox.py",
     "translate/inlined/rows.py",
 }
 

@@ -1,15 +1,9 @@
 """S3 locations, and objects that may be missing."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
-
-from ..errors import PolynyaError, ServiceUnavailable
 
 SCHEMES = frozenset({"s3", "s3a", "s3n"})
 """The schemes under which Hadoop, Spark and other clients write locations in S3."""
-
-ErrorTable = Mapping[int, tuple[type[PolynyaError], str]]
 
 
 def is_s3(location: str) -> bool:
@@ -47,26 +41,3 @@ def status_code(error: Any) -> int:
     """The HTTP status of a boto3 `ClientError`."""
     status: int = error.response["ResponseMetadata"]["HTTPStatusCode"]
     return status
-
-
-@contextmanager
-def translate_errors(what: str, by_status: ErrorTable) -> Iterator[None]:
-    """Raise Polynya's errors instead of boto3's.
-
-    Args:
-        what: what the requests do, for the message about a status that is not in the table.
-        by_status: the error for an HTTP status, and what it means.
-
-    Raises:
-        ServiceUnavailable: S3 does not answer, or with another status.
-    """
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        yield
-    except ClientError as error:
-        raised, meaning = by_status.get(status_code(error), (ServiceUnavailable, what))
-        code = error.response.get("Error", {}).get("Code", "an error")
-        raise raised(f"S3 answers {code}: {meaning}") from None
-    except BotoCoreError:
-        raise ServiceUnavailable("S3 does not answer") from None

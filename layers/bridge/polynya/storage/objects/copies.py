@@ -6,8 +6,9 @@ from typing import Any
 from ...errors import Misconfigured, NoSuchKey
 from ...parallel import in_parallel
 from ..aws import client
-from ..s3 import ErrorTable, bucket_and_key, translate_errors
+from ..s3 import bucket_and_key
 from .reader import read_range
+from .translated_errors import ErrorTable, translate_errors
 
 SMALLEST_PART = 5 * 1024 * 1024
 """Of an upload in parts (S3, "Multipart upload limits"), except the last one."""

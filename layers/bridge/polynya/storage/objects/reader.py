@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from ...errors import Misconfigured, NoSuchKey
 from ..aws import client
-from ..s3 import ErrorTable, bucket_and_key, translate_errors
+from ..s3 import bucket_and_key
+from .translated_errors import ErrorTable, translate_errors
 
 
 @dataclass(frozen=True, slots=True)
