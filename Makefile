@@ -53,13 +53,13 @@ serve: setup ## serve a lake of yours: make serve ARGS="--database postgresql://
 	@$(BIN)/polynya serve $(ARGS)
 
 # Three processes for two cores, because they wait for a fifth of the time; each takes all tests of a lake, or of a file (tests/support/scheduler.py).
-PYTEST = $(BIN)/python -m pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
+PYTEST = pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
 
 test: setup lint ## what CI runs: all tests that are not marked slow (12 minutes on two idle cores)
-	@$(PYTEST) -m "not slow" $(ARGS)
+	@$(BIN)/python -m $(PYTEST) -m "not slow" $(ARGS)
 
 test-slow: setup ## the tests that `make test` leaves out (half an hour)
-	@$(PYTEST) -m slow $(ARGS)
+	@$(BIN)/python -m $(PYTEST) -m slow $(ARGS)
 
 test-all: test test-slow ## all tests and checks that need no root (three hours)
 	@$(MAKE) histories HISTORIES=20
@@ -78,7 +78,7 @@ test-all: test test-slow ## all tests and checks that need no root (three hours)
 coverage: setup ## which lines no test runs, processes that tests start included: htmlcov/index.html
 	@$(BIN)/pip install --quiet --disable-pip-version-check "coverage>=7.10,<8"
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -m "not slow" $(ARGS)
+	@$(BIN)/coverage run -m $(PYTEST) -m "not slow" $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage html --quiet
 	@$(BIN)/coverage report --skip-covered --sort=miss
