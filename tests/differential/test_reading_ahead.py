@@ -4,9 +4,10 @@ import threading
 from contextlib import closing
 
 import pytest
+from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
 from polynya.ducklake.connection.database import Database
-from polynya.errors import ServiceUnavailable
+from polynya.errors import Refused, ServiceUnavailable
 from polynya.files.content import data_manifests
 from polynya.storage import aws
 from polynya.storage.file_cache import FileCache
@@ -31,6 +32,19 @@ class Kept(FileCache):
     def put(self, key: str, body: bytes) -> bytes:
         self.before()
         return super().put(key, body)
+
+
+def once(work):
+    """A function that does the work at its first call; files are put by several threads."""
+    lock, works = threading.Lock(), [work]
+
+    def call() -> None:
+        with lock:
+            work = works.pop() if works else None
+        if work is not None:
+            work()
+
+    return call
 
 
 def server(lake, database: Database, cache: FileCache, **environ: str) -> AvroServer:
@@ -123,16 +137,38 @@ def test_a_connection_that_is_lost_while_reading_ahead_is_opened_again(connected
     monkeypatch.setattr(data_manifests, "COLUMNS_AHEAD", 1)
     one, database = connected(LAKE)
     key = server(one, database, Kept()).lists("pe")[-1]
-    kills = []
-
-    def kill() -> None:
-        """Once: end all other connections."""
-        if not kills:
-            kills.append(terminate(one))
-
+    killed = []
+    kill = once(lambda: killed.append(terminate(one)))
     body = server(one, database, Kept(kill)).read(key)
-    assert kills == [1]
+    assert killed == [1]
     assert body == server(one, database, Kept()).read(key)
+
+
+def test_a_build_that_was_given_up_can_be_repeated_in_its_transaction(connected, monkeypatch):
+    """As `publish` does with the next table, after one was refused."""
+    monkeypatch.setattr(data_manifests, "FIRST_CHUNKS", 1000)
+    monkeypatch.setattr(data_manifests, "COLUMNS_AHEAD", 1)
+    one, database = connected(LAKE)
+
+    def refuse() -> None:
+        raise Refused("given up")
+
+    with database.transaction() as con:
+        files, manifests = newest(server(one, database, Kept(once(refuse))), con)
+        with pytest.raises(Refused):
+            files.cache_manifests(manifests)
+        files.cache_manifests(manifests)
+        assert files.missing(manifest.name for manifest in manifests) == []
+
+
+def newest(of: AvroServer, con):
+    """The files of the table, and the manifests of its newest snapshot."""
+    lake = queries.lake().run(con)
+    [schema] = queries.schemas_at(lake.snapshot_id).run(con)
+    tables = queries.tables_at(lake.snapshot_id, schema.schema_id).run(con)
+    [table] = [table for table in tables if table.table_name == TABLES[LAKE]]
+    files = of.files.table_files(con, lake, schema, table, lake.snapshot_id)
+    return files, files.manifests(files.history.snapshots[-1].snapshot_id)
 
 
 def terminate(lake) -> int:

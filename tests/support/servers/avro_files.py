@@ -23,8 +23,8 @@ class AvroServer:
         """`environ` has further settings."""
         settings = {"DATABASE_URL": lake.database.url, "VIRTUAL_BUCKET": "virtual"}
         config = Config.from_env(settings | environ)
-        self._files = VirtualFiles(config, database, cache, object_reader())
-        self._catalog = Catalog(config, database, self._files)
+        self.files = VirtualFiles(config, database, cache, object_reader())
+        self._catalog = Catalog(config, database, self.files)
 
     def lists(self, table: str) -> list[str]:
         """The keys of the manifest lists of all snapshots, in order."""
@@ -44,7 +44,7 @@ class AvroServer:
 
     def read(self, key: str) -> bytes:
         """The bytes of a virtual file."""
-        return self._files.read(key)
+        return self.files.read(key)
 
 
 def key_of(location: str) -> str:

@@ -112,6 +112,9 @@ def file_columns(
     files_sql = FILES.format(mapping_id=fragment(lake, "mapping_id"), row_ids=row_ids)
     stats_sql = STATS.format(stats_table=fragment(lake, "stats_table"))
     rows = _rows if len(chunks) <= FEW else _rows_by_cursor
+    if rows is _rows_by_cursor:
+        # Those of a build that was given up in this transaction, because a table was refused.
+        con.run("CLOSE ALL")
     files = _by_place(rows(con, "files", files_sql, span | {"versions": versions}))
     span["newest"] = max(versions)
     keys = _by_place(rows(con, "partition_keys", PARTITION_KEYS, span))
