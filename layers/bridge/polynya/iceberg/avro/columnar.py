@@ -54,12 +54,13 @@ def manifest_bytes(
     if row_ids is not None:
         summary["first_row_id"] = lowest_row_id(row_ids.values[present(row_ids)].tolist())
     metadata = manifest_metadata(content, schema, spec, summary, format_version)
-    out = [header(manifest_entry_schema(spec, format_version), metadata, codec)]
+    out = io.BytesIO()
+    out.write(header(manifest_entry_schema(spec, format_version), metadata, codec))
     entries = len(files.status)
     entry = _entry(files, spec) if entries else []
     for rows in _blocks(entry, entries):
-        out.append(block(rows.stop - rows.start, joined(entry, rows), metadata, codec))
-    return b"".join(out)
+        out.write(block(rows.stop - rows.start, joined(entry, rows), metadata, codec))
+    return out.getvalue()  # without a copy
 
 
 def _blocks(entry: Sequence[Part], entries: int) -> Iterator[slice]:
