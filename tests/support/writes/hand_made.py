@@ -66,7 +66,7 @@ class HandMade:
         for content in (DATA, DELETES):
             if some := [one for one in entries if one.content == content]:
                 manifests.append(self._manifest(document, snapshot_id, content, some))
-        path = self.put(document, "write.metadata.path", ".avro", _avro(LIST, manifests))
+        path = self.put(document, "write.metadata.path", ".avro", avro_file(LIST, manifests))
         snapshot = {
             "snapshot-id": snapshot_id,
             "sequence-number": document["last-sequence-number"] + 1,
@@ -145,7 +145,7 @@ class HandMade:
             for n, (source, transform, _) in enumerate(entries[0].partition)
         ]
         schema = manifest_schema(entries[0].partition)
-        body = _avro(schema, records, {"partition-spec": json.dumps(fields)})
+        body = avro_file(schema, records, {"partition-spec": json.dumps(fields)})
         path = self.put(document, "write.metadata.path", ".avro", body)
         return {
             "manifest_path": path,
@@ -201,7 +201,7 @@ def manifest_schema(partition: tuple[tuple[int, str, Any], ...]) -> dict[str, An
     }
 
 
-def _avro(schema: Any, records: list[Any], metadata: dict[str, str] | None = None) -> bytes:
+def avro_file(schema: Any, records: list[Any], metadata: dict[str, str] | None = None) -> bytes:
     stream = io.BytesIO()
     fastavro.writer(stream, fastavro.parse_schema(schema), records, metadata=metadata or {})
     return stream.getvalue()

@@ -115,6 +115,13 @@ class Twin:
     def _check_change_feed(self, con: Any) -> None:
         """What each snapshot adds and deletes leads from the rows before it to those after it."""
         ids = sorted(self.past)
+        rewrites = {
+            at
+            for [at] in self.lake.database.run(
+                "SELECT snapshot_id FROM ducklake_snapshot_changes "
+                "WHERE changes_made LIKE '%rewrite_delete%'"
+            )
+        }
         for before, after in itertools.pairwise(ids):
             feed = con.execute(
                 "SELECT * FROM ducklake_table_changes("
@@ -128,7 +135,10 @@ class Twin:
                 continue  # the columns have changed since
             rows.update(added)
             rows.subtract(gone)
-            assert +rows == self.past[after], f"change feed of {after}"
+            if after in rewrites:
+                # It tells inlined deletes of the files once more (docs/ducklake.md).
+                rows = +rows
+            assert rows == self.past[after], f"change feed of {after}"
 
     def _check_iceberg(self) -> None:
         table = self.table()

@@ -303,3 +303,24 @@ def test_numbers_are_encoded_as_fastavro_does(values):
     rows = bytes(joined([Constant(b"8 octets"), numbers], every))
     assert rows == b"".join(b"8 octets" + octets for octets in expected)
     assert [long(value) for value in values] == expected
+
+
+ROW_IDS = [[0], [None], [7, None, 2**40], [None, 5, None], [3, 1, 2]]
+
+
+@pytest.mark.parametrize("row_ids", ROW_IDS)
+@pytest.mark.parametrize("spec", [UNPARTITIONED, SPEC])
+def test_files_with_row_ids_are_of_format_version_3(row_ids, spec):
+    entries = [
+        entry(first_row_id=one, partition=(None,) * len(spec.fields), record_count=n + 1)
+        for n, one in enumerate(row_ids)
+    ]
+    files = replace(data_files(entries, spec), first_row_id=integers(row_ids))
+    ours = columnar.manifest_bytes(files, SCHEMA, spec, 7)
+    data = (entries, ManifestContent.DATA, SCHEMA, spec, 7)
+    assert_same(ours, manifests.manifest_bytes(*data, format_version=3))
+    reader = fastavro.reader(io.BytesIO(ours))
+    assert reader.metadata["format-version"] == "3"
+    assert [record["data_file"]["first_row_id"] for record in reader] == row_ids
+    summary = manifests.summary_of(ours)
+    assert summary["first_row_id"] == min((one for one in row_ids if one is not None), default=0)

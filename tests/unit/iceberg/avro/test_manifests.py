@@ -406,3 +406,17 @@ def test_metrics_are_written_in_the_order_of_ids():
     one = manifest(entry(value_counts={1: 10, 2: 20}, lower_bounds={1: b"a", 2: b"b"}))
     other = manifest(entry(value_counts={2: 20, 1: 10}, lower_bounds={2: b"b", 1: b"a"}))
     assert one == other
+
+
+@pytest.mark.parametrize("content", ManifestContent)
+def test_lists_of_format_version_3_have_the_row_ids_of_data_manifests(content):
+    """Java refuses the row id of a manifest of deletes, and ignores a data manifest without one."""
+    entries = [entry()]
+    body = manifest_bytes(entries, content, SCHEMA, PartitionSpec(0, ()), 5, format_version=3)
+    listed = [manifest_file("s3://b/m.avro", summary_of(body))]
+    reader = with_fastavro(manifest_list_bytes(listed, 5, format_version=3))
+    [record] = reader
+    assert record["first_row_id"] == (0 if content == ManifestContent.DATA else None)
+    assert reader.metadata["format-version"] == "3"
+    [record] = with_fastavro(manifest_list_bytes(listed, 5))
+    assert "first_row_id" not in record

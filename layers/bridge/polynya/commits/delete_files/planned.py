@@ -1,14 +1,19 @@
 """The delete files that a commit will need, found out before its transaction."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ducklake import queries
+from ...ducklake.faults import MAX_ID
 from ...ducklake.paths import file_location, within_lake
-from ...ducklake.rows.data_files import LiveFile
-from ...ducklake.rows.deletes import DeleteFile
+from ...ducklake.rows.data_files import DataFile, LiveFile
+from ...ducklake.rows.deletes import DeleteFile, InlinedDelete
 from ...errors import BadRequest
 from ..plans.table_state import TableState
+
+MOST_DELETE_FILES = 1_000
+"""Delete files that a commit writes: each is put into S3, and read by native readers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +28,17 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class LargeDelete:
-    """Rows of one data file that a commit deletes: too many to inline them."""
+    """What the new delete file of a data file will say that was not in a file before."""
 
     data_file: int
     """Its id, or the index of a file that the commit adds."""
     location: str
     """Of the data file; empty for one that the commit adds."""
-    positions: Sequence[int]
-    """Ascending; rows that are not deleted yet."""
+    positions: Sequence[int] = ()
+    """Ascending; rows that the commit deletes, too many to inline them."""
     replaces: Replaced | None = None
+    flushed: Sequence[InlinedDelete] = ()
+    """Deletes that PostgreSQL has, ascending by position: the data file ends with this commit."""
 
     @property
     def is_added(self) -> bool:
@@ -59,13 +66,58 @@ def large_deletes(
     return [
         LargeDelete(
             data_file=file.data_file_id,
-            location=state.location + file.path if file.path_is_relative else file.path,
+            location=_location(state, file),
             positions=deleted[file.data_file_id],
             replaces=replaced.get(file.data_file_id),
         )
         for file in files
         if file.data_file_id in deleted
     ]
+
+
+def flushed_deletes(
+    state: TableState, data_file_ids: Collection[int] | None = None
+) -> list[LargeDelete]:
+    """The inlined deletes of data files that a commit ends, which go into delete files first.
+
+    DuckLake never ends a data file with inlined deletes: the change feed of the commit would tell
+    them once more. It ends one with a delete file, and this is what its flush writes.
+
+    Args:
+        data_file_ids: the data files that end; None: all. Of very many with inlined deletes only
+            some are flushed.
+
+    Raises:
+        BadRequest: a delete file cannot be replaced exactly.
+    """
+    if data_file_ids is not None and not data_file_ids:
+        return []
+    lake, con = state.lake.lake, state.lake.con
+    ids = None if data_file_ids is None else list(data_file_ids)
+    span = (min(ids), max(ids)) if ids else (0, MAX_ID)
+    at = (state.table.table_id, lake.snapshot_id, *span)
+    inlined: dict[int, list[InlinedDelete]] = defaultdict(list)
+    for row in queries.inlined_deletes_at(state.files.history.inlined, *at, ids).run(con):
+        inlined[row.data_file_id].append(row)
+    if not inlined:
+        return []
+    flushed = sorted(inlined)[:MOST_DELETE_FILES]
+    replaced = _replaced(state, flushed)
+    at = (state.table.table_id, lake.snapshot_id, flushed[0], flushed[-1])
+    return [
+        LargeDelete(
+            data_file=file.data_file_id,
+            location=_location(state, file),
+            replaces=replaced.get(file.data_file_id),
+            flushed=inlined[file.data_file_id],
+        )
+        for file in queries.data_files_at(lake, *at).run(con)
+        if file.data_file_id in set(flushed)
+    ]
+
+
+def _location(state: TableState, file: LiveFile | DataFile) -> str:
+    return state.location + file.path if file.path_is_relative else file.path
 
 
 def _replaced(state: TableState, data_file_ids: Iterable[int]) -> dict[int, Replaced]:

@@ -43,7 +43,11 @@ class DeleteFiles:
             ServiceUnavailable: S3 does not answer.
         """
         large = plan.removals.large
-        known = {n: file for n, file in enumerate(plan.delete_files) if _fits(file, snapshot_id)}
+        known = {
+            n: file
+            for n, file in enumerate(plan.delete_files)
+            if _fits(large[n], file, snapshot_id)
+        }
         missing = [n for n in range(len(large)) if n not in known]
         if not missing:
             return plan
@@ -56,14 +60,20 @@ class DeleteFiles:
     ) -> list[NewDeleteFile]:
         stored = in_parallel(self._stored, [one.replaces for one in large])
         files = lake_delete_files(
-            LakeDeletes(_data_file(plan, one), one.positions, snapshot_id, before)
+            LakeDeletes(
+                _data_file(plan, one),
+                one.positions,
+                snapshot_id,
+                before,
+                [(row.position or 0, row.begin_snapshot) for row in one.flushed],
+            )
             for one, before in zip(large, stored, strict=True)
         )
         named = [(f"ducklake-{uuid4()}-delete.parquet", file) for file in files]
         in_parallel(lambda one: self.write(plan.location + one[0], one[1].body), named)
         return [
-            _new(*name_and_file, before, snapshot_id)
-            for name_and_file, before in zip(named, stored, strict=True)
+            _new(*name_and_file, one, snapshot_id)
+            for name_and_file, one in zip(named, large, strict=True)
         ]
 
     def _stored(self, replaced: Replaced | None) -> StoredDeletes | None:
@@ -79,9 +89,9 @@ class DeleteFiles:
         return StoredDeletes(content, replaced.file.begin_snapshot)
 
 
-def _fits(file: NewDeleteFile, snapshot_id: int) -> bool:
-    """Whether a file names no other snapshot as that of its newest deletes."""
-    return file.partial_max in {None, snapshot_id}
+def _fits(large: LargeDelete, file: NewDeleteFile, snapshot_id: int) -> bool:
+    """Whether a file names no other snapshot as that of the deletes of the commit."""
+    return not large.positions or file.partial_max in {None, snapshot_id}
 
 
 def _data_file(plan: TablePlan, large: LargeDelete) -> str:
@@ -89,14 +99,20 @@ def _data_file(plan: TablePlan, large: LargeDelete) -> str:
     return plan.location + plan.added[large.data_file].path if large.is_added else large.location
 
 
-def _new(
-    name: str, file: DeleteFileBytes, replaced: StoredDeletes | None, snapshot_id: int
-) -> NewDeleteFile:
+def _new(name: str, file: DeleteFileBytes, large: LargeDelete, snapshot_id: int) -> NewDeleteFile:
+    snapshots = {row.begin_snapshot for row in large.flushed}
+    if large.positions:
+        snapshots.add(snapshot_id)
+    if large.replaces is not None:
+        stored = large.replaces.file
+        snapshots |= {stored.begin_snapshot, stored.partial_max or stored.begin_snapshot}
+    first, last = min(snapshots), max(snapshots)
     return NewDeleteFile(
         path=name,
         delete_count=file.rows,
         file_size_bytes=len(file.body),
         footer_size=file.footer_size,
-        first_snapshot=replaced.begin_snapshot if replaced else None,
-        partial_max=snapshot_id if replaced else None,
+        first_snapshot=first,
+        # Also of one snapshot, as DuckLake's flush writes it.
+        partial_max=last if large.flushed or large.replaces else None,
     )

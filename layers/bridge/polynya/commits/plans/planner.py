@@ -42,7 +42,8 @@ class Planner:
         _check_identity(state, commit)
         check_parents(commit.snapshots, state.head.snapshot_id if state.head else None, commit)
         net = self._net_change(state, commit)
-        removals = RemovalFinder(state, self.reader).find(net)
+        finder = RemovalFinder(state, self.reader)
+        removals = finder.find(net, ends_all=commit.removes_main)
         altered, tags = alteration(state, commit)
         columns = altered.schema.columns if altered.schema else state.columns
         keys = altered.partition_keys

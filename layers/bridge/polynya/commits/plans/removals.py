@@ -18,12 +18,14 @@ from ...translate.commits.new_deletes import (
 )
 from ...translate.commits.paths import normalised
 from ...translate.write_locations import data_path
-from ..delete_files.planned import LargeDelete, large_deletes
+from ..delete_files.planned import (
+    MOST_DELETE_FILES,
+    LargeDelete,
+    flushed_deletes,
+    large_deletes,
+)
 from .client_deletes import ClientDeletes, Positions, too_much
 from .table_state import TableState
-
-MOST_DELETE_FILES = 1_000
-"""Delete files that a commit writes: each is put into S3, and read by native readers."""
 
 Key = tuple[bool, int]
 """Whether the commit adds a data file, and its index or its id."""
@@ -42,7 +44,8 @@ class Removals:
     rows: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """The ids of inlined rows, by their PostgreSQL table."""
     large: Sequence[LargeDelete] = ()
-    """Of other data files: so many rows that they get delete files."""
+    """Of other data files so many rows that they get delete files; and deletes of data files that
+    end, which are in PostgreSQL yet."""
 
 
 NOTHING = Removals()
@@ -55,16 +58,21 @@ class RemovalFinder:
     state: TableState
     reader: ObjectReader
 
-    def find(self, net: NetChange) -> Removals:
+    def find(self, net: NetChange, *, ends_all: bool = False) -> Removals:
         """What ends with this change.
+
+        Args:
+            ends_all: all rows end, without a removal of each file.
 
         Raises:
             CommitFailed: a file that is removed, or whose rows are deleted, is not in the table.
             BadRequest: DuckLake cannot represent the deletes.
         """
+        state = self.state
+        if ends_all:
+            return Removals(large=flushed_deletes(state))
         if not (net.removed or net.added_deletes or net.removed_deletes):
             return NOTHING
-        state = self.state
         location = f"{data_path(state.location, state.table.table_uuid)}/"
         beside = (state.location, f"{state.document.location}/")
         deletes = ClientDeletes(self.reader, location, beside, state.document.format_version)
@@ -80,7 +88,9 @@ class RemovalFinder:
         replaced = self._replaced(net.removed_deletes)
         whole, partly = self._deleted(live, positions, set(ended), replaced)
         large = self._large(live.values(), partly, of_added)
-        return Removals([*ended, *whole], partly, of_added, _by_table(rows.values()), large)
+        files = [*ended, *whole]
+        large += flushed_deletes(state, files)
+        return Removals(files, partly, of_added, _by_table(rows.values()), large)
 
     def _large(
         self,

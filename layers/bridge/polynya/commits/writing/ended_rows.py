@@ -59,6 +59,10 @@ def _add_delete_files(
     paths = {one.file.delete_file_id: one.path for one in replaced}
     if delete_files.remove(con, table_id, ids) != paths.keys():
         raise Overtaken("other delete files of the table have come; load it again")
+    if flushed := [one.data_file for one in large if one.flushed]:
+        deletes.remove(con, table_id, flushed)
+        # Else a native flush that began before writes a second file of the same deletes.
+        snapshot.change(f"altered_table:{table_id}")
     if paths:
         delete_files.schedule_deletion(con, paths)
         # A delete file that replaces another begins where that began, so that native transactions

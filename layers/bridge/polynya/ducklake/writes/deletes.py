@@ -13,6 +13,16 @@ TABLE = """
 CREATE TABLE IF NOT EXISTS {table} (file_id bigint, row_id bigint, begin_snapshot bigint)"""
 
 
+REMOVE = """
+DELETE FROM {table} WHERE file_id = ANY(:data_file_ids)"""
+
+
+def remove(con: Connection, table_id: int, data_file_ids: list[int]) -> None:
+    """Remove the inlined deletes of data files: they are in delete files now."""
+    name = identifier(f"ducklake_inlined_delete_{table_id}")
+    con.run(REMOVE.format(table=name), data_file_ids=data_file_ids)
+
+
 def add(
     con: Connection, snapshot_id: int, table_id: int, positions: Mapping[int, Sequence[int]]
 ) -> None:

@@ -45,6 +45,8 @@ class LakeDeletes:
     """Deleted at `snapshot_id`, ascending; none of them was deleted before."""
     snapshot_id: int
     stored: StoredDeletes | None
+    others: Sequence[tuple[int, int]] = ()
+    """Positions that are in no file yet, ascending, with the snapshots that deleted them."""
 
 
 class DeleteFileBytes(NamedTuple):
@@ -73,7 +75,7 @@ def lake_delete_files(deletes: Iterable[LakeDeletes]) -> Iterator[DeleteFileByte
 def _delete_file(box: Sandbox, deletes: LakeDeletes) -> DeleteFileBytes:
     con, path = box
     new = numbers(deletes.positions)
-    columns = _merged(new, deletes.snapshot_id, _stored(box, deletes.stored))
+    columns = _merged(new, deletes.snapshot_id, _with(_stored(box, deletes.stored), deletes.others))
     con.register("deleted", columns)
     select = f"SELECT {literal(deletes.data_file)} AS file_path, * FROM deleted"
     ids = ", ".join(f"{name}: {IDS[name]}" for name in ("file_path", *columns))
@@ -93,6 +95,23 @@ def _merged(new: "NDArray[np.int64]", snapshot_id: int, stored: "Columns | None"
         "pos": np.insert(stored["pos"], places, new),
         SNAPSHOT_COLUMN: np.insert(stored[SNAPSHOT_COLUMN], places, snapshot_id),
     }
+
+
+def _with(stored: "Columns | None", others: Sequence[tuple[int, int]]) -> "Columns | None":
+    """Stored deletes, and others of earlier snapshots."""
+    import numpy as np
+
+    if not others:
+        return stored
+    more = np.array(others, np.int64)
+    columns = {"pos": more[:, 0], SNAPSHOT_COLUMN: more[:, 1]}
+    if stored is None:
+        return columns
+    both = {name: np.concatenate([stored[name], columns[name]]) for name in columns}
+    # What is deleted twice was deleted first.
+    order = np.lexsort((both[SNAPSHOT_COLUMN], both["pos"]))
+    _, first = np.unique(both["pos"][order], return_index=True)
+    return {name: values[order][first] for name, values in both.items()}
 
 
 def _stored(box: Sandbox, stored: StoredDeletes | None) -> "Columns | None":

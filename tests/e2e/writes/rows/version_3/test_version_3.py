@@ -145,7 +145,7 @@ def test_duckdb(started_3, client):
 @pytest.mark.parametrize("start", STARTS_3)
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_spark_rewrites_rows(started_3, spark, client, mode):
-    """Its files have the columns of row lineage, whatever the mode."""
+    """Its files have the columns of row lineage, whatever the mode; some rows of MERGE no id."""
     set_modes(started_3, mode)
     for sql, other in REWRITES:
         started_3.changes(other or sql, lambda sql=sql: spark(started_3, sql).collect())
