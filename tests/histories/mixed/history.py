@@ -109,4 +109,6 @@ def _natively(scene: Scene, operation: Operation, result: Result) -> None:
     else:
         scene.change_twin(operation.twin)
         scene.record()
+        if operation.kind == "maintain":
+            scene.attach_again()
     result.outcomes[operation.by, operation.kind, outcome] += 1

@@ -84,7 +84,10 @@ class Scene:
             con.execute(f"ATTACH {source} AS {name} (DATA_INLINING_ROW_LIMIT {limit})")
 
     def attach_again(self) -> None:
-        """Attach again: a DuckDB that stays attached fails after another writer's flush."""
+        """Attach again: a DuckDB that stays attached fails after another writer's flush.
+
+        Its DELETE ends with "INTERNAL Error: Attempted to access index 0 within vector of size 0".
+        """
         for name in self.limits:
             self.con.execute(f"DETACH {name}")
         self._attach(self.con)
