@@ -31,11 +31,14 @@ def run(scene: Scene, operations: Iterable[Operation], seed: int) -> Result:
     """Run operations until something is wrong, or to their end."""
     result, judge = Result(), Judge(scene, seed)
     steps = iter(operations)
-    while not result.wrong and (operation := next(steps, None)) is not None:
-        result.operations.append(operation)
-        result.wrong += _happen(scene, judge, operation, result)
-    if not result.wrong:
-        result.wrong += LastJudge(judge).everything()
+    try:
+        while not result.wrong and (operation := next(steps, None)) is not None:
+            result.operations.append(operation)
+            result.wrong += _happen(scene, judge, operation, result)
+        if not result.wrong:
+            result.wrong += LastJudge(judge).everything()
+    except engine.FatalException as error:
+        result.wrong.append(f"natively: {error}")
     return result
 
 

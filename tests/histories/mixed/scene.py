@@ -20,6 +20,9 @@ from .tables import HIDDEN
 TABLE = "main.t"
 MEMORY = f"memory.{TABLE}"
 
+BROKEN: list[engine.DuckDBPyConnection] = []
+"""DuckDBs that ended with an internal error: to close one ends the process."""
+
 FINGERPRINTS = """
 SELECT string_agg(format('SELECT %L, md5(string_agg(t::text, %L ORDER BY t::text)) FROM %I.%I AS t',
   table_name, chr(10), table_schema, table_name), ' UNION ALL ' ORDER BY table_name)
@@ -61,7 +64,11 @@ class Scene:
 
     def close(self) -> None:
         """Close all connections."""
-        self.con.close()
+        try:
+            self.con.execute("SELECT 1")
+            self.con.close()
+        except engine.FatalException:
+            BROKEN.append(self.con)
         self.pyiceberg.close()
         self._catalog.close()
 
