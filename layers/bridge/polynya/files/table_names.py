@@ -116,6 +116,8 @@ class TableNames:
             if kind == "data" and (late := late_columns(self._schemas, self._partitions, at)):
                 rows.append((kind, late))
             rows += [(kind, digest) for digest in self._snapshot_ids.digests(at)]
+            # A spec disappears with its column, and its files are in the unpartitioned one then.
+            rows.append((kind, self._partitions.fields_of({part.group for part in parts})))
             for spec in self._partitions.specs_of(part.group for part in parts):
                 digest = fingerprint(*self._avro_origin, kind, rows, schema, spec.json())
                 name = self._name(FILE_KINDS[kind], (spec.spec_id, *span, at), digest)

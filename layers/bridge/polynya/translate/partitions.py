@@ -95,6 +95,14 @@ class Partitions:
         ids = {0, *(self.plans[group].spec.spec_id for group in groups if group in self.plans)}
         return [self.specs[spec_id] for spec_id in sorted(ids)]
 
+    def fields_of(self, groups: Iterable[FileGroup]) -> list[Any]:
+        """The partition fields of each of these groups, as JSON, by the group's ids."""
+        ids = {(group.partition_id or -1, group.mapping_id or -1): group for group in groups}
+        known = [
+            (of, self.plans[group]) for of, group in sorted(ids.items()) if group in self.plans
+        ]
+        return [(*of, plan.spec.json()["fields"]) for of, plan in known]
+
     def rows_spec(self, fields: Iterable[Field]) -> PartitionSpec:
         """The spec of inlined rows: the table's, if these columns include its sources."""
         spec = self.specs[self.default_spec_id]
