@@ -173,6 +173,13 @@ def test_positions_of_a_partial_delete_file_are_those_deleted_until_a_snapshot(u
     assert [*positions(out.getvalue(), until)] == expected
 
 
+def test_a_delete_file_that_tells_no_snapshots_was_written_at_once():
+    """The catalog does not tell it from a partial one if the snapshot that wrote it has expired."""
+    out = io.BytesIO()
+    pq.write_table(pa.table({"pos": [0, 2], "file_path": ["a", "a"]}), out)
+    assert list(positions(out.getvalue(), 7)) == [0, 2]
+
+
 def partial_file(rows: int, options: str = "") -> tuple[bytes, list[int]]:
     """A data file with rows of the snapshots 1 to 9 in no order, and the snapshot of each row."""
     snapshots = [number * 7 % 9 + 1 for number in range(rows)]

@@ -136,16 +136,24 @@ def positions(delete_file: bytes, snapshot_id: int | None = None) -> Sequence[in
     """The positions in a delete file, DuckLake's or ours; -1 for NULL.
 
     Args:
-        snapshot_id: for a partial file: only the positions deleted up to this snapshot.
+        snapshot_id: for a file that may be partial: only the positions deleted up to this snapshot.
 
     Raises:
         Unreadable: it is not a delete file, or is damaged.
     """
-    until = "" if snapshot_id is None else f"WHERE {SNAPSHOT_COLUMN} <= {snapshot_id}"
     with sandbox(reads_file=True) as (con, path):
         path.write_bytes(delete_file)
+        # Without the column all of them were deleted at once. The catalog cannot always tell: not
+        # if the snapshot that wrote the file has expired.
+        is_partial = snapshot_id is not None and _has_column(con, path, SNAPSHOT_COLUMN)
+        until = f"WHERE {SNAPSHOT_COLUMN} <= {snapshot_id}" if is_partial else ""
         sql = f"SELECT coalesce(pos::BIGINT, -1) AS pos FROM read_parquet(?) {until}"
         return of_numbers(con.execute(sql, [str(path)]).fetchnumpy()["pos"])
+
+
+def _has_column(con: "DuckDBPyConnection", path: Path, name: str) -> bool:
+    found = con.execute("SELECT count(*) FROM parquet_schema(?) WHERE name = ?", [str(path), name])
+    return found.fetchall() != [(0,)]
 
 
 def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -> list[int]:
