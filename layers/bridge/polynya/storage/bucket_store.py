@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import Misconfigured
-from .pages import Page
+from .listing import Listing, Page
 from .s3 import get_object, status_code
 
 
@@ -34,26 +34,29 @@ class BucketStore:
             return self.get(key) or body
         return body
 
-    def ages(self, keys: Iterable[str], pages: list[Page] | None = None) -> dict[str, float]:
+    def ages(self, keys: Iterable[str], listing: Listing | None = None) -> dict[str, float]:
         """Seconds since each was put or renewed; keys without an object are left out.
 
         One request lists up to a thousand keys in S3's order, so there are at most as many requests
         as keys, and usually one: keys between the wanted ones are jumped over.
 
         Args:
-            pages: what S3 has said before, of which the newest counts; new pages are added.
+            listing: what is known already; new pages are added.
 
         Raises:
             Misconfigured: the role may not list the bucket.
         """
-        pages = [] if pages is None else pages
+        known = Listing() if listing is None else listing
         now = self._clock()
         found: dict[str, float] = {}
         for key in sorted({*keys}, key=str.encode):  # S3's order
-            page = next((page for page in reversed(pages) if page.covers(key)), None)
+            if key in known.put:
+                found[key] = 0
+                continue
+            page = known.page_of(key)
             if page is None:
                 page = self._page(key[: key.rfind("/") + 1], key)
-                pages.append(page)
+                known.pages.append(page)
             if key in page.modified:
                 found[key] = now - page.modified[key]
         return found

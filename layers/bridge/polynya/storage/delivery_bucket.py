@@ -1,6 +1,5 @@
 """The bucket of the delivery `materialize`, which clients read: its failures are errors."""
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,13 +9,13 @@ from aws_lambda_powertools import Logger
 from ..errors import PolynyaError, ServiceUnavailable
 from ..metrics import count
 from ..parallel import in_parallel
-from .pages import Page, put_page
+from .listing import Listing
 from .stores import ListableStore
 
 logger = Logger(child=True)
 
-_pages: ContextVar[list[Page] | None] = ContextVar("pages", default=None)
-"""What the bucket has said; None outside of `one_listing`."""
+_listing: ContextVar[Listing | None] = ContextVar("listing", default=None)
+"""What is known of the bucket; None outside of `one_listing`."""
 
 
 class DeliveryBucket:
@@ -34,23 +33,23 @@ class DeliveryBucket:
         """Store `body` unless the key is taken; returns what is stored under the key."""
         with _client_errors("a file cannot be put into the bucket", key):
             stored = self._store.put(key, body)
-        if (pages := _pages.get()) is not None:
-            pages.append(put_page(key, time.time()))
+        if (listing := _listing.get()) is not None:
+            listing.put.add(key)
         return stored
 
     def ages(self, keys: Sequence[str]) -> dict[str, float]:
         """Seconds since each was put or renewed; keys that are not stored now are left out."""
         with _client_errors("the bucket cannot be listed", f"{len(keys)} keys"):
-            return self._store.ages(keys, _pages.get())
+            return self._store.ages(keys, _listing.get())
 
     @contextmanager
     def one_listing(self) -> Iterator[None]:
         """Within the block, what the bucket has said or was given is not asked again."""
-        token = _pages.set([])
+        token = _listing.set(Listing())
         try:
             yield
         finally:
-            _pages.reset(token)
+            _listing.reset(token)
 
     def renew(self, keys: Sequence[str]) -> list[str]:
         """Restart the lifetimes of these objects; returns the keys that are not stored."""

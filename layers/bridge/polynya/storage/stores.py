@@ -6,7 +6,7 @@ A key never changes its bytes, so the first copy stays.
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from .pages import Page
+from .listing import Listing
 
 
 class Store(Protocol):
@@ -32,11 +32,11 @@ class Leases(Protocol):
 class ListableStore(Store, Protocol):
     """A store that lists what it holds."""
 
-    def ages(self, keys: Iterable[str], pages: list[Page] | None = None) -> dict[str, float]:
+    def ages(self, keys: Iterable[str], listing: Listing | None = None) -> dict[str, float]:
         """Seconds since each was put or renewed; keys that are not stored are left out.
 
         Args:
-            pages: what the store has said before; new pages are added.
+            listing: what is known already; new pages are added.
         """
 
     def renew(self, key: str) -> bool:

@@ -1,7 +1,7 @@
 """What S3 has said of the keys of a bucket."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,15 @@ class Page:
         return self.last is None or key.encode() <= self.last.encode()
 
 
-def put_page(key: str, now: float) -> Page:
-    """What is known of a key after it was put."""
-    return Page(key, key, key, {key: now})
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is known of a bucket within one request, so that it is not asked again."""
+
+    pages: list[Page] = field(default_factory=list)
+    put: set[str] = field(default_factory=set)
+    """The keys that were put since, whatever the pages say."""
+
+    def page_of(self, key: str) -> Page | None:
+        """The page that shows if the bucket has this key; None: S3 was not asked."""
+        # Keys are looked up in S3's order: mostly the newest page has the next one too.
+        return next((page for page in reversed(self.pages) if page.covers(key)), None)
