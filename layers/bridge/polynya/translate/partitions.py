@@ -97,11 +97,8 @@ class Partitions:
 
     def fields_of(self, groups: Iterable[FileGroup]) -> list[Any]:
         """The partition fields of each of these groups, as JSON, by the group's ids."""
-        ids = {(group.partition_id or -1, group.mapping_id or -1): group for group in groups}
-        known = [
-            (of, self.plans[group]) for of, group in sorted(ids.items()) if group in self.plans
-        ]
-        return [(*of, plan.spec.json()["fields"]) for of, plan in known]
+        known = [group for group in groups if group in self.plans]
+        return sorted((*_ids(group), self.plans[group].spec.json()["fields"]) for group in known)
 
     def rows_spec(self, fields: Iterable[Field]) -> PartitionSpec:
         """The spec of inlined rows: the table's, if these columns include its sources."""
@@ -146,6 +143,12 @@ class Partitions:
                     "an added file has a column in its path whose value is not certain"
                 ) from None
             return self.specs[0], ()
+
+
+def _ids(group: FileGroup) -> tuple[int, int]:
+    """What orders groups; -1 for None."""
+    partition_id, mapping_id = group.partition_id, group.mapping_id
+    return (-1 if partition_id is None else partition_id, -1 if mapping_id is None else mapping_id)
 
 
 def partitions(partitioning: Partitioning, schemas: Schemas, snapshot_id: int) -> Partitions:
