@@ -8,20 +8,13 @@ from polynya.ducklake.connection.database import Database
 from polynya.errors import NoSuchKey
 from polynya.files import table_names
 from polynya.iceberg.avro import compression
-from polynya.storage import aws
 
 from tests.support.servers.avro_files import AvroServer, empty_cache
 
+pytestmark = pytest.mark.usefixtures("s3")
+
 TABLES = {"09": "d", "14": "fl", "62": "pe", "82": "by_day"}
 """By the lake: tables with stored deletes, flushed rows, partitions, and inlined rows."""
-
-
-@pytest.fixture(autouse=True)
-def s3(moto, monkeypatch):
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
-    aws.client.cache_clear()
-    yield
-    aws.client.cache_clear()
 
 
 @pytest.fixture

@@ -9,11 +9,12 @@ from polynya.ducklake.connection.catalog_connection import CatalogConnection
 from polynya.ducklake.connection.database import Database
 from polynya.errors import Refused, ServiceUnavailable
 from polynya.files.content import data_manifests
-from polynya.storage import aws
 from polynya.storage.file_cache import FileCache
 from polynya.storage.memory_cache import MemoryCache
 
 from tests.support.servers.avro_files import AvroServer
+
+pytestmark = pytest.mark.usefixtures("s3")
 
 TABLES = {"62": "pe", "27": "ad", "22": "se", "36": "mg"}
 """By the lake: partitions and deletes, added files, columns that change, merged files."""
@@ -50,14 +51,6 @@ def once(work):
 def server(lake, database: Database, cache: FileCache, **environ: str) -> AvroServer:
     """With a manifest for each data file."""
     return AvroServer(lake, database, cache, **{"CHUNK_FILES": "1"} | environ)
-
-
-@pytest.fixture(autouse=True)
-def s3(moto, monkeypatch):
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
-    aws.client.cache_clear()
-    yield
-    aws.client.cache_clear()
 
 
 @pytest.fixture

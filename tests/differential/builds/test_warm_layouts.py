@@ -68,11 +68,11 @@ def test_rows_are_right_after_each_statement(lake, moto, delivery):
     ):
         attach(con, one, read_only=False)
         for number, statements in enumerate(LAYOUTS.values()):
-            for sql in statements:
-                con.execute(sql.format(t=f"lake.t{number}"))
-                with closing(native.open(one, moto)) as truth:
+            with closing(native.open(one, moto)) as truth:
+                for sql in statements:
+                    con.execute(sql.format(t=f"lake.t{number}"))
                     wrong = differences(truth, client, f"t{number}")
-                assert not wrong, (sql, statements, wrong)
+                    assert not wrong, (sql, statements, wrong)
 
 
 def differences(truth: native.Native, client: pyiceberg.PyIceberg, table: str) -> list[str]:

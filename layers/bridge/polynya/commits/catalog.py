@@ -24,7 +24,6 @@ from ..ducklake.writes.new_snapshot import NewSnapshot, claim
 from ..errors import (
     AlreadyExists,
     BadRequest,
-    CommitStateUnknown,
     Forbidden,
     NoSuchTable,
     Overtaken,
@@ -34,7 +33,7 @@ from ..iceberg import rest
 from ..iceberg.commits.requests import CommitTableRequest
 from ..storage.objects.reader import ObjectReader
 from ..translate.commits.table_commit import table_commit
-from .committer import check_time, commit
+from .committer import after_landing, check_time, commit
 from .delete_files.uploads import DeleteFiles
 from .names import check_name_is_free
 from .plans.creation import Creator
@@ -196,19 +195,12 @@ class CommitCatalog:
         """
         lake = self.catalog.readable(con)
         found = queries.table_of_uuid(table_uuid).run(con)
-        try:
+        with after_landing("the commit has landed, and the table"):
             if found is None or found[1].end_snapshot is not None:
                 raise NoSuchTable("the table was dropped")
             names = found[0].schema_name, found[1].table_name
             opened = OpenTable(lake, *lake.table(*names, found))
             return self.catalog.load_table_result(opened), opened
-        except PolynyaError as error:
-            if error.status >= 500:
-                raise
-            # Not a 4xx: the files of the commit belong to DuckLake's history.
-            raise CommitStateUnknown(
-                f"the commit has landed, and the table cannot be loaded any more: {error}"
-            ) from None
 
     def _planned(self, con: Connection, target: Target) -> Planned:
         state = self._state(con, target)

@@ -2,7 +2,8 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from .. import budget
@@ -64,6 +65,25 @@ def commit(
         "the commit did not take place: other writers of the lake were faster, or the catalog "
         "database or S3 did not answer in time; try again"
     )
+
+
+@contextmanager
+def after_landing(what: str) -> Iterator[None]:
+    """For the answer to a request that has taken place before: a refusal in the block is none.
+
+    Args:
+        what: what is loaded for the answer, for the error's message.
+
+    Raises:
+        CommitStateUnknown: what it has changed cannot be loaded any more.
+    """
+    try:
+        yield
+    except PolynyaError as error:
+        if error.status >= 500:
+            raise
+        # Not a 4xx: the files of the commit belong to DuckLake's history.
+        raise CommitStateUnknown(f"{what} cannot be loaded any more: {error}") from None
 
 
 def check_time() -> None:

@@ -10,7 +10,7 @@ from ..ducklake.changes import quoted
 from ..ducklake.rows.named_objects import VIEW_VERSION, Schema, View
 from ..ducklake.writes.new_snapshot import NewSnapshot
 from ..ducklake.writes.objects import tags, views
-from ..errors import BadRequest, CommitFailed, CommitStateUnknown, NoSuchView, PolynyaError
+from ..errors import BadRequest, CommitFailed, NoSuchView
 from ..iceberg import rest
 from ..iceberg.commits.requests import RenameTableRequest
 from ..iceberg.commits.views import CommitViewRequest, CreateViewRequest
@@ -25,7 +25,7 @@ from ..translate.commits.views import (
     view_commit,
 )
 from .catalog import CommitCatalog
-from .committer import commit
+from .committer import after_landing, commit
 from .names import check_name_is_free, destination_schema, namespace_name
 
 
@@ -158,18 +158,11 @@ def _landed(catalog: CommitCatalog, snapshot: NewSnapshot) -> rest.LoadViewResul
     if not uuids:
         return None
     lake = catalog.catalog.readable(snapshot.con)
-    try:
+    with after_landing("the change has taken place, and the view"):
         names = queries.view_name_of_uuid(uuids[0]).run(snapshot.con)
         if names is None:
             raise NoSuchView("the view was dropped")
         landed = catalog.catalog.load_view_result(lake, *lake.view(*names))
-    except PolynyaError as error:
-        if error.status >= 500:
-            raise
-        # Not a 4xx: it would say that the request did not take place.
-        raise CommitStateUnknown(
-            f"the change has taken place, and the view cannot be loaded any more: {error}"
-        ) from None
     snapshot.con.run("ROLLBACK")
     return landed
 

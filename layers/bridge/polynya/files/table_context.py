@@ -8,6 +8,8 @@ from ..ducklake.history import TableHistory
 from ..ducklake.paths import file_location
 from ..ducklake.rows.data_files import DataFile
 from ..ducklake.rows.deletes import DeleteFile
+from ..iceberg.row_lineage import lineage_fields
+from ..iceberg.types import Field
 from ..translate.columns.name_mappings import Mappings, mappings
 from ..translate.columns.schemas import Schemas, schemas
 from ..translate.partitions import Partitions, partitions
@@ -41,6 +43,10 @@ class TableContext:
     def has_row_ids(self) -> bool:
         """Whether clients know the ids of rows."""
         return self.format_version >= 3
+
+    def written(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
+        """The columns of a file of inlined rows: these, and the ids of its rows."""
+        return (*fields, *lineage_fields(fields)) if self.has_row_ids else fields
 
     def location_of(self, file: DataFile | DeleteFile) -> str:
         """The location of one of the lake's own files."""

@@ -101,18 +101,18 @@ def flushed_deletes(
         inlined[row.data_file_id].append(row)
     if not inlined:
         return []
-    flushed = sorted(inlined)[:MOST_DELETE_FILES]
+    flushed = {id_: inlined[id_] for id_ in sorted(inlined)[:MOST_DELETE_FILES]}
     replaced = _replaced(state, flushed)
-    at = (state.table.table_id, lake.snapshot_id, flushed[0], flushed[-1])
+    at = (state.table.table_id, lake.snapshot_id, min(flushed), max(flushed))
     return [
         LargeDelete(
             data_file=file.data_file_id,
             location=_location(state, file),
             replaces=replaced.get(file.data_file_id),
-            flushed=inlined[file.data_file_id],
+            flushed=flushed[file.data_file_id],
         )
         for file in queries.data_files_at(lake, *at).run(con)
-        if file.data_file_id in set(flushed)
+        if file.data_file_id in flushed
     ]
 
 

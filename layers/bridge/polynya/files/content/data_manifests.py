@@ -12,7 +12,7 @@ from pg8000.native import Connection
 
 from ...ducklake import queries
 from ...ducklake.paths import location, table_location
-from ...ducklake.queries.files.file_columns import Chunk, ChunkColumns, file_columns
+from ...ducklake.queries.files.file_columns import FEW, Chunk, ChunkColumns, file_columns
 from ...ducklake.rows.data_files import DataFile
 from ...iceberg.avro.columnar import manifest_bytes
 from ...iceberg.avro.columns import DataFiles
@@ -31,9 +31,6 @@ encoded. Without an index each query scans all statistics of the lake."""
 FIRST_CHUNKS = 4
 """Chunks of the first query, for which nobody has anything to do meanwhile; each query has twice as
 many as the one before."""
-
-FEW = 2
-"""Up to so many chunks are read without a thread: PostgreSQL reads them at once."""
 
 COLUMNS_AHEAD = 640
 """So many columns of chunks are read before they are encoded, at most; one of 2,048 files takes
@@ -92,7 +89,7 @@ def _found(
 ) -> Generator[FoundChunk, None, None]:
     """All chunks, read ahead if they are many."""
     found = _in_runs(con, table, chunks)
-    if len(chunks) <= FEW:
+    if len(chunks) <= FEW:  # PostgreSQL reads them at once
         return found
     columns = columns_with_metrics(table.schemas, table.partitions, chunks[-1].version)
     most = COLUMNS_AHEAD // (len(columns) or 1)

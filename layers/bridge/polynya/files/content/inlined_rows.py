@@ -17,7 +17,6 @@ from ...ducklake.rows.inlined_tables import InlinedTable
 from ...errors import REMEDY, Refused
 from ...iceberg.parquet.files import rows_bytes, with_numbers
 from ...iceberg.parquet.sandbox import Unreadable
-from ...iceberg.row_lineage import lineage_fields
 from ...translate.inlined.partitions import inlined_partitions
 from ...translate.inlined.rows import inlined_columns, inlined_rows
 from ...translate.inlined.rows_files import ALL, NEW, OLDER
@@ -108,9 +107,8 @@ class TableRows:
         if self.table.has_row_ids:
             of_parts = [(part.row_ids, part.begin_snapshots) for part in group.parts]
             parts = [with_numbers(*one) for one in zip(parts, of_parts, strict=True)]
-            fields = (*fields, *lineage_fields(fields))
         try:
-            return rows_bytes(parts, fields)
+            return rows_bytes(parts, self.table.written(fields))
         except Unreadable as error:
             raise Refused(
                 f"the table {self.table.history.full_name} is not served at snapshot "

@@ -15,7 +15,6 @@ from ...ducklake.rows.conditions import Condition
 from ...errors import Refused
 from ...iceberg.manifest import DataFile, FileContent
 from ...iceberg.parquet.padding import deletes_size, padded, rows_size
-from ...iceberg.row_lineage import lineage_fields
 from ...iceberg.types import Field
 from ...translate.inlined.rows_files import ALL
 from ...translate.planning.inlined import may_hold
@@ -66,7 +65,7 @@ class PaddedFiles:
             return
         manifest, *_ = self.table.names.rows_manifests(snapshot_id, state)
         at, fields = manifest.name.snapshot_id, self.table.schemas.at(snapshot_id).fields
-        written = (*fields, *lineage_fields(fields)) if self.table.has_row_ids else fields
+        written = self.table.written(fields)
         for number, group in self._groups(at, fields, state["inlined"].rows):
             size = rows_size(written, group.record_count, group.text_bytes)
             yield _with_size(self.table.names.rows(manifest.name, ALL, number), size), group

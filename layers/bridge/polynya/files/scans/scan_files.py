@@ -95,6 +95,7 @@ class ScanFiles:
         Raises:
             Refused: clients would read an added file differently.
         """
+        has_row_ids = self.table.has_row_ids
         for file in files:
             if file.mapping_id is not None:
                 self.check_added_file(file)
@@ -104,7 +105,7 @@ class ScanFiles:
                 location,
                 file.record_count,
                 file.file_size_bytes,
-                first_row_id=file.row_id_start if self.table.has_row_ids else None,
+                first_row_id=file.row_id_start if has_row_ids else None,
             )
 
     def rows_files(self, snapshot_id: int, condition: Condition) -> list[manifest.DataFile]:
