@@ -94,7 +94,7 @@ mixed-histories: setup ## random histories of native and Iceberg writers: make m
 	@POLYNYA_MIXED_HISTORIES=$(or $(HISTORIES),100) POLYNYA_FIRST_HISTORY=$(or $(FIRST),1) \
 	  $(BIN)/python -m pytest tests/e2e/writes/histories/test_mixed_histories.py $(ARGS)
 
-metadata: setup ## what Spark shows of the metadata of all lakes; CI asks on three (ten minutes)
+metadata: setup ## what Spark shows of the metadata of all lakes; CI asks on one (ten minutes)
 	@$(BIN)/python -m pytest tests/differential/metadata/test_metadata_in_spark.py $(ARGS)
 
 catalog-tests: setup ## Iceberg's own tests of catalogs that write; Java 17 and Maven (five minutes)

@@ -58,7 +58,9 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("delivery", ["object-lambda", "materialize"])
+@pytest.mark.parametrize(
+    "delivery", ["object-lambda", pytest.param("materialize", marks=pytest.mark.slow)]
+)
 def test_rows_are_right_after_each_statement(lake, moto, delivery):
     one = lake.write(f"warm_layouts_{delivery.partition('-')[0]}", SCRIPT)
     with (

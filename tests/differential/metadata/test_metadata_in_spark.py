@@ -26,7 +26,7 @@ from tests.metadata.shown import (
     moments,
 )
 
-IN_CI = {"14", "22"}  # inlining, deletes and a flush; evolution
+IN_CI = {"14"}  # inlining, deletes and a flush
 FAULTS: Faults = {
     # Its row reader refuses files with such columns, hidden or not.
     ("test_spark_shows_what_changed", "01"): ("Unsupported logical type: TIME_MICROS",),
