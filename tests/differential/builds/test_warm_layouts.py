@@ -8,10 +8,12 @@ unpartitioned; and the manifest of unpartitioned files, which was empty before, 
 from contextlib import closing
 
 import pytest
+from polynya.translate.partitions import Partitions
 from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import attach
+from pyiceberg.exceptions import ServerError
 
 from tests.support.servers.in_process import bridge
 
@@ -75,6 +77,24 @@ def test_rows_are_right_after_each_statement(lake, moto, delivery):
                     con.execute(sql.format(t=f"lake.t{number}"))
                     wrong = differences(truth, client, f"t{number}")
                     assert not wrong, (sql, statements, wrong)
+
+
+def test_a_manifest_of_other_files_is_an_error(lake, moto, monkeypatch):
+    """The fault above, planted again: the list is refused, instead of missing rows."""
+    monkeypatch.setattr(Partitions, "fields_of", lambda *_: ())
+    one = lake.write("warm_layouts_planted", SCRIPT)
+    with (
+        bridge(one, moto, delivery="materialize", settings={"CHUNK_FILES": "2"}) as served,
+        closing(pyiceberg.open(served.catalog_uri, served.warehouse, served.s3_endpoint)) as client,
+        connect(LAKE, moto) as con,
+    ):
+        attach(con, one, read_only=False)
+        for sql in (*BY_A, RESET):
+            con.execute(sql.format(t="lake.t"))
+            client.rows("main", "t", None)
+        con.execute(DROP.format(t="lake.t"))
+        with pytest.raises(ServerError, match="have 0 data files, and the catalog has 2"):
+            client.rows("main", "t", None)
 
 
 def differences(truth: native.Native, client: pyiceberg.PyIceberg, table: str) -> list[str]:

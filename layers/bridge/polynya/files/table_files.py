@@ -30,7 +30,7 @@ from .content.added_files import AddedFiles
 from .content.deletes import Deletes, deletes_at, deletes_bytes
 from .content.inlined_rows import TableRows
 from .content.live_rows import LiveRows
-from .content.manifest_lists import manifest_list
+from .content.manifest_lists import LiveFiles, manifest_list
 from .content.manifests import TableManifests
 from .names import Name, parse
 from .scans.listed import ListedFiles
@@ -288,10 +288,15 @@ class TableFiles:
         """The manifest list of a snapshot; those of its manifests that are missing are cached."""
         self.cache_manifests(manifests)
         names = [manifest.name for manifest in manifests]
-        locations = map(self._location, names)
-        summaries = zip(locations, self._files.summaries(names), strict=True)
+        summaries = self._files.summaries(names)
+        self._live_files.check(snapshot_id, zip(manifests, summaries, strict=True))
+        listed = zip(map(self._location, names), summaries, strict=True)
         ids = self._table.snapshot_ids.of(snapshot_id), snapshot_id
-        return manifest_list(*ids, summaries, self._table.format_version)
+        return manifest_list(*ids, listed, self._table.format_version)
+
+    @cached_property
+    def _live_files(self) -> LiveFiles:
+        return LiveFiles(self.history.events)
 
     def _build_chunk_manifest(self, name: Name) -> bytes | None:
         _, first, last, at = name.numbers
