@@ -159,8 +159,9 @@ def bridge(case, moto):
 # Each client, and the most snapshots of a table that it reads.
 CLIENTS = [
     pytest.param(pyiceberg, 1, id="pyiceberg"),
-    pytest.param(duckdb, 1000, id="duckdb"),
+    pytest.param(duckdb, 5, id="duckdb"),
     pytest.param(pyiceberg, 1000, id="pyiceberg-everywhere", marks=pytest.mark.slow),
+    pytest.param(duckdb, 1000, id="duckdb-everywhere", marks=pytest.mark.slow),
 ]
 
 

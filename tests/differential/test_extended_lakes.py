@@ -28,7 +28,7 @@ from tests.differential.test_rows import refused_with_a_reason
 from tests.support.servers.in_process import standing_in
 
 # Lakes with evolution, merges, partitions, deletes or added files; plain lakes test less.
-IN_CI = {"14", "17", "22", "36", "54", "62", "76"}
+IN_CI = {"14", "17", "22", "54", "76"}
 TABLES = "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'lake'"
 A_ROW = "INSERT INTO {0} SELECT * FROM {0} LIMIT 1"
 NULLS = "INSERT INTO {0} SELECT {1}"  # for an empty table

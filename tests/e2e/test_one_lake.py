@@ -18,6 +18,17 @@ from tests.support.servers import in_process
 from tests.support.shared_duckdb import SharedDuckDB
 
 CLIENTS = [pytest.param(client, id=client.NAME.lower()) for client in (pyiceberg, duckdb)]
+
+
+def in_ci(only) -> list:
+    """Both clients, the other one in `make test-slow`."""
+    slow = [pytest.mark.slow]
+    return [
+        pytest.param(client, id=client.NAME.lower(), marks=slow * (client is not only))
+        for client in (pyiceberg, duckdb)
+    ]
+
+
 PINNED_LAKES = ["08", "25"]
 PINNED_LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in ("14", "36")]
 NO_SUCH_WAREHOUSE = (404, "NoSuchWarehouseException")
@@ -220,7 +231,7 @@ def truth_of_pairs(owner: Owner, pin: int) -> Counter:
     return Counter(i for (i,) in owner.con.execute(sql).fetchall())
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", in_ci(pyiceberg))
 def test_half_of_a_transaction_is_never_seen(client, changing, two_duckdbs):
     """The commit happens between the reads of the two tables."""
     owner, bridge = changing
@@ -240,7 +251,7 @@ def test_half_of_a_transaction_is_never_seen(client, changing, two_duckdbs):
     assert halves, "without a pin readers see halves; otherwise this test proves nothing"
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", in_ci(duckdb))
 def test_half_of_a_transaction_is_never_seen_while_another_commits(
     client, changing_fast, two_duckdbs
 ):

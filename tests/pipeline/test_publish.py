@@ -221,7 +221,7 @@ def test_a_killed_job_leaves_only_complete_files_and_can_be_continued(growing, b
     assert missing <= table.files <= missing + AT_A_TIME
 
 
-@pytest.mark.parametrize("may_list", [True, False])
+@pytest.mark.parametrize("may_list", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_existing_files_are_found_with_a_listing(growing, bucket, may_list, monkeypatch, tmp_path):
     """A request lists a thousand files; without the right to list, files are read one by one."""
     monkeypatch.setattr(published_files, "MANY", 1)
