@@ -97,6 +97,8 @@ class _ColumnTypes:
     def __init__(self, versions: list[ColumnVersion]) -> None:
         self._versions = versions
         self._newest = {v.column_id: v for v in versions if v.end_snapshot is None}
+        self._last = {v.column_id: v for v in versions}
+        """Also of columns that were dropped: their files may still be there."""
 
     def at(self, column_id: int, snapshot_id: int) -> str | None:
         """The type at a snapshot; None: the column did not exist."""
@@ -113,9 +115,9 @@ class _ColumnTypes:
 
     def is_repeated(self, column_id: int) -> bool:
         """Whether the column is in a list or map, where counts are not counts of rows."""
-        version = self._newest.get(column_id)
+        version = self._last.get(column_id)
         while version and version.parent_column is not None:
-            version = self._newest.get(version.parent_column)
+            version = self._last.get(version.parent_column)
             if version and version.column_type in {"list", "map"}:
                 return True
         return False

@@ -84,6 +84,21 @@ def test_files_without_a_column_need_no_statistics_of_it(lake):
     assert "no-stats" in {note.check for note in report.notes}
 
 
+DROPPED_COLUMNS = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
+USE lake;
+CREATE TABLE t (i INTEGER, l INTEGER[], m MAP(VARCHAR, INTEGER), s STRUCT(a INTEGER, b INTEGER[]));
+INSERT INTO t VALUES (1, [1, 2, 3], MAP {'a': 1, 'b': 2}, {'a': 1, 'b': [1, 2]});
+ALTER TABLE t DROP COLUMN l;
+ALTER TABLE t DROP COLUMN m;
+ALTER TABLE t DROP COLUMN s.b;
+"""
+
+
+def test_columns_that_were_dropped_have_statistics_still(lake):
+    assert checked(lake.write("dropped columns", DROPPED_COLUMNS)).findings == []
+
+
 @pytest.fixture
 def old_lake(lake, postgres_server, moto):
     def make(name: str):
