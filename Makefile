@@ -109,7 +109,7 @@ bench: setup ## what things cost, as ratios in one run
 	@$(BIN)/pip install --quiet --disable-pip-version-check --requirement bench/requirements.txt
 	@$(BIN)/python -m bench $(ARGS)
 
-matrix: setup .venv-matrix/.ready ## what each of seven clients reads, written into docs/clients.md (an hour)
+matrix: setup .venv-matrix/.ready ## what each of eight clients reads, written into docs/clients.md (two hours)
 	@$(BIN)/python -m tests.matrix.run .venv-matrix/bin/python --write $(ARGS)
 
 trino: setup .venv-trino/.ready ## Trino writes, then reads all test lakes; Java and Maven, 540 MB (an hour)

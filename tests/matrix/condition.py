@@ -5,30 +5,119 @@ shows faults of both. This module imports nothing of Polynya, because `reader.py
 Python.
 """
 
-from datetime import date
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Any, NamedTuple
+from uuid import UUID
+
+OPERATORS = ("=", ">=", "IN", "IS NULL")
+PYTHON: Mapping[str, Callable[[str], Any]] = {
+    "boolean": "true".__eq__,
+    "integer": int,
+    "float": float,
+    "decimal": Decimal,
+    "text": str,
+    "blob": bytes.fromhex,
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "timestamp": datetime.fromisoformat,
+    "timestamptz": datetime.fromisoformat,
+    "uuid": UUID,
+}
+"""By the kind of a value: what makes a Python value of its text."""
+
+
+class Dialect(NamedTuple):
+    """SQL of a client."""
+
+    quote: str
+    literals: Mapping[str, str]
+    """By the kind of a value; a kind without one is not asked for."""
+
+
+PLAIN = {
+    "boolean": "{}",
+    "integer": "{}",
+    "text": "'{}'",
+    "float": "CAST('{}' AS DOUBLE)",
+    "decimal": "CAST('{}' AS DECIMAL(38, 10))",
+    "date": "CAST('{}' AS DATE)",
+    "time": "CAST('{}' AS TIME)",
+    "timestamp": "CAST('{}' AS TIMESTAMP)",
+}
+WITHOUT_TIME = {kind: literal for kind, literal in PLAIN.items() if kind != "time"}
+DUCKDB = Dialect(
+    '"',
+    PLAIN
+    | {
+        "timestamptz": "CAST('{}' AS TIMESTAMPTZ)",
+        "uuid": "CAST('{}' AS UUID)",
+        "blob": "from_hex('{}')",
+    },
+)
+DATAFUSION = Dialect(
+    '"', PLAIN | {"time": "arrow_cast('{}', 'Time64(Microsecond)')", "blob": "X'{}'"}
+)
+SPARK = Dialect(
+    "`",
+    WITHOUT_TIME
+    | {
+        "timestamp": "TIMESTAMP_NTZ '{}'",
+        "timestamptz": "TIMESTAMP '{}'",
+        "uuid": "'{}'",
+        "blob": "X'{}'",
+    },
+)
+TRINO = Dialect(
+    '"',
+    PLAIN
+    | {
+        "time": "CAST('{}' AS TIME(6))",
+        "timestamp": "CAST('{}' AS TIMESTAMP(6))",
+        "uuid": "CAST('{}' AS UUID)",
+        "blob": "X'{}'",
+    },
+)
+CLICKHOUSE = Dialect(
+    "`",
+    WITHOUT_TIME
+    | {
+        "float": "toFloat64('{}')",
+        "decimal": "toDecimal256('{}', 10)",
+        "date": "toDate32('{}')",
+        "timestamp": "toDateTime64('{}', 6, 'UTC')",
+        "blob": "unhex('{}')",
+    },
+)
 
 
 class Condition(NamedTuple):
-    """`column = value`."""
+    """A column, an operator and values."""
 
     column: str
     kind: str
-    value: Any
-    """A boolean, an int or a text; a date is in ISO format."""
+    operator: str
+    """One of OPERATORS."""
+    values: list[str]
+    """Texts as DuckDB writes them; hexadecimal digits of a blob, an offset of +00."""
     expected: int
     """The number of rows that meet it."""
 
     def __str__(self) -> str:
-        return f"{self.column} = {self.value}"
+        return " ".join([self.column, self.operator, *self.values])
 
-    def python_value(self) -> Any:
-        return date.fromisoformat(self.value) if self.kind == "date" else self.value
+    def python_values(self) -> list[Any]:
+        """The values for a client without SQL."""
+        return [PYTHON[self.kind](value) for value in self.values]
 
-    def sql(self, quote: str) -> str:
-        """For DuckDB, Spark, Sail and ClickHouse, which quote a name by `"` or a backtick."""
-        name = quote + self.column.replace(quote, quote * 2) + quote
-        if self.kind == "date":
-            return f"{name} = CAST('{self.value}' AS DATE)"
-        text = str(self.value)
-        return f"{name} = '{text}'" if self.kind == "text" else f"{name} = {text.lower()}"
+    def sql(self, dialect: Dialect) -> str | None:
+        """The condition for a client; None if it has no literal of the kind."""
+        name = dialect.quote + self.column.replace(dialect.quote, dialect.quote * 2) + dialect.quote
+        literal = dialect.literals.get(self.kind)
+        if self.operator == "IS NULL":
+            return f"{name} IS NULL"
+        if literal is None:
+            return None
+        values = ", ".join(literal.format(value) for value in self.values)
+        return f"{name} {self.operator} " + (f"({values})" if self.operator == "IN" else values)

@@ -24,7 +24,7 @@ from polynya_local.processes.serving import serving
 from tests.engines.trino.archives import VERSION
 from tests.engines.trino.client import Trino
 from tests.engines.trino.server import trino
-from tests.matrix.condition import Condition
+from tests.matrix.condition import TRINO, Condition
 from tests.matrix.run import BUCKET, LAKES, PAGE, Seen, faults, read_table, s3, types_script
 
 MOST_PAST = 3
@@ -51,8 +51,9 @@ class Reader:
     def count(self, namespace: str, table: str) -> int:
         return self._count(self._client.source(namespace, table))
 
-    def count_where(self, namespace: str, table: str, condition: Condition) -> int:
-        where = condition.sql('"')
+    def count_where(self, namespace: str, table: str, condition: Condition) -> int | None:
+        if (where := condition.sql(TRINO)) is None:
+            return None
         return self._count(f"{self._client.source(namespace, table)} WHERE {where}")
 
     def _count(self, source: str) -> int:
