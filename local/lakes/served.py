@@ -92,8 +92,9 @@ def serve_lake(opened_lake: OpenedLake, options: Options, stdout: TextIO) -> Non
             "delivery": options.delivery.value,
             "writes": options.writes,
         }
+        ended = _ended()
         print(json.dumps(ready), file=stdout, flush=True)
-        _wait_for_signal()
+        ended.wait()
 
 
 def _check_options(lake: OpenedLake, options: Options) -> None:
@@ -208,9 +209,9 @@ def _data_bucket(lake: Lake) -> str:
     return found[0]
 
 
-def _wait_for_signal() -> None:
-    """Return when SIGTERM or Ctrl-C arrives."""
+def _ended() -> threading.Event:
+    """An event that SIGTERM or Ctrl-C sets, from now on."""
     ended = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: ended.set())
-    ended.wait()
+    return ended

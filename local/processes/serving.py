@@ -40,6 +40,7 @@ def serving(
     *,
     delivery: str = "materialize",
     metadata_schema: str = "public",
+    data_path: str | None = None,
     hide_types: tuple[str, ...] = (),
     settings: dict[str, str] | None = None,
     writes: bool = False,
@@ -60,6 +61,7 @@ def serving(
     """
     command = [*command, "serve", address, "--metadata-schema", metadata_schema]
     command += ["--s3-endpoint", s3_endpoint] if s3_endpoint else []
+    command += ["--data-path", data_path] if data_path else []
     command += ["--port", "0", "--delivery", delivery]
     command += ["--writes"] if writes else []
     command += ["--as-deployed"] if checkout.IS_CHECKOUT else []

@@ -238,7 +238,6 @@ def test_snapshots_that_are_left_out_are_counted(lake, report, monkeypatch):
     [
         ("version", "9.9", "lake", "DuckLake catalog version '9.9' is not served"),
         ("encrypted", "true", "lake", "this DuckLake is encrypted"),
-        ("data_path", "/data/lake/", "settings", "the data path /data/lake/ is not in S3"),
     ],
 )
 def test_a_lake_that_cannot_be_served_is_named(key, value, about, words, lake, report):
