@@ -69,32 +69,39 @@ def serve_lake(opened_lake: OpenedLake, options: Options, stdout: TextIO) -> Non
         _check_writes(opened_lake.database, opened_lake.metadata_schema)
     bucket = options.virtual_bucket or data_bucket
     stand_in = _stand_in(opened_lake, options, lake, bucket)
-    mirror = opened_lake.mirror
     with dynamodb() as dynamodb_endpoint, stand_in:
         virtual = ALIAS if options.is_object_lambda else bucket
         _set_environment(opened_lake, options, virtual, stand_in.s3_uri, dynamodb_endpoint)
-        # The functions read their settings when they are first called.
-        from polynya_functions.commits import app as commits_app
-        from polynya_functions.object_lambda import app as object_lambda_app
-        from polynya_functions.rest_catalog import app as rest_catalog_app
-
-        stand_in.start(
-            rest_catalog_app.handler,
-            object_lambda_app.handler,
-            _confinements(data_bucket) if options.as_deployed else None,
-            commits_handler=commits_app.handler if options.writes else None,
-            before_each=mirror.refresh_if_possible if mirror else None,
-        )
-        ready = {
-            "catalog_uri": stand_in.api_uri,
-            "warehouse": options.warehouse,
-            "s3_endpoint": stand_in.s3_uri,
-            "delivery": options.delivery.value,
-            "writes": options.writes,
-        }
+        _start(stand_in, opened_lake, options, data_bucket)
         ended = _ended()
-        print(json.dumps(ready), file=stdout, flush=True)
+        print(json.dumps(_ready(stand_in, options)), file=stdout, flush=True)
         ended.wait()
+
+
+def _start(stand_in: StandIn, lake: OpenedLake, options: Options, data_bucket: str) -> None:
+    # The functions read their settings when they are first called.
+    from polynya_functions.commits import app as commits_app
+    from polynya_functions.object_lambda import app as object_lambda_app
+    from polynya_functions.rest_catalog import app as rest_catalog_app
+
+    stand_in.start(
+        rest_catalog_app.handler,
+        object_lambda_app.handler,
+        _confinements(data_bucket) if options.as_deployed else None,
+        commits_handler=commits_app.handler if options.writes else None,
+        before_each=lake.mirror.refresh_if_possible if lake.mirror else None,
+    )
+
+
+def _ready(stand_in: StandIn, options: Options) -> dict[str, object]:
+    """The line of JSON."""
+    return {
+        "catalog_uri": stand_in.api_uri,
+        "warehouse": options.warehouse,
+        "s3_endpoint": stand_in.s3_uri,
+        "delivery": options.delivery.value,
+        "writes": options.writes,
+    }
 
 
 def _check_options(lake: OpenedLake, options: Options) -> None:

@@ -4,6 +4,8 @@ misses no change."""
 import hashlib
 import logging
 import random
+import shutil
+import sqlite3
 from contextlib import closing
 
 import pytest
@@ -131,6 +133,43 @@ def test_no_change_of_a_random_history_is_missed(seed, kind, mirrors, tmp_path):
         whole, copy = mirrors(catalog_of(lake))
         whole.refresh()
         assert tables_of(database) == tables_of(copy), f"step {n}: {statement}"
+
+
+def test_what_sqlite_writes_into_its_log_is_seen(mirrors, tmp_path):
+    """With a write-ahead log a commit leaves the file itself as it is."""
+    lake = file_lakes.empty("sqlite", tmp_path / "lake")
+    with closing(sqlite3.connect(lake.file, isolation_level=None)) as writer:
+        writer.execute("PRAGMA journal_mode=WAL")
+        mirror, database = mirrors(catalog_of(lake))
+        mirror.refresh()
+        for n in range(3):
+            before = (lake.file.stat().st_mtime_ns, contents(lake)[lake.file.name])
+            writer.execute("UPDATE ducklake_metadata SET value = ? WHERE key = 'created_by'", [n])
+            assert (lake.file.stat().st_mtime_ns, contents(lake)[lake.file.name]) == before
+            assert (mirror.refresh(), mirror.refresh()) == (1, 0)
+            rows = tables_of(database)["ducklake_metadata"][1]
+            assert ["created_by", str(n), None, None] in rows
+
+
+def test_a_file_that_replaces_another_is_seen(mirrors, tmp_path):
+    """As a copy over it, and as another file of the same name, with as many commits."""
+    for kind in KINDS:
+        lake = file_lakes.empty(kind, tmp_path / kind)
+        other = file_lakes.empty(kind, tmp_path / f"other-{kind}")
+        mirror, database = mirrors(catalog_of(lake))
+        mirror.refresh()
+        shutil.copyfile(other.file, lake.file)
+        assert mirror.refresh()
+        assert data_path_in(database) == f"{other.data}/"
+        third = file_lakes.empty(kind, tmp_path / f"third-{kind}")
+        third.file.replace(lake.file)
+        assert mirror.refresh()
+        assert data_path_in(database) == f"{third.data}/"
+
+
+def data_path_in(database: Database) -> str:
+    [[path]] = database.run("SELECT value FROM ducklake_metadata WHERE key = 'data_path'")
+    return path
 
 
 def contents(lake: FileLake) -> dict[str, str]:
