@@ -37,7 +37,7 @@ def data_path_of(stored: str, override: str | None) -> DataPath:
         override: given instead of it, as DATA_PATH with OVERRIDE_DATA_PATH.
 
     Raises:
-        Misconfigured: the data is neither in S3 nor in a local folder.
+        Misconfigured: the data is neither in S3 nor in a local folder, or has no path.
     """
     path = FILE.sub("", (override or stored).strip()).rstrip("/") + "/"
     if is_s3(path):
@@ -47,6 +47,9 @@ def data_path_of(stored: str, override: str | None) -> DataPath:
             f"the lake's data is in {found['scheme']}://…: Iceberg clients of Polynya reach data "
             "in S3 or in a local folder only; --data-path names a copy of it"
         )
+    if not path.strip("/"):
+        # Also the catalog has none: everything on this machine would be the lake's data.
+        raise Misconfigured("the catalog does not say where the data is: give --data-path")
     location = f"s3://{BUCKET}/"
     return DataPath(Path(path).absolute(), Renamed(_spellings(path), location, location))
 

@@ -101,6 +101,8 @@ def _schema(wanted: str, catalog: Catalog, found: Described) -> str:
 def _described(catalog: Catalog) -> Described:
     try:
         return described(catalog)
+    except RuntimeError as error:  # an extension is not installed
+        raise Misconfigured(str(error)) from None
     except UNREADABLE as error:
         raise failure(catalog.name, error) from None
 

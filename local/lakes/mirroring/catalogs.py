@@ -31,6 +31,8 @@ class Catalog(Protocol):
     name: str
     """What a message calls it."""
     default_schema: str
+    extensions: tuple[str, ...]
+    """DuckDB's extensions that reading it needs."""
     attach: str
     """SQL that attaches it, read-only."""
 
@@ -59,6 +61,7 @@ class DuckDBCatalog:
     """A file of DuckDB."""
 
     default_schema = "main"
+    extensions: tuple[str, ...] = ()
 
     def __init__(self, file: Path) -> None:
         self.name = str(file)
@@ -76,6 +79,7 @@ class SQLiteCatalog:
     """A file of SQLite, which has numbers, texts and blobs only."""
 
     default_schema = "main"
+    extensions: tuple[str, ...] = ("sqlite_scanner",)
 
     def __init__(self, file: Path) -> None:
         self.name = str(file)
@@ -97,6 +101,7 @@ class PostgresCatalog:
 
     name = "the catalog database"
     default_schema = "public"
+    extensions: tuple[str, ...] = ("postgres_scanner",)
 
     def __init__(self, url: str) -> None:
         self.attach = f"ATTACH {literal(for_libpq(url))} AS {SOURCE} (TYPE postgres, READ_ONLY)"

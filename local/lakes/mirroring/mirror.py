@@ -13,11 +13,13 @@ from ...clients.duckdb_connection import connect
 from ...processes.postgres import Database
 from .catalogs import Catalog
 from .fingerprints import Fingerprint, is_locked
-from .reading import EXTENSIONS, CatalogReader, Change, Copied
+from .reading import CatalogReader, Change, Copied
 from .tables import Renamed
 from .writing import MirrorWriter
 
 logger = logging.getLogger(__name__)
+
+TARGET_EXTENSION = "postgres_scanner"
 
 TRIES = 5
 """How often a catalog is read that changes while it is read."""
@@ -41,7 +43,7 @@ class Mirror:
         self._fingerprint: Fingerprint | None = None
         self._as_of = datetime.now(UTC)
         self._is_stale = False
-        self._con = connect(EXTENSIONS)
+        self._con = connect((TARGET_EXTENSION, *catalog.extensions))
         self._reader = CatalogReader(self._con, catalog, schema, renamed)
         self._writer = MirrorWriter(self._con, target)
 

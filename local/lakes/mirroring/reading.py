@@ -12,8 +12,6 @@ from ...clients.duckdb_connection import connect
 from .catalogs import SOURCE, Catalog, qualified
 from .tables import INLINED_ROWS, Renamed, Table, inlined_table, metadata_table
 
-EXTENSIONS = ("postgres_scanner", "sqlite_scanner")
-
 TABLES = """
 SELECT table_name, column_name, data_type FROM duckdb_columns()
 WHERE database_name = ? AND schema_name = ? AND starts_with(table_name, 'ducklake_')
@@ -45,8 +43,9 @@ def described(catalog: Catalog) -> Described:
 
     Raises:
         duckdb.Error: it cannot be read.
+        RuntimeError: an extension is not installed.
     """
-    con = connect(EXTENSIONS)
+    con = connect(catalog.extensions)
     try:
         con.execute(catalog.attach)
         schemas = [name for [name] in con.execute(LAKES, [SOURCE]).fetchall()]
