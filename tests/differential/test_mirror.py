@@ -6,8 +6,9 @@ import logging
 import random
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 
+import duckdb
 import pytest
 from duckdb import DuckDBPyConnection
 from polynya_local.clients.duckdb import Process
@@ -92,8 +93,8 @@ def test_a_mirror_is_as_ducklake_writes_it_into_postgresql(number, kind, lake, m
 
 # A change of each kind that a catalog can have.
 CHANGES = (
-    "INSERT INTO t VALUES ({n}, 'small')",
-    "INSERT INTO t SELECT i, 'large' FROM range({n}, {n} + 50) AS r(i)",
+    "INSERT INTO t (i, s) VALUES ({n}, 'small')",
+    "INSERT INTO t (i, s) SELECT i, 'large' FROM range({n}, {n} + 50) AS r(i)",
     "DELETE FROM t WHERE i % 7 = {n} % 7",
     "UPDATE t SET s = 'changed {n}' WHERE i % 5 = {n} % 5",
     "CALL ducklake_flush_inlined_data('lake')",
@@ -122,10 +123,13 @@ def test_no_change_of_a_random_history_is_missed(seed, kind, mirrors, tmp_path):
         con.execute("CREATE TABLE t (i BIGINT, s VARCHAR)")
     mirror, database = mirrors(catalog_of(lake))
     mirror.refresh()
+    done = 0
     for n in range(STEPS):
         statement = draws.choice(CHANGES).format(n=n)
-        with file_lakes.writing(lake) as con:
+        # DuckLake refuses some, such as a flush after ADD COLUMN.
+        with file_lakes.writing(lake) as con, suppress(duckdb.Error):
             con.execute(statement)
+            done += 1
         before = contents(lake)
         mirror.refresh()
         assert mirror.refresh() == 0, "nothing has changed since"
@@ -133,6 +137,7 @@ def test_no_change_of_a_random_history_is_missed(seed, kind, mirrors, tmp_path):
         whole, copy = mirrors(catalog_of(lake))
         whole.refresh()
         assert tables_of(database) == tables_of(copy), f"step {n}: {statement}"
+    assert done > STEPS / 2
 
 
 def test_what_sqlite_writes_into_its_log_is_seen(mirrors, tmp_path):
