@@ -12,7 +12,7 @@ import duckdb
 from pg8000.exceptions import Error as PostgresError
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
-from polynya.errors import Misconfigured, ServiceUnavailable
+from polynya.errors import Misconfigured, PolynyaError, ServiceUnavailable
 
 from .. import reach
 from ..processes.postgres import Server, postgres
@@ -67,13 +67,16 @@ def opened(address: str, metadata_schema: str, data_path: str | None) -> Iterato
 
 
 def _is_in_s3(url: str, schema: str) -> bool:
+    """Whether the data is not in a local folder; what cannot be read the command itself reports."""
     database = Database(url, schema)
     try:
         with database.transaction() as con:
             stored = queries.lake().run(con).data_path
+        return data_path_of(stored, None).folder is None
+    except PolynyaError:
+        return True
     finally:
         database.close()
-    return data_path_of(stored, None).folder is None
 
 
 @contextmanager
