@@ -387,7 +387,7 @@ def doctor_process(url: str) -> subprocess.CompletedProcess:
     ("url", "words"),
     [
         ("postgresql://u:s3cret@127.0.0.1:1/d", "the catalog database at 127.0.0.1:1 cannot be"),
-        ("mysql://u:s3cret@127.0.0.1/d", "DATABASE_URL must read postgresql://"),
+        ("mysql://u:s3cret@127.0.0.1/d", "Polynya does not read MySQL catalogs"),
         ("{}", "no DuckLake catalog in the PostgreSQL schema 'public'"),
     ],
 )
