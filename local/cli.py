@@ -4,13 +4,14 @@ from importlib.metadata import version
 from typing import Annotated
 
 import typer
-from polynya_pipeline.commands import ingest, verify
+from polynya_pipeline.commands import ingest
 from polynya_pipeline.publish.command import publish
 
 from .demo.command import demo
 from .doctor import doctor
 from .indexes import indexes
 from .inspect import inspect
+from .lakes.verify import verify
 from .serve import serve
 from .writes import writes
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,8 +10,8 @@ import typer
 from polynya.errors import PolynyaError
 from polynya_pipeline.common.options import MetadataSchema, S3Endpoint
 
-from . import reach
-from .options import AsJson, DatabaseUrl
+from .lakes.readable import readable
+from .options import AnyDatabase, AsJson, DataPath, LakeAddress, address_of
 from .progress import console
 from .reports.generator import Generator
 
@@ -25,8 +26,10 @@ COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
 def doctor(
-    database: DatabaseUrl,
+    address: LakeAddress = None,
+    database: AnyDatabase = None,
     metadata_schema: MetadataSchema = "public",
+    data_path: DataPath = None,
     s3_endpoint: S3Endpoint = None,
     past: Annotated[
         int,
@@ -48,15 +51,16 @@ def doctor(
 
     report = Report()
     errors = console(sys.stderr)
+    wanted = address_of(address, database)
     try:
-        reach.check(database, metadata_schema)
-        generator = Generator(database, metadata_schema, s3_endpoint)
-        try:
-            with errors.status("Checking", spinner="line") as status:
-                for report in diagnose(generator, database, s3_endpoint, past):
+        with readable(wanted, metadata_schema, data_path, s3_endpoint) as lake:
+            generator = Generator(lake.database, lake.metadata_schema, lake.s3_endpoint)
+            with (
+                closing(generator.database),
+                errors.status("Checking", spinner="line") as status,
+            ):
+                for report in diagnose(generator, lake, past):
                     status.update(f"Checking: {len(report.tables)} tables so far")
-        finally:
-            generator.database.close()
     except PolynyaError as error:
         report.add(ERROR, "catalog", str(error))
     if as_json:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import closing
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -14,8 +15,8 @@ from polynya.errors import BadRequest, NoSuchTable, PolynyaError
 from polynya.translate.tables import check_lake
 from polynya_pipeline.common.options import MetadataSchema, S3Endpoint
 
-from . import reach
-from .options import AsJson, DatabaseUrl
+from .lakes.readable import readable
+from .options import AnyDatabase, AsJson, DataPath, LakeAddress, address_of
 from .progress import console
 from .reports.generator import Generator, full_name, tables_of
 
@@ -25,8 +26,10 @@ def inspect(
         str,
         typer.Argument(metavar="TABLE", help="namespace.table, or a table name that is unique."),
     ],
-    database: DatabaseUrl,
+    address: LakeAddress = None,
+    database: AnyDatabase = None,
     metadata_schema: MetadataSchema = "public",
+    data_path: DataPath = None,
     s3_endpoint: S3Endpoint = None,
     snapshot: Annotated[
         int | None,
@@ -56,17 +59,15 @@ def inspect(
     from .reports.render import render
     from .reports.table_report import table_report
 
+    wanted = address_of(address, database)
     try:
-        reach.check(database, metadata_schema)
-        generator = Generator(database, metadata_schema, s3_endpoint)
-        try:
-            with generator.database.transaction() as con:
+        with readable(wanted, metadata_schema, data_path, s3_endpoint) as opened:
+            generator = Generator(opened.database, opened.metadata_schema, opened.s3_endpoint)
+            with closing(generator.database), generator.database.transaction() as con:
                 lake = queries.lake().run(con)
                 check_lake(lake.version, lake.encrypted)
                 found = _table_named(con, lake, table)
                 report = table_report(generator.open_table(con, lake, *found), snapshot)
-        finally:
-            generator.database.close()
     except PolynyaError as error:
         print(f"polynya: {error}", file=sys.stderr)
         raise typer.Exit(1) from None

@@ -14,6 +14,36 @@ class Delivery(StrEnum):
     MATERIALIZE = "materialize"
 
 
+LakeAddress = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="ADDRESS",
+        show_default=False,
+        help="The lake: metadata.ducklake (a file of DuckDB), sqlite:lake.sqlite, "
+        "postgresql://user:password@host:port/database, or the string after ATTACH: "
+        "'ducklake:postgres:dbname=lake host=…'.",
+    ),
+]
+AnyDatabase = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        metavar="URL",
+        envvar="DATABASE_URL",
+        show_default=False,
+        help=f"The same as ADDRESS, which is used if both are given. The role of a PostgreSQL "
+        f"needs SELECT only. {TLS}",
+    ),
+]
+DataPath = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        show_default=False,
+        help="Where the data is, if it is not where the catalog says: a folder, or "
+        "s3://bucket/prefix/. DuckLake's own option is DATA_PATH with OVERRIDE_DATA_PATH.",
+    ),
+]
 DatabaseUrl = Annotated[
     str,
     typer.Option(
@@ -42,4 +72,20 @@ DeliveryOption = Annotated[
         "are put into the data bucket when a table is loaded.",
     ),
 ]
+
+
+def address_of(address: str | None, database: str | None) -> str:
+    """The address of the lake that a command is about.
+
+    Raises:
+        typer.BadParameter: none is given.
+    """
+    if found := address or database:
+        return found
+    raise typer.BadParameter(
+        "which lake? Give its address: metadata.ducklake, sqlite:lake.sqlite or postgresql://…",
+        param_hint="ADDRESS",
+    )
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document with everything.")]

@@ -35,11 +35,12 @@ class Bridge:
 
 @contextmanager
 def serving(
-    database_url: str,
-    s3_endpoint: str,
+    address: str,
+    s3_endpoint: str | None,
     *,
     delivery: str = "materialize",
     metadata_schema: str = "public",
+    data_path: str | None = None,
     hide_types: tuple[str, ...] = (),
     settings: dict[str, str] | None = None,
     writes: bool = False,
@@ -50,6 +51,7 @@ def serving(
     In a checkout each function has only the packages and the S3 permissions that it has on AWS.
 
     Args:
+        address: of the lake.
         settings: environment variables of the process, beside those of this process.
         writes: let clients write; `polynya writes --setup` must have run.
         command: the command `polynya`.
@@ -57,8 +59,9 @@ def serving(
     Raises:
         RuntimeError: the command does not start or end as it should; with the end of its log.
     """
-    command = [*command, "serve", "--database", database_url]
-    command += ["--metadata-schema", metadata_schema, "--s3-endpoint", s3_endpoint]
+    command = [*command, "serve", address, "--metadata-schema", metadata_schema]
+    command += ["--s3-endpoint", s3_endpoint] if s3_endpoint else []
+    command += ["--data-path", data_path] if data_path else []
     command += ["--port", "0", "--delivery", delivery]
     command += ["--writes"] if writes else []
     command += ["--as-deployed"] if checkout.IS_CHECKOUT else []

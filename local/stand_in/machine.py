@@ -1,6 +1,6 @@
 """API Gateway, S3 and S3 Object Lambda on one machine."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -13,6 +13,7 @@ from .object_lambda import ObjectLambda
 from .object_lambda_event import EventSource
 from .routes import READING, WRITING
 from .s3.address import S3Address
+from .s3.local_bucket import LocalBucket
 from .s3.proxy import S3Proxy
 from .s3.uploads import UploadPaths
 from .s3.upstream import S3Upstream
@@ -27,9 +28,10 @@ class StandIn:
 
     On the S3 server the bucket name `alias` is an Object Lambda access point before
     `supporting_bucket`; every other bucket is the S3 behind (`s3_endpoint`, AWS's own when None),
-    asked with the credentials of this process, read-only except for `uploads`. Without an alias
-    there is no Object Lambda. The constructor binds the ports, so that `s3_uri` is known before
-    the handlers are imported.
+    asked with the credentials of this process, read-only except for `uploads`; or there is one
+    other bucket, a folder of this machine (`local_bucket`). Without an alias there is no Object
+    Lambda. The constructor binds the ports, so that `s3_uri` is known before the handlers are
+    imported.
 
     Differences from AWS: signatures and permissions of clients are not checked (those of the
     functions in S3 are, if `start` gets `confinements`); a function is not ended at its timeout (a
@@ -47,6 +49,7 @@ class StandIn:
         port: int = 0,
         keep_encoded_path: bool = False,
         uploads: UploadPaths | None = None,
+        local_bucket: LocalBucket | None = None,
     ) -> None:
         """Bind both ports: `port` and the next one, or any two if it is 0.
 
@@ -56,6 +59,7 @@ class StandIn:
             s3_endpoint: the S3 behind; None: AWS.
             keep_encoded_path: see ApiGateway.
             uploads: where clients may upload; None: nowhere.
+            local_bucket: instead of an S3 behind; None: there is one.
 
         Raises:
             OSError: a port is taken.
@@ -67,14 +71,15 @@ class StandIn:
         self._functions: list[LambdaFunction] = []
         self._confinements: Mapping[str, Confinement] = {}
         self._object_lambda: ObjectLambda | None = None
-        self._upstream = S3Upstream(s3_endpoint, region)
-        self._proxy = S3Proxy(self._upstream, uploads)
         self._api = HttpServer(port)
         try:
             self._s3 = HttpServer(port + 1 if port else 0)
         except OSError:
             self._api.stop()
             raise
+        # The functions read a local bucket as clients do, from this server.
+        self._upstream = S3Upstream(self._s3.uri if local_bucket else s3_endpoint, region)
+        self._buckets = local_bucket or S3Proxy(self._upstream, uploads)
 
     @property
     def api_uri(self) -> str:
@@ -93,10 +98,12 @@ class StandIn:
         confinements: Mapping[str, Confinement] | None = None,
         *,
         commits_handler: Handler | None = None,
+        before_each: Callable[[], None] | None = None,
     ) -> None:
         """Serve in threads; each handler is always called in the same thread.
 
         Args:
+            before_each: called before each request to the catalog, in the thread of its connection.
             commits_handler: gets the requests that write, by `routes`; None: the one of the
                 catalog does.
             confinements: the packages and permissions of each function, by its name; a function
@@ -118,9 +125,15 @@ class StandIn:
             events = EventSource(
                 self._upstream, alias=self._alias, bucket=self._bucket, region=self._region
             )
-            self._object_lambda = ObjectLambda(function, events, self._proxy, bucket=self._bucket)
+            self._object_lambda = ObjectLambda(function, events, self._buckets, bucket=self._bucket)
         gateway = ApiGateway(functions, keep_encoded_path=self._keep_encoded_path)
-        self._api.start(gateway.answer)
+
+        def answer(request: Request) -> Response:
+            if before_each is not None:
+                before_each()
+            return gateway.answer(request)
+
+        self._api.start(answer)
         self._s3.start(self._s3_answer)
 
     def stop(self) -> None:
@@ -131,7 +144,7 @@ class StandIn:
         self._functions.clear()
         # After the functions: that of the access point sends its last answer to this server.
         self._s3.stop()
-        self._proxy.stop()
+        self._buckets.stop()
 
     def __enter__(self) -> Self:
         return self
@@ -162,4 +175,4 @@ class StandIn:
             address = S3Address.of(request)
             if address.bucket == self._alias:
                 return self._object_lambda.answer(request, address)
-        return self._proxy.answer(request, S3Address.of(request))
+        return self._buckets.answer(request, S3Address.of(request))

@@ -19,6 +19,7 @@ from .object_lambda_event import ROUTE, EventSource
 from .s3.address import S3Address
 from .s3.aws_chunked import IncompleteBody, decoded_body
 from .s3.error import s3_error
+from .s3.local_bucket import LocalBucket
 from .s3.proxy import S3Proxy
 
 logger = logging.getLogger(__name__)
@@ -42,11 +43,16 @@ class ObjectLambda:
     """Answers the three operations of template.yaml; others go to the real bucket."""
 
     def __init__(
-        self, function: LambdaFunction, events: EventSource, proxy: S3Proxy, *, bucket: str
+        self,
+        function: LambdaFunction,
+        events: EventSource,
+        buckets: S3Proxy | LocalBucket,
+        *,
+        bucket: str,
     ) -> None:
         self._function = function
         self._events = events
-        self._proxy = proxy
+        self._buckets = buckets
         self._bucket = bucket
         self._lock = Lock()
         # The GETs under way by token; None until the function has sent the answer.
@@ -56,7 +62,7 @@ class ObjectLambda:
         """The answer to a request whose bucket is the access point."""
         called = operation(request, address)
         if called is None:
-            return self._proxy.read(request, address.in_bucket(self._bucket))
+            return self._buckets.read(request, address.in_bucket(self._bucket))
         if called == "GetObject":
             return self._get_object(request, address)
         try:

@@ -13,7 +13,7 @@ from polynya.ducklake.writes import commits_table
 from polynya.storage import aws
 from polynya_local.clients.duckdb_connection import REGION
 from polynya_local.clients.lakes import Lake
-from polynya_local.serve import EVERYBODY_MAY_WRITE
+from polynya_local.lakes.served import EVERYBODY_MAY_WRITE
 from polynya_local.stand_in import StandIn
 from polynya_pipeline.common.database import connect
 

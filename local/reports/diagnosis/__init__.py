@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from polynya.ducklake import queries
 from polynya.errors import PolynyaError
 
+from ...lakes.readable import ReadableLake
 from ..generator import Generator, tables_of
 from ..rights import rights
 from .lake import check_lake, check_rights
@@ -12,16 +13,13 @@ from .report import ERROR, Report
 from .table import TableCheck
 
 
-def diagnose(
-    generator: Generator, database: str, s3_endpoint: str | None, past: int
-) -> Iterator[Report]:
+def diagnose(generator: Generator, opened: ReadableLake, past: int) -> Iterator[Report]:
     """Check the rights of the role, the lake, and each table.
 
     Gives the same report before each table and at the end, so that progress can be shown.
 
     Args:
-        database: the URL of the catalog database.
-        s3_endpoint: the S3 that holds the data; None: AWS.
+        opened: the lake that the generator reads.
         past: how many past snapshots of each table are counted, besides the newest.
 
     Raises:
@@ -29,7 +27,7 @@ def diagnose(
     """
     report = Report()
     schema = generator.config.metadata_schema
-    found = generator.read(lambda con: rights(con, schema))
+    found = None if opened.is_mirror else generator.read(lambda con: rights(con, schema))
     if found is not None:
         check_rights(report, found, schema)
     try:
@@ -40,7 +38,7 @@ def diagnose(
         return
     check_lake(report, lake)
     if report.lake["served"]:
-        check = TableCheck(generator, report, database, s3_endpoint, past)
+        check = TableCheck(generator, report, opened.database, opened.s3_endpoint, past)
         try:
             for pair in generator.read(lambda con: tables_of(con, lake)):
                 yield report

@@ -1,11 +1,10 @@
 """How `polynya doctor` lets DuckDB reach the catalog database and S3."""
 
 from collections.abc import Iterable
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import boto3
 from duckdb import DuckDBPyConnection
-from polynya.ducklake.connection.url import LOCAL
 
 from ...clients.duckdb_connection import connect, literal
 
@@ -30,17 +29,6 @@ def connect_to_s3(
     words = [f"{name} {literal(text)}" for name, text in options.items()]
     con.execute(f"CREATE SECRET (TYPE s3, PROVIDER config, {', '.join(words)})")
     return con
-
-
-def for_libpq(url: str) -> str:
-    """The URL with Polynya's default for TLS, unless it says something of TLS itself."""
-    parts = urlsplit(url)
-    query = parse_qs(parts.query)
-    host = (query.get("host") or [parts.hostname or ""])[-1]
-    if "sslmode" in query or host in LOCAL or host.startswith("/"):
-        return url
-    tls = "sslmode=verify-full" + ("" if "sslrootcert" in query else "&sslrootcert=system")
-    return f"{url}{'&' if parts.query else '?'}{tls}"
 
 
 def secrets_of(url: str) -> list[str]:

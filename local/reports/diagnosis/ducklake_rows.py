@@ -6,7 +6,8 @@ import duckdb
 from polynya.ducklake.rows.named_objects import Schema, Table
 
 from ...clients.duckdb_connection import LAKE, identifier, literal
-from .duckdb_access import connect_to_s3, for_libpq, redacted, secrets_of
+from ...lakes.conninfo import for_libpq
+from .duckdb_access import connect_to_s3, redacted, secrets_of
 
 
 class Uncountable(Exception):

@@ -13,8 +13,9 @@ from polynya_local.cli import app
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.duckdb_connection import identifier as quoted
 from polynya_local.clients.lakes import attach
+from polynya_local.lakes.conninfo import for_libpq
 from polynya_local.processes.serving import COMMAND, environment
-from polynya_local.reports.diagnosis.duckdb_access import for_libpq, redacted, secrets_of
+from polynya_local.reports.diagnosis.duckdb_access import redacted, secrets_of
 from typer.testing import CliRunner
 
 from tests.differential.test_catalog_versions import WRITTEN, restored
@@ -237,7 +238,6 @@ def test_snapshots_that_are_left_out_are_counted(lake, report, monkeypatch):
     [
         ("version", "9.9", "lake", "DuckLake catalog version '9.9' is not served"),
         ("encrypted", "true", "lake", "this DuckLake is encrypted"),
-        ("data_path", "/data/lake/", "settings", "the data path /data/lake/ is not in S3"),
     ],
 )
 def test_a_lake_that_cannot_be_served_is_named(key, value, about, words, lake, report):
@@ -387,7 +387,7 @@ def doctor_process(url: str) -> subprocess.CompletedProcess:
     ("url", "words"),
     [
         ("postgresql://u:s3cret@127.0.0.1:1/d", "the catalog database at 127.0.0.1:1 cannot be"),
-        ("mysql://u:s3cret@127.0.0.1/d", "DATABASE_URL must read postgresql://"),
+        ("mysql://u:s3cret@127.0.0.1/d", "Polynya does not read MySQL catalogs"),
         ("{}", "no DuckLake catalog in the PostgreSQL schema 'public'"),
     ],
 )

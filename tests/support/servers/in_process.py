@@ -15,8 +15,8 @@ from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients.duckdb_connection import REGION
 from polynya_local.clients.lakes import Lake
+from polynya_local.lakes.served import EVERYBODY_MAY_WRITE
 from polynya_local.processes.serving import Bridge
-from polynya_local.serve import EVERYBODY_MAY_WRITE
 from polynya_local.stand_in import StandIn, machine
 from polynya_local.stand_in.dynamodb import TABLE
 from polynya_local.stand_in.limits.deployment import as_deployed

@@ -1,0 +1,155 @@
+"""The catalogs that are mirrored: how DuckDB attaches each, and which types its rows have."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from duckdb import DuckDBPyConnection
+from polynya.translate.inlined.rows import SOURCE_TYPES
+
+from ...clients.duckdb_connection import identifier, literal
+from ..address import Address, DuckDBLake, PostgresLake, SQLiteLake
+from ..conninfo import for_libpq
+from .fingerprints import (
+    DuckDBFingerprint,
+    Fingerprint,
+    PostgresFingerprint,
+    SQLiteFingerprint,
+)
+
+SOURCE = "source"
+"""The name under which DuckDB attaches a catalog."""
+
+Types = Mapping[str, Mapping[str, str]]
+"""DuckDB's types of the user's columns, by table of inlined rows and by column."""
+
+
+class Catalog(Protocol):
+    """A catalog that is no PostgreSQL, or one whose locations are rewritten."""
+
+    name: str
+    """What a message calls it."""
+    default_schema: str
+    extensions: tuple[str, ...]
+    """DuckDB's extensions that reading it needs."""
+    attach: str
+    """SQL that attaches it, read-only."""
+
+    def fingerprint(self) -> Fingerprint:
+        """Equal ones mean equal contents. Raises: whatever reading it raises."""
+
+    def inlined_types(self, con: DuckDBPyConnection, schema: str) -> Types:
+        """The types of inlined columns, where those that the catalog stores are others."""
+
+    def close(self) -> None:
+        """Close what the fingerprint has opened."""
+
+
+def catalog_of(address: Address) -> Catalog:
+    """The catalog of an address; nothing is opened."""
+    match address:
+        case PostgresLake(url):
+            return PostgresCatalog(url)
+        case DuckDBLake(file):
+            return DuckDBCatalog(file)
+        case SQLiteLake(file):
+            return SQLiteCatalog(file)
+
+
+class DuckDBCatalog:
+    """A file of DuckDB."""
+
+    default_schema = "main"
+    extensions: tuple[str, ...] = ()
+
+    def __init__(self, file: Path) -> None:
+        self.name = str(file)
+        self.attach = f"ATTACH {literal(str(file))} AS {SOURCE} (TYPE duckdb, READ_ONLY)"
+        self._fingerprint = DuckDBFingerprint(file)
+        self.fingerprint = self._fingerprint.now
+        self.close = self._fingerprint.close
+
+    def inlined_types(self, con: DuckDBPyConnection, schema: str) -> Types:
+        """None: DuckDB has all types."""
+        return {}
+
+
+class SQLiteCatalog:
+    """A file of SQLite, which has numbers, texts and blobs only."""
+
+    default_schema = "main"
+    extensions: tuple[str, ...] = ("sqlite_scanner",)
+
+    def __init__(self, file: Path) -> None:
+        self.name = str(file)
+        self.attach = f"ATTACH {literal(str(file))} AS {SOURCE} (TYPE sqlite, READ_ONLY)"
+        self._fingerprint = SQLiteFingerprint(file)
+        self.fingerprint = self._fingerprint.now
+        self.close = self._fingerprint.close
+
+    def inlined_types(self, con: DuckDBPyConnection, schema: str) -> Types:
+        """Those of DuckLake's columns of the same name when the table was made."""
+        found: dict[str, dict[str, str]] = {}
+        for table, column, type_ in con.execute(COLUMNS_OF_INLINED_TABLES).fetchall():
+            found.setdefault(table, {})[column] = duckdb_type(type_)
+        return found
+
+
+class PostgresCatalog:
+    """A PostgreSQL whose data is in a local folder, or elsewhere than the catalog says."""
+
+    name = "the catalog database"
+    default_schema = "public"
+    extensions: tuple[str, ...] = ("postgres_scanner",)
+
+    def __init__(self, url: str) -> None:
+        self.attach = f"ATTACH {literal(for_libpq(url))} AS {SOURCE} (TYPE postgres, READ_ONLY)"
+        self._fingerprint = PostgresFingerprint(url)
+        self.fingerprint = self._fingerprint.now
+        self.close = self._fingerprint.close
+
+    def inlined_types(self, con: DuckDBPyConnection, schema: str) -> Types:
+        """The stored ones: a text is a text here, and a blob is a blob."""
+        sql = (
+            "SELECT table_name, column_name, data_type FROM duckdb_columns() "
+            "WHERE database_name = ? AND schema_name = ?"
+        )
+        found: dict[str, dict[str, str]] = {}
+        for table, column, type_ in con.execute(sql, [SOURCE, schema]).fetchall():
+            # A VARCHAR of DuckLake is a blob here; what is a VARCHAR here stays one.
+            found.setdefault(table, {})[column] = "TEXT" if type_ == "VARCHAR" else type_
+        return found
+
+
+# The column may have been promoted, or another one may have its name by now: the one is taken that
+# was visible when the snapshot was made that has the table's schema version.
+COLUMNS_OF_INLINED_TABLES = f"""
+SELECT i.table_name, c.column_name,
+  arg_max(c.column_type, (
+    (c.begin_snapshot <= v.made_at AND coalesce(c.end_snapshot > v.made_at, true))::INTEGER,
+    c.begin_snapshot))
+FROM {SOURCE}.ducklake_inlined_data_tables AS i
+JOIN {SOURCE}.ducklake_column AS c ON c.table_id = i.table_id AND c.parent_column IS NULL
+LEFT JOIN (
+  SELECT t.table_name, min(s.snapshot_id) AS made_at
+  FROM {SOURCE}.ducklake_inlined_data_tables AS t
+  JOIN {SOURCE}.ducklake_snapshot AS s ON s.schema_version >= t.schema_version
+  GROUP BY 1) AS v ON v.table_name = i.table_name
+GROUP BY 1, 2"""
+
+NESTED = "STRUCT()"
+"""Stands for any nested type: its values are there as text."""
+
+
+def duckdb_type(column_type: str) -> str:
+    """DuckDB's type of a column, from DuckLake's name of it."""
+    found = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", column_type, re.IGNORECASE)
+    if found:
+        return f"DECIMAL({found[1]},{found[2]})"
+    return SOURCE_TYPES.get(column_type, NESTED)
+
+
+def qualified(schema: str, table: str) -> str:
+    """A table of the attached catalog."""
+    return f"{SOURCE}.{identifier(schema)}.{identifier(table)}"

@@ -1,0 +1,110 @@
+"""A catalog of any kind as a copy in PostgreSQL, which follows its changes.
+
+A change costs what it changes: the rows of each table are divided into ranges of an id, and only
+ranges whose rows have another hash than those in the mirror are written again. Everything that a
+change of the original brings is in one transaction of PostgreSQL.
+"""
+
+import logging
+from datetime import UTC, datetime
+from threading import Lock
+
+from ...clients.duckdb_connection import connect
+from ...processes.postgres import Database
+from .catalogs import Catalog
+from .fingerprints import Fingerprint, is_locked
+from .reading import CatalogReader, Change, Copied
+from .tables import Renamed
+from .writing import MirrorWriter
+
+logger = logging.getLogger(__name__)
+
+TARGET_EXTENSION = "postgres_scanner"
+
+TRIES = 5
+"""How often a catalog is read that changes while it is read."""
+
+
+class Mirror:
+    """The copy in one PostgreSQL database. Its methods may be called from several threads."""
+
+    def __init__(
+        self, catalog: Catalog, schema: str, target: Database, renamed: Renamed | None
+    ) -> None:
+        """Open the target; nothing is copied yet.
+
+        Args:
+            schema: where the original's tables are.
+            renamed: what becomes of locations; None: they stay.
+        """
+        self._catalog = catalog
+        self._lock = Lock()
+        self._copied: dict[str, Copied] = {}
+        self._fingerprint: Fingerprint | None = None
+        self._as_of = datetime.now(UTC)
+        self._is_stale = False
+        self._con = connect((TARGET_EXTENSION, *catalog.extensions))
+        self._reader = CatalogReader(self._con, catalog, schema, renamed)
+        self._writer = MirrorWriter(self._con, target)
+
+    def refresh(self) -> int:
+        """Copy what has changed; the number of ranges of rows that were written.
+
+        Raises:
+            duckdb.Error, OSError, sqlite3.Error, pg8000.exceptions.Error: the original cannot be
+                read, or the mirror cannot be written. The mirror is unchanged.
+        """
+        with self._lock:
+            as_of = datetime.now(UTC)
+            fingerprint = self._catalog.fingerprint()
+            if fingerprint == self._fingerprint:
+                return 0
+            fingerprint, copied, changes = self._read(fingerprint)
+            self._writer.write(changes, self._copied.keys() - copied.keys())
+            self._fingerprint, self._copied, self._as_of = fingerprint, copied, as_of
+            return sum(len(change.ranges) for change in changes)
+
+    def refresh_if_possible(self) -> None:
+        """Copy what has changed, or log once that the original cannot be read now."""
+        try:
+            self.refresh()
+        except Exception as error:
+            self._log_stale(error)
+        else:
+            if self._is_stale:
+                self._is_stale = False
+                logger.warning("%s can be read again", self._catalog.name)
+
+    def row_count(self, table: str) -> int:
+        """The number of rows of `ducklake_<table>` in the mirror."""
+        copied = self._copied.get(f"ducklake_{table}")
+        return sum(count for count, *_ in copied.digests.values()) if copied else 0
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            self._con.close()
+            self._catalog.close()
+
+    def _read(self, before: Fingerprint) -> tuple[Fingerprint, dict[str, Copied], list[Change]]:
+        """What has changed, all of one state of the original, and its fingerprint."""
+        for _ in range(TRIES):
+            with self._reader.attached():
+                copied = self._reader.contents()
+                changes = self._reader.staged(copied, self._copied)
+                after = self._catalog.fingerprint()
+            if after == before:
+                return after, copied, changes
+            before = after
+        raise TimeoutError("the catalog changes faster than it can be read")
+
+    def _log_stale(self, error: Exception) -> None:
+        if self._is_stale:
+            return
+        self._is_stale = True
+        # The text of an error may hold rows, or how we connect.
+        why = "another process has it open" if is_locked(error) else type(error).__name__
+        as_of = self._as_of.isoformat(timespec="seconds")
+        logger.warning(
+            "%s cannot be read now (%s): its state of %s is served", self._catalog.name, why, as_of
+        )

@@ -1,0 +1,186 @@
+"""How each table of a catalog is mirrored: its columns as DuckLake has them in PostgreSQL.
+
+DuckLake keeps the same catalog in other types in each kind of database: SQLite has no booleans and
+no timestamps, and PostgreSQL cannot hold all of DuckDB's values (a text with a NUL, a date in the
+year 290000), so that inlined rows are there partly as text.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...clients.duckdb_connection import identifier, literal
+
+BOOLEANS = ("path_is_relative", "nulls_allowed", "contains_null", "contains_nan", "is_partition")
+METADATA_TYPES = {
+    **dict.fromkeys(BOOLEANS, "BOOLEAN"),
+    **dict.fromkeys(("snapshot_time", "schedule_start"), "TIMESTAMPTZ"),
+    **dict.fromkeys(("schema_uuid", "table_uuid", "view_uuid"), "UUID"),
+}
+"""The types of DuckLake's own columns that are neither BIGINT nor VARCHAR, in all versions."""
+
+MAY_HAVE_NUL = frozenset(("min_value", "max_value"))
+"""Bounds, which may be absent. DuckLake leaves them out if a text in PostgreSQL cannot hold
+them."""
+
+SMALL_INTEGERS = {"TINYINT": "SMALLINT", "UTINYINT": "INTEGER", "USMALLINT": "INTEGER"}
+SAME = ("BOOLEAN", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "TIME", "TIMETZ", "INTERVAL", "UUID")
+INLINED_TYPES = {
+    **dict(zip(SAME, SAME, strict=True)),
+    **SMALL_INTEGERS,
+    "UINTEGER": "BIGINT",
+    "FLOAT": "REAL",
+    "TIME WITH TIME ZONE": "TIMETZ",
+    "VARCHAR": "BLOB",
+    "JSON": "BLOB",
+    "BLOB": "BLOB",
+}
+"""DuckDB's type of an inlined column, and the type of the mirror; the others are there as text.
+As `PostgresMetadataManager` of DuckLake has it."""
+
+INLINED_ROWS = re.compile(r"ducklake_inlined_data_\d+_\d+")
+SYSTEM_COLUMNS = 3
+"""The columns of an inlined table that are not the user's: row id, begin, end."""
+
+KEYS = ("data_file_id", "delete_file_id", "snapshot_id", "mapping_id", "table_id")
+"""By the first of these columns a table is divided into ranges."""
+
+SPAN = 256
+"""How many values of the key are in one range."""
+
+NO_ID = -1
+"""The range of rows without an id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the mirror."""
+
+    name: str
+    type: str
+    """DuckDB's name of its type in PostgreSQL."""
+    value: str
+    """SQL of its value, from the columns of the original."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of the mirror."""
+
+    name: str
+    columns: tuple[Column, ...]
+    range_number: str
+    """SQL of the number of a row's range."""
+    key: str | None
+    """The column that the ranges divide; None: there is one range."""
+
+    @property
+    def shape(self) -> tuple[tuple[str, str], ...]:
+        """What the table in PostgreSQL has; if it changes, the table is made again."""
+        return tuple((column.name, column.type) for column in self.columns)
+
+    @property
+    def select(self) -> str:
+        """The columns of a SELECT that gives a row of the mirror."""
+        return ", ".join(f"{column.value} AS {identifier(column.name)}" for column in self.columns)
+
+    @property
+    def digest(self) -> str:
+        """SQL of a row's hash. As text floats differ that are equal: 0.0 and -0.0."""
+        values = (
+            f"CAST({column.value} AS VARCHAR)"
+            if column.type in {"REAL", "DOUBLE"}
+            else column.value
+            for column in self.columns
+        )
+        return f"hash({', '.join(values)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """Locations below a path are rewritten: those of a local folder become S3's."""
+
+    old: tuple[str, ...]
+    """Spellings of the old path, each with a slash at its end, the longest first."""
+    new: str
+    data_path: str
+    """The value of the option `data_path`."""
+
+    def location(self, path: str) -> str:
+        """SQL of a location that replaces what `path`, the SQL of a text, gives."""
+        cases = (
+            f"WHEN starts_with({path}, {literal(old)}) "
+            f"THEN {literal(self.new)} || substr({path}, {len(old) + 1})"
+            for old in self.old
+        )
+        return f"CASE {' '.join(cases)} ELSE {path} END" if self.old else path
+
+
+def metadata_table(name: str, columns: Sequence[tuple[str, str]], renamed: Renamed | None) -> Table:
+    """A table of DuckLake's own.
+
+    Args:
+        columns: their names and types in the original.
+        renamed: what becomes of locations; None: they stay.
+    """
+    names = [column for column, _ in columns]
+    made = tuple(_metadata_column(*column) for column in columns)
+    if renamed is not None:
+        made = tuple(_relocated(name, names, column, renamed) for column in made)
+    return _table(name, made, next((key for key in KEYS if key in names), None))
+
+
+def inlined_table(name: str, columns: Sequence[tuple[str, str]], types: Mapping[str, str]) -> Table:
+    """A table of inlined rows.
+
+    Args:
+        columns: their names and types in the original.
+        types: DuckDB's types of the user's columns, by their names.
+    """
+    made = [Column(c, "BIGINT", identifier(c)) for c, _ in columns[:SYSTEM_COLUMNS]]
+    made += [_inlined_column(c, types[c], type_) for c, type_ in columns[SYSTEM_COLUMNS:]]
+    return _table(name, tuple(made), columns[0][0])
+
+
+def _table(name: str, columns: tuple[Column, ...], key: str | None) -> Table:
+    if key is None:
+        return Table(name, columns, "0", None)
+    id_ = identifier(key)
+    return Table(name, columns, f"CASE WHEN {id_} >= 0 THEN {id_} // {SPAN} ELSE {NO_ID} END", key)
+
+
+def _metadata_column(name: str, type_: str) -> Column:
+    is_number = type_.endswith("INT") or type_ == "INTEGER"
+    target = METADATA_TYPES.get(name, "BIGINT" if is_number else "VARCHAR")
+    value = f"CAST({identifier(name)} AS {target})"
+    if name in MAY_HAVE_NUL:
+        value = f"CASE WHEN NOT contains({value}, chr(0)) THEN {value} END"
+    return Column(name, target, value)
+
+
+def _relocated(table: str, names: Sequence[str], column: Column, renamed: Renamed) -> Column:
+    value = column.value
+    if table == "ducklake_metadata" and column.name == "value":
+        is_path = f"{identifier('key')} = 'data_path'"
+        value = f"CASE WHEN {is_path} THEN {literal(renamed.data_path)} ELSE {value} END"
+    elif column.name == "path" and "path_is_relative" in names:
+        relative = f"CAST({identifier('path_is_relative')} AS BOOLEAN)"
+        value = f"CASE WHEN {relative} THEN {value} ELSE {renamed.location(value)} END"
+    return Column(column.name, column.type, value)
+
+
+def _inlined_column(name: str, type_: str, stored: str) -> Column:
+    """Args:
+    type_: DuckDB's type of the values.
+    stored: the type in which the original has them.
+    """
+    target = type_ if type_.startswith("DECIMAL") else INLINED_TYPES.get(type_, "VARCHAR")
+    if type_ == "BLOB":
+        return Column(name, target, identifier(name))
+    text = f"CAST({identifier(name)} AS VARCHAR)"
+    if target == "BLOB":
+        return Column(name, target, f"encode({text})")
+    if target == "VARCHAR":
+        return Column(name, target, text)
+    of_type = identifier(name) if stored == type_ else f"CAST({identifier(name)} AS {type_})"
+    return Column(name, target, f"CAST({of_type} AS {target})")

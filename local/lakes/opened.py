@@ -1,0 +1,147 @@
+"""Opens a lake of any address as one that Polynya serves: in PostgreSQL, with data in S3."""
+
+import signal
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+from pg8000.exceptions import Error as PostgresError
+from polynya.ducklake import queries
+from polynya.ducklake.connection.database import Database
+from polynya.errors import Misconfigured, PolynyaError, ServiceUnavailable
+
+from .. import reach
+from ..processes.postgres import Server, postgres
+from .address import Address, PostgresLake, parse
+from .data_path import DataPath, data_path_of
+from .files import checked, failure, no_lake
+from .mirroring.catalogs import Catalog, catalog_of
+from .mirroring.mirror import Mirror
+from .mirroring.reading import Described, described
+from .mirroring.writing import SCHEMA
+
+DEFAULT_SCHEMA = "public"
+
+UNREADABLE = (OSError, sqlite3.Error, duckdb.Error, PostgresError)
+"""What reading a catalog raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedLake:
+    """A lake in PostgreSQL."""
+
+    database: str = field(repr=False)
+    """Its URL, which may hold a password."""
+    metadata_schema: str
+    folder: Path | None = None
+    """The local folder with its data, which `data_path.BUCKET` stands for; None: in S3."""
+    mirror: Mirror | None = None
+    """The mirror that the database is; None: it is the catalog itself."""
+
+
+@contextmanager
+def opened(address: str, metadata_schema: str, data_path: str | None) -> Iterator[OpenedLake]:
+    """Open a lake for the block.
+
+    Args:
+        address: as `address.parse` reads it.
+        metadata_schema: where DuckLake's tables are; in a file they are in `main`, unless they
+            are in `public`.
+        data_path: instead of the one that the catalog names; None: that one.
+
+    Raises:
+        PolynyaError: the lake cannot be read; with a sentence that says what to do.
+    """
+    lake = checked(parse(address))
+    if isinstance(lake, PostgresLake):
+        reach.check(lake.url, metadata_schema)
+        if data_path is None and _is_in_s3(lake.url, metadata_schema):
+            yield OpenedLake(lake.url, metadata_schema)
+            return
+    with _mirrored(lake, metadata_schema, data_path) as mirrored:
+        yield mirrored
+
+
+def _is_in_s3(url: str, schema: str) -> bool:
+    """Whether the data is not in a local folder; what cannot be read the command itself reports."""
+    database = Database(url, schema)
+    try:
+        with database.transaction() as con:
+            stored = queries.lake().run(con).data_path
+        return data_path_of(stored, None).folder is None
+    except PolynyaError:
+        return True
+    finally:
+        database.close()
+
+
+@contextmanager
+def _mirrored(lake: Address, wanted_schema: str, data_path: str | None) -> Iterator[OpenedLake]:
+    catalog = catalog_of(lake)
+    try:
+        found = _described(catalog)
+        schema = _schema(wanted_schema, catalog, found)
+        data = data_path_of(found.data_paths[schema], data_path)
+        with _server() as server:
+            yield from _copied(catalog, schema, server, data)
+    finally:
+        catalog.close()
+
+
+def _schema(wanted: str, catalog: Catalog, found: Described) -> str:
+    """The schema with DuckLake's tables; `public`, the option's default, is also a file's own."""
+    is_default = wanted == DEFAULT_SCHEMA and wanted not in found.data_paths
+    schema = catalog.default_schema if is_default else wanted
+    if schema not in found.data_paths:
+        raise no_lake(catalog.name, schema, sorted(found.data_paths))
+    return schema
+
+
+def _described(catalog: Catalog) -> Described:
+    try:
+        return described(catalog)
+    except RuntimeError as error:  # an extension is not installed
+        raise Misconfigured(str(error)) from None
+    except UNREADABLE as error:
+        raise failure(catalog.name, error) from None
+
+
+def _copied(catalog: Catalog, schema: str, server: Server, data: DataPath) -> Iterator[OpenedLake]:
+    database = server.create_database("mirror")
+    mirror = Mirror(catalog, schema, database, data.renamed)
+    try:
+        try:
+            mirror.refresh()
+        except UNREADABLE as error:
+            raise failure(catalog.name, error) from None
+        _check_folder(data, mirror)
+        yield OpenedLake(database.url, SCHEMA, data.folder, mirror)
+    finally:
+        mirror.close()
+
+
+def _check_folder(data: DataPath, mirror: Mirror) -> None:
+    """A lake whose rows are all inlined has no folder yet."""
+    if data.folder is not None and not data.folder.is_dir() and mirror.row_count("data_file"):
+        raise Misconfigured(
+            f"there is no folder {data.folder}, in which the lake's data should be. A relative "
+            "data path is relative to the folder where a command starts: start polynya where you "
+            "start DuckDB, or give --data-path"
+        )
+
+
+@contextmanager
+def _server() -> Iterator[Server]:
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        # It would end this process, and leave PostgreSQL running.
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(postgres())
+        except RuntimeError as error:
+            raise ServiceUnavailable(str(error)) from None
+        yield server

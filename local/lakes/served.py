@@ -1,0 +1,224 @@
+"""Runs the Lambda functions on this machine for an opened lake."""
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TextIO
+
+from polynya.ducklake import queries
+from polynya.ducklake.connection.database import Database
+from polynya.ducklake.queries.writers.writer_rights import writer_rights
+from polynya.ducklake.rows.lake import Lake
+from polynya.errors import Misconfigured, PolynyaError
+from polynya.storage.s3 import bucket_and_key
+from polynya.translate.tables import check_lake
+
+from ..options import Delivery
+from ..stand_in import StandIn
+from ..stand_in.dynamodb import TABLE, dynamodb
+from ..stand_in.limits.confinement import Confinement
+from ..stand_in.s3.local_bucket import LocalBucket
+from ..stand_in.s3.uploads import UploadPaths
+from ..writes import write_problems
+from .data_path import BUCKET
+from .opened import OpenedLake
+from .readable import use_local_credentials
+
+ALIAS = "polynya-local--ol-s3"
+"""The bucket of the virtual files under `object-lambda`: shaped like an access point's alias."""
+
+EVERYBODY_MAY_WRITE = json.dumps(
+    {"rules": [{"principals": ["*"], "tables": {"*": ["*"]}, "write": {"*": ["*"]}}]}
+)
+"""AUTHORIZATION of `--writes`: without a policy nobody may write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of the command, beside those that say which lake it is."""
+
+    s3_endpoint: str | None
+    port: int
+    delivery: Delivery
+    warehouse: str
+    virtual_bucket: str | None
+    hidden_types: tuple[str, ...]
+    writes: bool
+    as_deployed: bool
+
+    @property
+    def is_object_lambda(self) -> bool:
+        """Whether metadata files are generated when they are read."""
+        return self.delivery == Delivery.OBJECT_LAMBDA
+
+
+def serve_lake(opened_lake: OpenedLake, options: Options, stdout: TextIO) -> None:
+    """Serve a lake until a signal arrives; print one line of JSON when it is ready.
+
+    Raises:
+        PolynyaError: the lake cannot be served with these options.
+    """
+    _check_options(opened_lake, options)
+    lake = _read_lake(opened_lake.database, opened_lake.metadata_schema)
+    data_bucket = _data_bucket(lake)
+    if options.writes:
+        _check_writes(opened_lake.database, opened_lake.metadata_schema)
+    bucket = options.virtual_bucket or data_bucket
+    stand_in = _stand_in(opened_lake, options, lake, bucket)
+    with dynamodb() as dynamodb_endpoint, stand_in:
+        virtual = ALIAS if options.is_object_lambda else bucket
+        _set_environment(opened_lake, options, virtual, stand_in.s3_uri, dynamodb_endpoint)
+        _start(stand_in, opened_lake, options, data_bucket)
+        ended = _ended()
+        print(json.dumps(_ready(stand_in, options)), file=stdout, flush=True)
+        ended.wait()
+
+
+def _start(stand_in: StandIn, lake: OpenedLake, options: Options, data_bucket: str) -> None:
+    # The functions read their settings when they are first called.
+    from polynya_functions.commits import app as commits_app
+    from polynya_functions.object_lambda import app as object_lambda_app
+    from polynya_functions.rest_catalog import app as rest_catalog_app
+
+    stand_in.start(
+        rest_catalog_app.handler,
+        object_lambda_app.handler,
+        _confinements(data_bucket) if options.as_deployed else None,
+        commits_handler=commits_app.handler if options.writes else None,
+        before_each=lake.mirror.refresh_if_possible if lake.mirror else None,
+    )
+
+
+def _ready(stand_in: StandIn, options: Options) -> dict[str, object]:
+    """The line of JSON."""
+    return {
+        "catalog_uri": stand_in.api_uri,
+        "warehouse": options.warehouse,
+        "s3_endpoint": stand_in.s3_uri,
+        "delivery": options.delivery.value,
+        "writes": options.writes,
+    }
+
+
+def _check_options(lake: OpenedLake, options: Options) -> None:
+    """Raise if the lake cannot be served so."""
+    if lake.mirror is not None and options.writes:
+        raise Misconfigured(
+            "--writes needs a lake in PostgreSQL with its data in S3; DuckDB can write this one"
+        )
+    if lake.folder is not None and not options.is_object_lambda:
+        raise Misconfigured(
+            "--delivery materialize puts files into the data bucket, and the data of this lake is "
+            "in a local folder, which is not changed: leave it out"
+        )
+
+
+def _stand_in(lake: OpenedLake, options: Options, read: Lake, bucket: str) -> StandIn:
+    """The servers, with their ports bound."""
+    folder, port = lake.folder, options.port
+    virtual = ALIAS if options.is_object_lambda else bucket
+    try:
+        return StandIn(
+            alias=ALIAS if options.is_object_lambda else None,
+            supporting_bucket=bucket,
+            s3_endpoint=options.s3_endpoint,
+            region=os.environ["AWS_DEFAULT_REGION"],
+            port=port,
+            uploads=_uploads(read, virtual) if options.writes else None,
+            local_bucket=LocalBucket(BUCKET, folder) if folder else None,
+        )
+    except OSError as error:
+        raise Misconfigured(f"port {port} or {port + 1} is taken ({error}); try --port 0") from None
+
+
+def _set_environment(
+    lake: OpenedLake, options: Options, virtual: str, s3_uri: str, dynamodb_endpoint: str
+) -> None:
+    """The settings of the functions, and the endpoints of their clients."""
+    s3_behind = s3_uri if lake.folder else options.s3_endpoint
+    if lake.folder:
+        use_local_credentials()
+    os.environ.update(
+        DATABASE_URL=lake.database,
+        METADATA_SCHEMA=lake.metadata_schema,
+        WAREHOUSE=options.warehouse,
+        DELIVERY=options.delivery,
+        VIRTUAL_BUCKET=virtual,
+        CACHE_TABLE=TABLE,
+        # No gateway limits how long a client may wait here.
+        BUILD_SECONDS=os.environ.get("BUILD_SECONDS") or "3600",
+        HIDDEN_TYPES=",".join(options.hidden_types),
+        WRITES="yes" if options.writes else "no",
+        OBJECT_LAMBDA_ENDPOINT=s3_uri,
+        AWS_ENDPOINT_URL_DYNAMODB=dynamodb_endpoint,
+        POWERTOOLS_LOG_LEVEL="WARNING",
+        POWERTOOLS_METRICS_DISABLED="true",
+        **({"AWS_ENDPOINT_URL_S3": s3_behind} if s3_behind else {}),
+    )
+    if options.writes and not os.environ.get("AUTHORIZATION"):
+        os.environ["AUTHORIZATION"] = EVERYBODY_MAY_WRITE
+
+
+def _read_lake(database: str, metadata_schema: str) -> Lake:
+    """The lake of the catalog.
+
+    A lake that Polynya refuses is served, so that clients get the reason; it is also printed.
+    """
+    with Database(database, metadata_schema).transaction() as con:
+        lake = queries.lake().run(con)
+    try:
+        check_lake(lake.version, lake.encrypted)
+    except PolynyaError as error:
+        print(f"polynya: every request will be refused: {error}", file=sys.stderr)
+    return lake
+
+
+def _check_writes(database: str, metadata_schema: str) -> None:
+    """Raise if the database role may not write, or the catalog is not ready for it."""
+    with Database(database, metadata_schema).transaction() as con:
+        problems = write_problems(writer_rights().run(con), metadata_schema)
+    if problems:
+        raise Misconfigured("Iceberg clients cannot write: " + "; ".join(problems))
+
+
+def _uploads(lake: Lake, virtual_bucket: str) -> UploadPaths:
+    """Where clients may upload, by the same variables as the functions."""
+    prefix = os.environ.get("VIRTUAL_PREFIX") or "polynya"
+    try:
+        return UploadPaths.of(
+            data_path=lake.data_path,
+            staging_location=os.environ.get("STAGING_LOCATION", ""),
+            virtual_location=f"s3://{virtual_bucket}/{prefix}",
+        )
+    except ValueError as error:
+        message = f"STAGING_LOCATION must be s3://bucket/prefix: {error}"
+        raise Misconfigured(message) from None
+
+
+def _confinements(data_bucket: str) -> Mapping[str, Confinement]:
+    # Imported here: without --as-deployed no template is needed.
+    from ..stand_in.limits.deployment import as_deployed
+
+    return as_deployed(os.environ, data_bucket=data_bucket)
+
+
+def _data_bucket(lake: Lake) -> str:
+    found = bucket_and_key(lake.data_path)
+    if found is None:
+        raise Misconfigured(
+            f"the lake's data is in {lake.data_path}, not in S3: Iceberg clients reach the files "
+            "of a lake in S3 only"
+        )
+    return found[0]
+
+
+def _ended() -> threading.Event:
+    """An event that SIGTERM or Ctrl-C sets, from now on."""
+    ended = threading.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: ended.set())
+    return ended

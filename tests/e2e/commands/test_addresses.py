@@ -1,0 +1,185 @@
+"""Commands on lakes of every address: where the catalog and the data are, and what cannot be."""
+
+import json
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from polynya_local.cli import app
+from polynya_local.clients import pyiceberg
+from polynya_local.clients.duckdb import Process
+from polynya_local.clients.duckdb_connection import LAKE, connect, literal
+from polynya_local.processes.serving import COMMAND, environment, serving
+from typer.testing import CliRunner
+
+from tests.support import file_lakes
+from tests.support.lakes import BUCKET
+
+EXTENSIONS = (*LAKE, "sqlite_scanner")
+TABLE = (
+    "CREATE TABLE lake.t (i INTEGER); INSERT INTO lake.t SELECT i FROM range(100) AS r(i); "
+    "INSERT INTO lake.t VALUES (100)"
+)
+SUM = sum(range(101))
+
+
+def write(catalog: str, data_path: str, s3_endpoint: str | None = None) -> None:
+    """A lake with a table, of which a file has most rows and one is inlined."""
+    with closing(connect(EXTENSIONS, s3_endpoint)) as con:
+        options = f"(DATA_PATH {literal(data_path)})"
+        con.execute(f"ATTACH {literal(f'ducklake:{catalog}')} AS lake {options}")
+        for statement in con.extract_statements(TABLE):
+            con.execute(statement)
+
+
+def total(bridge) -> int:
+    where = (bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
+    with closing(pyiceberg.open(*where)) as client:
+        return sum(client.rows("main", "t")["i"].to_pylist())
+
+
+def test_a_relative_data_path_is_relative_to_where_the_command_starts(tmp_path, monkeypatch):
+    folder = tmp_path / "start"
+    (folder / "catalogs").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    write("catalogs/lake.db", "files/of lake/")
+    assert list((folder / "files/of lake/main/t").glob("*.parquet"))
+    with serving("ducklake:catalogs/lake.db", None, delivery="object-lambda") as bridge:
+        assert total(bridge) == SUM
+    monkeypatch.chdir(tmp_path)
+    refused = CliRunner().invoke(app, ["serve", "start/catalogs/lake.db"])
+    assert refused.exit_code == 1
+    assert f"there is no folder {tmp_path}/files/of lake" in refused.stderr
+    assert "--data-path" in refused.stderr
+    moved = {"data_path": "start/files/of lake", "delivery": "object-lambda"}
+    with serving("start/catalogs/lake.db", None, **moved) as bridge:
+        assert total(bridge) == SUM
+
+
+CASES = ["duckdb file, data in S3", "postgresql, local data", "connection string"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_catalog_and_data_may_be_anywhere(case, postgres_server, moto, tmp_path):
+    database = postgres_server.create_database(f"anywhere_{CASES.index(case)}")
+    in_s3, folder = f"s3://{BUCKET}/anywhere-{CASES.index(case)}/", f"{tmp_path}/data"
+    catalog, data_path, address = {
+        CASES[0]: (f"{tmp_path}/lake.db", in_s3, f"ducklake:{tmp_path}/lake.db"),
+        CASES[1]: (f"postgres:{database.libpq}", folder, database.url),
+        CASES[2]: (f"postgres:{database.libpq}", in_s3, f"ducklake:postgres:{database.libpq}"),
+    }[case]
+    write(catalog, data_path, moto)
+    with serving(address, moto, delivery="object-lambda") as bridge:
+        assert total(bridge) == SUM
+        with closing(connect(EXTENSIONS, moto)) as con:
+            con.execute(f"ATTACH {literal(f'ducklake:{catalog}')} AS lake")
+            con.execute("DELETE FROM lake.t WHERE i = 7")
+        assert total(bridge) == SUM - 7
+
+
+def test_other_commands_read_a_file_too(tmp_path):
+    lake = file_lakes.written("14", "sqlite", tmp_path / "lake")
+    document = printed("doctor", lake.address)
+    assert (document["well"], document["findings"]) == (True, [])
+    counts = [count for table in document["tables"] for count in table["counts"]]
+    assert counts and all(count["same"] for count in counts)
+    assert printed("inspect", document["tables"][0]["name"], lake.address)["snapshot"]
+    assert printed("verify", "--database", lake.address)["findings"] == []
+
+
+def printed(*words: str):
+    """The JSON that a command prints."""
+    command = [*COMMAND, *words, "--json"]
+    done = subprocess.run(command, env=environment({}), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def damaged(tmp_path: Path) -> Path:
+    """A file of DuckDB that was cut."""
+    file = tmp_path / "cut.db"
+    write(str(file), str(tmp_path / "cut-data"))
+    file.write_bytes(file.read_bytes()[:20_000])
+    return file
+
+
+def of(content: bytes):
+    def make(tmp_path: Path) -> Path:
+        file = tmp_path / "made.db"
+        file.write_bytes(content)
+        return file
+
+    return make
+
+
+def without_lake(tmp_path: Path) -> Path:
+    with closing(connect()) as con:
+        con.execute(f"ATTACH {literal(str(tmp_path / 'other.db'))} AS other")
+        con.execute("CREATE TABLE other.t (i INTEGER)")
+    return tmp_path / "other.db"
+
+
+def sqlite_without_lake(tmp_path: Path) -> Path:
+    with closing(sqlite3.connect(tmp_path / "other.sqlite")) as con:
+        con.execute("CREATE TABLE t (i)")
+    return tmp_path / "other.sqlite"
+
+
+BAD = [
+    (of(b""), "is empty: no lake was ever written to it"),
+    (of(b"PAR1" + bytes(1000)), "is neither a database of DuckDB nor one of SQLite"),
+    (lambda tmp_path: tmp_path / "nothing.db", "there is no file"),
+    (lambda tmp_path: tmp_path, "is a folder: give the file of the catalog"),
+    (damaged, "it may be damaged"),
+    (without_lake, "has no DuckLake catalog in the schema 'main'"),
+    (sqlite_without_lake, "has no DuckLake catalog in the schema 'main'"),
+]
+
+
+@pytest.mark.parametrize(("make", "words"), BAD)
+def test_a_file_that_is_no_lake_gets_a_sentence(make, words, tmp_path):
+    file = make(tmp_path)
+    refused = CliRunner().invoke(app, ["serve", str(file)])
+    [line] = refused.stderr.splitlines()
+    assert refused.exit_code == 1 and line.startswith("polynya: ") and words in line
+    assert str(file) in line
+
+
+def test_a_locked_file_is_named_with_the_process_that_holds_it(tmp_path):
+    lake = file_lakes.empty("duckdb", tmp_path / "lake")
+    writer = Process(connect, EXTENSIONS)
+    try:
+        writer.query(f"ATTACH {literal(f'ducklake:{lake.address}')} AS lake")
+        refused = CliRunner().invoke(app, ["serve", lake.address])
+        [line] = refused.stderr.splitlines()
+        assert refused.exit_code == 1
+        assert f"is open in the process {writer._process.pid}" in line and "DETACH" in line
+    finally:
+        writer.close()
+
+
+def test_what_a_local_folder_cannot_do_is_refused(tmp_path):
+    lake = file_lakes.empty("duckdb", tmp_path / "lake")
+    for option, words in (
+        ("--writes", "needs a lake in PostgreSQL"),
+        ("--delivery=materialize", "local folder"),
+    ):
+        refused = CliRunner().invoke(app, ["serve", lake.address, option])
+        assert refused.exit_code == 1 and words in refused.stderr
+
+
+def test_sigterm_leaves_no_postgresql(tmp_path):
+    lake = file_lakes.empty("duckdb", tmp_path / "lake")
+    process = subprocess.Popen(
+        [*COMMAND, "serve", lake.address, "--port", "0"],
+        env=environment({"TMPDIR": str(tmp_path)}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    process.stdout.readline()
+    process.terminate()
+    assert process.wait(20) == 0
+    process.stdout.close()
+    assert not list(tmp_path.glob("polynya-postgres-*"))

@@ -1,0 +1,88 @@
+"""Lakes whose catalog is a file, and whose data is in a folder beside it."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from duckdb import DuckDBPyConnection
+from polynya_local.clients import native
+from polynya_local.clients.duckdb_connection import connect, literal
+from polynya_local.clients.lakes import REPEAT
+
+from tests.support.lakes import script_of
+
+EXTENSIONS = ("ducklake", "sqlite_scanner")
+KINDS = ("duckdb", "sqlite")
+
+
+@dataclass(frozen=True, slots=True)
+class FileLake:
+    """A lake in a folder."""
+
+    name: str
+    kind: str
+    folder: Path
+
+    @property
+    def file(self) -> Path:
+        return self.folder / f"lake.{self.kind}"
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def address(self) -> str:
+        """What `polynya serve` takes, and what follows `ducklake:` in ATTACH."""
+        return f"sqlite:{self.file}" if self.kind == "sqlite" else str(self.file)
+
+
+def written(name: str, kind: str, folder: Path) -> FileLake:
+    """A lake from a script of tests/lakes."""
+    script = script_of(name)
+    lake = FileLake(script.stem, kind, folder)
+    Path(f"{lake.data}_ext").mkdir(parents=True)
+    text = REPEAT.sub(
+        lambda found: "\n".join(
+            found[2].replace("{{i}}", str(i)) for i in range(1, int(found[1]) + 1)
+        ),
+        script.read_text(),
+    )
+    text = text.replace("{{CATALOG}}", lake.address.replace("'", "''"))
+    execute(text.replace("{{DATA_PATH}}", str(lake.data).replace("'", "''")))
+    return lake
+
+
+def empty(kind: str, folder: Path) -> FileLake:
+    """A lake without a table."""
+    lake = FileLake("empty", kind, folder)
+    lake.folder.mkdir(parents=True, exist_ok=True)
+    with writing(lake):
+        return lake
+
+
+def execute(text: str) -> None:
+    """Run a script in a DuckDB that is closed afterwards: an open one locks the file."""
+    with closing(connect(EXTENSIONS)) as con:
+        for statement in con.extract_statements(text):
+            con.execute(statement)
+
+
+@contextmanager
+def writing(lake: FileLake) -> Iterator[DuckDBPyConnection]:
+    """A DuckDB with the lake attached as `lake`, to write."""
+    with closing(connect(EXTENSIONS)) as con:
+        source = literal(f"ducklake:{lake.address}")
+        con.execute(f"ATTACH {source} AS lake (DATA_PATH {literal(str(lake.data))})")
+        con.execute("USE lake")
+        yield con
+
+
+class NativeFile(native.Native):
+    """Reads such a lake with DuckDB's extension ducklake."""
+
+    def __init__(self, lake: FileLake, schema: str = "main") -> None:
+        self._con = connect(EXTENSIONS)
+        self._con.execute(f"ATTACH {literal(f'ducklake:{lake.address}')} AS lake (READ_ONLY)")
+        self._catalog = f"{native.CATALOG}.{schema}"
