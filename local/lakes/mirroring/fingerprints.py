@@ -52,11 +52,14 @@ class SQLiteFingerprint:
     journal mode. https://www.sqlite.org/pragma.html#pragma_data_version
 
     A file that replaces the original, and one that is copied over it, have another identity or
-    time.
+    time. So has the write-ahead log after a commit: DuckDB has a SQLite of its own in this process,
+    and closing the file there frees the locks of this connection, so that a writer may remove the
+    log under it.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self._log = file.with_name(file.name + "-wal")
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
 
@@ -67,7 +70,7 @@ class SQLiteFingerprint:
             OSError: the file cannot be read.
             sqlite3.Error: the file is locked, or is no database.
         """
-        found = self._file.stat()
+        log, found = _file_state(self._log), self._file.stat()
         if self._identity != (found.st_dev, found.st_ino):
             self.close()
             self._connection = read_only(self._file)
@@ -75,7 +78,7 @@ class SQLiteFingerprint:
         assert self._connection is not None
         with closing(self._connection.execute("PRAGMA data_version")) as cursor:
             [version] = cursor.fetchone()
-        return _state(found), version
+        return _state(found), log, version
 
     def close(self) -> None:
         """Close the connection."""
