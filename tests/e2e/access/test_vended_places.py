@@ -189,7 +189,7 @@ def test_doctor_names_the_tables_without_credentials(vended, moto, capsys):
     if vended.delivery == "materialize":
         pytest.skip("doctor uses the settings of its own environment")
     with pytest.raises(typer.Exit):
-        doctor(vended.lake.database.url, "public", moto, 0, as_json=True)
+        doctor(vended.lake.database.url, s3_endpoint=moto, past=0, as_json=True)
     findings = json.loads(capsys.readouterr().out)["findings"]
     named = {one["about"] for one in findings if one["message"].startswith("no credentials")}
     assert named == {f"main.{table}" for table in NOTHING}

@@ -160,7 +160,13 @@ def test_doctor_finds_nothing_wrong(shadowed_lake, moto):
     lake, _ = shadowed_lake
     out = io.StringIO()
     with redirect_stdout(out), pytest.raises(typer.Exit):
-        doctor(lake.database.url, lake.metadata_schema, moto, 1, as_json=True)
+        doctor(
+            lake.database.url,
+            metadata_schema=lake.metadata_schema,
+            s3_endpoint=moto,
+            past=1,
+            as_json=True,
+        )
     report = json.loads(out.getvalue())
     assert [table["status"] for table in report["tables"]] == ["served", "served"], report
 
