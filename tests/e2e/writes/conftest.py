@@ -32,10 +32,9 @@ IN_CI = {
     ),
     "test_lost_answers": ("test_pyiceberg[409]", "test_pyiceberg[500]", "test_duckdb[500]"),
     "test_database_faults": ("lost_is_found", "lost_anywhere", "terminated"),
-    "test_as_native": ("[both]",),
+    "test_as_native": (),
     "test_rows": (
         "[partitions-delete twice]",
-        "[all-both deletes]",
         "expired",
     ),
     "test_many_rows": (),
