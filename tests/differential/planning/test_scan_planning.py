@@ -208,10 +208,10 @@ def is_uncertain(table: Table, predicate: BooleanExpression) -> bool:
     type_ = table.schema().find_type(one.term.name)
     if isinstance(type_, FloatType | DoubleType):
         return True
-    if not isinstance(literal := getattr(one, "literal", None), LongLiteral):
-        return False
+    literals = getattr(one, "literals", None) or [getattr(one, "literal", None)]
+    values = [literal.value for literal in literals if isinstance(literal, LongLiteral)]
     is_date = not isinstance(type_, IntegerType | LongType)
-    return literal.value < YEAR_ONE or (is_date and literal.value in INFINITE)
+    return any(value < YEAR_ONE or (is_date and value in INFINITE) for value in values)
 
 
 def wanted(table: Table, snapshot_id: int | None) -> Iterator[BooleanExpression]:
