@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+from ipaddress import IPv4Address
 from typing import Annotated
 
 import typer
@@ -13,6 +14,14 @@ from . import checkout
 from .lakes.opened import opened
 from .lakes.served import Options, serve_lake
 from .options import AnyDatabase, DataPath, Delivery, DeliveryOption, LakeAddress, address_of
+from .stand_in.http_server import HOST
+
+
+def _ipv4(text: str) -> str:
+    try:
+        return str(IPv4Address(text))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no IPv4 address") from None
 
 
 def serve(
@@ -30,6 +39,25 @@ def serve(
             help="The port of the catalog; S3 is on the next one. 0 picks two free ports.",
         ),
     ] = 8181,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            parser=_ipv4,
+            help="Listen on this address of the machine; 0.0.0.0: on all, as a container must. "
+            "Whoever reaches it can read the whole lake, without a password and without TLS: "
+            "only behind a proxy or a firewall that decides who does.",
+        ),
+    ] = HOST,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Answer clients that reach this command under a name, too; may be repeated. "
+            "Without it only addresses and localhost are answered, so that no page in a browser "
+            "can give its own name this machine's address.",
+        ),
+    ] = None,
     delivery: DeliveryOption = Delivery.OBJECT_LAMBDA,
     warehouse: Annotated[
         str, typer.Option(metavar="NAME", help="The warehouse that clients ask for.")
@@ -84,6 +112,8 @@ def serve(
     options = Options(
         s3_endpoint,
         port,
+        host,
+        tuple(allowed_host or ()),
         delivery,
         warehouse,
         virtual_bucket,

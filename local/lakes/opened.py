@@ -118,19 +118,21 @@ def _copied(catalog: Catalog, schema: str, server: Server, data: DataPath) -> It
             mirror.refresh()
         except UNREADABLE as error:
             raise failure(catalog.name, error) from None
-        _check_folder(data, mirror)
+        _check_folder(data, mirror, catalog.name)
         yield OpenedLake(database.url, SCHEMA, data.folder, mirror)
     finally:
         mirror.close()
 
 
-def _check_folder(data: DataPath, mirror: Mirror) -> None:
+def _check_folder(data: DataPath, mirror: Mirror, catalog: str) -> None:
     """A lake whose rows are all inlined has no folder yet."""
     if data.folder is not None and not data.folder.is_dir() and mirror.row_count("data_file"):
+        beside = f"{catalog}.files"  # where DuckLake puts the data if nothing else is asked for
+        path = beside if Path(beside).is_dir() else "PATH"
         raise Misconfigured(
-            f"there is no folder {data.folder}, in which the lake's data should be. A relative "
-            "data path is relative to the folder where a command starts: start polynya where you "
-            "start DuckDB, or give --data-path"
+            f"there is no folder {data.folder}, in which the lake's data should be. If the lake "
+            f"was moved, give --data-path {path}. A relative data path is relative to the folder "
+            "where a command starts: start polynya where you start DuckDB"
         )
 
 

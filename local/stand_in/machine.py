@@ -5,8 +5,9 @@ from types import TracebackType
 from typing import Self
 
 from .api_gateway import ApiGateway
+from .hosts import Hosts
 from .http_message import Request, Response
-from .http_server import HttpServer
+from .http_server import HOST, HttpServer
 from .lambda_function import Handler, LambdaFunction
 from .limits.confinement import Confinement
 from .object_lambda import ObjectLambda
@@ -24,7 +25,7 @@ OBJECT_LAMBDA_TIMEOUT_S = 60
 
 
 class StandIn:
-    """Two servers on the loopback interface, one for the catalog, one for all of S3.
+    """Two servers, on the loopback interface by default: one for the catalog, one for all of S3.
 
     On the S3 server the bucket name `alias` is an Object Lambda access point before
     `supporting_bucket`; every other bucket is the S3 behind (`s3_endpoint`, AWS's own when None),
@@ -47,6 +48,8 @@ class StandIn:
         s3_endpoint: str | None,
         region: str,
         port: int = 0,
+        host: str = HOST,
+        hosts: Hosts | None = None,
         keep_encoded_path: bool = False,
         uploads: UploadPaths | None = None,
         local_bucket: LocalBucket | None = None,
@@ -54,6 +57,8 @@ class StandIn:
         """Bind both ports: `port` and the next one, or any two if it is 0.
 
         Args:
+            host: the address to listen on.
+            hosts: the names under which clients may reach the servers; None: all.
             alias: the bucket name of the access point; None: there is none.
             supporting_bucket: the bucket before which the access point is.
             s3_endpoint: the S3 behind; None: AWS.
@@ -71,9 +76,10 @@ class StandIn:
         self._functions: list[LambdaFunction] = []
         self._confinements: Mapping[str, Confinement] = {}
         self._object_lambda: ObjectLambda | None = None
-        self._api = HttpServer(port)
+        self._hosts = hosts
+        self._api = HttpServer(port, host)
         try:
-            self._s3 = HttpServer(port + 1 if port else 0)
+            self._s3 = HttpServer(port + 1 if port else 0, host)
         except OSError:
             self._api.stop()
             raise
@@ -133,8 +139,9 @@ class StandIn:
                 before_each()
             return gateway.answer(request)
 
-        self._api.start(answer)
-        self._s3.start(self._s3_answer)
+        hosts = self._hosts
+        self._api.start(hosts.guard_catalog(answer) if hosts else answer)
+        self._s3.start(hosts.guard_s3(self._s3_answer) if hosts else self._s3_answer)
 
     def stop(self) -> None:
         """Finish the answers under way, free the ports and end all threads."""

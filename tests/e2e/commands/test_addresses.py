@@ -53,6 +53,9 @@ def test_a_relative_data_path_is_relative_to_where_the_command_starts(tmp_path, 
     assert refused.exit_code == 1
     assert f"there is no folder {tmp_path}/files/of lake" in refused.stderr
     assert "--data-path" in refused.stderr
+    (tmp_path / "start/catalogs/lake.db.files").mkdir()
+    refused = CliRunner().invoke(app, ["serve", "start/catalogs/lake.db"])
+    assert "--data-path start/catalogs/lake.db.files" in refused.stderr
     moved = {"data_path": "start/files/of lake", "delivery": "object-lambda"}
     with serving("start/catalogs/lake.db", None, **moved) as bridge:
         assert total(bridge) == SUM
