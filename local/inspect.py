@@ -17,7 +17,7 @@ from polynya_pipeline.common.options import MetadataSchema, S3Endpoint
 
 from .lakes.readable import readable
 from .options import AnyDatabase, AsJson, DataPath, LakeAddress, address_of
-from .progress import console
+from .progress import console, waiting
 from .reports.generator import Generator, full_name, tables_of
 
 
@@ -63,7 +63,11 @@ def inspect(
     try:
         with readable(wanted, metadata_schema, data_path, s3_endpoint) as opened:
             generator = Generator(opened.database, opened.metadata_schema, opened.s3_endpoint)
-            with closing(generator.database), generator.database.transaction() as con:
+            with (
+                closing(generator.database),
+                generator.database.transaction() as con,
+                waiting(f"Reading {table}"),
+            ):
                 lake = queries.lake().run(con)
                 check_lake(lake.version, lake.encrypted)
                 found = _table_named(con, lake, table)

@@ -92,6 +92,47 @@ def test_other_commands_read_a_file_too(tmp_path):
     assert printed("verify", "--database", lake.address)["findings"] == []
 
 
+def test_verify_finds_data_that_has_moved(tmp_path):
+    write(f"{tmp_path}/lake.db", f"{tmp_path}/data")
+    (tmp_path / "data").rename(tmp_path / "moved")
+    moved = ("--data-path", f"{tmp_path}/moved")
+    assert printed("verify", "--database", f"{tmp_path}/lake.db", *moved)["findings"] == []
+
+
+NUL = [  # a statement after CREATE TABLE lake.t (i INTEGER, n STRUCT(a VARCHAR), s VARCHAR); words
+    (
+        "INSERT INTO lake.t SELECT 1, {'a': 'a' || chr(0)}, NULL",
+        "the table main.t has a text with a NUL character in its column n",
+    ),
+    (
+        "ALTER TABLE lake.t SET PARTITIONED BY (s); "
+        "INSERT INTO lake.t SELECT i, NULL, 'a' || chr(0) FROM range(100) AS r(i)",
+        "a text of the table main.t has a NUL character",
+    ),
+]
+
+
+@pytest.mark.parametrize(("statements", "words"), NUL)
+def test_a_text_that_postgresql_cannot_hold_is_named(statements, words, tmp_path):
+    """Only DuckDB's own file can hold it: DuckLake cuts it off in SQLite, or fails to commit."""
+    lake = file_lakes.empty("duckdb", tmp_path / "lake")
+    with file_lakes.writing(lake) as con:
+        con.execute("CREATE TABLE lake.t (i INTEGER, n STRUCT(a VARCHAR), s VARCHAR)")
+        for statement in con.extract_statements(statements):
+            con.execute(statement)
+    refused = CliRunner().invoke(app, ["inspect", "t", lake.address])
+    assert refused.exit_code == 1 and words in refused.stderr.splitlines()[-1]
+
+
+def test_a_flush_is_the_remedy_for_it(tmp_path):
+    lake = file_lakes.empty("duckdb", tmp_path / "lake")
+    with file_lakes.writing(lake) as con:
+        con.execute("CREATE TABLE lake.t (i INTEGER, n STRUCT(a VARCHAR))")
+        con.execute("INSERT INTO lake.t SELECT 1, {'a': 'a' || chr(0) || 'b'}")
+        con.execute("CALL ducklake_flush_inlined_data('lake')")
+    assert printed("doctor", lake.address)["well"]
+
+
 def printed(*words: str):
     """The JSON that a command prints."""
     command = [*COMMAND, *words, "--json"]
