@@ -114,7 +114,7 @@ NUL = [  # a statement after CREATE TABLE lake.t (i INTEGER, n STRUCT(a VARCHAR)
 
 @pytest.mark.parametrize(("statements", "words"), NUL)
 def test_a_text_that_postgresql_cannot_hold_is_named(statements, words, tmp_path):
-    """Only DuckDB's own file can hold it: DuckLake cuts it off in SQLite, or fails to commit."""
+    """Only DuckDB's own file has it: in SQLite DuckLake writes another text, or fails to commit."""
     lake = file_lakes.empty("duckdb", tmp_path / "lake")
     with file_lakes.writing(lake) as con:
         con.execute("CREATE TABLE lake.t (i INTEGER, n STRUCT(a VARCHAR), s VARCHAR)")
@@ -176,7 +176,7 @@ BAD = [
     (of(b"PAR1" + bytes(1000)), "is neither a database of DuckDB nor one of SQLite"),
     (lambda tmp_path: tmp_path / "nothing.db", "there is no file"),
     (lambda tmp_path: tmp_path, "is a folder: give the file of the catalog"),
-    (damaged, "it may be damaged"),
+    (damaged, "if it is damaged, restore a copy of it"),
     (without_lake, "has no DuckLake catalog in the schema 'main'"),
     (sqlite_without_lake, "has no DuckLake catalog in the schema 'main'"),
 ]
