@@ -81,13 +81,13 @@ def no_lake(name: str, schema: str, schemas: list[str]) -> Misconfigured:
 
 
 def _head(file: Path) -> bytes:
-    if file.is_dir():
-        raise Misconfigured(
-            f"{file} is a folder: give the file of the catalog, which follows 'ducklake:' in ATTACH"
-        )
     try:
         with file.open("rb") as opened:
             return opened.read(DUCKDB_MAGIC_AT + len(SQLITE_MAGIC))
+    except IsADirectoryError:
+        raise Misconfigured(
+            f"{file} is a folder: give the file of the catalog, which follows 'ducklake:' in ATTACH"
+        ) from None
     except FileNotFoundError:
         raise Misconfigured(f"there is no file {file}; {_attach(file)}") from None
     except OSError as error:

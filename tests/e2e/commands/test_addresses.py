@@ -1,6 +1,7 @@
 """Commands on lakes of every address: where the catalog and the data are, and what cannot be."""
 
 import json
+import os
 import sqlite3
 import subprocess
 from contextlib import closing
@@ -23,6 +24,7 @@ TABLE = (
     "INSERT INTO lake.t VALUES (100)"
 )
 SUM = sum(range(101))
+NOBODY = 65534
 
 
 def write(catalog: str, data_path: str, s3_endpoint: str | None = None) -> None:
@@ -175,11 +177,28 @@ BAD = [
     (of(b""), "is empty: no lake was ever written to it"),
     (of(b"PAR1" + bytes(1000)), "is neither a database of DuckDB nor one of SQLite"),
     (lambda tmp_path: tmp_path / "nothing.db", "there is no file"),
+    (lambda tmp_path: tmp_path / ("x" * 300), "cannot be read: File name too long"),
     (lambda tmp_path: tmp_path, "is a folder: give the file of the catalog"),
     (damaged, "if it is damaged, restore a copy of it"),
     (without_lake, "has no DuckLake catalog in the schema 'main'"),
     (sqlite_without_lake, "has no DuckLake catalog in the schema 'main'"),
 ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("hidden", ["lake.db", "."])
+def test_a_file_of_somebody_else_gets_a_sentence(hidden, tmp_path):
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    write(str(folder / "lake.db"), str(folder / "data"))
+    (folder / hidden).chmod(0)
+    os.seteuid(NOBODY)
+    try:
+        refused = CliRunner().invoke(app, ["serve", str(folder / "lake.db")])
+    finally:
+        os.seteuid(0)
+    assert refused.exit_code == 1
+    assert refused.stderr == f"polynya: {folder}/lake.db cannot be read: Permission denied\n"
 
 
 @pytest.mark.parametrize(("make", "words"), BAD)
