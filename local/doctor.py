@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from polynya.errors import PolynyaError
-from polynya_pipeline.common.options import MetadataSchema, S3Endpoint
+from polynya_pipeline.common.options import S3Endpoint
 
 from .lakes.readable import readable
-from .options import AnyDatabase, AsJson, DataPath, LakeAddress, address_of
+from .options import AnyDatabase, AsJson, DataPath, LakeAddress, LakeSchema, address_of
 from .progress import console, waiting
 from .reports.generator import Generator
 
@@ -28,7 +28,7 @@ COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 def doctor(
     address: LakeAddress = None,
     database: AnyDatabase = None,
-    metadata_schema: MetadataSchema = "public",
+    metadata_schema: LakeSchema = "public",
     data_path: DataPath = None,
     s3_endpoint: S3Endpoint = None,
     past: Annotated[

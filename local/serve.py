@@ -8,12 +8,20 @@ from typing import Annotated
 
 import typer
 from polynya.errors import PolynyaError
-from polynya_pipeline.common.options import MetadataSchema, S3Endpoint
+from polynya_pipeline.common.options import S3Endpoint
 
 from . import checkout
 from .lakes.opened import opened
 from .lakes.served import Options, serve_lake
-from .options import AnyDatabase, DataPath, Delivery, DeliveryOption, LakeAddress, address_of
+from .options import (
+    AnyDatabase,
+    DataPath,
+    Delivery,
+    DeliveryOption,
+    LakeAddress,
+    LakeSchema,
+    address_of,
+)
 from .stand_in.http_server import HOST
 
 
@@ -27,7 +35,7 @@ def _ipv4(text: str) -> str:
 def serve(
     address: LakeAddress = None,
     database: AnyDatabase = None,
-    metadata_schema: MetadataSchema = "public",
+    metadata_schema: LakeSchema = "public",
     data_path: DataPath = None,
     s3_endpoint: S3Endpoint = None,
     port: Annotated[
