@@ -57,15 +57,6 @@ def serve(
             "only behind a proxy or a firewall that decides who does.",
         ),
     ] = HOST,
-    allowed_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Answer clients that reach this command under a name, too; may be repeated. "
-            "Without it only addresses and localhost are answered, so that no page in a browser "
-            "can give its own name this machine's address.",
-        ),
-    ] = None,
     delivery: DeliveryOption = Delivery.OBJECT_LAMBDA,
     warehouse: Annotated[
         str, typer.Option(metavar="NAME", help="The warehouse that clients ask for.")
@@ -94,6 +85,15 @@ def serve(
             "it, and `polynya writes --setup` creates the table that this needs.",
         ),
     ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST",
+            help="Answer requests whose header Host is this name, or name:port; may be repeated. "
+            "Others than those of this machine are refused, because the page of any site could "
+            "read rows through them.",
+        ),
+    ] = None,
     as_deployed: Annotated[
         bool,
         typer.Option(
@@ -121,13 +121,13 @@ def serve(
         s3_endpoint,
         port,
         host,
-        tuple(allowed_host or ()),
         delivery,
         warehouse,
         virtual_bucket,
         tuple(hide_type or ()),
         writes,
         as_deployed,
+        tuple(allow_host or ()),
     )
     try:
         with opened(wanted, metadata_schema, data_path) as lake:

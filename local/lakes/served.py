@@ -23,7 +23,6 @@ from polynya.translate.tables import check_lake
 from ..options import Delivery
 from ..stand_in import StandIn
 from ..stand_in.dynamodb import TABLE, dynamodb
-from ..stand_in.hosts import Hosts
 from ..stand_in.limits.confinement import Confinement
 from ..stand_in.s3.local_bucket import LocalBucket
 from ..stand_in.s3.uploads import UploadPaths
@@ -48,13 +47,14 @@ class Options:
     s3_endpoint: str | None
     port: int
     host: str
-    allowed_hosts: tuple[str, ...]
     delivery: Delivery
     warehouse: str
     virtual_bucket: str | None
     hidden_types: tuple[str, ...]
     writes: bool
     as_deployed: bool
+    allowed_hosts: tuple[str, ...] = ()
+    """What the header Host may be, besides this machine's own names."""
 
     @property
     def is_object_lambda(self) -> bool:
@@ -140,9 +140,9 @@ def _stand_in(lake: OpenedLake, options: Options, read: Lake, bucket: str) -> St
             region=os.environ["AWS_DEFAULT_REGION"],
             port=port,
             host=options.host,
-            hosts=Hosts(frozenset(map(str.lower, options.allowed_hosts))),
             uploads=_uploads(read, virtual) if options.writes else None,
             local_bucket=LocalBucket(BUCKET, folder) if folder else None,
+            allowed_hosts=options.allowed_hosts,
         )
     except OSError as error:
         raise Misconfigured(_cannot_listen(error, port)) from None

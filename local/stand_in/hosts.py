@@ -1,71 +1,61 @@
-"""The names under which clients may reach the servers.
+"""Which requests a server on the loopback interface answers: not those of other sites' pages.
 
-A page in a browser can give its own name the address of this machine (DNS rebinding), and then read
-all that is served here as if it were its own. Its requests have that name in the header Host.
+A page of any site can name this machine as its own address (DNS rebinding): the browser then sends
+requests here, and gives the page the rows in the answers. Such a request has the site's name in its
+header `Host`. A name below `localhost`, or an address, is none that a site can have.
 """
 
-import json
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from ipaddress import ip_address
 
-from .http_message import Answer, Request, Response
-from .s3.address import HOSTS
-from .s3.error import s3_error
+from .http_message import Request, to_text
+
+MISDIRECTED = 421
+"""The status of requests for another server (RFC 9110, section 15.5.20)."""
+HTTP_PORT = 80
+LOOPBACK = re.compile(r"(?:[a-z0-9._-]+\.)?(?:localhost\.?|127(?:\.\d{1,3}){3})|\[::1\]")
+"""With a bucket before it, as in `<bucket>.localhost`: RFC 6761, and what S3 clients make."""
+HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^:\[\]]+)(?::(?P<port>\d{1,5}))?")
+
+READING = frozenset(("GET", "HEAD", "OPTIONS"))
+OTHER_SITES = frozenset(("cross-site", "same-site"))
+"""Values of Sec-Fetch-Site, which browsers send, for pages of another origin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Addresses and `localhost`, whose meaning no page can change, and some names."""
+    """The hosts that the servers of this process are known by."""
 
-    names: frozenset[str] = frozenset()
-    """In lower case, without a port."""
+    allowed: frozenset[str]
+    """`name` or `name:port` in lower case, besides loopback names and addresses."""
 
-    def accept(self, header: str) -> bool:
-        """Whether a request with this header Host is answered; browsers always send one."""
-        name = _name(header.strip().lower())
-        return name in {"", "localhost", *self.names} or name.endswith(HOSTS) or _is_address(name)
+    @classmethod
+    def of(cls, allowed: Iterable[str]) -> "Hosts":
+        """The hosts that the user allows."""
+        return cls(frozenset(host.strip().lower() for host in allowed))
 
-    def guard_catalog(self, answer: Answer) -> Answer:
-        """`answer` for names that are accepted, and else an error of Iceberg's REST catalog."""
-        return self._guarded(answer, _catalog_error)
+    def refusal(self, request: Request, port: int) -> str | None:
+        """Why a request is not answered, in a sentence; None: it is.
 
-    def guard_s3(self, answer: Answer) -> Answer:
-        """`answer` for names that are accepted, and else an error of S3."""
-        return self._guarded(answer, _s3_error)
+        Args:
+            port: the port that the request has come to.
+        """
+        host = to_text(request.header("host")).strip().lower()
+        # No browser leaves the header out.
+        if host and not self._is_known(host, port):
+            return (
+                f"This server is not known as {host[:200]}. It answers to 127.0.0.1:{port} and "
+                f"localhost:{port}; polynya serve --allow-host {host[:200]} adds this one."
+            )
+        if request.method not in READING and request.header("sec-fetch-site") in OTHER_SITES:
+            return "A page of another site may not change anything here."
+        return None
 
-    def _guarded(self, answer: Answer, refuse: Answer) -> Answer:
-        def guarded(request: Request) -> Response:
-            return (answer if self.accept(request.header("host")) else refuse)(request)
-
-        return guarded
-
-
-def _name(header: str) -> str:
-    """The host of a header, without its port and the brackets of IPv6."""
-    if header.startswith("["):
-        return header[1:].partition("]")[0]
-    return header.partition(":")[0]
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
-MESSAGE = (
-    "this name of the server is not known to it, so that no page of another site can read it: use "
-    "the server's address, or start polynya serve with --allowed-host and the name"
-)
-
-
-def _catalog_error(request: Request) -> Response:
-    error = {"message": MESSAGE, "type": "ForbiddenException", "code": 403}
-    body = json.dumps({"error": error}).encode()
-    return Response(403, (("Content-Type", "application/json"),), body)
-
-
-def _s3_error(request: Request) -> Response:
-    return s3_error(403, "AccessDenied", MESSAGE)
+    def _is_known(self, host: str, port: int) -> bool:
+        match = HOST.fullmatch(host)
+        if match is None:
+            return False
+        is_own_port = int(match["port"] or HTTP_PORT) == port
+        is_loopback = LOOPBACK.fullmatch(match["name"]) is not None and is_own_port
+        return is_loopback or host in self.allowed or match["name"] in self.allowed

@@ -1,11 +1,13 @@
 """API Gateway, S3 and S3 Object Lambda on one machine."""
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
+from html import escape
 from types import TracebackType
 from typing import Self
 
 from .api_gateway import ApiGateway
-from .hosts import Hosts
+from .hosts import MISDIRECTED, Hosts
 from .http_message import Request, Response
 from .http_server import HOST, HttpServer
 from .lambda_function import Handler, LambdaFunction
@@ -14,6 +16,7 @@ from .object_lambda import ObjectLambda
 from .object_lambda_event import EventSource
 from .routes import READING, WRITING
 from .s3.address import S3Address
+from .s3.error import s3_error
 from .s3.local_bucket import LocalBucket
 from .s3.proxy import S3Proxy
 from .s3.uploads import UploadPaths
@@ -22,6 +25,9 @@ from .s3.upstream import S3Upstream
 # As in template.yaml: an HTTP API waits 30 s for its function, S3 Object Lambda 60 s.
 REST_TIMEOUT_S = 29
 OBJECT_LAMBDA_TIMEOUT_S = 60
+
+CATALOG_PATH = "/v1/"
+"""How the paths of the catalog begin."""
 
 
 class StandIn:
@@ -49,22 +55,22 @@ class StandIn:
         region: str,
         port: int = 0,
         host: str = HOST,
-        hosts: Hosts | None = None,
         keep_encoded_path: bool = False,
         uploads: UploadPaths | None = None,
         local_bucket: LocalBucket | None = None,
+        allowed_hosts: Iterable[str] = (),
     ) -> None:
         """Bind both ports: `port` and the next one, or any two if it is 0.
 
         Args:
             host: the address to listen on.
-            hosts: the names under which clients may reach the servers; None: all.
             alias: the bucket name of the access point; None: there is none.
             supporting_bucket: the bucket before which the access point is.
             s3_endpoint: the S3 behind; None: AWS.
             keep_encoded_path: see ApiGateway.
             uploads: where clients may upload; None: nowhere.
             local_bucket: instead of an S3 behind; None: there is one.
+            allowed_hosts: what the header Host may be, besides this machine's own names.
 
         Raises:
             OSError: a port is taken.
@@ -72,11 +78,13 @@ class StandIn:
         self._alias = alias
         self._bucket = supporting_bucket or alias or ""
         self._region = region
+        self._hosts = Hosts.of(allowed_hosts)
+        if host != HOST:  # the functions, too, read S3 at this address
+            self._hosts = Hosts.of([host, *allowed_hosts])
         self._keep_encoded_path = keep_encoded_path
         self._functions: list[LambdaFunction] = []
         self._confinements: Mapping[str, Confinement] = {}
         self._object_lambda: ObjectLambda | None = None
-        self._hosts = hosts
         self._api = HttpServer(port, host)
         try:
             self._s3 = HttpServer(port + 1 if port else 0, host)
@@ -135,13 +143,14 @@ class StandIn:
         gateway = ApiGateway(functions, keep_encoded_path=self._keep_encoded_path)
 
         def answer(request: Request) -> Response:
+            if refusal := self._hosts.refusal(request, self._api.server_port):
+                return refused(request, refusal)
             if before_each is not None:
                 before_each()
             return gateway.answer(request)
 
-        hosts = self._hosts
-        self._api.start(hosts.guard_catalog(answer) if hosts else answer)
-        self._s3.start(hosts.guard_s3(self._s3_answer) if hosts else self._s3_answer)
+        self._api.start(answer)
+        self._s3.start(self._s3_answer)
 
     def stop(self) -> None:
         """Finish the answers under way, free the ports and end all threads."""
@@ -176,6 +185,8 @@ class StandIn:
         return function
 
     def _s3_answer(self, request: Request) -> Response:
+        if refusal := self._hosts.refusal(request, self._s3.server_port):
+            return s3_error(MISDIRECTED, "MisdirectedRequest", refusal)
         if self._object_lambda is not None:
             if (request.method, request.path) == ("POST", "/WriteGetObjectResponse"):
                 return self._object_lambda.write_response(request)
@@ -183,3 +194,16 @@ class StandIn:
             if address.bucket == self._alias:
                 return self._object_lambda.answer(request, address)
         return self._buckets.answer(request, S3Address.of(request))
+
+
+def refused(request: Request, reason: str) -> Response:
+    """The answer to a request that is for another server, in the form that its client reads."""
+    if request.path.startswith(CATALOG_PATH):
+        error = {"message": reason, "type": "ForbiddenException", "code": MISDIRECTED}
+        body, type_ = json.dumps({"error": error}), "application/json"
+    else:
+        title = "<title>Polynya</title>"
+        body = f'<!doctype html><html lang="en">{title}<p>{escape(reason)}</p></html>'
+        type_ = "text/html; charset=utf-8"
+    policy = ("Content-Security-Policy", "default-src 'none'")
+    return Response(MISDIRECTED, (("Content-Type", type_), policy), body.encode())

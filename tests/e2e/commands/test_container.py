@@ -5,13 +5,14 @@ import re
 import shlex
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 import pytest
 from polynya_local.cli import app
+from polynya_local.clients import pyiceberg
 from polynya_local.processes.serving import COMMAND, environment
 from typer.testing import CliRunner
 
@@ -62,7 +63,7 @@ def folder(tmp_path_factory) -> Path:
 def test_the_container_is_reached_and_healthy(folder):
     name, *words = words_of("ENTRYPOINT")
     assert name == "polynya"
-    with served([*COMMAND, *words, "lake.duckdb", "--allowed-host", "polynya"], folder) as ready:
+    with served([*COMMAND, *words, "lake.duckdb", "--allow-host", "polynya"], folder) as ready:
         port, s3_port = (ready[key].rpartition(":")[2] for key in ("catalog_uri", "s3_endpoint"))
         python, *check = words_of("HEALTHCHECK")
         assert python == "python" and sum(":8181/" in word for word in check) == 1
@@ -73,7 +74,7 @@ def test_the_container_is_reached_and_healthy(folder):
             assert (status(url), status(url, "polynya"), status(url, "evil.example")) == (
                 200,
                 200,
-                403,
+                421,
             )
 
 
@@ -81,9 +82,22 @@ def test_without_the_option_only_the_loopback_interface_is_listened_on(folder):
     with served([*COMMAND, "serve", "lake.duckdb"], folder) as ready:
         port = ready["catalog_uri"].rpartition(":")[2]
         assert status(f"http://127.0.0.1:{port}/health") == 200
-        assert status(f"http://127.0.0.1:{port}/v1/config", "evil.example") == 403
+        assert status(f"http://127.0.0.1:{port}/v1/config", "evil.example") == 421
         with pytest.raises(URLError, match="refused"):
             status(f"http://{ELSEWHERE}:{port}/health")
+
+
+def test_an_address_of_this_machine_is_listened_on(tmp_path):
+    lake = file_lakes.empty("duckdb", tmp_path)
+    with file_lakes.writing(lake) as con:
+        con.execute("CREATE TABLE t AS SELECT i FROM range(100) AS r(i)")
+    with served([*COMMAND, "serve", "lake.duckdb", "--host", ELSEWHERE], tmp_path) as ready:
+        where = (ready["catalog_uri"], ready["warehouse"], ready["s3_endpoint"])
+        assert all(ELSEWHERE in address for address in (where[0], where[2]))
+        with closing(pyiceberg.open(*where)) as client:
+            assert client.rows("main", "t").num_rows == 100
+        with pytest.raises(URLError, match="refused"):
+            status(ready["catalog_uri"].replace(ELSEWHERE, "127.0.0.1") + "/health")
 
 
 @pytest.mark.parametrize(
