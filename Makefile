@@ -32,7 +32,7 @@ setup: $(VENV)/.ready ## a virtual environment with everything, and the jars for
 $(VENV)/.ready: pyproject.toml constraints.txt $(wildcard */requirements*.txt */*/requirements.in)
 	@echo "setting up $(VENV) (a minute or two) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[local,demo,pipeline,spark,test]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[demo,pipeline,test]'
 	@$(BIN)/pip download --quiet --disable-pip-version-check --no-deps --dest $(VENV)/sam aws-sam-cli==$(SAM_VERSION)
 	@$(BIN)/python -m tests.checks.runtime_interface $(VENV)/sam/*.whl
 	@# Folders under the names of their packages, for mypy, which does not follow editable installs.

@@ -2,16 +2,8 @@
 
 import sys
 
-EXTRAS = {
-    "duckdb_extension_avro": "demo",
-    "duckdb_extension_iceberg": "demo",
-    "moto": "demo",
-    "pytz": "demo",
-    "requests": "demo",
-    "pandas": "pipeline",
-    "pyspark": "pipeline,spark",
-}
-"""The extra that brings a package; `local` brings all others."""
+EXTRAS = {"demo": "demo", "ingest": "pipeline", "publish": "pipeline", "verify": "pipeline"}
+"""The extra that brings what a subcommand needs; the others need none."""
 
 
 def main() -> None:
@@ -24,8 +16,18 @@ def main() -> None:
         package = (error.name or "").partition(".")[0]
         if package.startswith("polynya"):
             raise
-        extra = EXTRAS.get(package, "local")
-        sys.exit(f"polynya: no package {package!r} here: pip install 'polynya[{extra}]'")
+        sys.exit(missing(package, sys.argv[1:]))
+
+
+def missing(package: str, words: list[str]) -> str:
+    """What to do about a package that a command lacks.
+
+    Args:
+        words: the command line, without the name of the program.
+    """
+    extra = EXTRAS.get(words[0]) if words else None
+    polynya = f"'polynya[{extra}]'" if extra else "polynya"
+    return f"polynya: no package {package!r} here: pip install {polynya}"
 
 
 if __name__ == "__main__":

@@ -39,7 +39,13 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Let Apache Iceberg clients read the tables of a DuckLake."""
+    """Let Apache Iceberg clients read the tables of a DuckLake.
+
+    Begin with `polynya serve metadata.ducklake`: the file or the database that follows
+    'ducklake:' in DuckDB's ATTACH. It prints where clients connect; README.md has what to type in
+    each. `demo` needs the extra polynya[demo]; `ingest`, `publish` and `verify` need
+    polynya[pipeline].
+    """
 
 
 app.command()(serve)

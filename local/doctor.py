@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from polynya.errors import PolynyaError
-from polynya_pipeline.common.options import MetadataSchema, S3Endpoint
+from polynya_pipeline.common.options import S3Endpoint
 
 from .lakes.readable import readable
-from .options import AnyDatabase, AsJson, DataPath, LakeAddress, address_of
-from .progress import console
+from .options import AnyDatabase, AsJson, DataPath, LakeAddress, LakeSchema, address_of
+from .progress import console, waiting
 from .reports.generator import Generator
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 def doctor(
     address: LakeAddress = None,
     database: AnyDatabase = None,
-    metadata_schema: MetadataSchema = "public",
+    metadata_schema: LakeSchema = "public",
     data_path: DataPath = None,
     s3_endpoint: S3Endpoint = None,
     past: Annotated[
@@ -50,17 +50,13 @@ def doctor(
     from .reports.diagnosis.report import ERROR, Report
 
     report = Report()
-    errors = console(sys.stderr)
     wanted = address_of(address, database)
     try:
         with readable(wanted, metadata_schema, data_path, s3_endpoint) as lake:
             generator = Generator(lake.database, lake.metadata_schema, lake.s3_endpoint)
-            with (
-                closing(generator.database),
-                errors.status("Checking", spinner="line") as status,
-            ):
+            with closing(generator.database), waiting("Checking the lake") as stage:
                 for report in diagnose(generator, lake, past):
-                    status.update(f"Checking: {len(report.tables)} tables so far")
+                    stage.doing(f"Checking: {len(report.tables)} tables so far")
     except PolynyaError as error:
         report.add(ERROR, "catalog", str(error))
     if as_json:

@@ -13,11 +13,11 @@ from polynya.ducklake.rows.lake import Lake
 from polynya.ducklake.rows.named_objects import Schema, Table
 from polynya.errors import BadRequest, NoSuchTable, PolynyaError
 from polynya.translate.tables import check_lake
-from polynya_pipeline.common.options import MetadataSchema, S3Endpoint
+from polynya_pipeline.common.options import S3Endpoint
 
 from .lakes.readable import readable
-from .options import AnyDatabase, AsJson, DataPath, LakeAddress, address_of
-from .progress import console
+from .options import AnyDatabase, AsJson, DataPath, LakeAddress, LakeSchema, address_of
+from .progress import console, waiting
 from .reports.generator import Generator, full_name, tables_of
 
 
@@ -28,7 +28,7 @@ def inspect(
     ],
     address: LakeAddress = None,
     database: AnyDatabase = None,
-    metadata_schema: MetadataSchema = "public",
+    metadata_schema: LakeSchema = "public",
     data_path: DataPath = None,
     s3_endpoint: S3Endpoint = None,
     snapshot: Annotated[
@@ -63,7 +63,11 @@ def inspect(
     try:
         with readable(wanted, metadata_schema, data_path, s3_endpoint) as opened:
             generator = Generator(opened.database, opened.metadata_schema, opened.s3_endpoint)
-            with closing(generator.database), generator.database.transaction() as con:
+            with (
+                closing(generator.database),
+                generator.database.transaction() as con,
+                waiting(f"Reading {table}"),
+            ):
                 lake = queries.lake().run(con)
                 check_lake(lake.version, lake.encrypted)
                 found = _table_named(con, lake, table)

@@ -35,6 +35,15 @@ AnyDatabase = Annotated[
         f"needs SELECT only. {TLS}",
     ),
 ]
+LakeSchema = Annotated[
+    str,
+    typer.Option(
+        "--metadata-schema",
+        metavar="NAME",
+        envvar="METADATA_SCHEMA",
+        help="The schema of DuckLake's tables. In a file it is main, without this option too.",
+    ),
+]
 DataPath = Annotated[
     str | None,
     typer.Option(

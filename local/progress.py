@@ -1,4 +1,4 @@
-"""Shows the stages of a command: a spinner on a terminal, else a line at the end of each."""
+"""Shows what a command does: a spinner on a terminal, else a line for what takes long."""
 
 import os
 import sys
@@ -6,12 +6,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Timer
 from typing import TextIO
 
 from rich.console import Console
 from rich.status import Status
 
 WIDTH = 160  # columns of a stream that is no terminal
+
+
+LONG = 1.0
+"""Seconds after which a stream that is no terminal gets a line."""
 
 
 class Failed(Exception):
@@ -62,6 +67,28 @@ class Progress:
     def say(self, line: str) -> None:
         """Print a line."""
         self._console.print(line, soft_wrap=True)
+
+
+@contextmanager
+def waiting(doing: str, stream: TextIO | None = None) -> Iterator[Stage]:
+    """Show that the block takes its time: a spinner on a terminal, else one line after a second.
+
+    Args:
+        stream: default: stderr.
+    """
+    shown = console(stream or sys.stderr)
+    stage = Stage(doing, None)
+    if shown.is_terminal:
+        with shown.status(doing, spinner="line") as stage.spinner:
+            yield stage
+        return
+    line = Timer(LONG, lambda: shown.print(f"{doing} ...", soft_wrap=True))
+    line.daemon = True
+    line.start()
+    try:
+        yield stage
+    finally:
+        line.cancel()
 
 
 def console(stream: TextIO) -> Console:

@@ -3,22 +3,39 @@
 import logging
 import os
 import sys
+from ipaddress import IPv4Address
 from typing import Annotated
 
 import typer
 from polynya.errors import PolynyaError
-from polynya_pipeline.common.options import MetadataSchema, S3Endpoint
+from polynya_pipeline.common.options import S3Endpoint
 
 from . import checkout
 from .lakes.opened import opened
 from .lakes.served import Options, serve_lake
-from .options import AnyDatabase, DataPath, Delivery, DeliveryOption, LakeAddress, address_of
+from .options import (
+    AnyDatabase,
+    DataPath,
+    Delivery,
+    DeliveryOption,
+    LakeAddress,
+    LakeSchema,
+    address_of,
+)
+from .stand_in.http_server import HOST
+
+
+def _ipv4(text: str) -> str:
+    try:
+        return str(IPv4Address(text))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no IPv4 address") from None
 
 
 def serve(
     address: LakeAddress = None,
     database: AnyDatabase = None,
-    metadata_schema: MetadataSchema = "public",
+    metadata_schema: LakeSchema = "public",
     data_path: DataPath = None,
     s3_endpoint: S3Endpoint = None,
     port: Annotated[
@@ -30,6 +47,16 @@ def serve(
             help="The port of the catalog; S3 is on the next one. 0 picks two free ports.",
         ),
     ] = 8181,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            parser=_ipv4,
+            help="Listen on this address of the machine; 0.0.0.0: on all, as a container must. "
+            "Whoever reaches it can read the whole lake, without a password and without TLS: "
+            "only behind a proxy or a firewall that decides who does.",
+        ),
+    ] = HOST,
     delivery: DeliveryOption = Delivery.OBJECT_LAMBDA,
     warehouse: Annotated[
         str, typer.Option(metavar="NAME", help="The warehouse that clients ask for.")
@@ -58,6 +85,15 @@ def serve(
             "it, and `polynya writes --setup` creates the table that this needs.",
         ),
     ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST",
+            help="Answer requests whose header Host is this name, or name:port; may be repeated. "
+            "Others than those of this machine are refused, because the page of any site could "
+            "read rows through them.",
+        ),
+    ] = None,
     as_deployed: Annotated[
         bool,
         typer.Option(
@@ -84,12 +120,14 @@ def serve(
     options = Options(
         s3_endpoint,
         port,
+        host,
         delivery,
         warehouse,
         virtual_bucket,
         tuple(hide_type or ()),
         writes,
         as_deployed,
+        tuple(allow_host or ()),
     )
     try:
         with opened(wanted, metadata_schema, data_path) as lake:

@@ -4,9 +4,10 @@ The modules of Iceberg clients have `NAME` and `open(catalog_uri, warehouse, s3_
 gives a `Client`.
 """
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Client(Protocol):
@@ -14,7 +15,7 @@ class Client(Protocol):
 
     name: str
 
-    def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+    def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> "pa.Table":
         """All rows of a table at a snapshot; without one, at the newest."""
 
     def close(self) -> None:

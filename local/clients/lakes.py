@@ -36,7 +36,9 @@ def write_lake(
         data_path: without a slash at its end.
     """
     with connect(LAKE, s3_endpoint) as con:
-        for statement in con.extract_statements(_filled_in(script, database, data_path)):
+        for statement in con.extract_statements(
+            filled_in(script, f"postgres:{database.libpq}", data_path)
+        ):
             con.execute(statement)
     found = METADATA_SCHEMA.search(script)
     schema = found.group(1).replace("''", "'") if found else "public"
@@ -52,9 +54,14 @@ def attach(con: DuckDBPyConnection, lake: Lake, *, read_only: bool = True) -> No
     con.execute(f"ATTACH {source} AS {identifier('lake')} ({', '.join(options)})")
 
 
-def _filled_in(text: str, database: Database, data_path: str) -> str:
+def filled_in(text: str, catalog: str, data_path: str) -> str:
+    """A script with values for its placeholders.
+
+    Args:
+        catalog: what follows `ducklake:` in ATTACH.
+    """
     text = REPEAT.sub(lambda found: "\n".join(_repeated(*found.groups())), text)
-    text = text.replace("{{CATALOG}}", f"postgres:{database.libpq}".replace("'", "''"))
+    text = text.replace("{{CATALOG}}", catalog.replace("'", "''"))
     return text.replace("{{DATA_PATH}}", data_path.replace("'", "''"))
 
 

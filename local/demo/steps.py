@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Protocol
 
 from duckdb import DuckDBPyConnection
@@ -18,6 +19,7 @@ from ..progress import Failed, Progress, console
 from .comparison import Comparison, Moment, show, verdict
 from .environment import DemoEnvironment, bucket_summary, only_this_machine, started
 from .interruption import Interruption, Running
+from .kept import FOLDER, how_to_serve, keep_lake
 from .recipes import recipes
 from .spark_process import SparkProcess
 
@@ -81,7 +83,12 @@ def demonstrate(*, delivery: str, with_spark: bool, keep: bool, interruption: In
             out.print(f"Spark was left out: {no_spark}.", soft_wrap=True)
         code = verdict(out, past, live)
         if keep:
+            with progress.stage("Writing the lake to keep") as stage, interruption.held():
+                is_new = keep_lake(Path(FOLDER))
+                stage.result = f"The lake to keep: {FOLDER}"
             show_recipes(out, demo)
+            out.print(f"\n{how_to_serve(Path(FOLDER), is_new)}", soft_wrap=True)
+            out.print("\nEverything else runs until you press Ctrl-C.", style="bold")
             interruption.wait()
     return code
 
@@ -174,4 +181,3 @@ def show_recipes(out: Console, demo: DemoEnvironment) -> None:
     for title, text in recipes(demo.bridge, demo.lake, demo.s3_endpoint).items():
         out.print(f"\n{title}\n", style="bold")
         out.print(text.rstrip(), soft_wrap=True)
-    out.print("\nEverything runs until you press Ctrl-C.", style="bold")

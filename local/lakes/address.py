@@ -1,5 +1,6 @@
 """The address of a lake: a URL, a file, or the string after `ATTACH` as it is."""
 
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,7 +82,7 @@ def parse(address: str) -> Address:
 def _kind(text: str) -> tuple[str, str]:
     """The kind of a catalog in lower case, and what follows it; "" is a file of DuckDB."""
     found = KIND.fullmatch(text)
-    if found is None or Path(text).exists():
+    if found is None or os.path.exists(text):
         return "", text
     kind = found[1].lower()
     if kind in {"duckdb", "file"}:

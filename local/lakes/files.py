@@ -62,8 +62,7 @@ def failure(name: str, error: Exception) -> PolynyaError:
             "Polynya, or copy the lake to a file that DuckDB writes with STORAGE_VERSION 'v1.0.0'"
         )
     return Misconfigured(
-        f"{name} cannot be read; it may be damaged, so that a copy of it has to be restored: "
-        f"{words[:LONGEST_MESSAGE]}"
+        f"{name} cannot be read; if it is damaged, restore a copy of it: {words[:LONGEST_MESSAGE]}"
     )
 
 
@@ -75,20 +74,20 @@ def no_lake(name: str, schema: str, schemas: list[str]) -> Misconfigured:
     """
     if schemas:
         there = ", ".join(map(repr, schemas))
-        why = f"--metadata-schema names one that has it: {there}"
+        why = f"; --metadata-schema names one that has it: {there}"
     else:
-        why = "no other schema has one; " + _attach(Path(name))
-    return Misconfigured(f"{name} has no DuckLake catalog in the schema {schema!r}; {why}")
+        why = " nor in another one: give the database that follows 'ducklake:' in ATTACH"
+    return Misconfigured(f"{name} has no DuckLake catalog in the schema {schema!r}{why}")
 
 
 def _head(file: Path) -> bytes:
-    if file.is_dir():
-        raise Misconfigured(
-            f"{file} is a folder: give the file of the catalog, which follows 'ducklake:' in ATTACH"
-        )
     try:
         with file.open("rb") as opened:
             return opened.read(DUCKDB_MAGIC_AT + len(SQLITE_MAGIC))
+    except IsADirectoryError:
+        raise Misconfigured(
+            f"{file} is a folder: give the file of the catalog, which follows 'ducklake:' in ATTACH"
+        ) from None
     except FileNotFoundError:
         raise Misconfigured(f"there is no file {file}; {_attach(file)}") from None
     except OSError as error:

@@ -16,6 +16,7 @@ from polynya.errors import Misconfigured, PolynyaError, ServiceUnavailable
 
 from .. import reach
 from ..processes.postgres import Server, postgres
+from ..progress import waiting
 from .address import Address, PostgresLake, parse
 from .data_path import DataPath, data_path_of
 from .files import checked, failure, no_lake
@@ -86,8 +87,11 @@ def _mirrored(lake: Address, wanted_schema: str, data_path: str | None) -> Itera
         found = _described(catalog)
         schema = _schema(wanted_schema, catalog, found)
         data = data_path_of(found.data_paths[schema], data_path)
-        with _server() as server:
-            yield from _copied(catalog, schema, server, data)
+        with ExitStack() as stack:
+            with waiting(f"Copying the catalog of {catalog.name}"):
+                mirror, url = _copied(stack, catalog, schema, data)
+            _check_folder(data, mirror, catalog.name)
+            yield OpenedLake(url, SCHEMA, data.folder, mirror)
     finally:
         catalog.close()
 
@@ -110,27 +114,27 @@ def _described(catalog: Catalog) -> Described:
         raise failure(catalog.name, error) from None
 
 
-def _copied(catalog: Catalog, schema: str, server: Server, data: DataPath) -> Iterator[OpenedLake]:
-    database = server.create_database("mirror")
+def _copied(stack: ExitStack, catalog: Catalog, schema: str, data: DataPath) -> tuple[Mirror, str]:
+    """The copy of a catalog, and the URL of its database; the stack ends both."""
+    database = stack.enter_context(_server()).create_database("mirror")
     mirror = Mirror(catalog, schema, database, data.renamed)
+    stack.callback(mirror.close)
     try:
-        try:
-            mirror.refresh()
-        except UNREADABLE as error:
-            raise failure(catalog.name, error) from None
-        _check_folder(data, mirror)
-        yield OpenedLake(database.url, SCHEMA, data.folder, mirror)
-    finally:
-        mirror.close()
+        mirror.refresh()
+    except UNREADABLE as error:
+        raise failure(catalog.name, error) from None
+    return mirror, database.url
 
 
-def _check_folder(data: DataPath, mirror: Mirror) -> None:
+def _check_folder(data: DataPath, mirror: Mirror, catalog: str) -> None:
     """A lake whose rows are all inlined has no folder yet."""
     if data.folder is not None and not data.folder.is_dir() and mirror.row_count("data_file"):
+        beside = f"{catalog}.files"  # where DuckLake puts the data if nothing else is asked for
+        path = beside if Path(beside).is_dir() else "PATH"
         raise Misconfigured(
-            f"there is no folder {data.folder}, in which the lake's data should be. A relative "
-            "data path is relative to the folder where a command starts: start polynya where you "
-            "start DuckDB, or give --data-path"
+            f"there is no folder {data.folder}, in which the lake's data should be. If the lake "
+            f"was moved, give --data-path {path}. A relative data path is relative to the folder "
+            "where a command starts: start polynya where you start DuckDB"
         )
 
 

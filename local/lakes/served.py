@@ -1,12 +1,15 @@
 """Runs the Lambda functions on this machine for an opened lake."""
 
+import errno
 import json
 import os
 import signal
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import TextIO
 
 from polynya.ducklake import queries
@@ -43,12 +46,15 @@ class Options:
 
     s3_endpoint: str | None
     port: int
+    host: str
     delivery: Delivery
     warehouse: str
     virtual_bucket: str | None
     hidden_types: tuple[str, ...]
     writes: bool
     as_deployed: bool
+    allowed_hosts: tuple[str, ...] = ()
+    """What the header Host may be, besides this machine's own names."""
 
     @property
     def is_object_lambda(self) -> bool:
@@ -106,6 +112,11 @@ def _ready(stand_in: StandIn, options: Options) -> dict[str, object]:
 
 def _check_options(lake: OpenedLake, options: Options) -> None:
     """Raise if the lake cannot be served so."""
+    if options.writes and not ip_address(options.host).is_loopback:
+        raise Misconfigured(
+            "--writes with --host would let everybody write who reaches this machine: leave one of "
+            "them out"
+        )
     if lake.mirror is not None and options.writes:
         raise Misconfigured(
             "--writes needs a lake in PostgreSQL with its data in S3; DuckDB can write this one"
@@ -128,11 +139,19 @@ def _stand_in(lake: OpenedLake, options: Options, read: Lake, bucket: str) -> St
             s3_endpoint=options.s3_endpoint,
             region=os.environ["AWS_DEFAULT_REGION"],
             port=port,
+            host=options.host,
             uploads=_uploads(read, virtual) if options.writes else None,
             local_bucket=LocalBucket(BUCKET, folder) if folder else None,
+            allowed_hosts=options.allowed_hosts,
         )
     except OSError as error:
-        raise Misconfigured(f"port {port} or {port + 1} is taken ({error}); try --port 0") from None
+        raise Misconfigured(_cannot_listen(error, port)) from None
+
+
+def _cannot_listen(error: OSError, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} or {port + 1} is taken ({error}); try --port 0"
+    return f"{error}; --host takes an address of this machine, --port one that you may listen on"
 
 
 def _set_environment(
@@ -168,7 +187,7 @@ def _read_lake(database: str, metadata_schema: str) -> Lake:
 
     A lake that Polynya refuses is served, so that clients get the reason; it is also printed.
     """
-    with Database(database, metadata_schema).transaction() as con:
+    with closing(Database(database, metadata_schema)) as opened, opened.transaction() as con:
         lake = queries.lake().run(con)
     try:
         check_lake(lake.version, lake.encrypted)
@@ -179,7 +198,7 @@ def _read_lake(database: str, metadata_schema: str) -> Lake:
 
 def _check_writes(database: str, metadata_schema: str) -> None:
     """Raise if the database role may not write, or the catalog is not ready for it."""
-    with Database(database, metadata_schema).transaction() as con:
+    with closing(Database(database, metadata_schema)) as opened, opened.transaction() as con:
         problems = write_problems(writer_rights().run(con), metadata_schema)
     if problems:
         raise Misconfigured("Iceberg clients cannot write: " + "; ".join(problems))

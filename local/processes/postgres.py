@@ -257,7 +257,8 @@ def _run_as(owner: str | None, command: list[str | Path], folder: Path) -> None:
         command, cwd=folder, capture_output=True, text=True, check=False, **_identity(owner)
     )
     if result.returncode:
-        raise RuntimeError(f"{command[0]} failed: {result.stderr or result.stdout}")
+        words = " ".join((result.stderr or result.stdout).split())
+        raise RuntimeError(f"{command[0]} failed: {words}")
 
 
 def free_port() -> int:

@@ -1,4 +1,4 @@
-"""HTTP/1.1 on the loopback interface: one thread per connection, keep-alive, streamed answers.
+"""HTTP/1.1 on one address: one thread per connection, keep-alive, streamed answers.
 
 docs/decisions/0005 says why this is not uvicorn.
 """
@@ -19,6 +19,7 @@ from .http_message import PER_CONNECTION, Answer, Request, RequestBody, Response
 logger = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
+ALL_ADDRESSES = "0.0.0.0"
 # Seconds after which an idle connection is closed; no answer takes as long.
 CONNECTION_TIMEOUT_S = 120
 # Seconds that stop() waits for answers under way.
@@ -34,25 +35,27 @@ class HttpServer(ThreadingHTTPServer):
     request_queue_size = 128
     answer: Answer
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, host: str = HOST) -> None:
+        self._host = host
         self._serving: Thread | None = None
         self._connections: dict[socket.socket, Thread] = {}
         self._lock = Lock()
         try:
-            super().__init__((HOST, port), _Connection)
+            super().__init__((host, port), _Connection)
         except OSError as error:
-            reason = f"cannot listen on {HOST}:{port}: {error.strerror}"
+            reason = f"cannot listen on {host}:{port}: {error.strerror}"
             raise OSError(error.errno, reason) from error
 
     def server_bind(self) -> None:
         # HTTPServer looks up the name of the host, which can take seconds.
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = HOST, self.server_address[1]
+        self.server_name, self.server_port = self._host, self.server_address[1]
 
     @property
     def uri(self) -> str:
-        """`http://127.0.0.1:<port>`."""
-        return f"http://{HOST}:{self.server_port}"
+        """`http://<host>:<port>`, as programs on this machine reach it."""
+        host = HOST if self._host == ALL_ADDRESSES else self._host
+        return f"http://{host}:{self.server_port}"
 
     def start(self, answer: Answer) -> None:
         """Serve in a thread; `answer` is called in the thread of each connection."""

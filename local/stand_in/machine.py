@@ -1,18 +1,22 @@
 """API Gateway, S3 and S3 Object Lambda on one machine."""
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
+from html import escape
 from types import TracebackType
 from typing import Self
 
 from .api_gateway import ApiGateway
+from .hosts import MISDIRECTED, Hosts
 from .http_message import Request, Response
-from .http_server import HttpServer
+from .http_server import HOST, HttpServer
 from .lambda_function import Handler, LambdaFunction
 from .limits.confinement import Confinement
 from .object_lambda import ObjectLambda
 from .object_lambda_event import EventSource
 from .routes import READING, WRITING
 from .s3.address import S3Address
+from .s3.error import s3_error
 from .s3.local_bucket import LocalBucket
 from .s3.proxy import S3Proxy
 from .s3.uploads import UploadPaths
@@ -22,9 +26,12 @@ from .s3.upstream import S3Upstream
 REST_TIMEOUT_S = 29
 OBJECT_LAMBDA_TIMEOUT_S = 60
 
+CATALOG_PATH = "/v1/"
+"""How the paths of the catalog begin."""
+
 
 class StandIn:
-    """Two servers on the loopback interface, one for the catalog, one for all of S3.
+    """Two servers, on the loopback interface by default: one for the catalog, one for all of S3.
 
     On the S3 server the bucket name `alias` is an Object Lambda access point before
     `supporting_bucket`; every other bucket is the S3 behind (`s3_endpoint`, AWS's own when None),
@@ -47,19 +54,23 @@ class StandIn:
         s3_endpoint: str | None,
         region: str,
         port: int = 0,
+        host: str = HOST,
         keep_encoded_path: bool = False,
         uploads: UploadPaths | None = None,
         local_bucket: LocalBucket | None = None,
+        allowed_hosts: Iterable[str] = (),
     ) -> None:
         """Bind both ports: `port` and the next one, or any two if it is 0.
 
         Args:
+            host: the address to listen on.
             alias: the bucket name of the access point; None: there is none.
             supporting_bucket: the bucket before which the access point is.
             s3_endpoint: the S3 behind; None: AWS.
             keep_encoded_path: see ApiGateway.
             uploads: where clients may upload; None: nowhere.
             local_bucket: instead of an S3 behind; None: there is one.
+            allowed_hosts: what the header Host may be, besides this machine's own names.
 
         Raises:
             OSError: a port is taken.
@@ -67,13 +78,16 @@ class StandIn:
         self._alias = alias
         self._bucket = supporting_bucket or alias or ""
         self._region = region
+        self._hosts = Hosts.of(allowed_hosts)
+        if host != HOST:  # the functions, too, read S3 at this address
+            self._hosts = Hosts.of([host, *allowed_hosts])
         self._keep_encoded_path = keep_encoded_path
         self._functions: list[LambdaFunction] = []
         self._confinements: Mapping[str, Confinement] = {}
         self._object_lambda: ObjectLambda | None = None
-        self._api = HttpServer(port)
+        self._api = HttpServer(port, host)
         try:
-            self._s3 = HttpServer(port + 1 if port else 0)
+            self._s3 = HttpServer(port + 1 if port else 0, host)
         except OSError:
             self._api.stop()
             raise
@@ -129,6 +143,8 @@ class StandIn:
         gateway = ApiGateway(functions, keep_encoded_path=self._keep_encoded_path)
 
         def answer(request: Request) -> Response:
+            if refusal := self._hosts.refusal(request, self._api.server_port):
+                return refused(request, refusal)
             if before_each is not None:
                 before_each()
             return gateway.answer(request)
@@ -169,6 +185,8 @@ class StandIn:
         return function
 
     def _s3_answer(self, request: Request) -> Response:
+        if refusal := self._hosts.refusal(request, self._s3.server_port):
+            return s3_error(MISDIRECTED, "MisdirectedRequest", refusal)
         if self._object_lambda is not None:
             if (request.method, request.path) == ("POST", "/WriteGetObjectResponse"):
                 return self._object_lambda.write_response(request)
@@ -176,3 +194,16 @@ class StandIn:
             if address.bucket == self._alias:
                 return self._object_lambda.answer(request, address)
         return self._buckets.answer(request, S3Address.of(request))
+
+
+def refused(request: Request, reason: str) -> Response:
+    """The answer to a request that is for another server, in the form that its client reads."""
+    if request.path.startswith(CATALOG_PATH):
+        error = {"message": reason, "type": "ForbiddenException", "code": MISDIRECTED}
+        body, type_ = json.dumps({"error": error}), "application/json"
+    else:
+        title = "<title>Polynya</title>"
+        body = f'<!doctype html><html lang="en">{title}<p>{escape(reason)}</p></html>'
+        type_ = "text/html; charset=utf-8"
+    policy = ("Content-Security-Policy", "default-src 'none'")
+    return Response(MISDIRECTED, (("Content-Type", type_), policy), body.encode())

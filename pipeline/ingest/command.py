@@ -11,8 +11,14 @@ from .modes import Format, Mode
 
 
 def ingest(
-    table: Annotated[str, typer.Argument(help='schema.table; "a.b"."c" if a name contains a dot.')],
-    paths: Annotated[list[str], typer.Argument(help="Files or folders that Spark can read.")],
+    table: Annotated[
+        str,
+        typer.Argument(metavar="TABLE", help='schema.table; "a.b"."c" if a name contains a dot.'),
+    ],
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH", help="Files or folders that Spark can read."),
+    ],
     database: Database,
     metadata_schema: MetadataSchema = "public",
     s3_endpoint: S3Endpoint = None,
@@ -64,8 +70,12 @@ def ingest(
         int | None,
         typer.Option(metavar="N", min=1, help="The approximate number of files to write."),
     ] = None,
-    author: Annotated[str | None, typer.Option(help="The snapshot's author.")] = None,
-    message: Annotated[str | None, typer.Option(help="The snapshot's commit message.")] = None,
+    author: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The snapshot's author.")
+    ] = None,
+    message: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The snapshot's commit message.")
+    ] = None,
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="Overwrite even if there are no new rows.")
     ] = False,

@@ -14,16 +14,18 @@ from .findings import Level
 def verify(
     database: Database,
     table: Annotated[
-        str | None, typer.Argument(help="schema.table. Default: all tables of the lake.")
+        str | None,
+        typer.Argument(metavar="TABLE", help="schema.table. Default: all tables of the lake."),
     ] = None,
     metadata_schema: MetadataSchema = "public",
     s3_endpoint: S3Endpoint = None,
     level: Annotated[
         list[Level] | None,
         typer.Option(
+            metavar="LEVEL",
             help="catalog: invariants and statistics; storage: every file exists; metadata: the "
             "documents that Iceberg clients get; client: what Spark reads. May be repeated. "
-            "Default: catalog and storage."
+            "Default: catalog and storage.",
         ),
     ] = None,
     footers: Annotated[

@@ -47,7 +47,7 @@ def test_clients_read_what_ducklake_reads(number, kind, tmp_path):
 @pytest.mark.spark
 @needs_spark
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("number", ["13", "14", "17", "22"])
+@pytest.mark.parametrize("number", LAKES)
 def test_spark_reads_what_ducklake_reads(number, kind, tmp_path):
     lake = file_lakes.written(number, kind, tmp_path / "lake")
     how = {"delivery": "object-lambda", "hide_types": SPARK_CANNOT, "settings": SETTINGS}

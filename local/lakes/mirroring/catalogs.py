@@ -17,6 +17,7 @@ from .fingerprints import (
     PostgresFingerprint,
     SQLiteFingerprint,
 )
+from .tables import INLINED_ROWS, Table
 
 SOURCE = "source"
 """The name under which DuckDB attaches a catalog."""
@@ -41,6 +42,9 @@ class Catalog(Protocol):
 
     def inlined_types(self, con: DuckDBPyConnection, schema: str) -> Types:
         """The types of inlined columns, where those that the catalog stores are others."""
+
+    def rows(self, schema: str, table: Table, condition: str) -> str:
+        """SQL of the rows of a table that meet a condition, for FROM."""
 
     def close(self) -> None:
         """Close what the fingerprint has opened."""
@@ -74,6 +78,10 @@ class DuckDBCatalog:
         """None: DuckDB has all types."""
         return {}
 
+    def rows(self, schema: str, table: Table, condition: str) -> str:
+        """DuckDB skips row groups by their smallest and largest values."""
+        return _where(schema, table, condition)
+
 
 class SQLiteCatalog:
     """A file of SQLite, which has numbers, texts and blobs only."""
@@ -94,6 +102,20 @@ class SQLiteCatalog:
         for table, column, type_ in con.execute(COLUMNS_OF_INLINED_TABLES).fetchall():
             found.setdefault(table, {})[column] = duckdb_type(type_)
         return found
+
+    def rows(self, schema: str, table: Table, condition: str) -> str:
+        """SQLite selects rows of DuckLake's own tables: DuckDB's scan would read all columns of all
+        rows. As text, because types of a query are not those of its table."""
+        if INLINED_ROWS.fullmatch(table.name):
+            return _where(schema, table, condition)
+        names = [identifier(column.name) for column in table.columns]
+        texts = ", ".join(f"CAST({name} AS TEXT) AS {name}" for name in names)
+        sql = f"SELECT {texts} FROM {identifier(table.name)} WHERE {condition}"
+        rows = f"sqlite_query({literal(SOURCE)}, {literal(sql)})"
+        if table.key is None:
+            return rows
+        key = identifier(table.key)
+        return f"(SELECT * REPLACE (CAST({key} AS BIGINT) AS {key}) FROM {rows})"
 
 
 class PostgresCatalog:
@@ -120,6 +142,10 @@ class PostgresCatalog:
             # A VARCHAR of DuckLake is a blob here; what is a VARCHAR here stays one.
             found.setdefault(table, {})[column] = "TEXT" if type_ == "VARCHAR" else type_
         return found
+
+    def rows(self, schema: str, table: Table, condition: str) -> str:
+        """DuckDB lets PostgreSQL select them."""
+        return _where(schema, table, condition)
 
 
 # The column may have been promoted, or another one may have its name by now: the one is taken that
@@ -148,6 +174,10 @@ def duckdb_type(column_type: str) -> str:
     if found:
         return f"DECIMAL({found[1]},{found[2]})"
     return SOURCE_TYPES.get(column_type, NESTED)
+
+
+def _where(schema: str, table: Table, condition: str) -> str:
+    return f"(SELECT * FROM {qualified(schema, table.name)} WHERE {condition})"
 
 
 def qualified(schema: str, table: str) -> str:

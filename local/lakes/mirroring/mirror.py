@@ -9,6 +9,8 @@ import logging
 from datetime import UTC, datetime
 from threading import Lock
 
+from polynya.errors import PolynyaError
+
 from ...clients.duckdb_connection import connect
 from ...processes.postgres import Database
 from .catalogs import Catalog
@@ -51,6 +53,7 @@ class Mirror:
         """Copy what has changed; the number of ranges of rows that were written.
 
         Raises:
+            Misconfigured: PostgreSQL cannot hold a text of it.
             duckdb.Error, OSError, sqlite3.Error, pg8000.exceptions.Error: the original cannot be
                 read, or the mirror cannot be written. The mirror is unchanged.
         """
@@ -102,8 +105,10 @@ class Mirror:
         if self._is_stale:
             return
         self._is_stale = True
-        # The text of an error may hold rows, or how we connect.
-        why = "another process has it open" if is_locked(error) else type(error).__name__
+        # The text of another error may hold rows, or how we connect.
+        why = str(error) if isinstance(error, PolynyaError) else type(error).__name__
+        if is_locked(error):
+            why = "another process has it open"
         as_of = self._as_of.isoformat(timespec="seconds")
         logger.warning(
             "%s cannot be read now (%s): its state of %s is served", self._catalog.name, why, as_of

@@ -9,6 +9,7 @@ import duckdb
 from duckdb import DuckDBPyConnection
 
 from ...clients.duckdb_connection import connect
+from . import nul
 from .catalogs import SOURCE, Catalog, qualified
 from .tables import INLINED_ROWS, Renamed, Table, inlined_table, metadata_table
 
@@ -27,7 +28,7 @@ FROM (SELECT {number} AS number, {digest} AS digest FROM {table}) GROUP BY numbe
 
 DATA_PATH = "SELECT value FROM {table} WHERE key = 'data_path'{scope}"
 
-STAGE = "CREATE OR REPLACE TEMP TABLE {staged} AS SELECT {select} FROM {table}"
+STAGE = "CREATE OR REPLACE TEMP TABLE {staged} AS SELECT {select} FROM {rows}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,11 @@ class CatalogReader:
         return {table.name: self._digested(table) for table in self._tables()}
 
     def staged(self, found: Mapping[str, Copied], known: Mapping[str, Copied]) -> list[Change]:
-        """The changes from `known` to `found`, which is the attached catalog."""
+        """The changes from `known` to `found`, which is the attached catalog.
+
+        Raises:
+            Misconfigured: PostgreSQL cannot hold a text of them.
+        """
         changes = []
         for number, (name, copied) in enumerate(found.items()):
             if change := _change(copied, known.get(name), f"staged_{number}"):
@@ -158,14 +163,14 @@ class CatalogReader:
 
     def _stage(self, change: Change) -> None:
         table = change.table
-        sql = STAGE.format(
-            staged=change.staged, select=table.select, table=qualified(self._schema, table.name)
-        )
         if change.is_new:
-            self._con.execute(sql)
+            rows, where, ranges = qualified(self._schema, table.name), "", []
         else:
-            where = f" WHERE list_contains(?, {table.range_number})"
-            self._con.execute(sql + where, [list(change.ranges)])
+            rows = self._catalog.rows(self._schema, table, table.between(change.ranges))
+            where, ranges = f" WHERE list_contains(?, {table.range_number})", [list(change.ranges)]
+        sql = STAGE.format(staged=change.staged, select=table.select, rows=rows)
+        self._con.execute(sql + where, ranges)
+        nul.check(self._con, self._schema, table, change.staged)
 
 
 def _change(copied: Copied, known: Copied | None, staged: str) -> Change | None:

@@ -79,6 +79,13 @@ class Table:
         """What the table in PostgreSQL has; if it changes, the table is made again."""
         return tuple((column.name, column.type) for column in self.columns)
 
+    def between(self, ranges: Sequence[int]) -> str:
+        """A condition that the rows of these ranges meet, and perhaps others."""
+        if self.key is None or min(ranges) < 0:
+            return "true"
+        first, last = min(ranges) * SPAN, max(ranges) * SPAN + SPAN - 1
+        return f"{identifier(self.key)} BETWEEN {first} AND {last}"
+
     @property
     def select(self) -> str:
         """The columns of a SELECT that gives a row of the mirror."""

@@ -1,8 +1,8 @@
 """How many rows an Iceberg client gets, from the manifests and delete files that it reads."""
 
-import io
+from tempfile import NamedTemporaryFile
 
-import pyarrow.parquet as pq
+import duckdb
 from polynya.iceberg.parquet.files import positions
 
 from ..generator import OpenedTable
@@ -32,5 +32,15 @@ def _live_rows(table: OpenedTable, file: File, deletes: list[File]) -> int:
     }
     rows = file.rows
     if table.virtual_name(file.path):  # inlined rows: counted in the generated file
-        rows = pq.read_metadata(io.BytesIO(table.body(file.path))).num_rows
+        rows = _row_count(table.body(file.path))
     return rows - sum(position < rows for position in deleted)
+
+
+def _row_count(parquet: bytes) -> int:
+    """The number of rows of a Parquet file, by its footer."""
+    with duckdb.connect() as con, NamedTemporaryFile(suffix=".parquet") as file:
+        file.write(parquet)
+        file.flush()
+        sql = "SELECT num_rows FROM parquet_file_metadata(?)"
+        [(rows,)] = con.execute(sql, [file.name]).fetchall()
+        return int(rows)

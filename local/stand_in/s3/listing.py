@@ -24,13 +24,14 @@ def listing(bucket: str, folder: Path, parameters: Mapping[str, str]) -> Respons
     rest = [entry for entry in sorted(found, key=str.encode) if entry.encode() > after.encode()]
     shown = rest[:most]
     is_truncated = len(rest) > len(shown) and bool(shown)
-    token = f"<NextContinuationToken>{escape(shown[-1])}</NextContinuationToken>"
+    last = escape(shown[-1]) if is_truncated else ""
+    token = f"<NextContinuationToken>{last}</NextContinuationToken>" if is_truncated else ""
     body = (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
         f"<Name>{escape(bucket)}</Name><Prefix>{escape(prefix)}</Prefix>"
         f"<KeyCount>{len(shown)}</KeyCount><MaxKeys>{most}</MaxKeys>"
-        f"<IsTruncated>{str(is_truncated).lower()}</IsTruncated>{token if is_truncated else ''}"
+        f"<IsTruncated>{str(is_truncated).lower()}</IsTruncated>{token}"
         f"{''.join(_element(key, found[key]) for key in shown)}</ListBucketResult>"
     )
     return Response(200, (("Content-Type", "application/xml"),), body.encode())

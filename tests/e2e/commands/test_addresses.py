@@ -1,6 +1,7 @@
 """Commands on lakes of every address: where the catalog and the data are, and what cannot be."""
 
 import json
+import os
 import sqlite3
 import subprocess
 from contextlib import closing
@@ -23,6 +24,7 @@ TABLE = (
     "INSERT INTO lake.t VALUES (100)"
 )
 SUM = sum(range(101))
+NOBODY = 65534
 
 
 def write(catalog: str, data_path: str, s3_endpoint: str | None = None) -> None:
@@ -53,6 +55,9 @@ def test_a_relative_data_path_is_relative_to_where_the_command_starts(tmp_path, 
     assert refused.exit_code == 1
     assert f"there is no folder {tmp_path}/files/of lake" in refused.stderr
     assert "--data-path" in refused.stderr
+    (tmp_path / "start/catalogs/lake.db.files").mkdir()
+    refused = CliRunner().invoke(app, ["serve", "start/catalogs/lake.db"])
+    assert "--data-path start/catalogs/lake.db.files" in refused.stderr
     moved = {"data_path": "start/files/of lake", "delivery": "object-lambda"}
     with serving("start/catalogs/lake.db", None, **moved) as bridge:
         assert total(bridge) == SUM
@@ -87,6 +92,47 @@ def test_other_commands_read_a_file_too(tmp_path):
     assert counts and all(count["same"] for count in counts)
     assert printed("inspect", document["tables"][0]["name"], lake.address)["snapshot"]
     assert printed("verify", "--database", lake.address)["findings"] == []
+
+
+def test_verify_finds_data_that_has_moved(tmp_path):
+    write(f"{tmp_path}/lake.db", f"{tmp_path}/data")
+    (tmp_path / "data").rename(tmp_path / "moved")
+    moved = ("--data-path", f"{tmp_path}/moved")
+    assert printed("verify", "--database", f"{tmp_path}/lake.db", *moved)["findings"] == []
+
+
+NUL = [  # a statement after CREATE TABLE lake.t (i INTEGER, n STRUCT(a VARCHAR), s VARCHAR); words
+    (
+        "INSERT INTO lake.t SELECT 1, {'a': 'a' || chr(0)}, NULL",
+        "the table main.t has a text with a NUL character in its column n",
+    ),
+    (
+        "ALTER TABLE lake.t SET PARTITIONED BY (s); "
+        "INSERT INTO lake.t SELECT i, NULL, 'a' || chr(0) FROM range(100) AS r(i)",
+        "a text of the table main.t has a NUL character",
+    ),
+]
+
+
+@pytest.mark.parametrize(("statements", "words"), NUL)
+def test_a_text_that_postgresql_cannot_hold_is_named(statements, words, tmp_path):
+    """Only DuckDB's own file has it: in SQLite DuckLake writes another text, or fails to commit."""
+    lake = file_lakes.empty("duckdb", tmp_path / "lake")
+    with file_lakes.writing(lake) as con:
+        con.execute("CREATE TABLE lake.t (i INTEGER, n STRUCT(a VARCHAR), s VARCHAR)")
+        for statement in con.extract_statements(statements):
+            con.execute(statement)
+    refused = CliRunner().invoke(app, ["inspect", "t", lake.address])
+    assert refused.exit_code == 1 and words in refused.stderr.splitlines()[-1]
+
+
+def test_a_flush_is_the_remedy_for_it(tmp_path):
+    lake = file_lakes.empty("duckdb", tmp_path / "lake")
+    with file_lakes.writing(lake) as con:
+        con.execute("CREATE TABLE lake.t (i INTEGER, n STRUCT(a VARCHAR))")
+        con.execute("INSERT INTO lake.t SELECT 1, {'a': 'a' || chr(0) || 'b'}")
+        con.execute("CALL ducklake_flush_inlined_data('lake')")
+    assert printed("doctor", lake.address)["well"]
 
 
 def printed(*words: str):
@@ -131,11 +177,28 @@ BAD = [
     (of(b""), "is empty: no lake was ever written to it"),
     (of(b"PAR1" + bytes(1000)), "is neither a database of DuckDB nor one of SQLite"),
     (lambda tmp_path: tmp_path / "nothing.db", "there is no file"),
+    (lambda tmp_path: tmp_path / ("x" * 300), "cannot be read: File name too long"),
     (lambda tmp_path: tmp_path, "is a folder: give the file of the catalog"),
-    (damaged, "it may be damaged"),
+    (damaged, "if it is damaged, restore a copy of it"),
     (without_lake, "has no DuckLake catalog in the schema 'main'"),
     (sqlite_without_lake, "has no DuckLake catalog in the schema 'main'"),
 ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("hidden", ["lake.db", "."])
+def test_a_file_of_somebody_else_gets_a_sentence(hidden, tmp_path):
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    write(str(folder / "lake.db"), str(folder / "data"))
+    (folder / hidden).chmod(0)
+    os.seteuid(NOBODY)
+    try:
+        refused = CliRunner().invoke(app, ["serve", str(folder / "lake.db")])
+    finally:
+        os.seteuid(0)
+    assert refused.exit_code == 1
+    assert refused.stderr == f"polynya: {folder}/lake.db cannot be read: Permission denied\n"
 
 
 @pytest.mark.parametrize(("make", "words"), BAD)

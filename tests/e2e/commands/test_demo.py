@@ -1,20 +1,24 @@
 """`polynya demo` as a user starts it: what it prints, how it ends, and that it leaves nothing."""
 
+import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 import pytest
-from polynya_local.clients.duckdb_connection import extension_path, literal
-from polynya_local.processes.serving import COMMAND
+from polynya_local.clients.duckdb_connection import connect, extension_path, literal
+from polynya_local.clients.pyiceberg import open as open_client
+from polynya_local.processes.serving import COMMAND, serving
 
 SECONDS = 300  # about 30 on an idle machine
 ROW = re.compile(
@@ -134,6 +138,23 @@ def test_the_output_of_keep_can_be_pasted(demo):
     run.process.send_signal(signal.SIGINT)
     assert run.end() == 0, run.text("err")
     assert "Traceback" not in run.text("err")
+    here = run.folder / "here"
+    program, *words = shlex.split(pasted(out, "The lake without these changes is in"))
+    assert program == "polynya"
+    check = [*COMMAND, *words, "--json"]
+    check[check.index("serve")] = "doctor"
+    done = subprocess.run(check, cwd=here, capture_output=True, text=True)
+    assert json.loads(done.stdout)["well"], done.stderr
+    lake = str(here / words[-1])
+    with closing(connect(("ducklake",))) as con:
+        con.execute(f"ATTACH {literal(f'ducklake:{lake}')} AS lake (READ_ONLY)")
+        [(rows,)] = con.execute("SELECT count(*) FROM lake.birds.flocks").fetchall()
+    with (
+        serving(lake, None, delivery="object-lambda") as bridge,
+        closing(open_client(bridge.catalog_uri, "lake", bridge.s3_endpoint)) as client,
+    ):
+        assert client.rows("birds", "flocks").num_rows == rows > 60_000
+    shutil.rmtree(here / "polynya-demo")
 
 
 def pasted(out: str, title: str) -> str:

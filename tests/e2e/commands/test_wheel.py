@@ -20,8 +20,10 @@ from polynya_local.processes.serving import environment
 ROOT = Path(__file__).parents[3]
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
 UNTRACKED = shutil.ignore_patterns("__pycache__")
-# Downloads 570 MB, or takes them from pip's cache.
+# Downloads 170 MB, or takes them from pip's cache.
 installs = pytest.mark.slow
+
+EXTRA_PACKAGES = ["pyarrow", "pandas", "pyspark", "moto", "pytest"]
 
 
 def folder_of(package: str) -> Path:
@@ -58,6 +60,24 @@ def test_every_file_beside_the_modules_is_data_of_the_wheel():
     assert beside == data
 
 
+def test_no_extra_is_needed_to_serve_and_to_look_inside():
+    """The modules of these commands, where packages of the extras cannot be imported."""
+    modules = ["cli", "lakes.served", "lakes.readable", "reports.render", "reports.table_report"]
+    modules += ["reports.diagnosis"]
+    blocked = "import sys; sys.modules.update(dict.fromkeys({}))"
+    imports = "; ".join(f"import polynya_local.{module}" for module in modules)
+    code = f"{blocked.format(EXTRA_PACKAGES)}; {imports}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_default_requires_none_of_the_extras_packages():
+    files = SETUPTOOLS["dynamic"]["dependencies"]["file"]
+    lines = [line for file in files for line in (ROOT / file).read_text().splitlines()]
+    names = {re.split(r"[^\w.-]", line)[0] for line in lines}
+    assert "duckdb" in names and not names & set(EXTRA_PACKAGES)
+
+
 @dataclass
 class Installed:
     """An environment with the wheel, and an empty folder."""
@@ -81,7 +101,7 @@ def without_checkout(variables: Mapping[str, str]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Installed:
-    """Builds the wheel from a copy, to exclude older builds, and installs it with extra `local`."""
+    """Builds the wheel from a copy, to exclude older builds, and installs it without an extra."""
     folder = tmp_path_factory.mktemp("wheel")
     clean = without_checkout(os.environ)
     source = folder / "source"
@@ -100,7 +120,7 @@ def installed(tmp_path_factory) -> Installed:
     [wheel] = (folder / "dist").glob("*.whl")
     venv.create(folder / "venv")
     pip += ["--python", str(folder / "venv/bin/python"), "install"]
-    what = ["--constraint", str(ROOT / "constraints.txt"), f"polynya[local] @ {wheel.as_uri()}"]
+    what = ["--constraint", str(ROOT / "constraints.txt"), f"polynya @ {wheel.as_uri()}"]
     subprocess.run([*pip, *what], check=True, env=clean)
     here = folder / "here"
     here.mkdir()
@@ -160,12 +180,18 @@ def test_doctor_and_inspect_work(installed, lake, moto):
 @installs
 @pytest.mark.parametrize(
     ("words", "extra"),
-    [(["demo"], "demo"), (["ingest", "t", "f", "--database", "{}"], "pipeline,spark")],
+    [
+        (["demo"], "demo"),
+        (["ingest", "t", "f", "--database", "{}"], "pipeline"),
+        (["publish", "--database", "{}"], "pipeline"),
+        (["verify", "--database", "{}"], "pipeline"),
+    ],
 )
 def test_a_missing_extra_is_named(installed, lake, words, extra):
     url = lake("01").database.url
     done = installed.run(*(word.format(url) for word in words))
-    assert done.returncode != 0
+    assert done.returncode == 1
+    [_] = done.stderr.splitlines()
     assert done.stderr.endswith(f"pip install 'polynya[{extra}]'\n")
 
 

@@ -132,3 +132,8 @@ def test_a_listing_has_a_prefix_and_common_prefixes(s3):
     answer = s3.list_objects_v2(Bucket=BUCKET, Prefix="main/", Delimiter="/")
     assert [item["Key"] for item in answer["Contents"]] == ["main/t.parquet"]
     assert [item["Prefix"] for item in answer["CommonPrefixes"]] == ["main/day=2020%2F01/"]
+
+
+def test_a_listing_may_be_empty(s3):
+    answer = s3.list_objects_v2(Bucket=BUCKET, Prefix="nothing/")
+    assert (answer["KeyCount"], answer["IsTruncated"]) == (0, False)
