@@ -58,6 +58,14 @@ def serve(
             "it, and `polynya writes --setup` creates the table that this needs.",
         ),
     ] = False,
+    page: Annotated[
+        bool,
+        typer.Option(
+            "--page/--no-page",
+            help="Show a page about the lake at the catalog's address, for a browser: "
+            "http://127.0.0.1:8181/",
+        ),
+    ] = True,
     as_deployed: Annotated[
         bool,
         typer.Option(
@@ -70,7 +78,9 @@ def serve(
 ) -> None:
     """Serve a DuckLake to Iceberg clients on this machine.
 
-    Prints one line of JSON when it is ready. Logs go to stderr; Ctrl-C or SIGTERM ends it.
+    Prints one line of JSON when it is ready. A browser gets a page at the catalog's address that
+    explains the lake: what is in it, what changed, what Iceberg clients get.
+    Logs go to stderr; Ctrl-C or SIGTERM ends it.
     Clients use its s3_endpoint for everything in S3, with any credentials. The credentials for
     the S3 behind it come from the usual AWS variables.
     """
@@ -90,6 +100,7 @@ def serve(
         tuple(hide_type or ()),
         writes,
         as_deployed,
+        page,
     )
     try:
         with opened(wanted, metadata_schema, data_path) as lake:

@@ -20,13 +20,14 @@ from polynya.translate.tables import check_lake
 from ..options import Delivery
 from ..stand_in import StandIn
 from ..stand_in.dynamodb import TABLE, dynamodb
+from ..stand_in.lambda_function import Handler
 from ..stand_in.limits.confinement import Confinement
 from ..stand_in.s3.local_bucket import LocalBucket
 from ..stand_in.s3.uploads import UploadPaths
 from ..writes import write_problems
 from .data_path import BUCKET
 from .opened import OpenedLake
-from .readable import use_local_credentials
+from .readable import ReadableLake, use_local_credentials
 
 ALIAS = "polynya-local--ol-s3"
 """The bucket of the virtual files under `object-lambda`: shaped like an access point's alias."""
@@ -49,6 +50,8 @@ class Options:
     hidden_types: tuple[str, ...]
     writes: bool
     as_deployed: bool
+    page: bool = True
+    """Whether people get a page at the address of the catalog."""
 
     @property
     def is_object_lambda(self) -> bool:
@@ -74,6 +77,8 @@ def serve_lake(opened_lake: OpenedLake, options: Options, stdout: TextIO) -> Non
         _set_environment(opened_lake, options, virtual, stand_in.s3_uri, dynamodb_endpoint)
         _start(stand_in, opened_lake, options, data_bucket)
         ended = _ended()
+        if options.page:
+            print(f"polynya: a page about the lake: {stand_in.api_uri}/", file=sys.stderr)
         print(json.dumps(_ready(stand_in, options)), file=stdout, flush=True)
         ended.wait()
 
@@ -89,8 +94,27 @@ def _start(stand_in: StandIn, lake: OpenedLake, options: Options, data_bucket: s
         object_lambda_app.handler,
         _confinements(data_bucket) if options.as_deployed else None,
         commits_handler=commits_app.handler if options.writes else None,
+        page_handler=_page(stand_in, lake, options) if options.page else None,
         before_each=lake.mirror.refresh_if_possible if lake.mirror else None,
     )
+
+
+def _page(stand_in: StandIn, lake: OpenedLake, options: Options) -> Handler:
+    # Imported here: the page's packages take a second, which `--no-page` spares.
+    from ..pages.app import page_handler
+    from ..pages.site import Addresses, Site
+
+    addresses = Addresses(
+        catalog_uri=stand_in.api_uri,
+        s3_endpoint=stand_in.s3_uri,
+        warehouse=options.warehouse,
+        delivery=options.delivery.value,
+        writes=options.writes,
+    )
+    s3_endpoint = stand_in.s3_uri if lake.folder else options.s3_endpoint
+    is_mirror = lake.mirror is not None
+    read = ReadableLake(lake.database, lake.metadata_schema, s3_endpoint, is_mirror)
+    return page_handler(Site.of(addresses, read))
 
 
 def _ready(stand_in: StandIn, options: Options) -> dict[str, object]:
@@ -101,6 +125,7 @@ def _ready(stand_in: StandIn, options: Options) -> dict[str, object]:
         "s3_endpoint": stand_in.s3_uri,
         "delivery": options.delivery.value,
         "writes": options.writes,
+        "page": f"{stand_in.api_uri}/" if options.page else None,
     }
 
 

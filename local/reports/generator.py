@@ -34,7 +34,7 @@ DEFAULTS = {"VIRTUAL_BUCKET": ALIAS, "BUILD_SECONDS": "3600"}
 
 @dataclass(frozen=True, slots=True)
 class OpenedTable:
-    """A table as of the newest snapshot, within one transaction."""
+    """A table as of a snapshot, within one transaction."""
 
     con: Connection
     history: TableHistory
@@ -105,14 +105,27 @@ class Generator:
         """The key of a location in the bucket of the virtual files."""
         return location.removeprefix(self.config.storage.location(""))
 
-    def open_table(self, con: Connection, lake: Lake, schema: Schema, table: Table) -> OpenedTable:
-        """Open a table as of the lake's newest snapshot.
+    def open_table(
+        self,
+        con: Connection,
+        lake: Lake,
+        schema: Schema,
+        table: Table,
+        snapshot_id: int | None = None,
+        *,
+        since: int = FIRST_SNAPSHOT,
+    ) -> OpenedTable:
+        """Open a table.
+
+        Args:
+            snapshot_id: the reader's; None: the lake's newest.
+            since: the first snapshot that is read; 0: as many as clients see.
 
         Raises:
             Refused: the table cannot be served exactly.
         """
-        at = (con, lake, schema, table, lake.snapshot_id)
-        files = self._virtual_files.table_files(*at, since=FIRST_SNAPSHOT)
+        then = lake.snapshot_id if snapshot_id is None else snapshot_id
+        files = self._virtual_files.table_files(con, lake, schema, table, then, since=since)
         return OpenedTable(con, files.history, files.unservable, files.metadata(), files, self)
 
 

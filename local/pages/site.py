@@ -1,0 +1,52 @@
+"""What the pages know of the lake that is served."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pg8000.native import Connection
+
+from ..lakes.readable import ReadableLake
+from ..reports.generator import Generator
+from ..reports.lake.statuses import Statuses
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """What clients are given: the line of JSON that `polynya serve` prints."""
+
+    catalog_uri: str
+    s3_endpoint: str
+    warehouse: str
+    delivery: str
+    writes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The lake, and what has been found out about it."""
+
+    addresses: Addresses
+    lake: ReadableLake
+    generator: Generator
+    statuses: Statuses
+
+    @classmethod
+    def of(cls, addresses: Addresses, lake: ReadableLake) -> "Site":
+        """Read the settings of the environment, which are those of the functions.
+
+        Raises:
+            Misconfigured: one of them is not usable.
+        """
+        generator = Generator(lake.database, lake.metadata_schema, lake.s3_endpoint)
+        return cls(addresses, lake, generator, Statuses(generator))
+
+    def read(self, question: Callable[[Connection], Result]) -> Result:
+        """The result of a function of a connection, within one transaction.
+
+        Raises:
+            PolynyaError: the database cannot be read.
+        """
+        return self.generator.read(question)

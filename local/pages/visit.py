@@ -1,0 +1,61 @@
+"""One request: what it asks for, and how it is answered."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, Query, Request, Response
+from pydantic import BeforeValidator, Field
+
+from . import rendering
+from .links import with_query
+from .site import Site
+
+LARGEST = 2**63 - 1
+Format = Literal["html", "json"]
+
+
+def _if_given(text: object) -> object:
+    """A field of a form that was left empty is not given."""
+    return None if text == "" else text
+
+
+SnapshotId = Annotated[
+    Annotated[int, Field(ge=0, le=LARGEST)] | None, BeforeValidator(_if_given), Query()
+]
+PageNumber = Annotated[int, Query(ge=1, le=10_000_000)]
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A request, and the site that it is for."""
+
+    site: Site
+    path: str
+    """Percent-encoded, as the visitor sent it."""
+    query: dict[str, str]
+    snapshot: int | None
+    """The snapshot whose state is shown; None: the newest."""
+    format: Format
+
+    def url(self, **changed: object) -> str:
+        """This page with another query."""
+        return with_query(self.path, self.query, **changed)
+
+    def answer(self, template: str, report: Any, **values: Any) -> Response:
+        """The page, or its JSON if that was asked for.
+
+        Args:
+            values: what the template needs besides the report, which JSON does not.
+        """
+        if self.format == "json":
+            return rendering.json_of(report)
+        return rendering.html(template, report=report, visit=self, **values)
+
+
+async def visit_of(request: Request, snapshot: SnapshotId = None, format: Format = "html") -> Visit:
+    """What a request asks for, on every page."""
+    path = request.scope["raw_path"].decode("latin-1") if request.scope.get("raw_path") else "/"
+    return Visit(request.app.state.site, path, dict(request.query_params), snapshot, format)
+
+
+VisitOf = Annotated[Visit, Depends(visit_of)]
