@@ -10,14 +10,16 @@ from mangum import Mangum
 from polynya.errors import PolynyaError
 from starlette.exceptions import HTTPException
 
+from ..reports.tables.opened import Renamed
 from ..stand_in.lambda_function import Handler
 from . import rendering
+from .links import link, table_path
 from .site import Site
-from .views import changes, lake
+from .views import changes, difference, files, lake, table
 
 logger = logging.getLogger(__name__)
 
-VIEWS = (lake, changes)
+VIEWS = (lake, changes, table, difference, files)
 """Modules with a `router`."""
 
 SENTENCES = {
@@ -34,6 +36,7 @@ def page_app(site: Site) -> FastAPI:
         app.include_router(view.router)
     app.add_api_route("/static/{name}", static, include_in_schema=False)
     app.add_api_route("/favicon.ico", favicon, include_in_schema=False)
+    app.add_exception_handler(Renamed, renamed)
     app.add_exception_handler(PolynyaError, polynya_error)
     app.add_exception_handler(HTTPException, http_error)
     app.add_exception_handler(RequestValidationError, bad_request)
@@ -67,6 +70,15 @@ async def polynya_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, PolynyaError)
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
     return _error(request, error.status, str(error), headers)
+
+
+async def renamed(request: Request, error: Exception) -> Response:
+    """The same page of the table under the name that it had at the snapshot."""
+    assert isinstance(error, Renamed)
+    then = table_path(error.namespace, error.name)
+    rest = "/".join(request.url.path.split("/")[4:])
+    path = f"{then}/{rest}" if rest else then
+    return rendering.redirect(link(path, **dict(request.query_params)))
 
 
 async def http_error(request: Request, error: Exception) -> Response:

@@ -33,6 +33,13 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
+TABS = (
+    ("", "Table"),
+    ("files", "Files"),
+    ("iceberg", "What Iceberg sees"),
+    ("health", "Health"),
+)
+"""The pages of a table: the end of the path, and the words of the link."""
 HTML, JSON = "text/html; charset=utf-8", "application/json"
 
 
@@ -47,7 +54,9 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     found.filters.update(FILTERS)
-    found.globals.update(link=link, segment=segment, table_path=table_path, charts=charts)
+    found.globals.update(
+        link=link, segment=segment, table_path=table_path, charts=charts, tabs=TABS
+    )
     return found
 
 
@@ -71,6 +80,11 @@ def static(name: str) -> Response | None:
     if Path(name).name != name or path.suffix not in TYPES or not path.is_file():
         return None
     return _response(path.read_text(), TYPES[path.suffix], 200, {"Cache-Control": "max-age=300"})
+
+
+def redirect(url: str) -> Response:
+    """To another page, which this one is now."""
+    return _response("", HTML, 307, {"Location": url})
 
 
 def plain(report: Any) -> Any:

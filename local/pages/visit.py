@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Query, Request, Response
 from pydantic import BeforeValidator, Field
 
+from ..reports.tables.opened import Wanted
 from . import rendering
-from .links import with_query
+from .links import name_of, with_query
 from .site import Site
 
 LARGEST = 2**63 - 1
@@ -59,3 +60,11 @@ async def visit_of(request: Request, snapshot: SnapshotId = None, format: Format
 
 
 VisitOf = Annotated[Visit, Depends(visit_of)]
+
+
+async def table_of(namespace: str, name: str, snapshot: SnapshotId = None) -> Wanted:
+    """The table that the path names."""
+    return Wanted(name_of(namespace), name_of(name), snapshot)
+
+
+TableOf = Annotated[Wanted, Depends(table_of)]

@@ -126,6 +126,27 @@ class Generator:
         """
         then = lake.snapshot_id if snapshot_id is None else snapshot_id
         files = self._virtual_files.table_files(con, lake, schema, table, then, since=since)
+        return self.opened(con, files)
+
+    def table_files(
+        self, con: Connection, lake: Lake, schema: Schema, table: Table, at: int, limit: int
+    ) -> TableFiles:
+        """What the catalog says of a table as of a snapshot, whether it is served or not.
+
+        Args:
+            limit: how many of its snapshots are read, newest first.
+
+        Raises:
+            Refused: the table's own row is broken.
+        """
+        return self._virtual_files.table_files(con, lake, schema, table, at, limit=limit)
+
+    def opened(self, con: Connection, files: TableFiles) -> OpenedTable:
+        """The table of these files.
+
+        Raises:
+            Refused: it cannot be served exactly.
+        """
         return OpenedTable(con, files.history, files.unservable, files.metadata(), files, self)
 
 

@@ -33,11 +33,14 @@ def inlined_names(table_ids: Sequence[int]) -> Statement[list[InlinedNames]]:
     return select(row, INLINED_NAMES, table_ids=list(table_ids))
 
 
+# A delete file often keeps end_snapshot NULL after its data file ended: the data file decides.
 DELETE_FILES = """
 SELECT d.table_id, 0 AS inlined, CASE WHEN l.is_live THEN d.delete_count ELSE 0 END AS deleted,
-  CASE WHEN l.is_live THEN d.begin_snapshot ELSE d.end_snapshot END AS changed_at
-FROM ducklake_delete_file AS d
-CROSS JOIN LATERAL (SELECT d.end_snapshot IS NULL OR d.end_snapshot > :snapshot_id) AS l(is_live)
+  d.begin_snapshot AS changed_at
+FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
+CROSS JOIN LATERAL (
+  SELECT least(d.end_snapshot, f.end_snapshot) IS NULL
+    OR least(d.end_snapshot, f.end_snapshot) > :snapshot_id) AS l(is_live)
 WHERE d.table_id = ANY(CAST(:table_ids AS bigint[])) AND d.begin_snapshot <= :snapshot_id"""
 
 COLUMNS = """
