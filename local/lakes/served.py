@@ -5,7 +5,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -72,18 +73,22 @@ def serve_lake(opened_lake: OpenedLake, options: Options, stdout: TextIO) -> Non
         _check_writes(opened_lake.database, opened_lake.metadata_schema)
     bucket = options.virtual_bucket or data_bucket
     stand_in = _stand_in(opened_lake, options, lake, bucket)
-    with dynamodb() as dynamodb_endpoint, stand_in:
+    with dynamodb() as dynamodb_endpoint:
         virtual = ALIAS if options.is_object_lambda else bucket
         _set_environment(opened_lake, options, virtual, stand_in.s3_uri, dynamodb_endpoint)
-        _start(stand_in, opened_lake, options, data_bucket)
-        ended = _ended()
-        if options.page:
-            print(f"polynya: a page about the lake: {stand_in.api_uri}/", file=sys.stderr)
-        print(json.dumps(_ready(stand_in, options)), file=stdout, flush=True)
-        ended.wait()
+        # The page ends after the servers, because an answer of it may be under way.
+        with _page(stand_in, opened_lake, options) as page, stand_in:
+            _start(stand_in, opened_lake, options, data_bucket, page)
+            ended = _ended()
+            if page is not None:
+                print(f"polynya: a page about the lake: {stand_in.api_uri}/", file=sys.stderr)
+            print(json.dumps(_ready(stand_in, options)), file=stdout, flush=True)
+            ended.wait()
 
 
-def _start(stand_in: StandIn, lake: OpenedLake, options: Options, data_bucket: str) -> None:
+def _start(
+    stand_in: StandIn, lake: OpenedLake, options: Options, data_bucket: str, page: Handler | None
+) -> None:
     # The functions read their settings when they are first called.
     from polynya_functions.commits import app as commits_app
     from polynya_functions.object_lambda import app as object_lambda_app
@@ -94,12 +99,17 @@ def _start(stand_in: StandIn, lake: OpenedLake, options: Options, data_bucket: s
         object_lambda_app.handler,
         _confinements(data_bucket) if options.as_deployed else None,
         commits_handler=commits_app.handler if options.writes else None,
-        page_handler=_page(stand_in, lake, options) if options.page else None,
+        page_handler=page,
         before_each=lake.mirror.refresh_if_possible if lake.mirror else None,
     )
 
 
-def _page(stand_in: StandIn, lake: OpenedLake, options: Options) -> Handler:
+@contextmanager
+def _page(stand_in: StandIn, lake: OpenedLake, options: Options) -> Iterator[Handler | None]:
+    """The handler of the page, if there is to be one."""
+    if not options.page:
+        yield None
+        return
     # Imported here: the page's packages take a second, which `--no-page` spares.
     from ..pages.app import page_handler
     from ..pages.site import Addresses, Site
@@ -114,7 +124,8 @@ def _page(stand_in: StandIn, lake: OpenedLake, options: Options) -> Handler:
     s3_endpoint = stand_in.s3_uri if lake.folder else options.s3_endpoint
     is_mirror = lake.mirror is not None
     read = ReadableLake(lake.database, lake.metadata_schema, s3_endpoint, is_mirror)
-    return page_handler(Site.of(addresses, read))
+    with closing(Site.of(addresses, read)) as site:
+        yield page_handler(site)
 
 
 def _ready(stand_in: StandIn, options: Options) -> dict[str, object]:

@@ -15,11 +15,11 @@ from ..stand_in.lambda_function import Handler
 from . import rendering
 from .links import link, table_path
 from .site import Site
-from .views import changes, difference, files, lake, table
+from .views import changes, difference, files, iceberg, lake, table
 
 logger = logging.getLogger(__name__)
 
-VIEWS = (lake, changes, table, difference, files)
+VIEWS = (lake, changes, table, difference, files, iceberg)
 """Modules with a `router`."""
 
 SENTENCES = {

@@ -70,7 +70,7 @@ def html(
 
 def json_of(report: Any, status: int = 200) -> Response:
     """The JSON of a report."""
-    text = json.dumps(plain(report), ensure_ascii=False, indent=1, default=_text)
+    text = json.dumps(report, ensure_ascii=False, indent=1, default=_plain)
     return _response(text, JSON, status)
 
 
@@ -87,13 +87,13 @@ def redirect(url: str) -> Response:
     return _response("", HTML, 307, {"Location": url})
 
 
-def plain(report: Any) -> Any:
-    """A report as dicts and lists."""
-    return asdict(report) if is_dataclass(report) and not isinstance(report, type) else report
-
-
-def _text(value: Any) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+def _plain(value: Any) -> Any:
+    """What JSON does not know."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return str(value)
 
 
 def _response(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from pg8000.native import Connection
@@ -9,6 +10,7 @@ from pg8000.native import Connection
 from ..lakes.readable import ReadableLake
 from ..reports.generator import Generator
 from ..reports.lake.statuses import Statuses
+from .work import Work
 
 Result = TypeVar("Result")
 
@@ -32,6 +34,10 @@ class Site:
     lake: ReadableLake
     generator: Generator
     statuses: Statuses
+    files: Work
+    """Generates metadata files."""
+    doctor: Work
+    """Checks tables."""
 
     @classmethod
     def of(cls, addresses: Addresses, lake: ReadableLake) -> "Site":
@@ -40,8 +46,10 @@ class Site:
         Raises:
             Misconfigured: one of them is not usable.
         """
-        generator = Generator(lake.database, lake.metadata_schema, lake.s3_endpoint)
-        return cls(addresses, lake, generator, Statuses(generator))
+        new = partial(Generator, lake.database, lake.metadata_schema, lake.s3_endpoint)
+        generator = new()
+        works = Work("page-files", new), Work("page-doctor", new)
+        return cls(addresses, lake, generator, Statuses(generator), *works)
 
     def read(self, question: Callable[[Connection], Result]) -> Result:
         """The result of a function of a connection, within one transaction.
@@ -50,3 +58,9 @@ class Site:
             PolynyaError: the database cannot be read.
         """
         return self.generator.read(question)
+
+    def close(self) -> None:
+        """End the threads, and close the connections."""
+        self.files.close()
+        self.doctor.close()
+        self.generator.database.close()

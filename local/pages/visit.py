@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Query, Request, Response
 from pydantic import BeforeValidator, Field
 
-from ..reports.tables.opened import Wanted
+from ..reports.tables.opened import TableHead, Wanted
 from . import rendering
 from .links import name_of, with_query
 from .site import Site
+from .work import Job
 
 LARGEST = 2**63 - 1
 Format = Literal["html", "json"]
@@ -51,6 +52,25 @@ class Visit:
         if self.format == "json":
             return rendering.json_of(report)
         return rendering.html(template, report=report, visit=self, **values)
+
+    def answer_when_done(self, template: str, head: TableHead, job: Job) -> Response:
+        """The page of a job's result; or one that says what is being done.
+
+        Args:
+            head: of the table that the job is about.
+
+        Raises:
+            PolynyaError: the job failed.
+        """
+        if job.error is not None:
+            raise job.error
+        if job.is_done:
+            return self.answer(template, job.result)
+        waiting = {"head": head, "progress": job.progress, "is_done": False}
+        if self.format == "json":
+            return rendering.json_of(waiting, 202)
+        headers = {"Retry-After": "1"}
+        return rendering.html("waiting.html", 200, headers, report=waiting, visit=self)
 
 
 async def visit_of(request: Request, snapshot: SnapshotId = None, format: Format = "html") -> Visit:

@@ -1,5 +1,6 @@
 """Numbers, sizes and times as a person reads them; the templates' filters."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -54,6 +55,11 @@ def ago(value: datetime | None) -> str:
     return "just now" if seconds > -60 else ""
 
 
+def tojson_text(value: Any) -> str:
+    """A document to read; the template escapes it like any text."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
 FILTERS: dict[str, Any] = {
     "number": number,
     "size": size,
@@ -61,4 +67,5 @@ FILTERS: dict[str, Any] = {
     "time_text": time_text,
     "iso": iso,
     "ago": ago,
+    "tojson_text": tojson_text,
 }
