@@ -15,11 +15,11 @@ from ..stand_in.lambda_function import Handler
 from . import rendering
 from .links import link, table_path
 from .site import Site
-from .views import changes, difference, files, iceberg, lake, table
+from .views import changes, difference, files, health, iceberg, lake, table, view
 
 logger = logging.getLogger(__name__)
 
-VIEWS = (lake, changes, table, difference, files, iceberg)
+VIEWS = (lake, changes, table, difference, files, iceberg, health, view)
 """Modules with a `router`."""
 
 SENTENCES = {

@@ -84,7 +84,7 @@ def static(name: str) -> Response | None:
 
 def redirect(url: str) -> Response:
     """To another page, which this one is now."""
-    return _response("", HTML, 307, {"Location": url})
+    return _response("", HTML, 303, {"Location": url})
 
 
 def _plain(value: Any) -> Any:

@@ -91,6 +91,11 @@ class Generator:
         self.kept = FileCache(None, MemoryCache(KEPT_BYTES))
         self._virtual_files = VirtualFiles(self.config, self.database, self.kept, object_reader())
 
+    @property
+    def virtual_location(self) -> str:
+        """Where all virtual files are."""
+        return self._virtual_files.location
+
     @retried
     def read(self, question: Callable[[Connection], Result]) -> Result:
         """The result of a function of a connection, within one transaction.

@@ -17,6 +17,7 @@ from .catalog_rows import CatalogCounts
 from .data_files import DataFileCheck
 from .duckdb_access import redacted, secrets_of
 from .ducklake_rows import DuckLakeCounts, Uncountable
+from .file_sizes import check_sizes
 from .iceberg_rows import iceberg_rows
 from .report import ERROR, NOTE, WARNING, Report, RowCount, TableResult, number_of
 
@@ -80,6 +81,7 @@ class TableCheck:
             self._check_vending(opened)
             self._count(opened, result)
             self._data_files.run(opened)
+            check_sizes(self._report, opened)
 
         try:
             self._generator.read(check)
