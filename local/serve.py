@@ -66,6 +66,15 @@ def serve(
             "http://127.0.0.1:8181/",
         ),
     ] = True,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST",
+            help="Answer requests whose header Host is this name, or name:port; may be repeated. "
+            "Others than those of this machine are refused, because the page of any site could "
+            "read rows through them.",
+        ),
+    ] = None,
     as_deployed: Annotated[
         bool,
         typer.Option(
@@ -101,6 +110,7 @@ def serve(
         writes,
         as_deployed,
         page,
+        tuple(allow_host or ()),
     )
     try:
         with opened(wanted, metadata_schema, data_path) as lake:

@@ -53,6 +53,8 @@ class Options:
     as_deployed: bool
     page: bool = True
     """Whether people get a page at the address of the catalog."""
+    allowed_hosts: tuple[str, ...] = ()
+    """What the header Host may be, besides this machine's own names."""
 
     @property
     def is_object_lambda(self) -> bool:
@@ -166,6 +168,7 @@ def _stand_in(lake: OpenedLake, options: Options, read: Lake, bucket: str) -> St
             port=port,
             uploads=_uploads(read, virtual) if options.writes else None,
             local_bucket=LocalBucket(BUCKET, folder) if folder else None,
+            allowed_hosts=options.allowed_hosts,
         )
     except OSError as error:
         raise Misconfigured(f"port {port} or {port + 1} is taken ({error}); try --port 0") from None

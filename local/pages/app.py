@@ -32,8 +32,8 @@ def page_app(site: Site) -> FastAPI:
     """The pages of a lake."""
     app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
     app.state.site = site
-    for view in VIEWS:
-        app.include_router(view.router)
+    for module in VIEWS:
+        app.include_router(module.router)
     app.add_api_route("/static/{name}", static, include_in_schema=False)
     app.add_api_route("/favicon.ico", favicon, include_in_schema=False)
     app.add_exception_handler(Renamed, renamed)

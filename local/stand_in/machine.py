@@ -1,10 +1,13 @@
 """API Gateway, S3 and S3 Object Lambda on one machine."""
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
+from html import escape
 from types import TracebackType
 from typing import Self
 
 from .api_gateway import ApiGateway
+from .hosts import MISDIRECTED, Hosts
 from .http_message import Request, Response
 from .http_server import HttpServer
 from .lambda_function import Handler, LambdaFunction
@@ -13,6 +16,7 @@ from .object_lambda import ObjectLambda
 from .object_lambda_event import EventSource
 from .routes import READING, WRITING
 from .s3.address import S3Address
+from .s3.error import s3_error
 from .s3.local_bucket import LocalBucket
 from .s3.proxy import S3Proxy
 from .s3.uploads import UploadPaths
@@ -54,6 +58,7 @@ class StandIn:
         keep_encoded_path: bool = False,
         uploads: UploadPaths | None = None,
         local_bucket: LocalBucket | None = None,
+        allowed_hosts: Iterable[str] = (),
     ) -> None:
         """Bind both ports: `port` and the next one, or any two if it is 0.
 
@@ -64,6 +69,7 @@ class StandIn:
             keep_encoded_path: see ApiGateway.
             uploads: where clients may upload; None: nowhere.
             local_bucket: instead of an S3 behind; None: there is one.
+            allowed_hosts: what the header Host may be, besides this machine's own names.
 
         Raises:
             OSError: a port is taken.
@@ -71,6 +77,7 @@ class StandIn:
         self._alias = alias
         self._bucket = supporting_bucket or alias or ""
         self._region = region
+        self._hosts = Hosts.of(allowed_hosts)
         self._keep_encoded_path = keep_encoded_path
         self._functions: list[LambdaFunction] = []
         self._confinements: Mapping[str, Confinement] = {}
@@ -136,6 +143,8 @@ class StandIn:
         page = self._page(page_handler) if page_handler is not None else gateway
 
         def answer(request: Request) -> Response:
+            if refusal := self._hosts.refusal(request, self._api.server_port):
+                return refused(request, refusal)
             if before_each is not None:
                 before_each()
             asked = gateway if request.path.startswith(CATALOG_PATH) else page
@@ -182,6 +191,8 @@ class StandIn:
         return ApiGateway({READING: function}, keep_encoded_path=True)
 
     def _s3_answer(self, request: Request) -> Response:
+        if refusal := self._hosts.refusal(request, self._s3.server_port):
+            return s3_error(MISDIRECTED, "MisdirectedRequest", refusal)
         if self._object_lambda is not None:
             if (request.method, request.path) == ("POST", "/WriteGetObjectResponse"):
                 return self._object_lambda.write_response(request)
@@ -189,3 +200,16 @@ class StandIn:
             if address.bucket == self._alias:
                 return self._object_lambda.answer(request, address)
         return self._buckets.answer(request, S3Address.of(request))
+
+
+def refused(request: Request, reason: str) -> Response:
+    """The answer to a request that is for another server, in the form that its client reads."""
+    if request.path.startswith(CATALOG_PATH):
+        error = {"message": reason, "type": "ForbiddenException", "code": MISDIRECTED}
+        body, type_ = json.dumps({"error": error}), "application/json"
+    else:
+        title = "<title>Polynya</title>"
+        body = f'<!doctype html><html lang="en">{title}<p>{escape(reason)}</p></html>'
+        type_ = "text/html; charset=utf-8"
+    policy = ("Content-Security-Policy", "default-src 'none'")
+    return Response(MISDIRECTED, (("Content-Type", type_), policy), body.encode())

@@ -1,0 +1,61 @@
+"""Which requests a server on the loopback interface answers: not those of other sites' pages.
+
+A page of any site can name this machine as its own address (DNS rebinding): the browser then sends
+requests here, and gives the page the rows in the answers. Such a request has the site's name in its
+header `Host`. A name below `localhost`, or an address, is none that a site can have.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .http_message import Request, to_text
+
+MISDIRECTED = 421
+"""The status of requests for another server (RFC 9110, section 15.5.20)."""
+HTTP_PORT = 80
+LOOPBACK = re.compile(r"(?:[a-z0-9._-]+\.)?(?:localhost\.?|127(?:\.\d{1,3}){3})|\[::1\]")
+"""With a bucket before it, as in `<bucket>.localhost`: RFC 6761, and what S3 clients make."""
+HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^:\[\]]+)(?::(?P<port>\d{1,5}))?")
+
+READING = frozenset(("GET", "HEAD", "OPTIONS"))
+OTHER_SITES = frozenset(("cross-site", "same-site"))
+"""Values of Sec-Fetch-Site, which browsers send, for pages of another origin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """The hosts that the servers of this process are known by."""
+
+    allowed: frozenset[str]
+    """`name` or `name:port` in lower case, besides loopback names and addresses."""
+
+    @classmethod
+    def of(cls, allowed: Iterable[str]) -> "Hosts":
+        """The hosts that the user allows."""
+        return cls(frozenset(host.strip().lower() for host in allowed))
+
+    def refusal(self, request: Request, port: int) -> str | None:
+        """Why a request is not answered, in a sentence; None: it is.
+
+        Args:
+            port: the port that the request has come to.
+        """
+        host = to_text(request.header("host")).strip().lower()
+        # No browser leaves the header out.
+        if host and not self._is_known(host, port):
+            return (
+                f"This server is not known as {host[:200]}. It answers to 127.0.0.1:{port} and "
+                f"localhost:{port}; polynya serve --allow-host {host[:200]} adds this one."
+            )
+        if request.method not in READING and request.header("sec-fetch-site") in OTHER_SITES:
+            return "A page of another site may not change anything here."
+        return None
+
+    def _is_known(self, host: str, port: int) -> bool:
+        match = HOST.fullmatch(host)
+        if match is None:
+            return False
+        is_own_port = int(match["port"] or HTTP_PORT) == port
+        is_loopback = LOOPBACK.fullmatch(match["name"]) is not None and is_own_port
+        return is_loopback or host in self.allowed or match["name"] in self.allowed
