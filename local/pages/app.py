@@ -57,12 +57,14 @@ def page_handler(site: Site) -> Handler:
 async def static(name: str) -> Response:
     """A stylesheet, a script or a picture."""
     found = rendering.static(name)
-    return found or _error(None, 404, SENTENCES[404])
+    if found is None:
+        raise HTTPException(404)
+    return found
 
 
 async def favicon() -> Response:
     """Browsers ask for it on every site."""
-    return rendering.static("icon.svg") or _error(None, 404, SENTENCES[404])
+    return await static("icon.svg")
 
 
 async def polynya_error(request: Request, error: Exception) -> Response:
@@ -102,12 +104,12 @@ async def fault(request: Request, error: Exception) -> Response:
 
 
 def _error(
-    request: Request | None,
+    request: Request,
     status: int,
     sentence: str,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    if request is not None and request.query_params.get("format") == "json":
+    if request.query_params.get("format") == "json":
         return rendering.json_of({"error": {"message": sentence, "code": status}}, status)
     kept = {k: v for k, v in (headers or {}).items() if k in ("Retry-After", "Allow")}
     return rendering.html("error.html", status, kept, code=status, sentence=sentence)
