@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -78,7 +79,7 @@ async def renamed(request: Request, error: Exception) -> Response:
     """The same page of the table under the name that it had at the snapshot."""
     assert isinstance(error, Renamed)
     then = table_path(error.namespace, error.name)
-    rest = "/".join(request.url.path.split("/")[4:])
+    rest = quote("/".join(request.scope["path"].split("/")[4:]))
     path = f"{then}/{rest}" if rest else then
     return rendering.redirect(link(path, **dict(request.query_params)))
 
@@ -99,7 +100,7 @@ async def bad_request(request: Request, error: Exception) -> Response:
 
 async def fault(request: Request, error: Exception) -> Response:
     """A fault of Polynya; the sentence says nothing of the lake."""
-    logger.error("the page %s failed", request.url.path, exc_info=error)
+    logger.error("the page %s failed", request.scope["path"], exc_info=error)
     return _error(request, 500, "The page has a fault, which the log of polynya serve describes.")
 
 

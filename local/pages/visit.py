@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from fastapi import Depends, Query, Request, Response
 from pydantic import BeforeValidator, Field
@@ -33,7 +34,7 @@ class Visit:
 
     site: Site
     path: str
-    """Percent-encoded, as the visitor sent it."""
+    """Percent-encoded."""
     query: dict[str, str]
     snapshot: int | None
     """The snapshot whose state is shown; None: the newest."""
@@ -75,7 +76,7 @@ class Visit:
 
 async def visit_of(request: Request, snapshot: SnapshotId = None, format: Format = "html") -> Visit:
     """What a request asks for, on every page."""
-    path = request.scope["raw_path"].decode("latin-1") if request.scope.get("raw_path") else "/"
+    path = quote(request.scope["path"])  # no name has a slash: see `links`
     return Visit(request.app.state.site, path, dict(request.query_params), snapshot, format)
 
 

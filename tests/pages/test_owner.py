@@ -52,6 +52,14 @@ def test_each_page_is_there_and_safe(owner, path):
     assert owner.report(path)
 
 
+@pytest.mark.parametrize("path", PAGES)
+def test_links_keep_the_page_that_they_are_about(owner, path):
+    """The link to the JSON is the page's own address, and gives the same report."""
+    [link] = [one for one in Markup(owner.get(path).text).links if "format=json" in one]
+    assert owner.get(link).json.keys() == owner.report(path).keys()
+    assert link.partition("?")[0] == path.partition("?")[0]
+
+
 def test_rows_are_those_of_ducklake(owner, native):
     lines = {(one["namespace"], one["name"]): one for one in owner.report("/")["lines"]}
     tables = {key: one["rows"] for key, one in lines.items() if one["kind"] == "table"}
