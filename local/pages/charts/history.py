@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...reports.tables.moments import Moment
-from ..words import number, time_text
+from ..words import counted, time_text
 
 WIDTH, HEIGHT = 960, 270
 LEFT, RIGHT = 84, 14
@@ -159,7 +159,7 @@ def _title(one: Moment) -> str:
     parts = [
         f"Snapshot {one.snapshot_id}, {time_text(one.time)}",
         "; ".join(one.words) or one.kind,
-        f"{number(one.counts.rows)} rows in {number(one.counts.files)} files",
+        _counted(one),
         " – ".join(filter(None, [one.message, one.author])),
         f"left out: {one.left_out}" if one.left_out else "",
     ]
@@ -170,10 +170,13 @@ def _has(moments: Sequence[Moment], kind: str) -> bool:
     return any(one.kind == kind for one in moments)
 
 
+def _counted(one: Moment) -> str:
+    return f"{counted(one.counts.rows, 'row')} in {counted(one.counts.files, 'file')}"
+
+
 def _summary(moments: Sequence[Moment]) -> str:
     first, last = moments[0], moments[-1]
     return (
         f"From snapshot {first.snapshot_id} to {last.snapshot_id} the table went from "
-        f"{number(first.counts.rows)} rows in {number(first.counts.files)} files to "
-        f"{number(last.counts.rows)} rows in {number(last.counts.files)} files."
+        f"{_counted(first)} to {_counted(last)}."
     )
