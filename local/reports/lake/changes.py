@@ -1,14 +1,14 @@
 """Snapshots of the lake in words: who changed what, and when."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.queries.listing.changes import changes
-from polynya.ducklake.queries.listing.entries import names
-from polynya.ducklake.rows.listing import Change
+from polynya.ducklake.queries.listing.entries import named
+from polynya.ducklake.rows.listing import Change, NamedFrom
 
 PAGE_SIZE = 50
 LARGEST_ID = 2**63 - 1
@@ -36,6 +36,7 @@ KINDS = {
 }
 """What a writer did, by the kind of a change in `changes_made`."""
 
+QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 CHANGE = re.compile(r'(?P<kind>\w+):(?:(?P<id>\d+)|(?P<names>"(?:[^"]|"")*"(?:\."(?:[^"]|"")*")?))')
 
 
@@ -49,7 +50,9 @@ class Deed:
     object_id: int | None
     """The table or view; None: it is new, and only its name is known."""
     name: str
-    """Its full name at the snapshot, or at the newest one; empty: it has none any more."""
+    """Its full name, or the last one that it had; empty: the catalog has none any more."""
+    object_kind: str = ""
+    """`table` or `view`; empty: the snapshot does not have it."""
     namespace: str = ""
     table: str = ""
 
@@ -94,18 +97,21 @@ def changes_report(con: Connection, until: int | None) -> ChangesReport:
 
 
 def snapshot_reports(con: Connection, found: list[Change]) -> list[SnapshotReport]:
-    """Snapshots in words, with the names of tables at the newest of them."""
-    ids = {int(m["id"]) for one in found for m in CHANGE.finditer(one.changes_made) if m["id"]}
+    """Snapshots in words; each table under the name that it had."""
+    matches = [match for one in found for match in CHANGE.finditer(one.changes_made)]
+    ids = {int(match["id"]) for match in matches if match["id"]}
     wanted = [one for one in sorted(ids) if one <= LARGEST_ID]
+    made = {_names(match)[-1] for match in matches if match["names"]}
     newest = max((one.snapshot_id for one in found), default=0)
-    known = names(wanted, newest).run(con) if wanted else {}
+    known = named(wanted, sorted(made), newest).run(con) if wanted or made else []
     return [_snapshot_report(one, known) for one in found]
 
 
-def _snapshot_report(change: Change, known: dict[int, tuple[str, str]]) -> SnapshotReport:
-    deeds = [_deed(match, known) for match in CHANGE.finditer(change.changes_made)]
+def _snapshot_report(change: Change, known: list[NamedFrom]) -> SnapshotReport:
+    at = change.snapshot_id
+    deeds = [_deed(match, at, known) for match in CHANGE.finditer(change.changes_made)]
     return SnapshotReport(
-        snapshot_id=change.snapshot_id,
+        snapshot_id=at,
         time=change.snapshot_time,
         author=change.author or "",
         message=change.commit_message or "",
@@ -115,13 +121,40 @@ def _snapshot_report(change: Change, known: dict[int, tuple[str, str]]) -> Snaps
     )
 
 
-def _deed(match: re.Match[str], known_names: dict[int, tuple[str, str]]) -> Deed:
+def _deed(match: re.Match[str], at: int, known: list[NamedFrom]) -> Deed:
     kind = match["kind"]
     words = KINDS.get(kind, kind.replace("_", " "))
     if match["id"] is not None:
-        known = known_names.get(int(match["id"]))
-        if known is None:
-            return Deed(kind, words, int(match["id"]), "")
-        return Deed(kind, words, int(match["id"]), ".".join(known), *known)
-    parts = [part.replace('""', '"') for part in re.findall(r'"((?:[^"]|"")*)"', match["names"])]
-    return Deed(kind, words, None, ".".join(parts), *(parts if len(parts) == 2 else ()))
+        same = [one for one in known if one.object_id == int(match["id"])]
+        name = _full_name(same[-1]) if same else ""
+        return _linked(Deed(kind, words, int(match["id"]), name), at, same)
+    names = _names(match)
+    same = [one for one in known if kind == f"created_{one.kind}" and _is_called(one, names)]
+    return _linked(Deed(kind, words, None, ".".join(names)), at, same)
+
+
+def _linked(deed: Deed, at: int, same: list[NamedFrom]) -> Deed:
+    """The change with the table's name at the snapshot, if it was there then."""
+    there = [one for one in same if one.visible_at(at)]
+    if not there:
+        return deed
+    one = there[-1]
+    return replace(
+        deed,
+        name=_full_name(one),
+        object_kind=one.kind,
+        namespace=one.schema_name,
+        table=one.name,
+    )
+
+
+def _names(match: re.Match[str]) -> list[str]:
+    return [part.replace('""', '"') for part in QUOTED.findall(match["names"])]
+
+
+def _full_name(one: NamedFrom) -> str:
+    return f"{one.schema_name}.{one.name}"
+
+
+def _is_called(one: NamedFrom, names: list[str]) -> bool:
+    return [one.schema_name, one.name] == names

@@ -22,6 +22,8 @@ class ViewHead:
     name: str
     newest: int
     snapshot: SnapshotReport
+    is_dropped: bool
+    """The newest snapshot has none of this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,11 @@ def view_report(
     """
     lake = served_lake(con)
     shown = snapshot_of(con, lake, snapshot_id)
-    schema, view = _found(con, namespace, name, shown.snapshot_id)
+    found = _found(con, namespace, name, shown.snapshot_id)
+    if found is None:
+        raise NoSuchView(f"there is no view {namespace}.{name} at snapshot {shown.snapshot_id}")
+    schema, view = found
+    now = _found(con, namespace, name, lake.snapshot_id)
     tags = queries.tags_at(shown.snapshot_id, view.view_id).run(con)
     texts = queries.view_texts(shown.snapshot_id, view.view_id).run(con)
     metadata, reason = {}, ""
@@ -63,7 +69,7 @@ def view_report(
     except Refused as error:
         reason = str(error)
     return ViewReport(
-        head=ViewHead(schema.schema_name, view.view_name, lake.snapshot_id, shown),
+        head=ViewHead(schema.schema_name, view.view_name, lake.snapshot_id, shown, now is None),
         uuid=view.view_uuid,
         comment=next((tag.value or "" for tag in tags if tag.key == COMMENT), ""),
         dialect=view.dialect or "",
@@ -74,10 +80,10 @@ def view_report(
     )
 
 
-def _found(con: Connection, namespace: str, name: str, at: int) -> tuple[Schema, View]:
+def _found(con: Connection, namespace: str, name: str, at: int) -> tuple[Schema, View] | None:
     for schema in queries.schemas_at(at).run(con):
         if schema.schema_name == namespace:
             for view in queries.views_at(at, schema.schema_id).run(con):
                 if view.view_name == name:
                     return schema, view
-    raise NoSuchView(f"there is no view {namespace}.{name} at snapshot {at}")
+    return None

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.queries.listing.entries import names
+from polynya.ducklake.queries.listing.entries import named
 from polynya.ducklake.rows.lake import Lake
+from polynya.ducklake.rows.named_objects import Table
 from polynya.errors import NoSuchTable, PolynyaError, Refused
 from polynya.files.table_files import TableFiles
 
 from ..generator import Generator, OpenedTable
-from ..lake.changes import SnapshotReport
+from ..lake.changes import LARGEST_ID, SnapshotReport
 from ..lake.report import served_lake, snapshot_of
 from ..lake.statuses import Status
 from ..table_report import default_columns, hidden_columns
@@ -42,6 +43,8 @@ class TableHead:
     snapshot: SnapshotReport
     """The shown one."""
     status: Status
+    is_dropped: bool
+    """The newest snapshot does not have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,7 @@ def open_at(
         newest=lake.snapshot_id,
         snapshot=shown,
         status=status,
+        is_dropped=_is_dropped(con, table),
     )
     return TableAt(con, lake, files, opened, head)
 
@@ -117,15 +121,29 @@ def opened_or_refused(
     return opened, Status("partly" if hidden else "served", "", hidden, default_columns(opened))
 
 
+def _is_dropped(con: Connection, table: Table) -> bool:
+    """A row of a table ends when it is renamed, too."""
+    if table.end_snapshot is None:
+        return False
+    newest = queries.table_of_uuid(table.table_uuid).run(con)
+    return newest is None or newest[1].end_snapshot is not None
+
+
 def _missing(con: Connection, wanted: Wanted, at: int) -> PolynyaError:
-    """The table under its name of another time, if there is one."""
-    now = queries.table_at(None, wanted.namespace, wanted.name).run(con)
-    if now is not None:
-        then = names([now[1].table_id], at).run(con).get(now[1].table_id)
-        if then is not None and then != (wanted.namespace, wanted.name):
-            return Renamed(*then)
+    """A table that has this name at another time, if there is one."""
+    name = f"{wanted.namespace}.{wanted.name}"
+    had = [
+        one
+        for one in named([], [wanted.name], LARGEST_ID).run(con)
+        if (one.kind, one.schema_name) == ("table", wanted.namespace)
+    ]
+    ids = [one.object_id for one in had]
+    there = [one for one in named(ids, [], at).run(con) if one.visible_at(at)] if ids else []
+    if there:
+        return Renamed(there[-1].schema_name, there[-1].name)
+    if had and had[0].begin_snapshot > at:
         return NoSuchTable(
-            f"{wanted.namespace}.{wanted.name} did not exist at snapshot {at}: it began with "
-            f"snapshot {now[1].begin_snapshot}"
+            f"{name} did not exist at snapshot {at}: it began with snapshot {had[0].begin_snapshot}"
         )
-    return NoSuchTable(f"there is no table {wanted.namespace}.{wanted.name} at snapshot {at}")
+    ended = f"; it ended with snapshot {had[-1].end_snapshot}" if had else ""
+    return NoSuchTable(f"there is no table {name} at snapshot {at}{ended}")

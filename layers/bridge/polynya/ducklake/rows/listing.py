@@ -22,6 +22,24 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedFrom:
+    """A name of a table or a view, and the snapshots at which it had it."""
+
+    kind: str
+    """`table` or `view`."""
+    object_id: int
+    schema_name: str
+    name: str
+    begin_snapshot: int
+    end_snapshot: int | None
+
+    def visible_at(self, snapshot_id: int) -> bool:
+        """Whether it had the name at a snapshot."""
+        ended = self.end_snapshot is not None and self.end_snapshot <= snapshot_id
+        return self.begin_snapshot <= snapshot_id and not ended
+
+
+@dataclass(frozen=True, slots=True)
 class Totals:
     """Sums over all entries that were found, not only those of one page."""
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from ...connection.statements import Rows, Statement
-from ...rows.listing import Entry, Totals
+from ...connection.statements import Rows, Statement, select
+from ...rows.listing import Entry, NamedFrom, Totals
 from ..fragments import VISIBLE
 
 ORDERS = {
@@ -90,24 +90,32 @@ def namespaces(snapshot_id: int, most: int) -> Statement[list[tuple[str, int, in
     )
 
 
-# Also of tables that are dropped: their last names.
-NAMES = """
-SELECT DISTINCT ON (n.id) n.id, s.schema_name, n.name
+NAMED = """
+SELECT n.kind, n.id, s.schema_name, n.name, greatest(n.begin_snapshot, s.begin_snapshot),
+  least(n.end_snapshot, s.end_snapshot)
 FROM (
-  SELECT t.table_id AS id, t.schema_id, t.table_name AS name, t.begin_snapshot
-  FROM ducklake_table AS t WHERE t.table_id = ANY(CAST(:ids AS bigint[]))
+  SELECT 'table' AS kind, t.table_id AS id, t.schema_id, t.table_name AS name,
+    t.begin_snapshot, t.end_snapshot
+  FROM ducklake_table AS t
+  WHERE t.table_id = ANY(CAST(:ids AS bigint[])) OR t.table_name = ANY(CAST(:names AS text[]))
   UNION ALL
-  SELECT v.view_id, v.schema_id, v.view_name, v.begin_snapshot
-  FROM ducklake_view AS v WHERE v.view_id = ANY(CAST(:ids AS bigint[]))) AS n
+  SELECT 'view', v.view_id, v.schema_id, v.view_name, v.begin_snapshot, v.end_snapshot
+  FROM ducklake_view AS v
+  WHERE v.view_id = ANY(CAST(:ids AS bigint[])) OR v.view_name = ANY(CAST(:names AS text[]))) AS n
 JOIN ducklake_schema AS s USING (schema_id)
-WHERE n.begin_snapshot <= :snapshot_id
-ORDER BY n.id, n.begin_snapshot DESC, s.begin_snapshot DESC"""
+WHERE n.name IS NOT NULL AND s.schema_name IS NOT NULL
+  AND greatest(n.begin_snapshot, s.begin_snapshot) <= :snapshot_id
+ORDER BY 5, 2, 1 LIMIT :most"""
+
+MOST_NAMED = 5000
 
 
-def names(ids: Sequence[int], snapshot_id: int) -> Statement[dict[int, tuple[str, str]]]:
-    """The newest names, up to a snapshot, of tables and views: of the schema and their own."""
-    return Statement(
-        NAMES,
-        {"ids": list(ids), "snapshot_id": snapshot_id},
-        lambda rows: {id_: (schema or "", name or "") for id_, schema, name in rows},
-    )
+def named(ids: Sequence[int], names: Sequence[str], snapshot_id: int) -> Statement[list[NamedFrom]]:
+    """The names that tables and views had, up to a snapshot, oldest first.
+
+    Args:
+        ids: of tables and views.
+        names: without their schema.
+    """
+    parameters = {"ids": list(ids), "names": list(names), "snapshot_id": snapshot_id}
+    return select(NamedFrom, NAMED, **parameters, most=MOST_NAMED)
