@@ -19,6 +19,7 @@ from polynya.storage.s3 import bucket_and_key
 from polynya.translate.tables import check_lake
 
 from ..options import Delivery
+from ..pages.lazy import Addresses, LazyPage
 from ..stand_in import StandIn
 from ..stand_in.dynamodb import TABLE, dynamodb
 from ..stand_in.lambda_function import Handler
@@ -112,10 +113,6 @@ def _page(stand_in: StandIn, lake: OpenedLake, options: Options) -> Iterator[Han
     if not options.page:
         yield None
         return
-    # Imported here: the page's packages take a second, which `--no-page` spares.
-    from ..pages.app import page_handler
-    from ..pages.site import Addresses, Site
-
     addresses = Addresses(
         catalog_uri=stand_in.api_uri,
         s3_endpoint=stand_in.s3_uri,
@@ -126,8 +123,8 @@ def _page(stand_in: StandIn, lake: OpenedLake, options: Options) -> Iterator[Han
     s3_endpoint = stand_in.s3_uri if lake.folder else options.s3_endpoint
     is_mirror = lake.mirror is not None
     read = ReadableLake(lake.database, lake.metadata_schema, s3_endpoint, is_mirror)
-    with closing(Site.of(addresses, read)) as site:
-        yield page_handler(site)
+    with closing(LazyPage(addresses, read)) as page:
+        yield page
 
 
 def _ready(stand_in: StandIn, options: Options) -> dict[str, object]:

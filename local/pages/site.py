@@ -10,20 +10,12 @@ from pg8000.native import Connection
 from ..lakes.readable import ReadableLake
 from ..reports.generator import Generator
 from ..reports.lake.statuses import Statuses
+from .lazy import Addresses
 from .work import Work
 
+__all__ = ["Addresses", "Site"]
+
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    """What clients are given: the line of JSON that `polynya serve` prints."""
-
-    catalog_uri: str
-    s3_endpoint: str
-    warehouse: str
-    delivery: str
-    writes: bool
 
 
 @dataclass(frozen=True, slots=True)

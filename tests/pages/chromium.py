@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-WAYS = (
-    ["apt-get", "update", "--quiet"],
-    ["apt-get", "install", "--quiet", "--yes", "--no-install-recommends", "chromium"],
-)
+# Without a network it gives up soon.
+APT = ["apt-get", "--quiet", "-o", "Acquire::http::Timeout=20", "-o", "Acquire::Retries=1"]
+WAYS = ([*APT, "update"], [*APT, "install", "--yes", "--no-install-recommends", "chromium"])
+SECONDS = 300
 
 
 def executable() -> str | None:
@@ -23,10 +23,18 @@ def install() -> str | None:
     if executable() is None and os.geteuid() == 0 and Path("/etc/debian_version").exists():
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         for command in WAYS:
-            done = subprocess.run(command, env=environment, capture_output=True, text=True)
-            if done.returncode:
-                print(f"{' '.join(command)}: {done.stderr.strip()[-300:]}", file=sys.stderr)
+            _run(command, environment)
     return executable()
+
+
+def _run(command: list[str], environment: dict[str, str]) -> None:
+    try:
+        subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True, timeout=SECONDS
+        )
+    except subprocess.SubprocessError as error:
+        said = (getattr(error, "stderr", None) or str(error)).strip()[-300:]
+        print(f"{' '.join(command)}: {said}", file=sys.stderr)
 
 
 if __name__ == "__main__":

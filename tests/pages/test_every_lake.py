@@ -11,8 +11,8 @@ from tests.pages.conftest import Page, showing
 from tests.pages.markup import Markup
 
 IN_CI = {"25", "29", "50"}
-MOST_PAGES = 80
-MOST_OF_A_KIND = 6
+MOST_PAGES = 40
+MOST_OF_A_KIND = 3
 """Pages that differ only in their query."""
 ENCRYPTED = {"29_encrypted"}
 LEFT_OUT = ("/health", "/static/")
