@@ -44,4 +44,3 @@ def flink(place: Place) -> str:
     hint = f" /*+ OPTIONS('snapshot-id'='{place.snapshot_id}') */"
     at = "" if place.snapshot_id is None else hint
     return f"SELECT * FROM {_joined(backticked, place)}{at}"
-
