@@ -10,10 +10,12 @@ from polynya.errors import BadRequest
 
 from .answers import Answer, Limits, Question, Refusal
 from .databases import Endpoints
-from .worker import END, FAILED, run
+from .worker import END, FAILED, STARTED, run
 
-GRACE_SECONDS = 5.0
-"""For the start of the process, and for DuckDB to stop after an interrupt."""
+START_SECONDS = 60.0
+"""For the start of the process, which takes one on an idle machine."""
+GRACE_SECONDS = 3.0
+"""For DuckDB to stop after an interrupt."""
 
 PARTS = ("rows", "planned", "iceberg", "native")
 NOT_IN_TIME = "it took too long, and was stopped"
@@ -50,20 +52,24 @@ class PreviewReader:
             self._end()
 
     def _ask(self, question: Question) -> Answer:
-        deadline = time.monotonic() + self.limits.seconds + GRACE_SECONDS
         self._start()
         self._pipe.send(question)
+        deadline = time.monotonic() + START_SECONDS
         answer, name = Answer(), ""
         while name != END:
             if not self._pipe.poll(max(0.0, deadline - time.monotonic())):
                 self._end()
                 return _noted(answer, NOT_IN_TIME)
             name, part = self._pipe.recv()
-            if isinstance(part, Refusal):
+            if name == STARTED:
+                deadline = time.monotonic() + self.limits.seconds + GRACE_SECONDS
+            elif name == FAILED:
+                return _noted(answer, part)
+            elif isinstance(part, Refusal):
                 self._pipe.recv()  # END
                 raise BadRequest(part.sentence)
-            answer = _noted(answer, part) if name == FAILED else _with(answer, name, part)
-            name = END if name == FAILED else name
+            elif name != END:
+                answer = _with(answer, name, part)
         return answer
 
     def _start(self) -> None:
@@ -97,8 +103,6 @@ class PreviewReader:
 
 def _with(answer: Answer, name: str, part: Any) -> Answer:
     """The answer with one more part, or with a note about it."""
-    if name == END:
-        return answer
     if name == "note":
         return replace(answer, notes={**answer.notes, "iceberg": part, "native": part})
     if isinstance(part, str):

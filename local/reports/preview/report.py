@@ -1,10 +1,13 @@
 """The preview of a table at a snapshot: some rows, the files that were left, and both sides."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from ..reading.table_facts import TableFacts
+from polynya.errors import Refused
+
+from ..reading.table_facts import table_facts
+from ..table_report import hidden_columns
+from ..tables.opened import TableAt, TableHead
 from .answers import Answer, Limits, Question
 from .filters import Condition, operators_of, parse
 
@@ -23,9 +26,7 @@ class ColumnChoice:
 class PreviewReport:
     """The preview of a table."""
 
-    namespace: str
-    table: str
-    snapshot: int
+    head: TableHead
     choices: tuple[ColumnChoice, ...]
     conditions: tuple[Condition, ...]
     files: int
@@ -33,17 +34,12 @@ class PreviewReport:
     bytes: int
     inlined_rows: int
     """In the catalog's database, in no file."""
+    is_mirror: bool
+    """Native DuckLake read the mirror of a file's catalog."""
     answer: Answer
+    agree: bool | None
+    """Whether native DuckLake has the same rows; None: not known."""
     limits: Limits
-
-    @property
-    def agree(self) -> bool | None:
-        """Whether native DuckLake has the same rows; None: not known."""
-        return self.answer.agree
-
-    def json(self) -> dict[str, Any]:
-        """The report with what follows from it."""
-        return {**asdict(self), "agree": self.agree}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,50 +55,46 @@ class Lines:
 class Preparation:
     """A question that is understood, before anything is read."""
 
+    head: TableHead
     question: Question
     choices: tuple[ColumnChoice, ...]
     files: int
     inlined_rows: int
 
-    def report(self, answer: Answer, limits: Limits) -> PreviewReport:
+    def report(self, answer: Answer, limits: Limits, *, is_mirror: bool) -> PreviewReport:
         """The report with an answer."""
-        question = self.question
         return PreviewReport(
-            question.namespace,
-            question.table,
-            question.snapshot,
+            self.head,
             self.choices,
-            question.conditions,
+            self.question.conditions,
             self.files,
-            question.bytes,
+            self.question.bytes,
             self.inlined_rows,
+            is_mirror,
             answer,
+            answer.agree,
             limits,
         )
 
 
-def prepare(facts: TableFacts, hidden: dict[str, str], lines: Lines) -> Preparation:
-    """The question that a form asks.
-
-    Args:
-        facts: of the table at the snapshot.
-        hidden: why clients do not see columns, by dotted name.
+def preparation(table: TableAt, lines: Lines) -> Preparation:
+    """The question that a form asks of a table at a snapshot.
 
     Raises:
+        Refused: Iceberg clients do not get the table.
         BadRequest: the filter cannot be understood; with a sentence.
     """
-    history = facts.history
+    if table.opened is None:
+        raise Refused(table.head.status.reason)
+    facts, hidden = table_facts(table.opened), hidden_columns(table.opened)
     types = {column.name: column.type for column in facts.shown if not column.parents}
-    return Preparation(
-        Question(
-            namespace=history.schema.schema_name,
-            table=history.table.table_name,
-            snapshot=history.snapshot_id,
-            conditions=parse(lines.columns, lines.operators, lines.values, types, hidden),
-            hidden=frozenset(hidden),
-            bytes=sum(batch.bytes for batch in facts.batches),
-        ),
-        tuple(ColumnChoice(name, type_, operators_of(type_)) for name, type_ in types.items()),
-        facts.files,
-        facts.inlined_rows,
+    question = Question(
+        namespace=table.head.namespace,
+        table=table.head.name,
+        snapshot=table.at,
+        conditions=parse(lines.columns, lines.operators, lines.values, types, hidden),
+        hidden=frozenset(hidden),
+        bytes=sum(batch.bytes for batch in facts.batches),
     )
+    choices = (ColumnChoice(name, type_, operators_of(type_)) for name, type_ in types.items())
+    return Preparation(table.head, question, tuple(choices), facts.files, facts.inlined_rows)

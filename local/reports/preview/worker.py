@@ -20,18 +20,19 @@ from .filters import INTEGERS, Condition, shortened
 from .planned import planned
 from .sql import DifferentColumns, Side, cells, checksum, python_value, side, where
 
-END, FAILED = "end", "failed"
+STARTED, END, FAILED = "started", "end", "failed"
 Part = tuple[str, Any]
 
 
 def run(pipe: Connection, endpoints: Endpoints, limits: Limits) -> None:
-    """Answer questions until the pipe is closed: a pair for each part, then END or FAILED."""
+    """Answer questions until the pipe is closed: STARTED, each part, then END; or FAILED."""
     reader = None
     while True:
         try:
             question: Question = pipe.recv()
             try:
                 reader = reader or Reader(endpoints, limits)
+                pipe.send((STARTED, None))
                 for part in reader.answer(question):
                     pipe.send(part)
                 pipe.send((END, None))

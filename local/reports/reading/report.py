@@ -3,10 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from polynya.ducklake import queries
+from polynya.errors import Refused
+
+from ..generator import Generator
+from ..tables.opened import TableAt, TableHead
 from .faults import Fault, faults
 from .place import Place
 from .snippets import CLIENTS, Block, blocks
-from .table_facts import TableFacts
+from .table_facts import TableFacts, table_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +31,23 @@ class ClientReport:
 class ReadingReport:
     """A table at a snapshot, for all clients."""
 
-    namespace: str
-    table: str
-    snapshot: int | None
-    """DuckLake's; None: the newest."""
+    head: TableHead
+    place: Place
     clients: tuple[ClientReport, ...]
 
 
-def reading_report(place: Place, facts: TableFacts) -> ReadingReport:
-    """How each client reads the table of a place.
+def reading_report(table: TableAt, place: Place) -> ReadingReport:
+    """How each client reads a table.
 
-    Args:
-        facts: of the table at the snapshot of the place.
+    Raises:
+        Refused: Iceberg clients do not get it.
     """
-    found = known_faults(facts)
+    if table.opened is None:
+        raise Refused(table.head.status.reason)
+    found = known_faults(table_facts(table.opened))
     return ReadingReport(
-        place.namespace,
-        place.table,
-        place.lake_snapshot,
+        table.head,
+        place,
         tuple(
             ClientReport(
                 one.name,
@@ -60,3 +64,23 @@ def reading_report(place: Place, facts: TableFacts) -> ReadingReport:
 def known_faults(facts: TableFacts) -> Sequence[Fault]:
     """The faults that clients are known to have with a table."""
     return faults(facts, {one.name: one.version for one in CLIENTS})
+
+
+def listed_snapshot(generator: Generator, table: TableAt) -> int | None:
+    """The snapshot id by which clients of the newest state read the table as of its snapshot.
+
+    None: the table has another name now, or does not exist, or clients do not see the snapshot.
+    """
+    lake, history = table.lake, table.files.history
+    now = queries.table_at(lake.snapshot_id, table.head.namespace, table.head.name).run(table.con)
+    if now is None or now[1].table_id != history.table.table_id:
+        return None
+    try:
+        newest = generator.open_table(table.con, lake, *now, since=0)
+    except Refused:
+        return None
+    listed = [one for one in newest.metadata.snapshots if one.sequence_number <= table.at]
+    touched = [one.snapshot_id for one in history.snapshots]
+    if not listed or not touched or listed[-1].sequence_number != touched[-1]:
+        return None  # the state of this snapshot is not listed, but an older one is
+    return listed[-1].snapshot_id
