@@ -53,8 +53,7 @@ class Site:
         """
         new = partial(Generator, lake.database, lake.metadata_schema, lake.s3_endpoint)
         generator = new()
-        names = ("page-files", "page-doctor", "page-previews")
-        works = [Work(name, new) for name in names]
+        works = Work("page-files", new), Work("page-doctor", new), Work("page-previews", new)
         endpoints = Endpoints(
             addresses.catalog_uri,
             addresses.warehouse,
