@@ -18,7 +18,8 @@ router = APIRouter()
 async def reading(visit: VisitOf, wanted: TableOf) -> Response:
     """The snippets of all clients, and what is wrong with each."""
     report = visit.site.read(lambda con: _report(visit.site, con, wanted))
-    return visit.answer("reading.html", report)
+    template = "reading.html" if report.clients else "not_served.html"
+    return visit.answer(template, report, tab="read")
 
 
 def _report(site: Site, con: Connection, wanted: Wanted) -> ReadingReport:

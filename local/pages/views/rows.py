@@ -8,8 +8,8 @@ from pg8000.native import Connection
 
 from ...reports.generator import Generator
 from ...reports.preview.filters import MOST_CONDITIONS, OPERATORS
-from ...reports.preview.report import Lines, Preparation, PreviewReport, preparation
-from ...reports.tables.opened import open_at
+from ...reports.preview.report import Lines, NotServed, Preparation, PreviewReport, preparation
+from ...reports.tables.opened import TableHead, open_at
 from ..visit import TableOf, VisitOf
 from ..work import Job
 
@@ -30,10 +30,13 @@ async def rows(visit: VisitOf, wanted: TableOf) -> Response:
     """A preview; a filter is in the query."""
     site, lines = visit.site, lines_of(visit.query)
 
-    def prepared(con: Connection) -> Preparation:
-        return preparation(open_at(site.generator, con, wanted, limit=1), lines)
+    def prepared(con: Connection) -> tuple[TableHead, Preparation | None]:
+        table = open_at(site.generator, con, wanted, limit=1)
+        return table.head, preparation(table, lines)
 
-    found = site.read(prepared)
+    head, found = site.read(prepared)
+    if found is None:
+        return visit.answer("not_served.html", NotServed(head), tab="rows")
 
     def task(generator: Generator, job: Job) -> PreviewReport:
         job.progress = "Rows are being read."
@@ -45,7 +48,7 @@ async def rows(visit: VisitOf, wanted: TableOf) -> Response:
     if job.error is None and job.is_done:
         number = min(MOST_CONDITIONS, len(found.question.conditions) + 1)
         return visit.answer("rows.html", job.result, operators=OPERATORS, lines=number)
-    return visit.answer_when_done("rows.html", found.head, job)
+    return visit.answer_when_done("rows.html", head, job)
 
 
 def _is_stale(job: Job | None) -> bool:

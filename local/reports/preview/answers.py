@@ -94,6 +94,9 @@ class Answer:
     planned: Planned | None = None
     iceberg: Count | None = None
     native: Count | None = None
+    native_skipping: Count | None = None
+    """What native DuckLake finds if it skips files by its own statistics, if that is not `native`:
+    then it skips some that it should read."""
     notes: dict[str, str] = field(default_factory=dict)
     """Why a part is missing, by its name."""
 

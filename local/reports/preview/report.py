@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from polynya.errors import Refused
-
 from ..reading.table_facts import table_facts
 from ..table_report import hidden_columns
 from ..tables.opened import TableAt, TableHead
@@ -43,6 +41,13 @@ class PreviewReport:
 
 
 @dataclass(frozen=True, slots=True)
+class NotServed:
+    """A table that Iceberg clients do not get."""
+
+    head: TableHead
+
+
+@dataclass(frozen=True, slots=True)
 class Lines:
     """The lines of a form: column, operator and value of each."""
 
@@ -77,15 +82,14 @@ class Preparation:
         )
 
 
-def preparation(table: TableAt, lines: Lines) -> Preparation:
-    """The question that a form asks of a table at a snapshot.
+def preparation(table: TableAt, lines: Lines) -> Preparation | None:
+    """The question that a form asks of a table at a snapshot; None: clients do not get the table.
 
     Raises:
-        Refused: Iceberg clients do not get the table.
         BadRequest: the filter cannot be understood; with a sentence.
     """
     if table.opened is None:
-        raise Refused(table.head.status.reason)
+        return None
     facts, hidden = table_facts(table.opened), hidden_columns(table.opened)
     types = {column.name: column.type for column in facts.shown if not column.parents}
     question = Question(
