@@ -75,7 +75,11 @@ class Planned:
     """The files that an Iceberg client reads for the filter."""
 
     files: int
+    """Data files of the lake."""
     bytes: int
+    """Of those."""
+    generated_files: int
+    """Files of inlined rows."""
     delete_files: int
 
 

@@ -44,11 +44,15 @@ def planned(
 
 
 def _plan(catalog: "Catalog", name: tuple[str, str], wanted: "BooleanExpression") -> Planned:
-    tasks = [*catalog.load_table(name).scan(row_filter=wanted).plan_files()]
+    table = catalog.load_table(name)
+    tasks = [*table.scan(row_filter=wanted).plan_files()]
     deletes = {file.file_path for task in tasks for file in task.delete_files}
+    # Generated files are below the location of the metadata, the lake's own are elsewhere.
+    own = [task for task in tasks if not task.file.file_path.startswith(f"{table.location()}/")]
     return Planned(
-        files=len(tasks),
-        bytes=sum(task.file.file_size_in_bytes for task in tasks),
+        files=len(own),
+        bytes=sum(task.file.file_size_in_bytes for task in own),
+        generated_files=len(tasks) - len(own),
         delete_files=len(deletes),
     )
 
