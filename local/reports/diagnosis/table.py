@@ -11,11 +11,11 @@ from polynya.ducklake.rows.named_objects import Schema, Table
 from polynya.errors import PolynyaError, Refused
 from polynya.translate.columns.default_columns import WAY_OUT
 
+from ..duckdb_access import redacted, secrets_of
 from ..generator import Generator, OpenedTable, full_name
 from ..table_report import LACKED_IN_PAST, default_columns, hidden_columns, left_out_snapshots
 from .catalog_rows import CatalogCounts
 from .data_files import DataFileCheck
-from .duckdb_access import redacted, secrets_of
 from .ducklake_rows import DuckLakeCounts, Uncountable
 from .file_sizes import check_sizes
 from .iceberg_rows import iceberg_rows

@@ -12,7 +12,7 @@ from duckdb import DuckDBPyConnection
 from ...clients.duckdb import attaching
 from ...clients.duckdb_connection import ICEBERG, LAKE, connect, identifier, literal
 from ...lakes.conninfo import for_libpq
-from ..diagnosis.duckdb_access import connect_to_s3
+from ..duckdb_access import connect_to_s3
 from .answers import Question
 
 
@@ -42,10 +42,9 @@ class TimeIsOver(Exception):
 class IcebergDuckDB:
     """DuckDB with its extension iceberg."""
 
-    def __init__(self, endpoints: Endpoints, memory: str) -> None:
+    def __init__(self, endpoints: Endpoints) -> None:
         self._endpoints = endpoints
         self.con = connect(ICEBERG, endpoints.s3_endpoint)
-        _limit(self.con, memory)
 
     @contextmanager
     def attached(self, question: Question) -> Iterator[str]:
@@ -61,10 +60,9 @@ class IcebergDuckDB:
 class NativeDuckDB:
     """DuckDB with its extension ducklake, read-only."""
 
-    def __init__(self, endpoints: Endpoints, memory: str) -> None:
+    def __init__(self, endpoints: Endpoints) -> None:
         self._endpoints = endpoints
         self.con = connect_to_s3(endpoints.data_s3_endpoint, LAKE)
-        _limit(self.con, memory)
 
     @contextmanager
     def attached(self, question: Question) -> Iterator[str]:
@@ -79,7 +77,8 @@ class NativeDuckDB:
             self.con.execute("DETACH lake")
 
 
-def _limit(con: DuckDBPyConnection, memory: str) -> None:
+def limit_memory(con: DuckDBPyConnection, memory: str) -> None:
+    """Limit the memory of all that follows."""
     con.execute(f"SET memory_limit = {literal(memory)}")
     # What does not fit into memory is too much for a preview.
     con.execute("SET max_temp_directory_size = '0B'")

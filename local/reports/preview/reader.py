@@ -28,6 +28,7 @@ class PreviewReader:
         """Nothing is started yet."""
         self._endpoints = endpoints
         self.limits = limits or Limits()
+        """Of the next questions."""
         self._lock = Lock()
         self._process: multiprocessing.process.BaseProcess | None = None
 
@@ -53,7 +54,7 @@ class PreviewReader:
 
     def _ask(self, question: Question) -> Answer:
         self._start()
-        self._pipe.send(question)
+        self._pipe.send((question, self.limits))
         deadline = time.monotonic() + START_SECONDS
         answer, name = Answer(), ""
         while name != END:
@@ -79,9 +80,7 @@ class PreviewReader:
         # `spawn`: the child shares no DuckDB and no threads with this process.
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(
-            target=run, args=(theirs, self._endpoints, self.limits), daemon=True
-        )
+        self._process = context.Process(target=run, args=(theirs, self._endpoints), daemon=True)
         self._process.start()
         theirs.close()  # otherwise reading would not end with the child
 

@@ -13,9 +13,9 @@ from typing import Any
 import duckdb
 
 from ...clients.duckdb_connection import KEY_ID, REGION, SECRET
-from ..diagnosis.duckdb_access import redacted, secrets_of
+from ..duckdb_access import redacted, secrets_of
 from .answers import Cell, Count, Limits, Question, Refusal, Rows
-from .databases import Endpoints, IcebergDuckDB, NativeDuckDB, TimeIsOver, query
+from .databases import Endpoints, IcebergDuckDB, NativeDuckDB, TimeIsOver, limit_memory, query
 from .filters import INTEGERS, Condition, shortened
 from .planned import planned
 from .sql import DifferentColumns, Side, cells, checksum, python_value, side, where
@@ -26,16 +26,16 @@ IN_EACH_FILE = "({}) OR random() < 0"
 """A condition for which DuckDB cannot skip a file by its statistics."""
 
 
-def run(pipe: Connection, endpoints: Endpoints, limits: Limits) -> None:
+def run(pipe: Connection, endpoints: Endpoints) -> None:
     """Answer questions until the pipe is closed: STARTED, each part, then END; or FAILED."""
     reader = None
     while True:
         try:
-            question: Question = pipe.recv()
+            question, limits = pipe.recv()
             try:
-                reader = reader or Reader(endpoints, limits)
+                reader = reader or Reader(endpoints)
                 pipe.send((STARTED, None))
-                for part in reader.answer(question):
+                for part in reader.answer(question, limits):
                     pipe.send(part)
                 pipe.send((END, None))
             except Exception as error:
@@ -59,14 +59,16 @@ def sentence_of(error: Exception, endpoints: Endpoints) -> str:
 class Reader:
     """Both DuckDBs."""
 
-    def __init__(self, endpoints: Endpoints, limits: Limits) -> None:
-        self._endpoints, self._limits = endpoints, limits
-        self._iceberg = IcebergDuckDB(endpoints, limits.memory)
-        self._native = NativeDuckDB(endpoints, limits.memory)
+    def __init__(self, endpoints: Endpoints) -> None:
+        self._endpoints, self._limits = endpoints, Limits()
+        self._iceberg, self._native = IcebergDuckDB(endpoints), NativeDuckDB(endpoints)
         self._deadline = 0.0
 
-    def answer(self, question: Question) -> Iterator[Part]:
+    def answer(self, question: Question, limits: Limits) -> Iterator[Part]:
         """The parts of the answer, those that a visitor wants most first."""
+        self._limits = limits
+        for database in (self._iceberg, self._native):
+            limit_memory(database.con, limits.memory)
         self._deadline = time.monotonic() + self._limits.seconds
         with self._native.attached(question) as lake, self._iceberg.attached(question) as ice:
             native, iceberg = side(self._native.con, lake), side(self._iceberg.con, ice)

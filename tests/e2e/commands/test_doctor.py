@@ -15,7 +15,7 @@ from polynya_local.clients.duckdb_connection import identifier as quoted
 from polynya_local.clients.lakes import attach
 from polynya_local.lakes.conninfo import for_libpq
 from polynya_local.processes.serving import COMMAND, environment
-from polynya_local.reports.diagnosis.duckdb_access import redacted, secrets_of
+from polynya_local.reports.duckdb_access import redacted, secrets_of
 from typer.testing import CliRunner
 
 from tests.differential.test_catalog_versions import WRITTEN, restored
