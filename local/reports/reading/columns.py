@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from polynya.ducklake.history import TableHistory
 from polynya.ducklake.rows.columns import Column
-from polynya.ducklake.rows.listing import FileBatch
+
+from .file_counts import FileCounts
 
 NESTED = frozenset(("struct", "list", "map"))
 
@@ -31,7 +32,7 @@ class ColumnFact:
 
 
 def column_facts(
-    history: TableHistory, batches: list[FileBatch], hidden: Mapping[str, str]
+    history: TableHistory, counts: FileCounts, hidden: Mapping[str, str]
 ) -> tuple[ColumnFact, ...]:
     """Every version of every column up to the snapshot of the history.
 
@@ -39,16 +40,11 @@ def column_facts(
         hidden: the dotted names that Iceberg clients do not get.
     """
     known: dict[int, Column] = {column.column_id: column for column in history.columns}
-    mapped: dict[int | None, set[int]] = {}
-    for name in history.mapped_names:
-        if not name.is_partition:  # its values are in the path of the file
-            mapped.setdefault(name.mapping_id, set()).add(name.target_field_id)
 
     def fact(column: Column) -> ColumnFact:
         lineage = [*_lineage(column, known)][::-1]
-        paths = [
-            ".".join(one.column_name for one in lineage[: at + 1]) for at in range(len(lineage))
-        ]
+        names = [one.column_name for one in lineage]
+        paths = [".".join(names[: at + 1]) for at in range(len(names))]
         is_past = not column.visible_at(history.snapshot_id)
         is_hidden = any(path in hidden for path in paths)
         return ColumnFact(
@@ -57,7 +53,7 @@ def column_facts(
             column.column_type,
             not is_past and not is_hidden,
             is_past,
-            sum(batch.files for batch in batches if _holds(batch, column, mapped)),
+            counts.holding(column),
             tuple(one.column_id for one in lineage[:-1]),
             column.begin_snapshot,
         )
@@ -71,9 +67,3 @@ def _lineage(column: Column, known: Mapping[int, Column]) -> Iterator[Column]:
     while found is not None:
         yield found
         found = None if found.parent_column is None else known.get(found.parent_column)
-
-
-def _holds(batch: FileBatch, column: Column, mapped: Mapping[int | None, set[int]]) -> bool:
-    if batch.mapping_id is not None and column.column_id not in mapped.get(batch.mapping_id, ()):
-        return False
-    return column.visible_at(batch.begin_snapshot)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from . import conditions
 from .conditions import Condition, any_of
+from .snippets import CLIENTS
 from .table_facts import TableFacts
 
-WRONG, FAILS = "wrong rows", "fails"
-"""The client gives other rows than DuckLake, without a word; or it reports an error."""
+WRONG, FAILS, RARE = "wrong rows", "fails", "rare values"
+"""The client gives other rows than DuckLake, without a word; or it reports an error; or it does one
+of these for values that few tables have, which the catalog does not show."""
 
 HIDE_UINT32 = "polynya serve --hide-type uint32"
 HIDE_TIME = "polynya serve --hide-type time"
@@ -229,7 +231,7 @@ RULES = (
     ),
     Rule(
         "ClickHouse",
-        WRONG,
+        RARE,
         conditions.shown("date"),
         "finds nothing by the condition that {columns} is 9999-12-31, and cannot read infinity or "
         "dates before the year -1",
@@ -266,7 +268,7 @@ RULES = (
     ),
     Rule(
         "Trino",
-        FAILS,
+        RARE,
         conditions.shown("timestamptz"),
         "cannot read the table if a value of {columns} is -infinity",
         OTHER_CLIENT,
@@ -282,12 +284,9 @@ RULES = (
 """In the order of the clients; what is wrong without a word is not always first."""
 
 
-def faults(facts: TableFacts, versions: dict[str, str]) -> list[Fault]:
-    """The faults that clients are known to have with a table.
-
-    Args:
-        versions: of the clients, by name.
-    """
+def known_faults(facts: TableFacts) -> list[Fault]:
+    """The faults that clients are known to have with a table."""
+    versions = {one.name: one.version for one in CLIENTS}
     found = [(rule, rule.condition(facts)) for rule in RULES]
     return [
         Fault(

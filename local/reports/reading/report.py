@@ -1,6 +1,5 @@
 """How each client reads a table: the snippets, and the faults that it has with this table."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from polynya.ducklake import queries
@@ -8,10 +7,10 @@ from polynya.errors import Refused
 
 from ..generator import Generator
 from ..tables.opened import TableAt, TableHead
-from .faults import Fault, faults
+from .faults import Fault, known_faults
 from .place import Place
 from .snippets import CLIENTS, Block, blocks
-from .table_facts import TableFacts, table_facts
+from .table_facts import table_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class ReadingReport:
 
 def reading_report(table: TableAt, place: Place) -> ReadingReport:
     """How each client reads a table; no client, if they do not get it."""
-    found = known_faults(table_facts(table.opened)) if table.opened else ()
+    found = known_faults(table_facts(table.opened)) if table.opened else []
     return ReadingReport(
         table.head,
         place,
@@ -54,11 +53,6 @@ def reading_report(table: TableAt, place: Place) -> ReadingReport:
             if table.opened
         ),
     )
-
-
-def known_faults(facts: TableFacts) -> Sequence[Fault]:
-    """The faults that clients are known to have with a table."""
-    return faults(facts, {one.name: one.version for one in CLIENTS})
 
 
 def listed_snapshot(generator: Generator, table: TableAt) -> int | None:

@@ -10,6 +10,7 @@ from polynya.ducklake.rows.listing import FileBatch
 from ..generator import OpenedTable
 from ..table_report import hidden_columns
 from .columns import ColumnFact, column_facts
+from .file_counts import FileCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +57,21 @@ def table_facts(table: OpenedTable) -> TableFacts:
     history = table.history
     at = (history.lake, history.table.table_id, history.snapshot_id)
     batches = file_batches(*at).run(table.con)
-    columns = column_facts(history, batches, hidden_columns(table))
+    counts = FileCounts(batches, history.mapped_names)
+    columns = column_facts(history, counts, hidden_columns(table))
     inlined = state_at(history.events, history.snapshot_id)["inlined"]
     return TableFacts(
         history=history,
         location=table_location(history.lake, history.schema, history.table),
         columns=columns,
         batches=tuple(batches),
-        defaults=tuple(_defaults(table, columns, batches)),
+        defaults=tuple(_defaults(table, columns, counts)),
         inlined_rows=inlined.rows,
     )
 
 
 def _defaults(
-    table: OpenedTable, columns: tuple[ColumnFact, ...], batches: list[FileBatch]
+    table: OpenedTable, columns: tuple[ColumnFact, ...], counts: FileCounts
 ) -> list[DefaultFact]:
     now = table.history.snapshot_id
     lacking = {
@@ -79,23 +81,11 @@ def _defaults(
     }
     born: dict[int, int] = {}
     for column in columns:
-        born[column.column_id] = min(
-            column.begin_snapshot, born.get(column.column_id, column.begin_snapshot)
-        )
-    mapped: dict[int | None, set[int]] = {}
-    for one in table.history.mapped_names:
-        mapped.setdefault(one.mapping_id, set()).add(one.target_field_id)
-
-    def lacks(batch: FileBatch, column_id: int) -> bool:
-        if batch.mapping_id is not None:
-            return column_id not in mapped.get(batch.mapping_id, ())
-        return batch.begin_snapshot < born[column_id]
-
+        first = born.get(column.column_id, column.begin_snapshot)
+        born[column.column_id] = min(first, column.begin_snapshot)
     return [
         DefaultFact(
-            column.name,
-            column.type,
-            sum(batch.files for batch in batches if lacks(batch, column.column_id)),
+            column.name, column.type, counts.lacking(column.column_id, born[column.column_id])
         )
         for column in columns
         if column.is_shown and column.name in lacking

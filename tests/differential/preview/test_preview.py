@@ -285,6 +285,7 @@ def test_rows_agree_in_every_table(lake, lake_name, moto):
     with Served(lake(lake_name), moto) as served:
         with served.generator.database.transaction() as con:
             tables = tables_of(con, queries.lake().run(con))
+        served.reader.limits = Limits(seconds=60)
         for schema, table in tables:
             found = served.prepared(table.table_name, namespace=schema.schema_name)
             if found is None:

@@ -217,6 +217,10 @@ def test_a_default_missing_from_files_is_a_warning(lake, report, moto):
         finding.startswith(words.format("e", "files of past snapshots lack"))
         for finding in findings(document, "note")
     )
+    said = "some rows are wrong in Spark, Daft, ClickHouse, Trino, Flink"
+    assert findings(document, "note", "main.lacking") == [said]
+    [lacking] = [table for table in document["tables"] if table["name"] == "main.lacking"]
+    assert {(one["columns"][0], one["files"]) for one in lacking["client_faults"]} == {("d", 1)}
     assert document["well"]
 
 
