@@ -2,7 +2,7 @@
 
 import os
 import re
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 from polynya_functions.object_lambda import app as object_lambda
@@ -103,7 +103,7 @@ def test_the_page_says_that_both_have_the_same_rows(page, judge):
 
 def test_a_snapshot_and_a_filter_are_those_of_ducklake(page, judge):
     query = (
-        "snapshot=3&column=amount&operator=%3C&value=100&column2=id&operator2=%E2%89%A5&value2=5"
+        "snapshot=3&column=amount&operator=%3C&value=15&column2=id&operator2=%E2%89%A5&value2=1005"
     )
     [[rows]] = judge.query(
         "SELECT count(*) FILTER (WHERE amount < 15 AND id >= 1005) "
@@ -136,9 +136,12 @@ def test_what_cannot_be_answered_gets_a_sentence(page, path, status, words):
     assert Markup(answer.text).faults == []
 
 
-def test_ten_megabytes_of_a_filter_are_refused_by_the_server(page):
-    answer = page.get(f"{ORDERS}/rows?column=id&operator=%3D&value=" + "9" * 10_000_000)
-    assert answer.status == 414
+def test_longer_filters_are_refused_by_the_server_and_the_page_goes_on(page):
+    filter = f"{ORDERS}/rows?column=id&operator=%3D&value="
+    assert page.get(filter + "9" * 100_000).status == 414
+    with suppress(ConnectionError):  # the server does not wait for the rest
+        assert page.get(filter + "9" * 10_000_000).status == 414
+    assert page.get("/").status == 200
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +193,7 @@ def test_a_filter_in_the_browser(tab, judge):
 
 
 @needs_browser
-@pytest.mark.parametrize("path", [ORDERS, HOSTILE])
+@pytest.mark.parametrize("path", [ORDERS, pytest.param(HOSTILE, marks=pytest.mark.slow)])
 def test_a_snippet_is_copied_with_one_click_and_reads_the_table(tab, page, judge, path):
     tab.goto(path)
     tab.get_by_role("link", name="How to read it").click()

@@ -72,7 +72,7 @@ FILTERS = [
     (("l", "is null", ""), "l IS NULL"),
     (("a\"b'c", "=", "1"), '"a""b\'c" = 1'),
 ]
-IN_CI = {"i", "f", "s", "b", "dt", "tz"}
+IN_CI = {"i", "f", "s", "b", "tz"}
 NO_VALUES = [
     (("dt", "=", "2024-02-30"), "is a DATE: 2024-02-30 is none"),
     (("d", "=", "1.255"), r"is a DECIMAL\(9,2\): 1.255 is none"),
@@ -83,7 +83,6 @@ NO_VALUES = [
 ]
 SKIPPED_BY_DUCKLAKE = ("s", "=", "NULL")
 """DuckLake takes a bound that reads NULL for none."""
-ROWS_IN_CI = {"50"}
 
 
 def filters():
@@ -99,10 +98,7 @@ def filters():
 def cases(lakes, delivery):
     """One case for each lake that is served."""
     names = [name for name in lakes if name != "29_encrypted"]
-    slow = [pytest.mark.slow]
-    marks = [[] if name.split("_")[0] in ROWS_IN_CI else slow for name in names]
-    pairs = zip(names, marks, strict=True)
-    return "lake_name", [pytest.param(name, marks=mark) for name, mark in pairs]
+    return "lake_name", [pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 class Served:
@@ -267,6 +263,7 @@ def test_the_bytes_and_columns_of_all_cells_are_limited(limited):
     assert 1 <= len(rows.rows) < 20 and size <= 3000 and rows.has_more
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_answer_ends_the_process_and_the_next_question_works(
     served, monkeypatch
 ):
