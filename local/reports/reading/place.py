@@ -1,6 +1,6 @@
 """Where a client finds a table, and at which snapshot it reads."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ...clients.spark_jars import ARTIFACTS
 from ...lakes.served import ALIAS
@@ -22,7 +22,7 @@ class Place:
     virtual_bucket: str = ALIAS
     """The bucket of the metadata files."""
     key_id: str = "any"
-    secret: str = "any"
+    secret: str = field(default="any", repr=False)
     region: str = "us-east-1"
     jars_setting: str = "spark.jars.packages"
     jars: str = ",".join(ARTIFACTS)
