@@ -16,11 +16,11 @@ from ..stand_in.lambda_function import Handler
 from . import rendering
 from .links import link, table_path
 from .site import Site
-from .views import changes, difference, files, health, iceberg, lake, table, view
+from .views import changes, difference, files, health, iceberg, lake, reading, rows, table, view
 
 logger = logging.getLogger(__name__)
 
-VIEWS = (lake, changes, table, difference, files, iceberg, health, view)
+VIEWS = (lake, changes, table, difference, files, iceberg, health, view, rows, reading)
 """Modules with a `router`."""
 
 SENTENCES = {

@@ -36,7 +36,9 @@ HEADERS = {
 TABS = (
     ("", "Table"),
     ("files", "Files"),
+    ("rows", "Rows"),
     ("iceberg", "What Iceberg sees"),
+    ("read", "How to read it"),
     ("health", "Health"),
 )
 """The pages of a table: the end of the path, and the words of the link."""

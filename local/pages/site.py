@@ -10,6 +10,8 @@ from pg8000.native import Connection
 from ..lakes.readable import ReadableLake
 from ..reports.generator import Generator
 from ..reports.lake.statuses import Statuses
+from ..reports.preview.databases import Endpoints
+from ..reports.preview.reader import PreviewReader
 from .lazy import Addresses
 from .work import Work
 
@@ -30,6 +32,9 @@ class Site:
     """Generates metadata files."""
     doctor: Work
     """Checks tables."""
+    previews: Work
+    """Asks `reader` for rows."""
+    reader: PreviewReader
 
     @classmethod
     def of(cls, addresses: Addresses, lake: ReadableLake) -> "Site":
@@ -40,8 +45,18 @@ class Site:
         """
         new = partial(Generator, lake.database, lake.metadata_schema, lake.s3_endpoint)
         generator = new()
-        works = Work("page-files", new), Work("page-doctor", new)
-        return cls(addresses, lake, generator, Statuses(generator), *works)
+        works = Work("page-files", new), Work("page-doctor", new), Work("page-previews", new)
+        endpoints = Endpoints(
+            addresses.catalog_uri,
+            addresses.warehouse,
+            addresses.s3_endpoint,
+            lake.database,
+            lake.metadata_schema,
+            lake.s3_endpoint,
+        )
+        return cls(
+            addresses, lake, generator, Statuses(generator), *works, PreviewReader(endpoints)
+        )
 
     def read(self, question: Callable[[Connection], Result]) -> Result:
         """The result of a function of a connection, within one transaction.
@@ -55,4 +70,6 @@ class Site:
         """End the threads, and close the connections."""
         self.files.close()
         self.doctor.close()
+        self.reader.close()
+        self.previews.close()
         self.generator.database.close()

@@ -82,3 +82,15 @@ class Change:
     changes_made: str
     author: str | None
     commit_message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileBatch:
+    """Visible data files of a table with the same origin."""
+
+    begin_snapshot: int
+    partition_id: int | None
+    mapping_id: int | None
+    """None, except for files that ducklake_add_data_files added."""
+    files: int
+    bytes: int
