@@ -124,9 +124,10 @@ trino: setup .venv-trino/.ready ## Trino writes, then reads all test lakes; Java
 	@.venv-trino/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
-flink: setup ## Flink reads and appends; Java 17 and Maven, 270 MB (ten minutes)
+flink: setup ## Flink reads all test lakes and appends; Java 17 and Maven, 270 MB (an hour)
 	@$(BIN)/python -m tests.engines.flink.session
-	@$(BIN)/python -m pytest tests/engines/flink/smoke.py $(ARGS)
+	@$(BIN)/python -m pytest tests/engines/flink/smoke.py
+	@$(BIN)/python -m tests.engines.flink.reads $(ARGS)
 
 iceberg-go: setup ## iceberg-go writes; Go 1.25, 2 GB of modules (ten minutes)
 	@$(BIN)/python -m pytest tests/engines/go/smoke.py $(ARGS)

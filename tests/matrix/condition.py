@@ -79,6 +79,15 @@ TRINO = Dialect(
         "blob": "X'{}'",
     },
 )
+FLINK = Dialect(
+    "`",
+    PLAIN
+    | {
+        "timestamp": "CAST('{}' AS TIMESTAMP(6))",
+        "timestamptz": "CAST('{}' AS TIMESTAMP_LTZ(6))",
+        "blob": "X'{}'",
+    },
+)
 CLICKHOUSE = Dialect(
     "`",
     WITHOUT_TIME

@@ -13,6 +13,7 @@ from polynya_local.processes.serving import Bridge
 
 HERE = Path(__file__).parent
 TARGET = Path(__file__).parents[3] / ".cache" / "engines" / "flink"
+VERSION = "2.1.1"
 SECONDS = 900
 OPENED = (
     "java.lang", "java.lang.reflect", "java.net", "java.nio", "java.text", "java.time",
@@ -55,12 +56,21 @@ def sql(bridge: Bridge, mode: str, *statements: str) -> list[str]:
 
 def run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
     """Run a program to its end."""
-    classes = f"{TARGET}/classes:{TARGET}/jars/*"
-    return subprocess.run(
-        ["java", *JVM, "-cp", classes, program, *words],
-        capture_output=True,
+    process = started(program, *words, stderr=subprocess.PIPE)
+    out, err = process.communicate(timeout=SECONDS)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def started(
+    program: str, *words: str, stdin: int | None = None, stderr: int | None = None
+) -> subprocess.Popen[str]:
+    """Start a program whose output can be read."""
+    return subprocess.Popen(
+        ["java", *JVM, "-cp", f"{TARGET}/classes:{TARGET}/jars/*", program, *words],
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
         text=True,
-        timeout=SECONDS,
         env={**os.environ, "AWS_REGION": REGION},
     )
 

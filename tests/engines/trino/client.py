@@ -1,13 +1,13 @@
 """SQL for Trino over its HTTP protocol, and its rows in Arrow."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import requests
 from polynya_local.clients.duckdb_connection import KEY_ID, REGION, SECRET
 from polynya_local.processes.serving import Bridge
 
-from tests.engines.trino.values import arrow_table
+from tests.engines.values import Answer, Failed, arrow_table
 
 SECONDS = 120
 HEADERS = {
@@ -15,17 +15,6 @@ HEADERS = {
     "X-Trino-Time-Zone": "UTC",
     "X-Trino-Client-Capabilities": "PARAMETRIC_DATETIME",  # otherwise in milliseconds
 }
-
-
-class Failed(Exception):
-    """Trino's message for a statement that failed."""
-
-
-class Answer(NamedTuple):
-    """The columns of a result, as Trino describes them, and its rows in JSON."""
-
-    columns: list[dict[str, Any]]
-    rows: list[list[Any]]
 
 
 class Trino:

@@ -2,7 +2,7 @@
 
 A manifest list holds the length of its manifests, and a manifest that of its delete files. So a
 summary is cached beside each file: a list of many manifests, one of which is new, does not read the
-others.
+others. A manifest without entries has a summary only: no list refers to it.
 """
 
 import json
@@ -11,6 +11,7 @@ from typing import Any
 
 from ..iceberg.avro.manifests import summary_of
 from ..iceberg.parquet.footer import row_count
+from ..parallel import in_parallel
 from ..storage.stores import Cache
 from .names import Name
 
@@ -35,6 +36,9 @@ SUMMARIES: dict[str, Callable[[bytes], Summary]] = {
 }
 """By the kind of a file."""
 
+COUNTS = ("added_files_count", "existing_files_count", "deleted_files_count")
+"""The fields of a manifest's summary that count its entries."""
+
 
 class SummarizedFiles:
     """Reads and writes files and their summaries in the cache."""
@@ -52,13 +56,24 @@ class SummarizedFiles:
 
     def put(self, name: Name, body: bytes) -> bytes:
         """Cache a file unless its name is taken; returns the bytes that are cached."""
-        body = self._cache.put(self._key(name), body)
-        if name.kind in SUMMARIES:
-            self._put_summary(name, body)
-        return body
+        return self.put_many([(name, body)])[0]
+
+    def put_many(self, files: Iterable[tuple[Name, bytes]]) -> list[bytes]:
+        """As `put`, for each file in order; the files and their summaries are put side by side."""
+        files = list(files)
+        new: dict[str, bytes] = {}
+        for name, body in files:
+            summary = SUMMARIES[name.kind](body) if name.kind in SUMMARIES else None
+            if summary is None or not _is_empty(summary):
+                new[self._key(name)] = body
+            if summary is not None:
+                new[self._summary_key(name)] = _encoded(summary)
+        put = in_parallel(lambda file: self._cache.put(*file), list(new.items()))
+        cached = dict(zip(new, put, strict=True))
+        return [cached.get(self._key(name), body) for name, body in files]
 
     def missing(self, names: Iterable[Name]) -> list[Name]:
-        """The files that are not cached, in order."""
+        """The files that have to be built, in order."""
         names = list(names)
         summarized = [self._summary_key(n) if n.kind in SUMMARIES else self._key(n) for n in names]
         if not self._cache.is_listed:
@@ -68,7 +83,12 @@ class SummarizedFiles:
         # Each may be gone without the other.
         keys = [self._key(name) for name in names]
         missing = set(self._cache.missing(list(dict.fromkeys([*keys, *summarized]))))
-        return [name for name, key in zip(names, keys, strict=True) if key in missing]
+        by_name = zip(names, keys, summarized, strict=True)
+        gone = {name: summary for name, key, summary in by_name if key in missing}
+        unsure = [name for name, summary in gone.items() if summary not in missing]
+        summaries = zip(unsure, self._stored_summaries(unsure), strict=True)
+        empty = {name for name, summary in summaries if summary and _is_empty(summary)}
+        return [name for name in gone if name not in empty]
 
     def restore(self, name: Name, body: bytes | None) -> None:
         """Cache a file again that the store has lost.
@@ -88,23 +108,32 @@ class SummarizedFiles:
             build: gives the bytes of one of these files, if the caller has read its rows already.
         """
         names = list(names)
-        bodies = self._cache.get_many([self._summary_key(name) for name in names])
         return [
-            self._summary(name, build or self._build) if body is None else json.loads(body)
-            for name, body in zip(names, bodies, strict=True)
+            self._summary(name, build or self._build) if found is None else found
+            for name, found in zip(names, self._stored_summaries(names), strict=True)
         ]
+
+    def _stored_summaries(self, names: Iterable[Name]) -> list[Summary | None]:
+        bodies = self._cache.get_many([self._summary_key(name) for name in names])
+        return [None if body is None else json.loads(body) for body in bodies]
 
     def _summary(self, name: Name, build: Callable[[Name], bytes]) -> Summary:
         """The summary of a file that has none: most likely the file is missing too."""
         body = self._cache.get(self._key(name))
         if body is None:
             return SUMMARIES[name.kind](self.put(name, build(name)))
-        return self._put_summary(name, body)
-
-    def _put_summary(self, name: Name, body: bytes) -> Summary:
         summary = SUMMARIES[name.kind](body)
-        self._cache.put(self._summary_key(name), json.dumps(summary).encode())
+        self._cache.put(self._summary_key(name), _encoded(summary))
         return summary
 
     def _summary_key(self, name: Name) -> str:
         return f"{self._key(name)}.summary"
+
+
+def _encoded(summary: Summary) -> bytes:
+    return json.dumps(summary).encode()
+
+
+def _is_empty(summary: Summary) -> bool:
+    """Whether it is that of a manifest without entries."""
+    return all(summary.get(field) == 0 for field in COUNTS)

@@ -22,7 +22,7 @@ from ..ducklake.queries import lifetimes
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..errors import NoSuchKey, ServiceUnavailable
 from ..iceberg.table_metadata import TableMetadata
-from ..parallel import AT_A_TIME, in_parallel
+from ..parallel import AT_A_TIME
 from ..translate.tables import check_table, metadata
 from ..translate.write_properties import write_properties
 from .build_context import BuildContext
@@ -220,7 +220,7 @@ class TableFiles:
         # Closed, so that an error leaves no other thread with the connection.
         with closing(self._manifests.bodies(wanted)) as built:
             while batch := [*islice(built, AT_A_TIME)]:
-                in_parallel(lambda file: self._files.put(*file), batch)
+                self._files.put_many(batch)
                 number += len(batch)
                 self.check_time("manifests", number, len(missing))
 

@@ -42,6 +42,8 @@ BROKEN = {
     "a path that is NULL": delete_file((None, 1)),
     "a negative position": delete_file(("a", -1)),
     "other columns": delete_file()[:-200] + b"PAR1",
+    "a path that is not UTF-8": delete_file(("path", 1)).replace(b"path", b"pat\xff"),
+    "a name that is not UTF-8": delete_file(("a", 1)).replace(b"file_path", b"file_pat\xff"),
 }
 
 

@@ -19,8 +19,8 @@ MOST_RECORDS = 200_000
 SYNC = 16
 
 
-def check_container(body: bytes) -> None:
-    """Check the blocks of a file before anything is decoded.
+def check_container(body: bytes) -> dict[str, bytes]:
+    """Check the blocks of a file before anything is decoded; gives the metadata of its header.
 
     Raises:
         Malformed: it is no Avro file, its codec is unknown, or it is too large.
@@ -44,6 +44,7 @@ def check_container(body: bytes) -> None:
         if size > MOST_BYTES or records > MOST_RECORDS:
             raise Malformed("it is too large: commit fewer files at a time")
         stream.seek(SYNC, io.SEEK_CUR)
+    return metadata
 
 
 def _inflated(block: bytes, most: int) -> int:

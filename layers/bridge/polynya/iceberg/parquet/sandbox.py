@@ -96,7 +96,8 @@ def sandbox(*, reads_file: bool = False) -> Iterator[Sandbox]:
         is_clean = not os.listdir(instance.folder)
     except BaseException as error:
         instance.close()
-        if isinstance(error, duckdb.Error):
+        # DuckDB's message may have a name of the file, which need not be UTF-8.
+        if isinstance(error, duckdb.Error | UnicodeDecodeError):
             raise _translated(error, reads_file) from None
         raise
     if is_clean and len(_idle) < MOST_IDLE:

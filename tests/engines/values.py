@@ -1,11 +1,12 @@
-"""Trino's JSON as Arrow: each value with the type of DuckDB that Trino's type equals.
+"""Results of engines as Arrow: each value with the type of DuckDB that the engine's type equals.
 
-Values are read as text, which DuckDB casts, because Python's dates end with the year 9999.
+The form is that of Trino's HTTP protocol, which `Queries.java` gives for Flink. Values are read as
+text, which DuckDB casts, because Python's dates end with the year 9999.
 """
 
 import base64
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from polynya_local.clients.duckdb_connection import connect, identifier
@@ -33,16 +34,29 @@ INFINITE = {
     "-5877641-06-24": "-infinity",
     "+294247-01-10 04:00:54.775807": "infinity",
     "-290308-12-21 19:59:05.224193": "-infinity",
+    "+294247-01-10T04:00:54.775807": "infinity",
+    "-290308-12-21T19:59:05.224193": "-infinity",
 }
-"""The greatest and the smallest number of days and of microseconds, as Trino writes them."""
+"""The greatest and the smallest number of days and of microseconds, as they are written."""
 SIGNED_YEAR = re.compile(r"([+-])(\d{4,})(-\d\d-\d\d)(.*)")
 
 Signature = dict[str, Any]
 """Trino's `typeSignature`: the name of a type and its arguments."""
 
 
+class Answer(NamedTuple):
+    """The columns of a result, as the engine describes them, and its rows in JSON."""
+
+    columns: list[dict[str, Any]]
+    rows: list[list[Any]]
+
+
+class Failed(Exception):
+    """An engine's message for a statement that failed."""
+
+
 def arrow_table(columns: list[dict[str, Any]], rows: list[list[Any]]) -> pa.Table:
-    """The rows of a result, with Trino's names of the columns."""
+    """The rows of a result, with the engine's names of the columns."""
     signatures = [column["typeSignature"] for column in columns]
     texts = pa.table(
         [
