@@ -106,14 +106,14 @@ class TableCheck:
     def _add_findings(self, result: TableResult) -> None:
         if result.reason:
             self._report.add(ERROR, result.name, result.reason)
+        if clients := _clients(result):
+            self._report.add(NOTE, result.name, clients, CLIENTS_REMEDY)
         for column, reason in result.hidden_columns.items():
             self._report.add(NOTE, result.name, f"the column {column} is hidden: {reason}")
         for column, reason in result.default_columns.items():
             level = NOTE if reason.startswith(LACKED_IN_PAST) else WARNING
             message = f"the column {column} has a default: {reason}"
             self._report.add(level, result.name, message, DEFAULTS_REMEDY)
-        if clients := _clients(result):
-            self._report.add(NOTE, result.name, clients, CLIENTS_REMEDY)
         for reason, number in result.left_out.items():
             message = f"{number_of(number, 'snapshot')} left out: {reason}"
             self._report.add(NOTE, result.name, message)

@@ -195,7 +195,7 @@ def _lacking(defaults: Iterable[DefaultFact]) -> Found | None:
 
 
 def any_of(names: Collection[str]) -> str:
-    """Names for a sentence: `a, b and 3 more`."""
-    listed = [*names]
-    rest = f" and {len(listed) - 5} more" if len(listed) > 5 else ""
-    return ", ".join(listed[:5]) + rest
+    """Names for a sentence: `“a”, “b” and 3 more`."""
+    shown = [f"“{name}”" for name in names]
+    rest = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
+    return ", ".join(shown[:5]) + rest

@@ -274,6 +274,7 @@ def test_a_server_that_does_not_answer_ends_the_process_and_the_next_question_wo
             answer = reader.answer(served.prepared("nothing").question)
             assert set(answer.notes.values()) == {reader_module.NOT_IN_TIME}
             assert reader._process is None
+    assert served.answer("nothing").agree
     served.reader._process.kill()
     assert served.answer("nothing").agree or served.answer("nothing").agree
 
