@@ -119,6 +119,7 @@ def _page(stand_in: StandIn, lake: OpenedLake, options: Options) -> Iterator[Han
         warehouse=options.warehouse,
         delivery=options.delivery.value,
         writes=options.writes,
+        folder=str(lake.folder or ""),
     )
     s3_endpoint = stand_in.s3_uri if lake.folder else options.s3_endpoint
     is_mirror = lake.mirror is not None

@@ -19,6 +19,8 @@ class Addresses:
     warehouse: str
     delivery: str
     writes: bool
+    folder: str = ""
+    """The local folder with the data, which a bucket stands for; empty: the data is in S3."""
 
 
 class LazyPage:
