@@ -69,7 +69,7 @@ def _check_lake(visit: Visit) -> Any:
 
 def _number_of_tables(con: Connection) -> int:
     lake = served_lake(con)
-    return sum(found[1] for found in namespaces(lake.snapshot_id, 10_000).run(con))
+    return namespaces(lake.snapshot_id, 1).run(con).tables
 
 
 def _answer(visit: Visit, template: str, job: Job, head: Any = None) -> Response:

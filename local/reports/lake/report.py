@@ -9,7 +9,7 @@ from polynya.ducklake.queries.listing.changed_rows import changed_rows
 from polynya.ducklake.queries.listing.changes import changes, changes_at
 from polynya.ducklake.queries.listing.entries import entries, namespaces
 from polynya.ducklake.rows.lake import Lake
-from polynya.ducklake.rows.listing import Changed, Entry, Totals
+from polynya.ducklake.rows.listing import Changed, Entry, Namespace, Totals
 from polynya.errors import NoSuchTable
 from polynya.translate.tables import check_lake
 
@@ -61,15 +61,6 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Namespace:
-    """A namespace and what is in it."""
-
-    name: str
-    tables: int
-    views: int
-
-
-@dataclass(frozen=True, slots=True)
 class LakeReport:
     """A lake at a snapshot."""
 
@@ -78,7 +69,10 @@ class LakeReport:
     newest: int
     snapshot: SnapshotReport
     """The shown one."""
+    tables: int
+    views: int
     namespaces: list[Namespace]
+    """The first ones by name."""
     search: Search
     totals: Totals
     paging: Paging
@@ -107,12 +101,15 @@ def lake_report(con: Connection, snapshot_id: int | None, search: Search) -> Lak
         _, totals = entries(*wanted, 0, 1).run(con)
     paging = Paging(search.page, PAGE_SIZE, totals.entries)
     paging.check()
+    there = namespaces(at, NAMESPACES).run(con)
     return LakeReport(
         version=lake.version,
         data_path=lake.data_path,
         newest=lake.snapshot_id,
         snapshot=shown,
-        namespaces=[Namespace(*one) for one in namespaces(at, NAMESPACES).run(con)],
+        tables=there.tables,
+        views=there.views,
+        namespaces=there.first,
         search=search,
         totals=totals,
         paging=paging,

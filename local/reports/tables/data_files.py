@@ -18,6 +18,8 @@ from .moments import Counts, counts_of
 from .opened import TableAt, TableHead, Wanted, open_at
 
 PAGE_SIZE = 50
+MOST_UNASKED = 20_000
+"""The bounds of more files are read only if a column is asked for: that takes seconds."""
 MOST_SPANS = 160
 """How many files the picture of the bounds has."""
 
@@ -49,6 +51,7 @@ class FilesReport:
     column: str
     overlap: BoundsOverlap
     """Of the chosen column."""
+    is_overlap_read: bool
 
 
 def files_report(
@@ -69,6 +72,7 @@ def files_report(
     counts = counts_of(state_at(table.files.history.events, table.at))
     paging = Paging(files.page, PAGE_SIZE, found.total if found.files else counts.files)
     paging.check()
+    is_read = bool(files.column) or counts.files <= MOST_UNASKED
     return FilesReport(
         head=table.head,
         counts=counts,
@@ -80,7 +84,8 @@ def files_report(
         sizes=size_classes(table_id, table.at).run(con),
         columns=[column.path for column in columns],
         column=chosen.path if chosen else "",
-        overlap=_overlap(table, chosen) if chosen else NO_OVERLAP,
+        overlap=_overlap(table, chosen) if chosen and is_read else NO_OVERLAP,
+        is_overlap_read=is_read,
     )
 
 

@@ -22,6 +22,24 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Namespace:
+    """A schema, and what is in it."""
+
+    name: str
+    tables: int
+    views: int
+
+
+@dataclass(frozen=True, slots=True)
+class Namespaces:
+    """The first schemas of a lake, and the numbers of tables and views in all of them."""
+
+    first: list[Namespace]
+    tables: int
+    views: int
+
+
+@dataclass(frozen=True, slots=True)
 class NamedFrom:
     """A name of a table or a view, and the snapshots at which it had it."""
 

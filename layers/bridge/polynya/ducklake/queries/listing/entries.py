@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ...connection.statements import Rows, Statement, select
-from ...rows.listing import Entry, NamedFrom, Totals
+from ...rows.listing import Entry, NamedFrom, Namespace, Namespaces, Totals
 from ..fragments import VISIBLE
 
 ORDERS = {
@@ -72,7 +72,8 @@ def entries(
 
 NAMESPACES = f"""
 SELECT s.schema_name, count(*) FILTER (WHERE e.kind = 'table'),
-  count(*) FILTER (WHERE e.kind = 'view')
+  count(*) FILTER (WHERE e.kind = 'view'), sum(count(*) FILTER (WHERE e.kind = 'table')) OVER (),
+  sum(count(*) FILTER (WHERE e.kind = 'view')) OVER ()
 FROM ducklake_schema AS s LEFT JOIN (
   SELECT 'table' AS kind, t.schema_id FROM ducklake_table AS t WHERE {VISIBLE.format("t")}
   UNION ALL SELECT 'view', v.schema_id FROM ducklake_view AS v WHERE {VISIBLE.format("v")}
@@ -81,13 +82,14 @@ WHERE s.schema_name IS NOT NULL AND {VISIBLE.format("s")}
 GROUP BY s.schema_name ORDER BY s.schema_name LIMIT :most"""
 
 
-def namespaces(snapshot_id: int, most: int) -> Statement[list[tuple[str, int, int]]]:
-    """Schemas by name, with the numbers of their tables and views."""
-    return Statement(
-        NAMESPACES,
-        {"snapshot_id": snapshot_id, "most": most},
-        lambda rows: [(name, tables, views) for name, tables, views in rows],
-    )
+def namespaces(snapshot_id: int, most: int) -> Statement[Namespaces]:
+    """The first schemas by name, with the numbers of their tables and views."""
+
+    def result(rows: Rows) -> Namespaces:
+        first = [Namespace(*row[:3]) for row in rows]
+        return Namespaces(first, *map(int, rows[0][3:])) if rows else Namespaces([], 0, 0)
+
+    return Statement(NAMESPACES, {"snapshot_id": snapshot_id, "most": most}, result)
 
 
 NAMED = """
