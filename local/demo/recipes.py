@@ -55,7 +55,8 @@ def recipes(bridge: Bridge, lake: Lake, lake_s3_endpoint: str) -> dict[str, str]
 
 
 def _connected(one: Client, place: Place) -> str:
-    return "".join(part.text(place) for part in one.connect)
+    # An empty line is between two programs only.
+    return "".join(part.text(place) for part in one.connect).replace("\n\n", "\n")
 
 
 def _place(bridge: Bridge) -> Place:
