@@ -17,7 +17,7 @@ from pyiceberg.expressions.literals import LongLiteral
 from pyiceberg.expressions.visitors import bind
 from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
 from pyiceberg.table import FileScanTask, Table
-from pyiceberg.types import DoubleType, FloatType
+from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType
 
 from tests.differential.test_filters import predicates
 from tests.differential.test_rows import (
@@ -38,6 +38,8 @@ MOST_PREDICATES = 40
 ALWAYS = AlwaysTrue()
 YEAR_ONE = -719162
 """Its first day since 1970."""
+INFINITE = {2**31 - 1, 2**63 - 1}
+"""Days and microseconds since 1970."""
 
 
 class Served(NamedTuple):
@@ -197,22 +199,27 @@ def is_uncertain(table: Table, predicate: BooleanExpression) -> bool:
     """Whether the server may keep more files than manifests do.
 
     It does not tell 0.0 from -0.0, nor compare the bounds of floats with doubles; it does not read
-    dates before the year 1; and two schemas may give one name to two columns.
+    dates before the year 1, nor infinite ones; and two schemas may give one name to two columns.
     """
     one = predicate.child if isinstance(predicate, Not) else predicate
     fields = [field for schema in table.schemas().values() for field in schema.fields]
     if len({field.field_id for field in fields if field.name == one.term.name}) > 1:
         return True
-    if isinstance(table.schema().find_type(one.term.name), FloatType | DoubleType):
+    type_ = table.schema().find_type(one.term.name)
+    if isinstance(type_, FloatType | DoubleType):
         return True
-    return isinstance(getattr(one, "literal", None), LongLiteral) and one.literal.value < YEAR_ONE
+    literals = getattr(one, "literals", None) or [getattr(one, "literal", None)]
+    values = [literal.value for literal in literals if isinstance(literal, LongLiteral)]
+    is_date = not isinstance(type_, IntegerType | LongType)
+    return any(value < YEAR_ONE or (is_date and value in INFINITE) for value in values)
 
 
 def wanted(table: Table, snapshot_id: int | None) -> Iterator[BooleanExpression]:
     """Conditions on every column, with values of its rows, and their negations."""
-    rows = table.scan(snapshot_id=snapshot_id).to_arrow()
-    if set(rows.column_names) != {field.name for field in table.schema().fields}:
+    scan = table.scan(snapshot_id=snapshot_id)
+    if scan.projection().fields != table.schema().fields:
         return  # an older schema
+    rows = scan.to_arrow()
     every = [one for _, one in predicates(table, rows, 3) if "inf" not in repr(one)]  # null in JSON
     for number, predicate in enumerate(every[:: len(every) // MOST_PREDICATES + 1]):
         yield Not(predicate) if number % 3 == 2 else predicate

@@ -56,7 +56,9 @@ class LakeTable:
         for name in able:
             word = identifier(name)
             sql = f"SELECT DISTINCT {word} FROM {TWIN} WHERE {word} IS NOT NULL ORDER BY 1"
-            if values := [row[0] for row in self.con.execute(sql).fetchall()]:
+            values = [row[0] for row in self.con.execute(sql).fetchall()]
+            # DuckDB's SQL ends at a NUL.
+            if values := [value for value in values if "\0" not in str(value)]:
                 value = self.rng.choice(values)
                 constant = f"CAST({literal(str(value))} AS {self.types[name]})"
                 return Where(f"{word} = {constant}", EqualTo(name, value))

@@ -80,11 +80,6 @@ REFUSED = {
         parquet({("id", 1): TWO, ("_row_id", 2147483540): pa.array([0, 1])}),
         "_row_id",
     ),
-    "ids of some rows": (
-        "BIGINT",
-        parquet({("id", 1): TWO, ("_row_id", 2147483540): pa.array([0, None])}),
-        "_row_id",
-    ),
 }
 
 # The same, and what native DuckLake has in v.
@@ -113,6 +108,11 @@ ACCEPTED = {
         parquet(
             {("id", 1): TWO, ("v", 2): TWO, ("_last_updated", 2147483539): pa.array([9, None])}
         ),
+        ["1", "2"],
+    ),
+    "ids of some rows, all of which get new ones": (
+        "BIGINT",
+        parquet({("id", 1): TWO, ("v", 2): TWO, ("_row_id", 2147483540): pa.array([0, None])}),
         ["1", "2"],
     ),
     "no rows": (
@@ -166,6 +166,8 @@ def test_accepted(client_and_judge, case):
     source = f"lake.main.{name}"
     found = judge.query(f"SELECT id, CAST(v AS VARCHAR) FROM {source} ORDER BY id")
     assert [value for _, value in found] == expected
+    ids = judge.query(f"SELECT rowid FROM {source} ORDER BY rowid")
+    assert ids == [(number,) for number in range(len(expected))]
     for id_, value in found:
         conditions = [f"id = {id_}"]
         if definition != "STRUCT(a BIGINT) NOT NULL":
