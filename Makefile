@@ -25,8 +25,9 @@ PYENV_RUNTIME = $(shell pyenv versions --bare 2>/dev/null | grep '^$(RUNTIME)\.'
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.ready ## a virtual environment with everything, and the jars for Spark
+setup: $(VENV)/.ready ## a virtual environment with everything, the jars for Spark, as root on Debian Chromium
 	@$(BIN)/python -m polynya_local.clients.spark_jars
+	@$(BIN)/python -m tests.pages.chromium
 
 # The marker is younger than all that it was made from.
 $(VENV)/.ready: pyproject.toml constraints.txt $(wildcard */requirements*.txt */*/requirements.in)
@@ -137,6 +138,9 @@ iceberg-go: setup ## iceberg-go writes; Go 1.25, 2 GB of modules (ten minutes)
 	@.venv-matrix/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
+screenshots: setup ## pictures of the page for docs/; Chromium
+	@$(BIN)/python -m tests.pages.screenshots
+
 build: .venv-sam/.ready ## the layers and functions for AWS, with SAM, and a check of the template
 	@$(SAM) validate --lint
 	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m local.build.wheels \
@@ -201,4 +205,4 @@ check-template: ## checkov over the template; .checkov.yaml says what is left ou
 clean: ## remove what the targets above made
 	@rm -rf .venv .venv-matrix .venv-trino .venv-lock .venv-sam .venv-ministack .venv-checkov .aws-sam .cache
 
-.PHONY: help setup demo pipeline-demo write-demo serve test test-slow test-all coverage soak histories mixed-histories metadata catalog-tests lint bench matrix trino flink iceberg-go build lock package deployed sam-local check-template clean
+.PHONY: help setup demo pipeline-demo write-demo serve test test-slow test-all coverage soak histories mixed-histories metadata catalog-tests lint bench screenshots matrix trino flink iceberg-go build lock package deployed sam-local check-template clean

@@ -17,6 +17,7 @@ from . import (
     encoder,
     load_table,
     manifests,
+    page,
     plan,
     publish,
     server_plan,
@@ -35,6 +36,7 @@ MEASUREMENTS = {
     "publish": publish,
     "cold-start": cold_start,
     "writes": writes,
+    "page": page,
 }
 Name = StrEnum("Name", [(name.upper().replace("-", "_"), name) for name in MEASUREMENTS])
 

@@ -32,6 +32,15 @@ def _ipv4(text: str) -> str:
         raise typer.BadParameter(f"{text!r} is no IPv4 address") from None
 
 
+def _may_show_all() -> bool:
+    """Whether everybody may read everything, as on the page."""
+    if not os.environ.get("AUTHORIZATION"):
+        return True
+    words = "polynya: no page: AUTHORIZATION decides who reads what, and the page shows all"
+    print(words, file=sys.stderr)
+    return False
+
+
 def serve(
     address: LakeAddress = None,
     database: AnyDatabase = None,
@@ -85,6 +94,14 @@ def serve(
             "it, and `polynya writes --setup` creates the table that this needs.",
         ),
     ] = False,
+    page: Annotated[
+        bool,
+        typer.Option(
+            "--page/--no-page",
+            help="Show a page about the lake at the catalog's address, for a browser: "
+            "http://127.0.0.1:8181/",
+        ),
+    ] = True,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
@@ -106,7 +123,9 @@ def serve(
 ) -> None:
     """Serve a DuckLake to Iceberg clients on this machine.
 
-    Prints one line of JSON when it is ready. Logs go to stderr; Ctrl-C or SIGTERM ends it.
+    Prints one line of JSON when it is ready. A browser gets a page at the catalog's address that
+    explains the lake: what is in it, what changed, what Iceberg clients get.
+    Logs go to stderr; Ctrl-C or SIGTERM ends it.
     Clients use its s3_endpoint for everything in S3, with any credentials. The credentials for
     the S3 behind it come from the usual AWS variables.
     """
@@ -118,16 +137,17 @@ def serve(
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
     os.environ.setdefault("AWS_DEFAULT_REGION", os.environ.get("AWS_REGION", "us-east-1"))
     options = Options(
-        s3_endpoint,
-        port,
-        host,
-        delivery,
-        warehouse,
-        virtual_bucket,
-        tuple(hide_type or ()),
-        writes,
-        as_deployed,
-        tuple(allow_host or ()),
+        s3_endpoint=s3_endpoint,
+        port=port,
+        host=host,
+        delivery=delivery,
+        warehouse=warehouse,
+        virtual_bucket=virtual_bucket,
+        hidden_types=tuple(hide_type or ()),
+        writes=writes,
+        as_deployed=as_deployed,
+        page=page and _may_show_all(),
+        allowed_hosts=tuple(allow_host or ()),
     )
     try:
         with opened(wanted, metadata_schema, data_path) as lake:

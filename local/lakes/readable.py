@@ -6,9 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..stand_in.hosts import MISDIRECTED, Hosts
 from ..stand_in.http_message import Request, Response
 from ..stand_in.http_server import HttpServer
 from ..stand_in.s3.address import S3Address
+from ..stand_in.s3.error import s3_error
 from ..stand_in.s3.local_bucket import LocalBucket
 from .data_path import BUCKET
 from .opened import opened
@@ -55,9 +57,11 @@ def readable(
 @contextmanager
 def local_s3(folder: Path) -> Iterator[str]:
     """Serve a folder as a bucket of S3 on the loopback interface; gives the endpoint."""
-    bucket = LocalBucket(BUCKET, folder)
+    bucket, hosts = LocalBucket(BUCKET, folder), Hosts.of(())
 
     def answer(request: Request) -> Response:
+        if refusal := hosts.refusal(request, server.server_port):
+            return s3_error(MISDIRECTED, "MisdirectedRequest", refusal)
         return bucket.answer(request, S3Address.of(request))
 
     server = HttpServer(0)

@@ -6,8 +6,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TextIO
@@ -21,15 +21,17 @@ from polynya.storage.s3 import bucket_and_key
 from polynya.translate.tables import check_lake
 
 from ..options import Delivery
+from ..pages.lazy import Addresses, LazyPage
 from ..stand_in import StandIn
 from ..stand_in.dynamodb import TABLE, dynamodb
+from ..stand_in.lambda_function import Handler
 from ..stand_in.limits.confinement import Confinement
 from ..stand_in.s3.local_bucket import LocalBucket
 from ..stand_in.s3.uploads import UploadPaths
 from ..writes import write_problems
 from .data_path import BUCKET
 from .opened import OpenedLake
-from .readable import use_local_credentials
+from .readable import ReadableLake, use_local_credentials
 
 ALIAS = "polynya-local--ol-s3"
 """The bucket of the virtual files under `object-lambda`: shaped like an access point's alias."""
@@ -53,6 +55,8 @@ class Options:
     hidden_types: tuple[str, ...]
     writes: bool
     as_deployed: bool
+    page: bool = True
+    """Whether people get a page at the address of the catalog."""
     allowed_hosts: tuple[str, ...] = ()
     """What the header Host may be, besides this machine's own names."""
 
@@ -75,16 +79,22 @@ def serve_lake(opened_lake: OpenedLake, options: Options, stdout: TextIO) -> Non
         _check_writes(opened_lake.database, opened_lake.metadata_schema)
     bucket = options.virtual_bucket or data_bucket
     stand_in = _stand_in(opened_lake, options, lake, bucket)
-    with dynamodb() as dynamodb_endpoint, stand_in:
+    with dynamodb() as dynamodb_endpoint:
         virtual = ALIAS if options.is_object_lambda else bucket
         _set_environment(opened_lake, options, virtual, stand_in.s3_uri, dynamodb_endpoint)
-        _start(stand_in, opened_lake, options, data_bucket)
-        ended = _ended()
-        print(json.dumps(_ready(stand_in, options)), file=stdout, flush=True)
-        ended.wait()
+        # The page ends after the servers, because an answer of it may be under way.
+        with _page(stand_in, opened_lake, options) as page, stand_in:
+            _start(stand_in, opened_lake, options, data_bucket, page)
+            ended = _ended()
+            if page is not None:
+                print(f"polynya: a page about the lake: {stand_in.api_uri}/", file=sys.stderr)
+            print(json.dumps(_ready(stand_in, options)), file=stdout, flush=True)
+            ended.wait()
 
 
-def _start(stand_in: StandIn, lake: OpenedLake, options: Options, data_bucket: str) -> None:
+def _start(
+    stand_in: StandIn, lake: OpenedLake, options: Options, data_bucket: str, page: Handler | None
+) -> None:
     # The functions read their settings when they are first called.
     from polynya_functions.commits import app as commits_app
     from polynya_functions.object_lambda import app as object_lambda_app
@@ -95,8 +105,30 @@ def _start(stand_in: StandIn, lake: OpenedLake, options: Options, data_bucket: s
         object_lambda_app.handler,
         _confinements(data_bucket) if options.as_deployed else None,
         commits_handler=commits_app.handler if options.writes else None,
+        page_handler=page,
         before_each=lake.mirror.refresh_if_possible if lake.mirror else None,
     )
+
+
+@contextmanager
+def _page(stand_in: StandIn, lake: OpenedLake, options: Options) -> Iterator[Handler | None]:
+    """The handler of the page, if there is to be one."""
+    if not options.page:
+        yield None
+        return
+    addresses = Addresses(
+        catalog_uri=stand_in.api_uri,
+        s3_endpoint=stand_in.s3_uri,
+        warehouse=options.warehouse,
+        delivery=options.delivery.value,
+        writes=options.writes,
+        folder=str(lake.folder or ""),
+    )
+    s3_endpoint = stand_in.s3_uri if lake.folder else options.s3_endpoint
+    is_mirror = lake.mirror is not None
+    read = ReadableLake(lake.database, lake.metadata_schema, s3_endpoint, is_mirror)
+    with closing(LazyPage(addresses, read)) as page:
+        yield page
 
 
 def _ready(stand_in: StandIn, options: Options) -> dict[str, object]:
@@ -107,6 +139,7 @@ def _ready(stand_in: StandIn, options: Options) -> dict[str, object]:
         "s3_endpoint": stand_in.s3_uri,
         "delivery": options.delivery.value,
         "writes": options.writes,
+        "page": f"{stand_in.api_uri}/" if options.page else None,
     }
 
 

@@ -31,6 +31,8 @@ class Bridge:
     s3_endpoint: str
     delivery: str
     writes: bool
+    page: str | None = None
+    """Where the page for people is; None: there is none."""
 
 
 @contextmanager

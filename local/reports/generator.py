@@ -34,7 +34,7 @@ DEFAULTS = {"VIRTUAL_BUCKET": ALIAS, "BUILD_SECONDS": "3600"}
 
 @dataclass(frozen=True, slots=True)
 class OpenedTable:
-    """A table as of the newest snapshot, within one transaction."""
+    """A table as of a snapshot, within one transaction."""
 
     con: Connection
     history: TableHistory
@@ -91,6 +91,11 @@ class Generator:
         self.kept = FileCache(None, MemoryCache(KEPT_BYTES))
         self._virtual_files = VirtualFiles(self.config, self.database, self.kept, object_reader())
 
+    @property
+    def virtual_location(self) -> str:
+        """Where all virtual files are."""
+        return self._virtual_files.location
+
     @retried
     def read(self, question: Callable[[Connection], Result]) -> Result:
         """The result of a function of a connection, within one transaction.
@@ -105,14 +110,48 @@ class Generator:
         """The key of a location in the bucket of the virtual files."""
         return location.removeprefix(self.config.storage.location(""))
 
-    def open_table(self, con: Connection, lake: Lake, schema: Schema, table: Table) -> OpenedTable:
-        """Open a table as of the lake's newest snapshot.
+    def open_table(
+        self,
+        con: Connection,
+        lake: Lake,
+        schema: Schema,
+        table: Table,
+        snapshot_id: int | None = None,
+        *,
+        since: int = FIRST_SNAPSHOT,
+    ) -> OpenedTable:
+        """Open a table.
+
+        Args:
+            snapshot_id: the reader's; None: the lake's newest.
+            since: the first snapshot that is read; 0: as many as clients see.
 
         Raises:
             Refused: the table cannot be served exactly.
         """
-        at = (con, lake, schema, table, lake.snapshot_id)
-        files = self._virtual_files.table_files(*at, since=FIRST_SNAPSHOT)
+        then = lake.snapshot_id if snapshot_id is None else snapshot_id
+        files = self._virtual_files.table_files(con, lake, schema, table, then, since=since)
+        return self.opened(con, files)
+
+    def table_files(
+        self, con: Connection, lake: Lake, schema: Schema, table: Table, at: int, limit: int
+    ) -> TableFiles:
+        """What the catalog says of a table as of a snapshot, whether it is served or not.
+
+        Args:
+            limit: how many of its snapshots are read, newest first.
+
+        Raises:
+            Refused: the table's own row is broken.
+        """
+        return self._virtual_files.table_files(con, lake, schema, table, at, limit=limit)
+
+    def opened(self, con: Connection, files: TableFiles) -> OpenedTable:
+        """The table of these files.
+
+        Raises:
+            Refused: it cannot be served exactly.
+        """
         return OpenedTable(con, files.history, files.unservable, files.metadata(), files, self)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import fastavro
+from polynya.errors import BadRequest
 from pyiceberg.conversions import from_bytes
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform, parse_transform
@@ -68,6 +69,15 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
+class ManifestPage:
+    """A manifest with some of its entries."""
+
+    manifest: Manifest
+    total: int
+    """The entries of the whole manifest."""
+
+
+@dataclass(frozen=True, slots=True)
 class ManifestList:
     """A manifest list and its manifests."""
 
@@ -87,26 +97,76 @@ def manifest_list(table: OpenedTable, location: str) -> ManifestList:
     return ManifestList(location, len(body), [_manifest(table, record) for record in records])
 
 
+def manifests_in(table: OpenedTable, location: str) -> ManifestList:
+    """The manifest list at a location, and its manifests without their entries."""
+    body = table.body(location)
+    records: Iterable[Any] = fastavro.reader(io.BytesIO(body))
+    manifests = [_Opened.of(table, record).manifest([]) for record in records]
+    return ManifestList(location, len(body), manifests)
+
+
+def manifest_page(
+    table: OpenedTable, list_at: str, path: str, first: int, most: int
+) -> ManifestPage:
+    """One manifest of a list with a page of its entries.
+
+    Raises:
+        BadRequest: the list has no such manifest.
+    """
+    records: Iterable[Any] = fastavro.reader(io.BytesIO(table.body(list_at)))
+    record = next((one for one in records if one["manifest_path"] == path), None)
+    if record is None:
+        raise BadRequest(f"the manifest list has no manifest {path}")
+    opened = _Opened.of(table, record)
+    entries = list(opened.reader)
+    page = [_file(entry, opened.schema, opened.spec) for entry in entries[first : first + most]]
+    return ManifestPage(opened.manifest(page), len(entries))
+
+
 def _manifest(table: OpenedTable, record: dict[str, Any]) -> Manifest:
-    path = record["manifest_path"]
-    reader = fastavro.reader(io.BytesIO(table.body(path)))
-    header = {key: reader.metadata[key] for key in ("schema", "partition-spec")}
-    schema = Schema.model_validate_json(header["schema"])
-    spec = json.loads(header["partition-spec"])
-    name = table.virtual_name(path)
-    is_inlined = name is not None and "rows" in name.kind
-    entries: Iterable[Any] = reader
-    return Manifest(
-        path=path,
-        kind="deletes" if record["content"] == 1 else "inlined rows" if is_inlined else "data",
-        bytes=record["manifest_length"],
-        spec_id=record["partition_spec_id"],
-        sequence_number=record["sequence_number"],
-        files={status: record[f"{status}_files_count"] for status in STATUS.values()},
-        rows={status: record[f"{status}_rows_count"] for status in STATUS.values()},
-        partitions=_summaries(record["partitions"] or [], spec, schema),
-        entries=[_file(entry, schema, spec) for entry in entries],
-    )
+    opened = _Opened.of(table, record)
+    return opened.manifest([_file(entry, opened.schema, opened.spec) for entry in opened.reader])
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A manifest whose header is read."""
+
+    record: dict[str, Any]
+    """Its record in the manifest list."""
+    kind: str
+    schema: Schema
+    spec: list[dict[str, Any]]
+    reader: Iterable[Any]
+
+    @classmethod
+    def of(cls, table: OpenedTable, record: dict[str, Any]) -> "_Opened":
+        path = record["manifest_path"]
+        reader = fastavro.reader(io.BytesIO(table.body(path)))
+        name = table.virtual_name(path)
+        is_inlined = name is not None and "rows" in name.kind
+        return cls(
+            record=record,
+            kind="deletes" if record["content"] == 1 else "inlined rows" if is_inlined else "data",
+            schema=Schema.model_validate_json(reader.metadata["schema"]),
+            spec=json.loads(reader.metadata["partition-spec"]),
+            reader=reader,
+        )
+
+    def manifest(self, entries: list[File]) -> Manifest:
+        """The manifest with these entries."""
+        record = self.record
+        return Manifest(
+            path=record["manifest_path"],
+            kind=self.kind,
+            bytes=record["manifest_length"],
+            spec_id=record["partition_spec_id"],
+            sequence_number=record["sequence_number"],
+            files={status: record[f"{status}_files_count"] for status in STATUS.values()},
+            rows={status: record[f"{status}_rows_count"] for status in STATUS.values()},
+            partitions=_summaries(record["partitions"] or [], self.spec, self.schema),
+            entries=entries,
+        )
 
 
 def _file(entry: dict[str, Any], schema: Schema, spec: list[dict[str, Any]]) -> File:

@@ -2,6 +2,7 @@
 
 import json
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +18,9 @@ from .generator import OpenedTable
 from .manifests import File, ManifestList, manifest_list
 
 LACKED_IN_PAST = "files of past snapshots lack it"
+
+LISTS = ("snapshot-log", "metadata-log", "refs")
+"""Parts of the document that say again what its snapshots say."""
 
 ALL_IDS = (0, 2**63 - 1)
 """The range of all file ids."""
@@ -84,8 +88,8 @@ def table_report(table: OpenedTable, snapshot_id: int | None) -> TableReport:
     """
     history, document = table.history, table.metadata.json()
     changes = {s.snapshot_id: s.changes_made for s in history.snapshots}
-    snapshots = [_snapshot(json, changes) for json in document.pop("snapshots")]
-    for name in ("snapshot-log", "metadata-log", "refs"):
+    snapshots = [snapshot_of(json, changes) for json in document.pop("snapshots")]
+    for name in LISTS:
         document.pop(name)
     left_out = left_out_snapshots(table)
     shown = _shown(table, snapshots, left_out, snapshot_id)
@@ -102,7 +106,7 @@ def table_report(table: OpenedTable, snapshot_id: int | None) -> TableReport:
         left_out=left_out,
         shown=shown,
         files=files,
-        sources=_sources(table, shown.snapshot_id, files) if shown and files else {},
+        sources=sources_of(table, shown.snapshot_id, files.files()) if shown and files else {},
     )
 
 
@@ -137,7 +141,12 @@ def left_out_snapshots(table: OpenedTable) -> dict[int, str]:
     }
 
 
-def _snapshot(json: dict[str, Any], changes: dict[int, str]) -> Snapshot:
+def snapshot_of(json: dict[str, Any], changes: dict[int, str]) -> Snapshot:
+    """A snapshot of the metadata document.
+
+    Args:
+        changes: DuckLake's `changes_made`, by its snapshot id.
+    """
     summary = dict(json["summary"])
     time = datetime.fromtimestamp(json["timestamp-ms"] / 1000, UTC)
     return Snapshot(
@@ -173,16 +182,23 @@ def _shown(
     return next(s for s in snapshots if s.snapshot_id == then)
 
 
-def _sources(table: OpenedTable, snapshot_id: int, files: ManifestList) -> dict[str, Source]:
+def sources_of(
+    table: OpenedTable, snapshot_id: int, files: Iterable[File], ids: tuple[int, int] = ALL_IDS
+) -> dict[str, Source]:
+    """The rows of the catalog that files come from, by path.
+
+    Args:
+        ids: the first and the last id of the data files that these are, or belong to.
+    """
     history, con = table.history, table.con
 
     def location(file: DataFile) -> str:
         return file_location(history.lake, history.schema, history.table, file)
 
-    at = (history.table.table_id, snapshot_id, *ALL_IDS)
-    ids = {location(f): f.data_file_id for f in queries.data_files_at(history.lake, *at).run(con)}
+    at = (history.table.table_id, snapshot_id, *ids)
+    known = {location(f): f.data_file_id for f in queries.data_files_at(history.lake, *at).run(con)}
     deletes = {
-        location(found.data_file): found for found in deletes_at(con, history, snapshot_id, ALL_IDS)
+        location(found.data_file): found for found in deletes_at(con, history, snapshot_id, ids)
     }
     inlined = Source({inlined.table_name: [] for inlined in history.inlined.tables})
 
@@ -190,9 +206,9 @@ def _sources(table: OpenedTable, snapshot_id: int, files: ManifestList) -> dict[
         if file.deletes_of is not None:
             found = deletes.get(file.deletes_of)
             return _source_of_deletes(found) if found else Source({})
-        return Source({"ducklake_data_file": [ids[file.path]]}) if file.path in ids else inlined
+        return Source({"ducklake_data_file": [known[file.path]]}) if file.path in known else inlined
 
-    return {file.path: source(file) for file in files.files()}
+    return {file.path: source(file) for file in files}
 
 
 def _source_of_deletes(deletes: Deletes) -> Source:

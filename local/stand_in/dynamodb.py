@@ -15,6 +15,7 @@ from decimal import Decimal
 from threading import Lock
 from typing import Any
 
+from .hosts import MISDIRECTED, Hosts
 from .http_message import Request, Response
 from .http_server import HttpServer
 
@@ -76,8 +77,14 @@ class DynamoDB:
 @contextmanager
 def dynamodb() -> Iterator[str]:
     """Serve an empty DynamoDB on a free port of the loopback interface; gives its endpoint."""
-    server = HttpServer(0)
-    server.start(DynamoDB().answer)
+    server, tables, hosts = HttpServer(0), DynamoDB(), Hosts.of(())
+
+    def answer(request: Request) -> Response:
+        if refusal := hosts.refusal(request, server.server_port):
+            return Response(MISDIRECTED, (("Content-Type", "text/plain"),), refusal.encode())
+        return tables.answer(request)
+
+    server.start(answer)
     try:
         yield server.uri
     finally:

@@ -25,9 +25,10 @@ from .s3.upstream import S3Upstream
 # As in template.yaml: an HTTP API waits 30 s for its function, S3 Object Lambda 60 s.
 REST_TIMEOUT_S = 29
 OBJECT_LAMBDA_TIMEOUT_S = 60
+PAGE_TIMEOUT_S = 600
 
 CATALOG_PATH = "/v1/"
-"""How the paths of the catalog begin."""
+"""How the paths of the catalog begin; all others are the page's, if there is one."""
 
 
 class StandIn:
@@ -78,9 +79,9 @@ class StandIn:
         self._alias = alias
         self._bucket = supporting_bucket or alias or ""
         self._region = region
-        self._hosts = Hosts.of(allowed_hosts)
-        if host != HOST:  # the functions, too, read S3 at this address
-            self._hosts = Hosts.of([host, *allowed_hosts])
+        # The functions, too, read S3 at the address.
+        own = [] if host == HOST else [host]
+        self._hosts = Hosts.of([*own, *allowed_hosts])
         self._keep_encoded_path = keep_encoded_path
         self._functions: list[LambdaFunction] = []
         self._confinements: Mapping[str, Confinement] = {}
@@ -112,11 +113,13 @@ class StandIn:
         confinements: Mapping[str, Confinement] | None = None,
         *,
         commits_handler: Handler | None = None,
+        page_handler: Handler | None = None,
         before_each: Callable[[], None] | None = None,
     ) -> None:
         """Serve in threads; each handler is always called in the same thread.
 
         Args:
+            page_handler: gets the requests that are not for the catalog; None: the catalog does.
             before_each: called before each request to the catalog, in the thread of its connection.
             commits_handler: gets the requests that write, by `routes`; None: the one of the
                 catalog does.
@@ -141,13 +144,15 @@ class StandIn:
             )
             self._object_lambda = ObjectLambda(function, events, self._buckets, bucket=self._bucket)
         gateway = ApiGateway(functions, keep_encoded_path=self._keep_encoded_path)
+        page = self._page(page_handler) if page_handler is not None else gateway
 
         def answer(request: Request) -> Response:
             if refusal := self._hosts.refusal(request, self._api.server_port):
                 return refused(request, refusal)
             if before_each is not None:
                 before_each()
-            return gateway.answer(request)
+            asked = gateway if request.path.startswith(CATALOG_PATH) else page
+            return asked.answer(request)
 
         self._api.start(answer)
         self._s3.start(self._s3_answer)
@@ -183,6 +188,11 @@ class StandIn:
         )
         self._functions.append(function)
         return function
+
+    def _page(self, handler: Handler) -> ApiGateway:
+        """The page beside the catalog, which nothing on AWS answers for; its paths are kept."""
+        function = self._function("page", handler, PAGE_TIMEOUT_S)
+        return ApiGateway({READING: function}, keep_encoded_path=True)
 
     def _s3_answer(self, request: Request) -> Response:
         if refusal := self._hosts.refusal(request, self._s3.server_port):

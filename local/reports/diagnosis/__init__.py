@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from polynya.ducklake import queries
+from polynya.ducklake.rows.named_objects import Schema, Table
 from polynya.errors import PolynyaError
 
 from ...lakes.readable import ReadableLake
@@ -25,6 +26,42 @@ def diagnose(generator: Generator, opened: ReadableLake, past: int) -> Iterator[
     Raises:
         PolynyaError: the rights of the role cannot be read from the database.
     """
+    report = check_up(generator, opened)
+    if not report.lake.get("served"):
+        yield report
+        return
+    check = TableCheck(generator, report, opened.database, opened.s3_endpoint, past)
+    try:
+        lake = generator.read(queries.lake().run)
+        for pair in generator.read(lambda con: tables_of(con, lake)):
+            yield report
+            check.run(*pair)
+    except PolynyaError as error:
+        report.add(ERROR, "catalog", str(error))
+    finally:
+        check.close()
+    yield report
+
+
+def diagnose_table(
+    generator: Generator, opened: ReadableLake, schema: Schema, table: Table, past: int
+) -> Report:
+    """Check one table. Arguments: as of `diagnose`."""
+    report = Report()
+    check = TableCheck(generator, report, opened.database, opened.s3_endpoint, past)
+    try:
+        check.run(schema, table)
+    finally:
+        check.close()
+    return report
+
+
+def check_up(generator: Generator, opened: ReadableLake) -> Report:
+    """Check the rights of the role and the lake, without its tables.
+
+    Raises:
+        PolynyaError: the rights of the role cannot be read from the database.
+    """
     report = Report()
     schema = generator.config.metadata_schema
     found = None if opened.is_mirror else generator.read(lambda con: rights(con, schema))
@@ -34,17 +71,6 @@ def diagnose(generator: Generator, opened: ReadableLake, past: int) -> Iterator[
         lake = generator.read(queries.lake().run)
     except PolynyaError as error:
         report.add(ERROR, "catalog", str(error))
-        yield report
-        return
+        return report
     check_lake(report, lake)
-    if report.lake["served"]:
-        check = TableCheck(generator, report, opened.database, opened.s3_endpoint, past)
-        try:
-            for pair in generator.read(lambda con: tables_of(con, lake)):
-                yield report
-                check.run(*pair)
-        except PolynyaError as error:
-            report.add(ERROR, "catalog", str(error))
-        finally:
-            check.close()
-    yield report
+    return report

@@ -6,9 +6,9 @@ from polynya.ducklake.paths import file_location
 from polynya.storage.s3 import is_s3
 
 from ...clients.duckdb_connection import literal
+from ..duckdb_access import connect_to_s3, redacted
 from ..generator import OpenedTable
 from ..table_report import ALL_IDS
-from .duckdb_access import connect_to_s3, redacted
 from .report import ERROR, Report, number_of
 
 NEWEST_FILES = 100  # data files of each table whose footers are read

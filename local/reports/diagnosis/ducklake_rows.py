@@ -7,7 +7,7 @@ from polynya.ducklake.rows.named_objects import Schema, Table
 
 from ...clients.duckdb_connection import LAKE, identifier, literal
 from ...lakes.conninfo import for_libpq
-from .duckdb_access import connect_to_s3, redacted, secrets_of
+from ..duckdb_access import connect_to_s3, redacted, secrets_of
 
 
 class Uncountable(Exception):

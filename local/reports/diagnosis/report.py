@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..reading.faults import Fault
+
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
 
@@ -53,6 +55,8 @@ class TableResult:
     """The reason by dotted name."""
     default_columns: dict[str, str] = field(default_factory=dict)
     """Columns with a default that files lack, and what clients read there."""
+    client_faults: list[Fault] = field(default_factory=list)
+    """What clients are known to read wrongly, or not at all."""
     snapshots: int = 0
     """How many are listed."""
     left_out: dict[str, int] = field(default_factory=dict)

@@ -11,16 +11,25 @@ from polynya.ducklake.rows.named_objects import Schema, Table
 from polynya.errors import PolynyaError, Refused
 from polynya.translate.columns.default_columns import WAY_OUT
 
+from ..duckdb_access import redacted, secrets_of
 from ..generator import Generator, OpenedTable, full_name
+from ..reading.faults import FAILS, WRONG, known_faults
+from ..reading.table_facts import table_facts
 from ..table_report import LACKED_IN_PAST, default_columns, hidden_columns, left_out_snapshots
 from .catalog_rows import CatalogCounts
 from .data_files import DataFileCheck
-from .duckdb_access import redacted, secrets_of
 from .ducklake_rows import DuckLakeCounts, Uncountable
+from .file_sizes import check_sizes
 from .iceberg_rows import iceberg_rows
 from .report import ERROR, NOTE, WARNING, Report, RowCount, TableResult, number_of
 
 DEFAULTS_REMEDY = f"{WAY_OUT}; COLUMN_DEFAULTS=refuse refuses the table until then"
+
+CLIENTS_REMEDY = (
+    "the page of polynya serve says why and what to do, in the table's part How to read it; "
+    "docs/clients.md lists all faults of clients"
+)
+SAID = {WRONG: "some rows are wrong in", FAILS: "it cannot be read in full by"}
 
 T = TypeVar("T")
 
@@ -76,10 +85,12 @@ class TableCheck:
             result.snapshots = len(opened.metadata.snapshots)
             result.hidden_columns = hidden_columns(opened)
             result.default_columns = default_columns(opened)
+            result.client_faults = known_faults(table_facts(opened))
             result.left_out = dict(Counter(left_out_snapshots(opened).values()))
             self._check_vending(opened)
             self._count(opened, result)
             self._data_files.run(opened)
+            check_sizes(self._report, opened)
 
         try:
             self._generator.read(check)
@@ -95,6 +106,8 @@ class TableCheck:
     def _add_findings(self, result: TableResult) -> None:
         if result.reason:
             self._report.add(ERROR, result.name, result.reason)
+        if clients := _clients(result):
+            self._report.add(NOTE, result.name, clients, CLIENTS_REMEDY)
         for column, reason in result.hidden_columns.items():
             self._report.add(NOTE, result.name, f"the column {column} is hidden: {reason}")
         for column, reason in result.default_columns.items():
@@ -153,6 +166,15 @@ class TableCheck:
         if scope.reason:
             page = "docs/security.md says what can be vended"
             self._report.add(NOTE, opened.name, scope.reason, page)
+
+
+def _clients(result: TableResult) -> str:
+    """Which clients have faults with the table, and how bad they are."""
+    found = {
+        kind: dict.fromkeys(one.client for one in result.client_faults if one.kind == kind)
+        for kind in SAID
+    }
+    return "; ".join(f"{SAID[kind]} {', '.join(names)}" for kind, names in found.items() if names)
 
 
 def _evenly_spaced(items: list[T], number: int) -> list[T]:

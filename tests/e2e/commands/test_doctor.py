@@ -15,7 +15,7 @@ from polynya_local.clients.duckdb_connection import identifier as quoted
 from polynya_local.clients.lakes import attach
 from polynya_local.lakes.conninfo import for_libpq
 from polynya_local.processes.serving import COMMAND, environment
-from polynya_local.reports.diagnosis.duckdb_access import redacted, secrets_of
+from polynya_local.reports.duckdb_access import redacted, secrets_of
 from typer.testing import CliRunner
 
 from tests.differential.test_catalog_versions import WRITTEN, restored
@@ -217,6 +217,10 @@ def test_a_default_missing_from_files_is_a_warning(lake, report, moto):
         finding.startswith(words.format("e", "files of past snapshots lack"))
         for finding in findings(document, "note")
     )
+    said = "some rows are wrong in Spark, Daft, ClickHouse, Trino, Flink"
+    assert findings(document, "note", "main.lacking") == [said]
+    [lacking] = [table for table in document["tables"] if table["name"] == "main.lacking"]
+    assert {(one["columns"][0], one["files"]) for one in lacking["client_faults"]} == {("d", 1)}
     assert document["well"]
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tomllib
 import venv
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZipFile
@@ -54,8 +54,8 @@ def test_every_file_beside_the_modules_is_data_of_the_wheel():
     beside = {
         path
         for package in SETUPTOOLS["packages"]
-        for path in folder_of(package).iterdir()
-        if path.is_file() and path.suffix != ".py" and not path.name.startswith("requirements")
+        for path in files_of(folder_of(package))
+        if path.suffix != ".py" and not path.name.startswith("requirements")
     }
     assert beside == data
 
@@ -76,6 +76,15 @@ def test_the_default_requires_none_of_the_extras_packages():
     lines = [line for file in files for line in (ROOT / file).read_text().splitlines()]
     names = {re.split(r"[^\w.-]", line)[0] for line in lines}
     assert "duckdb" in names and not names & set(EXTRA_PACKAGES)
+
+
+def files_of(package: Path) -> Iterator[Path]:
+    """The files of a package's folder, and of folders in it that are no packages."""
+    for path in package.iterdir():
+        if path.is_file():
+            yield path
+        elif path.name != "__pycache__" and not (path / "__init__.py").exists():
+            yield from files_of(path)
 
 
 @dataclass

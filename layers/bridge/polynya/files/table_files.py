@@ -37,7 +37,7 @@ from .scans.listed import ListedFiles
 from .scans.padded import PaddedFiles, padded_body
 from .scans.scan_files import ScanFiles
 from .summarized_files import SummarizedFiles
-from .table_context import table_context
+from .table_context import TableContext, table_context
 from .table_names import Manifest
 from .unservable import UnservableSnapshots
 
@@ -71,6 +71,11 @@ class TableFiles:
             check_added_file=added_files.check,
         )
         self._padded = PaddedFiles(con, self._table, self._rows, self._location)
+
+    @property
+    def table(self) -> TableContext:
+        """The table's columns and partitions for clients, also if it cannot be served."""
+        return self._table
 
     @cached_property
     def unservable(self) -> list[UnservableRange]:

@@ -55,9 +55,10 @@ class VirtualFiles:
         table: Table,
         snapshot_id: int,
         since: int = 0,
+        limit: int | None = None,
     ) -> TableFiles:
         """The files of one table as of a snapshot. Arguments and errors: as `open_table`."""
-        return open_table(con, lake, schema, table, snapshot_id, self._context, since)
+        return open_table(con, lake, schema, table, snapshot_id, self._context, since, limit)
 
     def materialize(self, files: TableFiles, document: TableMetadata) -> None:
         """With the delivery `materialize`, put all files of the document into the bucket.
@@ -100,17 +101,19 @@ def open_table(
     snapshot_id: int,
     context: BuildContext,
     since: int = 0,
+    limit: int | None = None,
 ) -> TableFiles:
     """Read the history of a table as of a snapshot.
 
     Args:
         since: the first snapshot whose files are needed; 0: as many as are listed.
+        limit: or the newest so many; None: as many as are listed.
 
     Raises:
         Refused: the table's own rows in the catalog are broken.
     """
     check_rows(schema, table)
-    limit = None if since else context.settings.snapshot_limit
+    limit = None if since else limit or context.settings.snapshot_limit
     found = history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit)
     return TableFiles(con, found, context)
 

@@ -53,6 +53,8 @@ FRAGMENTS = {
         ),
     ),
     "is_partition": (("ducklake_name_mapping.is_partition", "n.is_partition"),),
+    "author": (("ducklake_snapshot_changes.author", "c.author"),),
+    "commit_message": (("ducklake_snapshot_changes.commit_message", "c.commit_message"),),
     "stats_table": (
         ("ducklake_file_column_stats.column_id", "ducklake_file_column_stats"),
         ("ducklake_file_column_statistics.column_id", "ducklake_file_column_statistics"),

@@ -1,4 +1,4 @@
-"""How `polynya doctor` lets DuckDB reach the catalog database and S3."""
+"""How `polynya doctor` and the page let DuckDB reach the catalog database and S3."""
 
 from collections.abc import Iterable
 from urllib.parse import urlsplit
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import boto3
 from duckdb import DuckDBPyConnection
 
-from ...clients.duckdb_connection import connect, literal
+from ..clients.duckdb_connection import connect, literal
 
 LONGEST_MESSAGE = 300  # characters
 

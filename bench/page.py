@@ -1,0 +1,111 @@
+"""A page of a large lake: the CPU seconds of the process until its first byte."""
+
+import os
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from unittest.mock import patch
+
+from polynya_local.clients.lakes import Lake
+from polynya_local.lakes.readable import ReadableLake
+from polynya_local.pages.app import page_handler
+from polynya_local.pages.site import Addresses, Site
+
+from .measure import Cost, once
+from .report import Row, Table, kb, ms
+from .support.bridge import settings
+from .support.lakes import NAMESPACE, TABLE
+from .support.many_tables import lake_of_tables
+from .workshop import Workshop, say
+
+HELP = "the pages of a lake of 10,000 tables, and of a table with 10,000 snapshots"
+
+TABLES = 10_000
+FILES, SNAPSHOTS = 100_000, 10_000
+TIMES = 10
+LIMIT = 0.3
+"""CPU seconds that a page may take."""
+
+OF_LAKE = (
+    "/",
+    "/?sort=bytes&page=100",
+    "/?search=table_0099",
+    "/changes",
+)
+EVENTS = f"/tables/{NAMESPACE}/{TABLE}"
+OF_TABLE = (
+    "/",
+    "/changes",
+    EVENTS,
+    f"{EVENTS}?snapshot=5000",
+    f"{EVENTS}/files",
+    f"{EVENTS}/files?page=2000&sort=size&column=user_id",
+    f"{EVENTS}/difference?from=5000&to=9000",
+    f"{EVENTS}/iceberg/metadata",
+    f"{EVENTS}/read",
+    f"{EVENTS}/read?snapshot=5000",
+)
+
+
+def run(shop: Workshop) -> list[Table]:
+    say(f"page: a lake of {TABLES:,} tables ...")
+    with showing(lake_of_tables(shop.server, shop.s3_endpoint, TABLES), shop.s3_endpoint) as get:
+        rows = [_row(f"{TABLES:,} tables", path, get) for path in OF_LAKE]
+    say(f"page: a table of {FILES:,} files and {SNAPSHOTS:,} snapshots ...")
+    with showing(shop.lake(FILES, SNAPSHOTS), shop.s3_endpoint) as get:
+        rows += [_row(f"{FILES:,} files", path, get) for path in OF_TABLE]
+    return [
+        Table(
+            f"Pages of large lakes (milliseconds; {TIMES} times)",
+            rows,
+            (
+                f"CPU: of this process, median; first: nothing is known yet; limit: {LIMIT:.1f} s",
+                "wall: with PostgreSQL, which has no indexes besides DuckLake's own",
+            ),
+        )
+    ]
+
+
+@contextmanager
+def showing(lake: Lake, s3_endpoint: str) -> Iterator[Callable[[str], str]]:
+    """The body of a page by its path."""
+    addresses = Addresses("http://127.0.0.1:8181", s3_endpoint, "lake", "object-lambda", False)
+    readable = ReadableLake(lake.database.url, lake.metadata_schema, s3_endpoint, False)
+    with patch.dict(os.environ, settings(lake)), closing(Site.of(addresses, readable)) as site:
+        handler = page_handler(site)
+        yield lambda path: _body(handler(_event(path), None), path)
+
+
+def _event(path: str) -> dict:
+    raw, _, query = path.partition("?")
+    http = {"method": "GET", "path": raw, "sourceIp": "127.0.0.1"}
+    return {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": raw,
+        "rawQueryString": query,
+        "headers": {"host": "127.0.0.1:8181"},
+        "requestContext": {"http": http, "stage": "$default"},
+        "isBase64Encoded": False,
+    }
+
+
+def _body(answer: dict, path: str) -> str:
+    if answer["statusCode"] != 200:
+        raise RuntimeError(f"{path}: {answer['statusCode']}: {answer['body'][-500:]}")
+    return answer["body"]
+
+
+def _row(lake: str, path: str, get: Callable[[str], str]) -> Row:
+    first = once(lambda: get(path))
+    costs: list[Cost] = [once(lambda: get(path)) for _ in range(TIMES)]
+    cpu = statistics.median(cost.cpu for cost in costs)
+    return {
+        "lake": lake,
+        "page": path,
+        "body kB": kb(len(get(path))),
+        "first CPU": ms(first.cpu),
+        "CPU": ms(cpu),
+        "of the limit": f"{100 * cpu / LIMIT:.0f} %",
+        "wall": ms(statistics.median(cost.wall for cost in costs)),
+    }

@@ -1,0 +1,152 @@
+"""The data files of a table a page at a time, and sums over all of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pg8000.native import identifier
+
+from ...connection.statements import Rows, Statement, select
+from ...rows.data_files import DataFile
+from ...rows.inlined_tables import Inlined
+from ...rows.lake import Lake
+from ...rows.listed_files import ListedFiles, SizeClass
+from ..files.data_files import data_file_columns
+from ..fragments import VISIBLE, fragment
+
+ORDERS = {
+    "newest": "f.begin_snapshot DESC, f.data_file_id DESC",
+    "size": "f.file_size_bytes DESC, f.data_file_id",
+    "smallest": "f.file_size_bytes, f.data_file_id",
+    "rows": "f.record_count DESC, f.data_file_id",
+}
+"""How a page is sorted."""
+
+VISIBLE_THEN = VISIBLE.replace(":snapshot_id", ":other_id").format("f")
+CHOICES = {
+    "all": VISIBLE.format("f"),
+    "added": f"{VISIBLE.format('f')} AND NOT ({VISIBLE_THEN})",
+}
+"""Which files are listed: all of a snapshot, or those that another snapshot does not have."""
+
+LISTED_FILES = """
+SELECT {columns}, count(*) OVER (), sum(f.record_count) OVER (), sum(f.file_size_bytes) OVER (),
+  max(f.record_count) OVER (), max(f.file_size_bytes) OVER ()
+FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND {choice}
+ORDER BY {order} LIMIT :most OFFSET :first"""
+
+
+def listed_files(
+    lake: Lake,
+    table_id: int,
+    snapshot_id: int,
+    order: str,
+    first: int,
+    most: int,
+    *,
+    but_of: int | None = None,
+) -> Statement[ListedFiles]:
+    """A page of the files that are visible at a snapshot.
+
+    Args:
+        order: one of `ORDERS`.
+        first: how many are on the pages before.
+        most: how many are on this page.
+        but_of: another snapshot, whose files are left out.
+    """
+    parameters: dict[str, Any] = {"table_id": table_id, "snapshot_id": snapshot_id}
+    if but_of is not None:
+        parameters["other_id"] = but_of
+    sql = LISTED_FILES.format(
+        columns=data_file_columns(lake),
+        choice=CHOICES["all" if but_of is None else "added"],
+        order=ORDERS[order],
+    )
+    return Statement(sql, {**parameters, "first": first, "most": most}, _listed_files)
+
+
+def _listed_files(rows: Rows) -> ListedFiles:
+    sums = [int(value or 0) for value in rows[0][-5:]] if rows else [0] * 5
+    return ListedFiles([DataFile(*row[:-5]) for row in rows], *sums)
+
+
+SIZE_CLASSES = f"""
+SELECT floor(log(2, greatest(f.file_size_bytes, 1)::numeric))::int, count(*),
+  sum(f.file_size_bytes)
+FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND {VISIBLE.format("f")} GROUP BY 1 ORDER BY 1"""
+
+
+def size_classes(table_id: int, snapshot_id: int) -> Statement[list[SizeClass]]:
+    """How many data files have which size."""
+
+    def row(exponent: int, files: int, size: Any) -> SizeClass:
+        return SizeClass(exponent, files, int(size))
+
+    return select(row, SIZE_CLASSES, table_id=table_id, snapshot_id=snapshot_id)
+
+
+VALUES_OF = """
+SELECT v.data_file_id, v.partition_key_index, v.partition_value
+FROM ducklake_file_partition_value AS v
+WHERE v.table_id = :table_id AND v.data_file_id = ANY(CAST(:ids AS bigint[]))"""
+
+
+def values_of(table_id: int, ids: Sequence[int]) -> Statement[dict[int, dict[int, str | None]]]:
+    """The partition values of these files as texts: by data_file_id, by partition_key_index."""
+
+    def result(rows: Rows) -> dict[int, dict[int, str | None]]:
+        found: dict[int, dict[int, str | None]] = {}
+        for data_file_id, key, text in rows:
+            found.setdefault(data_file_id, {})[key] = text
+        return found
+
+    return Statement(VALUES_OF, {"table_id": table_id, "ids": list(ids)}, result)
+
+
+LONGEST_BOUND = 200
+
+STATS_OF = """
+SELECT s.data_file_id, s.null_count, left(s.min_value, {longest}), left(s.max_value, {longest})
+FROM {stats_table} AS s
+WHERE s.table_id = :table_id AND s.column_id = :column_id
+  AND s.data_file_id = ANY(CAST(:ids AS bigint[]))"""
+
+
+def stats_of(
+    lake: Lake, table_id: int, column_id: int, ids: Sequence[int]
+) -> Statement[dict[int, tuple[int | None, str | None, str | None]]]:
+    """The number of NULLs, the least and the greatest value of a column, by data_file_id."""
+    sql = STATS_OF.format(stats_table=fragment(lake, "stats_table"), longest=LONGEST_BOUND)
+    parameters = {"table_id": table_id, "column_id": column_id, "ids": list(ids)}
+    return Statement(sql, parameters, lambda rows: {row[0]: (*row[1:],) for row in rows})
+
+
+DELETED_IN = f"""
+SELECT d.data_file_id, coalesce(sum(d.delete_count), 0) FROM ducklake_delete_file AS d
+WHERE d.table_id = :table_id AND d.data_file_id = ANY(CAST(:ids AS bigint[]))
+  AND {VISIBLE.format("d")} GROUP BY 1"""
+
+DELETED_INLINED_IN = """
+UNION ALL SELECT d.{file}, count(DISTINCT d.{position}) FROM {table} AS d
+WHERE d.{begin} <= :snapshot_id AND d.{file} = ANY(CAST(:ids AS bigint[])) GROUP BY 1"""
+
+
+def deleted_in(
+    inlined: Inlined, table_id: int, snapshot_id: int, ids: Sequence[int]
+) -> Statement[Mapping[int, int]]:
+    """How many rows of these files are deleted at a snapshot, by data_file_id."""
+    sql = DELETED_IN
+    if inlined.delete_columns:
+        file, position, begin = map(identifier, inlined.delete_columns)
+        table = identifier(f"ducklake_inlined_delete_{int(table_id)}")
+        sql += DELETED_INLINED_IN.format(file=file, position=position, begin=begin, table=table)
+
+    def result(rows: Rows) -> Mapping[int, int]:
+        found: dict[int, int] = {}
+        for data_file_id, number in rows:
+            found[data_file_id] = found.get(data_file_id, 0) + int(number)
+        return found
+
+    parameters = {"table_id": table_id, "snapshot_id": snapshot_id, "ids": list(ids)}
+    return Statement(sql, parameters, result)

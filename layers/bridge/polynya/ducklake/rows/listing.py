@@ -1,0 +1,114 @@
+"""What is listed in pages: tables and views with the sums of their files."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A table or a view, with the sums over its data files at the snapshot."""
+
+    kind: str
+    """`table` or `view`."""
+    object_id: int
+    schema_name: str
+    name: str
+    files: int
+    rows: int
+    """The rows of the data files, deleted ones included."""
+    bytes: int
+    changed_at: int
+    """The newest snapshot at which it was named, or a data file of it began or ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A schema, and what is in it."""
+
+    name: str
+    tables: int
+    views: int
+
+
+@dataclass(frozen=True, slots=True)
+class Namespaces:
+    """The first schemas of a lake, and the numbers of tables and views in all of them."""
+
+    first: list[Namespace]
+    tables: int
+    views: int
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFrom:
+    """A name of a table or a view, and the snapshots at which it had it."""
+
+    kind: str
+    """`table` or `view`."""
+    object_id: int
+    schema_name: str
+    name: str
+    begin_snapshot: int
+    end_snapshot: int | None
+
+    def visible_at(self, snapshot_id: int) -> bool:
+        """Whether it had the name at a snapshot."""
+        ended = self.end_snapshot is not None and self.end_snapshot <= snapshot_id
+        return self.begin_snapshot <= snapshot_id and not ended
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over all entries that were found, not only those of one page."""
+
+    entries: int
+    files: int
+    rows: int
+    bytes: int
+    most_rows: int
+    most_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class InlinedNames:
+    """A PostgreSQL table of inlined rows, or of inlined deletes."""
+
+    table_id: int
+    table_name: str
+    is_deletes: bool
+    system_columns: tuple[str, str, str]
+    """row_id, begin_snapshot, end_snapshot; of deletes the data file, position, begin_snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Rows of a table that are not in data files, or hidden there."""
+
+    table_id: int
+    inlined: int
+    deleted: int
+    changed_at: int
+    """The newest snapshot at which one of them began or ended; 0: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A snapshot of the lake, with what its writer said of it."""
+
+    snapshot_id: int
+    snapshot_time: datetime
+    changes_made: str
+    author: str | None
+    commit_message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileBatch:
+    """Visible data files of a table with the same origin."""
+
+    begin_snapshot: int
+    partition_id: int | None
+    mapping_id: int | None
+    """None, except for files that ducklake_add_data_files added."""
+    files: int
+    bytes: int

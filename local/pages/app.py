@@ -1,0 +1,116 @@
+"""The application: which page answers which request."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from mangum import Mangum
+from polynya.errors import PolynyaError
+from starlette.exceptions import HTTPException
+
+from ..reports.tables.opened import Renamed
+from ..stand_in.lambda_function import Handler
+from . import rendering
+from .links import link, table_path
+from .site import Site
+from .views import changes, difference, files, health, iceberg, lake, reading, rows, table, view
+
+logger = logging.getLogger(__name__)
+
+VIEWS = (lake, changes, table, difference, files, iceberg, health, view, rows, reading)
+"""Modules with a `router`."""
+
+SENTENCES = {
+    404: "There is no such page. The list of tables has all of them.",
+    405: "This page only shows: it answers GET and HEAD.",
+}
+
+
+def page_app(site: Site) -> FastAPI:
+    """The pages of a lake."""
+    app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False)
+    app.state.site = site
+    for module in VIEWS:
+        app.include_router(module.router)
+    app.add_api_route("/static/{name}", static, include_in_schema=False)
+    app.add_api_route("/favicon.ico", favicon, include_in_schema=False)
+    app.add_exception_handler(Renamed, renamed)
+    app.add_exception_handler(PolynyaError, polynya_error)
+    app.add_exception_handler(HTTPException, http_error)
+    app.add_exception_handler(RequestValidationError, bad_request)
+    app.add_exception_handler(Exception, fault)
+    return app
+
+
+def page_handler(site: Site) -> Handler:
+    """The pages of a lake as a function of events, like the functions of the catalog."""
+    adapter = Mangum(page_app(site), lifespan="off")
+
+    def handler(event: dict[str, Any], context: Any) -> Any:
+        return adapter(event, context)
+
+    return handler
+
+
+async def static(name: str) -> Response:
+    """A stylesheet, a script or a picture."""
+    found = rendering.static(name)
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+async def favicon() -> Response:
+    """Browsers ask for it on every site."""
+    return await static("icon.svg")
+
+
+async def polynya_error(request: Request, error: Exception) -> Response:
+    """What Polynya says of the lake, or of the request."""
+    assert isinstance(error, PolynyaError)
+    headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
+    return _error(request, error.status, str(error), headers)
+
+
+async def renamed(request: Request, error: Exception) -> Response:
+    """The same page of the table under the name that it had at the snapshot."""
+    assert isinstance(error, Renamed)
+    then = table_path(error.namespace, error.name)
+    rest = quote("/".join(request.scope["path"].split("/")[4:]))
+    path = f"{then}/{rest}" if rest else then
+    return rendering.redirect(link(path, **dict(request.query_params)))
+
+
+async def http_error(request: Request, error: Exception) -> Response:
+    """No such page, or another method."""
+    assert isinstance(error, HTTPException)
+    headers = dict(error.headers or {})
+    return _error(request, error.status_code, SENTENCES.get(error.status_code, ""), headers)
+
+
+async def bad_request(request: Request, error: Exception) -> Response:
+    """A part of the query is not what it should be."""
+    assert isinstance(error, RequestValidationError)
+    parts = [f"{one['loc'][-1]}: {one['msg']}" for one in error.errors()]
+    return _error(request, 400, "This address is not understood: " + "; ".join(parts))
+
+
+async def fault(request: Request, error: Exception) -> Response:
+    """A fault of Polynya; the sentence says nothing of the lake."""
+    logger.error("the page %s failed", request.scope["path"], exc_info=error)
+    return _error(request, 500, "The page has a fault, which the log of polynya serve describes.")
+
+
+def _error(
+    request: Request,
+    status: int,
+    sentence: str,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    if request.query_params.get("format") == "json":
+        return rendering.json_of({"error": {"message": sentence, "code": status}}, status)
+    kept = {k: v for k, v in (headers or {}).items() if k in ("Retry-After", "Allow")}
+    return rendering.html("error.html", status, kept, code=status, sentence=sentence)

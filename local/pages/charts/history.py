@@ -1,0 +1,182 @@
+"""The history of a table: rows as a line, files as bars, a mark for each snapshot."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...reports.tables.moments import Moment
+from ..words import counted, time_text
+
+WIDTH, HEIGHT = 960, 270
+LEFT, RIGHT = 84, 14
+ROWS_TOP, ROWS_BOTTOM = 16, 150
+FILES_TOP, FILES_BOTTOM = 176, 236
+WIDEST_BAR = 26
+MOST_TICKS = 4
+
+SHAPES = {
+    "append": "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z",
+    "delete": "M-5.5,-4.5h11l-5.5,10z",
+    "update": "M0,-6.5l6.5,6.5l-6.5,6.5l-6.5,-6.5z",
+    "rewrite": "M-4.5,-4.5h9v9h-9z",
+    "alter": "M-1.6,-6h3.2v4.4h4.4v3.2h-4.4v4.4h-3.2v-4.4h-4.4v-3.2h4.4z",
+}
+"""A shape for each kind, around the point 0,0: colours alone do not tell everybody."""
+WORDS = {
+    "append": "rows added",
+    "delete": "rows deleted",
+    "update": "rows added and deleted",
+    "rewrite": "files rewritten, the same rows",
+    "alter": "altered: no rows changed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A snapshot in the picture."""
+
+    snapshot_id: int
+    kind: str
+    shape: str
+    x: float
+    y: float
+    bar_x: float
+    bar_y: float
+    bar_width: float
+    bar_height: float
+    title: str
+    is_shown: bool
+    is_left_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A label below the picture."""
+
+    x: float
+    anchor: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The whole picture."""
+
+    marks: list[Mark]
+    line: str
+    """The path of the rows."""
+    area: str
+    ticks: list[Tick]
+    most_rows: int
+    most_files: int
+    kinds: dict[str, tuple[str, str]]
+    """The shape and the words of each kind that occurs."""
+    summary: str
+    """The picture in a sentence."""
+
+
+def history(moments: Sequence[Moment], shown: int) -> History | None:
+    """The picture of these snapshots, oldest first; None: there are none.
+
+    Args:
+        shown: the chosen snapshot of the lake; the last mark up to it is that of the shown state.
+    """
+    if not moments:
+        return None
+    most_rows = max(one.counts.rows for one in moments)
+    most_files = max(one.counts.files for one in moments)
+    step = (WIDTH - LEFT - RIGHT) / len(moments)
+    current = max((m.snapshot_id for m in moments if m.snapshot_id <= shown), default=None)
+    marks = []
+    for place, one in enumerate(moments):
+        x = LEFT + (place + 0.5) * step
+        width = min(WIDEST_BAR, step * 0.7)
+        top = _y(one.counts.files, most_files, FILES_TOP, FILES_BOTTOM)
+        marks.append(
+            Mark(
+                snapshot_id=one.snapshot_id,
+                kind=one.kind,
+                shape=SHAPES[one.kind],
+                x=round(x, 1),
+                y=_y(one.counts.rows, most_rows, ROWS_TOP, ROWS_BOTTOM),
+                bar_x=round(x - width / 2, 1),
+                bar_y=top,
+                bar_width=round(width, 1),
+                bar_height=round(FILES_BOTTOM - top, 1),
+                title=_title(one),
+                is_shown=one.snapshot_id == current,
+                is_left_out=bool(one.left_out),
+            )
+        )
+    line = _line(marks)
+    return History(
+        marks=marks,
+        line=line,
+        area=f"{line}L{marks[-1].x},{ROWS_BOTTOM}L{marks[0].x},{ROWS_BOTTOM}z",
+        ticks=_ticks(moments, marks),
+        most_rows=most_rows,
+        most_files=most_files,
+        kinds={kind: (SHAPES[kind], WORDS[kind]) for kind in SHAPES if _has(moments, kind)},
+        summary=_summary(moments),
+    )
+
+
+def _y(value: int, most: int, top: int, bottom: int) -> float:
+    return round(bottom - (bottom - top) * value / most, 1) if most else float(bottom)
+
+
+def _line(marks: Sequence[Mark]) -> str:
+    """A step at each snapshot: between two of them nothing changes."""
+    path = f"M{marks[0].x},{marks[0].y}"
+    return path + "".join(f"H{mark.x}V{mark.y}" for mark in marks[1:])
+
+
+def _ticks(moments: Sequence[Moment], marks: Sequence[Mark]) -> list[Tick]:
+    last = len(moments) - 1
+    places = sorted({round(last * part / (MOST_TICKS - 1)) for part in range(MOST_TICKS)})
+    if last < 2 * MOST_TICKS:
+        places = sorted({0, last})
+    return [
+        Tick(
+            marks[place].x,
+            _anchor(place, last),
+            f"{moments[place].snapshot_id}: {_day(moments[place])}",
+        )
+        for place in places
+    ]
+
+
+def _anchor(place: int, last: int) -> str:
+    if place == 0 and last > 0:
+        return "start"
+    return "end" if place == last and last > 0 else "middle"
+
+
+def _day(moment: Moment) -> str:
+    return f"{moment.time:%Y-%m-%d %H:%M}"
+
+
+def _title(one: Moment) -> str:
+    parts = [
+        f"Snapshot {one.snapshot_id}, {time_text(one.time)}",
+        "; ".join(one.words) or one.kind,
+        _counted(one),
+        " – ".join(filter(None, [one.message, one.author])),
+        f"left out: {one.left_out}" if one.left_out else "",
+    ]
+    return "\n".join(filter(None, parts))
+
+
+def _has(moments: Sequence[Moment], kind: str) -> bool:
+    return any(one.kind == kind for one in moments)
+
+
+def _counted(one: Moment) -> str:
+    return f"{counted(one.counts.rows, 'row')} in {counted(one.counts.files, 'file')}"
+
+
+def _summary(moments: Sequence[Moment]) -> str:
+    first, last = moments[0], moments[-1]
+    return (
+        f"From snapshot {first.snapshot_id} to {last.snapshot_id} the table went from "
+        f"{_counted(first)} to {_counted(last)}."
+    )

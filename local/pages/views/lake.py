@@ -1,0 +1,26 @@
+"""The lake: its namespaces, tables and views."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Response
+
+from ...reports.lake.report import Search, lake_report, with_statuses
+from ..visit import PageNumber, VisitOf
+
+router = APIRouter()
+
+Order = Literal["name", "rows", "files", "bytes", "changed"]
+
+
+@router.get("/")
+async def lake(
+    visit: VisitOf,
+    search: Annotated[str, Query(max_length=1000)] = "",
+    namespace: str | None = None,
+    sort: Order = "name",
+    page: PageNumber = 1,
+) -> Response:
+    """A page of the list."""
+    wanted = Search(search.strip(), namespace or None, sort, page)
+    report = visit.site.read(lambda con: lake_report(con, visit.snapshot, wanted))
+    return visit.answer("lake.html", with_statuses(report, visit.site.statuses))

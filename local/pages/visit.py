@@ -1,0 +1,91 @@
+"""One request: what it asks for, and how it is answered."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+from fastapi import Depends, Query, Request, Response
+from pydantic import BeforeValidator, Field
+
+from ..reports.tables.opened import TableHead, Wanted
+from . import rendering
+from .links import name_of, with_query
+from .site import Site
+from .work import Job
+
+LARGEST = 2**63 - 1
+Format = Literal["html", "json"]
+
+
+def _if_given(text: object) -> object:
+    """A field of a form that was left empty is not given."""
+    return None if text == "" else text
+
+
+SnapshotId = Annotated[
+    Annotated[int, Field(ge=0, le=LARGEST)] | None, BeforeValidator(_if_given), Query()
+]
+PageNumber = Annotated[int, Query(ge=1, le=10_000_000)]
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A request, and the site that it is for."""
+
+    site: Site
+    path: str
+    """Percent-encoded."""
+    query: dict[str, str]
+    snapshot: int | None
+    """The snapshot whose state is shown; None: the newest."""
+    format: Format
+
+    def url(self, **changed: object) -> str:
+        """This page with another query."""
+        return with_query(self.path, self.query, **changed)
+
+    def answer(self, template: str, report: Any, **values: Any) -> Response:
+        """The page, or its JSON if that was asked for.
+
+        Args:
+            values: what the template needs besides the report, which JSON does not.
+        """
+        if self.format == "json":
+            return rendering.json_of(report)
+        return rendering.html(template, report=report, visit=self, **values)
+
+    def answer_when_done(self, template: str, head: TableHead, job: Job) -> Response:
+        """The page of a job's result; or one that says what is being done.
+
+        Args:
+            head: of the table that the job is about.
+
+        Raises:
+            PolynyaError: the job failed.
+        """
+        if job.error is not None:
+            raise job.error
+        if job.is_done:
+            return self.answer(template, job.result)
+        waiting = {"head": head, "progress": job.progress, "is_done": False}
+        if self.format == "json":
+            return rendering.json_of(waiting, 202)
+        headers = {"Retry-After": "1"}
+        return rendering.html("waiting.html", 200, headers, report=waiting, visit=self)
+
+
+async def visit_of(request: Request, snapshot: SnapshotId = None, format: Format = "html") -> Visit:
+    """What a request asks for, on every page."""
+    path = quote(request.scope["path"])  # no name has a slash: see `links`
+    return Visit(request.app.state.site, path, dict(request.query_params), snapshot, format)
+
+
+VisitOf = Annotated[Visit, Depends(visit_of)]
+
+
+async def table_of(namespace: str, name: str, snapshot: SnapshotId = None) -> Wanted:
+    """The table that the path names."""
+    return Wanted(name_of(namespace), name_of(name), snapshot)
+
+
+TableOf = Annotated[Wanted, Depends(table_of)]

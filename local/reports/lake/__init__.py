@@ -1,0 +1,1 @@
+"""What a lake has, and what changed in it, in pages."""

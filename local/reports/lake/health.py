@@ -1,0 +1,96 @@
+"""What `polynya doctor` finds, as far as it has got."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from polynya.ducklake import queries
+from polynya.errors import NoSuchTable
+
+from ...lakes.readable import ReadableLake
+from ..diagnosis import check_up, diagnose, diagnose_table
+from ..diagnosis.report import ERROR, NOTE, WARNING, Finding, Report, TableResult
+from ..generator import Generator
+from ..tables.opened import TableHead
+
+PAST = 3
+"""Past snapshots of each table at which rows are counted, as `doctor` does."""
+LEVELS = (ERROR, WARNING, NOTE)
+
+
+@dataclass(frozen=True, slots=True)
+class HealthReport:
+    """The findings of doctor, the worst first."""
+
+    is_well: bool
+    summary: str
+    judge: str
+    """The program that counts DuckLake's rows."""
+    findings: list[Finding]
+    tables: list[TableResult]
+    is_done: bool = False
+    finished: datetime | None = None
+    head: TableHead | None = None
+    """Of the table that was checked; None: the lake."""
+
+
+def health(report: Report, *, is_done: bool = True) -> HealthReport:
+    """What a report of doctor says."""
+    return HealthReport(
+        is_well=report.is_well,
+        summary=report.summary,
+        judge=report.judge,
+        findings=sorted(report.findings, key=lambda one: LEVELS.index(one.level)),
+        tables=list(report.tables),
+        is_done=is_done,
+    )
+
+
+def check_lake(
+    generator: Generator, lake: ReadableLake, tell: Callable[[HealthReport], bool]
+) -> HealthReport:
+    """Check the lake and all its tables.
+
+    Args:
+        tell: gets what is known after each table; when it returns False, the check stops.
+
+    Raises:
+        PolynyaError: the rights of the role cannot be read from the database.
+    """
+    found = Report()
+    for found in diagnose(generator, lake, PAST):
+        if not tell(health(found, is_done=False)):
+            break
+    return health(found)
+
+
+def check_rights(generator: Generator, lake: ReadableLake) -> HealthReport:
+    """Check the lake without its tables.
+
+    Raises:
+        PolynyaError: the rights of the role cannot be read from the database.
+    """
+    return health(check_up(generator, lake))
+
+
+def check_table(
+    generator: Generator, lake: ReadableLake, namespace: str, name: str
+) -> HealthReport:
+    """Check one table as of the newest snapshot.
+
+    Raises:
+        NoSuchTable: there is none of this name.
+    """
+    found = generator.read(queries.table_at(None, namespace, name).run)
+    if found is None:
+        raise NoSuchTable(f"there is no table {namespace}.{name} at the newest snapshot")
+    return health(diagnose_table(generator, lake, *found, PAST))
+
+
+def of(report: HealthReport, head: TableHead | None, finished: datetime | None) -> HealthReport:
+    """The report with the table that it is about, and the time at which it was finished."""
+    return replace(report, head=head, finished=finished)
+
+
+NOTHING_YET = health(Report(), is_done=False)
+"""Of a check that has just begun."""

@@ -1,0 +1,182 @@
+"""The tables and views of a lake at a snapshot, a page at a time."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from pg8000.native import Connection
+from polynya.ducklake import queries
+from polynya.ducklake.queries.listing.changed_rows import changed_rows
+from polynya.ducklake.queries.listing.changes import changes, changes_at
+from polynya.ducklake.queries.listing.entries import entries, namespaces
+from polynya.ducklake.rows.lake import Lake
+from polynya.ducklake.rows.listing import Changed, Entry, Namespace, Totals
+from polynya.errors import NoSuchTable
+from polynya.translate.tables import check_lake
+
+from ..paging import Paging
+from .changes import SnapshotReport, snapshot_reports
+from .statuses import UNKNOWN, Status, Statuses, Subject
+
+PAGE_SIZE = 50
+NAMESPACES = 200
+NEWEST_CHANGES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Which tables and views are shown, and how they are sorted."""
+
+    text: str = ""
+    """A part of their full name."""
+    namespace: str | None = None
+    order: str = "name"
+    page: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A table or a view in the list."""
+
+    kind: str
+    """`table` or `view`."""
+    object_id: int
+    namespace: str
+    name: str
+    files: int
+    bytes: int
+    rows: int
+    """Live rows: those of the data files and the inlined ones, without the deleted ones."""
+    inlined: int
+    deleted: int
+    changed_at: int
+    """The snapshot of its last change."""
+    changed: datetime | None
+    """When that was; None: the snapshot has expired."""
+    status: Status = UNKNOWN
+
+    @property
+    def subject(self) -> Subject:
+        """What its status is asked with."""
+        return Subject(self.kind, self.object_id, self.namespace, self.name, self.changed_at)
+
+
+@dataclass(frozen=True, slots=True)
+class LakeReport:
+    """A lake at a snapshot."""
+
+    version: str
+    data_path: str
+    newest: int
+    snapshot: SnapshotReport
+    """The shown one."""
+    tables: int
+    views: int
+    namespaces: list[Namespace]
+    """The first ones by name."""
+    search: Search
+    totals: Totals
+    paging: Paging
+    lines: list[Line]
+    newest_changes: list[SnapshotReport]
+    """The last ones up to the shown snapshot."""
+
+
+def lake_report(con: Connection, snapshot_id: int | None, search: Search) -> LakeReport:
+    """Read a page of the lake.
+
+    Args:
+        snapshot_id: None for the newest.
+
+    Raises:
+        Refused: the lake cannot be served.
+        BadRequest: there is no such page.
+        NoSuchTable: the lake has no such snapshot.
+    """
+    lake = served_lake(con)
+    shown = snapshot_of(con, lake, snapshot_id)
+    at = shown.snapshot_id
+    wanted = (at, search.text, search.namespace, search.order)
+    found, totals = entries(*wanted, (search.page - 1) * PAGE_SIZE, PAGE_SIZE).run(con)
+    if not found and search.page > 1:
+        _, totals = entries(*wanted, 0, 1).run(con)
+    paging = Paging(search.page, PAGE_SIZE, totals.entries)
+    paging.check()
+    there = namespaces(at, NAMESPACES).run(con)
+    return LakeReport(
+        version=lake.version,
+        data_path=lake.data_path,
+        newest=lake.snapshot_id,
+        snapshot=shown,
+        tables=there.tables,
+        views=there.views,
+        namespaces=there.first,
+        search=search,
+        totals=totals,
+        paging=paging,
+        lines=_lines(con, lake, found, at),
+        newest_changes=snapshot_reports(con, changes(lake, at, NEWEST_CHANGES).run(con)),
+    )
+
+
+def with_statuses(report: LakeReport, statuses: Statuses) -> LakeReport:
+    """The report with what clients get of each line, read in transactions of their own."""
+    found = statuses.of([line.subject for line in report.lines], report.snapshot.snapshot_id)
+    pairs = zip(report.lines, found, strict=True)
+    return replace(report, lines=[replace(line, status=status) for line, status in pairs])
+
+
+def served_lake(con: Connection) -> Lake:
+    """The lake as a whole.
+
+    Raises:
+        Refused: it cannot be served.
+    """
+    lake = queries.lake().run(con)
+    check_lake(lake.version, lake.encrypted)
+    return lake
+
+
+def snapshot_of(con: Connection, lake: Lake, snapshot_id: int | None) -> SnapshotReport:
+    """A snapshot of the lake; None: the newest.
+
+    Raises:
+        NoSuchTable: the lake does not have it.
+    """
+    wanted = lake.snapshot_id if snapshot_id is None else snapshot_id
+    found = changes_at(lake, [wanted]).run(con)
+    if not found:
+        raise NoSuchTable(
+            f"the lake has no snapshot {wanted}, or it has expired; the newest is "
+            f"{lake.snapshot_id}"
+        )
+    return snapshot_reports(con, found)[0]
+
+
+def _lines(con: Connection, lake: Lake, found: list[Entry], at: int) -> list[Line]:
+    tables = [entry.object_id for entry in found if entry.kind == "table"]
+    rows = changed_rows(con, tables, at) if tables else {}
+    lines = [_line(entry, rows.get(entry.object_id)) for entry in found]
+    ids = sorted({line.changed_at for line in lines})
+    times = {one.snapshot_id: one.snapshot_time for one in changes_at(lake, ids).run(con)}
+    return [_with_time(line, times.get(line.changed_at)) for line in lines]
+
+
+def _line(entry: Entry, changed: Changed | None) -> Line:
+    rows = changed if changed and entry.kind == "table" else Changed(entry.object_id, 0, 0, 0)
+    return Line(
+        kind=entry.kind,
+        object_id=entry.object_id,
+        namespace=entry.schema_name,
+        name=entry.name,
+        files=entry.files,
+        bytes=entry.bytes,
+        rows=max(0, entry.rows + rows.inlined - rows.deleted),
+        inlined=rows.inlined,
+        deleted=rows.deleted,
+        changed_at=max(entry.changed_at, rows.changed_at),
+        changed=None,
+    )
+
+
+def _with_time(line: Line, time: datetime | None) -> Line:
+    return replace(line, changed=time)

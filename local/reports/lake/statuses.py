@@ -1,0 +1,101 @@
+"""Whether Iceberg clients get a table: what `doctor` says of it, without counting rows."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pg8000.native import Connection
+from polynya.ducklake import queries
+from polynya.ducklake.rows.lake import Lake
+from polynya.errors import PolynyaError, Refused
+
+from ..generator import Generator
+from ..table_report import default_columns, hidden_columns
+
+CAPACITY = 20_000
+CPU_SECONDS = 0.15
+"""How long one page of tables may take; the others are found out when somebody looks again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What clients get of a table or a view."""
+
+    word: str
+    """`served`; `partly`: columns are hidden; `refused`; `fails`: it cannot be read; `unknown`:
+    nobody has looked yet."""
+    reason: str = ""
+    """Why it is refused or fails, and what to do about it."""
+    hidden: dict[str, str] = field(default_factory=dict)
+    """The reason by dotted name of a column."""
+    defaults: dict[str, str] = field(default_factory=dict)
+    """Columns with a default that some clients do not read."""
+
+
+UNKNOWN = Status("unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A table or a view whose status is wanted."""
+
+    kind: str
+    object_id: int
+    namespace: str
+    name: str
+    changed_at: int
+    """The newest snapshot that changed it."""
+
+
+class Statuses:
+    """The statuses that were found out, kept as long as their table has not changed."""
+
+    def __init__(self, generator: Generator) -> None:
+        self._generator = generator
+        self._known: OrderedDict[tuple[str, int, int], Status] = OrderedDict()
+
+    def of(self, subjects: Iterable[Subject], snapshot_id: int) -> list[Status]:
+        """The statuses at a snapshot; `UNKNOWN` for those that there is no time for."""
+        started = time.thread_time()
+        found = []
+        for subject in subjects:
+            status = self._known.get(_key(subject))
+            if status is None and time.thread_time() - started < CPU_SECONDS:
+                status = self._put(subject, self._find(subject, snapshot_id))
+            found.append(status or UNKNOWN)
+        return found
+
+    def _put(self, subject: Subject, status: Status) -> Status:
+        if status.word != "fails":  # the next attempt may find it well
+            self._known[_key(subject)] = status
+            if len(self._known) > CAPACITY:
+                self._known.popitem(last=False)
+        return status
+
+    def _find(self, subject: Subject, snapshot_id: int) -> Status:
+        if subject.kind == "view":
+            return Status("served")
+
+        def find(con: Connection) -> Status:
+            return self._status(con, queries.lake().run(con), subject, snapshot_id)
+
+        try:
+            return self._generator.read(find)
+        except Refused as error:
+            return Status("refused", str(error))
+        except PolynyaError as error:
+            return Status("fails", str(error))
+
+    def _status(self, con: Connection, lake: Lake, subject: Subject, snapshot_id: int) -> Status:
+        found = queries.table_at(snapshot_id, subject.namespace, subject.name).run(con)
+        if found is None:
+            return UNKNOWN
+        opened = self._generator.open_table(con, lake, *found, snapshot_id, since=snapshot_id)
+        hidden = hidden_columns(opened)
+        word = "partly" if hidden else "served"
+        return Status(word, "", hidden, default_columns(opened))
+
+
+def _key(subject: Subject) -> tuple[str, int, int]:
+    return subject.kind, subject.object_id, subject.changed_at

@@ -1,0 +1,1 @@
+"""A preview of rows through the Iceberg endpoints, and the same filter in native DuckLake."""

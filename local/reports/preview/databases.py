@@ -1,0 +1,106 @@
+"""The two DuckDBs of a preview: a client of the Iceberg endpoints, and native DuckLake."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+from duckdb import DuckDBPyConnection
+
+from ...clients.duckdb import attaching
+from ...clients.duckdb_connection import ICEBERG, LAKE, connect, identifier, literal
+from ...lakes.conninfo import for_libpq
+from ..duckdb_access import connect_to_s3
+from .answers import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where both sides are."""
+
+    catalog_uri: str
+    warehouse: str
+    s3_endpoint: str
+    """The one that Iceberg clients use."""
+    database: str = field(repr=False)
+    """The URL of the catalog, which may hold a password."""
+    metadata_schema: str
+    data_s3_endpoint: str | None
+    """The one of the data, for native DuckLake; None: AWS."""
+
+    def pinned(self, snapshot_id: int) -> str:
+        """The warehouse as of a snapshot of DuckLake."""
+        return f"{self.warehouse}@{snapshot_id}"
+
+
+class TimeIsOver(Exception):
+    """A statement was interrupted."""
+
+
+class IcebergDuckDB:
+    """DuckDB with its extension iceberg."""
+
+    def __init__(self, endpoints: Endpoints) -> None:
+        self._endpoints = endpoints
+        self.con = connect(ICEBERG, endpoints.s3_endpoint)
+
+    @contextmanager
+    def attached(self, question: Question) -> Iterator[str]:
+        """Attach the catalog as of the snapshot; gives what follows FROM."""
+        warehouse = self._endpoints.pinned(question.snapshot)
+        self.con.execute(attaching(self._endpoints.catalog_uri, warehouse))
+        try:
+            yield f"ice.{identifier(question.namespace)}.{identifier(question.table)}"
+        finally:
+            self.con.execute("DETACH ice")
+
+
+class NativeDuckDB:
+    """DuckDB with its extension ducklake, read-only."""
+
+    def __init__(self, endpoints: Endpoints) -> None:
+        self._endpoints = endpoints
+        self.con = connect_to_s3(endpoints.data_s3_endpoint, LAKE)
+
+    @contextmanager
+    def attached(self, question: Question) -> Iterator[str]:
+        """Attach the lake as it is now; gives what follows FROM."""
+        source = literal(f"ducklake:postgres:{for_libpq(self._endpoints.database)}")
+        schema = literal(self._endpoints.metadata_schema)
+        self.con.execute(f"ATTACH {source} AS lake (METADATA_SCHEMA {schema}, READ_ONLY)")
+        try:
+            name = f"lake.{identifier(question.namespace)}.{identifier(question.table)}"
+            yield f"{name} AT (VERSION => {int(question.snapshot)})"
+        finally:
+            self.con.execute("DETACH lake")
+
+
+def limit_memory(con: DuckDBPyConnection, memory: str) -> None:
+    """Limit the memory of all that follows."""
+    con.execute(f"SET memory_limit = {literal(memory)}")
+    # What does not fit into memory is too much for a preview.
+    con.execute("SET max_temp_directory_size = '0B'")
+
+
+def query(
+    con: DuckDBPyConnection, sql: str, parameters: list[str], seconds: float
+) -> list[tuple[Any, ...]]:
+    """The rows of a statement.
+
+    Raises:
+        TimeIsOver: it took longer; DuckDB has interrupted it.
+        duckdb.Error: DuckDB reports another error.
+    """
+    if seconds <= 0:
+        raise TimeIsOver
+    timer = threading.Timer(seconds, con.interrupt)
+    timer.start()
+    try:
+        rows: list[tuple[Any, ...]] = con.execute(sql, parameters).fetchall()
+        return rows
+    except duckdb.InterruptException:
+        raise TimeIsOver from None
+    finally:
+        timer.cancel()

@@ -1,0 +1,221 @@
+"""The process that reads: DuckDB's Iceberg extension can abort, and some things only end with it.
+
+It answers one question after the other, each in parts, so that what is done is not lost if the time
+is over.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from decimal import Decimal, InvalidOperation
+from multiprocessing.connection import Connection
+from typing import Any
+
+import duckdb
+
+from ...clients.duckdb_connection import KEY_ID, REGION, SECRET
+from ..duckdb_access import redacted, secrets_of
+from .answers import Cell, Count, Limits, Question, Refusal, Rows
+from .databases import Endpoints, IcebergDuckDB, NativeDuckDB, TimeIsOver, limit_memory, query
+from .filters import INTEGERS, Condition, shortened
+from .planned import planned
+from .sql import DifferentColumns, Side, cells, checksum, python_value, side, where
+
+STARTED, END, FAILED = "started", "end", "failed"
+Part = tuple[str, Any]
+IN_EACH_FILE = "({}) OR random() < 0"
+"""A condition for which DuckDB cannot skip a file by its statistics."""
+
+
+def run(pipe: Connection, endpoints: Endpoints) -> None:
+    """Answer questions until the pipe is closed: STARTED, each part, then END; or FAILED."""
+    reader = None
+    while True:
+        try:
+            question, limits = pipe.recv()
+            try:
+                reader = reader or Reader(endpoints)
+                pipe.send((STARTED, None))
+                for part in reader.answer(question, limits):
+                    pipe.send(part)
+                pipe.send((END, None))
+            except Exception as error:
+                reader = None  # its connections may have a transaction that failed
+                pipe.send((FAILED, sentence_of(error, endpoints)))
+        except (EOFError, OSError, KeyboardInterrupt):
+            return
+
+
+def sentence_of(error: Exception, endpoints: Endpoints) -> str:
+    """An error for the visitor, without what may hold a password."""
+    if isinstance(error, TimeIsOver):
+        return "it took too long, and was stopped"
+    if isinstance(error, DifferentColumns):
+        return str(error)
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return "it needs more memory than a preview may have"
+    return f"{type(error).__name__}: {redacted(error, secrets_of(endpoints.database))}"
+
+
+class Reader:
+    """Both DuckDBs."""
+
+    def __init__(self, endpoints: Endpoints) -> None:
+        self._endpoints, self._limits = endpoints, Limits()
+        self._iceberg, self._native = IcebergDuckDB(endpoints), NativeDuckDB(endpoints)
+        self._deadline = 0.0
+
+    def answer(self, question: Question, limits: Limits) -> Iterator[Part]:
+        """The parts of the answer, those that a visitor wants most first."""
+        self._limits = limits
+        for database in (self._iceberg, self._native):
+            limit_memory(database.con, limits.memory)
+        self._deadline = time.monotonic() + self._limits.seconds
+        with self._native.attached(question) as lake, self._iceberg.attached(question) as ice:
+            native, iceberg = side(self._native.con, lake), side(self._iceberg.con, ice)
+            values, refusal = self._values(question, native)
+            if refusal is not None:
+                yield "refusal", refusal
+                return
+            yield self._part("rows", self._rows, question, iceberg, native)
+            bytes_left = question.bytes
+            if question.conditions:
+                name, part = self._part("planned", self._planned, question, values)
+                bytes_left = bytes_left if isinstance(part, str) else part.bytes
+                yield name, part
+            if bytes_left > self._limits.compared_bytes:
+                limit = f"{self._limits.compared_bytes / 1e6:,.0f} MB"
+                yield "note", f"the filter leaves more than the {limit} that are compared"
+                return
+            name, found = self._part(
+                "iceberg", self._count, question, self._iceberg.con, iceberg, native
+            )
+            yield name, found
+            yield from self._native_parts(question, native, found)
+
+    def _native_parts(self, question: Question, native: Side, iceberg: Any) -> Iterator[Part]:
+        """What DuckLake finds; if that is something else, what it has without skipping files."""
+        about = (question, self._native.con, native, native)
+        name, found = self._part("native", self._count, *about)
+        if (
+            not question.conditions
+            or isinstance(found, str)
+            or found == iceberg
+            or question.bytes > self._limits.compared_bytes
+        ):
+            yield name, found
+            return
+        name, every = self._part("native", self._count, *about, IN_EACH_FILE)
+        yield name, every
+        if every != found:
+            yield "native_skipping", found
+
+    def _part(self, name: str, work: Callable[..., Any], *about: Any) -> Part:
+        """A part, or as text why it is missing."""
+        try:
+            return name, work(*about)
+        except Exception as error:
+            return name, sentence_of(error, self._endpoints)
+
+    @property
+    def _left(self) -> float:
+        return self._deadline - time.monotonic()
+
+    def _values(self, question: Question, native: Side) -> tuple[list[Any], Refusal | None]:
+        """The values of the conditions in Python's types, or why one is none of its type.
+
+        None: the condition has no value, or an infinite one.
+        """
+        found: list[Any] = []
+        for one in question.conditions:
+            if one.value is None:
+                found.append(None)
+                continue
+            type_ = str(native.columns[one.column])
+            sql = python_value(one, type_)
+            try:
+                [(value,)] = query(self._native.con, sql, [one.value] * sql.count("?"), self._left)
+            except duckdb.Error:
+                return [], Refusal(_no_such_value(one, type_))
+            if not _is_exact(one, value):
+                return [], Refusal(_no_such_value(one, type_))
+            found.append(value)
+        return found, None
+
+    def _rows(self, question: Question, iceberg: Side, native: Side) -> Rows:
+        limits = self._limits
+        names = [name for name in iceberg.columns if name not in question.hidden]
+        shown = names[: limits.columns]
+        condition, parameters = where(question.conditions, iceberg.columns, native.columns)
+        sql = (
+            f"SELECT {cells(shown, iceberg.columns, limits.characters)} FROM {iceberg.source} "
+            f"WHERE {condition} LIMIT {limits.rows + 1}"
+        )
+        found = query(self._iceberg.con, sql, parameters, self._left)
+        rows = [_row(row) for row in found[: limits.rows]]
+        fitting = rows[: _fitting(rows, limits.bytes)]
+        return Rows(
+            columns=tuple(shown),
+            types=tuple(str(iceberg.columns[name]) for name in shown),
+            rows=tuple(fitting),
+            has_more=len(found) > len(fitting),
+            columns_left_out=len(names) - len(shown),
+        )
+
+    def _planned(self, question: Question, values: list[Any]) -> Any:
+        pairs = zip(question.conditions, values, strict=True)
+        if any(one.value is not None and value is None for one, value in pairs):
+            raise ValueError("Iceberg's filters have no infinity")
+        properties = {
+            "type": "rest",
+            "uri": self._endpoints.catalog_uri,
+            "warehouse": self._endpoints.pinned(question.snapshot),
+            "s3.endpoint": self._endpoints.s3_endpoint,
+            "s3.access-key-id": KEY_ID,
+            "s3.secret-access-key": SECRET,
+            "s3.region": REGION,
+        }
+        name = (question.namespace, question.table)
+        return planned(properties, name, question.conditions, values)
+
+    def _count(
+        self,
+        question: Question,
+        con: duckdb.DuckDBPyConnection,
+        of: Side,
+        native: Side,
+        meets: str = "{}",
+    ) -> Count:
+        started = time.monotonic()
+        condition, parameters = where(question.conditions, of.columns, native.columns)
+        wanted = checksum(of, native.columns, question.hidden)
+        sql = f"SELECT {wanted} FROM {of.source} WHERE {meets.format(condition)}"
+        [(rows, total)] = query(con, sql, parameters, self._left)
+        return Count(rows, f"{int(total) % 2**64:016x}", round(time.monotonic() - started, 3))
+
+
+def _no_such_value(one: Condition, type_: str) -> str:
+    return f"the column {shortened(one.column)} is a {type_}: {shortened(one.value or '')} is none"
+
+
+def _is_exact(one: Condition, value: Any) -> bool:
+    """Whether DuckDB has not rounded a number."""
+    if one.type not in INTEGERS and not one.type.startswith("decimal"):
+        return True
+    try:
+        return Decimal(one.value or "") == Decimal(value)
+    except InvalidOperation:
+        return False
+
+
+def _row(values: tuple[Any, ...]) -> tuple[Cell, ...]:
+    return tuple(Cell(*pair) for pair in zip(values[::2], values[1::2], strict=True))
+
+
+def _fitting(rows: list[tuple[Cell, ...]], limit: int) -> int:
+    """How many of the rows have at most so many bytes of text; at least one."""
+    total = 0
+    for number, row in enumerate(rows):
+        total += sum(len((cell.text or "").encode("utf-8", "replace")) for cell in row)
+        if total > limit:
+            return max(1, number)
+    return len(rows)

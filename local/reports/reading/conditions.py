@@ -1,0 +1,201 @@
+"""Conditions on a table under which clients have faults.
+
+A condition finds the columns and the number of files that meet it in the facts of a table; None:
+nothing does.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .columns import NESTED, ColumnFact
+from .table_facts import DefaultFact, TableFacts
+
+INTEGERS = frozenset(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"))
+FLOATS = frozenset(("float32", "float64"))
+UNSIGNED = frozenset(("uint8", "uint16", "uint32", "uint64"))
+CAST_INSIDE = frozenset(("int8", "int16", "uint8", "uint16", "uint32", "struct"))
+"""PyIceberg casts them when they are in a list or a map."""
+
+URI = re.compile(r"[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]*")
+"""A location that needs no encoding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What meets a condition."""
+
+    columns: tuple[str, ...] = ()
+    files: int = 0
+
+
+Condition: TypeAlias = Callable[[TableFacts], Found | None]
+
+
+def shown(*types: str) -> Condition:
+    """Columns of these types that clients see."""
+
+    def condition(facts: TableFacts) -> Found | None:
+        return _of(column for column in facts.shown if column.type in types)
+
+    return condition
+
+
+def stored(*types: str) -> Condition:
+    """Columns of these types that files hold, whether clients see them or not."""
+
+    def condition(facts: TableFacts) -> Found | None:
+        return _of(c for c in facts.columns if c.type in types and c.files)
+
+    return condition
+
+
+def nested_that_is_cast(facts: TableFacts) -> Found | None:
+    """Lists and maps that hold what PyIceberg casts."""
+    inside = {parent for c in facts.shown if c.type in CAST_INSIDE for parent in c.parents}
+    return _of(c for c in facts.shown if c.type in ("list", "map") and c.column_id in inside)
+
+
+def defaults(facts: TableFacts) -> Found | None:
+    """Columns with a default that files lack."""
+    return _lacking(facts.defaults)
+
+
+def added_files(facts: TableFacts) -> Found | None:
+    """Files that somebody has added as they were, without field ids."""
+    return Found((), facts.added_files) if facts.added_files else None
+
+
+def added_nested(facts: TableFacts) -> Found | None:
+    """Structs, lists and maps in added files."""
+    return _added(facts, NESTED)
+
+
+def added_structs(facts: TableFacts) -> Found | None:
+    """Structs in added files."""
+    return _added(facts, ("struct",))
+
+
+def changed_structs(facts: TableFacts) -> Found | None:
+    """Structs that have got or lost fields since a visible file was written."""
+    structs = {c.column_id: c for c in facts.shown if c.type == "struct"}
+    files = _by_id(facts.columns)
+    fields = {c.column_id: c.parents[-1] for c in facts.columns if c.parents}
+    now = {column.column_id for column in facts.shown}
+    changed: dict[int, int] = {}
+    for field, parent in fields.items():
+        if parent in structs:
+            differs = files[parent] - files[field] if field in now else files[field]
+            changed[parent] = max(differs, changed.get(parent, 0))
+    names = tuple(structs[one].name for one, number in changed.items() if number > 0)
+    return Found(names, max(changed.values())) if names else None
+
+
+def _by_id(columns: Iterable[ColumnFact]) -> dict[int, int]:
+    """How many files hold a column, in any of its versions."""
+    found: dict[int, int] = {}
+    for column in columns:
+        found[column.column_id] = found.get(column.column_id, 0) + column.files
+    return found
+
+
+def read_by_rows(facts: TableFacts) -> Found | None:
+    """Unsigned and TIME columns in files that Spark reads row by row."""
+    reasons = [
+        promoted(facts),
+        _lacking(one for one in facts.defaults if one.type.startswith("decimal")),
+        stored("timestamp_ms")(facts),
+        added_files(facts),
+    ]
+    return stored(*UNSIGNED, "time")(facts) if any(reasons) else None
+
+
+def promoted(facts: TableFacts) -> Found | None:
+    """Integers that visible files hold in another type than the current one."""
+    now = {c.column_id: c for c in facts.shown}
+    return _of(
+        c
+        for c in facts.columns
+        if c.is_past
+        and c.files
+        and c.column_id in now
+        and c.type in INTEGERS
+        and now[c.column_id].type != c.type
+    )
+
+
+def other_specs(facts: TableFacts) -> Found | None:
+    """Partition columns, and the files that are partitioned in another way than new ones."""
+    current = facts.history.partitioning.current
+    others = [batch for batch in facts.batches if batch.partition_id != current]
+    found = _partitioned_by(facts, {current, *(batch.partition_id for batch in others)})
+    return Found(found.columns, sum(b.files for b in others)) if others and found else None
+
+
+def inlined_partitions(facts: TableFacts) -> Found | None:
+    """Partition columns of a table with inlined rows."""
+    current = facts.history.partitioning.current
+    return _partitioned_by(facts, {current}) if facts.inlined_rows else None
+
+
+def reused_names(facts: TableFacts) -> Found | None:
+    """Columns that replaced one of the same name and another type, which visible files hold."""
+    now = {c.name: c for c in facts.shown if not c.parents}
+    return _of(
+        c
+        for c in facts.columns
+        if c.is_past
+        and c.files
+        and not c.parents
+        and c.name in now
+        and now[c.name].column_id != c.column_id
+        and now[c.name].type != c.type
+    )
+
+
+def default_of(type_: str) -> Condition:
+    """Columns of a type with a default that files lack."""
+
+    def condition(facts: TableFacts) -> Found | None:
+        return _lacking(one for one in facts.defaults if one.type == type_)
+
+    return condition
+
+
+def awkward_name(facts: TableFacts) -> Found | None:
+    """A name or a location that cannot be a part of a URI as it is, for example with a space."""
+    names = (facts.history.full_name, facts.location)
+    return None if all(map(URI.fullmatch, names)) else Found((), facts.files)
+
+
+def _partitioned_by(facts: TableFacts, specs: set[int | None]) -> Found | None:
+    keys = facts.history.partitioning.columns
+    ids = {key.column_id for spec in specs for key in keys.get(spec, ())}
+    return _of(column for column in facts.shown if column.column_id in ids)
+
+
+def _of(columns: Iterable[ColumnFact]) -> Found | None:
+    found: dict[str, int] = {}
+    for column in columns:
+        found[column.name] = found.get(column.name, 0) + column.files
+    return Found(tuple(found), max(found.values())) if found else None
+
+
+def _added(facts: TableFacts, types: Collection[str]) -> Found | None:
+    if not facts.added_files:
+        return None
+    found = _of(c for c in facts.shown if c.type in types and not c.parents)
+    return found and Found(found.columns, facts.added_files)
+
+
+def _lacking(defaults: Iterable[DefaultFact]) -> Found | None:
+    found = {one.name: one.files for one in defaults}
+    return Found(tuple(found), max(found.values())) if found else None
+
+
+def any_of(names: Collection[str]) -> str:
+    """Names for a sentence: `“a”, “b” and 3 more`."""
+    shown = [f"“{name}”" for name in names]
+    rest = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
+    return ", ".join(shown[:5]) + rest

@@ -1,0 +1,75 @@
+"""How each client reads a table: the snippets, and the faults that it has with this table."""
+
+from dataclasses import dataclass
+
+from polynya.ducklake import queries
+from polynya.errors import Refused
+
+from ..generator import Generator
+from ..tables.opened import TableAt, TableHead
+from .faults import Fault, known_faults
+from .place import Place
+from .snippets import CLIENTS, Block, blocks
+from .table_facts import table_facts
+
+
+@dataclass(frozen=True, slots=True)
+class ClientReport:
+    """One client."""
+
+    name: str
+    version: str
+    """The one whose faults are known."""
+    note: str
+    blocks: tuple[Block, ...]
+    """To copy in this order."""
+    faults: tuple[Fault, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingReport:
+    """A table at a snapshot, for all clients."""
+
+    head: TableHead
+    place: Place
+    clients: tuple[ClientReport, ...]
+
+
+def reading_report(table: TableAt, place: Place) -> ReadingReport:
+    """How each client reads a table; no client, if they do not get it."""
+    found = known_faults(table_facts(table.opened)) if table.opened else []
+    return ReadingReport(
+        table.head,
+        place,
+        tuple(
+            ClientReport(
+                one.name,
+                one.version,
+                one.note,
+                blocks(one, place),
+                tuple(fault for fault in found if fault.client == one.name),
+            )
+            for one in CLIENTS
+            if table.opened
+        ),
+    )
+
+
+def listed_snapshot(generator: Generator, table: TableAt) -> int | None:
+    """The snapshot id by which clients of the newest state read the table as of its snapshot.
+
+    None: the table has another name now, or does not exist, or clients do not see the snapshot.
+    """
+    lake, history = table.lake, table.files.history
+    now = queries.table_at(lake.snapshot_id, table.head.namespace, table.head.name).run(table.con)
+    if now is None or now[1].table_id != history.table.table_id:
+        return None
+    try:
+        newest = generator.open_table(table.con, lake, *now, since=0)
+    except Refused:
+        return None
+    listed = [one for one in newest.metadata.snapshots if one.sequence_number <= table.at]
+    touched = [one.snapshot_id for one in history.snapshots]
+    if not listed or not touched or listed[-1].sequence_number != touched[-1]:
+        return None  # the state of this snapshot is not listed, but an older one is
+    return listed[-1].snapshot_id

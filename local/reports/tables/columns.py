@@ -1,0 +1,158 @@
+"""The columns of a table: DuckLake's type and Iceberg's side by side."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from polynya.ducklake.rows.columns import Column
+from polynya.ducklake.rows.named_objects import Tag
+from polynya.files.table_context import TableContext
+from polynya.iceberg.types import Field, List, Map, Primitive, Struct, Type
+from polynya.translate.client_properties import COMMENT
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What a column was since a snapshot."""
+
+    snapshot_id: int
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLine:
+    """A column at a snapshot; nested ones come after the column that they are in."""
+
+    column_id: int
+    """Also Iceberg's field id."""
+    name: str
+    path: str
+    """The dotted name."""
+    depth: int
+    """0 at the top level."""
+    type: str
+    """DuckLake's."""
+    is_nullable: bool
+    default: str | None
+    """The value in files that are older than the column; None: NULL."""
+    comment: str
+    iceberg_type: str
+    """Empty: clients do not get the column."""
+    is_required: bool
+    """Iceberg clients may rely on it that no row has NULL."""
+    hidden: str
+    """Why clients do not get it."""
+    versions: list[Version]
+    """What it was before, oldest first, and what it is; empty: it was never altered."""
+
+
+def columns_at(table: TableContext, snapshot_id: int) -> list[ColumnLine]:
+    """The columns that DuckLake has at a snapshot, in the order of the table."""
+    history = table.history
+    visible = [column for column in history.columns if column.visible_at(snapshot_id)]
+    lines = _Lines(
+        visible,
+        history.columns,
+        shown_fields(table.schemas.at(snapshot_id).fields),
+        table.schemas.hidden,
+        comments(history.column_tags),
+    )
+    return list(lines.below(None, "", 0))
+
+
+def comments(tags: list[Tag]) -> dict[int, str]:
+    """Comments by column_id."""
+    return {tag.object_id: tag.value for tag in tags if tag.key == COMMENT and tag.value}
+
+
+class _Lines:
+    def __init__(
+        self,
+        visible: list[Column],
+        all_versions: list[Column],
+        fields: Mapping[int, tuple[str, bool]],
+        hidden: Mapping[str, str],
+        comments: Mapping[int, str],
+    ) -> None:
+        self._children: dict[int | None, list[Column]] = defaultdict(list)
+        for column in visible:
+            self._children[column.parent_column].append(column)
+        self._all: dict[int, list[Column]] = defaultdict(list)
+        for column in sorted(all_versions, key=lambda one: one.begin_snapshot):
+            self._all[column.column_id].append(column)
+        self._fields, self._hidden, self._comments = fields, hidden, comments
+
+    def below(self, parent: int | None, prefix: str, depth: int) -> Iterator[ColumnLine]:
+        """The columns within a column, and those within them."""
+        for column in self._children.pop(parent, []):
+            path = prefix + (column.column_name or "")
+            yield self._line(column, path, depth)
+            yield from self.below(column.column_id, f"{path}.", depth + 1)
+
+    def _line(self, column: Column, path: str, depth: int) -> ColumnLine:
+        type_, is_required = self._fields.get(column.column_id, ("", False))
+        return ColumnLine(
+            column_id=column.column_id,
+            name=column.column_name or "",
+            path=path,
+            depth=depth,
+            type=column.column_type or "",
+            is_nullable=column.nulls_allowed,
+            default=column.initial_default,
+            comment=self._comments.get(column.column_id, ""),
+            iceberg_type=type_,
+            is_required=is_required,
+            hidden=self._reason(path) if not type_ else "",
+            versions=self._versions(column),
+        )
+
+    def _reason(self, path: str) -> str:
+        """Its own reason, or that of a column around it."""
+        parts = path.split(".")
+        around = (".".join(parts[:number]) for number in range(len(parts), 0, -1))
+        return next((self._hidden[one] for one in around if one in self._hidden), "")
+
+    def _versions(self, column: Column) -> list[Version]:
+        found: list[Version] = []
+        for one in self._all[column.column_id]:
+            if one.begin_snapshot > column.begin_snapshot:
+                break
+            version = Version(one.begin_snapshot, one.column_name, one.column_type)
+            if not found or (found[-1].name, found[-1].type) != (version.name, version.type):
+                found.append(version)
+        return found if len(found) > 1 else []
+
+
+def shown_fields(fields: tuple[Field, ...]) -> dict[int, tuple[str, bool]]:
+    """By field id, at every level: Iceberg's type, and whether it is required."""
+    found: dict[int, tuple[str, bool]] = {}
+    for field in fields:
+        found[field.field_id] = type_name(field.type), field.required
+        found |= _inner_fields(field.type)
+    return found
+
+
+def _inner_fields(type_: Type) -> dict[int, tuple[str, bool]]:
+    match type_:
+        case Struct(fields):
+            return shown_fields(fields)
+        case List(element_id, element):
+            return {element_id: (type_name(element), False)} | _inner_fields(element)
+        case Map(key_id, key, value_id, value):
+            inner = _inner_fields(key) | _inner_fields(value)
+            return {key_id: (type_name(key), True), value_id: (type_name(value), False)} | inner
+    return {}
+
+
+def type_name(type_: Type) -> str:
+    """The name of a type; of a nested one its kind."""
+    match type_:
+        case Primitive(name):
+            return name
+        case Struct():
+            return "struct"
+        case List():
+            return "list"
+        case Map():
+            return "map"

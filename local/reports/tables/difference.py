@@ -1,0 +1,134 @@
+"""The difference of two snapshots of a table: files, rows and columns."""
+
+from dataclasses import dataclass, replace
+
+from pg8000.native import Connection
+from polynya.ducklake.history import state_at
+from polynya.ducklake.queries.listing.data_files import listed_files
+
+from ..generator import Generator
+from ..lake.changes import SnapshotReport
+from ..lake.report import snapshot_of
+from ..paging import Paging
+from .columns import ColumnLine, columns_at
+from .file_lines import FileLine, file_lines
+from .moments import Counts, Moment, counts_of, moments
+from .opened import TableAt, TableHead, Wanted, open_at
+
+PAGE_SIZE = 25
+NOTHING = Counts(0, 0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """A column that is not the same."""
+
+    kind: str
+    """`added`, `dropped`, `altered`."""
+    before: ColumnLine | None
+    after: ColumnLine | None
+    what: list[str]
+    """What was altered: `name`, `type`, `comment`, `default`, …"""
+
+
+@dataclass(frozen=True, slots=True)
+class FileList:
+    """A page of files that only one of the snapshots has, and the sums of all of them."""
+
+    files: list[FileLine]
+    paging: Paging
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What is not the same at two snapshots."""
+
+    head: TableHead
+    before: SnapshotReport
+    after: SnapshotReport
+    counts_before: Counts
+    counts_after: Counts
+    existed: bool
+    """Whether the table existed at the first snapshot."""
+    columns: list[ColumnChange]
+    added: FileList
+    removed: FileList
+    moments: list[Moment]
+    """The newest snapshots between them that touched the table, oldest first."""
+    more_moments: bool
+
+
+def difference(
+    generator: Generator, con: Connection, wanted: Wanted, before: int, after: int, page: int = 1
+) -> Difference:
+    """Compare a table with itself.
+
+    Args:
+        wanted: the table by its name at the later snapshot.
+        page: of both lists of files.
+
+    Raises:
+        NoSuchTable: the lake has no such snapshot, or no such table at the later one.
+    """
+    later = max(before, after)
+    table = open_at(generator, con, replace(wanted, snapshot_id=later))
+    shown = moments(con, table.files, table.opened)
+    between = [one for one in shown if min(before, after) < one.snapshot_id <= later]
+    begin = table.files.history.table.begin_snapshot
+    return Difference(
+        head=table.head,
+        before=snapshot_of(con, table.lake, before),
+        after=snapshot_of(con, table.lake, after),
+        counts_before=_counts(generator, table, before),
+        counts_after=_counts(generator, table, after),
+        existed=before >= begin,
+        columns=_columns(_lines(table, before), _lines(table, after)),
+        added=_files(table, after, before, page),
+        removed=_files(table, before, after, page),
+        moments=between,
+        more_moments=bool(shown) and shown[0].snapshot_id > max(min(before, after), begin),
+    )
+
+
+def _counts(generator: Generator, table: TableAt, at: int) -> Counts:
+    history = table.files.history
+    if at < history.table.begin_snapshot:
+        return NOTHING
+    files = generator.table_files(table.con, table.lake, history.schema, history.table, at, 1)
+    return counts_of(state_at(files.history.events, at))
+
+
+def _lines(table: TableAt, at: int) -> list[ColumnLine]:
+    existed = at >= table.files.history.table.begin_snapshot
+    return columns_at(table.files.table, at) if existed else []
+
+
+def _columns(before: list[ColumnLine], after: list[ColumnLine]) -> list[ColumnChange]:
+    old, new = ({one.column_id: one for one in lines} for lines in (before, after))
+    dropped = [ColumnChange("dropped", one, None, []) for one in before if one.column_id not in new]
+    changes = [_column(old.get(one.column_id), one) for one in after]
+    return [*(one for one in changes if one), *dropped]
+
+
+def _column(before: ColumnLine | None, after: ColumnLine) -> ColumnChange | None:
+    if before is None:
+        return ColumnChange("added", None, after, [])
+    what = {
+        "name": (before.name, after.name),
+        "type": (before.type, after.type),
+        "NOT NULL": (before.is_nullable, after.is_nullable),
+        "for Iceberg clients": (before.iceberg_type, after.iceberg_type),
+    }
+    altered = [name for name, (old, new) in what.items() if old != new]
+    return ColumnChange("altered", before, after, altered) if altered else None
+
+
+def _files(table: TableAt, at: int, but_of: int, page: int) -> FileList:
+    table_id, first = table.files.history.table.table_id, (page - 1) * PAGE_SIZE
+    found = listed_files(table.lake, table_id, at, "newest", first, PAGE_SIZE, but_of=but_of).run(
+        table.con
+    )
+    lines = file_lines(table, found.files)
+    return FileList(lines, Paging(page, PAGE_SIZE, found.total), found.rows, found.bytes)

@@ -1,0 +1,149 @@
+"""A table of the lake at a snapshot, whether Iceberg clients get it or not."""
+
+from dataclasses import dataclass
+
+from pg8000.native import Connection
+from polynya.ducklake import queries
+from polynya.ducklake.queries.listing.entries import named
+from polynya.ducklake.rows.lake import Lake
+from polynya.ducklake.rows.named_objects import Table
+from polynya.errors import NoSuchTable, PolynyaError, Refused
+from polynya.files.table_files import TableFiles
+
+from ..generator import Generator, OpenedTable
+from ..lake.changes import LARGEST_ID, SnapshotReport
+from ..lake.report import served_lake, snapshot_of
+from ..lake.statuses import Status
+from ..table_report import default_columns, hidden_columns
+
+WINDOW = 120
+"""How many snapshots of a table are shown at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which table, when."""
+
+    namespace: str
+    name: str
+    snapshot_id: int | None = None
+    """None: the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableHead:
+    """What is said of a table on each of its pages."""
+
+    namespace: str
+    name: str
+    table_id: int
+    uuid: str
+    newest: int
+    """The lake's newest snapshot."""
+    snapshot: SnapshotReport
+    """The shown one."""
+    status: Status
+    is_dropped: bool
+    """The newest snapshot does not have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableAt:
+    """A table at a snapshot, within one transaction."""
+
+    con: Connection
+    lake: Lake
+    files: TableFiles
+    opened: OpenedTable | None
+    """None: clients do not get it; the status says why."""
+    head: TableHead
+
+    @property
+    def at(self) -> int:
+        """The shown snapshot."""
+        return self.head.snapshot.snapshot_id
+
+
+class Renamed(PolynyaError):
+    """At the snapshot the table has another name."""
+
+    status = 307
+
+    def __init__(self, namespace: str, name: str) -> None:
+        super().__init__(f"at this snapshot the table is called {namespace}.{name}")
+        self.namespace, self.name = namespace, name
+
+
+def open_at(
+    generator: Generator, con: Connection, wanted: Wanted, *, limit: int = WINDOW
+) -> TableAt:
+    """Open a table.
+
+    Args:
+        limit: how many of its snapshots are read.
+
+    Raises:
+        NoSuchTable: the lake has none of this name at the snapshot.
+        Renamed: it has another name then.
+        Refused: the lake is not served.
+    """
+    lake = served_lake(con)
+    shown = snapshot_of(con, lake, wanted.snapshot_id)
+    at = shown.snapshot_id
+    found = queries.table_at(at, wanted.namespace, wanted.name).run(con)
+    if found is None:
+        raise _missing(con, wanted, at)
+    schema, table = found
+    files = generator.table_files(con, lake, schema, table, at, limit)
+    opened, status = opened_or_refused(generator, con, files)
+    head = TableHead(
+        namespace=schema.schema_name,
+        name=table.table_name,
+        table_id=table.table_id,
+        uuid=table.table_uuid,
+        newest=lake.snapshot_id,
+        snapshot=shown,
+        status=status,
+        is_dropped=_is_dropped(con, table),
+    )
+    return TableAt(con, lake, files, opened, head)
+
+
+def opened_or_refused(
+    generator: Generator, con: Connection, files: TableFiles
+) -> tuple[OpenedTable | None, Status]:
+    """The table as clients get it, and what to say of it; None: they do not get it."""
+    try:
+        opened = generator.opened(con, files)
+    except Refused as error:
+        return None, Status("refused", str(error), dict(files.table.schemas.hidden))
+    hidden = hidden_columns(opened)
+    return opened, Status("partly" if hidden else "served", "", hidden, default_columns(opened))
+
+
+def _is_dropped(con: Connection, table: Table) -> bool:
+    """A row of a table ends when it is renamed, too."""
+    if table.end_snapshot is None:
+        return False
+    newest = queries.table_of_uuid(table.table_uuid).run(con)
+    return newest is None or newest[1].end_snapshot is not None
+
+
+def _missing(con: Connection, wanted: Wanted, at: int) -> PolynyaError:
+    """A table that has this name at another time, if there is one."""
+    name = f"{wanted.namespace}.{wanted.name}"
+    had = [
+        one
+        for one in named([], [wanted.name], LARGEST_ID).run(con)
+        if (one.kind, one.schema_name) == ("table", wanted.namespace)
+    ]
+    ids = [one.object_id for one in had]
+    there = [one for one in named(ids, [], at).run(con) if one.visible_at(at)] if ids else []
+    if there:
+        return Renamed(there[-1].schema_name, there[-1].name)
+    if had and had[0].begin_snapshot > at:
+        return NoSuchTable(
+            f"{name} did not exist at snapshot {at}: it began with snapshot {had[0].begin_snapshot}"
+        )
+    ended = f"; it ended with snapshot {had[-1].end_snapshot}" if had else ""
+    return NoSuchTable(f"there is no table {name} at snapshot {at}{ended}")

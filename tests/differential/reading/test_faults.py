@@ -1,0 +1,233 @@
+"""The rules of clients' faults find the tables that have them, and no others.
+
+The expected faults are those that docs/clients.md describes, by hand; the slow test takes them from
+the table that `make matrix` wrote.
+"""
+
+import re
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from polynya.ducklake import queries
+from polynya.errors import Refused
+from polynya_local.reports.generator import Generator, full_name, tables_of
+from polynya_local.reports.reading.faults import FAILS, RARE, RULES, WRONG, known_faults
+from polynya_local.reports.reading.table_facts import table_facts
+
+from tests.support.servers.in_process import settings
+
+DEFAULT = ("Spark", "Daft", "ClickHouse", "Trino", "Flink")
+TABLES = {
+    # What makes the table, and its faults: client, kind, columns, files.
+    "plain": ("CREATE TABLE {t}(i INTEGER, s VARCHAR); INSERT INTO {t} VALUES (1, 'x')", []),
+    "unsigned": (
+        "CREATE TABLE {t}(v UINTEGER); INSERT INTO {t} VALUES (1); INSERT INTO {t} VALUES (2)",
+        [(c, k, "v", 2) for c, k in [("PyIceberg", WRONG), ("Spark", FAILS), ("Trino", WRONG)]],
+    ),
+    "lists": (
+        "CREATE TABLE {t}(v STRUCT(a INTEGER)[]); INSERT INTO {t} VALUES ([{{'a': 1}}])",
+        [
+            ("PyIceberg", WRONG, "v", 1),
+            ("Daft", FAILS, "v", 1),
+            ("ClickHouse", WRONG, "v v.element", 1),
+        ],
+    ),
+    "variants": (
+        "CREATE TABLE {t}(i INTEGER, v VARIANT); INSERT INTO {t} VALUES (1, 1)",
+        [("PyIceberg", FAILS, "v", 1), ("Polars", FAILS, "v", 1)],
+    ),
+    "was_variant": (
+        "CREATE TABLE {t}(i INTEGER, v VARIANT); INSERT INTO {t} VALUES (1, 1); "
+        "ALTER TABLE {t} DROP COLUMN v; INSERT INTO {t} VALUES (2)",
+        [("PyIceberg", FAILS, "v", 1), ("Polars", FAILS, "v", 1)],
+    ),
+    "defaults": (
+        "CREATE TABLE {t}(i INTEGER); INSERT INTO {t} VALUES (1); INSERT INTO {t} VALUES (2); "
+        "ALTER TABLE {t} ADD COLUMN n INTEGER DEFAULT 42; INSERT INTO {t} VALUES (3, 3)",
+        [(client, WRONG, "n", 2) for client in DEFAULT],
+    ),
+    "default_everywhere": (
+        "CREATE TABLE {t}(i INTEGER); ALTER TABLE {t} ADD COLUMN n INTEGER DEFAULT 42; "
+        "INSERT INTO {t} VALUES (3, 3)",
+        [],
+    ),
+    "default_uuid": (
+        "CREATE TABLE {t}(i INTEGER); INSERT INTO {t} VALUES (1); ALTER TABLE {t} ADD COLUMN "
+        "u UUID DEFAULT '00000000-0000-0000-0000-000000000001'",
+        [
+            *((client, WRONG, "u", 1) for client in DEFAULT),
+            ("DataFusion", FAILS, "u", 1),
+            ("Daft", FAILS, "u", 0),
+        ],
+    ),
+    "times": (
+        "CREATE TABLE {t}(v TIME); INSERT INTO {t} VALUES ('12:00')",
+        [("Spark", FAILS, "v", 1), ("ClickHouse", WRONG, "v", 1)],
+    ),
+    "promoted": (
+        "CREATE TABLE {t}(i INTEGER, v UTINYINT); INSERT INTO {t} VALUES (1, 1); "
+        "ALTER TABLE {t} ALTER i SET TYPE BIGINT; INSERT INTO {t} VALUES (2, 2)",
+        [("Spark", FAILS, "v", 2)],
+    ),
+    "small_unsigned": ("CREATE TABLE {t}(v UTINYINT); INSERT INTO {t} VALUES (1)", []),
+    "json": (
+        "CREATE TABLE {t}(v JSON); INSERT INTO {t} VALUES ('1')",
+        [("Polars", FAILS, "v", 1)],
+    ),
+    "intervals": (
+        "CREATE TABLE {t}(i INTEGER, v INTERVAL); INSERT INTO {t} VALUES (1, '1 day')",
+        [("Polars", FAILS, "v", 1)],
+    ),
+    "added": (
+        "CREATE TABLE {t}(s STRUCT(a INTEGER)); COPY (SELECT {{'a': 1}} AS s) TO '{place}'; "
+        "CALL ducklake_add_data_files('lake', '{t}', '{place}')",
+        [
+            ("PyIceberg", RARE, "s", 1),
+            ("Daft", FAILS, "", 1),
+            ("DataFusion", WRONG, "s", 1),
+            ("ClickHouse", WRONG, "s", 1),
+        ],
+    ),
+    "partitioned": (
+        "CREATE TABLE {t}(k VARCHAR, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (k); "
+        "INSERT INTO {t} VALUES ('a', 1)",
+        [],
+    ),
+    "partitioned_later": (
+        "CREATE TABLE {t}(k VARCHAR, i INTEGER); INSERT INTO {t} VALUES ('a', 1); "
+        "ALTER TABLE {t} SET PARTITIONED BY (k); INSERT INTO {t} VALUES ('b', 2)",
+        [("Daft", WRONG, "k", 1)],
+    ),
+    "partitioned_inlined": (
+        "CREATE TABLE {t}(k VARCHAR, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (k); "
+        "CALL lake.set_option('data_inlining_row_limit', 10, table_name => '{t}'); "
+        "INSERT INTO {t} VALUES ('a', 1)",
+        [("Daft", WRONG, "k", 0)],
+    ),
+    "structs_changed": (
+        "CREATE TABLE {t}(s STRUCT(a INTEGER)); INSERT INTO {t} VALUES ({{'a': 1}}); "
+        "ALTER TABLE {t} ADD COLUMN s.b INTEGER; INSERT INTO {t} VALUES ({{'a': 1, 'b': 2}})",
+        [("DataFusion", FAILS, "s", 1), ("ClickHouse", WRONG, "s", 2)],
+    ),
+    "struct_renamed": (
+        "CREATE TABLE {t}(s STRUCT(a INTEGER)); INSERT INTO {t} VALUES ({{'a': 1}}); "
+        "ALTER TABLE {t} RENAME COLUMN s.a TO b",
+        [("ClickHouse", WRONG, "s", 1)],
+    ),
+    "milliseconds": (
+        "CREATE TABLE {t}(v TIMESTAMP_MS); INSERT INTO {t} VALUES ('2024-01-01')",
+        [("DataFusion", FAILS, "v", 1)],
+    ),
+    "dates": (
+        "CREATE TABLE {t}(v DATE); INSERT INTO {t} VALUES ('2024-01-01')",
+        [("ClickHouse", RARE, "v", 1)],
+    ),
+    "instants": (
+        "CREATE TABLE {t}(v TIMESTAMPTZ); INSERT INTO {t} VALUES ('2024-01-01')",
+        [("Trino", RARE, "v", 1)],
+    ),
+    "reused": (
+        "CREATE TABLE {t}(i INTEGER, v INTEGER); INSERT INTO {t} VALUES (1, 1); "
+        "ALTER TABLE {t} DROP COLUMN v; ALTER TABLE {t} ADD COLUMN v VARCHAR; "
+        "INSERT INTO {t} VALUES (2, 'x')",
+        [("ClickHouse", FAILS, "v", 1)],
+    ),
+    "with a space": (
+        'CREATE TABLE "{t}"(i INTEGER); INSERT INTO "{t}" VALUES (1)',
+        [("ClickHouse", FAILS, "", 1)],
+    ),
+}
+HIDING = {"uint32": "UINTEGER", "time": "TIME", "json": "JSON"}
+"""The types for which `--hide-type` is a remedy."""
+
+MATRIX = Path(__file__).parents[3] / "docs" / "clients.md"
+FAULT = re.compile(r"^- `.*`: (.+)$", re.MULTILINE)
+PLACE = re.compile(r"(\d\d_\w+) (?:.+ of )?(.+?)(?: and \d+ more)?")
+"""A lake and a table, at the newest snapshot."""
+NOT_A_RULE = {
+    ("ClickHouse", "53_inlined_evolution", "main.nothing_left"),  # after an answer that failed
+    ("Polars", "76_added_files_ids", "main.a_dec2"),  # the file's own type is in the file only
+    ("Polars", "16_inlining_all_types", "main.it"),
+}
+
+
+@pytest.fixture(scope="module")
+def faulty(lake, moto):
+    script = (
+        "ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', "
+        "DATA_INLINING_ROW_LIMIT 0); USE lake;\n"
+    )
+    for name, (sql, _) in TABLES.items():
+        script += sql.format(t=name, place=f"{{{{DATA_PATH}}}}_ext/{name}.parquet") + ";\n"
+    for name, type_ in HIDING.items():  # a table needs a column that is shown
+        script += f"CREATE TABLE with_{name}(i INTEGER, v {type_});\n"
+    return lake.write("faults", script)
+
+
+@pytest.fixture(scope="module")
+def found(faulty, moto):
+    return faults_of(faulty, moto)
+
+
+def faults_of(lake, s3_endpoint: str, **values: str) -> dict[str, list]:
+    """The faults by the full name of each table that is served."""
+    answers = {}
+    with settings(AWS_ENDPOINT_URL_S3=s3_endpoint, **values):
+        generator = Generator(lake.database.url, lake.metadata_schema, s3_endpoint)
+        with closing(generator.database), generator.database.transaction() as con:
+            found = queries.lake().run(con)
+            for pair in tables_of(con, found):
+                with suppress(Refused):
+                    table = generator.open_table(con, found, *pair)
+                    answers[full_name(*pair)] = known_faults(table_facts(table))
+    return answers
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_has_the_faults_of_its_columns_and_files(found, name):
+    seen = {(f.client, f.kind, " ".join(f.columns), f.files) for f in found[f"main.{name}"]}
+    assert seen == set(TABLES[name][1])
+
+
+def test_each_rule_has_a_table_with_the_fault(found):
+    met = {fault.sentence for faults in found.values() for fault in faults}
+    patterns = [re.escape(rule.sentence) for rule in RULES]
+    for pattern in patterns:
+        words = pattern.replace(r"\{columns\}", ".+").replace(r"\{files\}", ".+")
+        assert any(re.fullmatch(words, sentence) for sentence in met), pattern
+
+
+def test_a_sentence_names_the_columns_and_counts_the_files(found):
+    [sentence] = [f.sentence for f in found["main.defaults"] if f.client == "Trino"]
+    assert (
+        sentence
+        == "reads NULL for the default of “n” in 2 files, and conditions on it count wrongly"
+    )
+
+
+def test_hiding_a_type_removes_its_faults(faulty, moto, found):
+    after = faults_of(faulty, moto, HIDDEN_TYPES=",".join(HIDING))
+    for name in HIDING:
+        assert f"polynya serve --hide-type {name}" in {f.remedy for f in found[f"main.with_{name}"]}
+        assert after[f"main.with_{name}"] == []
+
+
+@pytest.mark.slow
+def test_each_table_that_the_matrix_names_has_a_fault(lake, moto):
+    """`make matrix` found them; `NOT_A_RULE` are those that the catalog's rows do not show."""
+    text = MATRIX.read_text().partition("\n### PyIceberg\n")[2]
+    seen: dict[str, dict] = {}
+    missing = set()
+    for section in re.split(r"\n### ", "PyIceberg\n" + text):
+        client = section.partition("\n")[0].strip()
+        for places in FAULT.findall(section):
+            for place in filter(None, map(PLACE.fullmatch, places.split(", "))):
+                name, table = place.groups()
+                if name not in seen:
+                    seen[name] = faults_of(lake(name), moto)
+                faults = [f for f in seen[name].get(table, ()) if f.client == client]
+                if client != "Sail" and not faults and table in seen[name]:
+                    missing.add((client, name, table))
+    assert seen
+    assert missing <= NOT_A_RULE

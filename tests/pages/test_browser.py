@@ -1,0 +1,151 @@
+"""The page in a real browser: an owner's ways through it, keyboard, phone, dark mode, axe."""
+
+import os
+import re
+
+import pytest
+
+from tests.pages.chromium import executable
+from tests.pages.conftest import Page
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+axe_module = pytest.importorskip("axe_playwright_python.sync_playwright")
+pytestmark = pytest.mark.skipif(
+    executable() is None, reason="no Chromium: apt-get install chromium, or make setup as root"
+)
+
+ORDERS = "/tables/shop/orders"
+PHONE = {"width": 390, "height": 800}
+DESK = {"width": 1280, "height": 900}
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable(), args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def tab(chromium, owner: Page):
+    """A window of the browser; the page may log no error, and load nothing from elsewhere."""
+    context = chromium.new_context(base_url=owner.uri, viewport=DESK)
+    tab = context.new_page()
+    said, asked = [], []
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.on("dialog", lambda dialog: said.append(f"a dialog: {dialog.message}"))
+    tab.on("request", lambda request: asked.append(request.url))
+    yield tab
+    context.close()
+    assert said == []
+    assert [url for url in asked if not url.startswith((owner.uri, "data:"))] == []
+
+
+def test_from_the_lake_to_a_table_and_back_in_time(tab):
+    tab.goto("/")
+    assert "The lake" in tab.inner_text("h1")
+    tab.get_by_role("searchbox", name="Name contains").fill("orders")
+    tab.get_by_role("button", name="Find").click()
+    tab.get_by_role("link", name="shop.orders").first.click()
+    newest = int(tab.locator("dt:text-is('Rows') + dd").inner_text().split()[0])
+    tab.get_by_label("Snapshot", exact=True).fill("3")
+    tab.get_by_role("button", name="Go").click()
+    assert tab.url.endswith(f"{ORDERS}?snapshot=3")
+    assert "as it was at snapshot 3" in tab.inner_text("[role=note]")
+    assert int(tab.locator("dt:text-is('Rows') + dd").inner_text().split()[0]) < newest
+    tab.get_by_role("link", name="Files", exact=True).click()
+    assert "snapshot=3" in tab.url and tab.get_by_role("row").count() > 1
+
+
+def test_a_mark_of_the_picture_goes_to_its_snapshot(tab):
+    tab.goto(ORDERS)
+    tab.locator("svg.history a").nth(1).click()
+    assert re.search(r"snapshot=\d+", tab.url)
+    assert tab.locator("svg.history line.shown").count() == 1
+    assert tab.locator("tr.shown").count() == 1
+
+
+def test_two_snapshots_are_compared(tab):
+    tab.goto(ORDERS)
+    tab.get_by_label("Compare snapshot").fill("3")
+    tab.get_by_label("with", exact=True).fill("7")
+    tab.get_by_role("button", name="Show the difference").click()
+    text = tab.inner_text("main")
+    assert "Files that were added" in text and "2 files with 140 rows" in text
+    assert "priority" in tab.get_by_role("region", name="Columns").inner_text()
+
+
+def test_from_the_metadata_document_to_a_file(tab):
+    tab.goto(ORDERS)
+    tab.get_by_role("link", name="What Iceberg sees").click()
+    tab.locator("tbody a", has_text="data-").first.click()
+    tab.locator("details.entry summary").first.click()
+    assert "ducklake_data_file" in tab.inner_text("details.entry[open]")
+    tab.get_by_role("link", name="metadata.json").click()
+    tab.get_by_role("button", name="Copy").wait_for()
+    assert '"table-uuid"' in tab.inner_text("pre")
+
+
+def test_everything_works_without_javascript(chromium, owner):
+    context = chromium.new_context(base_url=owner.uri, java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto(f"{ORDERS}/files?column=customer")
+    assert tab.get_by_role("button", name="Copy").count() == 0
+    tab.get_by_role("link", name="Table", exact=True).click()
+    tab.get_by_label("Snapshot", exact=True).fill("4")
+    tab.get_by_label("Snapshot", exact=True).press("Enter")
+    assert tab.url.endswith("snapshot=4")
+    context.close()
+
+
+def test_the_keyboard_reaches_the_content_first(tab):
+    tab.goto("/")
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.textContent") == "Skip to the content"
+    tab.keyboard.press("Enter")
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.closest('main') !== null")
+
+
+IN_CI = [
+    "/",
+    ORDERS,
+    f"{ORDERS}/files?column=customer",
+    f"{ORDERS}/difference?from=3&to=7",
+    f"{ORDERS}/iceberg",
+    f"{ORDERS}/health",
+]
+OTHERS = [
+    "/changes",
+    "/health",
+    f"{ORDERS}?snapshot=3",
+    f"{ORDERS}/iceberg/metadata",
+    "/tables/shop/intervals",
+    "/tables/%3Cscript%3Ealert%281%29%3C~2Fscript%3E/a~2Fb%20%26%20%22c%22%20~7E%252F%27",
+    "/views/shop/large",
+    "/nowhere",
+]
+VIEWS = [
+    pytest.param("light", IN_CI, id="light"),
+    pytest.param("light", OTHERS, id="light-others", marks=pytest.mark.slow),
+    pytest.param("dark", [*IN_CI, *OTHERS], id="dark", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("scheme", "paths"), VIEWS)
+def test_axe_finds_nothing_serious_and_a_phone_is_wide_enough(chromium, owner, scheme, paths):
+    context = chromium.new_context(base_url=owner.uri, viewport=PHONE, color_scheme=scheme)
+    tab, found = context.new_page(), {}
+    for path in paths:
+        tab.goto(path)
+        for violation in axe_module.Axe().run(tab).response["violations"]:
+            if violation["impact"] in ("serious", "critical"):
+                nodes = [node["html"][:200] for node in violation["nodes"][:3]]
+                found[path, violation["id"]] = nodes
+        wide = tab.evaluate("document.documentElement.scrollWidth")
+        assert wide <= PHONE["width"], path
+    context.close()
+    assert found == {}

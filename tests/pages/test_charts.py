@@ -1,0 +1,122 @@
+"""Pictures: where things are drawn, and what the words say."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from polynya.ducklake.rows.listed_files import BoundsOverlap, BoundsSpan, SizeClass
+from polynya_local.pages import charts
+from polynya_local.pages.words import ago, counted, number, size, time_text
+from polynya_local.reports.tables.moments import Counts, Moment
+
+BARS = [(0, 10, 0), (10, 10, 100), (5, 10, 50), (1, 10_000, 1.5), (3, 0, 0), (-1, 10, 0)]
+
+
+@pytest.mark.parametrize(("value", "most", "width"), BARS)
+def test_a_bar_is_a_share_and_a_small_one_is_seen(value, most, width):
+    assert charts.bar(value, most) == width
+
+
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+MOMENT = Moment(
+    1, NOON, "append", ["inserted rows"], "append", "", "", Counts(0, 0, 0, 0, 0), 0, 0, ""
+)
+
+
+def moments(*rows: int) -> list[Moment]:
+    return [
+        replace(MOMENT, snapshot_id=place, counts=replace(MOMENT.counts, rows=each, files=place))
+        for place, each in enumerate(rows, 1)
+    ]
+
+
+def test_a_history_has_a_mark_for_each_snapshot_and_more_rows_are_higher():
+    chart = charts.history(moments(10, 30, 20), shown=2)
+    ys = [mark.y for mark in chart.marks]
+    assert ys[1] < ys[2] < ys[0]
+    xs = [mark.x for mark in chart.marks]
+    assert xs == sorted(xs) and xs[0] > 84 and xs[-1] < 960
+    assert [mark.is_shown for mark in chart.marks] == [False, True, False]
+    assert chart.summary == (
+        "From snapshot 1 to 3 the table went from 10 rows in 1 file to 20 rows in 3 files."
+    )
+
+
+def test_the_shown_mark_is_the_last_one_up_to_the_snapshot():
+    chart = charts.history(moments(1, 2, 3), shown=99)
+    assert [mark.is_shown for mark in chart.marks] == [False, False, True]
+
+
+@pytest.mark.parametrize("number_of_snapshots", [1, 2, 9, 10, 120])
+def test_a_history_of_any_length_has_labels_in_the_picture(number_of_snapshots):
+    chart = charts.history(moments(*range(number_of_snapshots)), shown=1)
+    assert len(chart.marks) == number_of_snapshots
+    assert 1 <= len(chart.ticks) <= 4
+    assert all(0 <= tick.x <= 960 for tick in chart.ticks)
+
+
+def test_a_history_of_no_rows_is_flat():
+    chart = charts.history(moments(0, 0), shown=1)
+    assert len({mark.y for mark in chart.marks}) == 1
+
+
+def test_a_history_without_snapshots_is_no_picture():
+    assert charts.history([], shown=1) is None
+
+
+def test_sizes_have_a_bar_for_each_power_of_two_between():
+    chart = charts.sizes([SizeClass(20, 4, 5_000_000), SizeClass(22, 2, 9_000_000)])
+    assert [column.files for column in chart.columns] == [4, 0, 2]
+    assert [column.height for column in chart.columns] == [126, 0, 63]
+    assert chart.summary == "6 files, 2.3 MB each on average; 6 of them are smaller than 16.8 MB."
+    assert charts.sizes([]) is None
+
+
+SPANS = [BoundsSpan(1, 1, 2, "a", "b"), BoundsSpan(2, 3, 4, "c", "d")]
+VERDICTS = [
+    (BoundsOverlap(SPANS, 2, 4, 1.0, 1), "works well"),
+    (BoundsOverlap(SPANS, 2, 4, 2.0, 2), "does not help"),
+    (BoundsOverlap(SPANS, 100, 4, 30.0, 50), "pruning helps"),
+    (BoundsOverlap(SPANS[:1], 1, 2, 1.0, 1), "nothing to skip"),
+]
+
+
+@pytest.mark.parametrize(("overlap", "verdict"), VERDICTS)
+def test_bounds_say_whether_pruning_works(overlap, verdict):
+    assert verdict in charts.bounds(overlap).verdict
+
+
+def test_bounds_that_do_not_overlap_are_drawn_like_stairs():
+    chart = charts.bounds(BoundsOverlap(SPANS, 2, 4, 1.0, 1))
+    first, second = chart.lines
+    assert first.x + first.width <= second.x and first.y + first.height <= second.y
+    assert (chart.least, chart.greatest) == ("a", "d")
+
+
+def test_one_value_for_all_files_is_drawn():
+    one = [BoundsSpan(1, 1, 1, "a", "a")]
+    [line] = charts.bounds(BoundsOverlap(one, 1, 1, 1.0, 1)).lines
+    assert line.width >= 3
+    assert charts.bounds(BoundsOverlap([], 0, 0, 0.0, 0)) is None
+
+
+WORDS = [
+    (number(None), "–"),
+    (number(1234567), "1,234,567"),
+    (size(999), "999 B"),
+    (size(1000), "1.0 kB"),
+    (size(999_949), "999.9 kB"),
+    (size(999_950), "1.0 MB"),
+    (size(10**18), "1000000.0 TB"),
+    (size(None), "–"),
+    (counted(1, "file"), "1 file"),
+    (counted(2000, "file"), "2,000 files"),
+    (time_text(NOON), "2026-11-22 12:00:00 UTC"),
+    (time_text(None), "–"),
+    (ago(None), ""),
+]
+
+
+@pytest.mark.parametrize(("said", "wanted"), WORDS)
+def test_numbers_and_times_in_words(said, wanted):
+    assert said == wanted

@@ -1,0 +1,206 @@
+"""What an owner finds on the pages of a lake; the numbers are native DuckLake's."""
+
+import time
+
+import pytest
+from polynya_local.clients.duckdb_connection import LAKE, connect
+from polynya_local.clients.lakes import attach
+
+from tests.pages.markup import Markup
+
+ORDERS = "/tables/shop/orders"
+HOSTILE = "/tables/%3Cscript%3Ealert%281%29%3C~2Fscript%3E/a~2Fb%20%26%20%22c%22%20~7E%252F%27"
+PAGES = [
+    "/",
+    "/?sort=bytes",
+    "/?search=ORD",
+    "/?snapshot=3",
+    "/changes",
+    "/changes?until=3",
+    ORDERS,
+    f"{ORDERS}?snapshot=3",
+    f"{ORDERS}?until=4",
+    f"{ORDERS}/files?column=amount&sort=size",
+    f"{ORDERS}/difference?from=2&to=7",
+    f"{ORDERS}/difference?from=0&to=3",
+    f"{ORDERS}/iceberg",
+    f"{ORDERS}/iceberg?snapshot=3",
+    f"{ORDERS}/iceberg/metadata",
+    "/tables/shop/customers/files",
+    "/tables/shop/intervals",
+    "/tables/shop/intervals/iceberg",
+    "/views/shop/large",
+    HOSTILE,
+    f"{HOSTILE}/files",
+    f"{HOSTILE}/iceberg",
+]
+
+
+@pytest.fixture(scope="module")
+def native(owner, moto):
+    """The first value of a query of native DuckLake."""
+    with connect(LAKE, moto) as con:
+        attach(con, owner.lake)
+        yield lambda sql: con.execute(sql).fetchone()[0]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_each_page_is_there_and_safe(owner, path):
+    answer = owner.get(path)
+    assert answer.status == 200, answer.text
+    assert Markup(answer.text).faults == []
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert owner.report(path)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_links_keep_the_page_that_they_are_about(owner, path):
+    """The link to the JSON is the page's own address, and gives the same report."""
+    [link] = [one for one in Markup(owner.get(path).text).links if "format=json" in one]
+    assert owner.get(link).json.keys() == owner.report(path).keys()
+    assert link.partition("?")[0] == path.partition("?")[0]
+
+
+def test_rows_are_those_of_ducklake(owner, native):
+    lines = {(one["namespace"], one["name"]): one for one in owner.report("/")["lines"]}
+    tables = {key: one["rows"] for key, one in lines.items() if one["kind"] == "table"}
+    assert tables == {
+        key: native(f"FROM lake.{quoted(key[0])}.{quoted(key[1])} SELECT count(*)")
+        for key in tables
+    }
+    assert len(tables) == 4
+    assert lines["shop", "large"]["kind"] == "view"
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+@pytest.mark.parametrize("snapshot", range(1, 8))
+def test_rows_in_the_past_are_those_of_ducklake(owner, native, snapshot):
+    report = owner.report(f"{ORDERS}?snapshot={snapshot}")
+    wanted = native(f"SELECT count(*) FROM lake.shop.orders AT (VERSION => {snapshot})")
+    [shown] = [one for one in report["moments"] if one["snapshot_id"] == snapshot]
+    line = {one["name"]: one for one in owner.report(f"/?snapshot={snapshot}")["lines"]}["orders"]
+    assert [report["counts"]["rows"], shown["counts"]["rows"], line["rows"]] == [wanted] * 3
+
+
+STATUSES = [
+    ("orders", "partly", ""),
+    ("customers", "served", ""),
+    ("intervals", "refused", "no column"),
+]
+
+
+@pytest.mark.parametrize(("name", "word", "reason"), STATUSES)
+def test_a_status_says_what_clients_get(owner, name, word, reason):
+    lines = {one["name"]: one for one in owner.report("/")["lines"]}
+    assert lines[name]["status"]["word"] == word
+    assert reason in lines[name]["status"]["reason"]
+
+
+def test_columns_have_both_types_and_the_reason_of_the_hidden_one(owner):
+    columns = {one["path"]: one for one in owner.report(ORDERS)["columns"]}
+    types = {path: (one["type"], one["iceberg_type"]) for path, one in columns.items()}
+    assert types == {
+        "id": ("int64", "long"),
+        "day": ("date", "date"),
+        "customer": ("varchar", "string"),
+        "amount": ("decimal(12,2)", "decimal(12, 2)"),
+        "took": ("interval", ""),
+        "priority": ("int32", "int"),
+    }
+    assert columns["took"]["hidden"] == "Iceberg has no interval"
+    assert columns["amount"]["comment"] == "in euros"
+    assert columns["priority"]["default"] == "3"
+
+
+def test_the_difference_of_two_snapshots(owner, native):
+    report = owner.report(f"{ORDERS}/difference?from=3&to=7")
+    files = [one["rows"] for one in report["added"]["files"]]
+    assert sorted(files) == [60, 80]
+    assert report["removed"]["paging"]["total"] == 0
+    assert [(one["kind"], one["after"]["path"]) for one in report["columns"]] == [
+        ("added", "priority")
+    ]
+    after = native("SELECT count(*) FROM lake.shop.orders AT (VERSION => 7)")
+    assert report["counts_after"]["rows"] == after
+    assert [one["snapshot_id"] for one in report["moments"]] == [4, 5, 6, 7]
+
+
+def test_what_a_writer_said_is_text(owner):
+    text = owner.get("/changes").text
+    assert "&lt;b&gt;test orders&lt;/b&gt;" in text and "<b>test orders" not in text
+    said = {one["snapshot_id"]: one["message"] for one in owner.report("/changes")["snapshots"]}
+    assert said[6] == '<b>test orders</b> "removed"'
+
+
+def test_manifests_are_followed_to_the_files_of_ducklake(owner, native):
+    manifests = owner.report(f"{ORDERS}/iceberg")["files"]["manifests"]
+    [data] = [one for one in manifests if one["kind"] == "data"]
+    name = data["path"].rpartition("/")[2]
+    found = owner.report(f"{ORDERS}/iceberg/{name}")
+    paths = {one["file"]["path"] for one in found["entries"]}
+    files = owner.report(f"{ORDERS}/files")["files"]
+    assert paths == {one["location"] for one in files}
+    rows = sum(one["file"]["rows"] for one in found["entries"])
+    deleted = sum(one["deleted"] for one in files)
+    assert rows - deleted == native("SELECT count(*) FROM lake.shop.orders")
+
+
+def test_bounds_that_do_not_overlap_are_seen(owner):
+    overlap = owner.report(f"{ORDERS}/files?column=id")["overlap"]
+    assert (overlap["files"], overlap["mean_depth"], overlap["most_depth"]) == (4, 1.0, 1)
+    overlap = owner.report(f"{ORDERS}/files?column=customer")["overlap"]
+    assert (overlap["files"], overlap["most_depth"]) == (4, 4)
+
+
+ERRORS = [
+    ("/tables/shop/none", 404, "there is no table shop.none at snapshot"),
+    (f"{ORDERS}?snapshot=0", 404, "did not exist at snapshot 0"),
+    (f"{ORDERS}?snapshot=999", 404, "the lake has no snapshot 999"),
+    (f"{ORDERS}/files?page=9", 400, "there is no page 9"),
+    (f"{ORDERS}/files?column=nope", 400, "the table has no column nope"),
+    (f"{ORDERS}/iceberg/nope.avro", 400, "the manifest list has no manifest"),
+    (f"{ORDERS}/difference", 400, "This address is not understood: from: Field required"),
+    ("/?snapshot=x", 400, "This address is not understood: snapshot"),
+    ("/?snapshot=-1", 400, "This address is not understood: snapshot"),
+    (f"/?snapshot={2**63}", 400, "This address is not understood: snapshot"),
+    ("/?sort=evil", 400, "This address is not understood: sort"),
+    ("/views/shop/none", 404, "there is no view shop.none"),
+    ("/nowhere", 404, "There is no such page"),
+    ("/static/..~2Fapp.py", 404, "There is no such page"),
+    ("/static/page.html", 404, "There is no such page"),
+    ("/tables/<img src=x>/y".replace(" ", "%20"), 404, "&lt;img src=x&gt;"),
+]
+
+
+@pytest.mark.parametrize(("path", "status", "sentence"), ERRORS)
+def test_an_error_is_a_page_with_a_sentence(owner, path, status, sentence):
+    answer = owner.get(path)
+    assert (answer.status, Markup(answer.text).faults) == (status, [])
+    assert sentence in answer.text
+    mark = "&" if "?" in path else "?"
+    assert owner.get(f"{path}{mark}format=json").json["error"]["code"] == status
+
+
+def test_only_get_and_head_are_answered(owner):
+    assert owner.get("/", method="POST").status == 405
+    assert owner.get("/", method="HEAD").text == ""
+
+
+def test_another_host_is_refused(owner):
+    assert owner.get("/", Host="evil.example").status == 421
+
+
+def test_health_says_what_is_hidden_and_refused(owner):
+    for _ in range(60):
+        report = owner.report("/health")
+        if report["is_done"]:
+            break
+        time.sleep(1)
+    said = [(one["level"], one["about"], one["message"]) for one in report["findings"]]
+    assert ("note", "shop.orders", "the column took is hidden: Iceberg has no interval") in said
+    assert any(about == "shop.intervals" and "no column" in words for _, about, words in said)
+    assert not report["is_well"] and Markup(owner.get("/health").text).faults == []

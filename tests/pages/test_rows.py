@@ -1,0 +1,217 @@
+"""Rows, and how to read them, on the page beside the endpoints that it reads through."""
+
+import os
+import re
+from contextlib import ExitStack, closing, suppress
+
+import pytest
+from polynya_functions.object_lambda import app as object_lambda
+from polynya_functions.rest_catalog import app as rest_catalog
+from polynya_local.clients import native
+from polynya_local.clients.canonical import difference, from_arrow
+from polynya_local.lakes.readable import ReadableLake
+from polynya_local.pages.app import page_handler
+from polynya_local.pages.site import Addresses, Site
+from polynya_local.stand_in import StandIn
+
+from tests.e2e.reading.test_snippets import run_python, run_sql
+from tests.pages.chromium import executable
+from tests.pages.conftest import OWNER, Page
+from tests.pages.markup import Markup
+from tests.support.servers.in_process import ALIAS, settings
+
+ORDERS = "/tables/shop/orders"
+HOSTILE = "/tables/%3Cscript%3Ealert%281%29%3C~2Fscript%3E/a~2Fb%20%26%20%22c%22%20~7E%252F%27"
+READY = 60_000
+"""Milliseconds, for the first preview."""
+
+needs_browser = pytest.mark.skipif(
+    executable() is None, reason="no Chromium: apt-get install chromium, or make setup as root"
+)
+
+
+@pytest.fixture(scope="module")
+def page(lake, moto):
+    """The page over the lake of owner.sql, with the catalog and the S3 of `polynya serve`."""
+    lake = lake.write("owner_rows", OWNER.read_text())
+    with ExitStack() as stack:
+        bucket = lake.data_path.removeprefix("s3://").partition("/")[0]
+        stand_in = StandIn(
+            alias=ALIAS, supporting_bucket=bucket, s3_endpoint=moto, region="us-east-1"
+        )
+        values = {
+            "DATABASE_URL": lake.database.url,
+            "METADATA_SCHEMA": lake.metadata_schema,
+            "WAREHOUSE": "lake",
+            "DELIVERY": "object-lambda",
+            "VIRTUAL_BUCKET": ALIAS,
+            "BUILD_SECONDS": "3600",
+            "AWS_ENDPOINT_URL_S3": moto,
+            "AWS_ENDPOINT_URL_DYNAMODB": moto,
+            "OBJECT_LAMBDA_ENDPOINT": stand_in.s3_uri,
+        }
+        stack.enter_context(settings(**values))
+        addresses = Addresses(stand_in.api_uri, stand_in.s3_uri, "lake", "object-lambda", False)
+        readable = ReadableLake(lake.database.url, lake.metadata_schema, moto, False)
+        site = stack.enter_context(closing(Site.of(addresses, readable)))
+        stack.enter_context(stand_in)
+        stand_in.start(rest_catalog.handler, object_lambda.handler, page_handler=page_handler(site))
+        yield Page(lake, stand_in.api_uri)
+
+
+@pytest.fixture(scope="module")
+def judge(page, moto):
+    with closing(native.open(page.lake, moto)) as judge:
+        yield judge
+
+
+def report(page: Page, path: str) -> dict:
+    """The JSON of a page, when it is ready."""
+    while True:
+        mark = "&" if "?" in path else "?"
+        answer = page.get(f"{path}{mark}format=json")
+        if answer.status != 202:
+            assert answer.status == 200, answer.text
+            return answer.json
+
+
+PATHS = [
+    f"{ORDERS}/rows",
+    f"{ORDERS}/rows?snapshot=3&column=amount&operator=%3E%3D&value=10",
+    f"{HOSTILE}/rows",
+    f"{ORDERS}/read",
+    f"{ORDERS}/read?snapshot=3",
+    f"{HOSTILE}/read",
+    "/tables/shop/intervals/rows",
+    "/tables/shop/intervals/read",
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_each_page_is_there_and_safe(page, path):
+    assert report(page, path)["head"]
+    answer = page.get(path)
+    assert (answer.status, Markup(answer.text).faults) == (200, [])
+
+
+def test_the_page_says_that_both_have_the_same_rows(page, judge):
+    [[rows]] = judge.query("SELECT count(*) FROM lake.shop.orders")
+    found = report(page, f"{ORDERS}/rows")
+    assert (found["agree"], found["answer"]["native"]["rows"]) == (True, rows)
+    assert f"Both have the same {rows} rows" in Markup(page.get(f"{ORDERS}/rows").text).text
+
+
+def test_a_snapshot_and_a_filter_are_those_of_ducklake(page, judge):
+    query = (
+        "snapshot=3&column=amount&operator=%3C&value=15&column2=id&operator2=%E2%89%A5&value2=1005"
+    )
+    [[rows]] = judge.query(
+        "SELECT count(*) FILTER (WHERE amount < 15 AND id >= 1005) "
+        "FROM lake.shop.orders AT (VERSION => 3)"
+    )
+    found = report(page, f"{ORDERS}/rows?{query}")
+    assert (found["agree"], found["answer"]["iceberg"]["rows"]) == (True, rows)
+    assert found["answer"]["planned"]["files"] <= found["files"]
+
+
+REFUSED = [
+    ("rows?column=nothing&operator=%3D&value=1", 400, "there is no column nothing"),
+    ("rows?column=id&operator=LIKE&value=1", 400, "is no operator of a filter"),
+    ("rows?column=id&operator=%3D&value=x", 400, "is no whole number"),
+    ("rows?column=id&operator=%3D", 400, "is no whole number"),
+    ("rows?column=id&operator=%3D&value=" + "9" * 40, 400, "is none"),
+    ("rows?snapshot=99999", 404, "99999"),
+    ("read?snapshot=99999", 404, "99999"),
+    ("rows?column=id&operator=%3D&value=" + "9" * 60_000, 400, "has 60,000 characters"),
+]
+
+
+@pytest.mark.parametrize(("path", "status", "words"), REFUSED, ids=range(len(REFUSED)))
+def test_what_cannot_be_answered_gets_a_sentence(page, path, status, words):
+    for _ in range(100):
+        answer = page.get(f"{ORDERS}/{path}")
+        if "loads itself again" not in answer.text:
+            break
+    assert answer.status == status and words in Markup(answer.text).text
+    assert Markup(answer.text).faults == []
+
+
+def test_longer_filters_are_refused_by_the_server_and_the_page_goes_on(page):
+    filter = f"{ORDERS}/rows?column=id&operator=%3D&value="
+    assert page.get(filter + "9" * 100_000).status == 414
+    with suppress(ConnectionError):  # the server does not wait for the rest
+        assert page.get(filter + "9" * 10_000_000).status == 414
+    assert page.get("/").status == 200
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable(), args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def tab(chromium, page):
+    """A window of the browser, in which the page logs no error."""
+    context = chromium.new_context(base_url=page.uri, viewport={"width": 390, "height": 800})
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=page.uri)
+    tab, said = context.new_page(), []
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    yield tab
+    context.close()
+    assert said == []
+
+
+def check_axe(tab) -> None:
+    axe_module = pytest.importorskip("axe_playwright_python.sync_playwright")
+    found = axe_module.Axe().run(tab).response["violations"]
+    assert [one for one in found if one["impact"] in ("serious", "critical")] == []
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@needs_browser
+def test_a_filter_in_the_browser(tab, judge):
+    tab.goto(ORDERS)
+    tab.get_by_role("link", name="Rows", exact=True).click()
+    tab.get_by_role("button", name="Filter").wait_for(timeout=READY)
+    tab.get_by_label("Where").select_option("id")
+    tab.get_by_label("Operator of condition 1").select_option("≤")
+    tab.get_by_label("Value of condition 1").fill("1007")
+    tab.get_by_role("button", name="Filter").click()
+    tab.get_by_text("for this filter").wait_for(timeout=READY)
+    [[rows]] = judge.query("SELECT count(*) FROM lake.shop.orders WHERE id <= 1007")
+    assert f"{rows} row" in tab.inner_text("[role=status]")
+    assert tab.get_by_role("region", name="Rows").get_by_role("row").count() == rows + 1
+    check_axe(tab)
+    tab.get_by_role("link", name="No filter").click()
+    assert "column" not in tab.url
+
+
+@needs_browser
+@pytest.mark.parametrize("path", [ORDERS, pytest.param(HOSTILE, marks=pytest.mark.slow)])
+def test_a_snippet_is_copied_with_one_click_and_reads_the_table(tab, page, judge, path):
+    tab.goto(path)
+    tab.get_by_role("link", name="How to read it").click()
+    wanted = report(page, f"{path}/read")["head"]
+    at = (wanted["namespace"], wanted["name"])
+    for client, run in (("DuckDB", run_sql), ("PyIceberg", run_python)):
+        tab.get_by_role("button", name=f"Copy the text for {client}").click()
+        text = tab.evaluate("navigator.clipboard.readText()")
+        hidden = wanted["status"]["hidden"]
+        expected = judge.canonical(*at, hidden=hidden)
+        assert difference(expected, from_arrow(run(text), judge.columns(*at), hidden)) == []
+    check_axe(tab)
+
+
+@needs_browser
+def test_a_snippet_of_the_past_reads_the_past(tab, judge):
+    tab.goto(f"{ORDERS}/read?snapshot=3")
+    text = tab.locator("code[id=text-1-1]").inner_text()
+    assert re.search(r"AT \(VERSION => \d+\)", text)
+    [[rows]] = judge.query("SELECT count(*) FROM lake.shop.orders AT (VERSION => 3)")
+    assert run_sql(text).num_rows == rows

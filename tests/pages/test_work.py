@@ -1,0 +1,66 @@
+"""Work in a thread: a result is kept, an error is not, what nobody wants any more is not done."""
+
+import threading
+from contextlib import closing
+from types import SimpleNamespace
+
+import pytest
+from polynya_local.pages.work import CAPACITY, Work
+
+
+@pytest.fixture
+def closed():
+    return []
+
+
+@pytest.fixture
+def work(closed):
+    def generator():
+        return SimpleNamespace(database=SimpleNamespace(close=lambda: closed.append(True)))
+
+    with closing(Work("test", generator)) as found:
+        yield found
+
+
+def test_a_result_is_kept(work):
+    times = []
+    for _ in range(3):
+        job = work.job("key", lambda generator, job: times.append(1) or 7, seconds=10)
+    assert (job.result, len(times)) == (7, 1)
+    assert job.finished is not None and work.known("key") is job
+
+
+def test_what_takes_longer_is_there_later(work):
+    may_end = threading.Event()
+    slow = work.job("slow", lambda generator, job: may_end.wait(10), seconds=0)
+    assert not slow.is_done
+    assert work.job("slow", None, seconds=0) is slow
+    may_end.set()
+    assert work.job("slow", None, seconds=10).result is True
+
+
+def test_an_error_is_told_and_the_next_visit_tries_again(work):
+    def fails(generator, job):
+        raise ValueError("no")
+
+    assert str(work.job("key", fails, seconds=10).error) == "no"
+    assert work.job("key", lambda generator, job: 1, seconds=10).result == 1
+
+
+def test_a_job_is_done_again_if_that_is_asked_for(work):
+    numbers = iter(range(9))
+    for wanted in (0, 1):
+        job = work.job("key", lambda generator, job: next(numbers), seconds=10, again=True)
+        assert job.result == wanted
+
+
+def test_the_oldest_results_are_dropped(work):
+    for key in range(CAPACITY + 1):
+        work.job(key, lambda generator, job: 1, seconds=10)
+    assert work.known(0) is None and work.known(1) is not None
+
+
+def test_closing_ends_the_thread_and_the_connection(work, closed):
+    work.job("key", lambda generator, job: 1, seconds=10)
+    work.close()
+    assert closed == [True]
