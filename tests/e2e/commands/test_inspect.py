@@ -264,7 +264,8 @@ def test_the_command_needs_no_server_and_shows_no_password(lake, moto):
     good = subprocess.run(
         [*command, lake("40").database.url], capture_output=True, text=True, env=environment({})
     )
-    assert (good.returncode, good.stderr) == (0, "") and "manifest list g1/list-3-" in good.stdout
+    assert good.returncode == 0 and "manifest list g1/list-3-" in good.stdout
+    assert good.stderr in ("", "Reading t ...\n")  # on a busy machine it takes a second
     bad = subprocess.run(
         [*command, "postgresql://u:s3cret@127.0.0.1:1/d"],
         capture_output=True,

@@ -1,0 +1,10 @@
+"""What all tests of commands share."""
+
+import pytest
+from polynya_local import progress
+
+
+@pytest.fixture(autouse=True)
+def no_progress(monkeypatch):
+    """Commands in this process print no line of progress, however busy the machine is."""
+    monkeypatch.setattr(progress, "LONG", 3600)
