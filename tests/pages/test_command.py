@@ -39,6 +39,13 @@ def test_another_host_is_refused_on_page_catalog_and_s3(bridge):
         assert status == 421 and "--allow-host rebound.example" in text
 
 
+def test_there_is_no_page_if_a_policy_decides_who_reads_what(lake, moto):
+    settings = {"AUTHORIZATION": json.dumps({"rules": []})}
+    with serving(lake("26").database.url, moto, settings=settings) as found:
+        assert found.page is None
+        assert answer(f"{found.catalog_uri}/")[0] == 404
+
+
 def test_the_help_names_the_page():
     text = " ".join(CliRunner().invoke(app, ["serve", "--help"]).output.split())
     assert "http://127.0.0.1:8181/" in text and "--no-page" in text and "--allow-host" in text
