@@ -28,7 +28,10 @@ OBJECT_LAMBDA_TIMEOUT_S = 60
 PAGE_TIMEOUT_S = 600
 
 CATALOG_PATH = "/v1/"
-"""How the paths of the catalog begin; all others are the page's, if there is one."""
+"""How the paths of the catalog begin; others are the page's, if there is one."""
+
+HEALTH_PATH = "/health"
+"""The one path of the catalog that begins otherwise."""
 
 
 class StandIn:
@@ -151,8 +154,7 @@ class StandIn:
                 return refused(request, refusal)
             if before_each is not None:
                 before_each()
-            asked = gateway if request.path.startswith(CATALOG_PATH) else page
-            return asked.answer(request)
+            return (gateway if _is_for_catalog(request) else page).answer(request)
 
         self._api.start(answer)
         self._s3.start(self._s3_answer)
@@ -208,7 +210,7 @@ class StandIn:
 
 def refused(request: Request, reason: str) -> Response:
     """The answer to a request that is for another server, in the form that its client reads."""
-    if request.path.startswith(CATALOG_PATH):
+    if _is_for_catalog(request):
         error = {"message": reason, "type": "ForbiddenException", "code": MISDIRECTED}
         body, type_ = json.dumps({"error": error}), "application/json"
     else:
@@ -217,3 +219,7 @@ def refused(request: Request, reason: str) -> Response:
         type_ = "text/html; charset=utf-8"
     policy = ("Content-Security-Policy", "default-src 'none'")
     return Response(MISDIRECTED, (("Content-Type", type_), policy), body.encode())
+
+
+def _is_for_catalog(request: Request) -> bool:
+    return request.path.startswith(CATALOG_PATH) or request.path == HEALTH_PATH

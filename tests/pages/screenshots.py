@@ -27,7 +27,7 @@ PICTURES = {
     "page-lake": ("/", 1100, 900, "light"),
     "page-table": ("/tables/birds/flocks", 1100, 1000, "light"),
     "page-files": ("/tables/ice/cover/files?column=day", 1100, 1000, "light"),
-    "page-health": ("/health", 1100, 900, "light"),
+    "page-health": ("/doctor", 1100, 900, "light"),
     "page-phone": ("/tables/birds/flocks", 390, 844, "dark"),
 }
 

@@ -116,11 +116,11 @@ IN_CI = [
     f"{ORDERS}/files?column=customer",
     f"{ORDERS}/difference?from=3&to=7",
     f"{ORDERS}/iceberg",
-    f"{ORDERS}/health",
+    f"{ORDERS}/doctor",
 ]
 OTHERS = [
     "/changes",
-    "/health",
+    "/doctor",
     f"{ORDERS}?snapshot=3",
     f"{ORDERS}/iceberg/metadata",
     "/tables/shop/intervals",

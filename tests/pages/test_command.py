@@ -31,6 +31,8 @@ def test_the_page_is_at_the_address_of_the_catalog(bridge):
     assert status == 200 and "<h1>The lake" in text and bridge.catalog_uri in text
     status, text = answer(f"{bridge.catalog_uri}/v1/config?warehouse=lake")
     assert status == 200 and "overrides" in json.loads(text)
+    status, text = answer(f"{bridge.catalog_uri}/health")
+    assert status == 200 and json.loads(text)["status"] == "ok"
 
 
 def test_another_host_is_refused_on_page_catalog_and_s3(bridge):

@@ -196,11 +196,11 @@ def test_another_host_is_refused(owner):
 
 def test_health_says_what_is_hidden_and_refused(owner):
     for _ in range(60):
-        report = owner.report("/health")
+        report = owner.report("/doctor")
         if report["is_done"]:
             break
         time.sleep(1)
     said = [(one["level"], one["about"], one["message"]) for one in report["findings"]]
     assert ("note", "shop.orders", "the column took is hidden: Iceberg has no interval") in said
     assert any(about == "shop.intervals" and "no column" in words for _, about, words in said)
-    assert not report["is_well"] and Markup(owner.get("/health").text).faults == []
+    assert not report["is_well"] and Markup(owner.get("/doctor").text).faults == []

@@ -21,7 +21,7 @@ MOST_TABLES = 300
 """A lake with more tables is checked when somebody asks for that: it takes minutes."""
 
 
-@router.get("/health")
+@router.get("/doctor")
 async def health(visit: VisitOf, check: str = "") -> Response:
     """The lake; `check` is `all` for all tables of a large one, `again` for a new check."""
     site = visit.site
@@ -36,7 +36,7 @@ async def health(visit: VisitOf, check: str = "") -> Response:
     return _answer(visit, "health.html", job)
 
 
-@router.get("/tables/{namespace}/{name}/health")
+@router.get("/tables/{namespace}/{name}/doctor")
 async def table_health(visit: VisitOf, wanted: TableOf, check: str = "") -> Response:
     """A table, as of the newest snapshot."""
     site = visit.site
