@@ -9,13 +9,15 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from duckdb import DuckDBPyConnection
 from duckdb.sqltypes import DuckDBPyType
 
 from .duckdb_connection import connect, identifier, literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FLOATS = {"FLOAT", "DOUBLE"}
 QUOTED = {"VARCHAR", "BLOB"}
@@ -72,7 +74,7 @@ def canonical(
     return Canonical(tuple(expected), Counter(con.execute(query).fetchall()))
 
 
-def from_arrow(table: pa.Table, native: Columns, hidden: Collection[str] = ()) -> Canonical:
+def from_arrow(table: "pa.Table", native: Columns, hidden: Collection[str] = ()) -> Canonical:
     """A client's rows as text; `native` has DuckLake's types."""
     with _duckdb().cursor() as con:
         con.register("client", table)

@@ -7,7 +7,7 @@ from multiprocessing.connection import Connection
 import pyarrow as pa
 from duckdb import DuckDBPyConnection
 
-from .duckdb_connection import ICEBERG, connect, identifier, literal, s3_secret
+from .duckdb_connection import ICEBERG, attaching, connect, identifier, s3_secret
 
 NAME = "DuckDB"
 SECONDS = 120  # longer than any query here
@@ -120,15 +120,6 @@ def attached(catalog_uri: str, warehouse: str, s3_endpoint: str) -> DuckDBPyConn
     con.execute("SET arrow_lossless_conversion = true")
     con.execute(attaching(catalog_uri, warehouse))
     return con
-
-
-def attaching(catalog_uri: str, warehouse: str) -> str:
-    """The ATTACH statement of an Iceberg catalog."""
-    # Without DEFAULT_SCHEMA DuckDB does not see a namespace of this name, DuckLake's default.
-    return (
-        f"ATTACH {literal(warehouse)} AS ice (TYPE iceberg, ENDPOINT {literal(catalog_uri)}, "
-        "AUTHORIZATION_TYPE 'none', ACCESS_DELEGATION_MODE 'none', DEFAULT_SCHEMA 'main')"
-    )
 
 
 def stream(table: pa.Table) -> bytes:

@@ -76,3 +76,12 @@ def identifier(name: str) -> str:
 def literal(text: str) -> str:
     """A text, quoted for SQL."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def attaching(catalog_uri: str, warehouse: str) -> str:
+    """The ATTACH statement of an Iceberg catalog."""
+    # Without DEFAULT_SCHEMA DuckDB does not see a namespace of this name, DuckLake's default.
+    return (
+        f"ATTACH {literal(warehouse)} AS ice (TYPE iceberg, ENDPOINT {literal(catalog_uri)}, "
+        "AUTHORIZATION_TYPE 'none', ACCESS_DELEGATION_MODE 'none', DEFAULT_SCHEMA 'main')"
+    )

@@ -19,8 +19,16 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from ..clients import spark
-from ..clients.duckdb import attaching
-from ..clients.duckdb_connection import ICEBERG, KEY_ID, LAKE, REGION, SECRET, connect, identifier
+from ..clients.duckdb_connection import (
+    ICEBERG,
+    KEY_ID,
+    LAKE,
+    REGION,
+    SECRET,
+    attaching,
+    connect,
+    identifier,
+)
 from ..clients.spark_jars import why_not
 from ..processes.postgres import postgres
 from ..processes.serving import Bridge, serving

@@ -9,8 +9,7 @@ from typing import Any
 import duckdb
 from duckdb import DuckDBPyConnection
 
-from ...clients.duckdb import attaching
-from ...clients.duckdb_connection import ICEBERG, LAKE, connect, identifier, literal
+from ...clients.duckdb_connection import ICEBERG, LAKE, attaching, connect, identifier, literal
 from ...lakes.conninfo import for_libpq
 from ..duckdb_access import connect_to_s3
 from .answers import Question
