@@ -39,7 +39,7 @@ TABS = (
     ("rows", "Rows"),
     ("iceberg", "What Iceberg sees"),
     ("read", "How to read it"),
-    ("health", "Health"),
+    ("doctor", "Health"),
 )
 """The pages of a table: the end of the path, and the words of the link."""
 HTML, JSON = "text/html; charset=utf-8", "application/json"

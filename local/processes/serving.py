@@ -46,6 +46,7 @@ def serving(
     hide_types: tuple[str, ...] = (),
     settings: dict[str, str] | None = None,
     writes: bool = False,
+    page: bool = True,
     command: list[str] = COMMAND,
 ) -> Iterator[Bridge]:
     """Start the command on free ports, wait until it is ready, and end it with SIGTERM.
@@ -56,6 +57,7 @@ def serving(
         address: of the lake.
         settings: environment variables of the process, beside those of this process.
         writes: let clients write; `polynya writes --setup` must have run.
+        page: show the page, which answers all paths that are not the catalog's.
         command: the command `polynya`.
 
     Raises:
@@ -66,6 +68,7 @@ def serving(
     command += ["--data-path", data_path] if data_path else []
     command += ["--port", "0", "--delivery", delivery]
     command += ["--writes"] if writes else []
+    command += [] if page else ["--no-page"]
     command += ["--as-deployed"] if checkout.IS_CHECKOUT else []
     command += [word for name in hide_types for word in ("--hide-type", name)]
     with tempfile.TemporaryFile("w+") as log:

@@ -98,7 +98,7 @@ def odd(make_lake):
 
 @pytest.fixture(scope="module")
 def bridge(odd, moto):
-    with serving(odd.database.url, moto, delivery="object-lambda") as bridge:
+    with serving(odd.database.url, moto, delivery="object-lambda", page=False) as bridge:
         yield bridge
 
 
