@@ -95,7 +95,7 @@ mixed-histories: setup ## random histories of native and Iceberg writers: make m
 	@POLYNYA_MIXED_HISTORIES=$(or $(HISTORIES),100) POLYNYA_FIRST_HISTORY=$(or $(FIRST),1) \
 	  $(BIN)/python -m pytest tests/e2e/writes/histories/test_mixed_histories.py $(ARGS)
 
-metadata: setup ## what Spark shows of the metadata of all lakes; CI asks on one (ten minutes)
+metadata: setup ## what Spark shows of the metadata of all lakes (ten minutes)
 	@$(BIN)/python -m pytest tests/differential/metadata/test_metadata_in_spark.py $(ARGS)
 
 catalog-tests: setup ## Iceberg's own tests of catalogs that write; Java 17 and Maven (five minutes)
@@ -115,7 +115,7 @@ matrix: setup .venv-matrix/.ready ## what each of eight clients reads, written i
 
 trino: setup .venv-trino/.ready ## Trino writes, then reads all test lakes; Java and Maven, 540 MB (an hour)
 	@$(BIN)/python -m tests.engines.trino.archives
-	@$(BIN)/python -m pytest tests/engines/trino/writes.py
+	@$(BIN)/python -m pytest tests/engines/trino/writes.py tests/engines/trino/snippets.py
 	@$(BIN)/python -m tests.engines.trino.reads $(ARGS)
 
 # Trino needs a newer Java than Spark: it is in this environment.
@@ -126,7 +126,7 @@ trino: setup .venv-trino/.ready ## Trino writes, then reads all test lakes; Java
 
 flink: setup ## Flink reads all test lakes and appends; Java 17 and Maven, 270 MB (an hour)
 	@$(BIN)/python -m tests.engines.flink.session
-	@$(BIN)/python -m pytest tests/engines/flink/smoke.py
+	@$(BIN)/python -m pytest tests/engines/flink/smoke.py tests/engines/flink/snippets.py
 	@$(BIN)/python -m tests.engines.flink.reads $(ARGS)
 
 iceberg-go: setup ## iceberg-go writes; Go 1.25, 2 GB of modules (ten minutes)

@@ -1,5 +1,6 @@
 """A manifest list and its manifests: Polynya's are from PostgreSQL, PyIceberg's from records."""
 
+from dataclasses import replace
 from functools import partial
 
 from polynya.files import table_files
@@ -70,6 +71,7 @@ def _costs(shop: Workshop, bridge: Bridge, files: int, cold: Runs) -> Row:
     folder = shop.folder / f"manifests-{files}"
     folder.mkdir()
     table = original(bridge, io, folder)
+    table = replace(table, manifests=list(table.manifests))
     warm = cost(lambda: [bridge.read(location) for location in table.locations])
     size = sum(path.stat().st_size for path in folder.iterdir())
     written = write_manifests(table, io, str(folder))

@@ -1,7 +1,10 @@
-"""Planning by the server, beside planning from the same catalog's manifests, which are cached."""
+"""Planning by the server, beside planning from manifests.
+
+Those are of the same catalog, which has them cached, and of the same table as real Iceberg.
+"""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +20,17 @@ from .report import Row, Table, kb, ms, ratio
 from .support.bridge import Bridge, opened
 from .support.lakes import DAY_ONE, NAMESPACE, TABLE
 from .support.planners import planned, pyiceberg
+from .support.real_table import write_real
+from .support.static_catalog import static_catalog
 from .workshop import Workshop, say
 
-HELP = "planning by the server (POST plan), beside manifests of the same catalog"
+HELP = (
+    "planning by the server (POST plan), beside manifests of the same catalog and of real Iceberg"
+)
 
 TIMES = 5
+LARGE = 100_000
+"""Tables of more files are planned once, and not completely: PyIceberg needs minutes for a scan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,52 +55,59 @@ SCANS = (
 
 
 def run(shop: Workshop) -> list[Table]:
-    files = shop.files[-1]
+    return [_table(shop, files) for files in shop.files]
+
+
+def _table(shop: Workshop, files: int) -> Table:
     lake = shop.lake(files)
     say(f"planning by the server: {files:,} files ...")
     with serving(lake.database.url, shop.s3_endpoint, delivery="object-lambda") as bridge:
         endpoints = bridge.catalog_uri, bridge.s3_endpoint
         by_server = pyiceberg(*endpoints, **{"scan-planning-mode": "server"})
         first = once(lambda: planned(SCANS[0].filter)(by_server))
-        say(
-            f"planning by the server: the first plan took {first.wall:.2f} s; now the manifests ..."
-        )
+        say(f"the first plan took {first.wall:.2f} s; now the manifests ...")
         by_client = pyiceberg(*endpoints)
-        built = once(lambda: planned(AlwaysTrue())(by_client))
-        with opened(lake) as here:
-            rows = [_row(scan, by_server, by_client, here) for scan in SCANS]
-    return [
-        Table(
-            f"Planning of {files:,} files by the server (milliseconds)",
-            rows,
-            (
-                f"medians of {TIMES} in alternating runs by PyIceberg, after one that is not",
-                "  counted; the table is loaded before; CPU: the client's",
-                "manifests: cached by the catalog, not by the client",
-                f"nothing cached: the first plan {first.wall:.2f} s, the first scan by manifests"
-                f" {built.wall:.1f} s",
-                "server: the first answer, in process; CPU without PostgreSQL's; SQL: wall, and",
-                "  statements with BEGIN and COMMIT",
-            ),
-        )
-    ]
+        built = once(lambda: planned(SCANS[0].filter)(by_client))
+        say("writing the same table as real Iceberg ...")
+        real = write_real(shop, lake, f"iceberg/server-plan-{files}")
+        with opened(lake) as here, static_catalog(*real) as catalog_uri:
+            tables = by_server, by_client, pyiceberg(catalog_uri, shop.s3_endpoint)
+            scans = SCANS if files <= LARGE else SCANS[:-1]
+            times = TIMES if files <= LARGE else 1
+            rows = [_row(scan, tables, here, times) for scan in scans]
+    return Table(
+        f"Planning of {files:,} files by the server (milliseconds)",
+        rows,
+        (
+            f"medians of {times} in alternating runs by PyIceberg, after one that is not counted;",
+            "  the table is loaded before; CPU: the client's",
+            "manifests: cached by the catalog, not by the client",
+            "iceberg: the same entries in as many manifests, in the same S3 (SeaweedFS)",
+            f"nothing cached: the first plan {first.wall:.2f} s, the first scan by manifests"
+            f" {built.wall:.1f} s",
+            "server: the first answer, in process; CPU without PostgreSQL's; SQL: wall, and",
+            "  statements with BEGIN and COMMIT",
+        ),
+    )
 
 
-def _row(scan: Scan, by_server: IcebergTable, by_client: IcebergTable, here: Bridge) -> Row:
+def _row(scan: Scan, tables: Sequence[IcebergTable], here: Bridge, times: int) -> Row:
     say(f"planning by the server: {scan.name} ...")
-    works = [_work(scan, table) for table in (by_server, by_client)]
-    found, expected = (work() for work in works)
-    if found != expected:
+    works = [_work(scan, table) for table in tables]
+    counts = [work() for work in works]
+    if len(set(counts)) > 1:
         raise SystemExit(
-            f"bench: {found} files by the server, {expected} by manifests: {scan.name}"
+            f"bench: {counts} files by the server, manifests and real Iceberg: {scan.name}"
         )
-    plan, manifests = in_turn(*works, times=TIMES)
+    plan, manifests, iceberg = in_turn(*works, times=times)
     return {
         "scan": scan.name,
-        "found": found,
+        "found": counts[0],
         **_client("plan", plan),
         **_client("manifests", manifests),
-        "wall ratio": ratio(manifests.wall, plan.wall),
+        **_client("iceberg", iceberg),
+        "manifests ratio": ratio(manifests.wall, plan.wall),
+        "iceberg ratio": ratio(iceberg.wall, plan.wall),
         "CPU ratio": ratio(manifests.cpu, plan.cpu),
         **_server(scan, here),
     }

@@ -4,6 +4,7 @@ Each manifest has the same entries, so that clients can skip the same number of 
 newest snapshot's manifest list exists, because nothing reads another one.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,8 +31,8 @@ class Original:
     """A table as Polynya serves it, in PyIceberg's records."""
 
     metadata: TableMetadata
-    manifests: list[tuple[int, list[ManifestEntry]]]
-    """Each partition spec with its entries."""
+    manifests: Iterable[tuple[int, list[ManifestEntry]]]
+    """The partition spec and the entries of each manifest."""
     locations: list[str]
     """The locations at which Polynya serves the newest manifest list and its manifests."""
 
@@ -41,13 +42,20 @@ def served_metadata(bridge: Bridge) -> TableMetadata:
 
 
 def original(bridge: Bridge, io: FileIO, folder: Path) -> Original:
+    """The table; its manifests are read one by one, by way of files in the folder."""
     metadata = served_metadata(bridge)
     # PyIceberg reads files, not bytes.
     manifest_list = folder / "list.avro"
     location = metadata.current_snapshot().manifest_list
     manifest_list.write_bytes(bridge.read(location))
     manifests = list(read_manifest_list(io.new_input(str(manifest_list))))
-    copies = []
+    locations = [location, *(m.manifest_path for m in manifests)]
+    return Original(metadata, _copies(bridge, io, folder, manifests), locations)
+
+
+def _copies(
+    bridge: Bridge, io: FileIO, folder: Path, manifests: list[ManifestFile]
+) -> Iterator[tuple[int, list[ManifestEntry]]]:
     for number, served in enumerate(manifests):
         manifest = folder / f"manifest-{number}.avro"
         manifest.write_bytes(bridge.read(served.manifest_path))
@@ -59,9 +67,7 @@ def original(bridge: Bridge, io: FileIO, folder: Path) -> Original:
             sequence_number=served.sequence_number,
             added_snapshot_id=served.added_snapshot_id,
         )
-        entries = copy.fetch_manifest_entry(io, discard_deleted=False)
-        copies.append((served.partition_spec_id, entries))
-    return Original(metadata, copies, [location, *(m.manifest_path for m in manifests)])
+        yield served.partition_spec_id, copy.fetch_manifest_entry(io, discard_deleted=False)
 
 
 def write_manifests(of: Original, io: FileIO, folder: str) -> list[str]:

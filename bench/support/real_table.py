@@ -19,10 +19,10 @@ def write_real(shop: Workshop, lake: Lake, key: str) -> tuple[str, bytes]:
     Returns:
         The location of the metadata document, and the document.
     """
-    with opened(lake) as ours, TemporaryDirectory(dir=shop.folder) as folder:
-        table = original(ours, PyArrowFileIO(), Path(folder))
     io = PyArrowFileIO(s3_properties(shop.s3_endpoint))
     location = f"s3://{BUCKET}/{key}"
-    write_manifests(table, io, location)
+    with opened(lake) as ours, TemporaryDirectory(dir=shop.folder) as folder:
+        table = original(ours, PyArrowFileIO(), Path(folder))
+        write_manifests(table, io, location)
     document = write_metadata(table.metadata, io, location)
     return document, io.new_input(document).open().read()

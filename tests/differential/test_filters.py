@@ -41,7 +41,7 @@ from tests.support.servers import in_process
 LAKES = ["01", "03", "04", "16", "19", "23"]
 LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in ("13", "22")]
 # Of each column, how many values are compared with.
-MOST_VALUES = [3, pytest.param(6, marks=pytest.mark.slow)]
+MOST_VALUES = [2, pytest.param(6, marks=pytest.mark.slow)]
 
 # (client, lake, column) -> what the client does wrong, whatever the metadata says. Native DuckDB
 # on DuckLake does the same as DuckDB here.

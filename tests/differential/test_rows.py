@@ -89,8 +89,8 @@ SPARK_MARKS = [pytest.mark.spark, needs_spark]
 SLOW = pytest.mark.slow
 CLIENTS = [
     pytest.param(pyiceberg, 1, "client", id="pyiceberg"),
-    pytest.param(duckdb, 10, "client", id="duckdb"),
-    pytest.param(spark, 1, "client", id="spark", marks=SPARK_MARKS),
+    pytest.param(duckdb, 4, "client", id="duckdb"),
+    pytest.param(spark, 0, "client", id="spark", marks=SPARK_MARKS),
     pytest.param(pyiceberg, MOST_SNAPSHOTS, "client", id="pyiceberg-everywhere", marks=SLOW),
     pytest.param(duckdb, MOST_SNAPSHOTS, "client", id="duckdb-everywhere", marks=SLOW),
     pytest.param(spark, SPREAD, "client", id="spark-everywhere", marks=[*SPARK_MARKS, SLOW]),

@@ -217,7 +217,10 @@ def test_both_deliveries_give_the_same_bytes(make_lake, moto, history):
             assert send(stand_in.s3_uri, "GET", target).body == body, target
 
 
-@pytest.fixture(scope="module", params=HISTORIES)
+WITHOUT_STORE = ["files", pytest.param("inlined", marks=pytest.mark.slow)]
+
+
+@pytest.fixture(scope="module", params=WITHOUT_STORE)
 def without_store(request, make_lake, moto):
     """For each mutation, without a store: the files before it and what their names give after it;
     the result of a scan planned before it, and the rows at that time."""

@@ -285,7 +285,12 @@ REWRITTEN = {
 
 @pytest.mark.parametrize(
     ("change", "is_exported"),
-    [("merge", True), ("merge", False), ("delete", False), ("append", False)],
+    [
+        ("merge", True),
+        pytest.param("merge", False, marks=pytest.mark.slow),
+        ("delete", False),
+        pytest.param("append", False, marks=pytest.mark.slow),
+    ],
 )
 def test_all_files_belong_to_one_snapshot_despite_commits(
     growing, bucket, change, is_exported, monkeypatch

@@ -169,6 +169,16 @@ def awkward_name(facts: TableFacts) -> Found | None:
     return None if all(map(URI.fullmatch, names)) else Found((), facts.files)
 
 
+def named_with(*characters: str) -> Condition:
+    """A table with one of these characters in its own name."""
+
+    def condition(facts: TableFacts) -> Found | None:
+        name = facts.history.table.table_name
+        return Found((), facts.files) if any(one in name for one in characters) else None
+
+    return condition
+
+
 def _partitioned_by(facts: TableFacts, specs: set[int | None]) -> Found | None:
     keys = facts.history.partitioning.columns
     ids = {key.column_id for spec in specs for key in keys.get(spec, ())}

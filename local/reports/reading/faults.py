@@ -274,11 +274,32 @@ RULES = (
         OTHER_CLIENT,
     ),
     Rule(
+        "Trino",
+        FAILS,
+        conditions.named_with("$"),
+        "cannot read the table, because it takes what follows a $ in a name for a metadata table",
+        OTHER_CLIENT,
+    ),
+    Rule(
         "Flink",
         WRONG,
         conditions.defaults,
         "reads NULL for the default of {columns} in {files}",
         UPDATE_OR_REFUSE,
+    ),
+    Rule(
+        "Flink",
+        WRONG,
+        conditions.shown("time"),
+        "reads {columns} in milliseconds, without what is finer",
+        OTHER_CLIENT,
+    ),
+    Rule(
+        "Flink",
+        FAILS,
+        conditions.named_with("$", "%"),
+        "cannot read the table, because its name has a $ or a %",
+        OTHER_CLIENT,
     ),
 )
 """In the order of the clients; what is wrong without a word is not always first."""

@@ -77,7 +77,7 @@ class Block:
 
 
 PYICEBERG_CATALOG = Part(PYTHON, templates.PYICEBERG_CONNECT)
-NOT_IN_CI = "This snippet is not part of any automatic test."
+NOT_IN_CI = "CI does not run this snippet; `make trino` and `make flink` do."
 
 CLIENTS = (
     Client(

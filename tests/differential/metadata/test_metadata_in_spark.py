@@ -1,7 +1,6 @@
 """Metadata as Spark shows it: metadata tables, time travel, incremental reads, changelogs.
 
-Spark takes a second for each query, so CI queries a few lakes, one of each kind, and
-`make test-all` all of them.
+Spark takes a second for each query, so CI leaves this to `make test-slow`.
 """
 
 import re
@@ -26,7 +25,6 @@ from tests.metadata.shown import (
     moments,
 )
 
-IN_CI = {"14"}  # inlining, deletes and a flush
 FAULTS: Faults = {
     # Its row reader refuses files with such columns, hidden or not.
     ("test_spark_shows_what_changed", "01"): ("Unsupported logical type: TIME_MICROS",),
@@ -44,6 +42,7 @@ ESCAPED = "\\'"
 MOST_FOR_SPARK = 4  # snapshots; each takes a second
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.spark,
     pytest.mark.skipif(why_not() is not None, reason=why_not() or ""),
 ]

@@ -40,7 +40,7 @@ PYICEBERG_FAULTS = {
 }
 MOST_FOR_ALL = 12
 # One of each kind: inlining and deletes, partitions, evolution, added files, no rows, expiry.
-IN_CI = {"14", "17", "22", "27", "31", "71"}
+IN_CI = {"14", "17", "22", "71"}
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,7 @@ TABLES = {
     ),
     "times": (
         "CREATE TABLE {t}(v TIME); INSERT INTO {t} VALUES ('12:00')",
-        [("Spark", FAILS, "v", 1), ("ClickHouse", WRONG, "v", 1)],
+        [(c, k, "v", 1) for c, k in [("Spark", FAILS), ("ClickHouse", WRONG), ("Flink", WRONG)]],
     ),
     "promoted": (
         "CREATE TABLE {t}(i INTEGER, v UTINYINT); INSERT INTO {t} VALUES (1, 1); "
@@ -136,6 +136,14 @@ TABLES = {
     "with a space": (
         'CREATE TABLE "{t}"(i INTEGER); INSERT INTO "{t}" VALUES (1)',
         [("ClickHouse", FAILS, "", 1)],
+    ),
+    "with$dollar": (
+        'CREATE TABLE "{t}"(i INTEGER); INSERT INTO "{t}" VALUES (1)',
+        [("Trino", FAILS, "", 1), ("Flink", FAILS, "", 1)],
+    ),
+    "with%percent": (
+        'CREATE TABLE "{t}"(i INTEGER); INSERT INTO "{t}" VALUES (1)',
+        [("ClickHouse", FAILS, "", 1), ("Flink", FAILS, "", 1)],
     ),
 }
 HIDING = {"uint32": "UINTEGER", "time": "TIME", "json": "JSON"}

@@ -70,7 +70,10 @@ class Served:
             assert self.judge.query(f"(FROM {one}) EXCEPT ALL (FROM {other})") == [], (one, other)
 
 
-@pytest.fixture(scope="module", params=["materialize", "object-lambda"])
+DELIVERIES = ["materialize", pytest.param("object-lambda", marks=pytest.mark.slow)]
+
+
+@pytest.fixture(scope="module", params=DELIVERIES)
 def serving(request, lake, moto) -> Iterator[tuple[Bridge, Judge, Requests]]:
     one = set_up_writes(lake.write("vended_clients", LAKE))
     settings = ROLES | {"AWS_ENDPOINT_URL_STS": moto}

@@ -42,6 +42,7 @@ def total(bridge) -> int:
         return sum(client.rows("main", "t")["i"].to_pylist())
 
 
+@pytest.mark.slow
 def test_a_relative_data_path_is_relative_to_where_the_command_starts(tmp_path, monkeypatch):
     folder = tmp_path / "start"
     (folder / "catalogs").mkdir(parents=True)
@@ -126,6 +127,7 @@ def test_a_text_that_postgresql_cannot_hold_is_named(statements, words, tmp_path
     assert refused.exit_code == 1 and words in refused.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_flush_is_the_remedy_for_it(tmp_path):
     lake = file_lakes.empty("duckdb", tmp_path / "lake")
     with file_lakes.writing(lake) as con:

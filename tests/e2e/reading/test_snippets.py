@@ -1,6 +1,6 @@
 """The snippets of the page read the rows that native DuckLake has, with names full of quotes.
 
-Trino's and Flink's are not run here: `make trino` and `make flink` run those engines.
+Trino's and Flink's are run by `make trino` and `make flink`.
 """
 
 import ast
@@ -12,30 +12,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from polynya_local.clients import native
-from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.duckdb_connection import ICEBERG, connect
-from polynya_local.clients.rest import Rest
 from polynya_local.reports.reading.place import Place
 from polynya_local.reports.reading.snippets import blocks, client
 from polynya_local.reports.reading.templates import DUCKDB_EXTENSIONS
 
-from tests.support.servers.in_process import ALIAS, standing_in
+from tests.support.servers.in_process import standing_in
+from tests.support.snippets import HOSTILE, check, places_of
 
-HOSTILE = """
-ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
-USE lake;
-CREATE TABLE plain(i INTEGER);
-INSERT INTO plain VALUES (1), (2);
-CREATE SCHEMA "a""b'c`d";
-CREATE TABLE "a""b'c`d"."t'""`\\ $warehouse é🦆"("i""'`" INTEGER, s VARCHAR);
-INSERT INTO "a""b'c`d"."t'""`\\ $warehouse é🦆" VALUES (1, 'x'), (2, NULL);
-INSERT INTO "a""b'c`d"."t'""`\\ $warehouse é🦆" VALUES (3, 'y');
-CREATE SCHEMA "with space";
-CREATE TABLE "with space"."and/slash %2F"(i INTEGER);
-INSERT INTO "with space"."and/slash %2F" VALUES (7);
-"""
 MATRIX = Path(__file__).parents[3] / ".venv-matrix" / "bin" / "python"
-PINNED = "by the warehouse"
 
 
 @pytest.fixture(scope="module")
@@ -57,18 +42,7 @@ def judge(hostile, moto):
 
 @pytest.fixture(scope="module")
 def places(served, judge) -> dict[str, Place]:
-    """A place for each table: now, before by the client's own way, and by the warehouse."""
-    rest, found = Rest(served.api_uri, "lake"), {}
-    for table in judge.tables():
-        name = f"{table.namespace}.{table.name}"
-        where = (served.api_uri, "lake", served.s3_uri, table.namespace, table.name)
-        snapshots = rest.load_table(table.namespace, table.name)["snapshots"]
-        first = min(snapshots, key=lambda one: one["sequence-number"])
-        then, own = first["sequence-number"], first["snapshot-id"]
-        found[name] = Place(*where, virtual_bucket=ALIAS)
-        found[f"{name} at {then}"] = Place(*where, then, own, ALIAS)
-        found[f"{name} at {then} {PINNED}"] = Place(*where, then, None, ALIAS)
-    return found
+    return places_of(served, judge)
 
 
 def run_sql(text: str) -> pa.Table:
@@ -98,16 +72,10 @@ def read_by_snippet(name: str, place: Place) -> pa.Table:
     return found if isinstance(found, pa.Table) else found.to_arrow()
 
 
-def check(judge, place: Place, rows: pa.Table) -> None:
-    at = (place.namespace, place.table, place.lake_snapshot)
-    assert difference(judge.canonical(*at), from_arrow(rows, judge.columns(*at))) == []
-
-
 # Polars asks for its own planner, a package that is not needed.
 @pytest.mark.filterwarnings("ignore:Iceberg scan planning")
 @pytest.mark.parametrize("name", ["DuckDB", "PyIceberg", "Polars"])
 def test_a_snippet_reads_what_ducklake_has(name, places, judge):
-    assert len(places) == 9
     for place in places.values():
         check(judge, place, read_by_snippet(name, place))
 

@@ -11,15 +11,12 @@ HERE = Path(__file__).parent
 IN_CI = {
     "test_deletes": (
         "[both deletes-update]",
-        "[inlined rows of two versions-delete]",
         "[partitions with inlined rows and deletes-merge]",
     ),
     "test_overwrites": (
-        "[both deletes-overwrite by filter]",
         "[delete files-delete all]",
         "[inlined rows of two versions-upsert]",
         "[inlined rows, and a column dropped-overwrite by filter]",
-        "[merged and flushed-overwrite all]",
         "[partitions with inlined rows and deletes-delete some]",
     ),
     "test_native_conflicts": tuple(
@@ -53,7 +50,7 @@ IN_CI = {
     "test_alter_in_sql": ("test_duckdb",),
     "test_version_3": (
         *("updates[files]", "test_pyiceberg"),
-        *("duckdb_merges[files and inlined rows]", "see_the_row_ids_of_ducklake[both deletes]"),
+        "see_the_row_ids_of_ducklake[both deletes]",
     ),
 }
 
@@ -61,7 +58,9 @@ IN_CI = {
 LEFT_OUT = {
     "test_append": ("test_pyiceberg[materialize]", "test_duckdb[object-lambda]"),
     "test_layout": ("duckdb[files]",),
+    "test_native_writers": ("go_on_after_each_append",),
     "test_schema": ("[top level-", "[nested-files]"),
+    "test_statements": ("earlier_commits",),
 }
 
 SPARK_IN_CI = (

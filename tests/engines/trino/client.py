@@ -37,26 +37,11 @@ class Trino:
         Raises:
             Failed: Trino says so.
         """
-        columns, rows = [], []
-        with requests.Session() as session:
-            session.headers.update(HEADERS)
-            answer = session.post(
-                f"{self._address}/v1/statement", data=sql.encode(), timeout=SECONDS
-            )
-            while True:
-                answer.raise_for_status()
-                page = answer.json()
-                if error := page.get("error"):
-                    raise Failed(_sentence(error))
-                columns = page.get("columns") or columns
-                rows += page.get("data") or []
-                if "nextUri" not in page:
-                    return Answer(columns, rows)
-                answer = session.get(page["nextUri"], timeout=SECONDS)
+        return execute(self._address, sql)
 
     def query(self, sql: str) -> pa.Table:
         """The rows of a query."""
-        return arrow_table(*self.execute(sql))
+        return query(self._address, sql)
 
     def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
         """All rows of a table, at a snapshot or the newest."""
@@ -68,6 +53,33 @@ class Trino:
     def source(self, namespace: str, table: str) -> str:
         """The name of a table in SQL."""
         return ".".join(map(identifier, (self.catalog, namespace, table)))
+
+
+def execute(address: str, sql: str) -> Answer:
+    """Run a statement on a server.
+
+    Raises:
+        Failed: Trino says so.
+    """
+    columns, rows = [], []
+    with requests.Session() as session:
+        session.headers.update(HEADERS)
+        answer = session.post(f"{address}/v1/statement", data=sql.encode(), timeout=SECONDS)
+        while True:
+            answer.raise_for_status()
+            page = answer.json()
+            if error := page.get("error"):
+                raise Failed(_sentence(error))
+            columns = page.get("columns") or columns
+            rows += page.get("data") or []
+            if "nextUri" not in page:
+                return Answer(columns, rows)
+            answer = session.get(page["nextUri"], timeout=SECONDS)
+
+
+def query(address: str, sql: str) -> pa.Table:
+    """The rows of a query on a server. Raises: as `execute`."""
+    return arrow_table(*execute(address, sql))
 
 
 def catalog_settings(bridge: Bridge) -> dict[str, str]:

@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,7 +25,7 @@ query.max-memory=512MB
 query.max-memory-per-node=512MB
 memory.heap-headroom-per-node=256MB
 catalog.management=dynamic
-catalog.store=memory
+catalog.store=file
 """
 JVM = (
     "-Xmx2G",
@@ -40,13 +40,16 @@ LOG = CACHE / "trino.log"
 
 
 @contextmanager
-def trino() -> Iterator[str]:
+def trino(catalogs: Mapping[str, str] | None = None) -> Iterator[str]:
     """Start the server and end it; gives its address. The variable TRINO names one that runs.
+
+    Args:
+        catalogs: the properties of catalogs by name, which only a server has that starts now.
 
     Raises:
         RuntimeError: it does not start.
     """
-    if "TRINO" in os.environ:
+    if "TRINO" in os.environ and not catalogs:
         yield os.environ["TRINO"]
         return
     with TemporaryDirectory() as folder, LOG.open("w") as out:
@@ -54,6 +57,8 @@ def trino() -> Iterator[str]:
         config = Path(folder, "config.properties")
         config.write_text(CONFIG.format(port=port))
         Path(folder, "catalog").mkdir()
+        for name, text in (catalogs or {}).items():
+            Path(folder, "catalog", f"{name}.properties").write_text(text)
         settings = {
             "node.environment": "test",
             "node.id": "one",
