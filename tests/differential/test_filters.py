@@ -37,11 +37,11 @@ from pyiceberg.types import DoubleType, FloatType, PrimitiveType, StringType, UU
 
 from tests.support.servers import in_process
 
-# Scalars with their limits, floats, texts, inlined rows, buckets, evolution, promotions
-LAKES = ["01", "03", "04", "16", "19", "23"]
-LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in ("13", "22")]
+# Scalars with their limits, floats, texts, buckets, promotions; inlined rows, evolution
+LAKES = ["01", "03", "04", "19", "23"]
+LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in ("13", "16", "22")]
 # Of each column, how many values are compared with.
-MOST_VALUES = [2, pytest.param(6, marks=pytest.mark.slow)]
+MOST_VALUES = [3, pytest.param(6, marks=pytest.mark.slow)]
 
 # (client, lake, column) -> what the client does wrong, whatever the metadata says. Native DuckDB
 # on DuckLake does the same as DuckDB here.
@@ -52,6 +52,9 @@ CLIENT_DEFECTS = {
     ("PyIceberg", "23", "f"): "rounds a double to the float of the file before it compares",
     ("DuckDB", "23", "f"): "rounds a double to the float of the file before it compares",
 }
+
+
+INFINITE = (float("inf"), float("-inf"))
 
 
 class Served:
@@ -160,7 +163,8 @@ def predicates(table: Table, rows: pa.Table, most: int) -> Iterator[tuple[str, B
                 prefix = StartsWith(name, value[: len(value) // 2])
                 yield from ((name, of) for of in (prefix, Not(prefix)))
         # In a set, pyarrow distinguishes -0.0 from 0.0; in a comparison it does not.
-        members = [value for value in some if value != 0]
+        # There PyIceberg takes infinity for the greatest FLOAT.
+        members = [value for value in some if value != 0 and value not in INFINITE]
         if len(members) > 1:
             yield from ((name, of) for of in (In(name, members), Not(In(name, members))))
 

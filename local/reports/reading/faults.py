@@ -62,6 +62,13 @@ RULES = (
     ),
     Rule(
         "PyIceberg",
+        RARE,
+        conditions.shown("float32"),
+        "finds none or all of the rows if a condition compares {columns} with infinity",
+        NO_CONDITION,
+    ),
+    Rule(
+        "PyIceberg",
         WRONG,
         conditions.nested_that_is_cast,
         "reads a NULL in {columns} as an empty list or map",

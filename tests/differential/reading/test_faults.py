@@ -70,6 +70,10 @@ TABLES = {
         "ALTER TABLE {t} ALTER i SET TYPE BIGINT; INSERT INTO {t} VALUES (2, 2)",
         [("Spark", FAILS, "v", 2)],
     ),
+    "floats": (
+        "CREATE TABLE {t}(v FLOAT, w DOUBLE); INSERT INTO {t} VALUES (1, 1)",
+        [("PyIceberg", RARE, "v", 1)],
+    ),
     "small_unsigned": ("CREATE TABLE {t}(v UTINYINT); INSERT INTO {t} VALUES (1)", []),
     "json": (
         "CREATE TABLE {t}(v JSON); INSERT INTO {t} VALUES ('1')",

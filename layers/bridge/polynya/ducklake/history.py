@@ -5,6 +5,7 @@ So every state carries a hash of its rows, and the name of a file that is made f
 the hash.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -60,13 +61,19 @@ class TableHistory:
         """Snapshots that Iceberg does not list: commits of a schema or of properties alone.
 
         One that replaces the table by an empty one has no Iceberg snapshot either, but ends rows.
+        So does one that is the first to show a change whose own snapshot has expired.
         """
+        if not self.commits:
+            return frozenset()
         listed = {c.snapshot_id for c in self.commits if c.client_snapshot_id is not None}
         with_rows = {
             snapshot.snapshot_id
             for snapshot in self.snapshots
             if changes_of(snapshot.changes_made, self.table.table_id) - {"altered_table"}
         }
+        ids = [snapshot.snapshot_id for snapshot in self.snapshots]
+        shows = {bisect_left(ids, event.snapshot_id) for event in self.events}
+        with_rows |= {id_ for place, id_ in enumerate(ids) if place in shows}
         return frozenset(c.snapshot_id for c in self.commits) - listed - with_rows
 
     @property
