@@ -99,6 +99,26 @@ def test_columns_that_were_dropped_have_statistics_still(lake):
     assert checked(lake.write("dropped columns", DROPPED_COLUMNS)).findings == []
 
 
+LONG_PARTITIONS = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
+USE lake;
+CREATE TABLE t (s VARCHAR);
+ALTER TABLE t SET PARTITIONED BY (s);
+INSERT INTO t VALUES (repeat('z', 300)), ('z');
+"""
+
+
+def test_the_bounds_of_a_partition_of_a_long_text_are_truncated(lake):
+    assert checked(lake.write("long partitions", LONG_PARTITIONS)).findings == []
+
+
+def test_a_long_text_outside_its_partition_is_found(lake):
+    written = lake.write("wrong long partition", LONG_PARTITIONS)
+    other = "SET min_value = repeat('y', 256), max_value = repeat('y', 256)"
+    written.database.run(f"UPDATE ducklake_file_column_stats {other} WHERE length(min_value) > 1")
+    assert "partition" in {one.check for one in checked(written).findings}
+
+
 @pytest.fixture
 def old_lake(lake, postgres_server, moto):
     def make(name: str):

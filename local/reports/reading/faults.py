@@ -53,6 +53,14 @@ class Fault:
 
 RULES = (
     Rule(
+        "DuckDB",
+        RARE,
+        conditions.shown("blob"),
+        "misses rows if a condition asks for one value of {columns} that is not printable ASCII, "
+        "as native DuckLake does",
+        NO_CONDITION,
+    ),
+    Rule(
         "PyIceberg",
         WRONG,
         conditions.shown("uint32"),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from polynya.ducklake import queries
 from polynya.errors import Refused
+from polynya_local.clients.duckdb_connection import connect, literal
 from polynya_local.reports.generator import Generator, full_name, tables_of
 from polynya_local.reports.reading.faults import FAILS, RARE, RULES, WRONG, known_faults
 from polynya_local.reports.reading.table_facts import table_facts
@@ -73,6 +74,10 @@ TABLES = {
     "floats": (
         "CREATE TABLE {t}(v FLOAT, w DOUBLE); INSERT INTO {t} VALUES (1, 1)",
         [("PyIceberg", RARE, "v", 1)],
+    ),
+    "blobs": (
+        "CREATE TABLE {t}(v BLOB); INSERT INTO {t} VALUES ('a'::BLOB)",
+        [("DuckDB", RARE, "v", 1)],
     ),
     "small_unsigned": ("CREATE TABLE {t}(v UTINYINT); INSERT INTO {t} VALUES (1)", []),
     "json": (
@@ -223,6 +228,21 @@ def test_hiding_a_type_removes_its_faults(faulty, moto, found):
     for name in HIDING:
         assert f"polynya serve --hide-type {name}" in {f.remedy for f in found[f"main.with_{name}"]}
         assert after[f"main.with_{name}"] == []
+
+
+def test_duckdb_misses_bytes_that_are_not_printable(tmp_path):
+    """It hashes another text than the bytes to look into the Bloom filter, which is right."""
+    file = literal(str(tmp_path / "bytes.parquet"))
+    with closing(connect()) as con:
+        con.execute(
+            "CREATE TABLE t AS SELECT CASE WHEN i % 2 = 0 THEN '\\x00\\xFF'::BLOB ELSE 'a'::BLOB "
+            "END AS v FROM range(12) AS r(i)"
+        )
+        con.execute(f"COPY t TO {file}")
+        count = "SELECT count(*) FROM {} WHERE v = {}::BLOB"
+        for value, in_file in (("'a'", 6), ("'\\x00\\xFF'", 0)):
+            assert con.execute(count.format("t", value)).fetchone() == (6,)
+            assert con.execute(count.format(file, value)).fetchone() == (in_file,)
 
 
 @pytest.mark.slow

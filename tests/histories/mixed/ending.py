@@ -34,7 +34,7 @@ class LastJudge:
 
     def _native_past(self, con: Any) -> Iterator[str]:
         scene = self.scene
-        for snapshot_id in set(scene.snapshots()) & scene.past.keys():
+        for snapshot_id in set(scene.snapshots()) & scene.past.keys() - scene.doubled():
             wanted = scene.past[snapshot_id]
             source = f"lake.{TABLE} AT (VERSION => {snapshot_id})"
             try:
@@ -82,7 +82,7 @@ class LastJudge:
         past, types = self.scene.past, self.scene.columns
         at = max(past) if number is None else number
         wanted = past[at]
-        if self.scene.past_columns[at] != types:
+        if [*self.scene.past_columns[at].items()] != [*types.items()]:  # in the same order
             return
         con = self.scene.con
         con.register("client", rows)

@@ -43,6 +43,12 @@ class Operation:
         """Whether no Iceberg client does it."""
         return self.by in NATIVE
 
+    @property
+    def merges(self) -> bool:
+        """Whether DuckLake merges files, which gives rows that two UPDATEs wrote new row ids."""
+        done = (self, *self.between)
+        return any("merge_adjacent" in text for one in done for text in one.sql)
+
     def natively(self) -> tuple["Operation", ...]:
         """The same, done by native DuckLake alone."""
         if self.is_native:

@@ -36,6 +36,13 @@ TOLD_AGAIN = """
 SELECT count(*) FROM {} AS d JOIN ducklake_data_file AS f ON f.data_file_id = d.file_id
 WHERE f.end_snapshot = :snapshot AND d.begin_snapshot < :snapshot"""
 
+DOUBLED = """
+SELECT s.snapshot_id FROM ducklake_snapshot AS s WHERE EXISTS (SELECT FROM ducklake_data_file AS f
+  JOIN ducklake_delete_file AS d USING (data_file_id)
+  WHERE f.end_snapshot > s.snapshot_id AND d.begin_snapshot <= s.snapshot_id
+    AND (d.end_snapshot IS NULL OR d.end_snapshot > s.snapshot_id)
+  GROUP BY f.data_file_id HAVING count(*) > 1)"""
+
 
 class Scene:
     """A lake that is attached as `lake` and `other`, and its twin in the database `memory`."""
@@ -163,6 +170,13 @@ class Scene:
         """All snapshots that have not expired."""
         found = self._catalog.run("SELECT snapshot_id FROM ducklake_snapshot ORDER BY 1")
         return [row[0] for row in found]
+
+    def doubled(self) -> set[int]:
+        """The snapshots that have a data file with two delete files: DuckLake doubles its rows.
+
+        A flush gives a file that has ended a second one; see test_flushed_deletes.py.
+        """
+        return {snapshot_id for (snapshot_id,) in self._catalog.run(DOUBLED)}
 
     def told_again(self, snapshot_id: int) -> int:
         """How many earlier deletes the change feed repeats, because a whole file ends.

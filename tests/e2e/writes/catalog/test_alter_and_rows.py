@@ -99,6 +99,26 @@ def test_a_commit_that_changes_nothing_is_no_snapshot(lake, moto):
         assert newest(both.twins.lake) == before
 
 
+@pytest.mark.parametrize("alteration", ["schema", "properties"])
+def test_a_native_change_is_shown_after_its_snapshot_has_expired(alteration, lake, moto):
+    """The alteration, which by itself is no snapshot of Iceberg, is then the first to show it."""
+    with altered(lake, moto, SETUP + INLINED) as both:
+        both.twins.native("DELETE FROM t WHERE id < 5", also_here=True)
+        deleted = newest(both.twins.lake)
+        if alteration == "schema":
+            both.alter(update("add_column", "n", LongType()), "ALTER TABLE t ADD COLUMN n BIGINT")
+        else:
+            both.table().transaction().set_properties(a="b").commit_transaction()
+        expire = f"CALL ducklake_expire_snapshots('lake', versions => [{deleted}])"
+        both.twins.native(expire, also_here=True)
+        with reading(both.twins.lake, moto) as con:
+            wanted = con.execute("SELECT count(*) FROM lake.t").fetchone()
+        table = both.table()
+        assert (len(table.scan().to_arrow()),) == wanted == (17,)
+        listed = [s.snapshot_id for s in table.metadata.snapshots]
+        assert deleted not in listed and table.metadata.current_snapshot_id == deleted + 1
+
+
 def test_columns_that_clients_do_not_see_stay(lake, moto):
     hidden = "CREATE TABLE t(id BIGINT, h HUGEINT, s VARCHAR); INSERT INTO t VALUES (1, 2, 'a');"
     with altered(lake, moto, hidden) as both:
