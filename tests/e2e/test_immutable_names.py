@@ -50,6 +50,26 @@ INSERT INTO {t} VALUES (1001, 'x'), (1002, 'y'), (1003, 'z');
 DELETE FROM {t} WHERE i = 1002;
 """,
 }
+PARTITIONED = """
+CREATE TABLE {t}(i INTEGER, s VARCHAR);
+ALTER TABLE {t} SET PARTITIONED BY (bucket(3, i));
+INSERT INTO {t} SELECT i, 'v' || i FROM range(500) AS r(i);
+INSERT INTO {t} VALUES (1001, 'x'), (1002, 'y'), (1003, 'z');
+DELETE FROM {t} WHERE i = 1002;
+"""
+LAYOUTS = {
+    "unpartitioned": "ALTER TABLE {t} RESET PARTITIONED BY",
+    "unpartitioned_and_back": "ALTER TABLE {t} RESET PARTITIONED BY; "
+    "ALTER TABLE {t} SET PARTITIONED BY (bucket(3, i))",
+    "partitioned_otherwise": "ALTER TABLE {t} SET PARTITIONED BY (s)",
+    "sorted": "ALTER TABLE {t} SET SORTED BY (s)",
+    "promoted": "ALTER TABLE {t} ALTER i SET TYPE BIGINT",
+    "renamed_column": "ALTER TABLE {t} RENAME COLUMN s TO r",
+    "dropped_column": "ALTER TABLE {t} RESET PARTITIONED BY; ALTER TABLE {t} DROP COLUMN i",
+    "commented": "COMMENT ON TABLE {t} IS 'a table'",
+}
+"""Changes of a partitioned table with inlined rows."""
+
 # The mutations between planning and reading. After the first ones every planned name must still be
 # built; after the others the answer may be 404, but never other bytes.
 HARMLESS = {
@@ -261,6 +281,27 @@ def test_a_name_gives_its_bytes_or_nothing(without_store, mutation):
         # No file has the old deletes any more: the newest list must be missing, not newer.
         lists = [target for target in without_store.before[mutation] if "/list-" in target]
         assert lists[-1] in gone
+
+
+def test_a_change_of_the_layout_changes_no_bytes(lake, moto):
+    made = "".join(PARTITIONED.format(t=table) for table in LAYOUTS)
+    written = lake.write("layouts", ATTACH + made)
+    wrong = []
+    with standing_in(written, moto) as stand_in, writing(written, moto) as con:
+        before = {name: files(stand_in.s3_uri, load(stand_in.api_uri, name)) for name in LAYOUTS}
+        for name, sql in LAYOUTS.items():
+            con.execute(sql.format(t=name))
+        reset_functions()
+        for name, bodies in before.items():
+            assert any("/rows-" in target for target in bodies)
+            answers = {target: send(stand_in.s3_uri, "GET", target) for target in bodies}
+            wrong += [
+                f"{name}: {target}: {answer.status}"
+                for target, answer in answers.items()
+                if answer.status != 404 and (answer.status, answer.body) != (200, bodies[target])
+            ]
+            files(stand_in.s3_uri, load(stand_in.api_uri, name))  # all of the new ones are there
+    assert wrong == []
 
 
 # Each history and each delivery once; the other pairs are left to `make test-all`.

@@ -86,7 +86,11 @@ class TableNames:
         schema_print = (begin, self._schema_prints[schema.schema_id])
         specs = [spec.json() for spec in self._partitions.specs]
         ids = self._snapshot_ids.digests(snapshot_id)
-        digest = fingerprint(*self._avro_origin, self._chunk_files, sums, schema_print, specs, *ids)
+        # Inlined rows are listed in the table's current partition spec.
+        rows = {manifest.name.fingerprint for manifest in self.rows_manifests(snapshot_id, state)}
+        digest = fingerprint(
+            *(*self._avro_origin, self._chunk_files, sums, schema_print, specs, *ids, *rows)
+        )
         return self._name("list", (snapshot_id,), digest)
 
     def chunk_manifests(self, snapshot_id: int, sums: Iterable[ChunkSum]) -> list[Manifest]:
