@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from polynya.ducklake.history import TableHistory
 from polynya.ducklake.rows.columns import Column, MappedName
+from polynya.ducklake.rows.commits import ClientSnapshot
 from polynya.ducklake.rows.inlined_tables import Inlined
 from polynya.ducklake.rows.lake import Lake, Snapshot
 from polynya.ducklake.rows.lifetimes import UnservableRange
@@ -43,6 +44,7 @@ HISTORY = TableHistory(
     snapshot_id=9,
     columns=[Column(1, 1, None, "a", "int32", None, None)],
     snapshots=[snapshot(1, 'created_table:"main"."t"'), snapshot(3), snapshot(4), snapshot(9)],
+    since=0,
     events=[event(3), event(4), event(9)],
     unservable=[],
     inlined=Inlined((), ()),
@@ -81,6 +83,31 @@ def test_each_snapshot_follows_the_one_before_it_that_touched_the_table():
     assert [one.manifest_list for one in found] == [
         f"s3://virtual/{n}" for n in ("1-0", "3-1", "4-2", "9-3")
     ]
+
+
+ALTERED = f"altered_table:{TABLE_ID}"
+
+
+def test_a_commit_of_a_schema_is_listed_if_it_is_the_first_to_show_a_change():
+    assert listed_with_a_schema_at_4([1, 3, 4, 9], (3, 9), 0) == [1, 3, 9]
+    assert listed_with_a_schema_at_4([1, 3, 4, 9], (2, 9), 0) == [1, 3, 9]
+    assert listed_with_a_schema_at_4([1, 4, 9], (3, 9), 0) == [1, 4, 9]
+    assert listed_with_a_schema_at_4([4, 9], (3, 9), 0) == [4, 9]
+    # What is older than the first snapshot that was read is summed, with any snapshot.
+    assert listed_with_a_schema_at_4([4, 9], (0, 3, 9), 4) == [9]
+
+
+def listed_with_a_schema_at_4(ids: list[int], changes: tuple[int, ...], since: int) -> list[int]:
+    history = replace(
+        HISTORY,
+        snapshots=[
+            snapshot(n, ALTERED if n == 4 else f"inserted_into_table:{TABLE_ID}") for n in ids
+        ],
+        events=[event(n) for n in changes],
+        since=since,
+        commits=[ClientSnapshot(4, 0, None, None, None)],
+    )
+    return [one.snapshot_id for one in listed_snapshots(history, ())]
 
 
 @pytest.mark.parametrize(

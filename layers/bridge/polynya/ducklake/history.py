@@ -38,6 +38,8 @@ class TableHistory:
     columns: list[Column]
     snapshots: list[Snapshot]
     """The snapshots that touched the table, oldest first."""
+    since: int
+    """The first snapshot that was read; 0 if there is none before."""
     events: list[Event]
     unservable: list[UnservableRange]
     inlined: Inlined
@@ -63,18 +65,21 @@ class TableHistory:
         One that replaces the table by an empty one has no Iceberg snapshot either, but ends rows.
         So does one that is the first to show a change whose own snapshot has expired.
         """
-        if not self.commits:
-            return frozenset()
         listed = {c.snapshot_id for c in self.commits if c.client_snapshot_id is not None}
         with_rows = {
             snapshot.snapshot_id
             for snapshot in self.snapshots
             if changes_of(snapshot.changes_made, self.table.table_id) - {"altered_table"}
         }
+        alone = {c.snapshot_id for c in self.commits} - listed - with_rows
+        return frozenset(alone and alone.difference(self._first_to_show()))
+
+    def _first_to_show(self) -> Iterator[int]:
+        """The first snapshot that shows each change: its own, or the next one that is left."""
         ids = [snapshot.snapshot_id for snapshot in self.snapshots]
-        shows = {bisect_left(ids, event.snapshot_id) for event in self.events}
-        with_rows |= {id_ for place, id_ in enumerate(ids) if place in shows}
-        return frozenset(c.snapshot_id for c in self.commits) - listed - with_rows
+        changes = {event.snapshot_id for event in self.events if event.snapshot_id >= self.since}
+        places = {bisect_left(ids, change) for change in changes}
+        return (ids[place] for place in places if place < len(ids))
 
     @property
     def lifetimes(self) -> TableLifetimes:
@@ -178,6 +183,7 @@ def read(
         snapshot_id=snapshot_id,
         columns=columns,
         snapshots=[known[key] for key in sorted(known)],
+        since=since,
         events=events,
         unservable=unservable,
         inlined=inlined,
