@@ -10,7 +10,7 @@ from duckdb.sqltypes import DuckDBPyType
 from .clients.spark import SparkDraws
 from .operations import DUCKDB, NATIVE, PYICEBERG, SPARK, Operation, Step
 from .scene import MEMORY, Scene
-from .tables import NAMES, TYPES, beginning, partitionings, quoted
+from .tables import NAMES, TYPES, beginning, inlinable, partitionings, quoted
 from .values import literal
 
 PROMOTIONS = {"TINYINT": "SMALLINT", "SMALLINT": "INTEGER", "INTEGER": "BIGINT"}
@@ -177,7 +177,7 @@ class Generator:
         free = self._free(scene)
         if not free:
             return self._drop(scene)
-        kind = self.rng.choice(TYPES)
+        kind = inlinable(self.rng.choice(TYPES), self.beginning.inlining)
         words = f"ADD COLUMN {quoted(self.rng.choice(free))} {kind}"
         if self.rng.random() < 0.4 and "(" not in kind and "[" not in kind:
             words += f" DEFAULT {literal(duckdb.sqltype(kind), self.rng)}"

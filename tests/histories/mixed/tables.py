@@ -47,8 +47,7 @@ def beginning(rng: Random) -> Beginning:
     """A table, perhaps partitioned, perhaps created by a client or with a column that it hides."""
     kinds = rng.choices(TYPES, k=rng.randrange(1, 6))
     inlining = rng.choice(INLINING)
-    if any(inlining):
-        kinds = [INLINABLE.get(kind, kind) for kind in kinds]
+    kinds = [inlinable(kind, inlining) for kind in kinds]
     if rng.random() < 0.15:
         kinds.append(rng.choice(HIDDEN))
     columns = dict(zip(NAMES, kinds, strict=False))
@@ -63,6 +62,11 @@ def beginning(rng: Random) -> Beginning:
         option = f"CALL lake.set_option('data_inlining_row_limit', {inlining[0]})"
         made.append(Operation(NATIVE[0], "option", sql=(option,)))
     return Beginning(inlining, rng.choice(CHUNKS), tuple(made))
+
+
+def inlinable(kind: str, inlining: tuple[int, int]) -> str:
+    """A column's type, or what takes its place if a writer inlines."""
+    return INLINABLE.get(kind, kind) if any(inlining) else kind
 
 
 def first_partitioning(rng: Random, columns: dict[str, str]) -> list[Operation]:
