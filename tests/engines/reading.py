@@ -95,8 +95,10 @@ def read_lakes(engine: Engine) -> None:
         for script in [types_script(Path(folder)), *sorted(LAKES.glob("*.sql"))]:
             if wanted and script.stem.split("_")[0] not in wanted:
                 continue
-            results[script.stem] = read(script, server, endpoint, engine)
-            for name, seen in results[script.stem].items():
+            found = read(script, server, endpoint, engine)
+            if found:  # the whole lake is not refused
+                results[script.stem] = found
+            for name, seen in found.items():
                 print(
                     f"{script.stem}: {name}: {seen.same} same, {len(seen.faults)} not", flush=True
                 )
