@@ -285,8 +285,16 @@ RULES = (
         "Trino",
         RARE,
         conditions.shown("timestamptz"),
-        "cannot read the table if a value of {columns} is -infinity",
+        "cannot read the table if a value of {columns} is infinity or -infinity",
         OTHER_CLIENT,
+    ),
+    Rule(
+        "Trino",
+        FAILS,
+        conditions.stored("geometry", "variant"),
+        "cannot read {files} with the GEOMETRY or VARIANT column {columns}, although the column is "
+        "hidden",
+        f"{OTHER_CLIENT}, or: {REWRITE}",
     ),
     Rule(
         "Trino",
