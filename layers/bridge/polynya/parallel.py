@@ -1,7 +1,8 @@
 """Several requests to AWS at the same time, within one request to a function."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
 from typing import TypeVar
 
@@ -28,3 +29,14 @@ def in_parallel(
     contexts = [copy_context() for _ in items]
     with ThreadPoolExecutor(min(at_a_time, len(items))) as pool:
         return list(pool.map(lambda context, item: context.run(function, item), contexts, items))
+
+
+@contextmanager
+def meanwhile(work: Callable[[], object]) -> Iterator[None]:
+    """Do in another thread, during the block, what only saves time: its errors are ignored.
+
+    The block ends when both have ended.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(copy_context().run, work)
+        yield

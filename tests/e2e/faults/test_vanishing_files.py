@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from io import BytesIO
 from random import Random
+from threading import Event
 from types import SimpleNamespace
 
 import boto3
@@ -347,6 +348,25 @@ def test_a_load_without_losses_sends_one_list_request(backend, table, instance):
     # Lists, and manifests of rows and of deletes; those of data refer to no virtual file.
     leading = len(snapshots) + 2
     assert sorted(requests) == ["GetObject"] * leading + ["ListObjectsV2"]
+
+
+def test_the_list_that_another_instance_has_put_is_read_meanwhile(
+    backend, table, instance, monkeypatch
+):
+    instance().catalog.load_table("main", table)
+    get, page, is_read = BucketStore.get, BucketStore._page, Event()
+
+    def read(self, key):
+        is_read.set()
+        return get(self, key)
+
+    def listed(self, folder, first):
+        assert is_read.wait(30)
+        return page(self, folder, first)
+
+    monkeypatch.setattr(BucketStore, "get", read)
+    monkeypatch.setattr(BucketStore, "_page", listed)
+    instance().catalog.load_table("main", table)
 
 
 def test_a_missing_right_to_list_the_bucket_is_named(backend, table, instance):

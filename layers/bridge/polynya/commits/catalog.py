@@ -203,16 +203,19 @@ class CommitCatalog:
             return self.catalog.load_table_result(opened), opened
 
     def _planned(self, con: Connection, target: Target) -> Planned:
-        state = self._state(con, target)
-        if state is None:
+        opened = self._found(con, target)
+        if opened is None:
             return self._creation(con, target)
         if target.commit.creates:
             name = f"{target.namespace}.{target.name}"
             raise AlreadyExists(f"Requirement failed: table already exists: {name}")
+        lake, schema, table = opened.readable, opened.schema, opened.table
         # Of the table that was found: a path `a+b` can mean the table `a b`.
-        self._check_rights(state.schema.schema_name, state.table.table_name)
+        self._check_rights(schema.schema_name, table.table_name)
         planner = Planner(self.reader, self.catalog.settings.staging_location)
-        return Planned(planner.plan(state, target.commit), state.lake, state)
+        with planner.reading_early(lake, schema, table, target.commit) as planner:
+            state = self._state(opened)
+        return Planned(planner.plan(state, target.commit), lake, state)
 
     def _creation(self, con: Connection, target: Target) -> Planned:
         if not target.commit.creates:
@@ -238,17 +241,19 @@ class CommitCatalog:
         """
         if snapshot.before.snapshot_id == planned.lake.snapshot_id:
             return  # nobody has committed since
-        state = self._state(snapshot.con, target)
+        opened = self._found(snapshot.con, target)
+        state = self._state(opened) if opened else None
         locations = [one.metadata_location if one else None for one in (planned.state, state)]
         if locations[0] != locations[1]:
             raise Overtaken(f"{target.namespace}.{target.name} has changed; load it again")
 
-    def _state(self, con: Connection, target: Target) -> TableState | None:
+    def _found(self, con: Connection, target: Target) -> OpenTable | None:
         """The table of a commit; None if there is none."""
-        try:
-            opened = self.catalog.find_table(con, target.namespace, target.name)
-        except NoSuchTable:
-            return None
+        with suppress(NoSuchTable):
+            return self.catalog.find_table(con, target.namespace, target.name)
+        return None
+
+    def _state(self, opened: OpenTable) -> TableState:
         files = self.catalog.table_files(opened)
         return table_state(opened.readable, opened.schema, opened.table, files)
 

@@ -5,9 +5,11 @@ lists what is there, puts back what is missing, and renews what is old.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from ..errors import ServiceUnavailable
+from ..parallel import meanwhile
 from ..storage.delivery_bucket import DeliveryBucket
 from .build_context import BuildContext
 from .names import Name, parse
@@ -43,7 +45,8 @@ class BucketFiles:
         keys = [self._key(name) for name in lists]
         known = [key for level in self._levels(keys, read=False) for key in level]
         document_key = self._key(document)
-        ages = self.bucket.ages([*known, document_key])
+        with self._reading_newest(keys):
+            ages = self.bucket.ages([*known, document_key])
         self._restore([key for key in keys if key not in ages])
         lower = [*self._levels(keys, read=True)][1:]  # a new table has no list
         listed = {*known}
@@ -54,6 +57,11 @@ class BucketFiles:
         self._restore(self.bucket.renew(old))
         if document_key not in ages:
             self._restore([document_key])
+
+    def _reading_newest(self, lists: Sequence[str]) -> AbstractContextManager[None]:
+        """Read the newest list during the block: another process has put it, mostly."""
+        unread = [key for key in lists[-1:] if self.context.references.get(key) is None]
+        return meanwhile(lambda: self.context.cache.get_many(unread)) if unread else nullcontext()
 
     def _levels(self, keys: Sequence[str], *, read: bool) -> Iterator[list[str]]:
         """These keys, those to which they refer, and so on; each once in its level.

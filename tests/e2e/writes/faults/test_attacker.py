@@ -8,6 +8,7 @@ import fastavro
 import pytest
 from polynya.commits.plans.parquet import footers
 from polynya.commits.plans.parquet.added_files import MOST_FILES
+from polynya.storage.objects.ranges import RangeReader
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError
@@ -58,6 +59,22 @@ def nothing_changes(attack, judge):
     before = state()
     yield
     assert state() == before
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_others_is_read(attack, monkeypatch):
+    """Not even early, while the table is read."""
+    fetch, locations = RangeReader.fetch, []
+
+    def recorded(self, bucket, key, first, end):
+        locations.append(f"s3://{bucket}/{key}")
+        return fetch(self, bucket, key, first, end)
+
+    monkeypatch.setattr(RangeReader, "fetch", recorded)
+    yield
+    paths = ("write.data.path", "write.metadata.path")
+    own = tuple(f"{attack.mine.properties[path]}/" for path in paths)
+    assert all(one.startswith(own) for one in locations), locations
 
 
 def theirs(attack) -> str:

@@ -1,9 +1,13 @@
 """From a commit to a plan: everything that can be found out before the transaction that writes."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
+from ...access.readable_lake import ReadableLake
+from ...ducklake.paths import table_location
+from ...ducklake.rows.named_objects import Schema, Table
 from ...ducklake.writes.commits import CommitRow
 from ...errors import BadRequest, CommitFailed
 from ...iceberg.commits.requirements import failures
@@ -14,6 +18,7 @@ from ...translate.commits.table_commit import TableCommit
 from ...translate.write_locations import data_path, staging_path
 from .alteration import alteration
 from .client_files import ClientFiles
+from .early_reads import early_reads
 from .new_table import greatest_id
 from .overwrite_checks import check_hidden_columns, check_replaced_partitions
 from .parquet.added_files import AddedFiles
@@ -29,6 +34,20 @@ class Planner:
     reader: ObjectReader
     staging_location: str
     """The setting; empty: below the lake's data path."""
+
+    @contextmanager
+    def reading_early(
+        self, lake: ReadableLake, schema: Schema, table: Table, commit: TableCommit
+    ) -> Iterator["Planner"]:
+        """Read the files of a commit for the duration of the block; gives the planner for it."""
+        if not commit.snapshots:
+            yield self
+            return
+        location = data_path(table_location(lake.lake, schema, table), table.table_uuid)
+        staging = self._staging(lake, table)
+        manifest_list = commit.snapshots[-1].manifest_list
+        with early_reads(self.reader, staging, f"{location}/", manifest_list) as reader:
+            yield replace(self, reader=reader)
 
     def plan(self, state: TableState, commit: TableCommit) -> TablePlan:
         """The plan of a commit to a table.
@@ -75,10 +94,7 @@ class Planner:
     def _net_change(self, state: TableState, commit: TableCommit) -> NetChange:
         if not commit.snapshots:
             return NetChange()
-        path = staging_path(
-            self.staging_location, state.lake.lake.data_path, state.table.table_uuid
-        )
-        client = ClientFiles(self.reader, f"{path}/", state.files)
+        client = ClientFiles(self.reader, self._staging(state.lake, state.table), state.files)
         # CREATE OR REPLACE TABLE ends everything: nothing is compared.
         head = None if commit.removes_main else state.head
         base = client.base(head.sequence_number) if head else []
@@ -87,6 +103,11 @@ class Planner:
         net = net_change(client.entries(changed.new), client.own_entries(changed.gone))
         check_hidden_columns(state, net)
         return net
+
+    def _staging(self, lake: ReadableLake, table: Table) -> str:
+        """The directory of the client's manifests, with a slash at its end."""
+        path = staging_path(self.staging_location, lake.lake.data_path, table.table_uuid)
+        return f"{path}/"
 
 
 def _check_identity(state: TableState, commit: TableCommit) -> None:
