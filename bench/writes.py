@@ -10,6 +10,7 @@ from .measure import Cost, in_turn, median, once
 from .report import Row, Table, ms, ratio
 from .support.lakes import NAMESPACE, TABLE
 from .support.real_table import write_real
+from .support.relay import relay
 from .support.writing import many_added
 from .support.writing.fixture import iceberg_fixture
 from .support.writing.writable import Served, served
@@ -22,25 +23,34 @@ TIMES = 7
 SNAPSHOTS = 10_000
 """Of the largest table."""
 
+S3_SECONDS = 0.02
+"""What S3 takes for a small object, within its region."""
+
 
 def run(shop: Workshop) -> list[Table]:
-    return [_beside_the_fixture(shop), _by_size(shop), many_added.table(shop)]
+    with relay(shop.s3_endpoint, delay=S3_SECONDS) as distant:
+        return [
+            _beside_the_fixture(shop, shop.s3_endpoint, "near", "in the same machine"),
+            _beside_the_fixture(shop, distant, "far", f"{1000 * S3_SECONDS:.0f} ms away"),
+            _by_size(shop),
+            many_added.table(shop),
+        ]
 
 
-def _beside_the_fixture(shop: Workshop) -> Table:
-    say("writes: beside Iceberg's REST fixture ...")
+def _beside_the_fixture(shop: Workshop, endpoint: str, name: str, where: str) -> Table:
+    """Args: `where`: how far S3 is from the client and from both servers."""
+    say(f"writes: beside Iceberg's REST fixture, with S3 {where} ...")
     lake = shop.lake(FEW, FEW)
-    endpoint = shop.s3_endpoint
     openers = [pyiceberg] if why_not() else [pyiceberg, in_spark]
     rows: list[Row] = []
     with served(lake, endpoint) as ours, iceberg_fixture(endpoint, shop.folder) as fixture:
-        for number, opener in enumerate(openers):
-            table = f"written_{number}"
+        for opener in openers:
+            table = f"{opener.__name__}_{name}"
             rows += _compared(
                 ours, opener(ours.uri, endpoint, table), opener(fixture, endpoint, table)
             )
     return Table(
-        "A client's commit (milliseconds)",
+        f"A client's commit, with S3 {where} (milliseconds)",
         rows,
         (
             f"wall: the client's whole operation, median of {TIMES} runs that alternate",

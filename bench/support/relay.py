@@ -1,10 +1,11 @@
-"""Counts HTTP requests on their way to a server. Its own cost is not measured."""
+"""Counts HTTP requests on their way to a server, or delays the answers."""
 
 import re
 import socket
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from urllib.parse import urlsplit
@@ -14,17 +15,32 @@ REQUEST = re.compile(rb"^(GET|HEAD|POST) \S+ HTTP/1\.1\r\n", re.MULTILINE)
 
 
 @contextmanager
-def relay(endpoint: str, counts: Counter[str]) -> Iterator[str]:
-    """An endpoint that forwards to `endpoint` and counts its requests by method."""
+def relay(endpoint: str, counts: Counter[str] | None = None, delay: float = 0) -> Iterator[str]:
+    """An endpoint that forwards to `endpoint` and counts its requests by method.
+
+    Args:
+        delay: so many seconds pass from an answer's first byte until the client gets it.
+    """
     target = urlsplit(endpoint)
 
     class Relay(BaseRequestHandler):
         def handle(self) -> None:
             with socket.create_connection((target.hostname, target.port)) as server:
-                back = threading.Thread(target=pump, args=(server, self.request), daemon=True)
+                for one in (server, self.request):
+                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                is_asked = threading.Event()
+                back = threading.Thread(target=self._answer, args=(server, is_asked), daemon=True)
                 back.start()
-                pump(self.request, server, counts)
+                pump(self.request, server, lambda chunk: (is_asked.set(), _count(chunk, counts)))
                 back.join()
+
+        def _answer(self, server: socket.socket, is_asked: threading.Event) -> None:
+            def wait(chunk: bytes) -> None:
+                if delay and is_asked.is_set():
+                    is_asked.clear()
+                    time.sleep(delay)
+
+            pump(server, self.request, wait)
 
     with ThreadingTCPServer(("127.0.0.1", 0), Relay) as listening:
         listening.daemon_threads = True
@@ -35,13 +51,17 @@ def relay(endpoint: str, counts: Counter[str]) -> Iterator[str]:
         listening.shutdown()
 
 
-def pump(source: socket.socket, sink: socket.socket, counts: Counter[str] | None = None) -> None:
-    """Copy until the source closes."""
+def pump(source: socket.socket, sink: socket.socket, before: Callable[[bytes], object]) -> None:
+    """Copy until the source closes; `before` gets each chunk first."""
     try:
         while chunk := source.recv(65536):
-            if counts is not None:
-                counts.update(method.decode() for method in REQUEST.findall(chunk))
+            before(chunk)
             sink.sendall(chunk)
         sink.shutdown(socket.SHUT_WR)
     except OSError:
         pass  # one of the two has closed
+
+
+def _count(chunk: bytes, counts: Counter[str] | None) -> None:
+    if counts is not None:
+        counts.update(method.decode() for method in REQUEST.findall(chunk))
