@@ -13,6 +13,9 @@ from .mirroring.tables import Renamed
 BUCKET = "polynya-local-data"
 """The bucket that the local S3 makes of a folder."""
 
+ALIAS = "polynya-local--ol-s3"
+"""The bucket of the virtual files under `object-lambda`: shaped like an access point's alias."""
+
 SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://")
 FILE = re.compile(r"file:(?://(?:localhost)?(?=/))?")
 

@@ -21,7 +21,8 @@ from polynya.storage.s3 import bucket_and_key
 from polynya.translate.tables import check_lake
 
 from ..options import Delivery
-from ..pages.lazy import Addresses, LazyPage
+from ..pages.addresses import Addresses
+from ..pages.lazy import LazyPage
 from ..stand_in import StandIn
 from ..stand_in.dynamodb import TABLE, dynamodb
 from ..stand_in.lambda_function import Handler
@@ -29,12 +30,9 @@ from ..stand_in.limits.confinement import Confinement
 from ..stand_in.s3.local_bucket import LocalBucket
 from ..stand_in.s3.uploads import UploadPaths
 from ..writes import write_problems
-from .data_path import BUCKET
+from .data_path import ALIAS, BUCKET
 from .opened import OpenedLake
 from .readable import ReadableLake, use_local_credentials
-
-ALIAS = "polynya-local--ol-s3"
-"""The bucket of the virtual files under `object-lambda`: shaped like an access point's alias."""
 
 EVERYBODY_MAY_WRITE = json.dumps(
     {"rules": [{"principals": ["*"], "tables": {"*": ["*"]}, "write": {"*": ["*"]}}]}

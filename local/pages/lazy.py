@@ -1,26 +1,13 @@
 """The page as `polynya serve` starts it: its packages are imported when somebody first looks."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..lakes.readable import ReadableLake
 from ..stand_in.lambda_function import Handler
+from .addresses import Addresses
 
 if TYPE_CHECKING:
     from .site import Site
-
-
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    """What clients are given: the line of JSON that `polynya serve` prints."""
-
-    catalog_uri: str
-    s3_endpoint: str
-    warehouse: str
-    delivery: str
-    writes: bool
-    folder: str = ""
-    """The local folder with the data, which a bucket stands for; empty: the data is in S3."""
 
 
 class LazyPage:

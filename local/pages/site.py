@@ -12,7 +12,7 @@ from ..reports.generator import Generator
 from ..reports.lake.statuses import Statuses
 from ..reports.preview.databases import Endpoints
 from ..reports.preview.reader import PreviewReader
-from .lazy import Addresses
+from .addresses import Addresses
 from .work import Work
 
 __all__ = ["Addresses", "Site"]

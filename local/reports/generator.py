@@ -22,7 +22,7 @@ from polynya.storage.file_cache import FileCache
 from polynya.storage.memory_cache import MemoryCache
 from polynya.storage.objects.reader import object_reader
 
-from ..lakes.served import ALIAS
+from ..lakes.data_path import ALIAS
 
 FIRST_SNAPSHOT = 1
 """`since` of a table with its whole history, also what is older than the listed snapshots."""

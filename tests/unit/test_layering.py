@@ -7,6 +7,8 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Collection, Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,6 +75,47 @@ def test_the_parser_of_imports_finds_relative_nested_and_lazy_ones(tmp_path):
     assert ("duckdb", True) in {
         (one.of, one.lazy) for one in imports(PACKAGE / "iceberg/parquet/sandbox.py")
     }
+
+
+# The names under which folders of the repository are imported.
+PACKAGES = {
+    "layers/bridge/polynya": "polynya",
+    "functions": "polynya_functions",
+    "local": "polynya_local",
+    "pipeline": "polynya_pipeline",
+    "bench": "bench",
+}
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    """The dotted name and the file of each module; of a package, that of its `__init__`."""
+    for folder, package in PACKAGES.items():
+        for path in (ROOT / folder).rglob("*.py"):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            yield ".".join((package, *(part for part in parts if part != "__init__"))), path
+
+
+def imported(name: str, known: Collection[str]) -> str | None:
+    """The module that an import names, or whose object it names; None if it is not ours."""
+    folder = next((f for f in PACKAGES if within(name, f.replace("/", "."))), None)
+    if folder is not None:  # a relative import
+        name = PACKAGES[folder] + name.removeprefix(folder.replace("/", "."))
+    while name not in known and "." in name:
+        name = name.rpartition(".")[0]
+    return name if name in known else None
+
+
+def test_imports_form_no_circle():
+    """Those inside functions count too: somebody who reads one module must find an end."""
+    known = dict(modules())
+    needs = {
+        name: {imported(one.of, known) for one in imports(path)} - {None, name}
+        for name, path in known.items()
+    }
+    assert "polynya.ducklake.queries" in needs["polynya.catalog"]
+    assert "polynya_local.pages.site" in needs["polynya_local.pages.lazy"]
+    assert "polynya.storage.s3" in needs["polynya_local.lakes.data_path"]
+    TopologicalSorter(needs).prepare()
 
 
 # The parts of Polynya that each folder or module may import, besides itself.

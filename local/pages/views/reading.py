@@ -4,7 +4,7 @@ from fastapi import APIRouter, Response
 from pg8000.native import Connection
 from polynya.storage.s3 import bucket_and_key
 
-from ...lakes.served import ALIAS
+from ...lakes.data_path import ALIAS
 from ...reports.reading.place import Place
 from ...reports.reading.report import ReadingReport, listed_snapshot, reading_report
 from ...reports.tables.opened import Wanted, open_at

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from ...clients.spark_jars import ARTIFACTS
-from ...lakes.served import ALIAS
+from ...lakes.data_path import ALIAS
 
 
 @dataclass(frozen=True, slots=True)
