@@ -84,7 +84,8 @@ FLINK = Dialect(
     PLAIN
     | {
         "timestamp": "CAST('{}' AS TIMESTAMP(6))",
-        "timestamptz": "CAST('{}' AS TIMESTAMP_LTZ(6))",
+        # The zone of the session is UTC, and Flink reads no offset.
+        "timestamptz": "CAST(REPLACE('{}', '+00', '') AS TIMESTAMP_LTZ(6))",
         "blob": "X'{}'",
     },
 )

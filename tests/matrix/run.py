@@ -508,6 +508,8 @@ def generalised(words: str) -> str:
     words = re.sub(r"[\w-]+/[0-9a-f-]{36}/g1/[\w.-]+", "…", words)
     words = re.sub(r"ducklake-[0-9a-f-]{36}", "ducklake-…", words)
     words = re.sub(r"The table or view .*", "", words)
+    words = re.sub(r"scans of the table \S+ are", "scans of the table … are", words)
+    words = re.sub(r"\btask \d+ ", "task … ", words)
     words = re.sub(r"^\d+ rows missing, \d+ rows surplus; (.*?) in .*", r"\1", words)
     return words[:200]
 

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from .columns import NESTED, ColumnFact
 from .table_facts import DefaultFact, TableFacts
 
+PARTS_OF_TIME = frozenset(("year", "month", "day", "hour"))
 INTEGERS = frozenset(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"))
 FLOATS = frozenset(("float32", "float64"))
 UNSIGNED = frozenset(("uint8", "uint16", "uint32", "uint64"))
@@ -75,6 +76,11 @@ def added_nested(facts: TableFacts) -> Found | None:
 def added_structs(facts: TableFacts) -> Found | None:
     """Structs in added files."""
     return _added(facts, ("struct",))
+
+
+def added_timestamps(facts: TableFacts) -> Found | None:
+    """Timestamps in added files."""
+    return _added(facts, ("timestamp",))
 
 
 def changed_structs(facts: TableFacts) -> Found | None:
@@ -177,6 +183,31 @@ def named_with(*characters: str) -> Condition:
         return Found((), facts.files) if any(one in name for one in characters) else None
 
     return condition
+
+
+def in_namespace_with(character: str) -> Condition:
+    """A table of a namespace with this character in its name."""
+
+    def condition(facts: TableFacts) -> Found | None:
+        name = facts.history.schema.schema_name
+        return Found((), facts.files) if character in name else None
+
+    return condition
+
+
+def text_partitions(facts: TableFacts) -> Found | None:
+    """Texts by which files are partitioned, or that stand in the paths of added files."""
+    partitioning = facts.history.partitioning
+    ids = {key.column_id for keys in partitioning.columns.values() for key in keys}
+    ids = ids.union(*partitioning.constants.values())
+    return _of(c for c in facts.shown if c.column_id in ids and c.type == "varchar")
+
+
+def time_partitions(facts: TableFacts) -> Found | None:
+    """Columns by whose year, month, day or hour files are partitioned."""
+    keys = [key for keys in facts.history.partitioning.columns.values() for key in keys]
+    ids = {key.column_id for key in keys if key.transform in PARTS_OF_TIME}
+    return _of(column for column in facts.shown if column.column_id in ids)
 
 
 def _partitioned_by(facts: TableFacts, specs: set[int | None]) -> Found | None:

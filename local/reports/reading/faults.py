@@ -23,6 +23,17 @@ UPDATE_OR_REFUSE = f"{UPDATE}; COLUMN_DEFAULTS=refuse refuses the table until th
 OTHER_CLIENT = "Read the table with DuckDB"
 REWRITE = "Write the rows into a new table, without these columns"
 WRITE_ANEW = "Write the rows into a new table, whose files DuckLake writes"
+NESTED_NAMESPACE = (
+    "cannot read the table, because it takes the namespace for several, one within the other"
+)
+IN_MILLISECONDS = (
+    "misses rows if a condition compares {columns}, which {files} hold in milliseconds"
+)
+ADDED_MILLISECONDS = (
+    "misses rows if a condition compares {columns} and one of the {files} that somebody has added "
+    "holds milliseconds"
+)
+NO_IN = "Ask for one value after the other, with = and OR"
 NO_CONDITION = "Read without this condition, and apply it afterwards"
 
 
@@ -58,6 +69,14 @@ RULES = (
         conditions.shown("blob"),
         "misses rows if a condition asks for one value of {columns} that is not printable ASCII, "
         "as native DuckLake does",
+        NO_CONDITION,
+    ),
+    Rule(
+        "DuckDB",
+        RARE,
+        conditions.time_partitions,
+        "misses rows of the last second before 1970 if a condition asks for one value of "
+        "{columns}, by parts of which the table is partitioned",
         NO_CONDITION,
     ),
     Rule(
@@ -128,6 +147,44 @@ RULES = (
         "because of a promoted integer, a decimal default, a TIMESTAMP_MS or added files, and "
         "knows neither unsigned integers nor TIME then",
         OTHER_CLIENT,
+    ),
+    Rule(
+        "Spark",
+        WRONG,
+        conditions.stored("timestamp_ms"),
+        IN_MILLISECONDS,
+        NO_CONDITION,
+    ),
+    Rule(
+        "Spark",
+        RARE,
+        conditions.added_timestamps,
+        ADDED_MILLISECONDS,
+        NO_CONDITION,
+    ),
+    Rule(
+        "Spark",
+        WRONG,
+        conditions.shown("uuid"),
+        "may miss rows if a condition asks for one value of {columns}, for example for "
+        "ffffffff-ffff-ffff-ffff-ffffffffffff",
+        NO_CONDITION,
+    ),
+    Rule(
+        "Spark",
+        RARE,
+        conditions.text_partitions,
+        "reports a NullPointerException for a condition with IN on {columns} if a partition is "
+        "NULL, unless the server plans its scans",
+        NO_IN,
+    ),
+    Rule(
+        "Spark",
+        RARE,
+        conditions.shown("float32"),
+        "finds no rows by the condition that {columns} is FLOAT's greatest number if the server "
+        "plans its scans",
+        NO_CONDITION,
     ),
     Rule(
         "Polars",
@@ -254,6 +311,14 @@ RULES = (
     ),
     Rule(
         "ClickHouse",
+        RARE,
+        conditions.time_partitions,
+        "misses rows from before 1970 if a condition asks for one value of {columns}, by parts of "
+        "which the table is partitioned",
+        NO_CONDITION,
+    ),
+    Rule(
+        "ClickHouse",
         FAILS,
         conditions.reused_names,
         "cannot filter by {columns}: {files} hold an older column of that name and another type",
@@ -304,6 +369,13 @@ RULES = (
         OTHER_CLIENT,
     ),
     Rule(
+        "Trino",
+        FAILS,
+        conditions.in_namespace_with("."),
+        NESTED_NAMESPACE,
+        OTHER_CLIENT,
+    ),
+    Rule(
         "Flink",
         WRONG,
         conditions.defaults,
@@ -315,6 +387,62 @@ RULES = (
         WRONG,
         conditions.shown("time"),
         "reads {columns} in milliseconds, without what is finer",
+        OTHER_CLIENT,
+    ),
+    Rule(
+        "Flink",
+        WRONG,
+        conditions.shown("uint32"),
+        "reads 2147483648 and more in {columns} as negative numbers",
+        HIDE_UINT32,
+    ),
+    Rule(
+        "Flink",
+        WRONG,
+        conditions.stored("timestamp_ms"),
+        IN_MILLISECONDS,
+        NO_CONDITION,
+    ),
+    Rule(
+        "Flink",
+        RARE,
+        conditions.added_timestamps,
+        ADDED_MILLISECONDS,
+        NO_CONDITION,
+    ),
+    Rule(
+        "Flink",
+        WRONG,
+        conditions.shown("blob"),
+        "finds no rows by a condition with IN on {columns}",
+        NO_IN,
+    ),
+    Rule(
+        "Flink",
+        RARE,
+        conditions.shown("float32"),
+        "finds no rows by the condition that {columns} is FLOAT's greatest number",
+        NO_CONDITION,
+    ),
+    Rule(
+        "Flink",
+        RARE,
+        conditions.shown("date"),
+        "cannot read the table if a value of {columns} is infinite or before the year 1",
+        OTHER_CLIENT,
+    ),
+    Rule(
+        "Flink",
+        FAILS,
+        conditions.in_namespace_with("%"),
+        "cannot read the table, because the name of its namespace has a %",
+        OTHER_CLIENT,
+    ),
+    Rule(
+        "Flink",
+        FAILS,
+        conditions.in_namespace_with("."),
+        NESTED_NAMESPACE,
         OTHER_CLIENT,
     ),
     Rule(

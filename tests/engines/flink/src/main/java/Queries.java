@@ -88,11 +88,12 @@ public final class Queries {
       rows.forEach(System.out::println);
       System.out.println("end");
     } catch (Throwable error) {
-      List<String> messages = new ArrayList<>();
-      for (Throwable cause = error; cause != null; cause = cause.getCause()) {
-        messages.add(String.valueOf(cause.getMessage()).replaceAll("\\s+", " "));
+      Throwable cause = error; // the others say that a job failed, with its id
+      while (cause.getCause() != null) {
+        cause = cause.getCause();
       }
-      System.out.println("error " + String.join(" <- ", messages));
+      String words = cause.getClass().getSimpleName() + ": " + cause.getMessage();
+      System.out.println("error " + words.replaceAll("\\s+", " "));
     }
   }
 
