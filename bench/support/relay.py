@@ -16,10 +16,11 @@ REQUEST = re.compile(rb"^(GET|HEAD|POST) \S+ HTTP/1\.1\r\n", re.MULTILINE)
 
 @contextmanager
 def relay(endpoint: str, counts: Counter[str] | None = None, delay: float = 0) -> Iterator[str]:
-    """An endpoint that forwards to `endpoint` and counts its requests by method.
+    """An endpoint that forwards to `endpoint`.
 
     Args:
-        delay: so many seconds pass from an answer's first byte until the client gets it.
+        counts: gets the number of requests of each method.
+        delay: how long each answer is held back, in seconds.
     """
     target = urlsplit(endpoint)
 
@@ -29,18 +30,24 @@ def relay(endpoint: str, counts: Counter[str] | None = None, delay: float = 0) -
                 for one in (server, self.request):
                     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 is_asked = threading.Event()
-                back = threading.Thread(target=self._answer, args=(server, is_asked), daemon=True)
+
+                def asked(chunk: bytes) -> None:
+                    is_asked.set()
+                    if counts is not None:
+                        found = REQUEST.findall(chunk)
+                        counts.update(method.decode() for method in found)
+
+                def answered(_: bytes) -> None:
+                    if is_asked.is_set():  # the first piece of an answer
+                        is_asked.clear()
+                        time.sleep(delay)
+
+                back = threading.Thread(
+                    target=pump, args=(server, self.request, answered), daemon=True
+                )
                 back.start()
-                pump(self.request, server, lambda chunk: (is_asked.set(), _count(chunk, counts)))
+                pump(self.request, server, asked)
                 back.join()
-
-        def _answer(self, server: socket.socket, is_asked: threading.Event) -> None:
-            def wait(chunk: bytes) -> None:
-                if delay and is_asked.is_set():
-                    is_asked.clear()
-                    time.sleep(delay)
-
-            pump(server, self.request, wait)
 
     with ThreadingTCPServer(("127.0.0.1", 0), Relay) as listening:
         listening.daemon_threads = True
@@ -60,8 +67,3 @@ def pump(source: socket.socket, sink: socket.socket, before: Callable[[bytes], o
         sink.shutdown(socket.SHUT_WR)
     except OSError:
         pass  # one of the two has closed
-
-
-def _count(chunk: bytes, counts: Counter[str] | None) -> None:
-    if counts is not None:
-        counts.update(method.decode() for method in REQUEST.findall(chunk))

@@ -15,8 +15,6 @@ from ..reports.preview.reader import PreviewReader
 from .addresses import Addresses
 from .work import Work
 
-__all__ = ["Addresses", "Site"]
-
 Result = TypeVar("Result")
 
 

@@ -5,14 +5,17 @@ nothing does.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeAlias
+
+from polynya.ducklake.rows.partitions import PartitionColumn
+from polynya.translate.partitions import FINEST
 
 from .columns import NESTED, ColumnFact
 from .table_facts import DefaultFact, TableFacts
 
-PARTS_OF_TIME = frozenset(("year", "month", "day", "hour"))
 INTEGERS = frozenset(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"))
 FLOATS = frozenset(("float32", "float64"))
 UNSIGNED = frozenset(("uint8", "uint16", "uint32", "uint64"))
@@ -177,37 +180,38 @@ def awkward_name(facts: TableFacts) -> Found | None:
 
 def named_with(*characters: str) -> Condition:
     """A table with one of these characters in its own name."""
+    return _with(characters, lambda facts: facts.history.table.table_name)
 
+
+def in_namespace_with(*characters: str) -> Condition:
+    """A table of a namespace with one of these characters in its name."""
+    return _with(characters, lambda facts: facts.history.schema.schema_name)
+
+
+def _with(characters: Collection[str], name_of: Callable[[TableFacts], str]) -> Condition:
     def condition(facts: TableFacts) -> Found | None:
-        name = facts.history.table.table_name
+        name = name_of(facts)
         return Found((), facts.files) if any(one in name for one in characters) else None
-
-    return condition
-
-
-def in_namespace_with(character: str) -> Condition:
-    """A table of a namespace with this character in its name."""
-
-    def condition(facts: TableFacts) -> Found | None:
-        name = facts.history.schema.schema_name
-        return Found((), facts.files) if character in name else None
 
     return condition
 
 
 def text_partitions(facts: TableFacts) -> Found | None:
     """Texts by which files are partitioned, or that stand in the paths of added files."""
-    partitioning = facts.history.partitioning
-    ids = {key.column_id for keys in partitioning.columns.values() for key in keys}
-    ids = ids.union(*partitioning.constants.values())
+    in_paths = facts.history.partitioning.constants.values()
+    ids = {key.column_id for key in _keys(facts)}.union(*in_paths)
     return _of(c for c in facts.shown if c.column_id in ids and c.type == "varchar")
 
 
 def time_partitions(facts: TableFacts) -> Found | None:
     """Columns by whose year, month, day or hour files are partitioned."""
-    keys = [key for keys in facts.history.partitioning.columns.values() for key in keys]
-    ids = {key.column_id for key in keys if key.transform in PARTS_OF_TIME}
+    ids = {key.column_id for key in _keys(facts) if key.transform in FINEST}
     return _of(column for column in facts.shown if column.column_id in ids)
+
+
+def _keys(facts: TableFacts) -> Iterator[PartitionColumn]:
+    """The keys of all partitionings that the table has or had."""
+    return chain.from_iterable(facts.history.partitioning.columns.values())
 
 
 def _partitioned_by(facts: TableFacts, specs: set[int | None]) -> Found | None:

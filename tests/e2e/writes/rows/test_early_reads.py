@@ -11,6 +11,7 @@ from polynya.errors import ServiceUnavailable
 from polynya.storage.objects.ranges import RangeReader
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
 from tests.support.servers.in_process import bridge
 from tests.support.writes.writable import EMPTY, set_up_writes
@@ -89,14 +90,12 @@ def appended(table, times: int = 1) -> int:
     """The rows that one commit of so many files adds, as the table has them after it."""
     before = table.refresh().scan().count()
     with table.transaction() as transaction, transaction.update_snapshot().fast_append() as update:
-        for number in range(times):
-            update.append_data_file(written(table, transaction, number))
+        for _ in range(times):
+            update.append_data_file(written(table, transaction))
     return table.refresh().scan().count() - before
 
 
-def written(table, transaction, number):
-    from pyiceberg.io.pyarrow import _dataframe_to_data_files
-
+def written(table, transaction):
     [file] = _dataframe_to_data_files(transaction.table_metadata, DATA, table.io)
     return file
 

@@ -1,15 +1,16 @@
 """The files of a small commit, read from S3 while PostgreSQL reads the table.
 
-A commit waits for both, and neither needs the other: only the checks do.
+Neither needs the other; only the plan needs both. The plan parses and checks the files as if they
+had not been read before.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from ...iceberg.manifest import FileContent, Status
 from ...parallel import meanwhile
 from ...storage.objects.reader import ObjectReader
+from ...translate.commits.net_change import net_change
 from ...translate.commits.paths import normalised, relative
 from .client_files import ClientFiles
 from .parquet.footers import FooterReader
@@ -27,8 +28,8 @@ def early_reads(
 ) -> Iterator[ObjectReader]:
     """Read the files of a commit in another thread, for the duration of the block.
 
-    Gives a reader that has them after the block. It reads what is missing, also what the thread
-    could not read: the error is raised where the file is needed.
+    Gives a reader that answers from memory after the block. What the thread has not read, or could
+    not, it reads from S3, so that an error is raised where the file is needed.
 
     Args:
         staging: the directory of the client's manifests, with a slash at its end.
@@ -56,11 +57,7 @@ def _read(reader: ObjectReader, staging: str, data_location: str, manifest_list:
     new = [one for one in listed if normalised(one.manifest_path).startswith(normalised(staging))]
     if len(new) > MOST or sum(one.manifest_length for one in new) > MOST_BYTES:
         return
-    added = [
-        file
-        for file in client.entries(new)
-        if file.status == Status.ADDED and file.content == FileContent.DATA
-    ]
+    added = net_change(client.entries(new), []).added
     if len(added) <= MOST:
         for file in added:
             relative(file.file_path, data_location, "a data file")
