@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 # A reading client sends a request in one piece, without a body.
 REQUEST = re.compile(rb"^(GET|HEAD|POST) \S+ HTTP/1\.1\r\n", re.MULTILINE)
 
+CONTINUE = b"HTTP/1.1 100 "
+
 
 @contextmanager
 def relay(endpoint: str, counts: Counter[str] | None = None, delay: float = 0) -> Iterator[str]:
@@ -37,8 +39,9 @@ def relay(endpoint: str, counts: Counter[str] | None = None, delay: float = 0) -
                         found = REQUEST.findall(chunk)
                         counts.update(method.decode() for method in found)
 
-                def answered(_: bytes) -> None:
-                    if is_asked.is_set():  # the first piece of an answer
+                def answered(chunk: bytes) -> None:
+                    # The first piece of an answer. That the server takes a body is none.
+                    if is_asked.is_set() and not chunk.startswith(CONTINUE):
                         is_asked.clear()
                         time.sleep(delay)
 
