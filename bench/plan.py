@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from polynya_local.clients import spark
+from polynya_local.processes.postgres import HOST
 from polynya_local.processes.serving import serving
 
 from .measure import in_turn, once
@@ -33,7 +34,10 @@ def run(shop: Workshop) -> list[Table]:
     say(f"planning: {files:,} files; writing the same table as real Iceberg ...")
     real = write_real(shop, lake, f"iceberg/plan-{files}")
     with (
-        serving(lake.database.url, shop.s3_endpoint, delivery="object-lambda") as bridge,
+        # Relays have ports of their own, which are in the header Host.
+        serving(
+            lake.database.url, shop.s3_endpoint, delivery="object-lambda", allow_hosts=(HOST,)
+        ) as bridge,
         static_catalog(*real) as catalog_uri,
     ):
         ours, theirs = (bridge.catalog_uri, bridge.s3_endpoint), (catalog_uri, shop.s3_endpoint)

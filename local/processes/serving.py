@@ -44,6 +44,7 @@ def serving(
     metadata_schema: str = "public",
     data_path: str | None = None,
     hide_types: tuple[str, ...] = (),
+    allow_hosts: tuple[str, ...] = (),
     settings: dict[str, str] | None = None,
     writes: bool = False,
     page: bool = True,
@@ -55,6 +56,7 @@ def serving(
 
     Args:
         address: of the lake.
+        allow_hosts: what the header Host of requests may be, besides this machine's own names.
         settings: environment variables of the process, beside those of this process.
         writes: let clients write; `polynya writes --setup` must have run.
         page: show the page, which answers all paths that are not the catalog's.
@@ -71,6 +73,7 @@ def serving(
     command += [] if page else ["--no-page"]
     command += ["--as-deployed"] if checkout.IS_CHECKOUT else []
     command += [word for name in hide_types for word in ("--hide-type", name)]
+    command += [word for name in allow_hosts for word in ("--allow-host", name)]
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(
             command,
