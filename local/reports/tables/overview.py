@@ -120,7 +120,7 @@ def _moments_until(generator: Generator, table: TableAt, until: int) -> list[Mom
 
 def _partitioning(table: TableAt) -> list[Key]:
     history, partitions = table.files.history, table.files.table.partitions
-    current = queries.partition_at(history.table.table_id, table.at).run(table.con)
+    current, _ = queries.partitionings(history.table.table_id, table.at).run(table.con)
     columns = history.partitioning.columns.get(current, ()) if current is not None else ()
     names = _names(table)
     spec = partitions.specs[partitions.default_spec_id]

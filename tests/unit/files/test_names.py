@@ -35,7 +35,7 @@ def test_two_names_have_two_keys(one, other):
 
 
 def test_the_last_number_is_the_snapshot():
-    assert Name(UUID, "data", (0, 999, 7), FINGERPRINT).snapshot_id == 7
+    assert Name(UUID, "data", (1, 0, 999, 7, 7), FINGERPRINT).snapshot_id == 7
     assert all(kind.numbers[-1] == "snapshot_id" for kind in KINDS.values())
 
 
@@ -43,10 +43,10 @@ def test_the_last_number_is_the_snapshot():
 KEYS = [
     ("table", (7,), f"7-table-{FINGERPRINT}.metadata.json"),
     ("list", (7,), f"list-7-{FINGERPRINT}.avro"),
-    ("data", (0, 999, 7), f"data-0-999-7-{FINGERPRINT}.avro"),
-    ("rows-manifest", (1, 7), f"rows-manifest-1-7-{FINGERPRINT}.avro"),
+    ("data", (1, 0, 999, 6, 7), f"data-1-0-999-6-7-{FINGERPRINT}.avro"),
+    ("rows-manifest", (1, 7, 7), f"rows-manifest-1-7-7-{FINGERPRINT}.avro"),
     ("rows", (0, 2, 7), f"rows-0-2-7-{FINGERPRINT}.parquet"),
-    ("deletes-manifest", (7,), f"deletes-manifest-7-{FINGERPRINT}.avro"),
+    ("deletes-manifest", (1, 0, 999, 7, 7), f"deletes-manifest-1-0-999-7-7-{FINGERPRINT}.avro"),
     ("deletes", (3, 7), f"deletes-3-7-{FINGERPRINT}.parquet"),
     ("padded-rows", (9000, 2, 0, 7), f"padded-rows-9000-2-0-7-{FINGERPRINT}.parquet"),
     ("padded-deletes", (9000, 3, 7), f"padded-deletes-9000-3-7-{FINGERPRINT}.parquet"),
@@ -55,17 +55,17 @@ KEYS = [
 
 @pytest.mark.parametrize(("kind", "numbers", "file"), KEYS)
 def test_key_has_this_spelling(kind, numbers, file):
-    assert Name(UUID, kind, numbers, FINGERPRINT).key("polynya") == f"polynya/{UUID}/g1/{file}"
+    assert Name(UUID, kind, numbers, FINGERPRINT).key("polynya") == f"polynya/{UUID}/g2/{file}"
 
 
 def test_every_kind_has_a_spelling_above():
-    assert {kind for kind, *_ in KEYS} == KINDS.keys() and GENERATOR == "g1"
+    assert {kind for kind, *_ in KEYS} == KINDS.keys() and GENERATOR == "g2"
 
 
 def key(
     prefix="polynya/",
     uuid=UUID,
-    generator="/g1",
+    generator="/g2",
     file=f"/list-7-{FINGERPRINT}.avro",
 ) -> str:
     return prefix + uuid + generator + file
@@ -82,7 +82,7 @@ REFUSED = {
     "a uuid in braces": key(uuid="{" + UUID + "}"),
     "a uuid without hyphens": key(uuid=UUID.replace("-", "")),
     "no uuid": key(uuid="x"),
-    "another generator": key(generator="/g2"),
+    "another generator": key(generator="/g1"),
     "no generator": key(generator=""),
     "an unknown kind": key(file=f"/manifest-7-{FINGERPRINT}.avro"),
     "no number": key(file=f"/list-{FINGERPRINT}.avro"),

@@ -22,7 +22,7 @@ def texts(values: Sequence[str | None]) -> Texts:
     return Texts(lengths, "".join(value or "" for value in values))
 
 
-def file_columns(files: Iterable[DataFile]) -> FileColumns:
+def file_columns(files: Iterable[DataFile], again: Sequence[int] = ()) -> FileColumns:
     found = sorted(files, key=lambda file: file.data_file_id)
 
     def of(name: str) -> str:
@@ -37,6 +37,7 @@ def file_columns(files: Iterable[DataFile]) -> FileColumns:
         partition_id=of("partition_id"),
         mapping_id=of("mapping_id"),
         path_is_relative=of("path_is_relative"),
+        is_again=numbers(file.data_file_id in again for file in found),
         path=texts([file.path for file in found]),
     )
 

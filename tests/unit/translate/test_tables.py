@@ -17,6 +17,7 @@ from polynya.ducklake.rows.sums import Event
 from polynya.errors import Refused
 from polynya.translate.columns.name_mappings import mappings
 from polynya.translate.columns.schemas import schemas
+from polynya.translate.inlined.rows_files import rows_files
 from polynya.translate.partitions import partitions
 from polynya.translate.snapshot_ids import snapshot_ids
 from polynya.translate.tables import VERSIONS, check_lake, check_table, listed_snapshots, metadata
@@ -30,7 +31,7 @@ TABLE_ID = 4
 def snapshot(snapshot_id: int, changes: str = "", seconds: float | None = None) -> Snapshot:
     seconds = snapshot_id if seconds is None else seconds
     time = dt.datetime.fromtimestamp(EPOCH_MS / 1000, dt.UTC) + dt.timedelta(seconds=seconds)
-    return Snapshot(snapshot_id, time, changes)
+    return Snapshot(snapshot_id, time, changes, snapshot_id - 1, 0, 0)
 
 
 def event(snapshot_id: int, kind="data", sign=1, files=1, rows=10, size=100) -> Event:
@@ -67,6 +68,7 @@ def document(history: TableHistory = HISTORY, snapshot_limit: int = 1000, now_ms
         partitions(history.partitioning, shown, history.snapshot_id),
         mappings(history.mapped_names, ()),
         snapshot_ids(history.commits),
+        rows_files(history.events, history.layout_changes, history.table.begin_snapshot),
         "s3://virtual/t",
         lambda snapshot_id, state: f"s3://virtual/{snapshot_id}-{state['data'].files}",
         snapshot_limit,
@@ -215,7 +217,9 @@ def test_summary_has_the_totals_and_the_changes_of_the_snapshot():
 
 def test_earlier_and_new_inlined_rows_are_two_files():
     events = [event(3, "inlined", rows=2), event(4, "inlined", rows=5)]
-    _, before, both, after = document(replace(HISTORY, events=events)).snapshots
+    touched = [*HISTORY.snapshots[:3], snapshot(9, f"deleted_from_table:{TABLE_ID}")]
+    history = replace(HISTORY, events=events, snapshots=touched)
+    _, before, both, after = document(history).snapshots
     files = [one.summary["total-data-files"] for one in (before, both, after)]
     # The last snapshot changes no inlined row and shares the manifest of the one before.
     assert files == ["1", "2", "2"]

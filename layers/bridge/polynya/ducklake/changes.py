@@ -11,6 +11,13 @@ from ..errors import Refused
 # Two quotes within a name end one match and begin the next, so that each text has only one reading.
 QUOTED = re.compile('"[^"]*(?:"|$)')
 
+ADDING = frozenset({"inserted_into_table", "inlined_insert"})
+DELETING = frozenset({"deleted_from_table", "inlined_delete"})
+REWRITING = frozenset(
+    {"inline_flush", "flushed_inlined", "merge_adjacent", "compacted_table", "rewrite_delete"}
+)
+"""The types of changes that add rows, delete rows, and move rows to other files."""
+
 MOST_CHARACTERS = 1_000_000
 """The longest text that is read: about 40,000 changes."""
 

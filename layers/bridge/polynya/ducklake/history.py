@@ -9,18 +9,19 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from pg8000.native import Connection
 
 from . import queries
-from .changes import changes_of
-from .connection.statements import run_batched
+from .changes import DELETING, REWRITING, changes_of
+from .connection.statements import known, run_batched
 from .inlined_columns import with_columns
 from .queries.lifetimes import KINDS, TableLifetimes
 from .rows.columns import Column, MappedName, SortKey
 from .rows.commits import ClientSnapshot
 from .rows.inlined_tables import Inlined
-from .rows.lake import Lake, Snapshot
+from .rows.lake import Lake, Snapshot, Window, own_changes
 from .rows.lifetimes import UnservableRange
 from .rows.named_objects import Schema, Table, Tag
 from .rows.partitions import Partitioning
@@ -60,26 +61,78 @@ class TableHistory:
 
     @property
     def unlisted(self) -> frozenset[int]:
-        """Snapshots that Iceberg does not list: commits of a schema or of properties alone.
+        """Snapshots that Iceberg does not list: those that change no row and no column.
 
-        One that replaces the table by an empty one has no Iceberg snapshot either, but ends rows.
-        So does one that is the first to show a change whose own snapshot has expired.
+        They change names, comments, properties or the layout alone. Nor does it list those with
+        which Iceberg clients change columns. One that is the first to show a change whose own
+        snapshot has expired is listed.
         """
-        listed = {c.snapshot_id for c in self.commits if c.client_snapshot_id is not None}
-        with_rows = {
+        committed = {c.snapshot_id for c in self.commits if c.client_snapshot_id is not None}
+        alone = {
             snapshot.snapshot_id
             for snapshot in self.snapshots
-            if changes_of(snapshot.changes_made, self.table.table_id) - {"altered_table"}
+            if snapshot.snapshot_id not in committed
+            and not self.changes(snapshot) - {"altered_table"}
         }
-        alone = {c.snapshot_id for c in self.commits} - listed - with_rows
         return frozenset(alone and alone.difference(self._first_to_show()))
+
+    def changes(self, snapshot: Snapshot) -> frozenset[str]:
+        """What a snapshot did to the table, in DuckLake's words."""
+        return changes_of(snapshot.changes_made, self.table.table_id)
 
     def _first_to_show(self) -> Iterator[int]:
         """The first snapshot that shows each change: its own, or the next one that is left."""
         ids = [snapshot.snapshot_id for snapshot in self.snapshots]
-        changes = {event.snapshot_id for event in self.events if event.snapshot_id >= self.since}
-        places = {bisect_left(ids, change) for change in changes}
+        changes = {event.snapshot_id for event in self.events}
+        changes |= {self.table.begin_snapshot, *self._column_changes(), *self._rows_moved_at()}
+        places = {bisect_left(ids, change) for change in changes if change >= self.since}
         return (ids[place] for place in places if place < len(ids))
+
+    def _column_changes(self) -> set[int]:
+        """Snapshots of native writers that changed columns.
+
+        Those of Iceberg clients are absent: Iceberg makes no snapshot for a change of the schema.
+        """
+        changes = {e for c in self.columns for e in (c.begin_snapshot, c.end_snapshot) if e}
+        return changes - {c.snapshot_id for c in self.commits if c.client_snapshot_id is None}
+
+    @property
+    def layout_changes(self) -> list[int]:
+        """Snapshots of native writers that changed the columns or the partitioning, ascending.
+
+        From then on inlined rows are in other files, because the files have the columns and the
+        partitions of their table.
+        """
+        changes = self._column_changes().union(self.partitioning.begins)
+        changes -= {c.snapshot_id for c in self.commits if c.client_snapshot_id is None}
+        return sorted(e for e in changes if self.table.begin_snapshot < e <= self.snapshot_id)
+
+    def _rows_moved_at(self) -> Iterator[int]:
+        """The changes of the layout at which there were inlined rows."""
+        inlined = [event for event in self.events if event.kind == "inlined"]
+        ids = [event.snapshot_id for event in inlined]
+        rows = [0, *accumulate(event.sign * event.rows for event in inlined)]
+        return (change for change in self.layout_changes if rows[bisect_left(ids, change)])
+
+    def window(self, snapshot_id: int) -> Window:
+        """The snapshots whose changes a snapshot of the table shows."""
+        place = bisect_left(self.snapshots, snapshot_id, key=lambda one: one.snapshot_id)
+        snapshot = self.snapshots[place] if place < len(self.snapshots) else None
+        if (
+            snapshot is None
+            or snapshot.snapshot_id != snapshot_id
+            or snapshot.previous_id < self.table.begin_snapshot
+        ):
+            return own_changes(snapshot_id)
+        has_gap = snapshot.previous_id < snapshot_id - 1
+        return Window(
+            snapshot.previous_id,
+            snapshot_id,
+            snapshot.first_file_id,
+            snapshot.end_file_id,
+            adds_rows=has_gap
+            or bool(self.changes(snapshot) - DELETING - REWRITING - {"altered_table"}),
+        )
 
     @property
     def lifetimes(self) -> TableLifetimes:
@@ -134,10 +187,11 @@ def read(
         unservable_inlined_tables,
         partition_columns,
         groups,
-        current_partition,
+        (current_partition, partition_begins),
         sort_keys,
         tags,
         column_tags,
+        previous_id,
     ) = run_batched(
         con,
         queries.inlined(lake, table_id, table.begin_snapshot),
@@ -148,12 +202,14 @@ def read(
         queries.unservable_inlined_tables(table_id, table.begin_snapshot),
         queries.partition_columns(table_id),
         queries.file_groups(lake, table_id),
-        queries.partition_at(table_id, snapshot_id),
+        queries.partitionings(table_id, snapshot_id),
         queries.sort_keys_at(lake, snapshot_id, table_id),
         queries.tags_at(snapshot_id, table_id),
         queries.column_tags_at(snapshot_id, table_id),
+        queries.previous_snapshot(since) if since else known(0),
     )
-    since = max(since, first_id)
+    # Its first snapshot shows the changes of those before it that have expired.
+    since = max(previous_id + 1 if since else 0, first_id)
     inlined, uncertain = with_columns(con, inlined, columns, snapshot_id)
     unservable = [*unservable_deletes, *unservable_inlined_tables, *uncertain]
     if groups.has_faults:
@@ -167,22 +223,22 @@ def read(
         queries.client_snapshots(lake, table.table_uuid, snapshot_id, since),
     )
     unservable += unservable_inlined_deletes
-    known = {snapshot.snapshot_id: snapshot for snapshot in touched}
+    snapshots = {snapshot.snapshot_id: snapshot for snapshot in touched}
     # A change whose own snapshot has expired is visible first in the next snapshot that exists.
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
     changes |= {edge for c in columns for edge in (c.begin_snapshot, c.end_snapshot) if edge}
-    expired = sorted(change for change in changes - known.keys() if 0 < change <= snapshot_id)
+    expired = sorted(change for change in changes - snapshots.keys() if 0 < change <= snapshot_id)
     if expired:
         for snapshot in queries.next_snapshots(expired, snapshot_id).run(con):
             if snapshot.snapshot_id >= since:
-                known.setdefault(snapshot.snapshot_id, snapshot)
+                snapshots.setdefault(snapshot.snapshot_id, snapshot)
     return TableHistory(
         lake=lake,
         schema=schema,
         table=table,
         snapshot_id=snapshot_id,
         columns=columns,
-        snapshots=[known[key] for key in sorted(known)],
+        snapshots=[snapshots[key] for key in sorted(snapshots)],
         since=since,
         events=events,
         unservable=unservable,
@@ -194,6 +250,7 @@ def read(
             constants=_constants(names),
             groups=groups.lifetimes,
             current=current_partition,
+            begins=partition_begins,
         ),
         mapped_names=names,
         sort_keys=sort_keys,

@@ -1,7 +1,7 @@
 """The names of virtual files: key <-> name.
 
-    <prefix>/<table uuid>/g1/<kind>-<numbers>-<fingerprint><suffix>
-    <prefix>/<table uuid>/g1/<snapshot>-table-<fingerprint>.metadata.json
+    <prefix>/<table uuid>/g2/<kind>-<numbers>-<fingerprint><suffix>
+    <prefix>/<table uuid>/g2/<snapshot>-table-<fingerprint>.metadata.json
 
 A key holds all that the file's bytes depend on: the generator's version, the table, the snapshot,
 and a fingerprint of the catalog rows that the file is built from.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ..errors import NoSuchKey
 from ..translate.fingerprints import LENGTH
 
-GENERATOR = "g1"
+GENERATOR = "g2"
 """The generator's version: it changes if the same rows are to give other bytes. What compresses
 Avro is in the fingerprints instead: cached files of another compressor can still be read."""
 
@@ -27,13 +27,16 @@ class Kind(NamedTuple):
     suffix: str
 
 
-CHUNK = ("spec_id", "first_data_file_id", "last_data_file_id", "snapshot_id")
+WINDOW = ("base_id", "snapshot_id")
+"""The changes after one snapshot, up to another; of that one alone if both are the same."""
+
+CHUNK = ("spec_id", "first_data_file_id", "last_data_file_id", *WINDOW)
 
 KINDS = {
     "table": Kind(("snapshot_id",), ".metadata.json"),
     "list": Kind(("snapshot_id",), ".avro"),
     "data": Kind(CHUNK, ".avro"),
-    "rows-manifest": Kind(("spec_id", "snapshot_id"), ".avro"),
+    "rows-manifest": Kind(("spec_id", *WINDOW), ".avro"),
     "rows": Kind(("part", "number", "snapshot_id"), ".parquet"),
     "deletes-manifest": Kind(CHUNK, ".avro"),
     "deletes": Kind(("data_file_id", "snapshot_id"), ".parquet"),

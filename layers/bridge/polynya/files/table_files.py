@@ -19,6 +19,7 @@ from ..ducklake.faults import MAX_ID
 from ..ducklake.history import TableHistory, state_at, states, unservable_reason
 from ..ducklake.paths import table_location
 from ..ducklake.queries import lifetimes
+from ..ducklake.rows.lake import Window
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..errors import NoSuchKey, ServiceUnavailable
 from ..iceberg.table_metadata import TableMetadata
@@ -106,6 +107,7 @@ class TableFiles:
             self._table.partitions,
             self._table.mappings,
             self._table.snapshot_ids,
+            self._names.rows_files,
             self._table.location,
             manifest_list=lambda *at: self._location(self._names.manifest_list(*at)),
             snapshot_limit=self._settings.snapshot_limit,
@@ -192,9 +194,9 @@ class TableFiles:
         """The manifests in the list of a snapshot; some may prove to be empty."""
         size, table_id = self._settings.chunk_files, self.history.table.table_id
         cuts = lifetimes.cuts(table_id, snapshot_id, size, max(1, size // TAIL)).run(self._con)
-        manifests = self._chunk_manifests(snapshot_id, [0, *cuts], MAX_ID)
-        state = state_at(self.history.events, snapshot_id)
-        return [*manifests, *self._names.rows_manifests(snapshot_id, state)]
+        window = self.history.window(snapshot_id)
+        manifests = self._chunk_manifests(window, [0, *cuts], MAX_ID)
+        return [*manifests, *self._names.rows_manifests(window)]
 
     def manifest(self, name: Name) -> Manifest:
         """One of the results of `manifests`, by its name."""
@@ -304,12 +306,13 @@ class TableFiles:
         return LiveFiles(self.history.events)
 
     def _build_chunk_manifest(self, name: Name) -> bytes | None:
-        _, first, last, at = name.numbers
-        return self._manifest_bytes(name, self._chunk_manifests(at, [first], last))
+        _, first, last, *_ = name.numbers
+        window = self._names.window_of(name)
+        return self._manifest_bytes(name, self._chunk_manifests(window, [first], last))
 
     def _build_rows_manifest(self, name: Name) -> bytes | None:
-        state = state_at(self.history.events, name.snapshot_id)
-        return self._manifest_bytes(name, self._names.rows_manifests(name.snapshot_id, state))
+        window = self._names.window_of(name)
+        return self._manifest_bytes(name, self._names.rows_manifests(window))
 
     def _manifest_bytes(self, name: Name, manifests: Iterable[Manifest]) -> bytes | None:
         """The manifest of this name, if it is one of these."""
@@ -319,9 +322,8 @@ class TableFiles:
 
     def _build_rows(self, name: Name) -> bytes | None:
         part, number, snapshot_id = name.numbers
-        state = state_at(self.history.events, snapshot_id)
-        manifests = self._names.rows_manifests(snapshot_id, state)
-        is_known = any(name == self._names.rows(m.name, part, number) for m in manifests)
+        files = self._names.rows_files.at(snapshot_id)
+        is_known = any(name == self._names.rows(file, number) for file in files)
         return self._rows.body(part, number, snapshot_id) if is_known else None
 
     def _build_deletes(self, name: Name) -> bytes | None:
@@ -352,10 +354,10 @@ class TableFiles:
         deletes = replace(deletes, snapshot_id=deletes.changed_at)
         return deletes_bytes(deletes, self.history, self._context.object_reader)
 
-    def _chunk_manifests(self, snapshot_id: int, starts: list[int], last: int) -> list[Manifest]:
+    def _chunk_manifests(self, window: Window, starts: list[int], last: int) -> list[Manifest]:
         """The manifests of chunks that begin at these data file ids; the last ends at `last`."""
-        sums = self.history.lifetimes.chunks(snapshot_id, starts, last).run(self._con)
-        return self._names.chunk_manifests(snapshot_id, sums)
+        sums = self.history.lifetimes.chunks(window, starts, last).run(self._con)
+        return self._names.chunk_manifests(window, sums)
 
     def _key(self, name: Name) -> str:
         return name.key(self._settings.virtual_prefix)

@@ -2,18 +2,22 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import astuple
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..ducklake.history import State, TableHistory
 from ..ducklake.paths import file_location, table_location
 from ..ducklake.rows.data_files import DataFile
 from ..ducklake.rows.deletes import DeleteFile, InlinedDelete
+from ..ducklake.rows.lake import Window, own_changes
 from ..ducklake.rows.sums import ChunkSum
 from ..iceberg.avro.compression import COMPRESSOR
 from ..iceberg.partition import UNPARTITIONED, PartitionSpec
 from ..iceberg.table_metadata import TableMetadata
 from ..translate.columns.schemas import Schemas
 from ..translate.fingerprints import fingerprint, fingerprint_of_bytes
+from ..translate.inlined.rows_files import ALL, RowsFile, RowsFiles, rows_files
 from ..translate.metrics.measured_columns import late_columns
 from ..translate.partitions import Partitions
 from ..translate.snapshot_ids import SnapshotIds
@@ -33,6 +37,14 @@ class Manifest(NamedTuple):
     """`data`, `inlined` or `delete`: the kind of its content."""
     spec: PartitionSpec
     name: Name
+    window: Window
+    """The changes that it lists as ADDED or DELETED."""
+
+
+def _numbers(window: Window) -> tuple[int, int]:
+    """A window as numbers of a name."""
+    at = window.snapshot_id
+    return (at, at) if window == own_changes(at) else (window.base_id, at)
 
 
 class TableNames:
@@ -86,24 +98,28 @@ class TableNames:
         schema_print = (begin, self._schema_prints[schema.schema_id])
         specs = [spec.json() for spec in self._partitions.specs]
         ids = self._snapshot_ids.digests(snapshot_id)
+        window = self._history.window(snapshot_id)
         # Inlined rows are listed in the table's current partition spec.
-        rows = {manifest.name.fingerprint for manifest in self.rows_manifests(snapshot_id, state)}
+        rows = {manifest.name.fingerprint for manifest in self.rows_manifests(window)}
         digest = fingerprint(
-            *(*self._avro_origin, self._chunk_files, sums, schema_print, specs, *ids, *rows)
+            *(*self._avro_origin, self._chunk_files, sums, schema_print, specs, *ids, *rows),
+            astuple(window),
         )
         return self._name("list", (snapshot_id,), digest)
 
-    def chunk_manifests(self, snapshot_id: int, sums: Iterable[ChunkSum]) -> list[Manifest]:
+    def chunk_manifests(self, window: Window, sums: Iterable[ChunkSum]) -> list[Manifest]:
         """The manifests of data files and deletes: one for each chunk and partition spec.
 
         Some may prove to be empty.
 
         Args:
+            window: of the snapshot.
             sums: of the chunks at the snapshot.
         """
+        snapshot_id = window.snapshot_id
         chunks: dict[tuple[str, int, int], list[ChunkSum]] = defaultdict(list)
         for chunk in sums:
-            kind = "data" if chunk.kind == "data" else "delete"
+            kind = "data" if chunk.kind in {"data", "again"} else "delete"
             chunks[kind, chunk.first_id, chunk.last_id].append(chunk)
         manifests = []
         for (kind, *span), parts in sorted(chunks.items()):
@@ -122,48 +138,86 @@ class TableNames:
             rows += [(kind, digest) for digest in self._snapshot_ids.digests(at)]
             # A spec disappears with its column, and its files are in the unpartitioned one then.
             rows.append((kind, self._partitions.fields_of({part.group for part in parts})))
+            is_own = at < snapshot_id or not window.has_gap
+            is_own &= not any(part.kind == "again" for part in parts)
+            of_manifest = own_changes(at) if is_own else window
             for spec in self._partitions.specs_of(part.group for part in parts):
                 digest = fingerprint(*self._avro_origin, kind, rows, schema, spec.json())
-                name = self._name(FILE_KINDS[kind], (spec.spec_id, *span, at), digest)
-                manifests.append(Manifest(kind, spec, name))
+                numbers = (spec.spec_id, *span, *_numbers(of_manifest))
+                name = self._name(FILE_KINDS[kind], numbers, digest)
+                manifests.append(Manifest(kind, spec, name, of_manifest))
         return manifests
 
     def manifest(self, name: Name) -> Manifest:
         """The manifest of a name that one of these methods gave."""
         kind = next(kind for kind, word in FILE_KINDS.items() if word == name.kind)
-        return Manifest(kind, self._partitions.specs[name.numbers[0]], name)
+        return Manifest(kind, self._partitions.specs[name.numbers[0]], name, self.window_of(name))
 
-    def rows_manifests(self, snapshot_id: int, state: State) -> list[Manifest]:
+    def window_of(self, name: Name) -> Window:
+        """The changes that the manifest of this name lists."""
+        base_id, snapshot_id = name.numbers[-2:]
+        is_own = base_id == snapshot_id
+        return own_changes(snapshot_id) if is_own else self._history.window(snapshot_id)
+
+    @cached_property
+    def rows_files(self) -> RowsFiles:
+        """The files of the inlined rows at each snapshot."""
+        history = self._history
+        return rows_files(history.events, history.layout_changes, history.table.begin_snapshot)
+
+    def rows_manifests(self, window: Window) -> list[Manifest]:
         """The manifests of the inlined rows: one for each partition spec that they can have.
 
-        There are none if there are no rows, and none ended at this snapshot. One of them may prove
-        to be empty.
+        There are none if there are no rows, and none ended in the window of the snapshot. One of
+        them may prove to be empty.
         """
-        totals = state["inlined"]
-        # They are written in the columns that the schema shows.
-        begin, schema = self._schemas.begin_at(snapshot_id)
-        at = max(totals.changed_at, begin)
-        removed = totals.removed if totals.changed_at == at else None
-        if not totals.files and (removed is None or at < snapshot_id):
+        changed_at = self.rows_files.changed_at(window.snapshot_id)
+        is_older = changed_at <= window.base_id
+        if is_older or not window.has_gap:
+            window = own_changes(changed_at)
+        files = self.rows_files.at(window.snapshot_id)
+        gone = () if is_older and not files else self.gone_rows_files(window)
+        if not files and not gone:
             return []
-        rows = (totals.hash, removed.hash if removed else 0)
-        spec = self._partitions.rows_spec(schema.fields)
-        schema_print = self._schema_prints[schema.schema_id]
-        ids = self._snapshot_ids.digests(at)
-        digest = fingerprint(*self._avro_origin, rows, schema_print, spec.json(), *ids)
+        at = window.snapshot_id
+        schema = self._schemas.at(at)
+        specs = dict.fromkeys((UNPARTITIONED, self._partitions.rows_spec(schema.fields)))
+        digest = fingerprint(
+            *(*self._avro_origin, files, gone, self._schema_prints[schema.schema_id]),
+            *([spec.json() for spec in specs], self._snapshot_ids.digests(at)),
+        )
         return [
-            Manifest("inlined", spec, self._name(FILE_KINDS["inlined"], (spec.spec_id, at), digest))
-            for spec in dict.fromkeys((UNPARTITIONED, spec))
+            Manifest(
+                "inlined",
+                spec,
+                self._name(FILE_KINDS["inlined"], (spec.spec_id, *_numbers(window)), digest),
+                window,
+            )
+            for spec in specs
         ]
 
-    def rows(self, manifest: Name, part: int, number: int) -> Name:
-        """A file of inlined rows. It has its manifest's rows, and so its fingerprint.
+    def gone_rows_files(self, window: Window) -> tuple[RowsFile, ...]:
+        """The files of inlined rows that were listed before the window, and are not after it."""
+        files = self.rows_files.at(window.snapshot_id)
+        return tuple(f for f in self.rows_files.at(window.base_id) if f not in files)
+
+    def rows(self, file: RowsFile, number: int) -> Name:
+        """A file of inlined rows.
 
         Args:
-            part: `OLDER` or `NEW` of `translate.inlined.rows_files`.
             number: 0 without a partition, then one for each partition value.
         """
-        return self._name("rows", (part, number, manifest.snapshot_id), manifest.fingerprint)
+        schema = self._schemas.at(file.written_at)
+        digest = fingerprint(
+            *(*self._origin, file.part, file.record_count, file.hash),
+            self._schema_prints[schema.schema_id],
+            self._partitions.rows_spec(schema.fields).json(),
+        )
+        return self._name("rows", (file.part, number, file.written_at), digest)
+
+    def all_rows(self, manifest: Name, number: int) -> Name:
+        """All inlined rows of a partition value; they are those that the manifest lists."""
+        return self._name("rows", (ALL, number, manifest.snapshot_id), manifest.fingerprint)
 
     def deletes(
         self,

@@ -1,8 +1,8 @@
 """Snapshots that Iceberg clients committed, as they are listed: under the clients' ids.
 
 One commit may hold several Iceberg snapshots (PyIceberg's overwrite deletes and then appends), and
-is one snapshot in DuckLake. All of its ids are listed, because PyIceberg looks for each of them;
-the changes belong to the last.
+is one snapshot in DuckLake. The last of them is listed, with the changes of all: DuckLake has no
+state between them.
 """
 
 import json
@@ -45,42 +45,31 @@ https://iceberg.apache.org/spec/#optional-snapshot-summary-fields"""
 DUCKLAKE_ID = "ducklake.snapshot-id"
 
 
-def listed(snapshot: Snapshot, commits: Sequence[ClientSnapshot]) -> list[Snapshot]:
-    """The Iceberg snapshots of one DuckLake snapshot, in order.
+def listed(snapshot: Snapshot, commits: Sequence[ClientSnapshot]) -> Snapshot:
+    """One DuckLake snapshot as the Iceberg snapshot that a client committed, under its id.
 
     Args:
-        snapshot: the state after all of them, with the parent of the first.
+        snapshot: as it follows from the changes.
         commits: what the client committed; empty if no client did.
     """
-    found: list[Snapshot] = []
     chosen = [commit for commit in commits if commit.client_snapshot_id is not None]
-    for commit in chosen:
-        assert commit.client_snapshot_id is not None
-        is_last, ducklake_id = commit is chosen[-1], snapshot.sequence_number
-        summary = snapshot.summary if is_last else _without_changes(snapshot.summary)
-        found.append(
-            replace(
-                snapshot,
-                snapshot_id=commit.client_snapshot_id,
-                parent_snapshot_id=found[-1].snapshot_id if found else snapshot.parent_snapshot_id,
-                summary=_merged(
-                    summary, commit if is_last else replace(commit, operation=None), ducklake_id
-                ),
-            )
-        )
-    return found or [snapshot]
+    if not chosen:
+        return snapshot
+    client_snapshot_id = chosen[-1].client_snapshot_id
+    assert client_snapshot_id is not None
+    summary = _merged(snapshot.summary, chosen, snapshot.sequence_number)
+    return replace(snapshot, snapshot_id=client_snapshot_id, summary=summary)
 
 
-def _without_changes(summary: Mapping[str, str]) -> dict[str, str]:
-    totals = {key: text for key, text in summary.items() if key.startswith("total-")}
-    return {"operation": "replace", **totals}
-
-
-def _merged(summary: Mapping[str, str], commit: ClientSnapshot, ducklake_id: int) -> dict[str, str]:
+def _merged(
+    summary: Mapping[str, str], commits: Sequence[ClientSnapshot], ducklake_id: int
+) -> dict[str, str]:
     """Our operation and numbers with all other keys of the client."""
-    theirs: dict[str, str] = json.loads(commit.summary or "{}")
+    theirs: dict[str, str] = {}
+    for commit in commits:
+        theirs |= json.loads(commit.summary or "{}")
     others = {key: text for key, text in theirs.items() if key not in COUNTS and key != "operation"}
     merged = {**others, **summary, DUCKLAKE_ID: str(ducklake_id)}
-    if commit.operation in FITTING[summary["operation"]]:
-        merged["operation"] = commit.operation
+    if commits[-1].operation in FITTING[summary["operation"]]:
+        merged["operation"] = str(commits[-1].operation)
     return merged

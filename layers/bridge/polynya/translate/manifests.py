@@ -6,6 +6,7 @@ to exactly the data files that existed before it.
 
 from typing import Any
 
+from ..ducklake.rows.lake import Window
 from ..iceberg import manifest
 from ..iceberg.manifest import FileContent, ManifestEntry, Status
 from .inlined.rows_files import RowsFile
@@ -20,16 +21,16 @@ def rows_entry(
     rows: RowsFile,
     partition: tuple[Any, ...],
     size: int,
-    snapshot_id: int,
+    window: Window,
     ids: SnapshotIds = SAME,
     *,
     is_gone: bool = False,
 ) -> ManifestEntry:
-    """The entry of a Parquet file of inlined rows; `is_gone`: DELETED at `snapshot_id`."""
+    """The entry of a Parquet file of inlined rows; `is_gone`: DELETED in the window."""
     file = manifest.DataFile(
         FileContent.DATA, location, rows.record_count, size, partition=partition
     )
-    return _entry(file, rows.begin_snapshot, snapshot_id, ids, is_gone)
+    return _entry(file, rows.begin_snapshot, window, ids, is_gone)
 
 
 def delete_entry(
@@ -39,12 +40,12 @@ def delete_entry(
     positions: int,
     size: int,
     changed_at: int,
-    snapshot_id: int,
+    window: Window,
     ids: SnapshotIds = SAME,
     *,
     is_gone: bool = False,
 ) -> ManifestEntry:
-    """The entry of the position delete file of a data file; `is_gone`: DELETED at `snapshot_id`."""
+    """The entry of the position delete file of a data file; `is_gone`: DELETED in the window."""
     path = data_file.encode()
     file = manifest.DataFile(
         content=FileContent.POSITION_DELETES,
@@ -56,20 +57,18 @@ def delete_entry(
         referenced_data_file=data_file,
         partition=partition,
     )
-    return _entry(file, changed_at, snapshot_id, ids, is_gone)
+    return _entry(file, changed_at, window, ids, is_gone)
 
 
 def _entry(
-    file: manifest.DataFile, begin_snapshot: int, snapshot_id: int, ids: SnapshotIds, is_gone: bool
+    file: manifest.DataFile, begin_snapshot: int, window: Window, ids: SnapshotIds, is_gone: bool
 ) -> ManifestEntry:
+    is_added = begin_snapshot > window.base_id
+    status = Status.ADDED if is_added else Status.EXISTING
     return ManifestEntry(
-        status=Status.DELETED if is_gone else _status(begin_snapshot, snapshot_id),
-        snapshot_id=ids.of(snapshot_id if is_gone else begin_snapshot),
+        status=Status.DELETED if is_gone else status,
+        snapshot_id=ids.of(window.snapshot_id if is_gone or is_added else begin_snapshot),
         sequence_number=begin_snapshot,
         file_sequence_number=begin_snapshot,
         data_file=file,
     )
-
-
-def _status(begin_snapshot: int, snapshot_id: int) -> Status:
-    return Status.ADDED if begin_snapshot == snapshot_id else Status.EXISTING

@@ -5,10 +5,10 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta
 
-from ..ducklake.changes import changes_of
+from ..ducklake.changes import ADDING, DELETING, REWRITING
 from ..ducklake.history import State, TableHistory, Totals, states, unservable_reason
 from ..ducklake.rows.columns import Column
-from ..ducklake.rows.lake import Snapshot
+from ..ducklake.rows.lake import Snapshot, Window
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.named_objects import Schema, Table, Tag
 from ..ducklake.text_values import EPOCH
@@ -20,16 +20,13 @@ from .client_snapshots import listed
 from .columns.default_columns import default_columns
 from .columns.name_mappings import Mappings
 from .columns.schemas import Schemas
-from .inlined.rows_files import RowsFile, rows_files
+from .inlined.rows_files import OLDER, RowsFile, RowsFiles
 from .partitions import Partitions
 from .snapshot_ids import SnapshotIds
 from .sort_orders import sort_fields, tagged_sort_fields
 
 VERSIONS = {"0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4", "1.0", "1.1-dev1"}
 
-ADDING = {"inserted_into_table", "inlined_insert"}
-DELETING = {"deleted_from_table", "inlined_delete"}
-REWRITING = {"inline_flush", "merge_adjacent", "compacted_table", "rewrite_delete"}
 OPERATIONS = {
     (True, False): "append",
     (False, True): "delete",
@@ -127,6 +124,7 @@ def metadata(
     partitions: Partitions,
     mappings: Mappings,
     ids: SnapshotIds,
+    rows: RowsFiles,
     location: str,
     manifest_list: Callable[[int, State], str],
     snapshot_limit: int,
@@ -137,6 +135,7 @@ def metadata(
 
     Args:
         unservable: all ranges of snapshots that cannot be served exactly: they are not listed.
+        rows: the files of the inlined rows.
         manifest_list: the location of the manifest list of a snapshot with a given state.
         snapshot_limit: the number of snapshots that are listed, newest first.
         own_properties: for clients that write.
@@ -151,8 +150,7 @@ def metadata(
     touched = [s.snapshot_id for s in history.snapshots if s.snapshot_id not in unlisted]
     parents = dict(zip(touched[1:], touched, strict=False))
     newest = [snapshot.snapshot_id for snapshot in servable[-snapshot_limit:]]
-    wanted = {near for id_ in newest for near in (id_ - 1, id_)}
-    state_of = dict(states(history.events, sorted(wanted)))
+    state_of = dict(states(history.events, newest))
     commits = defaultdict(list)
     for commit in history.commits:
         commits[commit.snapshot_id].append(commit)
@@ -169,16 +167,16 @@ def metadata(
             manifest_list=manifest_list(snapshot_id, state),
             schema_id=schemas.at(snapshot_id).schema_id,
             summary=_summary(
+                history,
                 snapshot,
-                history.table,
                 state,
-                state_of[snapshot_id - 1],
+                rows,
                 schemas,
                 partitions,
                 is_first=snapshot_id == servable[0].snapshot_id,
             ),
         )
-        snapshots += listed(one, commits[snapshot_id])
+        snapshots.append(listed(one, commits[snapshot_id]))
     return TableMetadata(
         format_version=schemas.format_version,
         table_uuid=history.table.table_uuid,
@@ -223,10 +221,10 @@ def _times(snapshots: list[Snapshot], now_ms: int) -> list[int]:
 
 
 def _summary(
+    history: TableHistory,
     snapshot: Snapshot,
-    table: Table,
     state: State,
-    before: State,
+    rows: RowsFiles,
     schemas: Schemas,
     partitions: Partitions,
     *,
@@ -234,31 +232,34 @@ def _summary(
 ) -> dict[str, str]:
     """The summary of a snapshot: what it did, as DuckLake recorded it, and the totals after it.
 
-    Record counts are Iceberg's: rows of the files, deleted ones included.
-
-    Args:
-        before: the state of the table just before the snapshot.
+    Record counts are Iceberg's: rows of the files, deleted ones included. A number is left out if
+    it is not certain.
     """
-    at, data, inlined = snapshot.snapshot_id, state["data"], state["inlined"]
-    rows = _rows_files(inlined, schemas, at, table)
-    new_rows = [file for file in rows if file.begin_snapshot == at]
-    old_rows: list[RowsFile] = []
-    if inlined.changed_at == at and inlined.removed:
-        old_rows = _rows_files(before["inlined"], schemas, at - 1, table)
+    at, data = snapshot.snapshot_id, state["data"]
+    window = history.window(at)
+    files, before = rows.at(at), rows.at(window.base_id)
+    new = [file for file in files if file not in before and file.begin_snapshot > window.base_id]
+    gone = [file for file in before if file not in files]
+    changes = history.changes(snapshot)
+    is_mixed = _shows_other_rows(state["partial"], window)
     numbers = {
-        "total-data-files": data.files + len(rows),
-        "total-records": data.rows + _records(rows),
-        "added-data-files": _change(data, at, "added", "files") + len(new_rows),
-        "added-records": _change(data, at, "added", "rows") + _records(new_rows),
-        "deleted-data-files": _change(data, at, "removed", "files") + len(old_rows),
-        "deleted-records": _change(data, at, "removed", "rows") + _records(old_rows),
+        "total-data-files": data.files + len(files),
+        "total-records": data.rows + _records(files),
     }
-    if (rows or old_rows) and partitions.rows_spec(schemas.at(at).fields).fields:
+    if not (window.has_gap or changes & REWRITING or (is_mixed and window.adds_rows)):
+        # Else some files are listed as DELETED and ADDED again: the catalog does not count them.
+        numbers |= {
+            "added-data-files": _change(data, at, "added", "files") + len(new),
+            "added-records": _change(data, at, "added", "rows") + _records(new),
+            "deleted-data-files": _change(data, at, "removed", "files") + len(gone),
+            "deleted-records": _change(data, at, "removed", "rows") + _records(gone),
+        }
+    if (files or gone) and partitions.rows_spec(schemas.at(at).fields).fields:
         # The number of partitions of the rows is not known yet.
         for number in ("total-data-files", "added-data-files", "deleted-data-files"):
-            del numbers[number]
+            numbers.pop(number, None)
     is_partial = state["partial"].files or state["partial_delete"].files
-    if not (rows or is_partial or state["hidden"].files):
+    if not (files or is_partial or state["hidden"].files):
         # The size of a file that does not exist yet is not known.
         numbers["total-files-size"] = data.bytes
     if not is_partial:
@@ -266,27 +267,53 @@ def _summary(
         numbers["total-delete-files"] = state["hidden"].files
         numbers["total-position-deletes"] = state["delete"].rows
         numbers["total-equality-deletes"] = 0
-    changes = changes_of(snapshot.changes_made, table.table_id)
-    operation = _operation(changes, state["partial"], at, is_first=is_first)
+    has_moved = any(file.part == OLDER for file in new)
+    operation = _operation(
+        changes,
+        is_adding=is_first or window.has_gap,
+        is_deleting=window.has_gap or _deletes_rows(changes, state, window),
+        is_moving=is_mixed or has_moved,
+    )
     return {"operation": operation, **{key: str(number) for key, number in numbers.items()}}
 
 
-def _operation(changes: frozenset[str], partial: Totals, at: int, *, is_first: bool) -> str:
-    """Iceberg's operation for the changes.
+def _operation(
+    changes: frozenset[str], *, is_adding: bool, is_deleting: bool, is_moving: bool
+) -> str:
+    """Iceberg's operation for the changes; it never says less than happened.
 
-    A flush, a merge and a rewrite do not change the rows, whatever files they add and remove.
+    A client that tries a commit again reads ADDED files of `append` and `overwrite` alone, and
+    DELETED ones of the others alone.
+
+    Args:
+        is_moving: rows from before are ADDED again, which no `append` may say.
     """
-    is_adding = bool(changes & ADDING) or is_first
-    is_deleting = bool(changes & DELETING) and not changes & REWRITING
-    # The file has rows of other snapshots too: a client that reads what an `append` added reads
-    # whole files.
-    is_mixed = partial.files > 0 or _change(partial, at, "removed", "files") > 0
-    return OPERATIONS[is_adding, is_deleting or (is_adding and is_mixed)]
+    unknown = bool(changes - ADDING - DELETING - REWRITING - {"altered_table"})
+    is_adding |= bool(changes & ADDING) or unknown
+    is_deleting |= unknown
+    is_rewriting = bool(changes & REWRITING)
+    if is_rewriting and is_deleting:
+        is_adding = True
+    return OPERATIONS[is_adding, is_deleting or (is_adding and (is_moving or is_rewriting))]
 
 
-def _rows_files(inlined: Totals, schemas: Schemas, at: int, table: Table) -> list[RowsFile]:
-    written_at = max(inlined.changed_at, schemas.begin_at(at)[0])
-    return rows_files(inlined, written_at, table.begin_snapshot)
+def _deletes_rows(changes: frozenset[str], state: State, window: Window) -> bool:
+    """Whether a snapshot deletes rows.
+
+    A flush of deletes says `deleted_from_table` too, and then nothing ends or begins at it.
+    """
+    if "inlined_delete" in changes or not changes & DELETING or not changes & REWRITING:
+        return bool(changes & DELETING)
+    ended = (state["data"].removed, state["inlined"].removed, state["delete"].added)
+    return any(event is not None and event.snapshot_id > window.base_id for event in ended) or (
+        _shows_other_rows(state["partial_delete"], window)
+    )
+
+
+def _shows_other_rows(partial: Totals, window: Window) -> bool:
+    """Whether files hold rows, or deletes, of several snapshots up to one of the window."""
+    removed = partial.removed
+    return partial.files > 0 or (removed is not None and removed.snapshot_id > window.base_id)
 
 
 def _records(files: Iterable[RowsFile]) -> int:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from polynya.ducklake.rows.columns import Column
 from polynya.ducklake.rows.data_files import ColumnStats, DataFile, FileGroup
+from polynya.ducklake.rows.lake import Window, own_changes
 from polynya.ducklake.rows.lifetimes import Lifetime
 from polynya.ducklake.rows.partitions import PartitionColumn, Partitioning
 from polynya.iceberg.manifest import Status
@@ -65,15 +66,16 @@ PARTITIONING = Partitioning(
 PARTITIONS = partitions(PARTITIONING, SCHEMAS, 100)
 
 
-def entries(files, snapshot_id, stats=(), keys=()) -> list[Row]:
+def entries(files, snapshot, stats=(), keys=(), again=()) -> list[Row]:
+    """`snapshot`: its id, or its window; `again`: the ids of files that show other rows since."""
     found = data_files(
-        file_columns(files),
+        file_columns(files, again),
         keys,
         stats_columns(stats),
         SCHEMAS,
         PARTITIONS,
         lambda path, is_relative: f"s3://b/{path}" if is_relative else path,
-        snapshot_id,
+        snapshot if isinstance(snapshot, Window) else own_changes(snapshot),
     )
     return [row for of_spec in found.values() for row in rows_of(of_spec)]
 
@@ -93,6 +95,40 @@ STATUSES = [
 def test_data_file_is_added_existing_or_deleted(begin, end, at, status, snapshot_id):
     [entry] = entries([data_file(begin=begin, end=end)], at)
     assert (entry.status, entry.snapshot_id, entry.sequence_number) == (status, snapshot_id, 3)
+
+
+# Snapshots between 5 and 9 have expired: 9 shows what they did.
+IN_A_WINDOW = [
+    (5, None, EXISTING, 5),
+    (6, None, ADDED, 9),
+    (9, None, ADDED, 9),
+    (5, 6, DELETED, 9),
+    (5, 9, DELETED, 9),
+    (5, 10, EXISTING, 5),
+    (8, 10, ADDED, 9),
+]
+
+
+@pytest.mark.parametrize(("begin", "end", "status", "snapshot_id"), IN_A_WINDOW)
+def test_a_snapshot_shows_the_changes_of_those_that_have_expired(begin, end, status, snapshot_id):
+    [entry] = entries([data_file(begin=begin, end=end)], Window(5, 9))
+    assert (entry.status, entry.snapshot_id, entry.sequence_number) == (status, snapshot_id, begin)
+
+
+def test_a_file_that_shows_other_rows_is_deleted_and_added_again():
+    files = [data_file(1), data_file(22, begin=2), data_file(333)]
+    partitioned = [replace(file, partition_id=5) for file in files]
+    rows = entries(
+        partitioned, 9, [known(22)], [key_column(0, {1: "x", 22: "ü", 333: "z"})], again=[22]
+    )
+    assert [(row.file_path, row.status, row.snapshot_id, row.sequence_number) for row in rows] == [
+        ("s3://b/1.parquet", EXISTING, 3, 3),
+        ("s3://b/22.parquet", DELETED, 9, 2),
+        ("s3://b/22.parquet", ADDED, 9, 2),
+        ("s3://b/333.parquet", EXISTING, 3, 3),
+    ]
+    assert rows[1].metrics == rows[2].metrics != rows[0].metrics
+    assert [row.partition for row in rows] == [("x",), ("ü",), ("ü",), ("z",)]
 
 
 def test_data_file_has_its_location_and_its_own_numbers():

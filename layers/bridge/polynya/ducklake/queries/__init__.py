@@ -49,11 +49,11 @@ from .table_columns import (
     columns_now,
     mapped_names,
     older_files,
-    partition_at,
     partition_columns,
+    partitionings,
     sort_keys_at,
 )
-from .table_snapshots import next_snapshots, snapshots
+from .table_snapshots import next_snapshots, previous_snapshot, snapshots
 from .writers.known_paths import known_locations
 from .writers.live_files import live_files
 from .writers.table_stats import next_row_id, table_column_stats
@@ -89,10 +89,11 @@ __all__ = [
     "next_row_id",
     "next_snapshots",
     "older_files",
-    "partition_at",
     "partition_columns",
     "partition_values",
+    "partitionings",
     "planned_files",
+    "previous_snapshot",
     "schemas_at",
     "snapshot_exists",
     "snapshots",

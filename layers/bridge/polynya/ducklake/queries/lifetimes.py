@@ -13,9 +13,10 @@ from ..connection.statements import Statement, select
 from ..faults import MAX_BYTES, MAX_ROWS, within
 from ..rows.data_files import FileGroup
 from ..rows.inlined_tables import Inlined
-from ..rows.lake import Lake
+from ..rows.lake import Lake, Window
 from ..rows.sums import ChunkSum, Event
 from .deletes import inlined_delete_names
+from .files.file_columns import IS_AGAIN
 from .fragments import fragment
 
 KINDS = ("data", "delete", "hidden", "inlined", "partial", "partial_delete")
@@ -82,6 +83,15 @@ SELECT d.begin_snapshot, least(d.end_snapshot, f.end_snapshot, {{delete_partial_
   f.data_file_id, f.partition_id, {{mapping_id}}
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
 WHERE d.table_id = :table_id AND {{delete_partial_max}} > d.begin_snapshot"""
+
+AGAIN = f"""
+SELECT version, f.end_snapshot, 'again', 0, 0, {DATA_HASH},
+  f.data_file_id, f.partition_id, {{mapping_id}}
+FROM ducklake_data_file AS f
+CROSS JOIN (SELECT CAST(:base_id AS bigint) AS base_id, CAST(:snapshot_id AS bigint) AS version,
+  CAST(:first_file_id AS bigint) AS first_file_id, CAST(:end_file_id AS bigint) AS end_file_id,
+  CAST(:adds_rows AS boolean) AS adds_rows) AS w
+WHERE f.table_id = :table_id AND {IS_AGAIN}"""
 
 INLINED_DELETE = f"""
 SELECT d.{{begin}}, f.end_snapshot, 'delete', 1, 0,
@@ -172,18 +182,24 @@ FROM (SELECT *, width_bucket(data_file_id, CAST(:starts AS bigint[])) AS place
     AND {IS_LIFETIME} AND data_file_id BETWEEN :first_id AND :last_id OFFSET 0) AS placed
 GROUP BY 1, 2, 3, 4, 5"""
 
+# What changed within the window is listed as changed by its last snapshot.
 CHUNKS = """
 WITH summed AS (
   SELECT *, CASE WHEN end_snapshot <= :snapshot_id THEN end_snapshot END AS ended
   FROM ({lifetimes}) AS every),
 version AS (
-  SELECT kind, place, max(greatest(begun, ended)) AS version FROM summed GROUP BY 1, 2)
+  SELECT kind, place, max(greatest(begun, ended)) AS changed_at FROM summed GROUP BY 1, 2),
+since AS (
+  SELECT kind, place,
+    CASE WHEN changed_at > :base_id THEN :snapshot_id ELSE changed_at END AS version,
+    CASE WHEN changed_at > :base_id THEN :base_id ELSE changed_at - 1 END AS base_id
+  FROM version)
 SELECT kind, place, version, partition_id, mapping_id,
   coalesce(sum(things) FILTER (WHERE ended IS NULL), 0)::bigint,
   coalesce(sum(hash) FILTER (WHERE ended IS NULL), 0),
-  coalesce(sum(hash) FILTER (WHERE ended = version), 0)
-FROM summed JOIN version USING (kind, place)
-WHERE ended IS NULL OR ended = version
+  coalesce(sum(hash) FILTER (WHERE ended > base_id), 0)
+FROM summed JOIN since USING (kind, place)
+WHERE ended IS NULL OR ended > base_id
 GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 4, 5"""
 
 
@@ -207,12 +223,11 @@ class TableLifetimes:
         sql = EVENTS.format(lifetimes=_each(SUMMED_UP, lifetimes))
         return select(Event, sql, table_id=self.table_id, snapshot_id=snapshot_id, since=since)
 
-    def chunks(
-        self, snapshot_id: int, starts: list[int], last_id: int
-    ) -> Statement[list[ChunkSum]]:
+    def chunks(self, window: Window, starts: list[int], last_id: int) -> Statement[list[ChunkSum]]:
         """What is visible at a snapshot, by the chunk of its data file, in one aggregate query.
 
         Args:
+            window: of the snapshot.
             starts: the data_file_ids at which the chunks begin, ascending.
             last_id: where the last one ends.
         """
@@ -241,19 +256,23 @@ class TableLifetimes:
 
         return select(
             chunk_sum,
-            CHUNKS.format(lifetimes=_each(OF_CHUNKS, self._of_files())),
+            CHUNKS.format(lifetimes=_each(OF_CHUNKS, self._of_files(AGAIN))),
             table_id=self.table_id,
-            snapshot_id=snapshot_id,
+            snapshot_id=window.snapshot_id,
+            base_id=window.base_id,
+            first_file_id=window.first_file_id,
+            end_file_id=window.end_file_id,
+            adds_rows=window.adds_rows,
             starts=starts,
             first_id=starts[0],
             last_id=last_id,
         )
 
-    def _of_files(self) -> list[str]:
-        """SELECTs of the lifetimes of data files, and of deletes on them."""
+    def _of_files(self, *more: str) -> list[str]:
+        """SELECTs of the lifetimes of data files, and of deletes on them; and more of them."""
         names = ("data_partial_max", "delete_partial_max", "mapping_id")
         fragments = {name: fragment(self.lake, name) for name in names}
-        kinds = [DATA, DELETE, PARTIAL_DELETE, *([PARTIAL] if self.has_partial else [])]
+        kinds = [DATA, DELETE, PARTIAL_DELETE, *([PARTIAL] if self.has_partial else []), *more]
         lifetimes = [sql.format(**fragments) for sql in kinds]
         if self.inlined.delete_columns:
             lifetimes.append(

@@ -67,15 +67,21 @@ def _partition_columns(rows: Rows) -> dict[int | None, list[PartitionColumn]]:
     return columns
 
 
-PARTITION_AT = f"""
-SELECT i.partition_id FROM ducklake_partition_info AS i
-WHERE i.table_id = :table_id AND {VISIBLE.format("i")} ORDER BY 1 DESC LIMIT 1"""
+PARTITIONINGS = f"""
+SELECT i.partition_id, i.begin_snapshot, {VISIBLE.format("i")} FROM ducklake_partition_info AS i
+WHERE i.table_id = :table_id AND i.begin_snapshot <= :snapshot_id ORDER BY i.partition_id"""
 
 
-def partition_at(table_id: int, snapshot_id: int) -> Statement[int | None]:
-    """The partition_id of files that are written at the snapshot."""
+def partitionings(table_id: int, snapshot_id: int) -> Statement[tuple[int | None, list[int]]]:
+    """The partition_id of files that are written at the snapshot, and when each one began."""
     parameters = {"table_id": table_id, "snapshot_id": snapshot_id}
-    return Statement(PARTITION_AT, parameters, lambda rows: rows[0][0] if rows else None)
+    return Statement(PARTITIONINGS, parameters, _partitionings)
+
+
+def _partitionings(rows: Rows) -> tuple[int | None, list[int]]:
+    rows = list(rows)
+    current = [partition_id for partition_id, _, is_visible in rows if is_visible]
+    return current[-1] if current else None, [begin for _, begin, _ in rows]
 
 
 MAPPED_NAMES = """

@@ -25,6 +25,8 @@ class FileColumns:
     partition_id: str
     mapping_id: str
     path_is_relative: str
+    is_again: str
+    """1 for a file that was visible before and shows other rows now, else 0."""
     path: Texts
     row_id_start: str = ""
     """NULL for files whose rows carry their ids; empty if it was not asked for."""

@@ -30,6 +30,8 @@ class Partitioning:
     """From the begin of a group's first file to the end of its last; ordered by oldest file."""
     current: int | None
     """The partition_id of new files."""
+    begins: Sequence[int] = ()
+    """The snapshots that changed the partitioning."""
 
     @property
     def first_added_file(self) -> int | None:

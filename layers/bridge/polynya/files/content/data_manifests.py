@@ -65,8 +65,10 @@ def data_manifests(
     nothing = NO_FILES_WITH_ROW_IDS if table.has_row_ids else NO_FILES
     by_chunk: dict[Chunk, list[Manifest]] = defaultdict(list)
     for manifest in manifests:
-        by_chunk[Chunk(*manifest.name.numbers[1:])].append(manifest)
-    with closing(_found(con, table, sorted(by_chunk))) as found:
+        _, first, last, *_ = manifest.name.numbers
+        by_chunk[Chunk(first, last, manifest.window)].append(manifest)
+    chunks = sorted(by_chunk, key=lambda chunk: (chunk.first_id, chunk.last_id, chunk.version))
+    with closing(_found(con, table, chunks)) as found:
         for chunk, columns, added_files in found:
             for file in added_files:
                 check(file)
@@ -146,7 +148,7 @@ def _data_files(
         table.schemas,
         table.partitions,
         lambda path, is_relative: location((directory, False), (path, is_relative)),
-        chunk.version,
+        chunk.window,
         table.snapshot_ids,
         has_row_ids=table.has_row_ids,
     )

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from pg8000.native import Connection
 
-from ...ducklake.history import state_at
 from ...errors import BadRequest
 from ...storage.objects.reader import ObjectReader
 from ..names import Name
@@ -41,12 +40,11 @@ class LiveRows:
             at: the newest listed snapshot, which names the files. A later change of columns is not
                 listed, and would name them otherwise.
         """
-        history, names = self.table.history, self.table.names
-        part, number, changed_at = name.numbers
-        manifests = names.rows_manifests(at, state_at(history.events, at))
-        if not any(names.rows(m.name, part, number) == name for m in manifests):
+        names = self.table.names
+        part, number, written_at = name.numbers
+        if not any(names.rows(file, number) == name for file in names.rows_files.at(at)):
             return None
-        group = self.rows.groups(part, changed_at).get(number)
+        group = self.rows.groups(part, written_at).get(number)
         return None if group is None else group.row_ids
 
     def deleted(self, data_file_ids: Iterable[int]) -> dict[int, Sequence[int]]:

@@ -8,13 +8,12 @@ from typing import Any
 from pg8000.native import Connection
 
 from ...ducklake import queries
-from ...ducklake.history import State, state_at
 from ...ducklake.rows.data_files import DataFile, FileGroup
 from ...iceberg.avro.manifests import manifest_bytes
 from ...iceberg.manifest import DataFile as DataFileEntry
 from ...iceberg.manifest import ManifestContent, ManifestEntry
 from ...iceberg.partition import UNPARTITIONED, PartitionSpec
-from ...translate.inlined.rows_files import RowsFile, rows_files
+from ...translate.inlined.rows_files import RowsFile
 from ...translate.manifests import delete_entry, rows_entry
 from ...translate.partitions import Constant
 from ..names import Name
@@ -79,34 +78,28 @@ class TableManifests:
 
     def rows_files(self, manifest: Manifest) -> list[DataFileEntry]:
         """The files of inlined rows that a manifest lists as live; missing ones are built."""
-        at = manifest.name.snapshot_id
-        entries = self._rows_file_entries(manifest, state_at(self.table.history.events, at), at)
-        return [entry.data_file for entry in entries]
+        files = self.table.names.rows_files.at(manifest.name.snapshot_id)
+        return [entry.data_file for entry in self._rows_file_entries(manifest, files)]
 
     # The entries of each kind of manifest
 
     def _rows_entries(self, manifest: Manifest) -> list[ManifestEntry]:
-        at = manifest.name.snapshot_id
-        events, names = self.table.history.events, self.table.names
-        state = state_at(events, at)
-        entries = self._rows_file_entries(manifest, state, at)
-        inlined = state["inlined"]
-        if inlined.changed_at == at and inlined.removed:
-            before = state_at(events, at - 1)
-            for replaced in names.rows_manifests(at - 1, before):
-                if replaced.spec == manifest.spec:
-                    entries += self._rows_file_entries(replaced, before, at, is_gone=True)
-        return entries
+        names = self.table.names
+        files = names.rows_files.at(manifest.name.snapshot_id)
+        gone = names.gone_rows_files(manifest.window)
+        return [
+            *self._rows_file_entries(manifest, files),
+            *self._rows_file_entries(manifest, gone, is_gone=True),
+        ]
 
     def _rows_file_entries(
-        self, manifest: Manifest, state: State, at: int, *, is_gone: bool = False
+        self, manifest: Manifest, rows_files: Iterable[RowsFile], *, is_gone: bool = False
     ) -> list[ManifestEntry]:
         """The entries of the files of inlined rows that have the partition spec of the manifest."""
-        begin = self.table.history.table.begin_snapshot
         files = [
-            (self.table.names.rows(manifest.name, file.part, number), partition, file)
-            for whole in rows_files(state["inlined"], manifest.name.snapshot_id, begin)
-            for number, partition, file in self._split(manifest, whole)
+            (self.table.names.rows(whole, number), partition, file)
+            for whole in rows_files
+            for number, partition, file in self._split(manifest.spec, whole)
         ]
         summaries = self.summaries((name for name, _, _ in files), None)
         return [
@@ -115,7 +108,7 @@ class TableManifests:
                 file,
                 partition,
                 summary["file_size_in_bytes"],
-                at,
+                manifest.window,
                 self.table.snapshot_ids,
                 is_gone=is_gone,
             )
@@ -123,24 +116,25 @@ class TableManifests:
         ]
 
     def _split(
-        self, manifest: Manifest, file: RowsFile
+        self, spec: PartitionSpec, file: RowsFile
     ) -> Iterator[tuple[int, tuple[Any, ...], RowsFile]]:
         """The files of a part of the inlined rows, with their numbers and partitions."""
-        at = manifest.name.snapshot_id
+        at = file.written_at
         if not self.table.partitions.rows_spec(self.table.schemas.at(at).fields).fields:
-            yield 0, (), file  # without a query for the rows
+            if spec == UNPARTITIONED:
+                yield 0, (), file  # without a query for the rows
             return
         for number, group in self.rows.groups(file.part, at).items():
-            if (group.partition is None) == (manifest.spec == UNPARTITIONED):
+            if (group.partition is None) == (spec == UNPARTITIONED):
                 part = file._replace(record_count=group.record_count)
                 yield number, group.partition or (), part
 
     def _delete_entries(self, manifest: Manifest) -> list[ManifestEntry]:
-        _, first, last, at = manifest.name.numbers
+        _, first, last, _, at = manifest.name.numbers
         found = self._deletes_at(at, (first, last))
         replaced = {
             name: deletes
-            for name, deletes in self._deletes_at(at - 1, (first, last)).items()
+            for name, deletes in self._deletes_at(manifest.window.base_id, (first, last)).items()
             if name not in found
         }
         return [
@@ -156,7 +150,7 @@ class TableManifests:
         self, found: dict[Name, Deletes], manifest: Manifest, *, is_gone: bool = False
     ) -> list[ManifestEntry]:
         """The entries of delete files whose data files have the partition spec of the manifest."""
-        _, *span, at = manifest.name.numbers
+        _, *span, _, _ = manifest.name.numbers
         tuples = self._tuples([d.data_file for d in found.values()], span)
         names = [name for name, d in found.items() if tuples[d.data_file][0] == manifest.spec]
         # Not by their names: that would read the rows again, for each delete file.
@@ -169,7 +163,7 @@ class TableManifests:
                 summary["record_count"],
                 summary["file_size_in_bytes"],
                 found[name].changed_at,
-                at,
+                manifest.window,
                 self.table.snapshot_ids,
                 is_gone=is_gone,
             )

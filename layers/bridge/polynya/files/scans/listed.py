@@ -6,7 +6,6 @@ For the delivery `materialize`: the files of every snapshot that is listed are i
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ...ducklake.history import state_at
 from ...ducklake.rows.conditions import Condition
 from ...iceberg.manifest import DataFile, FileContent
 from ...translate.planning.inlined import may_hold
@@ -38,13 +37,12 @@ class ListedFiles:
 
     def rows(self, snapshot_id: int, condition: Condition) -> list[DataFile]:
         """The files of inlined rows that may be selected: for each part and partition value."""
-        state = state_at(self.table.history.events, snapshot_id)
-        wanted = self.table.names.rows_manifests(snapshot_id, state)
+        manifests = self.table.names.rows_manifests(self.table.history.window(snapshot_id))
         return [
             file
-            for one in wanted
-            for file in self.manifests.rows_files(one)
-            if may_hold(condition, one.spec, file.partition)
+            for manifest in manifests
+            for file in self.manifests.rows_files(manifest)
+            if may_hold(condition, manifest.spec, file.partition)
         ]
 
     def deletes(self, deletes: Sequence[Deletes]) -> list[DataFile]:

@@ -12,6 +12,7 @@ from pg8000.native import Connection
 from ...ducklake import queries
 from ...ducklake.history import state_at
 from ...ducklake.rows.conditions import Condition
+from ...ducklake.rows.lake import own_changes
 from ...errors import Refused
 from ...iceberg.manifest import DataFile, FileContent
 from ...iceberg.parquet.padding import deletes_size, padded, rows_size
@@ -50,8 +51,8 @@ class PaddedFiles:
 
     def rows(self, snapshot_id: int, condition: Condition) -> list[DataFile]:
         """The files of inlined rows that may be selected: one for each partition value."""
-        fields = self.table.schemas.at(snapshot_id).fields
-        spec = self.table.partitions.rows_spec(fields)
+        written_at = self.table.names.rows_files.changed_at(snapshot_id)
+        spec = self.table.partitions.rows_spec(self.table.schemas.at(written_at).fields)
         return [
             DataFile(FileContent.DATA, self.location(name), group.record_count, name.numbers[0])
             for name, group in self.rows_names(snapshot_id)
@@ -63,12 +64,13 @@ class PaddedFiles:
         state = state_at(self.table.history.events, snapshot_id)
         if not state["inlined"].rows:
             return
-        manifest, *_ = self.table.names.rows_manifests(snapshot_id, state)
-        at, fields = manifest.name.snapshot_id, self.table.schemas.at(snapshot_id).fields
+        at = self.table.names.rows_files.changed_at(snapshot_id)
+        manifest, *_ = self.table.names.rows_manifests(own_changes(at))
+        fields = self.table.schemas.at(at).fields
         written = self.table.written(fields)
         for number, group in self._groups(at, fields, state["inlined"].rows):
             size = rows_size(written, group.record_count, group.text_bytes)
-            yield _with_size(self.table.names.rows(manifest.name, ALL, number), size), group
+            yield _with_size(self.table.names.all_rows(manifest.name, number), size), group
 
     def _groups(self, at: int, fields: tuple[Field, ...], rows: int) -> Iterable[tuple[int, Sized]]:
         """What each file holds; without a partition the rows are not read."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ...ducklake.rows.data_files import FileGroup
 from ...ducklake.rows.file_columns import FileColumns, PartitionKeyColumn, StatsColumn
+from ...ducklake.rows.lake import Window
 from ...iceberg.avro.columns import ColumnMetrics, DataFiles, Integers, Texts
 from ...iceberg.manifest import Status
 from ...iceberg.partition import PartitionSpec
@@ -25,6 +26,7 @@ from .file_metrics import column_metrics
 from .text_columns import UNKNOWN, FileAligner, Numbers, numbers, texts
 
 Mask = NDArray[np.bool_]
+Places = NDArray[np.int64]
 
 NOTHING = np.empty(0, np.int64)
 NO_FILES = DataFiles(NOTHING, NOTHING, NOTHING, joined([]), NOTHING, NOTHING, (), ())
@@ -38,24 +40,31 @@ def data_files(
     schemas: Schemas,
     partitions: Partitions,
     location: Callable[[str, bool], str],
-    snapshot_id: int,
+    window: Window,
     ids_of_snapshots: SnapshotIds = SAME,
     *,
     has_row_ids: bool = False,
 ) -> dict[PartitionSpec, DataFiles]:
-    """Entries of the files that are visible at `snapshot_id` or ended at it, by spec.
+    """Entries of the files that are visible after the window or ended in it, by spec.
+
+    A file that was visible before, and shows other rows since, has two entries: DELETED and ADDED.
 
     Args:
         location: makes the location of a file from its path and path_is_relative.
         has_row_ids: the entries have the row ids of their files.
     """
     ids, begin, end = map(numbers, (files.data_file_id, files.begin_snapshot, files.end_snapshot))
-    is_gone = end == snapshot_id
+    snapshot_id = window.snapshot_id
+    is_gone = (end > window.base_id) & (end <= snapshot_id)
+    is_again = numbers(files.is_again) > 0
+    is_added = ~is_gone & ((begin > window.base_id) | is_again)
     paths = zip(texts(files.path), numbers(files.path_is_relative).tolist(), strict=True)
     specs, values = _partitions(files, ids, keys, stats, partitions)
     every = DataFiles(
-        status=np.select([is_gone, begin == snapshot_id], [Status.DELETED, Status.ADDED]),
-        snapshot_id=_iceberg_ids(np.where(is_gone, snapshot_id, begin), ids_of_snapshots),
+        status=np.select([is_gone, is_added], [Status.DELETED, Status.ADDED]),
+        snapshot_id=_iceberg_ids(
+            np.where(is_gone | is_added, snapshot_id, begin), ids_of_snapshots
+        ),
         sequence_number=begin,
         file_path=joined([location(path or "", bool(is_so)).encode() for path, is_so in paths]),
         record_count=numbers(files.record_count),
@@ -64,12 +73,22 @@ def data_files(
         metrics=_metrics(files, ids, begin, stats, schemas, snapshot_id),
         first_row_id=_row_ids(numbers(files.row_id_start)) if has_row_ids else None,
     )
-    found = {}
+    entries = {}
     for spec in dict.fromkeys(specs):
         mask = np.fromiter((one == spec for one in specs), np.bool_, len(specs))
         tuples = [of for of, one in zip(values, specs, strict=True) if one == spec]
-        found[spec] = _those(every, mask, list(zip(*tuples, strict=True)))
-    return found
+        of_spec = _those(every, mask, list(zip(*tuples, strict=True)))
+        entries[spec] = _twice(of_spec, is_again[mask]) if is_again.any() else of_spec
+    return entries
+
+
+def _twice(files: DataFiles, is_again: Mask) -> DataFiles:
+    """The same entries, and before each that is ADDED again one that is DELETED."""
+    places = np.repeat(np.arange(len(is_again)), 1 + is_again)
+    is_first = np.append(places[1:] == places[:-1], False)
+    partition = [[values[place] for place in places.tolist()] for values in files.partition]
+    both = _those(files, places, partition)
+    return replace(both, status=np.where(is_first, Status.DELETED, both.status))
 
 
 def _row_ids(starts: Numbers) -> Integers:
@@ -159,8 +178,8 @@ def _constants(column: StatsColumn, ids: Numbers) -> Sequence[Constant | None]:
     return FileAligner(numbers(column.data_file_id), ids).items(found, None)
 
 
-def _those(files: DataFiles, mask: Mask, partition: Sequence[Sequence[Any]]) -> DataFiles:
-    """The files under the mask, with their partition values."""
+def _those(files: DataFiles, mask: Mask | Places, partition: Sequence[Sequence[Any]]) -> DataFiles:
+    """The files under the mask, or at these places, with their partition values."""
 
     def integers(column: Integers | None) -> Integers | None:
         if column is None:
@@ -168,8 +187,9 @@ def _those(files: DataFiles, mask: Mask, partition: Sequence[Sequence[Any]]) -> 
         return Integers(column.values[mask], _masked(column.present, mask))
 
     def of_texts(column: Texts) -> Texts:
-        data = column.data[np.repeat(mask, column.lengths)]
-        return Texts(data, column.lengths[mask], _masked(column.present, mask))
+        is_mask = mask.dtype == np.bool_  # which takes less memory
+        of_bytes = np.repeat(mask, column.lengths) if is_mask else _bytes_at(column.lengths, mask)
+        return Texts(column.data[of_bytes], column.lengths[mask], _masked(column.present, mask))
 
     return DataFiles(
         status=files.status[mask],
@@ -195,5 +215,12 @@ def _those(files: DataFiles, mask: Mask, partition: Sequence[Sequence[Any]]) -> 
     )
 
 
-def _masked(present: Mask | None, mask: Mask) -> Mask | None:
+def _bytes_at(lengths: Numbers, places: Mask | Places) -> Places:
+    """The places of the bytes of texts, by the places of the texts."""
+    sizes = lengths[places]
+    starts = (np.cumsum(lengths) - lengths)[places]
+    return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+
+
+def _masked(present: Mask | None, mask: Mask | Places) -> Mask | None:
     return None if present is None else present[mask]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pg8000.native import Connection
 
 from ...rows.file_columns import FileColumns, PartitionKeyColumn, StatsColumn, Texts
-from ...rows.lake import Lake
+from ...rows.lake import Lake, Window
 from ..fragments import fragment
 
 AT_ONCE = 64
@@ -28,7 +28,12 @@ class Chunk(NamedTuple):
 
     first_id: int
     last_id: int
-    version: int
+    window: Window
+
+    @property
+    def version(self) -> int:
+        """The snapshot."""
+        return self.window.snapshot_id
 
 
 class ChunkColumns(NamedTuple):
@@ -58,15 +63,27 @@ SEEN = f"""{SPAN}
   AND {{0}}.data_file_id <= (SELECT max(every.data_file_id) FROM ducklake_data_file AS every
     WHERE every.table_id = :table_id AND every.begin_snapshot <= :newest)"""
 
+# Such a file may hold rows that were added in the window, or it was made in the window of rows
+# that were visible before: DuckLake rewrites its history.
+IS_AGAIN = """f.begin_snapshot <= base_id AND coalesce(f.end_snapshot > version, TRUE)
+  AND (adds_rows AND coalesce({data_partial_max} > base_id, FALSE)
+    OR f.data_file_id >= first_file_id AND f.data_file_id < end_file_id)"""
+
 FILES = f"""
 SELECT place, {_numbers("data_file_id")}, {_numbers("begin_snapshot")},
   {_numbers("end_snapshot")}, {_numbers("record_count")}, {_numbers("file_size_bytes")},
   {_numbers("partition_id")}, {_numbers("mapped")}, {_numbers("path_is_relative::int")},
-  {_texts("path")}, {{row_ids}}
+  {_numbers("({again})::int")}, {_texts("path")}, {{row_ids}}
 FROM (SELECT {PLACE.format("f")}, f.*, {{mapping_id}} AS mapped FROM ducklake_data_file AS f
       WHERE {SPAN.format("f")} ORDER BY place, f.data_file_id) AS f
-WHERE begin_snapshot <= (CAST(:versions AS bigint[]))[place]
-  AND (end_snapshot >= (CAST(:versions AS bigint[]))[place] OR end_snapshot IS NULL)
+CROSS JOIN LATERAL (SELECT
+  (CAST(:bases AS bigint[]))[place] AS base_id, (CAST(:versions AS bigint[]))[place] AS version,
+  (CAST(:first_files AS bigint[]))[place] AS first_file_id,
+  (CAST(:end_files AS bigint[]))[place] AS end_file_id,
+  (CAST(:adds_rows AS boolean[]))[place] AS adds_rows) AS w
+WHERE begin_snapshot <= version
+  AND (end_snapshot > version OR end_snapshot IS NULL
+    OR end_snapshot > base_id AND begin_snapshot <= base_id)
 GROUP BY place ORDER BY place"""
 
 PARTITION_KEYS = f"""
@@ -107,16 +124,24 @@ def file_columns(
         "first_id": chunks[0].first_id,
         "last_id": chunks[-1].last_id,
     }
-    versions = [chunk.version for chunk in chunks]
+    windows = [chunk.window for chunk in chunks]
+    of_windows: dict[str, list[int] | list[bool]] = {
+        "bases": [window.base_id for window in windows],
+        "versions": [window.snapshot_id for window in windows],
+        "first_files": [window.first_file_id for window in windows],
+        "end_files": [window.end_file_id for window in windows],
+        "adds_rows": [window.adds_rows for window in windows],
+    }
     row_ids = _numbers("row_id_start") if with_row_ids else "''"
-    files_sql = FILES.format(mapping_id=fragment(lake, "mapping_id"), row_ids=row_ids)
+    again = IS_AGAIN.format(data_partial_max=fragment(lake, "data_partial_max"))
+    files_sql = FILES.format(mapping_id=fragment(lake, "mapping_id"), row_ids=row_ids, again=again)
     stats_sql = STATS.format(stats_table=fragment(lake, "stats_table"))
     rows = _rows if len(chunks) <= FEW else _rows_by_cursor
     if rows is _rows_by_cursor:
         # Those of a build that was given up in this transaction, because a table was refused.
         con.run("CLOSE ALL")
-    files = _by_place(rows(con, "files", files_sql, span | {"versions": versions}))
-    span["newest"] = max(versions)
+    files = _by_place(rows(con, "files", files_sql, span | of_windows))
+    span["newest"] = max(window.snapshot_id for window in windows)
     keys = _by_place(rows(con, "partition_keys", PARTITION_KEYS, span))
     stats = _by_place(rows(con, "stats", stats_sql, span | {"column_ids": sorted(column_ids)}))
     places = range(1, len(chunks) + 1)
@@ -124,7 +149,7 @@ def file_columns(
         _aligned(files, places), _aligned(keys, places), _aligned(stats, places), strict=True
     ):
         yield ChunkColumns(
-            FileColumns(*[*found[:8], Texts(*found[8:10]), found[10]]),
+            FileColumns(*[*found[:9], Texts(*found[9:11]), found[11]]),
             [PartitionKeyColumn(*[*row[:2], Texts(*row[2:])]) for row in of_keys],
             [StatsColumn(*[*row[:6], Texts(*row[6:8]), Texts(*row[8:])]) for row in of_stats],
         )

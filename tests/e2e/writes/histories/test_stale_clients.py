@@ -1,0 +1,225 @@
+"""A client loads a table, others change and maintain it, and then the client writes.
+
+Clients decide by the metadata whether their commit still fits. So the metadata must show every
+change of rows since the client loaded the table, whatever DuckLake has made of its history. The
+judge is a multiset in Python: either the client got an error and only the others' changes are
+there, or its change follows theirs. With the isolation level `snapshot` the client may have missed
+what the others added, but it removes the rows that it has seen, or fails.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from polynya_local.clients.duckdb_connection import LAKE as EXTENSIONS
+from polynya_local.clients.duckdb_connection import connect
+from polynya_local.clients.lakes import Lake, attach
+from polynya_local.clients.pyiceberg import s3_properties
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import BadRequestError, CommitFailedException, ValidationException
+
+from tests.support.servers.in_process import bridge
+from tests.support.writes.starts import LAKE
+from tests.support.writes.writable import set_up_writes
+
+REFUSALS = (CommitFailedException, ValidationException, BadRequestError)
+
+Rows = Counter[tuple[int, int]]
+"""How often each (id, v) is there."""
+
+
+def table(*ids: int, v: int = 0) -> Rows:
+    return Counter((n, v) for n in ids)
+
+
+STORED = "CALL lake.set_option('data_inlining_row_limit', 0)"
+INLINE = "CALL lake.set_option('data_inlining_row_limit', 10)"
+CREATE = "CREATE TABLE {t} (id INTEGER, v INTEGER, x INTEGER)"
+FILE = "INSERT INTO {t} SELECT range, 0, 0 FROM range(1, 11)"
+TEN = table(*range(1, 11))
+
+STARTS = {
+    "a file and inlined rows": (
+        (STORED, CREATE, FILE, INLINE, "INSERT INTO {t} VALUES (20, 0, 0), (21, 0, 0)"),
+        TEN + table(20, 21),
+    ),
+    "files": (
+        (STORED, CREATE, FILE, "INSERT INTO {t} VALUES (20, 0, 0), (21, 0, 0)", INLINE),
+        TEN + table(20, 21),
+    ),
+    "inlined rows": (
+        (INLINE, CREATE, "INSERT INTO {t} VALUES (1, 0, 0), (5, 0, 0)")
+        + ("INSERT INTO {t} VALUES (20, 0, 0)", "INSERT INTO {t} VALUES (21, 0, 0)"),
+        table(1, 5, 20, 21),
+    ),
+}
+
+DELETE = "DELETE FROM {t} WHERE id = 5"
+UPDATE = "UPDATE {t} SET v = 7 WHERE id = 5"
+INSERT = "INSERT INTO {t} VALUES (50, 0, 0)"
+INSERT_MANY = "INSERT INTO {t} SELECT 50 + range, 0, 0 FROM range(12)"
+FLUSH = "CALL ducklake_flush_inlined_data('lake', table_name => '{name}')"
+MERGE = "CALL ducklake_merge_adjacent_files('lake', '{name}')"
+REWRITE = "CALL ducklake_rewrite_data_files('lake', '{name}', delete_threshold => 0)"
+EXPIRE_LAST = "EXPIRE THE LAST"
+"""The newest snapshot but one: that of the statement before the last one."""
+OTHER_TABLE = "CREATE TABLE lake.other_{name} (i INTEGER)"
+
+
+def same(rows: Rows) -> Rows:
+    return rows
+
+
+def without_5(rows: Rows) -> Rows:
+    return Counter({row: n for row, n in rows.items() if row[0] != 5})
+
+
+def updated_5(rows: Rows) -> Rows:
+    return without_5(rows) + table(5, v=7)
+
+
+def with_50(rows: Rows) -> Rows:
+    return rows + table(50)
+
+
+def with_many(rows: Rows) -> Rows:
+    return rows + table(*range(50, 62))
+
+
+OTHERS: dict[str, tuple[tuple[str, ...], Callable[[Rows], Rows]]] = {
+    "delete and flush in one transaction": (("BEGIN", DELETE, FLUSH, "COMMIT"), without_5),
+    "update and flush in one transaction": (("BEGIN", UPDATE, FLUSH, "COMMIT"), updated_5),
+    "insert and flush in one transaction": (("BEGIN", INSERT, FLUSH, "COMMIT"), with_50),
+    "delete, then flush": ((DELETE, FLUSH), without_5),
+    "update, then flush": ((UPDATE, FLUSH), updated_5),
+    "insert, then flush": ((INSERT, FLUSH), with_50),
+    "insert, then merge": ((INSERT_MANY, MERGE), with_many),
+    "insert, flush, merge": ((INSERT, FLUSH, INSERT_MANY, MERGE), lambda r: with_many(with_50(r))),
+    "flush": ((FLUSH,), same),
+    "merge": ((MERGE,), same),
+    "flush, then merge": ((FLUSH, MERGE), same),
+    "delete, then rewrite": ((DELETE, REWRITE), without_5),
+    "delete, flush, rewrite": ((DELETE, FLUSH, REWRITE), without_5),
+    "insert": ((INSERT,), with_50),
+    "insert many": ((INSERT_MANY,), with_many),
+    "delete twice": ((DELETE, "DELETE FROM {t} WHERE id = 1"), lambda r: without_1(without_5(r))),
+    "add a column": (("ALTER TABLE {t} ADD COLUMN y INTEGER",), same),
+    "rename a column": (("ALTER TABLE {t} RENAME COLUMN x TO y",), same),
+    "partition": (("ALTER TABLE {t} SET PARTITIONED BY (id)",), same),
+    "add a column, then insert": (
+        ("ALTER TABLE {t} ADD COLUMN y INTEGER", "INSERT INTO {t} VALUES (50, 0, 0, 0)"),
+        with_50,
+    ),
+    "delete, whose snapshot expires": ((DELETE, OTHER_TABLE, EXPIRE_LAST), without_5),
+    "insert, whose snapshot expires": ((INSERT, OTHER_TABLE, EXPIRE_LAST), with_50),
+    "insert many, whose snapshot expires": ((INSERT_MANY, OTHER_TABLE, EXPIRE_LAST), with_many),
+    "delete that expires, then insert": (
+        (DELETE, INSERT, EXPIRE_LAST),
+        lambda r: with_50(without_5(r)),
+    ),
+    "insert that expires, then merge": ((INSERT_MANY, MERGE, EXPIRE_LAST), with_many),
+    "insert that expires, then flush": ((INSERT, FLUSH, EXPIRE_LAST), with_50),
+    "rename the table": (
+        ("ALTER TABLE {t} RENAME TO {name}_2", "ALTER TABLE {t}_2 RENAME TO {name}"),
+        same,
+    ),
+    "comment": (("COMMENT ON TABLE {t} IS 'new'",), same),
+}
+
+
+class Write(NamedTuple):
+    """What a client does."""
+
+    run: Callable
+    removes: Callable[[tuple[int, int]], bool]
+    adds: Rows
+
+
+def without_1(rows: Rows) -> Rows:
+    return Counter({row: n for row, n in rows.items() if row[0] != 1})
+
+
+NEW = pa.table(
+    {
+        "id": pa.array([50], pa.int32()),
+        "v": pa.array([9], pa.int32()),
+        "x": pa.array([0], pa.int32()),
+    }
+)
+
+WRITES = {
+    "delete 1": Write(lambda t: t.delete("id = 1"), lambda row: row[0] == 1, Counter()),
+    "overwrite 50": Write(
+        lambda t: t.overwrite(NEW, "id = 50"), lambda row: row[0] == 50, table(50, v=9)
+    ),
+    "overwrite": Write(lambda t: t.overwrite(NEW), lambda row: True, table(50, v=9)),
+    "delete": Write(lambda t: t.delete(), lambda row: True, Counter()),
+}
+
+ISOLATION = "write.delete.isolation-level"
+
+
+class Stage(NamedTuple):
+    """A served lake, with a native writer and PyIceberg."""
+
+    lake: Lake
+    con: Any
+    catalog: RestCatalog
+
+    def run(self, name: str, statements: Iterable[str]) -> None:
+        """Run statements natively, each in a snapshot of its own outside of a transaction."""
+        for sql in statements:
+            if sql == EXPIRE_LAST:
+                ids = self.lake.database.run("SELECT snapshot_id FROM ducklake_snapshot ORDER BY 1")
+                sql = f"CALL ducklake_expire_snapshots('lake', versions => [{ids[-2][0]}])"
+            self.con.execute(sql.format(t=f"lake.main.{name}", name=name))
+
+    def rows(self, name: str) -> Rows:
+        """The rows natively."""
+        return Counter(self.con.execute(f"SELECT id, v FROM lake.main.{name}").fetchall())
+
+
+@pytest.fixture(scope="module")
+def stage(lake, moto):
+    made = set_up_writes(lake.write("stale", LAKE))
+    with bridge(made, moto, writes=True) as served, connect(EXTENSIONS, moto) as con:
+        attach(con, made, read_only=False)
+        catalog = RestCatalog("c", uri=served.catalog_uri, warehouse="lake", **s3_properties(moto))
+        with closing(catalog):
+            yield Stage(made, con, catalog)
+
+
+NUMBERS = itertools.count(1)
+
+
+@pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("others", OTHERS)
+@pytest.mark.parametrize("start", STARTS)
+def test_pyiceberg(stage, start, others, write, isolation):
+    name = f"stale_{next(NUMBERS)}"
+    statements, before = STARTS[start]
+    stage.run(name, statements)
+    stale = stage.catalog.load_table(("main", name))
+    if isolation == "snapshot":
+        stale.transaction().set_properties({ISOLATION: isolation}).commit_transaction()
+    statements, changed = OTHERS[others]
+    stage.run(name, statements)
+    after = changed(before)
+    assert stage.rows(name) == after, "the others' changes natively"
+    operation = WRITES[write]
+    try:
+        operation.run(stale)
+    except REFUSALS:
+        assert stage.rows(name) == after
+        return
+    seen = after if isolation == "serializable" else before
+    removed = Counter({row: n for row, n in seen.items() if operation.removes(row)})
+    kept = after.copy()
+    kept.subtract(removed)
+    assert stage.rows(name) == +kept + operation.adds
+    assert min(kept.values(), default=0) >= 0, "a row was removed twice"
