@@ -28,7 +28,7 @@ class Kind(NamedTuple):
 
 
 WINDOW = ("base_id", "snapshot_id")
-"""The changes after one snapshot, up to another; of that one alone if both are the same."""
+"""A state, and the changes since an earlier one; none if both are the same."""
 
 CHUNK = ("spec_id", "first_data_file_id", "last_data_file_id", *WINDOW)
 

@@ -10,7 +10,7 @@ from ..ducklake.history import State, TableHistory
 from ..ducklake.paths import file_location, table_location
 from ..ducklake.rows.data_files import DataFile
 from ..ducklake.rows.deletes import DeleteFile, InlinedDelete
-from ..ducklake.rows.lake import Window, own_changes
+from ..ducklake.rows.lake import Window, no_changes
 from ..ducklake.rows.sums import ChunkSum
 from ..iceberg.avro.compression import COMPRESSOR
 from ..iceberg.partition import UNPARTITIONED, PartitionSpec
@@ -39,12 +39,6 @@ class Manifest(NamedTuple):
     name: Name
     window: Window
     """The changes that it lists as ADDED or DELETED."""
-
-
-def _numbers(window: Window) -> tuple[int, int]:
-    """A window as numbers of a name."""
-    at = window.snapshot_id
-    return (at, at) if window == own_changes(at) else (window.base_id, at)
 
 
 class TableNames:
@@ -124,13 +118,16 @@ class TableNames:
         manifests = []
         for (kind, *span), parts in sorted(chunks.items()):
             at = self._version(kind, snapshot_id, parts)
-            # The manifest also lists, as DELETED, what ended at the chunk's version; that may be
-            # older than the manifest's, which a column's new type raises.
-            has_ended = any(part.version == at == snapshot_id for part in parts)
+            # Clients take the record of a manifest from the first list that has it. So the list of
+            # the snapshot that changed a chunk names a manifest of its own, with the changes, and
+            # later lists one without them.
+            is_own = at > window.base_id
+            has_ended = is_own and any(part.version == at for part in parts)
             if not has_ended and not any(part.files for part in parts):
                 continue
+            # A chunk's last change may be older than the manifest's: a column's new type.
             rows: list[tuple[Any, ...]] = [
-                (p.kind, p.hash, p.ended if p.version == at else 0) for p in parts
+                (p.kind, p.hash, p.ended if is_own and p.version == at else 0) for p in parts
             ]
             schema = self._schema_prints[self._schemas.at(at).schema_id]
             if kind == "data" and (late := late_columns(self._schemas, self._partitions, at)):
@@ -138,12 +135,10 @@ class TableNames:
             rows += [(kind, digest) for digest in self._snapshot_ids.digests(at)]
             # A spec disappears with its column, and its files are in the unpartitioned one then.
             rows.append((kind, self._partitions.fields_of({part.group for part in parts})))
-            is_own = at < snapshot_id or not window.has_gap
-            is_own &= not any(part.kind == "again" for part in parts)
-            of_manifest = own_changes(at) if is_own else window
+            of_manifest = window if is_own else no_changes(at)
             for spec in self._partitions.specs_of(part.group for part in parts):
                 digest = fingerprint(*self._avro_origin, kind, rows, schema, spec.json())
-                numbers = (spec.spec_id, *span, *_numbers(of_manifest))
+                numbers = (spec.spec_id, *span, of_manifest.base_id, at)
                 name = self._name(FILE_KINDS[kind], numbers, digest)
                 manifests.append(Manifest(kind, spec, name, of_manifest))
         return manifests
@@ -156,8 +151,8 @@ class TableNames:
     def window_of(self, name: Name) -> Window:
         """The changes that the manifest of this name lists."""
         base_id, snapshot_id = name.numbers[-2:]
-        is_own = base_id == snapshot_id
-        return own_changes(snapshot_id) if is_own else self._history.window(snapshot_id)
+        has_changes = base_id < snapshot_id
+        return self._history.window(snapshot_id) if has_changes else no_changes(snapshot_id)
 
     @cached_property
     def rows_files(self) -> RowsFiles:
@@ -172,11 +167,9 @@ class TableNames:
         them may prove to be empty.
         """
         changed_at = self.rows_files.changed_at(window.snapshot_id)
-        is_older = changed_at <= window.base_id
-        if is_older or not window.has_gap:
-            window = own_changes(changed_at)
-        files = self.rows_files.at(window.snapshot_id)
-        gone = () if is_older and not files else self.gone_rows_files(window)
+        if changed_at <= window.base_id:
+            window = no_changes(changed_at)
+        files, gone = self.rows_files.at(window.snapshot_id), self.gone_rows_files(window)
         if not files and not gone:
             return []
         at = window.snapshot_id
@@ -190,7 +183,7 @@ class TableNames:
             Manifest(
                 "inlined",
                 spec,
-                self._name(FILE_KINDS["inlined"], (spec.spec_id, *_numbers(window)), digest),
+                self._name(FILE_KINDS["inlined"], (spec.spec_id, window.base_id, at), digest),
                 window,
             )
             for spec in specs

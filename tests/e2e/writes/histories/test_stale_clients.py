@@ -26,6 +26,8 @@ from tests.support.servers.in_process import bridge
 from tests.support.writes.starts import LAKE
 from tests.support.writes.writable import set_up_writes
 
+pytestmark = pytest.mark.filterwarnings("ignore:Delete operation did not match any records")
+
 REFUSALS = (CommitFailedException, ValidationException, BadRequestError)
 
 Rows = Counter[tuple[int, int]]
@@ -52,8 +54,13 @@ STARTS = {
         TEN + table(20, 21),
     ),
     "inlined rows": (
-        (INLINE, CREATE, "INSERT INTO {t} VALUES (1, 0, 0), (5, 0, 0)")
-        + ("INSERT INTO {t} VALUES (20, 0, 0)", "INSERT INTO {t} VALUES (21, 0, 0)"),
+        (
+            INLINE,
+            CREATE,
+            "INSERT INTO {t} VALUES (1, 0, 0), (5, 0, 0)",
+            "INSERT INTO {t} VALUES (20, 0, 0)",
+            "INSERT INTO {t} VALUES (21, 0, 0)",
+        ),
         table(1, 5, 20, 21),
     ),
 }

@@ -54,3 +54,8 @@ class Window:
 def own_changes(snapshot_id: int) -> Window:
     """The window of a snapshot that shows no change but those that name it."""
     return Window(snapshot_id - 1, snapshot_id)
+
+
+def no_changes(snapshot_id: int) -> Window:
+    """The state at a snapshot, as later ones show it."""
+    return Window(snapshot_id, snapshot_id)

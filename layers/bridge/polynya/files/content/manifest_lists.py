@@ -55,8 +55,8 @@ def manifest_list(
         manifests: the location and the summary of each.
     """
     files = [manifest_file(location, summary) for location, summary in manifests]
-    # Only the list of the snapshot itself says that it added a manifest. Later snapshots may have
-    # the same files in other chunks: a reader of added rows would get them twice.
+    # A manifest without changes was added by no snapshot: others may have its files in other
+    # chunks, and a reader of what a snapshot added would get them twice.
     files = [
         file
         if file.added_snapshot_id == snapshot_id

@@ -131,12 +131,10 @@ class TableManifests:
 
     def _delete_entries(self, manifest: Manifest) -> list[ManifestEntry]:
         _, first, last, _, at = manifest.name.numbers
+        base_id = manifest.window.base_id
         found = self._deletes_at(at, (first, last))
-        replaced = {
-            name: deletes
-            for name, deletes in self._deletes_at(manifest.window.base_id, (first, last)).items()
-            if name not in found
-        }
+        before = self._deletes_at(base_id, (first, last)) if base_id < at else {}
+        replaced = {name: deletes for name, deletes in before.items() if name not in found}
         return [
             *self._delete_file_entries(found, manifest),
             *self._delete_file_entries(replaced, manifest, is_gone=True),

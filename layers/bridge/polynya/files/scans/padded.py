@@ -12,7 +12,7 @@ from pg8000.native import Connection
 from ...ducklake import queries
 from ...ducklake.history import state_at
 from ...ducklake.rows.conditions import Condition
-from ...ducklake.rows.lake import own_changes
+from ...ducklake.rows.lake import no_changes
 from ...errors import Refused
 from ...iceberg.manifest import DataFile, FileContent
 from ...iceberg.parquet.padding import deletes_size, padded, rows_size
@@ -65,7 +65,7 @@ class PaddedFiles:
         if not state["inlined"].rows:
             return
         at = self.table.names.rows_files.changed_at(snapshot_id)
-        manifest, *_ = self.table.names.rows_manifests(own_changes(at))
+        manifest, *_ = self.table.names.rows_manifests(no_changes(at))
         fields = self.table.schemas.at(at).fields
         written = self.table.written(fields)
         for number, group in self._groups(at, fields, state["inlined"].rows):
