@@ -205,7 +205,8 @@ class CommitCatalog:
         """
         # One without a new snapshot has nothing to recognise it by, and has landed with the others.
         known = [target for target in targets if target.commit.snapshots or target.commit.creates]
-        if known and all(has_landed(con, target) for target in known):
+        rights = self.catalog.rights
+        if known and all(has_landed(con, target, rights) for target in known):
             return [self._answer_by_uuid(con, target.uuid or "") for target in known]
         return [self._answer_by_uuid(con, uuid) for uuid in self.changed_before(con)]
 
@@ -223,10 +224,10 @@ class CommitCatalog:
         lake = self.catalog.readable(con)
         found = queries.table_of_uuid(table_uuid).run(con)
         with after_landing("the commit has landed, and the table"):
-            if found is None or found[1].end_snapshot is not None:
-                raise NoSuchTable("the table was dropped")
-            names = found[0].schema_name, found[1].table_name
-            opened = OpenTable(lake, *lake.table(*names, found))
+            if found is None or found[1].end_snapshot is not None or not lake.may_read(*found):
+                # Not its name: it may be one that the caller may not read.
+                raise NoSuchTable("it was dropped, or the caller may not read it")
+            opened = OpenTable(lake, *found)
             return self.catalog.load_table_result(opened), opened
 
     def _planned(self, con: Connection, target: Target) -> Planned:

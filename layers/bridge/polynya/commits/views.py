@@ -156,8 +156,9 @@ def _landed(catalog: CommitCatalog, snapshot: NewSnapshot) -> rest.LoadViewResul
     lake = catalog.catalog.readable(snapshot.con)
     with after_landing("the change has taken place, and the view"):
         names = queries.view_name_of_uuid(uuids[0]).run(snapshot.con)
-        if names is None:
-            raise NoSuchView("the view was dropped")
+        if names is None or not catalog.catalog.rights.may_read_table(*names):
+            # Not its name: it may be one that the caller may not read.
+            raise NoSuchView("it was dropped, or the caller may not read it")
         landed = catalog.catalog.load_view_result(lake, *lake.view(*names))
     snapshot.con.run("ROLLBACK")
     return landed

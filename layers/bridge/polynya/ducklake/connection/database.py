@@ -115,7 +115,8 @@ class Database:
     def transaction(self, begin: str = BEGIN) -> Iterator[Connection]:
         """One REPEATABLE READ transaction.
 
-        Operations that read are decorated with `retried`; those that write are attempts of `commits.committer`.
+        Operations that read are decorated with `retried`; those that write are attempts of
+        `CommitCatalog.commit`.
 
         Args:
             begin: BEGIN or BEGIN_WRITE.
