@@ -12,7 +12,7 @@ from typing import Annotated
 from aws_lambda_powertools import Logger
 from fastapi import Depends, Request
 from fastapi.responses import JSONResponse, Response
-from polynya.access.principals import principals_of_api_caller
+from polynya.access.principals import api_caller
 from polynya.access.resolver import AccessResolver
 from polynya.commits import namespaces, new_tables, tables, transactions, views
 from polynya.commits.catalog import CommitCatalog
@@ -66,8 +66,7 @@ async def catalog_at(request: Request, prefix: str) -> CommitCatalog:
     event: HttpApiEvent = request.scope["aws.event"]
     context = event["requestContext"]
     rights = access_resolver().api_rights(context)
-    names = principals_of_api_caller(context)
-    principal = names[0] if names else None
+    principal = api_caller(context) or None
     header = request.headers.get("idempotency-key")
     route = f"{request.method} {request.url.path}"
     return replace(

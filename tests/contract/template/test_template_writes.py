@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from polynya.files.names import KINDS, Name, parse
 from polynya.translate.fingerprints import LENGTH
+from polynya.translate.statistics_files import SHOWN_MS
 from polynya_local.build.template import Stack
 from polynya_local.stand_in.limits.role import Role
 
@@ -200,6 +201,8 @@ def test_clients_put_their_metadata_into_a_bucket_that_empties_itself(writing):
     [rule] = stack().properties("StagingBucket")["LifecycleConfiguration"]["Rules"]
     assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", 30)
     assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
+    # No table names a statistics file that is gone.
+    assert SHOWN_MS < (30 - 1) * 24 * 3600 * 1000
 
 
 # Rules

@@ -11,7 +11,9 @@ import boto3
 import fastavro
 import pytest
 from moto.core import DEFAULT_ACCOUNT_ID
+from polynya.ducklake.connection.catalog_connection import CatalogConnection
 from polynya.planning.plan_tasks import PlanTask
+from polynya_functions.commits import app as commits
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.stand_in.http_message import Response
@@ -21,6 +23,7 @@ from polynya_local.stand_in.object_lambda import written_response
 
 from tests.support.answers import json_of
 from tests.support.servers.in_process import ALIAS, reset_functions, settings
+from tests.support.writes.writable import set_up_writes
 
 EVENTS = Path(__file__).parents[3] / "events"
 ACCOUNT = "111122223333"
@@ -31,7 +34,19 @@ POLICY = {
             "principals": [f"arn:aws:iam::{ACCOUNT}:role/Analyst", "cognito:groups=analysts"],
             "tables": {"main": ["orders", "shown"], "sales_*": ["*"], "*": ["public"]},
         },
-        {"principals": [f"arn:aws:iam::{ACCOUNT}:role/Admin"], "tables": {"*": ["*"]}},
+        {
+            "principals": [f"arn:aws:iam::{ACCOUNT}:role/Admin"],
+            **{key: {"*": ["*"]} for key in ("tables", "write")},
+        },
+        {
+            "principals": ["aud=lake"],
+            "tables": {
+                "main": ["orders", "mine*", "Salaries", "Wages"],
+                "HR": ["*"],
+                "Staff": ["*"],
+            },
+            "write": {"main": ["mine*", "Salaries"], "HR": ["*"]},
+        },
     ],
 }
 LAKE = """
@@ -78,9 +93,15 @@ def token(*groups: str) -> dict:
     return {"jwt": {"claims": {"sub": "me", "cognito:groups": f"[{' '.join(groups)}]"}}}
 
 
+def user(sub: str, **more: str) -> dict:
+    """One of the users of an application: its tokens begin with the same claim."""
+    claims = {"aud": "lake", "exp": "1", "iss": "https://idp.example/", "sub": sub, **more}
+    return {"jwt": {"claims": claims}}
+
+
 @pytest.fixture(scope="module")
 def aws(lake, moto):
-    served = lake.write("authorization", LAKE)
+    served = set_up_writes(lake.write("authorization", LAKE))
     boto3.client("ssm", endpoint_url=moto).put_parameter(
         Name="/lake/policy", Value=json.dumps(POLICY), Type="String"
     )
@@ -94,30 +115,46 @@ def aws(lake, moto):
     recorder.start(record)
     rest = LambdaFunction("rest", rest_catalog.handler, region="us-east-1", timeout_s=29)
     virtual = LambdaFunction("virtual", object_lambda.handler, region="us-east-1", timeout_s=60)
+    writing = LambdaFunction("commits", commits.handler, region="us-east-1", timeout_s=29)
     values = {
         "DATABASE_URL": served.database.url,
         "VIRTUAL_BUCKET": ALIAS,
         "AUTHORIZATION": "ssm:/lake/policy",
+        "WRITES": "yes",
         "VENDING_ROLE": f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/Vended",
         "AWS_ENDPOINT_URL": moto,
         "OBJECT_LAMBDA_ENDPOINT": recorder.uri,
     }
     with settings(**values):
-        yield SimpleNamespace(rest=rest, virtual=virtual, written=written, moto=moto)
-    for function in (rest, virtual):
+        functions = {"rest": rest, "virtual": virtual, "commits": writing}
+        yield SimpleNamespace(**functions, written=written, moto=moto, lake=served)
+    for function in (rest, virtual, writing):
         function.stop()
     recorder.stop()
 
 
 def ask(aws, caller: dict | None, path: str, method: str = "GET") -> tuple[int, dict]:
-    event = json.loads((EVENTS / "rest_load_table.json").read_text())
-    event["rawPath"] = event["requestContext"]["http"]["path"] = f"/v1/{path}"
-    event["requestContext"]["http"]["method"] = method
-    event["requestContext"]["authorizer"] = caller
-    event["rawQueryString"] = ""
-    event["body"] = json.dumps(BODIES.get(path.rpartition("/")[2]))
-    answer = aws.rest.invoke(event)
+    answer = aws.rest.invoke(event(caller, path, method, BODIES.get(path.rpartition("/")[2])))
     return answer["statusCode"], json_of(answer)
+
+
+def write(
+    aws, caller: dict | None, path: str, body: dict | None, *, key: str = ""
+) -> tuple[int, dict]:
+    sent = event(caller, f"lake/{path}", "POST" if body else "DELETE", body)
+    sent["headers"] |= {"idempotency-key": key} if key else {}
+    answer = aws.commits.invoke(sent)
+    return answer["statusCode"], json_of(answer)
+
+
+def event(caller: dict | None, path: str, method: str, body: dict | None) -> dict:
+    made = json.loads((EVENTS / "rest_load_table.json").read_text())
+    made["rawPath"] = made["requestContext"]["http"]["path"] = f"/v1/{path}"
+    made["requestContext"]["http"]["method"] = method
+    made["requestContext"]["authorizer"] = caller
+    made["rawQueryString"] = ""
+    made["body"] = json.dumps(body)
+    return made
 
 
 def head(aws, caller: dict | None, key: str) -> tuple[int, str | None]:
@@ -212,6 +249,28 @@ def test_a_hidden_path_gets_the_answer_of_a_missing_one(
     assert is_seen(role("Admin"), hidden)
 
 
+@pytest.mark.parametrize("prefix", ["lake", "lake--at-20"])
+@pytest.mark.parametrize(("method", "shown", "hidden", "missing"), ROUTES)
+def test_a_hidden_path_takes_the_statements_of_a_missing_one(
+    aws, monkeypatch, prefix, method, shown, hidden, missing
+):
+    """So that the time does not tell them apart."""
+    run, statements = CatalogConnection.run, []
+
+    def recorded(self, sql, *args, **parameters):
+        statements.append(sql)
+        return run(self, sql, *args, **parameters)
+
+    def statements_of(path: str) -> list[str]:
+        statements.clear()
+        assert ask(aws, role("Analyst"), f"{prefix}/{path}", method)[0] == 404
+        return list(statements)
+
+    ask(aws, role("Analyst"), f"{prefix}/{missing}", method)  # connects
+    monkeypatch.setattr(CatalogConnection, "run", recorded)
+    assert statements_of(hidden) == statements_of(missing) != []
+
+
 def test_reporting_metrics_reveals_nothing(aws):
     for name in ("orders", "salaries", "no"):
         path = f"lake/namespaces/main/tables/{name}/metrics"
@@ -267,6 +326,124 @@ def keys(aws, table: str) -> list[str]:
         avro = get(aws, role("Admin"), place.removeprefix(f"s3://{ALIAS}/")).body
         found += [record["manifest_path"] for record in fastavro.reader(BytesIO(avro))]
     return [place.removeprefix(f"s3://{ALIAS}/") for place in found]
+
+
+FIELD = {"id": 1, "name": "id", "type": "long", "required": False}
+SCHEMA = {"type": "struct", "schema-id": 0, "fields": [FIELD]}
+KEYS = [str(UUID(int=n)) for n in range(1, 6)]
+TABLES, VIEWS = "namespaces/main/tables", "namespaces/main/views"
+
+
+def view_of(name: str) -> dict:
+    version = {
+        "version-id": 1,
+        "timestamp-ms": 1_700_000_000_000,
+        "schema-id": 0,
+        "summary": {},
+        "representations": [{"type": "sql", "sql": "SELECT 1 AS id", "dialect": "duckdb"}],
+        "default-namespace": ["main"],
+    }
+    return {"name": name, "schema": SCHEMA, "view-version": version, "properties": {}}
+
+
+def renaming(source: str, destination: str) -> dict:
+    return {
+        "source": {"namespace": ["main"], "name": source},
+        "destination": {"namespace": ["main"], "name": destination},
+    }
+
+
+def test_callers_of_the_same_audience_do_not_share_keys(aws):
+    request = {"name": "mine_by_key", "schema": SCHEMA}
+    alice, bob = user("alice"), user("bob")
+    made = write(aws, alice, TABLES, request, key=KEYS[0])
+    assert made[0] == 200
+    status, answer = write(aws, bob, TABLES, request, key=KEYS[0])
+    assert status == 400 and "used for another request" in answer["error"]["message"]
+    renewed = user("alice", exp="2", jti="another")
+    status, answer = write(aws, renewed, TABLES, request, key=KEYS[0])
+    uuids = [body["metadata"]["table-uuid"] for body in (answer, made[1])]
+    assert status == 200 and uuids[0] == uuids[1]
+    [[author]] = aws.lake.database.run(
+        "SELECT author FROM ducklake_snapshot_changes ORDER BY snapshot_id DESC LIMIT 1"
+    )
+    assert author == "iss=https://idp.example/ sub=alice"
+
+
+@pytest.mark.parametrize("kind", ["tables", "views"])
+def test_a_name_that_is_hidden_since_is_not_in_the_answer_to_a_replay(aws, kind):
+    name, key = f"mine_{kind}", KEYS[1 + (kind == "views")]
+    path, body = (TABLES, {"name": name, "schema": SCHEMA})
+    if kind == "views":
+        path, body = (VIEWS, view_of(name))
+    assert write(aws, user("alice"), path, body, key=key)[0] == 200
+    assert write(aws, role("Admin"), f"{kind}/rename", renaming(name, f"top_{kind}"))[0] == 204
+    status, answer = write(aws, user("alice"), path, body, key=key)
+    assert (status, answer["error"]["type"]) == (500, "CommitStateUnknownException")
+    assert "top_" not in json.dumps(answer)
+
+
+def test_the_uuid_of_a_hidden_table_reveals_nothing(aws):
+    """Whether it is given to a name that the caller may write, or to another one."""
+    request = {"name": "confidential", "schema": SCHEMA}
+    made = write(aws, role("Admin"), TABLES, request)[1]["metadata"]
+    commit = {
+        "requirements": [{"type": "assert-create"}],
+        "updates": [
+            {"action": "assign-uuid", "uuid": made["table-uuid"]},
+            {"action": "add-schema", "schema": SCHEMA},
+            {"action": "set-current-schema", "schema-id": -1},
+        ],
+    }
+    for caller, name, expected in (
+        (user("eve"), "mine_too", 400),
+        (user("eve"), "Wages", 403),
+        (user("eve"), "private", 403),
+        (role("Other"), "Wages", 404),  # it does not see the namespace
+    ):
+        status, answer = write(aws, caller, f"{TABLES}/{name}", commit)
+        assert (status, "confidential" in json.dumps(answer)) == (expected, False)
+    aws.lake.database.run(
+        "UPDATE polynya_commits SET client_snapshot_id = :id "
+        "WHERE table_uuid = CAST(:uuid AS uuid)",
+        id=2**50,
+        uuid=made["table-uuid"],
+    )
+    snapshot = {
+        "snapshot-id": 2**50,
+        "timestamp-ms": 1,
+        "manifest-list": "s3://a/b",
+        "summary": {"operation": "append"},
+    }
+    refs = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch"}
+    commit["updates"] += [
+        {"action": "add-snapshot", "snapshot": snapshot},
+        refs | {"snapshot-id": 2**50},
+    ]
+    status, answer = write(aws, user("eve"), f"{TABLES}/mine_too", commit)
+    assert status == 500 and "confidential" not in json.dumps(answer)
+
+
+# A request by a name, the name of something hidden in other letter case, and a name that the
+# caller may read but not write.
+LETTER_CASES = {
+    "create a table": (TABLES, lambda name: {"name": name, "schema": SCHEMA}),
+    "create a view": (VIEWS, view_of),
+    "rename a table": ("tables/rename", lambda name: renaming("mine_one", name)),
+    "rename a view": ("views/rename", lambda name: renaming("mine_view", name)),
+    "create a namespace": ("namespaces", lambda name: {"namespace": [name]}),
+}
+
+
+@pytest.mark.parametrize("operation", LETTER_CASES)
+def test_a_hidden_name_in_other_letter_case_is_one_that_may_not_be_written(aws, operation):
+    path, body = LETTER_CASES[operation]
+    write(aws, user("alice"), TABLES, {"name": "mine_one", "schema": SCHEMA})
+    write(aws, user("alice"), VIEWS, view_of("mine_view"))
+    names = ("HR", "Staff") if path == "namespaces" else ("Salaries", "Wages")
+    taken, other = (write(aws, user("alice"), path, body(name)) for name in names)
+    assert taken[0] == other[0] == 403
+    assert json.dumps(taken).replace(names[0], names[1]) == json.dumps(other)
 
 
 def test_a_guessed_key_of_another_table_is_not_found(aws):

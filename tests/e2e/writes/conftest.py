@@ -28,7 +28,10 @@ IN_CI = {
         for native in natives
     ),
     "test_lost_answers": ("test_pyiceberg[409]", "test_pyiceberg[500]", "test_duckdb[500]"),
-    "test_database_faults": ("lost_is_found", "lost_anywhere", "terminated"),
+    "test_database_faults": (
+        *("lost_is_found", "lost_anywhere", "terminated"),
+        *("-after_commit", "[drop a table-before_commit]", "in_the_table"),
+    ),
     "test_as_native": (),
     "test_rows": (
         "[partitions-delete twice]",

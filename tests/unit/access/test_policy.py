@@ -5,6 +5,7 @@ import json
 import pytest
 from polynya.access.policy import EVERYTHING, Policy
 from polynya.access.principals import (
+    api_caller,
     principal_arn,
     principals_of_api_caller,
     principals_of_s3_caller,
@@ -167,6 +168,30 @@ JWT = {
 )
 def test_an_api_caller_has_the_principals_of_its_authorizer(authorizer, names):
     assert principals_of_api_caller({"authorizer": authorizer}, {"cognito:groups"}) == names
+
+
+ISSUER = {"aud": "lake", "iss": "https://idp.example/", "exp": "1"}
+IDENTITIES = [
+    (None, ""),
+    ({"iam": {"userArn": SESSION}}, ANALYST),
+    ({"jwt": {"claims": {}}}, ""),
+    ({"jwt": {"claims": ISSUER}}, "iss=https://idp.example/"),
+    ({"jwt": {"claims": ISSUER | {"sub": "a"}}}, "iss=https://idp.example/ sub=a"),
+    (
+        {"jwt": {"claims": {"client_id": "c", "sub": "auth0|a"} | ISSUER}},
+        "iss=https://idp.example/ sub=auth0|a client_id=c",
+    ),
+    # No subject looks like another caller.
+    (
+        {"jwt": {"claims": ISSUER | {"sub": "a client_id=c\n%20"}}},
+        "iss=https://idp.example/ sub=a%20client_id=c%0A%2520",
+    ),
+]
+
+
+@pytest.mark.parametrize(("authorizer", "identity"), IDENTITIES)
+def test_an_api_caller_is_known_by_the_claims_that_say_who_it_is(authorizer, identity):
+    assert api_caller({"authorizer": authorizer}) == identity
 
 
 # (claim, its text in API Gateway's event, the values that match if `groups` is declared a list).

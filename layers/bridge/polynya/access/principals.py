@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Container, Iterator
+from urllib.parse import quote
 
 from ..web.events import RequestContext, UserIdentity
 
@@ -11,6 +12,9 @@ ASSUMED_ROLE = re.compile(
 
 IDENTITY = ("iss", "sub", "client_id")
 """The claims that say who a caller is (RFC 9068, section 2.2)."""
+
+PRINTABLE = "".join(set(map(chr, range(0x21, 0x7F))) - {"%"})
+"""What a claim's value keeps in an identity: no value looks like the next claim."""
 
 SCOPES = {"scope", "scp"}
 """The claims of scopes that API Gateway knows; they are separated by spaces (RFC 8693, 4.2)."""
@@ -41,13 +45,18 @@ def principals_of_api_caller(
 def api_caller(request_context: RequestContext) -> str:
     """Who calls the HTTP API, the same in each request: empty without an authorizer.
 
-    Not all claims, because those of a renewed token differ.
+    Not all claims, because those of a renewed token differ. The first one may be that of everybody
+    (`aud`). A token with neither `sub` nor `client_id` names nobody but its issuer.
     """
     authorizer = request_context.get("authorizer") or {}
     if arn := (authorizer.get("iam") or {}).get("userArn"):
         return principal_arn(arn)
     claims = (authorizer.get("jwt") or {}).get("claims") or {}
-    return "\n".join(f"{name}={claims.get(name, '')}" for name in IDENTITY) if claims else ""
+    return " ".join(
+        f"{name}={quote(str(claims[name]), safe=PRINTABLE)}"
+        for name in IDENTITY
+        if claims.get(name)
+    )
 
 
 def principals_of_s3_caller(user_identity: UserIdentity) -> list[str]:

@@ -14,6 +14,9 @@ from .policy import Rights
 
 Item = TypeVar("Item")
 
+NO_UUID = "00000000-0000-0000-0000-000000000000"
+"""Of no table."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReadableLake:
@@ -76,7 +79,8 @@ class ReadableLake:
             schema = named(self.schemas(), schema_name, namespace)
             table = named(self.tables(schema) if schema else [], table_name, name)
             found = (schema, table) if schema and table else None
-        if found is None or not self._may_read(*found):
+        newest = self._newest(found)
+        if found is None or newest is None or not self.may_read(*newest):
             raise NoSuchTable(f"Table does not exist: {namespace}.{name}")
         return found
 
@@ -109,11 +113,17 @@ class ReadableLake:
             return None
         return {found.object_id for found in self._readable() if found.kind == kind}
 
-    def _may_read(self, schema: Schema, table: Table) -> bool:
-        if self.snapshot_id != self.lake.snapshot_id:
-            newest = queries.table_of_uuid(table.table_uuid).run(self.con)
-            schema, table = newest or (schema, table)
+    def may_read(self, schema: Schema, table: Table) -> bool:
+        """Whether the caller may read a table under its newest name."""
         return self.rights.may_read_table(schema.schema_name, table.table_name)
+
+    def _newest(self, found: tuple[Schema, Table] | None) -> tuple[Schema, Table] | None:
+        """A table under its newest name, which rights depend on; None if there is no table."""
+        if self.snapshot_id == self.lake.snapshot_id:
+            return found
+        # Also if there is none: otherwise the time would tell a hidden table from a missing one.
+        table_uuid = found[1].table_uuid if found else NO_UUID
+        return queries.table_of_uuid(table_uuid).run(self.con) or found
 
 
 def schema_name(schema: Schema) -> str:

@@ -1,14 +1,15 @@
 """A DuckLake as an Iceberg catalog that clients change: the answers to the operations that write.
 
-An operation is an attempt that can be repeated (`committer.commit`): it plans in one transaction
-that reads, and writes in another one, if the table is still as planned.
+An operation is an attempt that can be repeated (`CommitCatalog.commit`). A commit to tables plans
+in one transaction that reads, and writes in another one, if the tables are still as planned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pg8000.native import Connection
 
@@ -24,6 +25,7 @@ from ..ducklake.writes.new_snapshot import NewSnapshot, claim
 from ..errors import (
     AlreadyExists,
     BadRequest,
+    CommitStateUnknown,
     Forbidden,
     NoSuchTable,
     Overtaken,
@@ -33,7 +35,7 @@ from ..iceberg import rest
 from ..iceberg.commits.requests import CommitTableRequest
 from ..storage.objects.reader import ObjectReader
 from ..translate.commits.table_commit import table_commit
-from .committer import after_landing, check_time, commit
+from .committer import after_landing, check_time, commit, took_place
 from .delete_files.uploads import DeleteFiles
 from .names import check_name_is_free
 from .plans.creation import Creator
@@ -43,6 +45,8 @@ from .request_key import RequestKey
 from .targets import Planned, Target, has_landed
 from .writing.new_paths import check_paths_are_new
 from .writing.plans import write_plans
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ class CommitCatalog:
     def commit_targets(self, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
         """Commit to several tables as one snapshot; gives each as it is now."""
         try:
-            return commit(lambda: self._attempt(targets), self.settle)
+            return commit(lambda: self._attempt(targets))
         except PolynyaError as error:
             # After a 4xx some clients delete the files that they uploaded.
             if error.status < 500:
@@ -139,19 +143,50 @@ class CommitCatalog:
             if all(one.plan.is_empty for one in planned):
                 return [self._answer(con, one.namespace, one.name) for one in targets]
         plans = [self.delete_files.uploaded(one.plan, one.lake.snapshot_id + 1) for one in planned]
-        with self.claimed() as snapshot:
+
+        def write(snapshot: NewSnapshot) -> list[rest.LoadTableResult]:
             for target, one in zip(targets, planned, strict=True):
                 self._check_unchanged(snapshot, target, one)
                 check_paths_are_new(snapshot.con, one.lake.lake, one.plan)
-            plans = [self.delete_files.uploaded(one, snapshot.snapshot_id) for one in plans]
-            write_plans(snapshot, plans, self.request_key)
+            final = [self.delete_files.uploaded(one, snapshot.snapshot_id) for one in plans]
+            write_plans(snapshot, final, self.request_key)
             snapshot.finish(self.principal)
             answers = [self._answer(snapshot.con, one.namespace, one.name) for one in targets]
             check_time()
             return answers
 
+        return self._write(write)
+
+    def commit(self, write: Callable[[NewSnapshot], Result]) -> Result:
+        """What `write` gives, when the snapshot that it writes is committed.
+
+        Raises:
+            CommitStateUnknown: it cannot be found out whether the commit took place.
+            CommitFailed: other writers were faster each time, or the time is up.
+            PolynyaError: what `write` raises; nothing is written.
+        """
+        return commit(lambda: self._write(write))
+
+    def _write(self, write: Callable[[NewSnapshot], Result]) -> Result:
+        """One attempt of any operation: the transaction that claims a snapshot and writes it.
+
+        Raises:
+            Overtaken: another writer has claimed the snapshot, or COMMIT did not take place.
+            CommitStateUnknown: it cannot be found out whether the commit took place.
+        """
+        try:
+            with self._claimed() as snapshot:
+                result = write(snapshot)
+        except CommitStateUnknown as error:
+            if not error.is_transient:
+                raise  # of `write`, about an earlier request
+            # The answer is complete: whatever happens to its table from now on comes after it.
+            if not took_place(self.database, snapshot.transaction_id):
+                raise Overtaken("the connection to the catalog was lost before COMMIT") from None
+        return result
+
     @contextmanager
-    def claimed(self) -> Iterator[NewSnapshot]:
+    def _claimed(self) -> Iterator[NewSnapshot]:
         """A transaction that has claimed the next snapshot.
 
         Raises:
@@ -162,14 +197,6 @@ class CommitCatalog:
         with self.database.transaction(BEGIN_WRITE) as con:
             yield claim(con)
 
-    def settle(self) -> None:
-        """Wait for the end of an earlier transaction whose COMMIT was not answered.
-
-        It holds the id of the next snapshot, or has committed it.
-        """
-        with suppress(Overtaken), self.claimed() as snapshot:
-            snapshot.con.run("ROLLBACK")
-
     def _landed(self, con: Connection, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
         """The tables as they are now, if all of this commit has landed before; else empty.
 
@@ -178,7 +205,8 @@ class CommitCatalog:
         """
         # One without a new snapshot has nothing to recognise it by, and has landed with the others.
         known = [target for target in targets if target.commit.snapshots or target.commit.creates]
-        if known and all(has_landed(con, target) for target in known):
+        rights = self.catalog.rights
+        if known and all(has_landed(con, target, rights) for target in known):
             return [self._answer_by_uuid(con, target.uuid or "") for target in known]
         return [self._answer_by_uuid(con, uuid) for uuid in self.changed_before(con)]
 
@@ -196,10 +224,10 @@ class CommitCatalog:
         lake = self.catalog.readable(con)
         found = queries.table_of_uuid(table_uuid).run(con)
         with after_landing("the commit has landed, and the table"):
-            if found is None or found[1].end_snapshot is not None:
-                raise NoSuchTable("the table was dropped")
-            names = found[0].schema_name, found[1].table_name
-            opened = OpenTable(lake, *lake.table(*names, found))
+            if found is None or found[1].end_snapshot is not None or not lake.may_read(*found):
+                # Not its name: it may be one that the caller may not read.
+                raise NoSuchTable("it was dropped, or the caller may not read it")
+            opened = OpenTable(lake, *found)
             return self.catalog.load_table_result(opened), opened
 
     def _planned(self, con: Connection, target: Target) -> Planned:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from .. import budget
+from ..ducklake.connection.database import Database
+from ..ducklake.writes.snapshots import has_committed
 from ..errors import CommitFailed, CommitStateUnknown, OutOfTime, PolynyaError
 
 TRIES = 60
@@ -21,50 +23,62 @@ LEAST_SECONDS = 1.0
 Result = TypeVar("Result")
 
 
-def commit(
-    attempt: Callable[[], Result], settle: Callable[[], None], *, recognises: bool = True
-) -> Result:
+def commit(attempt: Callable[[], Result]) -> Result:
     """The result of the first attempt that ends.
 
-    An attempt looks for what an earlier attempt has committed, reads the table, claims a snapshot,
-    and writes.
-
-    Args:
-        settle: waits for the end of a transaction whose COMMIT was not answered.
-        recognises: the attempt finds what an earlier one has committed. Otherwise its refusal says
-            nothing once the connection was lost at COMMIT: a table that was dropped is not found.
+    An attempt reads the lake, claims a snapshot, and writes. What it raises is true of the lake:
+    it knows whether its own COMMIT took place (`took_place`).
 
     Raises:
-        CommitStateUnknown: the connection was lost at COMMIT, and it cannot be found out whether
-            the commit took place.
         CommitFailed: other writers were faster each time, or the time is up; nothing is written.
         PolynyaError: what the attempt raises.
     """
-    unknown: CommitStateUnknown | None = None
-    is_settled = True
-    for tries in range(TRIES):
+    for _ in _tries():
         try:
-            if not is_settled:
-                settle()
-                is_settled = True
-                unknown = None if recognises else unknown
             return attempt()
-        except CommitStateUnknown as error:
-            if not error.is_transient:
-                raise
-            unknown, is_settled = error, False
         except OutOfTime:
             break
         except PolynyaError as error:
             if not error.is_transient:
-                raise unknown or error from None
-        if budget.seconds_left() < RESERVE_SECONDS:
-            break
-        time.sleep(random.uniform(0.5, 1) * min(LONGEST_PAUSE, 0.02 * 1.5**tries))
-    raise unknown or CommitFailed(
+                raise
+    raise CommitFailed(
         "the commit did not take place: other writers of the lake were faster, or the catalog "
         "database or S3 did not answer in time; try again"
     )
+
+
+def took_place(database: Database, transaction_id: int) -> bool:
+    """Whether a transaction took place whose COMMIT was not answered.
+
+    PostgreSQL remembers it of every transaction, so that no operation needs a mark of its own by
+    which an earlier attempt is recognised.
+
+    Raises:
+        CommitStateUnknown: PostgreSQL does not say, until the time is up.
+    """
+    for _ in _tries():
+        try:
+            with database.transaction() as con:
+                answer = has_committed(transaction_id).run(con)
+        except OutOfTime:
+            break
+        except PolynyaError:
+            continue  # it is away, or was replaced by a server that does not know the transaction
+        if answer is not None:
+            return answer
+    raise CommitStateUnknown(
+        "the connection to the catalog was lost at COMMIT, and the catalog database does not say "
+        "whether the change took place: load what was to be changed, and look"
+    )
+
+
+def _tries() -> Iterator[None]:
+    """A pause after each try, longer each time, while there is time for another one."""
+    for tries in range(TRIES):
+        yield
+        if budget.seconds_left() < RESERVE_SECONDS:
+            return
+        time.sleep(random.uniform(0.5, 1) * min(LONGEST_PAUSE, 0.02 * 1.5**tries))
 
 
 @contextmanager

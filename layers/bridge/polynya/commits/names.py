@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ..access.readable_lake import ReadableLake
+from ..access.writable import no_right_to_namespace, no_right_to_table
 from ..ducklake import queries
 from ..ducklake.connection.statements import run_batched
 from ..ducklake.rows.named_objects import Schema
@@ -48,12 +49,16 @@ def check_namespace_is_free(lake: ReadableLake, name: str) -> None:
     Raises:
         AlreadyExists: it exists.
         BadRequest: the name differs from another one in letter case only.
+        Forbidden: it does, and the caller may not see the other one.
     """
     schemas = queries.schemas_at(lake.snapshot_id).run(lake.con)
     names = [schema.schema_name for schema in schemas]
     if name in names:
         raise AlreadyExists(f"Namespace already exists: {name}")
-    _check_letter_case(names, name)
+    if other := _same_name(names, name):
+        if other not in {schema.schema_name for schema in lake.schemas()}:
+            raise no_right_to_namespace(lake.rights, name)
+        raise _same_name_refusal(name, other)
 
 
 def check_name_is_free(
@@ -68,6 +73,7 @@ def check_name_is_free(
     Raises:
         AlreadyExists: a table or a view has the name; the sentences are those of Iceberg's server.
         BadRequest: the name differs from another one in letter case only, or is not usable.
+        Forbidden: it does, and the caller may not see the other one.
     """
     check_usable(name, kind.lower())
     at = (lake.snapshot_id, schema.schema_id)
@@ -82,16 +88,21 @@ def check_name_is_free(
         if name in names:
             same = "" if found == kind else " with same name"
             raise AlreadyExists(f"{found}{same} already exists: {full_name}")
-        _check_letter_case(names, name)
+        if other := _same_name(names, name):
+            if not lake.rights.may_read_table(schema.schema_name, other):
+                raise no_right_to_table(lake.rights, schema.schema_name, name)
+            raise _same_name_refusal(name, other)
 
 
-def _check_letter_case(names: Sequence[str], name: str) -> None:
-    for other in names:
-        if other.casefold() == name.casefold():
-            raise BadRequest(
-                f"{name} and {other} are the same name for DuckLake, which does not distinguish "
-                "letter case"
-            )
+def _same_name(names: Sequence[str], name: str) -> str | None:
+    """The name that differs in letter case only."""
+    return next((other for other in names if other.casefold() == name.casefold()), None)
+
+
+def _same_name_refusal(name: str, other: str) -> BadRequest:
+    return BadRequest(
+        f"{name} and {other} are the same name for DuckLake, which does not distinguish letter case"
+    )
 
 
 def destination_schema(lake: ReadableLake, levels: Sequence[str]) -> Schema:

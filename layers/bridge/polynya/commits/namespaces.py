@@ -8,13 +8,13 @@ from ..access.writable import check_may_write_namespace
 from ..ducklake import queries
 from ..ducklake.changes import quoted
 from ..ducklake.paths import directory
+from ..ducklake.writes.new_snapshot import NewSnapshot
 from ..ducklake.writes.objects import schemas, tags
 from ..errors import BadRequest, NamespaceNotEmpty, Unprocessable
 from ..iceberg import rest
 from ..iceberg.commits.requests import CreateNamespaceRequest, UpdateNamespacePropertiesRequest
 from ..translate.commits import properties
 from .catalog import CommitCatalog
-from .committer import commit
 from .names import check_namespace_is_free, new_namespace_name
 
 NO_UUID = "00000000-0000-0000-0000-000000000000"
@@ -32,22 +32,21 @@ def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> rest.GetN
     new_tags = _changed_tags(request.properties, [])
     check_may_write_namespace(catalog.catalog.rights, name)
 
-    def attempt() -> None:
-        with catalog.claimed() as snapshot:
-            if catalog.done_before(snapshot):
-                return
-            check_namespace_is_free(catalog.catalog.readable(snapshot.con), name)
-            schema_id, schema_uuid = snapshot.catalog_id(), str(uuid4())
-            ids = (snapshot.snapshot_id, schema_id)
-            path = directory(name, schema_uuid)
-            schemas.add(snapshot.con, *ids, schema_uuid, name, path)
-            tags.add(snapshot.con, *ids, properties.values(new_tags))
-            snapshot.change_names()
-            snapshot.change(f"created_schema:{quoted(name)}")
-            catalog.record(snapshot, schema_uuid)
-            snapshot.finish(catalog.principal)
+    def write(snapshot: NewSnapshot) -> None:
+        if catalog.done_before(snapshot):
+            return
+        check_namespace_is_free(catalog.catalog.readable(snapshot.con), name)
+        schema_id, schema_uuid = snapshot.catalog_id(), str(uuid4())
+        ids = (snapshot.snapshot_id, schema_id)
+        path = directory(name, schema_uuid)
+        schemas.add(snapshot.con, *ids, schema_uuid, name, path)
+        tags.add(snapshot.con, *ids, properties.values(new_tags))
+        snapshot.change_names()
+        snapshot.change(f"created_schema:{quoted(name)}")
+        catalog.record(snapshot, schema_uuid)
+        snapshot.finish(catalog.principal)
 
-    commit(attempt, catalog.settle, recognises=False)
+    catalog.commit(write)
     return {"namespace": [name], "properties": dict(request.properties)}
 
 
@@ -59,24 +58,23 @@ def drop(catalog: CommitCatalog, namespace: str) -> None:
         NamespaceNotEmpty: it has tables, views or macros, also ones that the caller may not see.
     """
 
-    def attempt() -> None:
-        with catalog.claimed() as snapshot:
-            if catalog.done_before(snapshot):
-                return
-            lake = catalog.catalog.readable(snapshot.con)
-            schema = lake.schema(namespace)
-            check_may_write_namespace(catalog.catalog.rights, schema.schema_name)
-            if queries.has_entries(schema.schema_id).run(snapshot.con):
-                raise NamespaceNotEmpty(
-                    f"Namespace is not empty: {schema.schema_name}; it has tables, views or macros"
-                )
-            schemas.end(snapshot.con, snapshot.snapshot_id, schema.schema_id)
-            snapshot.change_names()
-            snapshot.change(f"dropped_schema:{schema.schema_id}")
-            catalog.record(snapshot, NO_UUID)
-            snapshot.finish(catalog.principal)
+    def write(snapshot: NewSnapshot) -> None:
+        if catalog.done_before(snapshot):
+            return
+        lake = catalog.catalog.readable(snapshot.con)
+        schema = lake.schema(namespace)
+        check_may_write_namespace(catalog.catalog.rights, schema.schema_name)
+        if queries.has_entries(schema.schema_id).run(snapshot.con):
+            raise NamespaceNotEmpty(
+                f"Namespace is not empty: {schema.schema_name}; it has tables, views or macros"
+            )
+        schemas.end(snapshot.con, snapshot.snapshot_id, schema.schema_id)
+        snapshot.change_names()
+        snapshot.change(f"dropped_schema:{schema.schema_id}")
+        catalog.record(snapshot, NO_UUID)
+        snapshot.finish(catalog.principal)
 
-    commit(attempt, catalog.settle, recognises=False)
+    catalog.commit(write)
 
 
 def update_properties(
@@ -95,31 +93,30 @@ def update_properties(
         raise Unprocessable(f"properties to be set and removed: {', '.join(sorted(both))}")
     changed = _changed_tags(request.updates, request.removals)
 
-    def attempt() -> list[str]:
+    def write(snapshot: NewSnapshot) -> list[str]:
         """The properties that were not there."""
-        with catalog.claimed() as snapshot:
-            if before := catalog.done_before(snapshot):
-                missing: list[str] = json.loads(before.summary or "[]")
-                return missing
-            lake = catalog.catalog.readable(snapshot.con)
-            schema = lake.schema(namespace)
-            check_may_write_namespace(catalog.catalog.rights, schema.schema_name)
-            found = queries.tags_at(lake.snapshot_id, schema.schema_id).run(snapshot.con)
-            kept = {tag.key for tag in found}
-            missing = [
-                key for key in dict.fromkeys(request.removals) if properties.tag(key) not in kept
-            ]
-            ids = (snapshot.snapshot_id, schema.schema_id)
-            tags.end(snapshot.con, *ids, list(changed))
-            tags.add(snapshot.con, *ids, properties.values(changed))
-            if changed.keys() & kept or request.updates:
-                catalog.record(snapshot, NO_UUID, json.dumps(missing))
-                snapshot.finish(catalog.principal)
-            else:
-                snapshot.con.run("ROLLBACK")  # nothing changes: no snapshot
+        if before := catalog.done_before(snapshot):
+            missing: list[str] = json.loads(before.summary or "[]")
             return missing
+        lake = catalog.catalog.readable(snapshot.con)
+        schema = lake.schema(namespace)
+        check_may_write_namespace(catalog.catalog.rights, schema.schema_name)
+        found = queries.tags_at(lake.snapshot_id, schema.schema_id).run(snapshot.con)
+        kept = {tag.key for tag in found}
+        missing = [
+            key for key in dict.fromkeys(request.removals) if properties.tag(key) not in kept
+        ]
+        ids = (snapshot.snapshot_id, schema.schema_id)
+        tags.end(snapshot.con, *ids, list(changed))
+        tags.add(snapshot.con, *ids, properties.values(changed))
+        if changed.keys() & kept or request.updates:
+            catalog.record(snapshot, NO_UUID, json.dumps(missing))
+            snapshot.finish(catalog.principal)
+        else:
+            snapshot.con.run("ROLLBACK")  # nothing changes: no snapshot
+        return missing
 
-    missing = commit(attempt, catalog.settle, recognises=False)
+    missing = catalog.commit(write)
     removed = [key for key in dict.fromkeys(request.removals) if key not in missing]
     return {"updated": list(request.updates), "removed": removed, "missing": missing}
 

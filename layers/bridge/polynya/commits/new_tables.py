@@ -9,7 +9,7 @@ from ..ducklake.writes.new_snapshot import NewSnapshot
 from ..iceberg import rest
 from ..iceberg.commits.requests import CreateTableRequest
 from .catalog import CommitCatalog
-from .committer import check_time, commit
+from .committer import check_time
 from .names import check_name_is_free
 from .writing.plans import write_plans
 
@@ -25,31 +25,30 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class TableCreation:
-    """One createTable request; an attempt can be repeated."""
+    """One createTable request."""
 
     catalog: CommitCatalog
     namespace: str
     request: CreateTableRequest
     with_credentials: bool
 
-    def attempt(self) -> Created:
+    def write(self, snapshot: NewSnapshot) -> Created:
         """Create the table; or find what the same request has created before."""
-        with self.catalog.claimed() as snapshot:
-            if uuids := self.catalog.changed_before(snapshot.con):
-                landed = self._created(*self.catalog.landed_table(snapshot.con, uuids[0]))
-                snapshot.con.run("ROLLBACK")
-                return landed
-            self._write(snapshot)
-            catalog, is_staged = self.catalog.catalog, self.request.stage_create
-            opened = catalog.find_table(snapshot.con, self.namespace, self.request.name)
-            body = catalog.load_table_result(opened, is_staged=is_staged)
-            created = self._created(body, opened)
-            if is_staged:
-                # Nothing of it remains: the client sends it again with its commit.
-                snapshot.con.run("ROLLBACK")
-                del created.body["metadata-location"]  # type: ignore[misc]
-            check_time()
-            return created
+        if uuids := self.catalog.changed_before(snapshot.con):
+            landed = self._created(*self.catalog.landed_table(snapshot.con, uuids[0]))
+            snapshot.con.run("ROLLBACK")
+            return landed
+        self._write(snapshot)
+        catalog, is_staged = self.catalog.catalog, self.request.stage_create
+        opened = catalog.find_table(snapshot.con, self.namespace, self.request.name)
+        body = catalog.load_table_result(opened, is_staged=is_staged)
+        created = self._created(body, opened)
+        if is_staged:
+            # Nothing of it remains: the client sends it again with its commit.
+            snapshot.con.run("ROLLBACK")
+            del created.body["metadata-location"]  # type: ignore[misc]
+        check_time()
+        return created
 
     def _write(self, snapshot: NewSnapshot) -> None:
         lake = self.catalog.catalog.readable(snapshot.con)
@@ -84,7 +83,7 @@ def create(
         BadRequest: DuckLake cannot have such a table.
     """
     creation = TableCreation(catalog, namespace, request, with_credentials)
-    created = commit(creation.attempt, catalog.settle)
+    created = catalog.commit(creation.write)
     if created.scope is None:
         return created.body
     # After the transaction, in which other writers would wait for STS too.

@@ -12,7 +12,6 @@ from ..ducklake.writes.new_snapshot import NewSnapshot
 from ..ducklake.writes.objects import table_names
 from ..iceberg.commits.requests import RenameTableRequest
 from .catalog import CommitCatalog
-from .committer import commit
 from .names import check_name_is_free, destination_schema, namespace_name
 
 
@@ -23,21 +22,20 @@ def drop(catalog: CommitCatalog, namespace: str, name: str) -> None:
         NoSuchTable: it does not exist.
     """
 
-    def attempt() -> None:
-        with catalog.claimed() as snapshot:
-            if catalog.done_before(snapshot):
-                return
-            opened = catalog.catalog.find_table(snapshot.con, namespace, name)
-            names = opened.schema.schema_name, opened.table.table_name
-            check_may_write_table(catalog.catalog.rights, *names)
-            table_id = opened.table.table_id
-            table_names.end(snapshot.con, snapshot.snapshot_id, table_id)
-            snapshot.change_names()
-            snapshot.change(f"dropped_table:{table_id}")
-            catalog.record(snapshot, opened.table.table_uuid)
-            snapshot.finish(catalog.principal)
+    def write(snapshot: NewSnapshot) -> None:
+        if catalog.done_before(snapshot):
+            return
+        opened = catalog.catalog.find_table(snapshot.con, namespace, name)
+        names = opened.schema.schema_name, opened.table.table_name
+        check_may_write_table(catalog.catalog.rights, *names)
+        table_id = opened.table.table_id
+        table_names.end(snapshot.con, snapshot.snapshot_id, table_id)
+        snapshot.change_names()
+        snapshot.change(f"dropped_table:{table_id}")
+        catalog.record(snapshot, opened.table.table_uuid)
+        snapshot.finish(catalog.principal)
 
-    commit(attempt, catalog.settle, recognises=False)
+    catalog.commit(write)
 
 
 def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
@@ -51,22 +49,21 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
     source, new_name = request.source, request.destination.name
     namespace = namespace_name(source.namespace)
 
-    def attempt() -> None:
-        with catalog.claimed() as snapshot:
-            if catalog.done_before(snapshot):
-                return
-            opened = catalog.catalog.find_table(snapshot.con, namespace, source.name)
-            lake, rights = opened.readable, catalog.catalog.rights
-            names = opened.schema.schema_name, opened.table.table_name
-            check_may_write_table(rights, *names)
-            schema = destination_schema(lake, request.destination.namespace)
-            check_may_write_table(rights, schema.schema_name, new_name)
-            check_name_is_free(lake, schema, new_name, renamed=".".join(names))
-            _rename(snapshot, opened, schema, new_name)
-            catalog.record(snapshot, opened.table.table_uuid)
-            snapshot.finish(catalog.principal)
+    def write(snapshot: NewSnapshot) -> None:
+        if catalog.done_before(snapshot):
+            return
+        opened = catalog.catalog.find_table(snapshot.con, namespace, source.name)
+        lake, rights = opened.readable, catalog.catalog.rights
+        names = opened.schema.schema_name, opened.table.table_name
+        check_may_write_table(rights, *names)
+        schema = destination_schema(lake, request.destination.namespace)
+        check_may_write_table(rights, schema.schema_name, new_name)
+        check_name_is_free(lake, schema, new_name, renamed=".".join(names))
+        _rename(snapshot, opened, schema, new_name)
+        catalog.record(snapshot, opened.table.table_uuid)
+        snapshot.finish(catalog.principal)
 
-    commit(attempt, catalog.settle, recognises=False)
+    catalog.commit(write)
 
 
 def _rename(snapshot: NewSnapshot, opened: OpenTable, schema: Schema, name: str) -> None:

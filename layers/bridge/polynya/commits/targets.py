@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 from pg8000.native import Connection
 
+from ..access.policy import Rights
 from ..access.readable_lake import ReadableLake
+from ..ducklake import queries
 from ..ducklake.writes import commits
 from ..translate.commits.table_commit import TableCommit
 from .plans.plan import TablePlan
@@ -33,10 +35,16 @@ class Planned(NamedTuple):
     """None: the table did not exist."""
 
 
-def has_landed(con: Connection, target: Target) -> bool:
+def has_landed(con: Connection, target: Target, rights: Rights) -> bool:
     """Whether this part of a commit has taken place before, as far as it can be recognised."""
     if target.uuid is None:
         return False
     change = target.commit
     statement = commits.landed(target.uuid, change.snapshot_ids, creates=change.creates)
-    return statement.run(con)
+    if not statement.run(con):
+        return False
+    if change.snapshots:
+        return True
+    # Others may know the uuid, which is in the paths of files: it is no proof of who created it.
+    table = queries.table_of_uuid(target.uuid).run(con)
+    return table is None or rights.may_write_table(table[0].schema_name, table[1].table_name)

@@ -25,7 +25,7 @@ from ..translate.commits.views import (
     view_commit,
 )
 from .catalog import CommitCatalog
-from .committer import after_landing, commit
+from .committer import after_landing
 from .names import check_name_is_free, destination_schema, namespace_name
 
 
@@ -45,24 +45,23 @@ def create(
     new_tags = properties.values(properties.tags(request.properties))
     new_tags[VIEW_VERSION] = said_text(said(version, request.schema_))
 
-    def attempt() -> rest.LoadViewResult:
-        with catalog.claimed() as snapshot:
-            if landed := _landed(catalog, snapshot):
-                return landed
-            lake = catalog.catalog.readable(snapshot.con)
-            schema = lake.schema(namespace)
-            check_may_write_table(catalog.catalog.rights, schema.schema_name, name)
-            check_name_is_free(lake, schema, name, "View")
-            _check_namespace(sql, version.default_namespace, schema)
-            view_id, view_uuid = snapshot.catalog_id(), str(uuid4())
-            ids = (snapshot.snapshot_id, schema.schema_id, view_id)
-            views.add(snapshot.con, *ids, view_uuid, name, sql)
-            tags.add(snapshot.con, snapshot.snapshot_id, view_id, new_tags)
-            catalog.record(snapshot, view_uuid)
-            _finish(catalog, snapshot, f"created_view:{quoted(schema.schema_name, name)}")
-            return catalog.catalog.load_view_result(lake, *lake.view(schema.schema_name, name))
+    def write(snapshot: NewSnapshot) -> rest.LoadViewResult:
+        if landed := _landed(catalog, snapshot):
+            return landed
+        lake = catalog.catalog.readable(snapshot.con)
+        schema = lake.schema(namespace)
+        check_may_write_table(catalog.catalog.rights, schema.schema_name, name)
+        check_name_is_free(lake, schema, name, "View")
+        _check_namespace(sql, version.default_namespace, schema)
+        view_id, view_uuid = snapshot.catalog_id(), str(uuid4())
+        ids = (snapshot.snapshot_id, schema.schema_id, view_id)
+        views.add(snapshot.con, *ids, view_uuid, name, sql)
+        tags.add(snapshot.con, snapshot.snapshot_id, view_id, new_tags)
+        catalog.record(snapshot, view_uuid)
+        _finish(catalog, snapshot, f"created_view:{quoted(schema.schema_name, name)}")
+        return catalog.catalog.load_view_result(lake, *lake.view(schema.schema_name, name))
 
-    return commit(attempt, catalog.settle, recognises=False)
+    return catalog.commit(write)
 
 
 def replace(
@@ -79,21 +78,20 @@ def replace(
     change = view_commit(request.updates)
     wanted = {str(one.uuid) for one in request.requirements}
 
-    def attempt() -> rest.LoadViewResult:
-        with catalog.claimed() as snapshot:
-            if landed := _landed(catalog, snapshot):
-                return landed
-            lake, schema, view = _writable(catalog, snapshot, namespace, name)
-            before = catalog.catalog.load_view_result(lake, schema, view)
-            if wanted - {view.view_uuid}:
-                raise CommitFailed(f"Cannot commit to {namespace}.{name}: it is another view now")
-            _change(snapshot, schema, view, change, before["metadata"])
-            catalog.record(snapshot, view.view_uuid)
-            _finish(catalog, snapshot, f"altered_view:{view.view_id}")
-            found = lake.view(schema.schema_name, view.view_name)
-            return catalog.catalog.load_view_result(lake, *found)
+    def write(snapshot: NewSnapshot) -> rest.LoadViewResult:
+        if landed := _landed(catalog, snapshot):
+            return landed
+        lake, schema, view = _writable(catalog, snapshot, namespace, name)
+        before = catalog.catalog.load_view_result(lake, schema, view)
+        if wanted - {view.view_uuid}:
+            raise CommitFailed(f"Cannot commit to {namespace}.{name}: it is another view now")
+        _change(snapshot, schema, view, change, before["metadata"])
+        catalog.record(snapshot, view.view_uuid)
+        _finish(catalog, snapshot, f"altered_view:{view.view_id}")
+        found = lake.view(schema.schema_name, view.view_name)
+        return catalog.catalog.load_view_result(lake, *found)
 
-    return commit(attempt, catalog.settle, recognises=False)
+    return catalog.commit(write)
 
 
 def drop(catalog: CommitCatalog, namespace: str, name: str) -> None:
@@ -103,16 +101,15 @@ def drop(catalog: CommitCatalog, namespace: str, name: str) -> None:
         NoSuchView: it does not exist.
     """
 
-    def attempt() -> None:
-        with catalog.claimed() as snapshot:
-            if catalog.done_before(snapshot):
-                return
-            _, _, view = _writable(catalog, snapshot, namespace, name)
-            views.drop(snapshot.con, snapshot.snapshot_id, view.view_id)
-            catalog.record(snapshot, view.view_uuid)
-            _finish(catalog, snapshot, f"dropped_view:{view.view_id}")
+    def write(snapshot: NewSnapshot) -> None:
+        if catalog.done_before(snapshot):
+            return
+        _, _, view = _writable(catalog, snapshot, namespace, name)
+        views.drop(snapshot.con, snapshot.snapshot_id, view.view_id)
+        catalog.record(snapshot, view.view_uuid)
+        _finish(catalog, snapshot, f"dropped_view:{view.view_id}")
 
-    commit(attempt, catalog.settle, recognises=False)
+    catalog.commit(write)
 
 
 def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
@@ -126,25 +123,24 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
     """
     source, name = request.source, request.destination.name
 
-    def attempt() -> None:
-        with catalog.claimed() as snapshot:
-            if catalog.done_before(snapshot):
-                return
-            namespace = namespace_name(source.namespace)
-            lake, old, view = _writable(catalog, snapshot, namespace, source.name)
-            schema = destination_schema(lake, request.destination.namespace)
-            check_may_write_table(catalog.catalog.rights, schema.schema_name, name)
-            full_name = f"{old.schema_name}.{view.view_name}"
-            check_name_is_free(lake, schema, name, "View", renamed=full_name)
-            if schema != old:
-                _check_namespace(view.sql, [old.schema_name], schema)
-            ids = (snapshot.snapshot_id, view.view_id, schema.schema_id)
-            views.rename(snapshot.con, *ids, name)
-            catalog.record(snapshot, view.view_uuid)
-            # DuckLake's word for it.
-            _finish(catalog, snapshot, f"created_view:{quoted(schema.schema_name, name)}")
+    def write(snapshot: NewSnapshot) -> None:
+        if catalog.done_before(snapshot):
+            return
+        namespace = namespace_name(source.namespace)
+        lake, old, view = _writable(catalog, snapshot, namespace, source.name)
+        schema = destination_schema(lake, request.destination.namespace)
+        check_may_write_table(catalog.catalog.rights, schema.schema_name, name)
+        full_name = f"{old.schema_name}.{view.view_name}"
+        check_name_is_free(lake, schema, name, "View", renamed=full_name)
+        if schema != old:
+            _check_namespace(view.sql, [old.schema_name], schema)
+        ids = (snapshot.snapshot_id, view.view_id, schema.schema_id)
+        views.rename(snapshot.con, *ids, name)
+        catalog.record(snapshot, view.view_uuid)
+        # DuckLake's word for it.
+        _finish(catalog, snapshot, f"created_view:{quoted(schema.schema_name, name)}")
 
-    commit(attempt, catalog.settle, recognises=False)
+    catalog.commit(write)
 
 
 def _landed(catalog: CommitCatalog, snapshot: NewSnapshot) -> rest.LoadViewResult | None:
@@ -160,8 +156,9 @@ def _landed(catalog: CommitCatalog, snapshot: NewSnapshot) -> rest.LoadViewResul
     lake = catalog.catalog.readable(snapshot.con)
     with after_landing("the change has taken place, and the view"):
         names = queries.view_name_of_uuid(uuids[0]).run(snapshot.con)
-        if names is None:
-            raise NoSuchView("the view was dropped")
+        if names is None or not catalog.catalog.rights.may_read_table(*names):
+            # Not its name: it may be one that the caller may not read.
+            raise NoSuchView("it was dropped, or the caller may not read it")
         landed = catalog.catalog.load_view_result(lake, *lake.view(*names))
     snapshot.con.run("ROLLBACK")
     return landed

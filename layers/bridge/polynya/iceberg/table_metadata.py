@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -64,6 +64,8 @@ class TableMetadata:
     snapshots: list[Snapshot]
     """Ascending; the last one is current."""
     next_row_id: int
+    statistics: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """The lists `statistics` and `partition-statistics`, as clients have written them."""
 
     @cached_property
     def body(self) -> bytes:
@@ -100,6 +102,10 @@ class TableMetadata:
             "metadata-log": [],
             "refs": {},
         }
+        shown = {snapshot.snapshot_id for snapshot in self.snapshots}
+        for name, files in self.statistics.items():
+            if listed := [file for file in files if file["snapshot-id"] in shown]:
+                document[name] = listed
         for snapshot in newest:
             document["current-snapshot-id"] = snapshot.snapshot_id
             document["refs"] = {"main": {"snapshot-id": snapshot.snapshot_id, "type": "branch"}}

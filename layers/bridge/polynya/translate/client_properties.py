@@ -15,6 +15,12 @@ COMMENT = "comment"
 SORT_ORDER = "polynya.sort-order"
 """The key of the tag with a sort order that DuckLake has no expression for; it is no property."""
 
+STATISTICS = "polynya.statistics"
+PARTITION_STATISTICS = "polynya.partition-statistics"
+"""The keys of the tags with the statistics files of clients; they are no properties."""
+
+NO_PROPERTIES = frozenset({SORT_ORDER, STATISTICS, PARTITION_STATISTICS})
+
 CONFIGURATION = re.compile(
     r"(s3|s3a|client|gcs|adls|hdfs|hadoop|fs|oss|glue|dynamodb|rest|credential|token|oauth2?"
     r"|auth|header|uri|warehouse|encryption|kms|io|py-io|metrics-reporter|polynya)([.-].*)?"

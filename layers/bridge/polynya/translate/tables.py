@@ -15,7 +15,8 @@ from ..ducklake.text_values import EPOCH
 from ..errors import REMEDY, Refused
 from ..iceberg import table_metadata
 from ..iceberg.table_metadata import SortField, TableMetadata
-from .client_properties import COMMENT, PROPERTY_PREFIX, SORT_ORDER, is_configuration
+from .client_properties import COMMENT, PROPERTY_PREFIX, is_configuration
+from .client_properties import NO_PROPERTIES as TAGS_OF_METADATA
 from .client_snapshots import listed
 from .columns.default_columns import default_columns
 from .columns.name_mappings import Mappings
@@ -24,6 +25,7 @@ from .inlined.rows_files import OLDER, RowsFile, RowsFiles
 from .partitions import Partitions
 from .snapshot_ids import SnapshotIds
 from .sort_orders import sort_fields, tagged_sort_fields
+from .statistics_files import shown_files
 
 VERSIONS = {"0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4", "1.0", "1.1-dev1"}
 
@@ -200,6 +202,7 @@ def metadata(
         },
         snapshots=snapshots,
         next_row_id=sum(event.rows for event in history.events if event.sign > 0),
+        statistics=shown_files(history.tags, now_ms),
     )
 
 
@@ -331,7 +334,7 @@ def properties(tags: list[Tag]) -> dict[str, str]:
     return {
         _property_name(tag.key): tag.value
         for tag in tags
-        if tag.value is not None and tag.key != SORT_ORDER
+        if tag.value is not None and tag.key not in TAGS_OF_METADATA
     }
 
 

@@ -1,11 +1,16 @@
 """PostgreSQL goes away within a commit: the rows are there exactly once, or not at all."""
 
 import itertools
+import json
+import re
 from contextlib import closing
 from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+import urllib3
+from polynya.catalog import WRITE_ENDPOINTS
+from polynya.commits import committer
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import CommitStateUnknownException
@@ -21,9 +26,134 @@ AT_LEAST = 4
 SCHEMA = pa.schema([("id", pa.int64())])
 
 
+FIELD = {"id": 1, "name": "id", "type": "long", "required": False}
+SCHEMA_OF_ID = {"type": "struct", "schema-id": 0, "fields": [FIELD]}
+TEXT_OF_ID = {"type": "sql", "sql": "SELECT 1 AS id", "dialect": "duckdb"}
+VERSION = {
+    "version-id": 1,
+    "timestamp-ms": 1_700_000_000_000,
+    "schema-id": 0,
+    "summary": {},
+    "representations": [TEXT_OF_ID],
+    "default-namespace": ["main"],
+}
+ONE_TABLE, ONE_VIEW = "CREATE TABLE t{n} (id BIGINT);", "CREATE VIEW v{n} AS SELECT 1 AS id;"
+TABLE, VIEW = "namespaces/main/tables/t{n}", "namespaces/main/views/v{n}"
+
+
+def renaming(kind: str) -> dict:
+    return {
+        "source": {"namespace": ["main"], "name": kind + "{n}"},
+        "destination": {"namespace": ["main"], "name": "renamed{n}"},
+    }
+
+
+def of_schema(*fields: dict) -> dict:
+    """A commit that asserts the schema before it, as all clients do."""
+    schema = SCHEMA_OF_ID | {"fields": list(fields)}
+    changes = ("add-schema", {"schema": schema}), ("set-current-schema", {"schema-id": -1})
+    return commit_of(*changes) | {"requirements": [{"type": "assert-current-schema-id"}]}
+
+
+def commit_of(*updates: tuple[str, dict]) -> dict:
+    return {
+        "requirements": [],
+        "updates": [{"action": action, **update} for action, update in updates],
+    }
+
+
+ADDED = {"id": 2, "name": "more", "type": "long", "required": False}
+SPEC = {"spec-id": 1, "fields": [{"source-id": 1, "name": "id", "transform": "identity"}]}
+BY_ID = {"transform": "identity", "direction": "asc", "null-order": "nulls-first"}
+ORDER = {"order-id": 1, "fields": [{"source-id": 1, **BY_ID}]}
+CREATING = {
+    **commit_of(
+        ("assign-uuid", {"uuid": "00000000-0000-4000-8000-{n:012}"}),
+        ("add-schema", {"schema": SCHEMA_OF_ID}),
+        ("set-current-schema", {"schema-id": -1}),
+    ),
+    "requirements": [{"type": "assert-create"}],
+}
+SET = ("set-properties", {"updates": {"k": "v"}})
+BOTH = [
+    of_schema(FIELD, ADDED) | {"identifier": {"namespace": ["main"], "name": name}}
+    for name in ("t{n}", "u{n}")
+]
+
+# What it needs, method, path, body, and what DuckLake records, of every operation that writes. The
+# number of the case is put in.
+OPERATIONS = {
+    "create a table": (
+        *("", "POST", "namespaces/main/tables", {"name": "t{n}", "schema": SCHEMA_OF_ID}),
+        'created_table:"main"."t{n}"',
+    ),
+    "create a table by a commit": ("", "POST", TABLE, CREATING, 'created_table:"main"."t{n}"'),
+    "add a column": (ONE_TABLE, "POST", TABLE, of_schema(FIELD, ADDED), "altered_table:"),
+    "rename a column": (
+        *(ONE_TABLE, "POST", TABLE, of_schema(FIELD | {"name": "renamed"})),
+        "altered_table:",
+    ),
+    "partition": (
+        *(ONE_TABLE, "POST", TABLE),
+        commit_of(("add-spec", {"spec": SPEC}), ("set-default-spec", {"spec-id": -1})),
+        "altered_table:",
+    ),
+    "sort": (
+        *(ONE_TABLE, "POST", TABLE),
+        commit_of(
+            ("add-sort-order", {"sort-order": ORDER}),
+            ("set-default-sort-order", {"sort-order-id": -1}),
+        ),
+        "altered_table:",
+    ),
+    "set properties": (ONE_TABLE, "POST", TABLE, commit_of(SET), "altered_table:"),
+    "change two tables": (
+        *(ONE_TABLE + ONE_TABLE.replace("t{n}", "u{n}"), "POST", "transactions/commit"),
+        {"table-changes": BOTH},
+        "altered_table:",
+    ),
+    "rename a table": (
+        *(ONE_TABLE, "POST", "tables/rename", renaming("t")),
+        'created_table:"main"."renamed{n}"',
+    ),
+    "drop a table": (ONE_TABLE, "DELETE", TABLE, None, "dropped_table:"),
+    "create a view": (
+        *("", "POST", "namespaces/main/views"),
+        {"name": "v{n}", "schema": SCHEMA_OF_ID, "view-version": VERSION, "properties": {}},
+        'created_view:"main"."v{n}"',
+    ),
+    "replace a view": (ONE_VIEW, "POST", VIEW, commit_of(SET), "altered_view:"),
+    "rename a view": (
+        *(ONE_VIEW, "POST", "views/rename", renaming("v")),
+        'created_view:"main"."renamed{n}"',
+    ),
+    "drop a view": (ONE_VIEW, "DELETE", VIEW, None, "dropped_view:"),
+    "create a namespace": (
+        *("", "POST", "namespaces", {"namespace": ["s{n}"]}),
+        'created_schema:"s{n}"',
+    ),
+    "set properties of a namespace": (
+        *("CREATE SCHEMA s{n};", "POST", "namespaces/s{n}/properties"),
+        {"updates": {"k": "v"}, "removals": ["absent"]},
+        "",
+    ),
+    "drop a namespace": (
+        *("CREATE SCHEMA s{n};", "DELETE", "namespaces/s{n}", None),
+        "dropped_schema:",
+    ),
+}
+LOST = ("before_commit", "after_commit", "after_commit, and away")
+CASES = {
+    n: (when, operation)
+    for n, (when, operation) in enumerate(itertools.product(LOST, OPERATIONS.values()))
+}
+NAMES_OF_CASES = [f"{name}-{when}" for when, name in itertools.product(LOST, OPERATIONS)]
+
+
 @pytest.fixture(scope="module")
 def served(lake, moto):
-    one = set_up_writes(lake.write("cut", EMPTY))
+    needed = [needs.format(n=n) for n, (_, (needs, *_)) in CASES.items()]
+    one = set_up_writes(lake.write("cut", EMPTY + "\n".join(needed)))
     with cutting(one.database.port) as (port, cuts):
         url = replace(one.database, port=port).url
         with bridge(one, moto, writes=True, settings={"DATABASE_URL": url}) as served:
@@ -115,3 +245,50 @@ def test_a_terminated_backend_costs_another_attempt(served, table, ids, monkeypa
     monkeypatch.setattr(files, "add", add)
     table.append(rows(1, 2))
     assert killed and ids() == [1, 2]
+
+
+@pytest.mark.parametrize("n", CASES, ids=NAMES_OF_CASES)
+def test_a_change_whose_commit_is_not_answered_takes_place_once(served, cuts, monkeypatch, n):
+    """Nothing in these requests tells an attempt that an earlier one has landed."""
+    when, (_, method, path, body, recorded) = CASES[n]
+    uri = f"{served[1].catalog_uri}/v1/lake/"
+    text = numbered(json.dumps(body), n) if body else ""
+    if "assert-current-schema-id" in text:
+        loaded = urllib3.request("GET", uri + numbered(TABLE, n)).json()["metadata"]
+        asserted = f'"current-schema-id": {loaded["current-schema-id"]}'
+        text = text.replace('schema-id"}', f'schema-id", {asserted}}}')
+    before = changes(served)
+    setattr(cuts, when.partition(",")[0], True)
+    cuts.then_away = when.endswith("away")
+    if cuts.then_away:
+        monkeypatch.setattr(committer, "TRIES", 3)
+    done = cuts.done
+    answer = urllib3.request(method, uri + numbered(path, n), body=text or None, retries=False)
+    assert cuts.done == done + 1
+    cuts.is_away = False
+    if when.endswith("away"):
+        assert answer.status == 500
+        assert answer.json()["error"]["type"] == "CommitStateUnknownException"
+    else:
+        assert answer.status in (200, 204), answer.data
+    [made] = changes(served)[len(before) :]
+    assert made.startswith(numbered(recorded, n))
+
+
+def test_every_operation_that_writes_is_in_the_table():
+    asked = [f"{method} /v1/{{prefix}}/{path}" for _, method, path, *_ in OPERATIONS.values()]
+    for endpoint in WRITE_ENDPOINTS:
+        pattern = re.sub(r"\\{(namespace|table|view)\\}", "[^/]+", re.escape(endpoint))
+        assert any(re.fullmatch(pattern, one) for one in asked), endpoint
+
+
+def numbered(template: str, n: int) -> str:
+    return template.replace("{n}", str(n)).replace("{n:012}", f"{n:012}")
+
+
+def changes(served) -> list[str]:
+    """What DuckLake lists of each snapshot."""
+    rows = served[0].database.run(
+        "SELECT changes_made FROM ducklake_snapshot_changes ORDER BY snapshot_id"
+    )
+    return [made for (made,) in rows]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ...access.readable_lake import ReadableLake
@@ -15,6 +15,8 @@ from ...iceberg.commits.requests import CreateTableRequest
 from ...storage.objects.reader import ObjectReader
 from ...translate.commits.net_change import net_change
 from ...translate.commits.paths import normalised
+from ...translate.commits.properties import FORMAT_VERSION, values
+from ...translate.commits.statistics import changed_statistics
 from ...translate.commits.table_commit import TableCommit
 from ...translate.write_locations import data_path, staging_path
 from ...translate.write_properties import write_properties
@@ -69,8 +71,8 @@ class Creator:
             raise BadRequest("a commit that creates a table must assign its uuid")
         if uuid_was_used(commit.uuid).run(self.lake.con):
             raise BadRequest("another table has or has had this uuid; stage the creation again")
-        if commit.format_version not in {None, 1, 2}:
-            raise BadRequest("a new table has format version 2")
+        if commit.format_version not in {None, 2}:
+            raise BadRequest(FORMAT_VERSION)
         location = f"{self.virtual_location}/{commit.uuid}"
         if commit.location is not None and commit.location.rstrip("/") != location:
             raise BadRequest("DuckLake chooses the location of a table: do not set it")
@@ -91,6 +93,9 @@ class Creator:
             own=self._own_properties(name, commit.uuid),
         )
         check_parents(commit.snapshots, None, commit)
+        staging = staging_path(self.staging_location, self.lake.lake.data_path, commit.uuid)
+        statistics = changed_statistics(commit, (), f"{staging}/")
+        new = replace(new, tags={**new.tags, **values(statistics)})
         return self._plan(new, commit, self._added(new, commit))
 
     def _check_location(self, request: CreateTableRequest) -> None:

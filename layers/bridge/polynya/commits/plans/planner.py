@@ -14,6 +14,7 @@ from ...iceberg.commits.requirements import failures
 from ...iceberg.commits.updates import Snapshot
 from ...storage.objects.reader import ObjectReader
 from ...translate.commits.net_change import NetChange, difference, net_change
+from ...translate.commits.statistics import changed_statistics
 from ...translate.commits.table_commit import TableCommit
 from ...translate.write_locations import data_path, staging_path
 from .alteration import alteration
@@ -64,6 +65,8 @@ class Planner:
         finder = RemovalFinder(state, self.reader)
         removals = finder.find(net, ends_all=commit.removes_main)
         altered, tags = alteration(state, commit)
+        staging = self._staging(state.lake, state.table)
+        tags |= changed_statistics(commit, state.files.history.tags, staging)
         columns = altered.schema.columns if altered.schema else state.columns
         keys = altered.partition_keys
         added = AddedFiles(

@@ -11,6 +11,7 @@ from ...ducklake.writes.new_snapshot import NewSnapshot
 from ...ducklake.writes.objects import tables, tags
 from ...ducklake.writes.widening import widened
 from ...translate.client_properties import COMMENT
+from ...translate.statistics_files import KINDS
 from ..plans.plan import NewTable, TablePlan
 from ..request_key import RequestKey
 from .alterations import alter
@@ -64,8 +65,10 @@ def _set_tags(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> None:
         # DuckDB writes a comment that is removed as NULL.
         new = {key: v for key, v in plan.tags.items() if v is not None or key == COMMENT}
         tags.add(snapshot.con, snapshot.snapshot_id, table_id, new)
-        snapshot.change_names()
-        snapshot.change(f"altered_table:{table_id}")
+        # Not those that DuckLake does not know: a concurrent INSERT would be a conflict.
+        if not plan.tags.keys() <= set(KINDS.values()):
+            snapshot.change_names()
+            snapshot.change(f"altered_table:{table_id}")
 
 
 def _add_files(

@@ -115,7 +115,8 @@ class Database:
     def transaction(self, begin: str = BEGIN) -> Iterator[Connection]:
         """One REPEATABLE READ transaction.
 
-        Operations that read are decorated with `retried`; those that write are `commits.Committer`.
+        Operations that read are decorated with `retried`; those that write are attempts of
+        `CommitCatalog.commit`.
 
         Args:
             begin: BEGIN or BEGIN_WRITE.
@@ -285,7 +286,7 @@ def _failure_of_write(state: str) -> PolynyaError | None:
 
 
 def _lost_at_commit() -> CommitStateUnknown:
-    """The next claim of a snapshot tells what has become of the transaction."""
+    """PostgreSQL tells what has become of the transaction (`snapshots.has_committed`)."""
     unknown = CommitStateUnknown("the connection to the catalog was lost at COMMIT")
     unknown.is_transient = True
     return unknown

@@ -13,7 +13,7 @@ WRITABLE_VERSIONS = ("1.0",)
 
 CATALOG = f"""
 SELECT pg_get_userbyid(c.relowner), pg_get_userbyid(c.relowner) = current_user,
-  (SELECT value FROM ducklake_metadata WHERE key = 'version')
+  (SELECT value FROM ducklake_metadata WHERE key = 'version'), txid_current()
 FROM pg_class AS c
 WHERE c.relname = 'ducklake_snapshot' AND c.relnamespace = {CATALOG_SCHEMA}"""
 
@@ -30,9 +30,11 @@ class NewSnapshot:
     claim stays true.
     """
 
-    def __init__(self, con: Connection, before: Snapshot) -> None:
+    def __init__(self, con: Connection, before: Snapshot, transaction_id: int) -> None:
         self.con = con
         self.before = before
+        self.transaction_id = transaction_id
+        """PostgreSQL's own, by which it says afterwards whether the transaction took place."""
         self.snapshot_id = before.snapshot_id + 1
         self._catalog_id = before.next_catalog_id
         self._file_id = before.next_file_id
@@ -99,7 +101,7 @@ def claim(con: Connection) -> NewSnapshot:
         Refused: the catalog has a version that Polynya cannot write to.
         DatabaseError: another writer has claimed it (SQLSTATE 23505).
     """
-    [[owner, is_owner, version]] = con.run(CATALOG)
+    [[owner, is_owner, version, transaction_id]] = con.run(CATALOG)
     if version not in WRITABLE_VERSIONS:
         raise Refused(
             f"the catalog has DuckLake version {version}, and Iceberg clients can write to "
@@ -107,6 +109,6 @@ def claim(con: Connection) -> NewSnapshot:
         )
     if not is_owner:
         con.run(f"SET LOCAL ROLE {identifier(owner)}")
-    snapshot = NewSnapshot(con, snapshots.newest().run(con))
+    snapshot = NewSnapshot(con, snapshots.newest().run(con), transaction_id)
     snapshots.claim(con, snapshot.row)
     return snapshot

@@ -74,3 +74,16 @@ def changes(
         message=message,
         token=token,
     )
+
+
+# Since PostgreSQL 10; the functions of other names came with 13.
+STATUS = "SELECT txid_status(CAST(:transaction_id AS bigint))"
+
+
+def has_committed(transaction_id: int) -> Statement[bool | None]:
+    """Whether a transaction took place; None: it has not ended, or is forgotten.
+
+    https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-PG-SNAPSHOT
+    """
+    ended = {"committed": True, "aborted": False}
+    return Statement(STATUS, {"transaction_id": transaction_id}, lambda rows: ended.get(rows[0][0]))

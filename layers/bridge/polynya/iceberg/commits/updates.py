@@ -121,17 +121,48 @@ class RemoveProperties(Body):
     removals: list[str]
 
 
-class Advice(Body):
-    """What may be lost without any harm: statistics of a snapshot, and what was never kept."""
+class BlobMetadata(Body):
+    type: str
+    snapshot_id: int
+    sequence_number: int
+    fields: list[int]
+    properties: dict[str, str] | None = None
 
-    action: Literal[
-        "set-statistics",
-        "remove-statistics",
-        "set-partition-statistics",
-        "remove-partition-statistics",
-        "remove-schemas",
-        "remove-partition-specs",
-    ]
+
+class PartitionStatisticsFile(Body):
+    snapshot_id: int
+    statistics_path: str
+    file_size_in_bytes: int = Field(ge=0)
+
+    def json_object(self) -> dict[str, Any]:
+        """The file as the table metadata describes it."""
+        return self.model_dump(by_alias=True, exclude_none=True)
+
+
+class StatisticsFile(PartitionStatisticsFile):
+    file_footer_size_in_bytes: int = Field(ge=0)
+    blob_metadata: list[BlobMetadata]
+
+
+class SetStatistics(Body):
+    action: Literal["set-statistics"]
+    statistics: StatisticsFile
+
+
+class SetPartitionStatistics(Body):
+    action: Literal["set-partition-statistics"]
+    partition_statistics: PartitionStatisticsFile
+
+
+class RemoveStatistics(Body):
+    action: Literal["remove-statistics", "remove-partition-statistics"]
+    snapshot_id: int
+
+
+class Advice(Body):
+    """What may be lost without any harm, because it was never kept."""
+
+    action: Literal["remove-schemas", "remove-partition-specs"]
 
 
 class RemoveSnapshots(Body):
@@ -160,6 +191,9 @@ Update = Annotated[
     | RemoveProperties
     | RemoveSnapshots
     | EncryptionKeys
+    | SetStatistics
+    | SetPartitionStatistics
+    | RemoveStatistics
     | Advice,
     Field(discriminator="action"),
 ]

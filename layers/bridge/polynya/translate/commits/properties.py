@@ -10,6 +10,11 @@ FORMATS = {"write.format.default": "parquet", "write.delete.format.default": "pa
 IGNORED = {"format-version"}
 """What a client may give at the creation, and what follows from the columns."""
 
+FORMAT_VERSION = (
+    "a table has format version 2, which becomes 3 by itself if a column needs a default: leave "
+    "format-version out, or set it to 2"
+)
+
 MOST_CHARACTERS = 100_000
 
 
@@ -61,10 +66,8 @@ def check(key: str, value: str, own: Mapping[str, str]) -> None:
         )
     if key in FORMATS and value.lower() != FORMATS[key]:
         raise BadRequest(f"{key} must be {FORMATS[key]}: DuckLake has no other files")
-    if key == "format-version" and value not in {"1", "2"}:
-        raise BadRequest(
-            "a table has format version 2; it becomes 3 by itself if a column needs a default"
-        )
+    if key == "format-version" and value != "2":
+        raise BadRequest(FORMAT_VERSION)
     if not key or "\0" in key + value or len(key) + len(value) > MOST_CHARACTERS:
         raise BadRequest("the name or the value of a property is empty, too long, or has a NUL")
 

@@ -39,6 +39,10 @@ class TableCommit:
     properties: dict[str, str] = field(default_factory=dict)
     removed_properties: list[str] = field(default_factory=list)
     format_version: int | None = None
+    statistics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The statistics files that it sets, by their list in the table metadata."""
+    removed_statistics: list[tuple[str, int]] = field(default_factory=list)
+    """The lists and the snapshots of those that it removes."""
 
     @property
     def creates(self) -> bool:
@@ -171,6 +175,18 @@ def _encrypt(commit: TableCommit, update: updates.EncryptionKeys) -> None:
     raise BadRequest("encryption keys of Iceberg have no form in DuckLake")
 
 
+def _set_statistics(commit: TableCommit, update: updates.SetStatistics) -> None:
+    commit.statistics["statistics"] = update.statistics.json_object()
+
+
+def _set_partition_statistics(commit: TableCommit, update: updates.SetPartitionStatistics) -> None:
+    commit.statistics["partition-statistics"] = update.partition_statistics.json_object()
+
+
+def _remove_statistics(commit: TableCommit, update: updates.RemoveStatistics) -> None:
+    commit.removed_statistics.append((update.action.removeprefix("remove-"), update.snapshot_id))
+
+
 def _ignore(commit: TableCommit, update: updates.Advice) -> None:
     """Nothing depends on it."""
 
@@ -192,6 +208,9 @@ READERS: dict[type[Any], Callable[[TableCommit, Any], None]] = {
     updates.RemoveProperties: _remove_properties,
     updates.RemoveSnapshots: _remove_snapshots,
     updates.EncryptionKeys: _encrypt,
+    updates.SetStatistics: _set_statistics,
+    updates.SetPartitionStatistics: _set_partition_statistics,
+    updates.RemoveStatistics: _remove_statistics,
     updates.Advice: _ignore,
 }
 """The function that reads an update into a TableCommit, by the update's type."""
