@@ -79,7 +79,7 @@ SAMPLES = {
     "create_table": (200, lambda body: names(body) == ["id", "note"]),
     "update_table": (
         200,
-        lambda body: body["metadata"]["properties"]["owner-team"] == "ducks",
+        lambda body: body["metadata"]["properties"]["polynya.tag.owner-team"] == "ducks",
     ),
     "stale": (409, lambda body: body["error"]["type"] == "CommitFailedException"),
     "forbidden": (403, lambda body: body["error"]["type"] == "ForbiddenException"),

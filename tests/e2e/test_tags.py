@@ -1,14 +1,19 @@
-"""Tags with the names of client settings do not configure clients."""
+"""Tags and properties with the names of client settings do not configure clients."""
 
 import json
 import socket
 import threading
+from contextlib import closing
 
+import pyarrow as pa
 import pytest
 import requests
-from polynya_local.clients.pyiceberg import PyIceberg
+from polynya_local.clients.pyiceberg import PyIceberg, s3_properties
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import BadRequestError
 
-from tests.support.servers.in_process import standing_in
+from tests.support.servers.in_process import bridge, standing_in
+from tests.support.writes.writable import EMPTY, set_up_writes
 
 LAKE = """
 ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
@@ -87,3 +92,54 @@ def test_a_client_connects_to_no_other_server(stand_in, unexpected_server):
     assert client.rows("main", "t").num_rows == 3
     assert not called
     client.close()
+
+
+PWN = " id > pwned; cat >/dev/null"
+"""PyIceberg calls pydoc.pipepager(location, properties), which runs the first name in a shell."""
+
+HOSTILE = {
+    "a location provider": {PWN: "x", "write.py-location-provider.impl": "pydoc.pipepager"},
+    "a file system": {PWN: "x", "py-io-impl": "pydoc.pipepager"},
+    "a scheme without an implementation": {"DEFAULT_SCHEME": "http", "buffer-size": "nonsense"},
+}
+
+
+@pytest.fixture(scope="module")
+def written(lake, moto):
+    """A lake that clients write, and PyIceberg's client."""
+    one = set_up_writes(lake.write("hostile", EMPTY))
+    with (
+        bridge(one, moto, writes=True) as served,
+        closing(
+            RestCatalog(
+                "c", uri=served.catalog_uri, warehouse="lake", **s3_properties(served.s3_endpoint)
+            )
+        ) as catalog,
+    ):
+        yield one, catalog
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_properties_of_a_writer_do_not_run_in_another_client(written, case, tmp_path, monkeypatch):
+    lake, catalog = written
+    rows = pa.table({"id": pa.array([1], pa.int64())})
+    name = f"main.{case.replace(' ', '_')}"
+    catalog.create_table(name, rows.schema)
+    for key, value in HOSTILE[case].items():
+        change = catalog.load_table(name).transaction().set_properties({key: value})
+        if key.endswith("impl"):
+            with pytest.raises(BadRequestError, match="would configure the clients of other users"):
+                change.commit_transaction()
+        else:
+            change.commit_transaction()
+    # An earlier version has stored all of them.
+    con = lake.database.connect()
+    for key, value in HOSTILE[case].items():
+        con.run(TAG, key=f"polynya.property.{key}", value=value)
+    con.close()
+    monkeypatch.chdir(tmp_path)
+    table = catalog.load_table(name)
+    table.append(rows)
+    assert table.refresh().scan().to_arrow() == rows.cast(table.schema().as_arrow())
+    assert list(tmp_path.iterdir()) == []
+    assert {key: table.properties[f"polynya.tag.{key}"] for key in HOSTILE[case]} == HOSTILE[case]

@@ -410,6 +410,7 @@ SQL_HERE = {
     "iceberg/parquet/lake_deletes.py",
     "iceberg/parquet/metadata.py",
     "iceberg/parquet/sandbox.py",
+    "iceberg/view_text.py",
     "translate/inlined/rows.py",
 }
 

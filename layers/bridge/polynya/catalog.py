@@ -25,6 +25,7 @@ from .files.table_files import TableFiles
 from .files.virtual_files import VirtualFiles
 from .iceberg import rest
 from .pagination import page_of
+from .translate.client_properties import is_label
 from .translate.fingerprints import fingerprint
 from .translate.tables import check_lake, properties
 from .translate.views import view_metadata
@@ -187,7 +188,7 @@ class Catalog:
         with self._lake() as lake:
             schema = lake.schema(namespace)
             tags = queries.tags_at(lake.snapshot_id, schema.schema_id).run(lake.con)
-            found = properties(tags)
+            found = properties(tags, is_label)
             if self.settings.writes and self.snapshot_id is None:
                 found["location"] = schema_location(lake.lake, schema).rstrip("/")
         return {"namespace": [schema.schema_name], "properties": found}

@@ -2,6 +2,8 @@
 
 import pytest
 from polynya.errors import BadRequest
+from polynya.iceberg.parquet.sandbox import sandbox
+from polynya.iceberg.view_functions import FUNCTIONS
 from polynya.iceberg.view_text import names_are_qualified, view_text
 
 # The text, and whether each table has a schema; None: it cannot be told, which counts as no.
@@ -13,12 +15,10 @@ TEXTS = [
     ("SELECT * FROM {DUCKLAKE_CATALOG}.s.t", True),
     ('SELECT * FROM "s.x"."t"', True),
     ("FROM t", False),
-    ('SELECT * FROM "s.t"', False),
     ("SELECT * FROM s.t JOIN u USING (a)", False),
     ("WITH x AS (SELECT * FROM s.t) SELECT * FROM x", True),
     ("WITH x AS (SELECT * FROM t) SELECT * FROM x", False),
     ("SELECT (SELECT max(a) FROM t) AS m FROM s.t", False),
-    ("SELECT * FROM read_parquet('s3://bucket/file')", False),
 ]
 
 
@@ -26,6 +26,134 @@ TEXTS = [
 def test_texts(text, is_qualified):
     assert view_text(f"  {text} ; \n") == text
     assert names_are_qualified(text) is is_qualified
+
+
+# Texts of every kind of expression, relation and modifier that only read tables and compute.
+ACCEPTED = [
+    "SELECT count(*), sum(a) FROM s.t GROUP BY ALL HAVING count(*) > 1 ORDER BY 1 DESC NULLS LAST "
+    "LIMIT 5 OFFSET 1",
+    "SELECT DISTINCT ON (a) a FROM t LIMIT 10%",
+    "SELECT a LIKE 'x%', b NOT ILIKE 'y', c SIMILAR TO 'z', d ~ 'q', e GLOB 'a*' FROM t",
+    "SELECT coalesce(a, 1), nullif(a, b), CASE WHEN a THEN b END, a IS DISTINCT FROM b FROM t",
+    "SELECT date_trunc('day', ts), extract(year FROM ts), ts AT TIME ZONE 'UTC', now(), today(), "
+    "current_date, current_timestamp, current_time, ts + INTERVAL 1 DAY, DATE '2020-01-01' FROM t",
+    "SELECT s.a.b, l[1], l[1:2], m['k'], {'a': 1}, [1, 2], MAP {'a': 1}, (1, 2), x'00' FROM t",
+    "SELECT list_transform(l, lambda x: x + 1), [x * 2 for x in l if x > 1] FROM t",
+    "SELECT row_number() OVER (PARTITION BY a ORDER BY b ROWS 1 PRECEDING), lag(a) OVER w, "
+    "sum(a) FILTER (a > 1), string_agg(a, ',' ORDER BY b) FROM t WINDOW w AS (ORDER BY a) "
+    "QUALIFY row_number() OVER () = 1",
+    "WITH x AS MATERIALIZED (SELECT 1 AS a), y AS (FROM x) SELECT * FROM y",
+    "WITH RECURSIVE r AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM r WHERE a < 5) FROM r",
+    "FROM t JOIN u USING (a) LEFT JOIN v ON t.a = v.a, LATERAL (SELECT t.a) l",
+    "FROM t ASOF JOIN w ON t.ts >= w.ts POSITIONAL JOIN z",
+    "FROM t WHERE EXISTS (FROM u) AND a IN (SELECT b FROM v) AND a BETWEEN 1 AND 2 OR NOT b",
+    "SELECT * EXCLUDE (a) REPLACE (b + 1 AS b), COLUMNS('a.*') FROM t",
+    "FROM range(3) r(i), generate_series(1, 2), unnest([1, 2])",
+    "SELECT unnest(l), random(), uuid(), md5(a), regexp_replace(a, 'x', 'y'), version() FROM t",
+    "SELECT 1 UNION SELECT 2 EXCEPT SELECT 3 UNION ALL BY NAME SELECT 5 AS a",
+    "FROM t TABLESAMPLE 10%",
+    "FROM t PIVOT (sum(b) FOR a IN (1, 2))",
+    "UNPIVOT t ON a, b INTO NAME n VALUE v",
+    "SELECT CAST(a AS DECIMAL(9, 2)), a::VARCHAR[], TRY_CAST(a AS STRUCT(x INT, y INT[3])) FROM t",
+    "SELECT a COLLATE nocase FROM t AT (VERSION => 3)",
+    "SELECT count(DISTINCT a), median(a), arg_max(a, b), grouping(a) FROM t GROUP BY CUBE (a)",
+    "SELECT j->'a', j->>'$.b', to_json(s), 'a' || b, split_part(a, ',', 1), -a, a ** 2 FROM t",
+    "SELECT main.upper(a), system.main.upper(a), list_sum(l) FROM t",
+    "VALUES (1, 'a'), (2, 'b')",
+    "TABLE t",
+    "FROM pg_orders, s.duckdb_things, information",
+]
+
+
+@pytest.mark.parametrize("text", ACCEPTED)
+def test_what_only_reads_tables_and_computes_is_accepted(text):
+    assert view_text(text) == text
+
+
+# What native DuckLake would read, do or show as whoever queries the view.
+REACHING = {
+    "the table function read_text": "FROM read_text('/etc/passwd')",
+    "the table function read_csv": "FROM t WHERE a IN (SELECT a FROM read_csv('https://evil/'))",
+    "the table function read_blob": "SELECT (SELECT content FROM READ_BLOB('x'))",
+    "the table function glob": "WITH x AS (FROM glob('*')) FROM x",
+    "the table function duckdb_secrets": "FROM t LEFT JOIN LATERAL (FROM duckdb_secrets()) ON true",
+    "the table function duckdb_settings": "SELECT 1 UNION FROM duckdb_settings()",
+    "the table function query": "FROM query('FROM t')",
+    "the table function query_table": "FROM query_table('t')",
+    "the table function parquet_scan": "FROM (SELECT 1) WHERE 1 < ANY (FROM parquet_scan('x'))",
+    "the table function lake.main.range": "FROM lake.main.range(1)",
+    "the table function sqlite_scan": "FROM sqlite_scan('a', 'b')",
+    "the table function http_get": "FROM http_get('https://evil/')",
+    "getenv": "SELECT getenv('AWS_SECRET_ACCESS_KEY')",
+    "current_setting": "SELECT current_setting('s3_secret_access_key')",
+    "getvariable": "SELECT main.getvariable('x')",
+    "nextval": "SELECT system.main.nextval('s')",
+    "write_log": "SELECT write_log('x')",
+    "sleep_ms": "FROM t ORDER BY sleep_ms(1000)",
+    "json_serialize_plan": "SELECT json_serialize_plan('FROM read_csv(x)')",
+    "read_text": "SELECT read_text('/etc/passwd')",
+    "a_macro": "SELECT sum(a_macro(a)) OVER (PARTITION BY b) FROM t",
+    "lake.main.upper": "SELECT lake.main.upper('a')",
+    "an_aggregate": "SELECT an_aggregate(a) OVER () FROM t",
+    "pg_get_viewdef": "SELECT pg_get_viewdef(1)",
+    "pg_sleep": "SELECT [x FOR x IN [1] IF pg_sleep(1)]",
+    "get_block_size": "SELECT COLUMNS(c -> get_block_size(c) > 1) FROM t",
+    "which DuckDB could take for a file": (
+        "FROM 'file.csv'",
+        "FROM file.csv",
+        "FROM a.b.parquet",
+        "FROM 'https://evil/'",
+        'FROM s."https://evil/"',
+        "FROM '/etc/passwd'",
+        "FROM 'C:\\x'",
+        'FROM "s.t"',
+        "FROM 'x.parquet?a=b'",
+        "FROM 's3://bucket/*'",
+        'FROM s."x.JSON.gz"',
+        'WITH "x.csv" AS (SELECT 1) FROM "x.csv"',
+    ),
+    "which is no table": (
+        "FROM information_schema.tables",
+        "FROM pg_settings",
+        "FROM pg_catalog.pg_settings",
+        "FROM DuckDB_logs",
+        "FROM main.duckdb_logs",
+        "FROM system.main.x",
+    ),
+    "SHOW_REF": ("SUMMARIZE t", "DESCRIBE t", "SHOW TABLES", "FROM (SHOW DATABASES)"),
+}
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (name, text)
+        for name, one in REACHING.items()
+        for text in ([one] if type(one) is str else one)
+    ],
+)
+def test_what_reaches_out_of_the_lake_is_refused(message, text):
+    with pytest.raises(BadRequest, match=f"must not .*{message}"):
+        view_text(text)
+
+
+# What DuckDB says of a function; of macros it says nothing, and their definitions are expressions.
+PURE = """
+SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE internal AND (
+  function_type = 'aggregate' OR (function_type = 'scalar' AND stability = 'CONSISTENT')
+  OR (function_type = 'macro' AND NOT regexp_matches(macro_definition, '(?i)\\bselect\\b')))"""
+OF_TIME_AND_CHANCE = {
+    *("current_date", "get_current_time", "get_current_timestamp", "now", "today"),
+    *("transaction_timestamp", "random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7"),
+    "error",
+}
+
+
+def test_the_functions_are_those_that_duckdb_calls_consistent():
+    with sandbox() as box:
+        pure = {name for (name,) in box.con.execute(PURE).fetchall()}
+    # It does not list `unnest`.
+    assert FUNCTIONS - pure == OF_TIME_AND_CHANCE | {"unnest"}
 
 
 REFUSED = [

@@ -13,6 +13,7 @@ from ..ducklake.writes.objects import schemas, tags
 from ..errors import BadRequest, NamespaceNotEmpty, Unprocessable
 from ..iceberg import rest
 from ..iceberg.commits.requests import CreateNamespaceRequest, UpdateNamespacePropertiesRequest
+from ..translate.client_properties import is_label, tag_key
 from ..translate.commits import properties
 from .catalog import CommitCatalog
 from .names import check_namespace_is_free, new_namespace_name
@@ -47,7 +48,10 @@ def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> rest.GetN
         snapshot.finish(catalog.principal)
 
     catalog.commit(write)
-    return {"namespace": [name], "properties": dict(request.properties)}
+    served = {
+        properties.served_name(key, is_label): value for key, value in request.properties.items()
+    }
+    return {"namespace": [name], "properties": served}
 
 
 def drop(catalog: CommitCatalog, namespace: str) -> None:
@@ -103,9 +107,7 @@ def update_properties(
         check_may_write_namespace(catalog.catalog.rights, schema.schema_name)
         found = queries.tags_at(lake.snapshot_id, schema.schema_id).run(snapshot.con)
         kept = {tag.key for tag in found}
-        missing = [
-            key for key in dict.fromkeys(request.removals) if properties.tag(key) not in kept
-        ]
+        missing = [key for key in dict.fromkeys(request.removals) if tag_key(key) not in kept]
         ids = (snapshot.snapshot_id, schema.schema_id)
         tags.end(snapshot.con, *ids, list(changed))
         tags.add(snapshot.con, *ids, properties.values(changed))
@@ -124,4 +126,4 @@ def update_properties(
 def _changed_tags(updates: Mapping[str, str], removals: list[str]) -> Mapping[str, str | None]:
     if "location" in updates:
         raise BadRequest("DuckLake chooses the location of a namespace: do not set it")
-    return properties.tags(updates, removals)
+    return properties.tags(updates, removals, is_served=is_label)

@@ -15,6 +15,7 @@ from ..iceberg import rest
 from ..iceberg.commits.requests import RenameTableRequest
 from ..iceberg.commits.views import CommitViewRequest, CreateViewRequest
 from ..iceberg.view_text import names_are_qualified, view_text
+from ..translate.client_properties import is_label
 from ..translate.commits import properties
 from ..translate.commits.views import (
     ViewCommit,
@@ -42,7 +43,7 @@ def create(
     """
     version, name = request.view_version, request.name
     sql = view_text(query(version))
-    new_tags = properties.values(properties.tags(request.properties))
+    new_tags = properties.values(properties.tags(request.properties, is_served=is_label))
     new_tags[VIEW_VERSION] = said_text(said(version, request.schema_))
 
     def write(snapshot: NewSnapshot) -> rest.LoadViewResult:
@@ -185,7 +186,9 @@ def _change(
     Args:
         document: its metadata now.
     """
-    changed = dict(properties.tags(change.properties, change.removed_properties))
+    changed = dict(
+        properties.tags(change.properties, change.removed_properties, is_served=is_label)
+    )
     if version := current_version(change, document):
         sql, kept = view_text(version[0]), version[1]
         _check_namespace(sql, kept["default-namespace"], schema)

@@ -1,13 +1,19 @@
-"""Properties that Iceberg clients set on tables, as DuckLake's tags.
+"""Properties that Iceberg clients set on tables, views and namespaces, as DuckLake's tags.
 
-Clients read their own settings from the properties of a table (PyIceberg: s3.endpoint, py-io-impl),
-so that a property could make another user's client load code or send credentials elsewhere.
+Clients read their own settings from the properties of a table: PyIceberg gives all of them to its
+file system (s3.endpoint, buffer-size) and calls what some of them name (py-io-impl), Java gives
+them to Hadoop, Flink takes them for options of a scan (snapshot-id). So a name is served as it is
+only if it is listed here, and under the prefix of a tag otherwise.
 """
 
 import re
+from collections.abc import Callable
 
 PROPERTY_PREFIX = "polynya.property."
 """The beginning of a tag's key that is an Iceberg property."""
+
+TAG_PREFIX = "polynya.tag."
+"""The beginning of the name of a property that no client takes for a setting of its own."""
 
 COMMENT = "comment"
 """The key of the tag that COMMENT ON writes, and of the property."""
@@ -21,15 +27,134 @@ PARTITION_STATISTICS = "polynya.partition-statistics"
 
 NO_PROPERTIES = frozenset({SORT_ORDER, STATISTICS, PARTITION_STATISTICS})
 
+IsServed = Callable[[str], bool]
+"""Whether a property of one kind of object is served under its own name."""
+
+OF_FILE_FORMATS = (
+    *("parquet.row-group-size-bytes", "parquet.page-size-bytes", "parquet.page-row-limit"),
+    *("parquet.page-version", "parquet.dict-size-bytes", "parquet.compression-codec"),
+    *("parquet.compression-level", "parquet.row-group-check-min-record-count"),
+    *("parquet.row-group-check-max-record-count", "avro.compression-codec"),
+    *("avro.compression-level", "orc.stripe-size-bytes", "orc.block-size-bytes"),
+    *("orc.vectorized.batch-size", "orc.compression-codec", "orc.compression-strategy"),
+    *("format.default", "target-file-size-bytes", "distribution-mode"),
+)
+"""Settings that data files have after `write.`, and delete files after `write.delete.`."""
+
+OF_OPERATIONS = tuple(
+    f"{operation}.{setting}"
+    for operation in ("delete", "update", "merge")
+    for setting in ("mode", "isolation-level", "distribution-mode")
+)
+
+TABLE_PROPERTIES = frozenset(
+    {
+        *(f"write.{setting}" for setting in (*OF_FILE_FORMATS, *OF_OPERATIONS)),
+        *(f"write.delete.{setting}" for setting in (*OF_FILE_FORMATS, "granularity")),
+        *("write.parquet.bloom-filter-max-bytes", "write.parquet.row-group-limit"),
+        *("write.parquet.shred-variants", "write.parquet.variant-inference-buffer-size"),
+        "write.parquet.content-defined-chunking.enabled",
+        "write.parquet.content-defined-chunking.min-chunk-size",
+        "write.parquet.content-defined-chunking.max-chunk-size",
+        "write.parquet.content-defined-chunking.norm-level",
+        *("write.orc.bloom.filter.columns", "write.orc.bloom.filter.fpp"),
+        *("write.manifest.compression-codec", "write.manifest.compression-level"),
+        *("write.metadata.compression-codec", "write.metadata.previous-versions-max"),
+        *("write.metadata.delete-after-commit.enabled", "write.metadata.metrics.default"),
+        "write.metadata.metrics.max-inferred-column-defaults",
+        *("write.summary.partition-limit", "write.wap.enabled", "write.upsert.enabled"),
+        *("write.spark.fanout.enabled", "write.spark.accept-any-schema"),
+        "write.spark.auto-schema-evolution.enabled",
+        "write.spark.advisory-partition-size-bytes",
+        "write.datafusion.fanout.enabled",
+        *("read.split.target-size", "read.split.metadata-target-size"),
+        *("read.split.planning-lookback", "read.split.open-file-cost"),
+        *("read.split.adaptive-size.enabled", "read.parquet.vectorization.enabled"),
+        *("read.parquet.vectorization.batch-size", "read.parquet.batch-size"),
+        *("read.orc.vectorization.enabled", "read.orc.vectorization.batch-size"),
+        *("read.data-planning-mode", "read.delete-planning-mode"),
+        *("commit.retry.num-retries", "commit.retry.min-wait-ms", "commit.retry.max-wait-ms"),
+        *("commit.retry.total-timeout-ms", "commit.status-check.num-retries"),
+        *("commit.status-check.min-wait-ms", "commit.status-check.max-wait-ms"),
+        *("commit.status-check.total-timeout-ms", "commit.manifest.target-size-bytes"),
+        *("commit.manifest.min-count-to-merge", "commit.manifest-merge.enabled"),
+        "commit.manifest-merge.max-concurrency",
+        *("history.expire.max-snapshot-age-ms", "history.expire.min-snapshots-to-keep"),
+        *("history.expire.max-ref-age-ms", "gc.enabled", "schema.name-mapping.default"),
+        "compatibility.snapshot-id-inheritance.enabled",
+        "owner",  # Spark sets it on each table that it creates, and shows it
+    }
+)
+"""The names that the clients of tests/unit/translate/property_names.py read, and that neither load
+code, nor say where files are or how to reach them, nor which rows of the table to read."""
+
+OF_COLUMNS = (
+    "write.metadata.metrics.column.",
+    "write.parquet.bloom-filter-enabled.column.",
+    "write.parquet.bloom-filter-fpp.column.",
+    "write.parquet.bloom-filter-ndv.column.",
+    "write.parquet.dict-encoding-enabled.column.",
+    "write.parquet.stats-enabled.column.",
+)
+"""The beginnings of names that end with the name of a column."""
+
+VIEW_PROPERTIES = frozenset({"version.history.num-entries", "replace.drop-dialect.allowed"})
+
+PLAIN = re.compile(r"[A-Za-z0-9_-]+")
+
+LOADS_CODE = re.compile(r".*(impl|class|factory)", re.IGNORECASE | re.DOTALL)
+
 CONFIGURATION = re.compile(
     r"(s3|s3a|client|gcs|adls|hdfs|hadoop|fs|oss|glue|dynamodb|rest|credential|token|oauth2?"
     r"|auth|header|uri|warehouse|encryption|kms|io|py-io|metrics-reporter|polynya)([.-].*)?"
-    r"|.*-impl|write\.(location-provider|object-storage|folder-storage)\..*|.*\.py-impl",
-    re.IGNORECASE,
+    r"|write\.(py-)?location-provider\..*|write\.(object|folder)-storage\..*"
+    r"|write\.(data|metadata)\.(path|location)",
+    re.IGNORECASE | re.DOTALL,
 )
-"""Names that configure clients, load code, or are ours."""
 
 
-def is_configuration(key: str) -> bool:
-    """Whether a property could configure clients, or is ours."""
-    return CONFIGURATION.fullmatch(key) is not None
+def is_configuration(name: str) -> bool:
+    """Whether a property could configure clients or load code, or is ours.
+
+    To set it is an error, because the client expects something of it. Other names that are not
+    served as they are could be anything.
+    """
+    return bool(CONFIGURATION.fullmatch(name) or LOADS_CODE.fullmatch(name))
+
+
+def is_table_property(name: str) -> bool:
+    """Whether a table has this property under its own name."""
+    is_listed = name in TABLE_PROPERTIES or name.startswith(OF_COLUMNS)
+    return is_listed and not LOADS_CODE.fullmatch(name)
+
+
+def is_label(name: str) -> bool:
+    """Whether a view or a namespace has this property under its own name.
+
+    No client takes these for its settings, so that words of the user's own stay as they are.
+    """
+    return name in VIEW_PROPERTIES or (
+        PLAIN.fullmatch(name) is not None and not is_configuration(name)
+    )
+
+
+def is_of_clients(key: str) -> bool:
+    """Whether the tag of this key is a property that clients have set, or may set."""
+    return key == COMMENT or key.startswith(PROPERTY_PREFIX)
+
+
+def property_name(key: str, is_served: IsServed) -> str:
+    """The name of the property that a tag becomes.
+
+    Args:
+        key: of the tag; one that no client has set keeps its whole key.
+    """
+    name = key.removeprefix(PROPERTY_PREFIX)
+    if key == COMMENT or (name not in (key, COMMENT) and is_served(name)):
+        return name
+    return TAG_PREFIX + name
+
+
+def tag_key(name: str) -> str:
+    """The key of the tag that keeps a property: the name as it is served means the same one."""
+    return name if name == COMMENT else PROPERTY_PREFIX + name.removeprefix(TAG_PREFIX)

@@ -15,8 +15,16 @@ from ..ducklake.text_values import EPOCH
 from ..errors import REMEDY, Refused
 from ..iceberg import table_metadata
 from ..iceberg.table_metadata import SortField, TableMetadata
-from .client_properties import COMMENT, PROPERTY_PREFIX, is_configuration
-from .client_properties import NO_PROPERTIES as TAGS_OF_METADATA
+from .client_properties import (
+    COMMENT,
+    IsServed,
+    is_of_clients,
+    is_table_property,
+    property_name,
+)
+from .client_properties import (
+    NO_PROPERTIES as TAGS_OF_METADATA,
+)
 from .client_snapshots import listed
 from .columns.default_columns import default_columns
 from .columns.name_mappings import Mappings
@@ -35,10 +43,6 @@ OPERATIONS = {
     (True, True): "overwrite",
     (False, False): "replace",  # the same rows
 }
-
-TAG_PREFIX = "polynya.tag."
-"""Prefix of the property that a tag becomes. Clients read their own settings from properties of a
-table (PyIceberg: s3.endpoint, py-io-impl), so a tag must not have the name of a setting."""
 
 NO_PROPERTIES: Mapping[str, str] = {}
 
@@ -329,28 +333,24 @@ def _change(totals: Totals, snapshot_id: int, change: str, number: str) -> int:
     return getattr(event, number) if event and totals.changed_at == snapshot_id else 0
 
 
-def properties(tags: list[Tag]) -> dict[str, str]:
-    """DuckLake's tags of a table or a view; its comment is the one called `comment`."""
+def properties(tags: Iterable[Tag], is_served: IsServed = is_table_property) -> dict[str, str]:
+    """DuckLake's tags of an object; its comment is the one called `comment`.
+
+    Args:
+        is_served: which names are served as they are; those of a table, if nothing is said.
+    """
+    # What clients have set comes last: they may change it.
+    in_order = sorted(tags, key=lambda tag: is_of_clients(tag.key))
     return {
-        _property_name(tag.key): tag.value
-        for tag in tags
+        property_name(tag.key, is_served): tag.value
+        for tag in in_order
         if tag.value is not None and tag.key not in TAGS_OF_METADATA
     }
 
 
 def client_properties(tags: Iterable[Tag]) -> set[str]:
-    """The names of the properties that clients have set, or may set."""
-    return {_property_name(tag.key) for tag in tags if _is_client_property(tag.key)}
-
-
-def _is_client_property(key: str) -> bool:
-    # Unless somebody has written another one into the catalog.
-    name = key.removeprefix(PROPERTY_PREFIX)
-    return key == COMMENT or (key.startswith(PROPERTY_PREFIX) and not is_configuration(name))
-
-
-def _property_name(key: str) -> str:
-    return key.removeprefix(PROPERTY_PREFIX) if _is_client_property(key) else TAG_PREFIX + key
+    """The names of the properties of a table that clients have set, or may set."""
+    return {property_name(tag.key, is_table_property) for tag in tags if is_of_clients(tag.key)}
 
 
 def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 from ..ducklake.rows.named_objects import VIEW_VERSION, Schema, Tag, View, ViewText
 from ..ducklake.text_values import EPOCH
 from ..errors import REMEDY, Refused
+from .client_properties import is_label
 from .tables import ONE_MILLISECOND, properties
 
 DIALECT = "duckdb"
@@ -59,7 +60,7 @@ def view_metadata(
         "versions": found.versions,
         "version-log": found.log,
         "schemas": numbered,
-        "properties": properties([tag for tag in tags if tag.key != VIEW_VERSION]),
+        "properties": properties([tag for tag in tags if tag.key != VIEW_VERSION], is_label),
     }
 
 

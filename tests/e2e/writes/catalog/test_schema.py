@@ -1,6 +1,9 @@
 """PyIceberg alters a table; native DuckLake alters its twin in the same way."""
 
+import duckdb
 import pytest
+from pyiceberg.exceptions import BadRequestError
+from pyiceberg.schema import Schema
 from pyiceberg.types import (
     DecimalType,
     DoubleType,
@@ -12,7 +15,8 @@ from pyiceberg.types import (
     StructType,
 )
 
-from tests.support.writes.altered import INLINED, SETUP, altered
+from tests.support.writes.altered import INLINED, SETUP, altered, newest
+from tests.support.writes.writable import judging
 
 STRUCT = StructType(
     NestedField(1, "a", IntegerType(), required=False),
@@ -111,3 +115,30 @@ def test_each_alter_by_pyiceberg_is_that_of_duckdb(lake, moto, steps, state):
             both.check_catalogs()
         both.check_rows()
         both.work()
+
+
+RESERVED = ("Row_ID", "end_snapshot", "_ducklake_internal_snapshot_id", "ctid")
+
+
+def test_column_names_are_refused_that_native_ducklake_cannot_inline(lake, moto):
+    """With such a column, set_option('data_inlining_row_limit', …) fails for the whole lake."""
+    with altered(lake, moto, SETUP) as both, judging(both.twins.lake, moto) as judge:
+        judge.query("CALL lake.set_option('data_inlining_row_limit', 5)")
+        for name in RESERVED:
+            with pytest.raises(duckdb.Error, match=rf"(?i){name}.*(reserved|system column)"):
+                judge.query(f'CREATE TABLE lake.main.reserving (a INTEGER, "{name}" INTEGER)')
+        judge.query("CALL lake.set_option('data_inlining_row_limit', 0)")
+        before = newest(both.twins.lake)
+        for name in RESERVED:
+            schema = Schema(NestedField(1, name, IntegerType(), required=False))
+            for action in (
+                lambda table, schema=schema: both.pyiceberg.create_table("main.x", schema),
+                update(("add_column", name, IntegerType())),
+                update(("rename_column", "i", name)),
+            ):
+                with pytest.raises(BadRequestError, match=f"reserves the column name {name} "):
+                    action(both.table())
+        assert newest(both.twins.lake) == before
+        # Within a column they are free, as native DuckLake has them.
+        update(("add_column", ("st", "row_id"), IntegerType()))(both.table())
+        judge.query("CALL lake.set_option('data_inlining_row_limit', 5)")

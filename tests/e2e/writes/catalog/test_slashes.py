@@ -48,4 +48,4 @@ def test_a_report_is_no_commit(served, name):
     committed = requests.post(at, json=COMMIT, timeout=60)
     assert committed.status_code == NAMES[name], committed.text
     properties = requests.get(at, timeout=60).json()["metadata"]["properties"]
-    assert (properties.get("team") == "ducks") is (NAMES[name] == 200)
+    assert (properties.get("polynya.tag.team") == "ducks") is (NAMES[name] == 200)

@@ -94,11 +94,11 @@ def test_a_transaction_whose_answer_was_lost_is_known_by_one_table(catalog, comm
     changes = [appending(catalog, "main.two", [1]), setting("main.one", color="red")]
     commit(*changes)
     after, _ = newest()
-    assert catalog.load_table("main.one").properties["color"] == "red"
+    assert catalog.load_table("main.one").properties["polynya.tag.color"] == "red"
     commit(setting("main.one", color="blue"))
     commit(*changes)
     assert newest()[0] == after + 1
-    assert catalog.load_table("main.one").properties["color"] == "blue"
+    assert catalog.load_table("main.one").properties["polynya.tag.color"] == "blue"
 
 
 def test_a_stale_table_stops_the_others(pair, catalog, commit):

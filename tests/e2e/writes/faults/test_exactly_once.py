@@ -124,7 +124,7 @@ def test_a_key_replays_a_commit_without_snapshots(served, judge):
     before = judge.query("FROM ducklake_snapshots('lake')")
     again = post(served, "/t", properties("first"), KEY)
     assert again[0] == 200 and again == second
-    assert again[1]["metadata"]["properties"]["k"] == "second"
+    assert again[1]["metadata"]["properties"]["polynya.tag.k"] == "second"
     assert judge.query("FROM ducklake_snapshots('lake')") == before
 
 

@@ -5,13 +5,17 @@ Each was accepted before, with lost or wrong rows or an error in native DuckLake
 
 import datetime
 import itertools
+from contextlib import nullcontext
 from dataclasses import replace
 
+import boto3
+import duckdb
 import pyarrow as pa
 import pytest
+from polynya.storage.s3 import bucket_and_key
 
 from tests.support.writes.hand_made import HandMade, dv, parquet
-from tests.support.writes.writable import judging
+from tests.support.writes.writable import EMPTY, judging
 
 NUMBERS = itertools.count(1)
 TWO = pa.array([1, 2])
@@ -34,6 +38,24 @@ def bucket(value):
 BUCKETS = "BIGINT, PARTITIONED BY (bucket(8, id))"
 MIDNIGHT = [datetime.time(), datetime.time(1)]
 
+UNREMOVABLE = "&<\x01\ufffe"
+"""With these in a name, DuckDB cannot remove a file from S3."""
+
+REMOVABLE = "!\"$'()+,-.:;=>@[]^_`{|}~ é日😀\xa0\u2028"
+
+
+def compressed_as(codec):
+    """A file whose footer says that its data have another compression, LZ4_RAW."""
+    file = parquet({("id", 1): TWO, ("v", 2): TWO}, compression="LZ4")
+    footer = file.body.rindex(b"v\x15\x0e")  # in Thrift: the codec, 7 in zigzag, after the path
+    body = file.body.replace(b"id\x15\x0e", b"id\x15" + bytes([2 * codec]))
+    assert footer and body != file.body
+    return replace(file, body=body)
+
+
+# By the numbers of parquet.thrift's CompressionCodec.
+UNREADABLE = {"LZ4": compressed_as(5), "LZO": compressed_as(3)}
+
 # The type of v and what else the table has, the file, and a part of the answer.
 REFUSED = {
     "a field id twice, and filters find other values": (
@@ -53,13 +75,25 @@ REFUSED = {
         column(pa.array([[1], None], LIST)),
         "v is NOT NULL",
     ),
-    "? begins parameters in DuckDB": ("BIGINT", replace(SOME, name="a?b.parquet"), "has ? or #"),
+    "? begins parameters in DuckDB": ("BIGINT", replace(SOME, name="a?b.parquet"), "has '?' in it"),
     "the name of a copy": (
         "BIGINT",
         replace(SOME, name="/polynya-a.parquet"),
         "begins with polynya",
     ),
-    "# in PyIceberg": ("BIGINT", replace(SOME, name="a#b.parquet"), "has ? or #"),
+    "# in PyIceberg": ("BIGINT", replace(SOME, name="a#b.parquet"), "has '#' in it"),
+    **{
+        f"{character!r} in the name": (
+            "BIGINT",
+            replace(SOME, name=f"/p=1/a{character}b.parquet"),
+            f"has {character!r} in it",
+        )
+        for character in UNREMOVABLE + "\\\t\r\x7f\x85"
+    },
+    **{
+        f"compressed with {codec}": ("BIGINT", file, f"it is compressed with {codec}, and DuckDB")
+        for codec, file in UNREADABLE.items()
+    },
     "bytes of another length in UUID": (
         "UUID",
         column(pa.array([b"abcd", b"efgh"], pa.binary(4))),
@@ -128,6 +162,20 @@ ACCEPTED = {
     ),
     "% in the name": ("BIGINT", replace(SOME, name="a%2Fb.parquet"), ["5", "6"]),
     "* in the name": ("BIGINT", replace(SOME, name="a*[b].parquet"), ["5", "6"]),
+    "a partition of Spark": ("BIGINT", replace(SOME, name="/p=a%2Fb c/x.parquet"), ["5", "6"]),
+    "other characters in the name": (
+        "BIGINT",
+        replace(SOME, name=f"/{REMOVABLE}.parquet"),
+        ["5", "6"],
+    ),
+    **{
+        f"compressed with {codec}": (
+            "BIGINT",
+            parquet({("id", 1): TWO, ("v", 2): TWO}, compression=codec),
+            ["1", "2"],
+        )
+        for codec in ("NONE", "SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4")  # pyarrow's is LZ4_RAW
+    },
 }
 
 
@@ -198,3 +246,35 @@ def test_the_count_of_a_deletion_vector(client_and_judge):
     assert (status, "has 1 positions" in message) == (400, True)
     assert client.commit(name, dv([0], file), operation="delete") == (200, "")
     assert judge.query(f"FROM lake.main.{name}") == [(2, 6, 7)]
+
+
+@pytest.mark.parametrize("codec", UNREADABLE)
+def test_native_ducklake_cannot_read_a_compression_that_is_refused(
+    client_and_judge, tmp_path, codec
+):
+    _, judge = client_and_judge
+    path = tmp_path / "file.parquet"
+    path.write_bytes(UNREADABLE[codec].body)
+    with pytest.raises(duckdb.Error, match="Unsupported compression codec"):
+        judge.query(f"FROM '{path}'")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_removed"),
+    [(f"a{one}b", False) for one in UNREMOVABLE] + [(REMOVABLE.replace("[", ""), True)],
+)
+def test_native_ducklake_removes_files_of_other_names_only(lake, moto, name, is_removed):
+    """A file that it cannot remove stops ducklake_cleanup_old_files for the whole lake."""
+    one = lake.write("names", EMPTY)
+    bucket, prefix = bucket_and_key(one.data_path)
+    s3, key = boto3.client("s3", endpoint_url=moto), f"{prefix}/main/t/{name}.parquet"
+    s3.put_object(Bucket=bucket, Key=key, Body=SOME.body)
+    with judging(one, moto) as judge:
+        judge.query("CREATE TABLE lake.main.t (id BIGINT, v BIGINT)")
+        location = f"s3://{bucket}/{key}"
+        judge.con.execute("CALL ducklake_add_data_files('lake', 't', ?)", [location])
+        judge.query("DROP TABLE lake.main.t")
+        judge.query("CALL ducklake_expire_snapshots('lake', older_than => now())")
+        with nullcontext() if is_removed else pytest.raises(duckdb.Error, match="HTTP"):
+            judge.query("CALL ducklake_cleanup_old_files('lake', cleanup_all => true)")
+    assert ("Contents" in s3.list_objects_v2(Bucket=bucket, Prefix=prefix)) is not is_removed

@@ -1,5 +1,7 @@
 """Schemas that clients ask for, compared with the columns of a table."""
 
+from contextlib import nullcontext
+
 import pytest
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.errors import BadRequest
@@ -7,6 +9,7 @@ from polynya.iceberg.commits.schemas import Schema
 from polynya.iceberg.types import Field, List, Map, Primitive, Struct
 from polynya.translate.commits.schema.change import schema_change
 from polynya.translate.commits.schema.checks import same_default
+from polynya.translate.commits.schema.columns import column_nodes
 
 LAST_COLUMN_ID = 20
 
@@ -212,3 +215,47 @@ SPELLINGS = [
 @pytest.mark.parametrize("one, other, is_same", SPELLINGS)
 def test_a_time_has_several_spellings(one, other, is_same):
     assert same_default(one, other) == is_same
+
+
+# Names of columns, and whether native DuckLake reserves them at the top level.
+NAMES = {
+    **dict.fromkeys(("row_id", "Begin_Snapshot", "END_SNAPSHOT"), True),
+    **dict.fromkeys(("_ducklake_internal_row_id", "_DuckLake_internal_snapshot_id"), True),
+    **dict.fromkeys(("_ducklake_row_id", "_ducklake_x", "ctid", "XMIN", "tableoid"), True),
+    **dict.fromkeys(("rowid", "_row_id", "row_id2", "ducklake_row_id", "snapshot_id"), False),
+}
+
+
+def renamed(name):
+    return lambda: change({**SAME, 1: field(1, name, "long", required=True)}.values())
+
+
+def added(name):
+    return lambda: change([*SAME.values(), field(21, name, "int")])
+
+
+def created(name):
+    return lambda: column_nodes([Field(1, name, INT)], {})
+
+
+@pytest.mark.parametrize("action", [renamed, added, created])
+@pytest.mark.parametrize("name", NAMES)
+def test_names_that_ducklake_reserves_are_refused(name, action):
+    with (
+        pytest.raises(BadRequest, match=f"DuckLake reserves the column name {name} ")
+        if NAMES[name]
+        else nullcontext()
+    ):
+        action(name)()
+
+
+def test_names_within_a_column_are_free_and_a_name_that_the_table_has_stays():
+    column_nodes([Field(1, "a", Struct((Field(2, "row_id", INT),)))], {})
+    shown = (Field(1, "row_id", INT), Field(2, "b", INT))
+    columns = (ColumnNode(1, "row_id", "int32"), ColumnNode(2, "b", "int32"))
+    fields = [field(1, "row_id", "int"), field(2, "c", "int")]
+    wanted = Schema.model_validate({"type": "struct", "fields": fields})
+    assert [one.column_name for one in schema_change(columns, shown, {}, wanted, 2).columns] == [
+        "row_id",
+        "c",
+    ]

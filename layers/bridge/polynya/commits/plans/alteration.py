@@ -98,12 +98,11 @@ def _check_inlined(state: TableState, change: SchemaChange, *, ends_all: bool) -
             "the table has inlined rows, and DuckLake loses some of them in filters when a float "
             "becomes double: CALL ducklake_flush_inlined_data first, in DuckDB"
         )
-    system = set(history.inlined.tables[-1].system_columns)
     names = [postgres_name(column.column_name) for column in change.columns]
     for name in names:
-        if name in system or names.count(name) > 1:
+        if names.count(name) > 1:
             raise BadRequest(
-                f"DuckLake cannot inline rows of a table with the column {name}: use another name "
+                f"DuckLake cannot inline rows of a table with two columns {name}: use another name "
                 "(the first 63 bytes count)"
             )
 

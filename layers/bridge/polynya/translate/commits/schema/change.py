@@ -11,7 +11,14 @@ from ....errors import BadRequest
 from ....iceberg.commits.schemas import Schema, docs, field_of
 from ....iceberg.types import Field, List, Map, Primitive, Struct, Type
 from ...columns.types import may_become
-from .checks import check_names, check_new, check_order, check_schema, same_default
+from .checks import (
+    check_names,
+    check_new,
+    check_not_reserved,
+    check_order,
+    check_schema,
+    same_default,
+)
 from .columns import check_ids, column_nodes, ducklake_type
 
 
@@ -141,6 +148,8 @@ class _Difference:
             )
         if not same_default(shown.initial_default, wanted.initial_default):
             raise BadRequest(f"the initial default of {name} cannot change")
+        if not above and wanted.name != shown.name:
+            check_not_reserved(wanted.name)
         after = replace(
             column,
             column_name=wanted.name,

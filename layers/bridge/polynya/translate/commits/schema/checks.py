@@ -8,6 +8,15 @@ from ....errors import BadRequest
 from ....iceberg.commits.schemas import Schema, required_within, with_write_default
 from ....iceberg.types import Field
 
+INLINED_COLUMNS = {"row_id", "begin_snapshot", "end_snapshot"}
+"""Of DuckLake 1.0's tables of inlined rows, in the catalog database."""
+
+SYSTEM_COLUMNS = {"ctid", "cmin", "cmax", "xmin", "xmax", "tableoid"}
+"""Of each table in PostgreSQL."""
+
+RESERVED_PREFIX = "_ducklake_"
+"""DuckLake 1.0 reserves two such names, 1.1 all of them."""
+
 
 def check_schema(wanted: Schema) -> None:
     """Check a whole schema.
@@ -71,6 +80,24 @@ def check_order(before: Sequence[int], wanted: Sequence[int], above: str) -> Non
         raise BadRequest(
             f"DuckLake cannot move columns{f' within {above[:-1]}' if above else ''}, nor insert "
             "one before others: add it at the end, without FIRST or AFTER"
+        )
+
+
+def check_not_reserved(name: str) -> None:
+    """Refuse a name for a column at the top level that native DuckLake reserves.
+
+    It could not inline rows of the table: `set_option('data_inlining_row_limit', …)` would fail for
+    the whole lake, or each INSERT of few rows.
+
+    Raises:
+        BadRequest: DuckLake or PostgreSQL has a column of this name in tables of inlined rows.
+    """
+    # Both compare without letter case, DuckLake because it does so with all names.
+    folded = name.casefold()
+    if folded in INLINED_COLUMNS | SYSTEM_COLUMNS or folded.startswith(RESERVED_PREFIX):
+        raise BadRequest(
+            f"DuckLake reserves the column name {name} for its tables of inlined rows: use another "
+            "name"
         )
 
 
