@@ -19,7 +19,7 @@ FILES_AT_A_TIME = 2000
 MOST_PREFIXES = 16
 """So many different schemas are looked for among the files."""
 
-NO_CHUNKS: list[list[Any]] = [[]] * 7
+NO_CHUNKS: list[list[Any]] = [[]] * 8
 """A file without row groups."""
 
 
@@ -91,7 +91,8 @@ CHUNKS = """
 SELECT file_name, list(row_group_id), list(column_id), list(total_compressed_size),
   list(num_values), list(stats_null_count),
   list(CASE WHEN min_is_exact IS NOT FALSE THEN stats_min_value END),
-  list(CASE WHEN max_is_exact IS NOT FALSE THEN stats_max_value END)
+  list(CASE WHEN max_is_exact IS NOT FALSE THEN stats_max_value END),
+  list(row_group_num_rows) FILTER (column_id = 0)
 FROM parquet_metadata(?) GROUP BY file_name"""
 
 
@@ -147,7 +148,10 @@ def _file(row: list[Any], leaves: tuple[Leaf, ...], chunks: list[list[Any]]) -> 
     num_rows, footer_size, file_size, encryption = row
     if encryption:
         raise NotParquet("it is encrypted")
-    numbers, columns, *values = chunks
+    numbers, columns, *values, rows = chunks
+    # Some readers believe the one number, and others the others.
+    if num_rows != sum(rows or ()) or min(rows or (), default=0) < 0:
+        raise NotParquet("it says another number of rows than its row groups")
     if max(columns, default=-1) >= len(leaves):
         raise NotParquet("it has other columns than its schema says")
     groups = list(map(RowGroup, *values))
