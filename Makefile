@@ -4,6 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check
 
 # SAM pins its own click, pydantic and boto3: it has an environment of its own.
 SAM_VERSION := 1.170.0
@@ -14,7 +15,8 @@ SAM := .venv-sam/bin/sam
 RUNTIME ?= 3.13
 ARCHITECTURE ?= arm64
 DOCKER_DIR ?= /tmp/polynya-docker
-# Each has its packages in requirements.in, and requirements.txt with hashes made of it.
+# Each has its packages in requirements.in, and requirements.txt with hashes made of it. In
+# requirements/ are those of `polynya serve` without an extra, of this environment, and of builds.
 LOCKED := layers/bridge layers/columnar layers/tracing functions/rest_catalog functions/commits
 UV_VERSION := 0.13.9
 WHEELS := .aws-sam/wheels
@@ -30,11 +32,15 @@ setup: $(VENV)/.ready ## a virtual environment with everything, the jars for Spa
 	@$(BIN)/python -m tests.pages.chromium
 
 # The marker is younger than all that it was made from.
-$(VENV)/.ready: pyproject.toml constraints.txt $(wildcard */requirements*.txt */*/requirements.in)
+$(VENV)/.ready: pyproject.toml $(wildcard requirements/*.txt)
 	@echo "setting up $(VENV) (a minute or two) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[demo,pipeline,test]'
-	@$(BIN)/pip download --quiet --disable-pip-version-check --no-deps --dest $(VENV)/sam aws-sam-cli==$(SAM_VERSION)
+	@$(INSTALL) --require-hashes --requirement requirements/build.txt
+	@# Without isolation, into which pip would fetch setuptools without a hash.
+	@$(INSTALL) --no-build-isolation --require-hashes --requirement requirements/setup.txt
+	@$(INSTALL) --no-build-isolation --no-deps --editable .
+	@$(BIN)/pip download --quiet --disable-pip-version-check --no-deps --dest $(VENV)/sam \
+	  --require-hashes --requirement requirements/sam.txt
 	@$(BIN)/python -m tests.checks.runtime_interface $(VENV)/sam/*.whl
 	@# Folders under the names of their packages, for mypy, which does not follow editable installs.
 	@mkdir -p $(VENV)/links
@@ -152,11 +158,16 @@ build: .venv-sam/.ready ## the layers and functions for AWS, with SAM, and a che
 	  --invalidation-mode unchecked-hash .aws-sam/build
 	@$(PYTHON) -m tests.checks.built .aws-sam/build
 
-lock: .venv-lock/.ready ## the packages of each layer, with hashes, as constraints.txt has them
-	@for folder in $(LOCKED); do .venv-lock/bin/uv pip compile --quiet --universal \
-	  --python-version 3.12 --generate-hashes --no-annotate --custom-compile-command "make lock" \
-	  --constraint constraints.txt $$folder/requirements.in \
+COMPILE = .venv-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-annotate \
+  --custom-compile-command "make lock" --constraint constraints.txt
+
+lock: .venv-lock/.ready ## the packages of each layer and of this environment, with hashes, as constraints.txt has them
+	@for folder in $(LOCKED); do $(COMPILE) --python-version 3.12 $$folder/requirements.in \
 	  --output-file $$folder/requirements.txt || exit 1; done
+	@$(COMPILE) --python-version 3.11 requirements/build.in --output-file requirements/build.txt
+	@$(COMPILE) --python-version 3.11 pyproject.toml --output-file requirements/serve.txt
+	@$(COMPILE) --python-version 3.11 --all-extras pyproject.toml --output-file requirements/setup.txt
+	@echo aws-sam-cli==$(SAM_VERSION) | $(COMPILE) --no-deps - --output-file requirements/sam.txt
 
 package: setup ## what the pipeline's jobs need on EMR Serverless and Glue: .aws-sam/pipeline
 	@PYENV_VERSION=$(PYENV_RUNTIME) python$(RUNTIME) -m local.build.package \

@@ -3,19 +3,27 @@
 `python -m polynya_local.clients.spark_jars` downloads them.
 """
 
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 from .. import checkout
 
 ICEBERG = "1.11.0"
-ARTIFACTS = (
-    f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{ICEBERG}",
-    f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}",
-)
+SHA256 = {
+    f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{ICEBERG}": (
+        "d6ea6c5d099288daeb7d5a92061bd3d7d8f296492632b42378e5f2f0e3066242"
+    ),
+    f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}": (
+        "38f01da7e96850cdd05e6616d758b77b43314b712a8808e3f9a824d56976162f"
+    ),
+}
+"""Of the jar of each artifact; no other bytes are put on Spark's class path."""
+ARTIFACTS = tuple(SHA256)
 CACHE = (
     checkout.ROOT / ".cache/jars"
     if checkout.IS_CHECKOUT
@@ -26,9 +34,33 @@ SECONDS = 900  # about 110 MB
 
 
 def jars() -> list[Path] | None:
-    """The paths of the jars; None: one is missing."""
-    paths = [CACHE / file_name(artifact) for artifact in ARTIFACTS]
-    return paths if all(path.exists() for path in paths) else None
+    """The paths of the jars; None: one is missing, or has other bytes than it should have."""
+    return None if _missing() else [CACHE / file_name(artifact) for artifact in ARTIFACTS]
+
+
+def _missing() -> list[str]:
+    """The artifacts that are not in the cache."""
+    return [name for name in ARTIFACTS if not _is_genuine(name, CACHE / file_name(name))]
+
+
+def _is_genuine(artifact: str, path: Path) -> bool:
+    """Whether a file is there, with the artifact's bytes."""
+    if not path.exists():
+        return False
+    status = path.stat()
+    return _sha256_once(path, status.st_size, status.st_mtime_ns) == SHA256[artifact]
+
+
+@cache
+def _sha256_once(path: Path, size: int, modified: int) -> str:
+    """The SHA-256 of a file, which is read again only if its size or time has changed."""
+    return sha256(path)
+
+
+def sha256(path: Path) -> str:
+    """The hexadecimal SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def why_not() -> str | None:
@@ -36,7 +68,7 @@ def why_not() -> str | None:
     if not shutil.which("java"):
         return "Spark needs Java 17 or 21, and there is no `java` on PATH"
     if jars() is None:
-        return f"the Iceberg jars are not here: {FETCH} fetches them"
+        return f"the Iceberg jars are not here, or have other bytes: {FETCH} fetches them"
     return None
 
 
@@ -48,16 +80,19 @@ def file_name(artifact: str) -> str:
 
 def fetch() -> None:
     """Download each missing jar into the cache, with Maven or else with Spark's own resolver."""
-    if jars() is not None:
+    missing = _missing()
+    if not missing:
         return
     CACHE.mkdir(parents=True, exist_ok=True)
-    missing = [a for a in ARTIFACTS if not (CACHE / file_name(a)).exists()]
     print(f"Fetching {', '.join(map(file_name, missing))} ...", file=sys.stderr, flush=True)
     if not all(_with_maven(artifact) for artifact in missing):
         _with_spark(missing)
     shutil.rmtree(CACHE / "part", ignore_errors=True)
     if jars() is None:
-        raise SystemExit("The Iceberg jars could not be fetched; only the Spark tests need them.")
+        raise SystemExit(
+            "The Iceberg jars could not be fetched, or have another SHA-256 than they should have; "
+            "only the Spark tests need them."
+        )
     print(f"Iceberg {ICEBERG} for Spark is in {CACHE}", file=sys.stderr)
 
 
@@ -69,11 +104,10 @@ def _with_maven(artifact: str) -> bool:
     part = CACHE / "part"
     copy = [f"-Dartifact={artifact}", f"-DoutputDirectory={part}", "dependency:copy"]
     for network in (["--offline"], []):
-        command = [maven, "--quiet", "--batch-mode", *network, *copy]
+        command = [maven, "--quiet", "--batch-mode", "--strict-checksums", *network, *copy]
         result = subprocess.run(command, timeout=SECONDS, capture_output=True, check=False)
         if result.returncode == 0 and (part / file_name(artifact)).exists():
-            _into_cache(part / file_name(artifact))
-            return True
+            return _into_cache(artifact, part / file_name(artifact))
     return False
 
 
@@ -93,14 +127,17 @@ def _with_spark(artifacts: list[str]) -> None:
     subprocess.run([sys.executable, "-c", program], timeout=SECONDS, check=False)
     for artifact in artifacts:
         for found in ivy.rglob(file_name(artifact)):
-            _into_cache(found)
+            _into_cache(artifact, found)
             break
     shutil.rmtree(ivy, ignore_errors=True)
 
 
-def _into_cache(jar: Path) -> None:
-    """Move a complete jar into the cache, atomically."""
-    jar.rename(CACHE / jar.name)
+def _into_cache(artifact: str, jar: Path) -> bool:
+    """Move a jar into the cache, atomically, if it has the artifact's bytes; whether it has."""
+    is_genuine = _is_genuine(artifact, jar)
+    if is_genuine:
+        jar.rename(CACHE / jar.name)
+    return is_genuine
 
 
 if __name__ == "__main__":

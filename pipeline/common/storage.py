@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from polynya.parallel import AT_A_TIME
-from polynya.storage.s3 import bucket_and_key, is_s3
+from polynya.storage.s3 import body_of, bucket_and_key, is_s3
 
 from .errors import BadInput, Unavailable
 
@@ -151,8 +151,7 @@ def read_range(location: str, first: int, length: int) -> bytes:
             return file.read(length)
     bucket, key = found
     wanted = f"bytes={first}-{first + length - 1}"
-    body: bytes = s3_client().get_object(Bucket=bucket, Key=key, Range=wanted)["Body"].read()
-    return body
+    return body_of(s3_client().get_object(Bucket=bucket, Key=key, Range=wanted), length)
 
 
 def read_file(location: str) -> bytes | None:
@@ -169,12 +168,11 @@ def read_file(location: str) -> bytes | None:
             return path.read_bytes() if path.is_file() else None
         bucket, key = found
         try:
-            body: bytes = s3_client().get_object(Bucket=bucket, Key=key)["Body"].read()
+            return body_of(s3_client().get_object(Bucket=bucket, Key=key))
         except ClientError as error:
             if _code(error) in NOT_FOUND:
                 return None
             raise
-    return body
 
 
 def create(location: str, body: bytes) -> bool:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 import fastavro
+from polynya.storage.s3 import body_of
 
 from ..common.errors import Unavailable
 from .catalog import CatalogFile, CatalogTable
@@ -69,8 +70,7 @@ class ServedCatalog:
 
         bucket, _, key = location.partition("://")[2].partition("/")
         client = boto3.client("s3", endpoint_url=self.s3_endpoint)
-        body: bytes = client.get_object(Bucket=bucket, Key=key)["Body"].read()
-        return body
+        return body_of(client.get_object(Bucket=bucket, Key=key))
 
     def _get(self, path: str) -> dict[str, Any]:
         try:

@@ -65,7 +65,7 @@ def served() -> Iterator[Bridge]:
 
 def maven(words: list[str]) -> list[str]:
     """The command that compiles and runs the tests."""
-    return ["mvn", "-q", "-B", "-f", str(HERE), f"-Dbuild.folder={TARGET}", "test", *words]
+    return ["mvn", "-q", "-B", "-C", "-f", str(HERE), f"-Dbuild.folder={TARGET}", "test", *words]
 
 
 def client_settings(bridge: Bridge) -> dict[str, str]:

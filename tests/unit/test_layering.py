@@ -131,7 +131,7 @@ OURS = [
     ("ducklake/column_tree.py", set()),
     ("ducklake/text_order.py", {"ducklake.column_tree", "ducklake.text_values"}),
     ("ducklake/text_values.py", set()),
-    ("iceberg/", {"errors"}),
+    ("iceberg/", {"errors", "budget"}),
     ("ducklake/rows/conditions.py", {"ducklake.rows.data_files"}),
     (
         "planning/",

@@ -55,7 +55,15 @@ def iceberg_fixture(s3_endpoint: str, folder: Path) -> Iterator[str]:
 
 def _classpath(folder: Path) -> str:
     found = folder / "classpath.txt"
-    maven = ["mvn", "-q", "-B", "-f", str(PROJECT), f"-Dbuild.folder={ROOT}/.cache/catalog-tests"]
+    maven = [
+        "mvn",
+        "-q",
+        "-B",
+        "-C",
+        "-f",
+        str(PROJECT),
+        f"-Dbuild.folder={ROOT}/.cache/catalog-tests",
+    ]
     # As `make catalog-tests` resolves them, which needs `test-compile` where it has never run.
     command = [*maven, "dependency:build-classpath", f"-Dmdep.outputFile={found}"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

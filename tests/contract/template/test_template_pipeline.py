@@ -225,6 +225,9 @@ KEYS = {  # whether ingest may write the key
     "other/a.parquet": False,
     "lake/polynya/t/g2/list-1.avro": False,
     "lake/policy.json": False,
+    f"lake/code/{ARCHIVE}": False,
+    f"lake/code/{JOB_FILE}": False,
+    "lake/code/t/a.parquet": True,
 }
 
 
@@ -236,6 +239,7 @@ def test_ingest_writes_data_files_only(key):
         "DataPrefix": "lake/",
         "VirtualPrefix": "lake/polynya",
         "PolicyObject": "data/lake/policy.json",
+        "PipelineCode": "data/lake/code/",
     }
     role = Role(Stack(values).statements("IngestRole"))
     for operation in ("PutObject", "DeleteObject"):

@@ -6,6 +6,7 @@ import pytest
 from polynya.files.names import KINDS, Name, parse
 from polynya.translate.fingerprints import LENGTH
 from polynya.translate.statistics_files import SHOWN_MS
+from polynya_local.build.package import ARCHIVE, JOB_FILE
 from polynya_local.build.template import Stack
 from polynya_local.stand_in.limits.role import Role
 
@@ -20,6 +21,7 @@ GIVEN = {
     "CommitsSecretArn": SECRET + "writer",
     "PolicyObject": "data/lake/policy.json",
     "DataPrefix": "lake/",
+    "PipelineCode": "data/lake/",
 }
 VALUES = GIVEN | {
     "AWS::Partition": "aws",
@@ -133,6 +135,8 @@ S3_RIGHTS = [
     ("PutObject", "staging", f"commits/{UUID}/m0.avro", (False, False), True),
     ("PutObject", "data", "lake/polynya/list.avro", (False, True), False),
     ("PutObject", "data", "lake/policy.json", (False, False), False),
+    ("PutObject", "data", f"lake/{ARCHIVE}", (False, False), False),
+    ("PutObject", "data", f"lake/{JOB_FILE}", (False, False), False),
     ("PutObject", "data", f"lake/polynya/{UUID}/g2/{UUID}-deletes.parquet", (False, True), True),
     ("PutObject", "data", f"lake/polynya/{UUID}/g2/{UUID}-deletes.puffin", (False, True), True),
     ("PutObject", "data", "lake/main/orders/ducklake-1-delete.parquet", (True, True), True),

@@ -129,8 +129,9 @@ def installed(tmp_path_factory) -> Installed:
     [wheel] = (folder / "dist").glob("*.whl")
     venv.create(folder / "venv")
     pip += ["--python", str(folder / "venv/bin/python"), "install"]
-    what = ["--constraint", str(ROOT / "constraints.txt"), f"polynya @ {wheel.as_uri()}"]
-    subprocess.run([*pip, *what], check=True, env=clean)
+    locked = ["--require-hashes", "--requirement", str(ROOT / "requirements/serve.txt")]
+    for what in ([*locked, "--only-binary", ":all:"], ["--no-deps", str(wheel)]):  # as a container
+        subprocess.run([*pip, *what], check=True, env=clean)
     here = folder / "here"
     here.mkdir()
     return Installed(wheel, folder / "venv", here)

@@ -31,7 +31,7 @@ def build() -> None:
     """Fetch the jars and compile the programs."""
     goals = ["compile", "dependency:copy-dependencies", "-DincludeScope=runtime"]
     folders = [f"-Dbuild.folder={TARGET}", f"-DoutputDirectory={TARGET}/jars"]
-    subprocess.run(["mvn", "-q", "-B", "-f", str(HERE), *folders, *goals], check=True)
+    subprocess.run(["mvn", "-q", "-B", "-C", "-f", str(HERE), *folders, *goals], check=True)
 
 
 def sql(bridge: Bridge, mode: str, *statements: str) -> list[str]:

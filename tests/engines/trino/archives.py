@@ -10,10 +10,16 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+from polynya_local.clients.spark_jars import sha256
+
 VERSION = "476"
 """The last one whose server is a Maven artifact."""
 SERVER = f"io.trino:trino-server-core:{VERSION}:tar.gz"
 PLUGIN = f"io.trino:trino-iceberg:{VERSION}:zip"
+SHA256 = {
+    SERVER: "0f388f9967c177ae70a47c099082fc95387f0c3cb96d8000d1d41fc3a5223158",
+    PLUGIN: "99edba5b491ed94d599aeb61e0794272d3569d8b563f3bb8569e8a49daa87b6c",
+}
 ROOT = Path(__file__).parents[3]
 CACHE = ROOT / ".cache" / "engines"
 HOME = CACHE / f"trino-{VERSION}"
@@ -42,12 +48,19 @@ def java() -> str:
 
 
 def _downloaded(artifact: str, folder: Path) -> Path:
-    """The path of a Maven artifact `group:name:version:type`, copied into a folder."""
+    """The path of a Maven artifact `group:name:version:type`, copied into a folder.
+
+    Raises:
+        ValueError: it has another SHA-256.
+    """
     print(f"Fetching {artifact} ...", file=sys.stderr, flush=True)
     goal = [f"-Dartifact={artifact}", f"-DoutputDirectory={folder}", "dependency:copy"]
-    subprocess.run(["mvn", "-q", "-B", *goal], check=True, timeout=SECONDS)
+    subprocess.run(["mvn", "-q", "-B", "-C", *goal], check=True, timeout=SECONDS)
     _, name, version, type_ = artifact.split(":")
-    return folder / f"{name}-{version}.{type_}"
+    path = folder / f"{name}-{version}.{type_}"
+    if sha256(path) != SHA256[artifact]:
+        raise ValueError(f"{path.name} has another SHA-256 than {artifact} should have")
+    return path
 
 
 def _unpack_flat(archive: Path, folder: Path) -> None:

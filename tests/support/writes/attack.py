@@ -2,7 +2,6 @@
 
 import io
 import json
-import zlib
 from copy import copy
 
 import boto3
@@ -89,22 +88,3 @@ def with_manifest(attack, path: object) -> str:
                 field["type"] = ["null", "long"]
     fastavro.writer(stream, fastavro.parse_schema(schema), records)
     return attack.write("list.avro", stream.getvalue())
-
-
-def bomb(size: int) -> bytes:
-    """An Avro file whose only block inflates to `size` zeros."""
-    pieces = zlib.compressobj(9, wbits=-15)
-    block = b"".join(pieces.compress(b"\0" * 2**20) for _ in range(size >> 20)) + pieces.flush()
-    sync = b"0123456789abcdef"
-
-    def long(value: int) -> bytes:
-        value, out = value << 1, b""
-        while value > 0x7F:
-            value, out = value >> 7, out + bytes([value & 0x7F | 0x80])
-        return out + bytes([value])
-
-    def text(value: bytes) -> bytes:
-        return long(len(value)) + value
-
-    header = text(b"avro.codec") + text(b"deflate") + text(b"avro.schema") + text(b'"null"')
-    return b"Obj\x01" + long(2) + header + b"\0" + sync + long(9) + text(block) + sync

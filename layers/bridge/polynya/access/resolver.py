@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ..config import Config
 from ..storage import aws
-from ..storage.s3 import bucket_and_key
+from ..storage.s3 import body_of, bucket_and_key
 from ..web.events import RequestContext, UserIdentity
 from . import principals
 from .policy import EVERYTHING, Policy, Rights
@@ -85,5 +85,4 @@ def _document(source: str) -> str:
 
 
 def _object_text(bucket: str, key: str) -> str:
-    body: bytes = aws.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
-    return body.decode()
+    return body_of(aws.client("s3").get_object(Bucket=bucket, Key=key)).decode()

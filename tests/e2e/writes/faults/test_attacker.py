@@ -15,7 +15,8 @@ from pyiceberg.exceptions import BadRequestError
 
 from tests.support.servers.in_process import bridge
 from tests.support.servers.lost_answers import LostAnswers
-from tests.support.writes.attack import Attack, bomb, with_manifest
+from tests.support.writes.attack import Attack, with_manifest
+from tests.support.writes.hostile_avro import HOSTILE
 from tests.support.writes.writable import EMPTY, judging, set_up_writes
 
 RULES = {"principals": ["*"], "tables": {"*": ["*"]}, "write": {"main": ["mine", "new"]}}
@@ -147,9 +148,13 @@ LISTS = {
     "none": (lambda a: a.write("x", b"")[:-1] + "y", "does not exist"),
     "empty": (lambda a: a.write("empty", b""), "does not exist in S3, or cannot be read"),
     "text": (lambda a: a.write("text", b"Obj\x01" + b"x" * 999), "cannot be read"),
-    "a bomb": (lambda a: a.write("bomb", bomb(2**30)), "too large"),
+    "a bomb": (lambda a: a.write("bomb", HOSTILE["160 MB of zeros"]()), "too large"),
+    "a record in itself": (
+        lambda a: a.write("recursive", HOSTILE["a record in itself, under two namespaces"]()),
+        "its schema is none of Iceberg's",
+    ),
     "a bomb in a manifest": (
-        lambda a: with_manifest(a, a.write("bomb", bomb(2**30))),
+        lambda a: with_manifest(a, a.write("bomb", HOSTILE["160 MB of zeros"]())),
         "too large",
     ),
 }

@@ -20,6 +20,26 @@ def delete_file(*rows, **more):
     return body.getvalue()
 
 
+ROWS = 12_345
+
+
+def saying(body, rows, *places):
+    """The file with other numbers of rows, where its footer has ROWS."""
+
+    def number(value):  # as long as ROWS
+        return bytes([value << 1 & 0x7F | 0x80, value >> 6 & 0x7F | 0x80, value >> 13])
+
+    start = len(body) - 8 - int.from_bytes(body[-8:-4], "little")
+    pieces = body[start:].split(number(ROWS))
+    numbers = [number(rows if place in places else ROWS) for place in range(len(pieces) - 1)]
+    return body[:start] + b"".join(map(bytes.__add__, pieces, [*numbers, b""]))
+
+
+ALIKE = delete_file(*[("a", 1)] * ROWS)
+FILE, GROUP = 0, 6
+"""The places of a file's number of rows, and of its row group's. The others are of columns."""
+
+
 READ = [
     ([], {}),
     ([delete_file()], {}),
@@ -37,6 +57,10 @@ def test_positions_by_data_file(bodies, expected):
 
 
 BROKEN = {
+    "no rows, and a row group of some": saying(ALIKE, 0, FILE),
+    "fewer rows than its row group": saying(ALIKE, 12_344, FILE),
+    "a row group of fewer rows": saying(ALIKE, 12_344, GROUP),
+    "a row group of no rows": saying(ALIKE, 0, GROUP),
     "no Parquet file": b"PAR1",
     "a position that is NULL": delete_file(("a", None)),
     "a path that is NULL": delete_file((None, 1)),
@@ -51,6 +75,11 @@ BROKEN = {
 def test_a_broken_file_is_refused(what):
     with pytest.raises(Unreadable):
         client_positions([BROKEN[what]])
+
+
+def test_numbers_of_rows_are_changed_where_arrow_reads_them():
+    said = [pq.read_metadata(io.BytesIO(saying(ALIKE, 5, place))) for place in (FILE, GROUP)]
+    assert [(one.num_rows, one.row_group(0).num_rows) for one in said] == [(5, ROWS), (ROWS, 5)]
 
 
 def test_positions_are_limited(monkeypatch):

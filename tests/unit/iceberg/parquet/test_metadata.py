@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from polynya.iceberg.parquet import metadata as module
+from polynya.iceberg.parquet.footer import NotParquet, schema_prefix
 from polynya.iceberg.parquet.metadata import Footer, footer_length, metadata
 
 
@@ -60,3 +61,13 @@ def test_a_footer_says_what_arrow_reads(monkeypatch, most):
     monkeypatch.setattr(module, "MOST_PREFIXES", most)
     footers = [Footer(len(file), file[-footer_length(file) :]) for file in FILES]
     assert said_by_us(footers) == [said_by_arrow(file) for file in FILES]
+
+
+def test_a_file_that_says_two_numbers_of_rows_is_refused():
+    file = FILES[0]
+    start = len(file) - footer_length(file)
+    place = start + len(schema_prefix(file[start:])) + 1
+    assert file[place] == 6 << 1  # zigzag
+    lying = file[:place] + bytes([5 << 1]) + file[place + 1 :]
+    with pytest.raises(NotParquet, match="another number of rows than its row groups"):
+        metadata([Footer(len(file), file[start:]), Footer(len(lying), lying[start:])])

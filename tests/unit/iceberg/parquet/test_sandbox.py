@@ -1,10 +1,12 @@
 """What SQL in the sandbox cannot do, even if the SQL is hostile."""
 
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
-from polynya.errors import PolynyaError
+from polynya import budget
+from polynya.errors import OutOfTime, PolynyaError
 from polynya.iceberg.parquet.sandbox import Unreadable, literal, sandbox
 
 STATEMENTS = [
@@ -111,3 +113,28 @@ def test_times_are_those_of_utc():
         with sandbox() as (con, _):
             found = con.execute("SELECT '2030-01-01 00:00:00+00'::TIMESTAMPTZ::VARCHAR").fetchall()
             assert found == [("2030-01-01 00:00:00+00",)]
+
+
+ENDLESS = "SELECT count(*) FROM range(1_000_000_000_000) WHERE random() < 0"
+
+
+@pytest.mark.parametrize("pause", [0, 0.4])
+def test_a_statement_is_interrupted_at_the_end_of_the_budget(pause):
+    """Also one that begins after it."""
+    started = time.monotonic()
+    with pytest.raises(OutOfTime), budget.limited(0.3), sandbox() as (con, path):
+        time.sleep(pause)
+        con.execute(ENDLESS).fetchall()
+    assert time.monotonic() - started < 5
+    assert not path.parent.parent.exists()
+    with pytest.raises(OutOfTime), budget.limited(0), sandbox():
+        pass
+
+
+def test_a_block_within_the_budget_is_not_interrupted_later():
+    for _ in range(3):
+        with budget.limited(0.1), sandbox() as (con, _):
+            con.execute("SELECT 1")
+        time.sleep(0.1)
+        with sandbox() as (con, _):
+            assert con.execute("SELECT count(*) FROM range(20_000_000)").fetchall()

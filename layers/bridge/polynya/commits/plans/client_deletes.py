@@ -43,8 +43,7 @@ class ClientDeletes:
         """
         for file in files:
             self._check_place(normalised(file.file_path))
-        size = sum(file.content_size_in_bytes or file.file_size_in_bytes for file in files)
-        if size > MOST_BYTES:
+        if sum(end - start for start, end in map(_span, files)) > MOST_BYTES:
             raise too_much(f"{MOST_BYTES >> 20} MB of delete files")
         if sum(f.record_count for f in files if f.file_format == "PUFFIN") > MOST_POSITIONS:
             raise too_much(f"{MOST_POSITIONS:,} deleted rows")
@@ -76,17 +75,31 @@ class ClientDeletes:
         return {file.referenced_data_file: found}
 
     def _read(self, file: WrittenFile) -> bytes:
-        start, size = file.content_offset or 0, file.file_size_in_bytes
-        is_part = file.file_format == "PUFFIN" and file.content_size_in_bytes is not None
+        start, end = _span(file)
         # One byte more than the whole file, to see that it ends there.
-        end = start + (file.content_size_in_bytes or 0) if is_part else size + 1
+        more = 0 if _is_part(file) else 1
         try:
-            body = self.reader.read_range(normalised(file.file_path), start, end)
+            body = self.reader.read_range(normalised(file.file_path), start, end + more)
         except NoSuchKey:
             raise BadRequest("a delete file of the commit does not exist in S3") from None
-        if len(body) != (end - start if is_part else size):
+        if len(body) != end - start:
             raise BadRequest("a delete file of the commit has another size than its manifest says")
         return body
+
+
+def _is_part(file: WrittenFile) -> bool:
+    """Whether a deletion vector is a part of its file: several are in one Puffin file."""
+    return file.file_format == "PUFFIN" and file.content_size_in_bytes is not None
+
+
+def _span(file: WrittenFile) -> tuple[int, int]:
+    """The bytes of a delete file that are read: the first one, and the one after the last."""
+    if not _is_part(file):
+        return 0, file.file_size_in_bytes
+    start, size = file.content_offset or 0, file.content_size_in_bytes or 0
+    if size == 0:
+        raise BadRequest("a deletion vector of the commit has no bytes: content_size_in_bytes is 0")
+    return start, start + size
 
 
 def _of_files(bodies: Sequence[bytes]) -> Positions:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ...errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
 from ...files.table_files import TableFiles
-from ...iceberg.avro.limits import LONGEST_FILE
+from ...iceberg.avro.limits import LONGEST_FILE, Allowance
 from ...iceberg.avro.malformed import Malformed
 from ...iceberg.avro.written import ListedManifest, WrittenFile, files_in, manifests_in
 from ...parallel import AT_A_TIME, in_parallel
@@ -18,9 +18,6 @@ from ...translate.commits.paths import normalised, relative
 Parsed = TypeVar("Parsed")
 
 MANIFEST = "a manifest of the commit"
-
-MOST_ENTRIES = 200_000
-"""In all new manifests; also the files that were there before, if a client writes them again."""
 
 MOST_MANIFESTS = 10_000
 """A commit may name so many manifests that are new; Java writes one for each 8 MB."""
@@ -55,16 +52,12 @@ class ClientFiles:
                 "most: commit fewer files at a time"
             )
         found: list[WrittenFile] = []
+        allowance = Allowance()
         for start in range(0, len(manifests), AT_A_TIME):
             some = manifests[start : start + AT_A_TIME]
             for manifest, body in zip(some, in_parallel(self._manifest, some), strict=True):
-                parse = partial(files_in, body, manifest.partition_spec_id)
+                parse = partial(files_in, body, manifest.partition_spec_id, allowance)
                 found += _parsed(MANIFEST, parse)
-                if len(found) > MOST_ENTRIES:
-                    raise BadRequest(
-                        f"the commit's new manifests have more than {MOST_ENTRIES:,} entries: "
-                        "commit fewer files at a time"
-                    )
         return found
 
     def _manifest(self, manifest: ListedManifest) -> bytes:

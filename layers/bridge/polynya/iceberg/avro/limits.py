@@ -1,92 +1,155 @@
-"""Limits on Avro files that others wrote: a few bytes must not become gigabytes of memory.
+"""Avro files that others wrote, within limits: a few bytes must not become gigabytes of memory.
 
 https://avro.apache.org/docs/current/specification/#object-container-files
 """
 
-import io
 import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
+from ... import budget
 from .malformed import Malformed
-from .untrusted_schema import check_schema
+from .untrusted_schema import Fields, cut_off, length_at, long_at, record_reader
 
 MAGIC = b"Obj\x01"
 LONGEST_FILE = 16 * 1024 * 1024
 """Java writes manifests of 8 MB."""
 MOST_BYTES = 128 * 1024 * 1024
 """The largest size of all blocks together, without compression."""
+LONGEST_BLOCK = 64 * 1024 * 1024
+"""Without compression; ours have 32 MB at most, those of clients 64 KB and one record."""
 MOST_RECORDS = 200_000
-"""Also the largest number of entries of one manifest that is read."""
+"""Also the largest number of entries in the new manifests of a commit."""
+MOST_MEMORY = 256 * 1024 * 1024
+"""Of all that is read of the new manifests of a commit; 200,000 entries take 100 MB."""
+MOST_KEYS = 1000
+"""In a file's header; clients write seven."""
 SYNC = 16
 
 
-def check_container(body: bytes) -> dict[str, bytes]:
-    """Check the blocks of a file before anything is decoded; gives the metadata of its header.
+class Allowance:
+    """What the records of several files may take together."""
 
-    Raises:
-        Malformed: it is no Avro file, its codec is unknown, or it is too large.
-    """
-    if len(body) > LONGEST_FILE:
-        raise Malformed("it is too large: commit fewer files at a time")
-    stream = io.BytesIO(body)
-    if stream.read(4) != MAGIC:
-        raise Malformed("it is no Avro file")
-    metadata = _metadata(stream)
-    check_schema(metadata.get("avro.schema", b""))
-    codec = metadata.get("avro.codec", b"null")
-    if codec not in {b"null", b"deflate"}:
-        raise Malformed("its codec is neither null nor deflate; set write.manifest.compression")
-    stream.seek(SYNC, io.SEEK_CUR)
-    size = records = 0
-    while stream.tell() < len(body):
-        records += max(0, _long(stream))
-        block = stream.read(_length(stream, len(body)))
-        size += len(block) if codec == b"null" else _inflated(block, MOST_BYTES - size)
-        if size > MOST_BYTES or records > MOST_RECORDS:
-            raise Malformed("it is too large: commit fewer files at a time")
-        stream.seek(SYNC, io.SEEK_CUR)
-    return metadata
+    def __init__(self) -> None:
+        self.records, self.memory = MOST_RECORDS, MOST_MEMORY
+
+    def take(self, records: int = 0, memory: int = 0) -> None:
+        """Take so many records and bytes of memory.
+
+        Raises:
+            Malformed: so many are not left.
+        """
+        self.records -= records
+        self.memory -= memory
+        if self.records < 0:
+            raise Malformed(
+                f"there are more than {MOST_RECORDS:,} entries in all: commit fewer files at a time"
+            )
+        if self.memory < 0:
+            raise _too_large()
 
 
-def _inflated(block: bytes, most: int) -> int:
-    """The size of a block without compression, up to one more than `most`."""
-    inflate = zlib.decompressobj(wbits=-15)
-    size = 0
-    try:
-        while block and size <= most:
-            size += len(inflate.decompress(block, 1_000_000))
-            block = inflate.unconsumed_tail
-    except zlib.error:
-        raise Malformed("a block of it is broken") from None
-    return size
+@dataclass(frozen=True, slots=True)
+class Container:
+    """An Avro file whose header has been read."""
+
+    body: bytes
+    metadata: dict[str, bytes]
+    start: int
+    """Where the first block begins."""
+    sync: bytes
+
+    @classmethod
+    def of(cls, body: bytes) -> "Container":
+        """The file that has these bytes.
+
+        Raises:
+            Malformed: it is no Avro file, its codec is unknown, or it is too large.
+        """
+        if len(body) > LONGEST_FILE:
+            raise _too_large()
+        if not body.startswith(MAGIC):
+            raise Malformed("it is no Avro file")
+        try:
+            metadata, start = _metadata(body, len(MAGIC))
+        except IndexError:
+            raise cut_off() from None
+        if metadata.get("avro.codec", b"null") not in {b"null", b"deflate"}:
+            raise Malformed("its codec is neither null nor deflate; set write.manifest.compression")
+        return cls(body, metadata, start + SYNC, body[start : start + SYNC])
+
+    def records(self, fields: Fields, allowance: Allowance) -> Iterator[dict[str, Any]]:
+        """These fields of each record, where the schema has them.
+
+        Raises:
+            Malformed: the file is broken, too large, or its schema is none of Iceberg's.
+            OutOfTime: no time is left in the budget.
+        """
+        read = record_reader(self.metadata.get("avro.schema", b""), fields)
+        try:
+            for count, block in self._blocks(allowance):
+                at = 0
+                for _ in range(count):
+                    budget.check()
+                    record, at = read(block, at)
+                    yield record
+                if at != len(block):
+                    raise Malformed("a block of it is broken")
+        except (IndexError, UnicodeDecodeError):
+            raise cut_off() from None
+
+    def _blocks(self, allowance: Allowance) -> Iterator[tuple[int, bytes]]:
+        """The number of records in each block, and their bytes."""
+        at, left = self.start, MOST_BYTES
+        while at < len(self.body):
+            budget.check()
+            count, at = long_at(self.body, at)
+            length, at = length_at(self.body, at)
+            block = self._inflated(self.body[at : at + length], min(left, LONGEST_BLOCK))
+            at += length
+            if self.body[at : at + SYNC] != self.sync:
+                raise cut_off()
+            at += SYNC
+            left -= len(block)
+            if not 0 <= count <= len(block):  # a record has a byte
+                raise Malformed("a block of it is broken")
+            allowance.take(records=count)
+            yield count, block
+
+    def _inflated(self, block: bytes, most: int) -> bytes:
+        if self.metadata.get("avro.codec") == b"deflate":
+            inflate = zlib.decompressobj(wbits=-15)
+            try:
+                block = inflate.decompress(block, most + 1)
+            except zlib.error:
+                raise Malformed("a block of it is broken") from None
+            if not inflate.eof and len(block) <= most:
+                raise cut_off()
+        if len(block) > most:
+            raise _too_large()
+        return block
 
 
-def _metadata(stream: io.BytesIO) -> dict[str, bytes]:
+def _too_large() -> Malformed:
+    return Malformed("it is too large: commit fewer files at a time")
+
+
+def _metadata(body: bytes, at: int) -> tuple[dict[str, bytes], int]:
+    """The keys and values of the header, and where it ends."""
     metadata: dict[str, bytes] = {}
-    total = len(stream.getvalue())
-    while count := _long(stream):
-        if count < 0:
-            count = -count
-            _long(stream)
-        for _ in range(min(count, total)):
-            key = stream.read(_length(stream, total)).decode(errors="replace")
-            metadata[key] = stream.read(_length(stream, total))
-    return metadata
-
-
-def _length(stream: io.BytesIO, most: int) -> int:
-    length = _long(stream)
-    if not 0 <= length <= most - stream.tell():
-        raise Malformed("it is cut off")
-    return length
-
-
-def _long(stream: io.BytesIO) -> int:
-    value = shift = 0
+    keys = 0
     while True:
-        byte = stream.read(1)
-        if not byte or shift > 63:
-            raise Malformed("it is cut off")
-        value |= (byte[0] & 0x7F) << shift
-        shift += 7
-        if not byte[0] & 0x80:
-            return (value >> 1) ^ -(value & 1)
+        count, at = long_at(body, at)
+        if count < 0:
+            count, at = -count, length_at(body, at)[1]
+        if count == 0:
+            return metadata, at
+        keys += count
+        if keys > MOST_KEYS:
+            raise Malformed("its header has too many keys")
+        for _ in range(count):
+            length, at = length_at(body, at)
+            key, at = body[at : at + length], at + length
+            length, at = length_at(body, at)
+            metadata[key.decode(errors="replace")], at = body[at : at + length], at + length

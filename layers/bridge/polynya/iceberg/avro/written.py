@@ -3,16 +3,14 @@
 https://iceberg.apache.org/spec/#manifest-lists
 """
 
-import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import fastavro
-
-from .limits import check_container
+from .limits import Allowance, Container
 from .malformed import Malformed
+from .untrusted_schema import LONGEST_SCHEMA, Fields, Wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +36,36 @@ class WrittenFile:
     partition_spec_id: int
     partition: tuple[tuple[int, str, Any], ...]
     """Source id, transform and value of each partition field, as the manifest itself says: a spec's
-    id may mean another spec by the time of the commit. Empty if the manifest has no spec."""
-    nan_value_counts: dict[int, int]
-    """By field id; a column that is absent was not counted."""
+    id may mean another spec by the time of the commit. Empty if the manifest has no spec. The value
+    is None if it is neither a whole number nor a text."""
+    without_nan: frozenset[int]
+    """Ids of the columns that have no NaN; the writer need not have looked at the others."""
     referenced_data_file: str | None
     content_offset: int | None
     content_size_in_bytes: int | None
+
+
+LISTED: Fields = dict.fromkeys(
+    ("manifest_path", "manifest_length", "partition_spec_id", "content"), Wanted.VALUE
+)
+ENTRY: Fields = {
+    "status": Wanted.VALUE,
+    "data_file": {
+        **dict.fromkeys(
+            (
+                *("content", "file_path", "file_format", "record_count", "file_size_in_bytes"),
+                *("referenced_data_file", "content_offset", "content_size_in_bytes"),
+            ),
+            Wanted.VALUE,
+        ),
+        "partition": Wanted.TUPLE,
+        "nan_value_counts": Wanted.PAIRS,
+    },
+}
+"""What is read of manifest lists and of manifests."""
+
+OBJECT, COLUMN_ID = 500, 100
+"""Bytes of memory that an entry takes without its texts, and an id in a set."""
 
 
 def manifests_in(manifest_list: bytes) -> list[ListedManifest]:
@@ -51,11 +73,17 @@ def manifests_in(manifest_list: bytes) -> list[ListedManifest]:
 
     Raises:
         Malformed: the file is no manifest list, or too large.
+        OutOfTime: no time is left in the budget.
     """
+    allowance = Allowance()
+    listed: list[ListedManifest] = []
     try:
-        return [_listed(record) for record in _records(manifest_list)]
+        for record in Container.of(manifest_list).records(LISTED, allowance):
+            listed.append(_listed(record))
+            allowance.take(memory=OBJECT + len(listed[-1].manifest_path))
     except (KeyError, TypeError, ValueError) as error:
         raise _no_form(error) from None
+    return listed
 
 
 def _no_form(error: Exception) -> Malformed:
@@ -71,22 +99,46 @@ def _listed(record: dict[str, Any]) -> ListedManifest:
     )
 
 
-def files_in(manifest: bytes, partition_spec_id: int) -> list[WrittenFile]:
+def files_in(
+    manifest: bytes, partition_spec_id: int, allowance: Allowance | None = None
+) -> list[WrittenFile]:
     """The entries of a manifest, deleted ones included.
+
+    Args:
+        allowance: of several manifests together.
 
     Raises:
         Malformed: the file is no manifest, or too large.
+        OutOfTime: no time is left in the budget.
     """
-    fields = _spec_fields(manifest)
+    container = Container.of(manifest)
+    fields = _spec_fields(container.metadata.get("partition-spec") or b"[]")
+    allowance = allowance or Allowance()
+    same: dict[frozenset[int], frozenset[int]] = {}
+    files: list[WrittenFile] = []
     try:
-        return [_file(record, partition_spec_id, fields) for record in _records(manifest)]
+        for record in container.records(ENTRY, allowance):
+            file = _file(record, partition_spec_id, fields, same)
+            files.append(file)
+            texts = (file.file_path, file.file_format, file.referenced_data_file or "")
+            allowance.take(memory=OBJECT + sum(map(len, texts)) + _size(file.partition))
+            if file.without_nan not in same:
+                same[file.without_nan] = file.without_nan
+                allowance.take(memory=COLUMN_ID * len(file.without_nan))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise _no_form(error) from None
+    return files
 
 
-def _spec_fields(manifest: bytes) -> list[tuple[int, str]]:
+def _size(partition: tuple[tuple[int, str, Any], ...]) -> int:
+    """The bytes of memory that partition values take."""
+    return sum(OBJECT + (len(value) if isinstance(value, str) else 0) for *_, value in partition)
+
+
+def _spec_fields(text: bytes) -> list[tuple[int, str]]:
     """Source id and transform of the fields of the manifest's spec."""
-    text = check_container(manifest).get("partition-spec") or b"[]"
+    if len(text) > LONGEST_SCHEMA:
+        raise Malformed("its partition spec is too long")
     try:
         return [(int(one["source-id"]), str(one["transform"])) for one in json.loads(text)]
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
@@ -94,12 +146,17 @@ def _spec_fields(manifest: bytes) -> list[tuple[int, str]]:
 
 
 def _file(
-    record: dict[str, Any], partition_spec_id: int, fields: Sequence[tuple[int, str]]
+    record: dict[str, Any],
+    partition_spec_id: int,
+    fields: Sequence[tuple[int, str]],
+    same: dict[frozenset[int], frozenset[int]],
 ) -> WrittenFile:
     file = record["data_file"]
     # By position: Java replaces the characters of names that Avro does not have.
-    values = list((file.get("partition") or {}).values())
+    values = file.get("partition") or ()
     known = fields if len(fields) == len(values) else []
+    counts = file.get("nan_value_counts") or {}
+    without_nan = frozenset(id_ for id_, count in counts.items() if count == 0)
     return WrittenFile(
         status=_count(record["status"]),
         content=_count(file.get("content") or 0),
@@ -109,7 +166,7 @@ def _file(
         file_size_in_bytes=_count(file["file_size_in_bytes"]),
         partition_spec_id=partition_spec_id,
         partition=tuple((*of, value) for of, value in zip(known, values, strict=False)),
-        nan_value_counts={one["key"]: one["value"] for one in file.get("nan_value_counts") or ()},
+        without_nan=same.get(without_nan, without_nan),  # most files have the same
         referenced_data_file=_optional(_text, file.get("referenced_data_file")),
         content_offset=_optional(_count, file.get("content_offset")),
         content_size_in_bytes=_optional(_count, file.get("content_size_in_bytes")),
@@ -134,16 +191,3 @@ Value = TypeVar("Value")
 
 def _optional(read: Callable[[Any], Value], value: Any) -> Value | None:
     return None if value is None else read(value)
-
-
-def _records(body: bytes) -> Iterator[dict[str, Any]]:
-    check_container(body)
-    try:
-        for record in fastavro.reader(io.BytesIO(body)):
-            if not isinstance(record, dict):
-                raise Malformed("its records are of another kind")
-            yield record
-    except Malformed:
-        raise
-    except Exception:  # what a decoder raises for the bytes of somebody else
-        raise Malformed("it is no Avro file of Iceberg's form") from None

@@ -16,7 +16,12 @@ MOST_POSITIONS = 10_000_000
 """Rows of delete files that are read for one commit, deleted before or not. The function `commits`
 has memory and time for them (docs/performance.md)."""
 
-ROWS = "SELECT coalesce(sum(num_rows), 0) FROM parquet_file_metadata(?)"
+# DuckDB reads as many rows as the row groups say.
+ROWS = """
+SELECT coalesce(sum(rows), 0), coalesce(bool_or(num_rows <> coalesce(rows, 0) OR fewest < 0), false)
+FROM parquet_file_metadata($1) LEFT JOIN (
+  SELECT file_name, sum(row_group_num_rows) AS rows, min(row_group_num_rows) AS fewest
+  FROM parquet_metadata($1) WHERE column_id = 0 GROUP BY file_name) USING (file_name)"""
 
 # Numbers instead of locations: DuckDB needs a third of the memory to find repeated rows.
 LOCATIONS = """
@@ -49,6 +54,7 @@ def client_positions(delete_files: Sequence[bytes]) -> dict[str, Sequence[int]]:
     Raises:
         Unreadable: a file is no position delete file, or is damaged.
         TooManyPositions: together they have more than one commit may.
+        OutOfTime: no time is left in the budget.
     """
     if not delete_files:
         return {}
@@ -58,7 +64,9 @@ def client_positions(delete_files: Sequence[bytes]) -> dict[str, Sequence[int]]:
             name = path.with_name(f"{number}.parquet")
             name.write_bytes(body)
             names.append(str(name))
-        [[count]] = con.execute(ROWS, [names]).fetchall()
+        [[count, is_inconsistent]] = con.execute(ROWS, [names]).fetchall()
+        if is_inconsistent:
+            raise Unreadable("it says another number of rows than its row groups")
         if count > MOST_POSITIONS:
             raise TooManyPositions(f"{MOST_POSITIONS:,}")
         [[faulty]] = con.execute(FAULTY, [names]).fetchall()

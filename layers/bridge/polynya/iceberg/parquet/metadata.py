@@ -23,7 +23,7 @@ CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4_RAW")
 """The compressions of data that DuckDB 1.5.5 reads: of those that Parquet has, LZ4 (Hadoop's) and
 LZO are missing."""
 
-NO_CHUNKS: list[list[Any]] = [[]] * 8
+NO_CHUNKS: list[list[Any]] = [[]] * 9
 """A file without row groups."""
 
 
@@ -95,7 +95,8 @@ CHUNKS = """
 SELECT file_name, list(DISTINCT compression), list(row_group_id), list(column_id),
   list(total_compressed_size), list(num_values), list(stats_null_count),
   list(CASE WHEN min_is_exact IS NOT FALSE THEN stats_min_value END),
-  list(CASE WHEN max_is_exact IS NOT FALSE THEN stats_max_value END)
+  list(CASE WHEN max_is_exact IS NOT FALSE THEN stats_max_value END),
+  list(row_group_num_rows) FILTER (column_id = 0)
 FROM parquet_metadata(?) GROUP BY file_name"""
 
 
@@ -151,12 +152,15 @@ def _file(row: list[Any], leaves: tuple[Leaf, ...], chunks: list[list[Any]]) -> 
     num_rows, footer_size, file_size, encryption = row
     if encryption:
         raise NotParquet("it is encrypted")
-    codecs, numbers, columns, *values = chunks
+    codecs, numbers, columns, *values, rows = chunks
     if unreadable := sorted(set(codecs) - set(CODECS)):
         raise NotParquet(
             f"it is compressed with {unreadable[0]}, and DuckDB, and so DuckLake, reads only "
             f"{', '.join(CODECS)}: set write.parquet.compression-codec, and write it again"
         )
+    # Some readers believe the one number, and others the others.
+    if num_rows != sum(rows or ()) or min(rows or (), default=0) < 0:
+        raise NotParquet("it says another number of rows than its row groups")
     if max(columns, default=-1) >= len(leaves):
         raise NotParquet("it has other columns than its schema says")
     groups = list(map(RowGroup, *values))

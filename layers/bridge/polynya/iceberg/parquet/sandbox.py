@@ -6,14 +6,17 @@ setting that it could change. DuckDB is imported when a file is made, so it does
 start of the REST catalog.
 """
 
+import math
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...errors import PolynyaError
+from ... import budget
+from ...errors import OutOfTime, PolynyaError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -72,6 +75,9 @@ MOST_IDLE = 4
 
 TRANSACTION = "SELECT txid_current()"
 
+INTERVAL_SECONDS = 0.05
+"""Between two interruptions after the end of the budget: one between two statements is lost."""
+
 os.register_at_fork(after_in_child=_idle.clear)
 
 
@@ -84,14 +90,16 @@ def sandbox(*, reads_file: bool = False) -> Iterator[Sandbox]:
 
     Raises:
         Unreadable: the texts or the file are not valid.
+        OutOfTime: no time is left in the budget; a statement that runs then is interrupted.
         PolynyaError: DuckDB fails in another way.
     """
     import duckdb
 
+    budget.check()
     instance = _idle_instance() or _Instance()
     try:
         folder = tempfile.TemporaryDirectory(dir=instance.folder)
-        with folder as path, _transaction(instance) as con:
+        with folder as path, _transaction(instance) as con, _within_budget(con):
             yield Sandbox(con, Path(path) / "file.parquet")
         is_clean = not os.listdir(instance.folder)
     except BaseException as error:
@@ -122,6 +130,29 @@ def _transaction(instance: _Instance) -> Iterator["DuckDBPyConnection"]:
         con.rollback()
 
 
+@contextmanager
+def _within_budget(con: "DuckDBPyConnection") -> Iterator[None]:
+    """Interrupt the statements that run in the block after the end of the budget."""
+    left, is_over = budget.seconds_left(), Event()
+    if math.isinf(left):
+        yield
+        return
+
+    def interrupt() -> None:
+        seconds = left
+        while not is_over.wait(seconds):
+            con.interrupt()
+            seconds = INTERVAL_SECONDS
+
+    thread = Thread(target=interrupt, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()  # the next block may have this connection
+
+
 def _idle_instance() -> _Instance | None:
     while _idle:
         with suppress(IndexError):  # another thread took it
@@ -135,6 +166,8 @@ def _idle_instance() -> _Instance | None:
 def _translated(error: Exception, reads_file: bool) -> Exception:
     import duckdb
 
+    if isinstance(error, duckdb.InterruptException):
+        return OutOfTime("DuckDB takes longer than one request may; try again")
     if isinstance(error, duckdb.OutOfMemoryException):
         return PolynyaError("DuckDB needs more memory than it may have")
     message = f"DuckDB says {type(error).__name__}"

@@ -6,7 +6,8 @@ from typing import Any
 
 from ... import budget
 from ..aws import CONNECT_SECONDS, client, read_seconds
-from ..s3 import bucket_and_key
+from ..s3 import TooLarge, body_of, bucket_and_key
+from .reader import check_range
 from .reader import read_range as read_range_with_boto3
 
 AT_A_TIME = 48
@@ -28,9 +29,10 @@ class RangeReader:
         """The bytes of `s3://bucket/key` from `first` up to, not including, `end`.
 
         Raises:
-            NoSuchKey, Misconfigured, ServiceUnavailable: as `reader.read_range`.
+            NoSuchKey, Misconfigured, ServiceUnavailable, TooLarge: as `reader.read_range`.
             OutOfTime: no time is left in the budget.
         """
+        check_range(first, end)
         found = bucket_and_key(location)
         body = self.fetch(*found, first, end) if found else None
         return read_range_with_boto3(location, first, end) if body is None else body
@@ -43,17 +45,23 @@ class RangeReader:
         """
         from botocore.awsrequest import AWSRequest
         from botocore.exceptions import BotoCoreError
+        from botocore.response import StreamingBody
 
         budget.check()
         try:
             url = client("s3").generate_presigned_url(
                 "get_object", Params={"Bucket": bucket, "Key": key}, ExpiresIn=SIGNED_SECONDS
             )
-            request = AWSRequest("GET", url, headers={"Range": f"bytes={first}-{end - 1}"})
+            headers = {"Range": f"bytes={first}-{end - 1}"}
+            request = AWSRequest("GET", url, headers=headers, stream_output=True)
             answer = _session(read_seconds("s3")).send(request.prepare())
-            return bytes(answer.content) if answer.status_code == 206 else None
-        except BotoCoreError:
-            return None
+            if answer.status_code == 206:
+                stream = StreamingBody(answer.raw, answer.headers.get("Content-Length"))
+                return body_of({"Body": stream}, end - first)
+            answer.raw.close()
+        except (BotoCoreError, TooLarge):
+            pass
+        return None
 
 
 @cache

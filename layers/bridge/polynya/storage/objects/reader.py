@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...errors import Misconfigured, NoSuchKey
+from ...errors import Misconfigured, NoSuchKey, ServiceUnavailable
 from ..aws import client
-from ..s3 import bucket_and_key
+from ..s3 import LARGEST, TooLarge, body_of, bucket_and_key
 from .translated_errors import ErrorTable, translate_errors
 
 
@@ -13,8 +13,8 @@ from .translated_errors import ErrorTable, translate_errors
 class ObjectReader:
     """Reads the lake's own files by their locations.
 
-    Both functions raise NoSuchKey if a file is missing, and ServiceUnavailable or Misconfigured if
-    it cannot be read.
+    Both functions raise NoSuchKey if a file is missing, ServiceUnavailable or Misconfigured if it
+    cannot be read, and TooLarge if it has, or the range is, more than LARGEST bytes.
     """
 
     read: Callable[[str], bytes]
@@ -32,30 +32,48 @@ def read_range(location: str, first: int, end: int) -> bytes:
     """The bytes of `s3://bucket/key` from `first` up to, not including, `end`.
 
     Raises:
-        NoSuchKey, Misconfigured, ServiceUnavailable: as `read_object`; NoSuchKey also if the object
-            ends before `first`.
+        NoSuchKey, Misconfigured, ServiceUnavailable, TooLarge: as `read_object`; NoSuchKey also if
+            the object ends before `first`, or the range has no bytes.
     """
-    return read_object(location, Range=f"bytes={first}-{end - 1}")
+    check_range(first, end)
+    try:
+        return read_object(location, end - first, Range=f"bytes={first}-{end - 1}")
+    except TooLarge:
+        raise ServiceUnavailable("S3 sends more of a file than was asked for") from None
 
 
-def read_object(location: str, **parameters: str) -> bytes:
+def check_range(first: int, end: int) -> None:
+    """Check a range of bytes, which a file may name that somebody else wrote.
+
+    Raises:
+        NoSuchKey: it has no bytes; S3 would send the whole object.
+        TooLarge: it has more than LARGEST bytes.
+    """
+    if not 0 <= first < end:
+        raise NoSuchKey("a file has no such range of bytes")
+    if end - first > LARGEST:
+        raise TooLarge(f"a range of a file has more than {LARGEST:,} bytes")
+
+
+def read_object(location: str, most: int = LARGEST, **parameters: str) -> bytes:
     """The bytes of `s3://bucket/key`.
 
     Args:
+        most: the largest number of bytes.
         parameters: more parameters of GetObject.
 
     Raises:
         NoSuchKey: there is no such object, or the location is not in S3.
         Misconfigured: this process may not read it.
         ServiceUnavailable: S3 does not answer.
+        TooLarge: it has more bytes.
     """
     found = bucket_and_key(location)
     if found is None:
         raise NoSuchKey("the data is not in S3")
     bucket, key = found
     with translate_errors("a file of the lake cannot be read now", _read_errors(bucket)):
-        body: bytes = client("s3").get_object(Bucket=bucket, Key=key, **parameters)["Body"].read()
-    return body
+        return body_of(client("s3").get_object(Bucket=bucket, Key=key, **parameters), most)
 
 
 def write_object(location: str, body: bytes) -> None:

@@ -86,8 +86,7 @@ class AddedFiles:
                 f"the manifest says that {path.rpartition('/')[2]} has {file.record_count} rows; "
                 f"it has {found.num_rows}"
             )
-        counted = {id_ for id_, count in file.nan_value_counts.items() if count == 0}
-        stats = statistics.of(path, found, frozenset(counted))
+        stats = statistics.of(path, found, file.without_nan)
         values = partition_values(self.partition_keys, self.columns, stats, buckets(file))
         if not values:
             self._check_buckets(file, path)
