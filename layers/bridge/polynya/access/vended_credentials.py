@@ -64,6 +64,18 @@ def _is_within(location: str, scopes: Iterable[str]) -> bool:
     )
 
 
+def s3_properties(endpoint: str, region: str) -> dict[str, str]:
+    """The properties of clients that say where S3 is.
+
+    Args:
+        endpoint: of a stand-in on this machine; empty: AWS.
+    """
+    properties = {"s3.region": region, "client.region": region}
+    if endpoint:
+        properties |= {"s3.endpoint": endpoint, "s3.path-style-access": "true"}
+    return properties
+
+
 class CredentialVending:
     """Vends credentials for one table, by assuming a role of the settings."""
 
@@ -252,12 +264,8 @@ class CredentialVending:
             "s3.secret-access-key": credentials["SecretAccessKey"],
             "s3.session-token": credentials["SessionToken"],
             "s3.session-token-expires-at-ms": str(expires_at_ms),
-            "s3.region": aws.client("sts").meta.region_name,
-            "client.region": aws.client("sts").meta.region_name,
         }
-        if self._endpoint:  # a stand-in on this machine
-            config |= {"s3.endpoint": self._endpoint, "s3.path-style-access": "true"}
-        return config
+        return config | s3_properties(self._endpoint, aws.client("sts").meta.region_name)
 
     def _assume_role(self, scope: TableScope) -> Any:
         sts = aws.client("sts")
