@@ -50,10 +50,17 @@ class S3Proxy:
         timeout = Timeout(connect=5, read=60)
         self._pool = connection_from_url(upstream.endpoint, maxsize=32, timeout=timeout)
 
-    def answer(self, request: Request, address: S3Address) -> Response:
-        """The answer to a read or an upload; 503 if the S3 behind cannot be reached."""
+    def answer(
+        self, request: Request, address: S3Address, *, behind: str | None = None
+    ) -> Response:
+        """The answer to a read or an upload; 503 if the S3 behind cannot be reached.
+
+        Args:
+            behind: the bucket behind the access point that the address names; None: it names none.
+        """
+        real = address.in_bucket(behind) if behind else address
         if request.method in READS or self._uploads is None:
-            return self.read(request, address)
+            return self.read(request, real)
         is_copy = bool(request.header("x-amz-copy-source"))  # it reads another object
         if is_copy or not self._uploads.permit(request.method, address):
             return _denied(address, ONLY_UPLOADS)
@@ -61,7 +68,7 @@ class S3Proxy:
             body, headers = decoded_body(request)
         except IncompleteBody as error:
             return s3_error(400, "IncompleteBody", str(error), resource=address.path)
-        return self._forward(request.method, address, headers, body)
+        return self._forward(request.method, real, headers, body)
 
     def read(self, request: Request, address: S3Address) -> Response:
         """The answer to GET or HEAD; other methods are refused."""

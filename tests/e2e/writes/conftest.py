@@ -48,6 +48,10 @@ IN_CI = {
     "test_spark_rows": (),
     "test_spark_names": (),
     "test_alter_in_sql": ("test_duckdb",),
+    "test_plain_clients": (
+        *("needs_no_option", "configuration", "told", "pyiceberg_needs", "rolls_back", "refusal"),
+        *("object-lambda-inlined rows-merge]", "object-lambda-inlined rows of two versions-update]"),
+    ),
     "test_version_3": (
         *("updates[files]", "test_pyiceberg"),
         "see_the_row_ids_of_ducklake[both deletes]",

@@ -13,8 +13,9 @@ from polynya_local.clients.duckdb import Process
 from polynya_local.clients.duckdb_connection import ICEBERG, connect, literal, s3_secret
 from pyiceberg.catalog.rest import RestCatalog
 
+from tests.e2e.writes.rows.test_deletes import OPERATIONS
 from tests.support.servers.in_process import bridge
-from tests.support.writes.starts import INLINE, LAKE
+from tests.support.writes.starts import DO_NOT_INLINE, INLINE, LAKE, STARTS
 from tests.support.writes.twin import opened
 from tests.support.writes.writable import set_up_writes
 
@@ -86,6 +87,27 @@ def test_no_table_has_a_configuration_if_credentials_are_asked_for_and_not_vende
     for answer in answers:
         assert answer.status_code == 200, answer.text
         assert answer.json()["config"] == {} and "storage-credentials" not in answer.json()
+
+
+INLINED = ("inlined rows", "inlined rows of two versions")
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("start", INLINED)
+def test_duckdb_changes_inlined_rows(twin, duckdb, start, operation):
+    """Its delete file is beside the virtual file of the rows, whatever the delivery."""
+    twin.native(DO_NOT_INLINE, *STARTS[start])
+    table = f"ice.main.{twin.name}"
+    for sql in OPERATIONS[operation]:
+        twin.changes(sql, lambda sql=sql: duckdb.query(sql.format(t=table)))
+    twin.check()
+    statements = "DELETE FROM {t} WHERE id = 4", "DELETE FROM {t} WHERE id IN (5, 8)"
+    twin.native(DO_NOT_INLINE, "INSERT INTO {t} (id, s, p) VALUES (4, 'x', 1), (5, 'x', 2)")
+    duckdb.query("BEGIN")
+    for sql in statements:
+        duckdb.query(sql.format(t=table))
+    twin.changes(";".join(statements), lambda: duckdb.query("COMMIT"))
+    twin.check()
 
 
 def test_what_clients_are_told_of_s3(served):

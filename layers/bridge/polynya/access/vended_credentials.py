@@ -20,7 +20,7 @@ from ..errors import PolynyaError, Refused
 from ..iceberg import rest
 from ..metrics import count
 from ..storage import aws
-from ..translate.write_locations import staging_root
+from ..translate.write_locations import behind_access_point, staging_root
 from .own_scopes import delete_scopes, other_tables, read_scopes, write_scopes
 from .session_policy import POLICY_LIMIT, session_policy
 from .table_scope import OtherTables, S3Scope, coarsen_until
@@ -119,8 +119,10 @@ class CredentialVending:
             writes = write_scopes(lake, schema, table, staging, others)
         except Refused as reason:
             return replace(blank, reason=str(reason))
-        virtual = self._virtual(virtual_location)
-        deletes = delete_scopes(lake, schema, table, virtual, others)
+        beside = virtual_location
+        if not self._materialized:
+            beside = behind_access_point(virtual_location, lake.data_path)
+        deletes = delete_scopes(lake, schema, table, S3Scope(f"{beside}/", True), others)
         return self._fitted(blank, reads, writes, deletes, others)
 
     def file_scope(self, scope: TableScope, locations: Collection[str]) -> TableScope | None:
@@ -231,15 +233,15 @@ class CredentialVending:
         virtual_location: str,
     ) -> str:
         partition = self._reader.split(":")[1] if self._reader else "aws"
-        virtual = self._virtual(virtual_location)
-        readable = [*([virtual] if virtual else []), *sorted(reads)]
+        virtual = S3Scope(f"{virtual_location}/", True)
+        readable = [*([virtual] if self._materialized else []), *sorted(reads)]
         return session_policy(
-            readable, sorted(writes), sorted(deletes), partition, not self._materialized
+            readable,
+            sorted(writes),
+            sorted(deletes),
+            partition,
+            None if self._materialized else virtual,
         )
-
-    def _virtual(self, location: str) -> S3Scope | None:
-        """The directory of a table's virtual files, if they are real objects."""
-        return S3Scope(f"{location}/", True) if self._materialized else None
 
     def _credentials(self, scope: TableScope) -> tuple[TableScope, dict[str, str]]:
         """The client properties of new credentials, and their scope: a reader's if a writer's is

@@ -1,5 +1,7 @@
 """Clients upload below the paths of writers only, and change nothing else."""
 
+from dataclasses import replace
+
 import pytest
 from botocore.exceptions import ClientError
 
@@ -86,10 +88,57 @@ def test_an_operation_that_is_no_upload_is_refused(uploads, operation, arguments
     assert uploads.content(KEY) == SMALL
 
 
-@pytest.mark.parametrize("paths", [None, PATHS], ids=["writes off", "writes on"])
-def test_nothing_is_put_through_an_access_point(moto, paths):
-    with (
-        stand_in(moto, paths, alias="lake--ol-s3") as made,
-        pytest.raises(ClientError, match="AccessDenied"),
-    ):
-        client(made.s3_uri).put_object(Bucket="lake--ol-s3", Key=KEY, Body=SMALL)
+# Through an access point
+
+ALIAS = "lake--ol-s3"
+BESIDE = f"lake/polynya/{UUID}/g1"
+THROUGH = replace(PATHS, virtual=f"s3://{ALIAS}/lake/polynya/")
+PASSED_ON = [f"{BESIDE}/{UUID}-deletes.parquet", f"{BESIDE}/{UUID}-deletes.puffin"]
+NOT_PASSED_ON = [
+    KEY,
+    f"{BESIDE}/rows-1-2-abc.parquet",
+    f"{BESIDE}/deletes-1-2-abc.parquet",
+    f"{BESIDE}/x-deletes.parquet",
+    f"{BESIDE}/{UUID}-delete.parquet",
+    f"{BESIDE}/{UUID}-deletes.parquet.avro",
+    f"{BESIDE}/../g1/{UUID}-deletes.parquet",
+    f"{BESIDE}/x/{UUID}-deletes.parquet",
+    f"lake/polynya/{UUID}/{UUID}-deletes.parquet",
+    f"lake/polynya/other/g1/{UUID}-deletes.parquet",
+    f"lake/polynyas/{UUID}/g1/{UUID}-deletes.parquet",
+    f"lake/main/orders/{UUID}-deletes.parquet",
+    f"{STAGING}/{UUID}/m0.avro",
+]
+
+
+@pytest.fixture(scope="module")
+def through(moto):
+    with stand_in(moto, THROUGH, alias=ALIAS) as made:
+        yield client(made.s3_uri)
+
+
+@pytest.mark.parametrize("key", PASSED_ON)
+def test_an_access_point_passes_delete_files_of_duckdb_on(uploads, through, key):
+    through.put_object(Bucket=ALIAS, Key=key, Body=SMALL)
+    assert uploads.content(key) == SMALL
+    place = {"Bucket": ALIAS, "Key": key}
+    upload = place | {"UploadId": through.create_multipart_upload(**place)["UploadId"]}
+    part = through.upload_part(**upload, PartNumber=1, Body=SMALL * 2)
+    parts = [{"PartNumber": 1, "ETag": part["ETag"]}]
+    through.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
+    assert uploads.content(key) == SMALL * 2
+
+
+@pytest.mark.parametrize("key", NOT_PASSED_ON)
+def test_an_access_point_passes_no_other_key_on(uploads, through, key):
+    for operation in (through.put_object, through.create_multipart_upload):
+        with pytest.raises(ClientError, match="AccessDenied"):
+            operation(Bucket=ALIAS, Key=key)
+
+
+@pytest.mark.parametrize("paths", [None, PATHS], ids=["writes off", "writes elsewhere"])
+def test_nothing_else_is_put_through_an_access_point(moto, paths):
+    with stand_in(moto, paths, alias=ALIAS) as made:
+        for key in (KEY, *PASSED_ON):
+            with pytest.raises(ClientError, match="AccessDenied"):
+                client(made.s3_uri).put_object(Bucket=ALIAS, Key=key, Body=SMALL)

@@ -34,6 +34,8 @@ class ClientDeletes:
     """The directories of the table's own files, below which DuckDB puts its delete files: beside
     the data file."""
     format_version: int
+    behind: tuple[str, str] = ("", "")
+    """A directory of locations, and where S3 keeps what is uploaded to it."""
 
     def positions(self, files: Sequence[WrittenFile]) -> Positions:
         """The deleted positions.
@@ -80,8 +82,12 @@ class ClientDeletes:
         is_part = file.file_format == "PUFFIN" and file.content_size_in_bytes is not None
         # One byte more than the whole file, to see that it ends there.
         end = start + (file.content_size_in_bytes or 0) if is_part else size + 1
+        named, kept = self.behind
+        location = normalised(file.file_path)
+        if named and location.startswith(named):
+            location = kept + location.removeprefix(named)
         try:
-            body = self.reader.read_range(normalised(file.file_path), start, end)
+            body = self.reader.read_range(location, start, end)
         except NoSuchKey:
             raise BadRequest("a delete file of the commit does not exist in S3") from None
         if len(body) != (end - start if is_part else size):
