@@ -20,6 +20,7 @@ from .s3.address import S3Address
 from .s3.error import s3_error
 from .s3.local_bucket import LocalBucket
 from .s3.proxy import S3Proxy
+from .s3.removals import Uncommitted
 from .s3.uploads import UploadPaths
 from .s3.upstream import S3Upstream
 
@@ -68,6 +69,7 @@ class StandIn:
         host: str = HOST,
         keep_encoded_path: bool = False,
         uploads: UploadPaths | None = None,
+        uncommitted: Uncommitted | None = None,
         local_bucket: LocalBucket | None = None,
         allowed_hosts: Iterable[str] = (),
     ) -> None:
@@ -80,6 +82,7 @@ class StandIn:
             s3_endpoint: the S3 behind; None: AWS.
             keep_encoded_path: see ApiGateway.
             uploads: where clients may upload; None: nowhere.
+            uncommitted: which uploads they may remove again; None: none, as on AWS.
             local_bucket: instead of an S3 behind; None: there is one.
             allowed_hosts: what the header Host may be, besides this machine's own names.
 
@@ -104,7 +107,7 @@ class StandIn:
             raise
         # The functions read a local bucket as clients do, from this server.
         self._upstream = S3Upstream(self._s3.uri if local_bucket else s3_endpoint, region)
-        self._buckets = local_bucket or S3Proxy(self._upstream, uploads)
+        self._buckets = local_bucket or S3Proxy(self._upstream, uploads, uncommitted)
 
     @property
     def api_uri(self) -> str:

@@ -69,9 +69,10 @@ class UploadPaths:
     def permit(self, method: str, address: S3Address) -> bool:
         """Whether a request is part of an upload to one of the paths."""
         names = address.unsigned().parameter_names() - IGNORED
-        return (method, names) in UPLOADS and self._contain(address)
+        return (method, names) in UPLOADS and self.contain(address)
 
-    def _contain(self, address: S3Address) -> bool:
+    def contain(self, address: S3Address) -> bool:
+        """Whether clients may upload an object."""
         key = address.key_text
         if {".", ".."} & set(key.split("/")) or "\\" in key:
             return False

@@ -2,15 +2,22 @@
 address and a warehouse; no credentials are vended."""
 
 import os
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from threading import Event
 
+import boto3
 import pyarrow as pa
 import pytest
 import requests
+from botocore.exceptions import ClientError
 from duckdb import DuckDBPyConnection
+from polynya.ducklake.connection.database import Database
 from polynya_local.clients.duckdb import Process
 from polynya_local.clients.duckdb_connection import ICEBERG, connect, literal, s3_secret
+from polynya_local.lakes.uncommitted import UncommittedFiles
 from pyiceberg.catalog.rest import RestCatalog
 
 from tests.e2e.writes.rows.test_deletes import OPERATIONS
@@ -108,6 +115,182 @@ def test_duckdb_changes_inlined_rows(twin, duckdb, start, operation):
         duckdb.query(sql.format(t=table))
     twin.changes(";".join(statements), lambda: duckdb.query("COMMIT"))
     twin.check()
+
+
+def keys_of(served, name: str) -> set[str]:
+    """The keys of the files that clients have uploaded for a table."""
+    lake, _, endpoint = served
+    bucket, prefix = lake.data_path.removeprefix("s3://").split("/", 1)
+    s3 = boto3.client("s3", endpoint_url=endpoint)
+    found = s3.list_objects_v2(Bucket=bucket, Prefix=f"{prefix.rstrip('/')}/main/{name}/")
+    return {one["Key"] for one in found.get("Contents", ())}
+
+
+def test_duckdb_rolls_back(served, twin, duckdb):
+    twin.native(*ONE_ROW)
+    table, before = f"ice.main.{twin.name}", twin.newest()
+    duckdb.query("BEGIN")
+    duckdb.query(f"INSERT INTO {table} VALUES (2, 'b')")
+    duckdb.query(f"DELETE FROM {table} WHERE id = 1")
+    assert len(keys_of(served, twin.name)) == 1
+    duckdb.query("ROLLBACK")
+    assert keys_of(served, twin.name) == set() and twin.newest() == before
+    insert = "INSERT INTO {t} VALUES (3, 'c')"
+    twin.changes(insert, lambda: duckdb.query(insert.format(t=table)))
+    twin.check()
+
+
+OPTIONS = ["", ", REMOVE_FILES_ON_DELETE false"]
+"""With the second one DuckDB removes nothing, as it must where it may not."""
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=["removes", "keeps"])
+def test_duckdb_says_why_a_refusal_or_conflict_is_one(served, twin, options):
+    twin.native(DO_NOT_INLINE, *ONE_ROW[1:])
+    where = served[1].catalog_uri, served[1].s3_endpoint, options
+    table = f"ice.main.{twin.name}"
+    with closing(Process(attached, *where)) as client:
+        client.query("BEGIN")
+        client.query(f"DELETE FROM {table} WHERE id = 1")
+        client.query(f"INSERT INTO {table} VALUES (2, 'b')")
+        before = keys_of(served, twin.name)
+        twin.native("INSERT INTO {t} VALUES (9, 'native')")
+        native = keys_of(served, twin.name) - before
+        with pytest.raises(RuntimeError, match=r"Conflict_409[^!]*Requirement failed"):
+            client.query("COMMIT")
+        kept = keys_of(served, twin.name)
+        # The data file and the delete file of the client are gone, or both are there.
+        assert native < kept and len(before - kept) == (0 if options else 2)
+    twin.check()
+
+
+def test_duckdb_keeps_its_option_where_it_may_not_delete(lake, moto):
+    """S3 on AWS: a ROLLBACK fails without the option, and loses why; with it nothing is deleted."""
+    one = set_up_writes(lake.write("plain_clients_on_aws", LAKE))
+    with (
+        bridge(one, moto, writes=True, removes=False) as found,
+        opened(one, found, moto) as twin,
+    ):
+        twin.native(*ONE_ROW)
+        for options, is_refused in zip(OPTIONS, (True, False), strict=True):
+            where = found.catalog_uri, found.s3_endpoint, options
+            with closing(Process(attached, *where)) as client:
+                client.query("BEGIN")
+                client.query(f"INSERT INTO ice.main.{twin.name} VALUES (2, 'b')")
+                if is_refused:
+                    with pytest.raises(RuntimeError, match="Could not remove file"):
+                        client.query("ROLLBACK")
+                else:
+                    client.query("ROLLBACK")
+
+
+# What the catalog names is not removed
+
+
+@pytest.fixture(scope="module")
+def s3(served):
+    """A client of the endpoint that clients of the catalog have."""
+    return boto3.client("s3", endpoint_url=served[1].s3_endpoint)
+
+
+@pytest.fixture
+def added(served, twin) -> tuple[str, str]:
+    """The bucket and the key of a file that a client has added to a table."""
+    twin.native(DO_NOT_INLINE, *ONE_ROW[1:])
+    twin.table().append(ROWS)
+    [key] = [key for key in keys_of(served, twin.name) if "/ducklake-" not in key]
+    return served[0].data_path.removeprefix("s3://").partition("/")[0], key
+
+
+STATES = {
+    "live": (),
+    "ended": ("DELETE FROM {t}",),
+    "scheduled": (
+        "DELETE FROM {t}",
+        "CALL ducklake_expire_snapshots('lake', older_than => now() + INTERVAL 1 DAY)",
+    ),
+    "dropped": ("DROP TABLE {t}",),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_file_of_the_catalog_is_not_removed(served, twin, added, s3, state):
+    bucket, key = added
+    for sql in STATES[state]:
+        twin.con.execute(sql.format(t=twin.source))
+    [[scheduled]] = served[0].database.run(
+        f"SELECT count(*) FROM ducklake_files_scheduled_for_deletion WHERE path LIKE '%{key[-40:]}'"
+    )
+    assert scheduled == (state == "scheduled")
+    with pytest.raises(ClientError, match=r"AccessDenied.*only DuckLake removes it"):
+        s3.delete_object(Bucket=bucket, Key=key)
+    beside = f"{key.rpartition('/')[0]}/a & <b>.parquet"
+    s3.put_object(Bucket=bucket, Key=beside, Body=b"x")
+    native = f"{key.rpartition('/')[0]}/ducklake-1.parquet"
+    objects = [{"Key": one} for one in (key, beside, native)]
+    answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": objects})
+    assert [one["Key"] for one in answer["Deleted"]] == [beside]
+    assert {one["Key"]: one["Code"] for one in answer["Errors"]} == dict.fromkeys(
+        (key, native), "AccessDenied"
+    )
+    s3.head_object(Bucket=bucket, Key=key)
+    with pytest.raises(ClientError, match="404"):
+        s3.head_object(Bucket=bucket, Key=beside)
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_a_removal_waits_for_a_commit_that_is_under_way(served, added, s3, end):
+    """As if the answer of COMMIT was lost: the client tidies up, and PostgreSQL still commits."""
+    bucket, key = added
+    uploaded = f"{key.rpartition('/')[0]}/uploaded.parquet"
+    s3.put_object(Bucket=bucket, Key=uploaded, Body=b"x")
+    with closing(served[0].database.connect()) as con, ThreadPoolExecutor(1) as pool:
+        con.run("BEGIN")
+        con.run(
+            "INSERT INTO ducklake_snapshot SELECT snapshot_id + 1, now(), schema_version, "
+            "next_catalog_id, next_file_id + 1 FROM ducklake_snapshot "
+            "ORDER BY snapshot_id DESC LIMIT 1"
+        )
+        con.run(
+            "INSERT INTO ducklake_files_scheduled_for_deletion "
+            f"VALUES (-1, 's3://{bucket}/{uploaded}', false, now())"
+        )
+        removal = pool.submit(s3.delete_object, Bucket=bucket, Key=uploaded)
+        time.sleep(0.3)
+        assert not removal.done()
+        con.run(end)
+        if end == "COMMIT":
+            with pytest.raises(ClientError, match="AccessDenied"):
+                removal.result()
+            con.run("DELETE FROM ducklake_files_scheduled_for_deletion WHERE data_file_id = -1")
+        else:
+            assert removal.result()["ResponseMetadata"]["HTTPStatusCode"] == 204
+
+
+def test_a_removal_waits_for_the_function_that_writes(served):
+    writing, end = Event(), Event()
+
+    def commit(event: dict, context: object) -> None:
+        writing.set()
+        end.wait()
+
+    database = Database(served[0].database.url, served[0].metadata_schema)
+    with closing(UncommittedFiles(database)) as files, ThreadPoolExecutor(2) as pool:
+
+        def uncommitted() -> set[str]:
+            with files.among({"s3://b/k"}) as found:
+                return found
+
+        pool.submit(files.beside(commit), {}, None)
+        assert writing.wait(5)
+        removal = pool.submit(uncommitted)
+        time.sleep(0.2)
+        assert not removal.done()
+        end.set()
+        assert removal.result() == {"s3://b/k"}
+
+
+# What a client need not be told
 
 
 def test_what_clients_are_told_of_s3(served):
