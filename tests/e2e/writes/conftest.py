@@ -49,8 +49,9 @@ IN_CI = {
     "test_spark_names": (),
     "test_alter_in_sql": ("test_duckdb",),
     "test_plain_clients": (
-        *("needs_no_option", "configuration", "told", "pyiceberg_needs", "rolls_back"),
-        *("object-lambda-removes]", "materialize-keeps]", "where_it_may_not"),
+        *("configuration", "told", "pyiceberg_needs", "rolls_back", "not_removed[object-lambda"),
+        *("no_option_if_nothing_is_vended[object-lambda]", "one[object-lambda-removes]"),
+        *("under_way[object-lambda", "function_that_writes[object-lambda]"),
         "[object-lambda-inlined rows-merge]",
         "[object-lambda-inlined rows of two versions-update]",
     ),
