@@ -33,6 +33,7 @@ from ..writes import write_problems
 from .data_path import ALIAS, BUCKET
 from .opened import OpenedLake
 from .readable import ReadableLake, use_local_credentials
+from .uncommitted import UncommittedFiles
 
 EVERYBODY_MAY_WRITE = json.dumps(
     {"rules": [{"principals": ["*"], "tables": {"*": ["*"]}, "write": {"*": ["*"]}}]}
@@ -76,13 +77,15 @@ def serve_lake(opened_lake: OpenedLake, options: Options, stdout: TextIO) -> Non
     if options.writes:
         _check_writes(opened_lake.database, opened_lake.metadata_schema)
     bucket = options.virtual_bucket or data_bucket
-    stand_in = _stand_in(opened_lake, options, lake, bucket)
-    with dynamodb() as dynamodb_endpoint:
+    database = Database(opened_lake.database, opened_lake.metadata_schema)
+    uncommitted = UncommittedFiles(database) if options.writes else None
+    stand_in = _stand_in(opened_lake, options, lake, bucket, uncommitted)
+    with closing(database), dynamodb() as dynamodb_endpoint:
         virtual = ALIAS if options.is_object_lambda else bucket
         _set_environment(opened_lake, options, virtual, stand_in.s3_uri, dynamodb_endpoint)
         # The page ends after the servers, because an answer of it may be under way.
         with _page(stand_in, opened_lake, options) as page, stand_in:
-            _start(stand_in, opened_lake, options, data_bucket, page)
+            _start(stand_in, opened_lake, options, data_bucket, page, uncommitted)
             ended = _ended()
             if page is not None:
                 print(f"polynya: a page about the lake: {stand_in.api_uri}/", file=sys.stderr)
@@ -91,7 +94,12 @@ def serve_lake(opened_lake: OpenedLake, options: Options, stdout: TextIO) -> Non
 
 
 def _start(
-    stand_in: StandIn, lake: OpenedLake, options: Options, data_bucket: str, page: Handler | None
+    stand_in: StandIn,
+    lake: OpenedLake,
+    options: Options,
+    data_bucket: str,
+    page: Handler | None,
+    uncommitted: UncommittedFiles | None,
 ) -> None:
     # The functions read their settings when they are first called.
     from polynya_functions.commits import app as commits_app
@@ -102,7 +110,7 @@ def _start(
         rest_catalog_app.handler,
         object_lambda_app.handler,
         _confinements(data_bucket) if options.as_deployed else None,
-        commits_handler=commits_app.handler if options.writes else None,
+        commits_handler=uncommitted.beside(commits_app.handler) if uncommitted else None,
         page_handler=page,
         before_each=lake.mirror.refresh_if_possible if lake.mirror else None,
     )
@@ -159,7 +167,13 @@ def _check_options(lake: OpenedLake, options: Options) -> None:
         )
 
 
-def _stand_in(lake: OpenedLake, options: Options, read: Lake, bucket: str) -> StandIn:
+def _stand_in(
+    lake: OpenedLake,
+    options: Options,
+    read: Lake,
+    bucket: str,
+    uncommitted: UncommittedFiles | None,
+) -> StandIn:
     """The servers, with their ports bound."""
     folder, port = lake.folder, options.port
     virtual = ALIAS if options.is_object_lambda else bucket
@@ -172,6 +186,7 @@ def _stand_in(lake: OpenedLake, options: Options, read: Lake, bucket: str) -> St
             port=port,
             host=options.host,
             uploads=_uploads(read, virtual) if options.writes else None,
+            uncommitted=uncommitted.among if uncommitted else None,
             local_bucket=LocalBucket(BUCKET, folder) if folder else None,
             allowed_hosts=options.allowed_hosts,
         )

@@ -6,6 +6,7 @@ https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-in
 import base64
 import json
 import logging
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 API_ID = "local"
 ACCOUNT = "123456789012"
+# An HTTP API has no such name, and Mangum 0.21 takes what follows the first colon for a port.
+IPV6 = re.compile(r"\[[^\]]*\]")
 # The answer of HTTP APIs if the function fails, or its answer is not in format 2.0.
 FAILED = Response(
     500, (("Content-Type", "application/json"),), b'{"message":"Internal Server Error"}'
@@ -107,6 +110,8 @@ def event_headers(request: Request) -> dict[str, str]:
         if name not in PER_CONNECTION - {"content-length"} and name != "cookie":
             value = to_text(value)
             headers[name] = f"{headers[name]},{value}" if name in headers else value
+    if host := headers.get("host"):
+        headers["host"] = IPV6.sub("localhost", host)
     headers["x-forwarded-for"] = request.client_host
     headers["x-forwarded-proto"] = "http"
     headers["x-forwarded-port"] = headers.get("host", "").partition(":")[2] or "80"

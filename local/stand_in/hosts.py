@@ -3,6 +3,11 @@
 A page of any site can name this machine as its own address (DNS rebinding): the browser then sends
 requests here, and gives the page the rows in the answers. Such a request has the site's name in its
 header `Host`. A name below `localhost`, or an address, is none that a site can have.
+
+A page can also send requests to this machine's own names. It cannot read the answers, but it could
+change something; and what is stored in S3 must not become a page of this machine. Browsers say in
+`Sec-Fetch-Site` and `Origin` where a request comes from (older ones, and requests to a name without
+TLS, have only `Origin`); other clients send neither.
 """
 
 import re
@@ -14,13 +19,15 @@ from .http_message import Request, to_text
 MISDIRECTED = 421
 """The status of requests for another server (RFC 9110, section 15.5.20)."""
 HTTP_PORT = 80
-LOOPBACK = re.compile(r"(?:[a-z0-9._-]+\.)?(?:localhost\.?|127(?:\.\d{1,3}){3})|\[::1\]")
+LOOPBACK = re.compile(r"(?:[a-z0-9._-]+\.)?(?:localhost\.?|127(?:\.[0-9]{1,3}){3})|\[::1\]")
 """With a bucket before it, as in `<bucket>.localhost`: RFC 6761, and what S3 clients make."""
-HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^:\[\]]+)(?::(?P<port>\d{1,5}))?")
+HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^:\[\]]+)(?::(?P<port>[0-9]{1,5}))?")
 
 READING = frozenset(("GET", "HEAD", "OPTIONS"))
 OTHER_SITES = frozenset(("cross-site", "same-site"))
-"""Values of Sec-Fetch-Site, which browsers send, for pages of another origin."""
+"""Values of Sec-Fetch-Site for pages of another origin."""
+OPAQUE = "null"
+"""The header Origin of a page without a name; also of our own page, which sends no referrer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +42,12 @@ class Hosts:
         """The hosts that the user allows."""
         return cls(frozenset(host.strip().lower() for host in allowed))
 
-    def refusal(self, request: Request, port: int) -> str | None:
+    def refusal(self, request: Request, port: int, *, is_s3: bool = False) -> str | None:
         """Why a request is not answered, in a sentence; None: it is.
 
         Args:
             port: the port that the request has come to.
+            is_s3: the request is for S3, which is for programs: no page may read from it.
         """
         host = to_text(request.header("host")).strip().lower()
         # No browser leaves the header out.
@@ -48,9 +56,22 @@ class Hosts:
                 f"This server is not known as {host[:200]}. It answers to 127.0.0.1:{port} and "
                 f"localhost:{port}; polynya serve --allow-host {host[:200]} adds this one."
             )
-        if request.method not in READING and request.header("sec-fetch-site") in OTHER_SITES:
-            return "A page of another site may not change anything here."
+        if is_s3 and request.header("sec-fetch-mode") == "navigate":
+            return "This is S3, for clients of the catalog: a browser shows nothing from here."
+        # A link of another site may lead to our page: such a request has no header Origin.
+        changes = is_s3 or request.method not in READING
+        is_of_another = changes and request.header("sec-fetch-site") in OTHER_SITES
+        if is_of_another or self._has_other_origin(request, host):
+            return "A page of another site may neither read nor change anything here."
         return None
+
+    def _has_other_origin(self, request: Request, host: str) -> bool:
+        """Whether the header Origin names another site than the header Host."""
+        origin = request.header("origin").strip().lower()
+        is_own = origin == OPAQUE and request.header("sec-fetch-site") == "same-origin"
+        # Behind a proxy that gives this server another name, the user allows that of the page.
+        known = {"", host, *self.allowed}
+        return not is_own and (origin == OPAQUE or origin.rpartition("://")[2] not in known)
 
     def _is_known(self, host: str, port: int) -> bool:
         match = HOST.fullmatch(host)

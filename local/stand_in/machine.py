@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from html import escape
 from types import TracebackType
 from typing import Self
@@ -19,6 +20,7 @@ from .s3.address import S3Address
 from .s3.error import s3_error
 from .s3.local_bucket import LocalBucket
 from .s3.proxy import S3Proxy
+from .s3.removals import Uncommitted
 from .s3.uploads import UploadPaths
 from .s3.upstream import S3Upstream
 
@@ -29,6 +31,12 @@ PAGE_TIMEOUT_S = 600
 
 CATALOG_PATH = "/v1/"
 """How the paths of the catalog begin; others are the page's, if there is one."""
+
+NO_PAGE = (
+    ("Content-Security-Policy", "sandbox"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Content-Disposition", "attachment"),
+)
 
 HEALTH_PATH = "/health"
 """The one path of the catalog that begins otherwise."""
@@ -61,6 +69,7 @@ class StandIn:
         host: str = HOST,
         keep_encoded_path: bool = False,
         uploads: UploadPaths | None = None,
+        uncommitted: Uncommitted | None = None,
         local_bucket: LocalBucket | None = None,
         allowed_hosts: Iterable[str] = (),
     ) -> None:
@@ -73,6 +82,7 @@ class StandIn:
             s3_endpoint: the S3 behind; None: AWS.
             keep_encoded_path: see ApiGateway.
             uploads: where clients may upload; None: nowhere.
+            uncommitted: which uploads they may remove again; None: none, as on AWS.
             local_bucket: instead of an S3 behind; None: there is one.
             allowed_hosts: what the header Host may be, besides this machine's own names.
 
@@ -97,7 +107,7 @@ class StandIn:
             raise
         # The functions read a local bucket as clients do, from this server.
         self._upstream = S3Upstream(self._s3.uri if local_bucket else s3_endpoint, region)
-        self._buckets = local_bucket or S3Proxy(self._upstream, uploads)
+        self._buckets = local_bucket or S3Proxy(self._upstream, uploads, uncommitted)
 
     @property
     def api_uri(self) -> str:
@@ -197,8 +207,11 @@ class StandIn:
         return ApiGateway({READING: function}, keep_encoded_path=True)
 
     def _s3_answer(self, request: Request) -> Response:
-        if refusal := self._hosts.refusal(request, self._s3.server_port):
+        if refusal := self._hosts.refusal(request, self._s3.server_port, is_s3=True):
             return s3_error(MISDIRECTED, "MisdirectedRequest", refusal)
+        return no_page(self._object(request))
+
+    def _object(self, request: Request) -> Response:
         if self._object_lambda is not None:
             if (request.method, request.path) == ("POST", "/WriteGetObjectResponse"):
                 return self._object_lambda.write_response(request)
@@ -206,6 +219,16 @@ class StandIn:
             if address.bucket == self._alias:
                 return self._object_lambda.answer(request, address)
         return self._buckets.answer(request, S3Address.of(request))
+
+
+def no_page(response: Response) -> Response:
+    """An answer of S3 that no browser shows or runs, whatever content and type are stored.
+
+    Otherwise a stored page would be one of this origin, and could read all that S3 answers.
+    """
+    names = {name.lower() for name, _ in NO_PAGE}
+    kept = (header for header in response.headers if header[0].lower() not in names)
+    return replace(response, headers=(*kept, *NO_PAGE))
 
 
 def refused(request: Request, reason: str) -> Response:

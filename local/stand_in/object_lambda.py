@@ -40,7 +40,7 @@ class InvalidResponse(Exception):
 
 
 class ObjectLambda:
-    """Answers the three operations of template.yaml; others go to the real bucket."""
+    """Answers the three operations of template.yaml; others go to the real bucket, uploads too."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class ObjectLambda:
         """The answer to a request whose bucket is the access point."""
         called = operation(request, address)
         if called is None:
-            return self._buckets.read(request, address.in_bucket(self._bucket))
+            return self._buckets.answer(request, address, behind=self._bucket)
         if called == "GetObject":
             return self._get_object(request, address)
         try:

@@ -160,7 +160,7 @@ def duckdb(judge: Judge, uri: str, aws: str, tables: list[str]) -> None:
         con.execute(
             f"ATTACH 'lake' AS ice (TYPE iceberg, ENDPOINT '{uri}', AUTHORIZATION_TYPE 'sigv4', "
             f"SECRET own, SIGV4_REGION '{REGION}', SIGV4_SERVICE 'execute-api', "
-            "DEFAULT_SCHEMA 'main')"
+            "DEFAULT_SCHEMA 'main', REMOVE_FILES_ON_DELETE false)"
         )
         for table in tables:
             if table != "dk":

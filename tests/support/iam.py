@@ -13,9 +13,10 @@ def resources(text: str) -> list[str]:
 def allowed(text: str, location: str, action: str = "s3:GetObject") -> bool:
     """Whether an action on an object is permitted, and not denied.
 
-    Of a pattern `*` and `?` are wildcards, and `${*}` is a star.
+    Of a pattern `*` and `?` are wildcards, and `${*}` is a star. An object behind an access point
+    is at `s3://accesspoint/<name>/object/<key>`.
     """
-    arn = f"arn:aws:s3:::{location.partition('://')[2]}"
+    arn = arn_of(location)
     effects = {
         statement["Effect"]
         for statement in json.loads(text)["Statement"]
@@ -25,6 +26,13 @@ def allowed(text: str, location: str, action: str = "s3:GetObject") -> bool:
     return effects == {"Allow"}
 
 
+def arn_of(location: str) -> str:
+    """The ARN of an object."""
+    name = location.partition("://")[2]
+    of_account = "us-east-1:111122223333" if name.startswith("accesspoint/") else ":"
+    return f"arn:aws:s3:{of_account}:{name}"
+
+
 def as_list(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value
 
@@ -32,8 +40,11 @@ def as_list(value: str | list[str]) -> list[str]:
 def _is_like(arn: str, pattern: str) -> bool:
     if pattern == "*":
         return True
-    names = (one.split(":", 5)[5] for one in (arn, pattern))  # whatever the partition is
-    name, parts = next(names), re.split(r"(\$\{[*?$]\}|\*|\?)", next(names))
+    segments, of_pattern = arn.split(":", 5), pattern.split(":", 5)
+    # Whatever the partition is.
+    if any(b not in {"*", a} for a, b in zip(segments[2:5], of_pattern[2:5], strict=True)):
+        return False
+    name, parts = segments[5], re.split(r"(\$\{[*?$]\}|\*|\?)", of_pattern[5])
     wild = {"*": ".*", "?": "."}
     regex = "".join(
         wild.get(p) or re.escape(p[2] if re.fullmatch(r"\$\{.\}", p) else p) for p in parts

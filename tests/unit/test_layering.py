@@ -530,7 +530,10 @@ def test_only_ducklake_writes_has_sql_that_changes_the_catalog(path):
     assert bool(found) == (is_writer and not is_pure), found
 
 
-WRITERS = ("ducklake/writes/", "pipeline/ingest/", "commits/", "local/writes.py")
+WRITERS = (
+    *("ducklake/writes/", "pipeline/ingest/", "commits/"),
+    *("local/writes.py", "local/lakes/uncommitted.py"),
+)
 RECORDS = ("polynya.ducklake.writes.files", "polynya.ducklake.writes.text_bounds")
 
 

@@ -12,7 +12,7 @@ from pg8000.native import Connection
 
 from .access.policy import EVERYTHING, Rights
 from .access.readable_lake import ReadableLake, schema_name, table_name, view_name
-from .access.vended_credentials import CredentialVending, TableScope
+from .access.vended_credentials import CredentialVending, TableScope, s3_properties
 from .config import Config
 from .ducklake import queries
 from .ducklake.connection.database import Database, retried
@@ -25,6 +25,7 @@ from .files.table_files import TableFiles
 from .files.virtual_files import VirtualFiles
 from .iceberg import rest
 from .pagination import page_of
+from .storage import aws
 from .translate.client_properties import is_label
 from .translate.fingerprints import fingerprint
 from .translate.tables import check_lake, properties
@@ -66,8 +67,12 @@ WRITE_ENDPOINTS = [
 KEY_LIFETIME = "PT24H"
 """How long clients may send a request again under its `Idempotency-Key`; it is kept for ever."""
 
-WRITER_CONFIG = {"s3.delete-enabled": "false"}
-"""Java's clients delete no file, whatever they believe about a commit."""
+WRITER_OVERRIDES = {"s3.delete-enabled": "false"}
+"""Java's clients delete no file, whatever they believe about a commit. It is no configuration of a
+table: there DuckDB takes any key for vended credentials, and hides the user's own behind them."""
+
+ANY_CREDENTIALS = {"s3.access-key-id": "any", "s3.secret-access-key": "any"}
+"""What a stand-in for S3 accepts. Java's clients send no request without."""
 
 SCAN_PLANNING_MODE = "scan-planning-mode"
 """The property by which clients choose; the config of a table has the last word (Java)."""
@@ -129,8 +134,21 @@ class Catalog:
             more = {"idempotency-key-lifetime": KEY_LIFETIME}
         mode = self.settings.scan_planning
         defaults = {} if mode == CLIENT_PLANS else {SCAN_PLANNING_MODE: mode}
-        overrides = {"prefix": prefix}
+        defaults |= self._stand_in_properties()
+        overrides = {"prefix": prefix, **(WRITER_OVERRIDES if self.settings.writes else {})}
         return {"defaults": defaults, "overrides": overrides, "endpoints": endpoints, **more}  # type: ignore[typeddict-item]
+
+    def _stand_in_properties(self) -> dict[str, str]:
+        """How clients reach a stand-in for S3; none on AWS, where credentials differ.
+
+        A client's own properties win over them. So there are credentials only if all clients have
+        to use the stand-in: others may send theirs to an S3 of their own.
+        """
+        endpoint, storage = self.settings.object_lambda_endpoint, self.settings.storage
+        if not endpoint:
+            return {}
+        properties = s3_properties(endpoint, aws.client("s3").meta.region_name)
+        return properties | ({} if storage.is_materialized else ANY_CREDENTIALS)
 
     def at_prefix(self, prefix: str, rights: Rights = EVERYTHING) -> Catalog:
         """The catalog that the path prefix of a route names, as one caller may read it.
@@ -235,6 +253,8 @@ class Catalog:
         with self._table(namespace, table) as opened:
             body = self.load_table_result(opened, refs_only=snapshots == "refs")
             scope = self.credentials_scope(opened) if with_credentials else None
+        if with_credentials and scope is None:
+            body = without_config(body)
         if scope is None:
             # The location holds the fingerprint of the document, of which this is all, or the end.
             shown = (body["metadata-location"], len(body["metadata"]["snapshots"]))
@@ -401,10 +421,8 @@ class Catalog:
         }
 
     def _table_config(self, opened: OpenTable, files: TableFiles) -> dict[str, str]:
-        config = dict(WRITER_CONFIG) if self.settings.writes else {}
-        if self.planned_by_client(opened, files, files.history.snapshot_id):
-            config[SCAN_PLANNING_MODE] = CLIENT_PLANS
-        return config
+        planned_by_client = self.planned_by_client(opened, files, files.history.snapshot_id)
+        return {SCAN_PLANNING_MODE: CLIENT_PLANS} if planned_by_client else {}
 
     def planned_by_client(self, opened: OpenTable, files: TableFiles, at: int) -> str | None:
         """Why clients have to plan the scans of a snapshot; None: they need not."""
@@ -440,7 +458,9 @@ class Catalog:
         """
         refresh = self._refresh_path(namespace, table)
         credentials = self._vending.for_table(scope, refresh, is_landed=is_landed)
-        config = {**body["config"], **credentials.get("config", {})}
+        if not credentials:
+            return without_config(body)
+        config = {**body["config"], **credentials["config"]}
         return {**body, **credentials, "config": config}  # type: ignore[typeddict-item]
 
     def plan_scope(self, opened: OpenTable, locations: Collection[str]) -> TableScope | None:
@@ -487,6 +507,16 @@ class Catalog:
     @property
     def _warehouse(self) -> Warehouse:
         return Warehouse(self.settings.warehouse, self.snapshot_id)
+
+
+def without_config(body: rest.LoadTableResult) -> rest.LoadTableResult:
+    """The answer to a client that asked for credentials and gets none.
+
+    DuckDB takes a table's configuration for vended credentials, whatever keys it has: it demands a
+    region, and uses no others. Only Java's clients read what is left out, and ask for credentials
+    only if their user wants some.
+    """
+    return {**body, "config": {}}
 
 
 def _identifiers(schema: Schema, names: list[str], more: dict[str, str]) -> rest.ListTablesResponse:

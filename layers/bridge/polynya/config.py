@@ -230,8 +230,8 @@ def _staging_location(text: str, files: FileSettings, storage: StorageSettings) 
         return ""
     if not storage.is_materialized and staging.startswith(storage.location("")):
         raise Misconfigured(
-            "STAGING_LOCATION must name a real bucket: nothing can be put through the access point "
-            "that VIRTUAL_BUCKET names"
+            "STAGING_LOCATION must name a real bucket: writers may not put it through the access "
+            "point that VIRTUAL_BUCKET names"
         )
     virtual = storage.location(files.virtual_prefix)
     if staging == virtual or staging.startswith(f"{virtual}/") or virtual.startswith(f"{staging}/"):

@@ -112,6 +112,7 @@ SETTINGS = (
     Setting(
         "OBJECT_LAMBDA_ENDPOINT",
         "",
-        "where WriteGetObjectResponse goes; only for stand-ins on one machine",
+        "where WriteGetObjectResponse goes, and the S3 that clients are told to use; only for "
+        "stand-ins on one machine",
     ),
 )

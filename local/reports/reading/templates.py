@@ -12,7 +12,8 @@ DUCKDB_CONNECT = """\
 CREATE OR REPLACE SECRET (TYPE s3, KEY_ID $key_id, SECRET $secret, REGION $region,
                           ENDPOINT $s3_host, URL_STYLE 'path', USE_SSL $has_tls);
 ATTACH $warehouse AS ice (TYPE iceberg, ENDPOINT $catalog_uri, AUTHORIZATION_TYPE 'none',
-                      ACCESS_DELEGATION_MODE 'none', DEFAULT_SCHEMA 'main');
+                      ACCESS_DELEGATION_MODE 'none', DEFAULT_SCHEMA 'main',
+                      REMOVE_FILES_ON_DELETE false);
 """
 QUERY = "$query;\n"
 

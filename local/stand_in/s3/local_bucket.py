@@ -35,9 +35,11 @@ class LocalBucket:
         self._name = name
         self._folder = folder
 
-    def answer(self, request: Request, address: S3Address) -> Response:
-        """The answer to a request; all but reads are refused."""
-        return self.read(request, address)
+    def answer(
+        self, request: Request, address: S3Address, *, behind: str | None = None
+    ) -> Response:
+        """The answer to a request; all but reads are refused. Args: as of `S3Proxy.answer`."""
+        return self.read(request, address.in_bucket(behind) if behind else address)
 
     def read(self, request: Request, address: S3Address) -> Response:
         """The answer to GET or HEAD of an object, or to ListObjectsV2."""

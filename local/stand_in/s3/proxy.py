@@ -11,6 +11,7 @@ from ..http_message import PER_CONNECTION, Headers, Request, Response
 from .address import S3Address
 from .aws_chunked import IncompleteBody, decoded_body
 from .error import s3_error
+from .removals import Removals, Uncommitted
 from .uploads import UploadPaths
 from .upstream import S3Upstream
 
@@ -24,8 +25,8 @@ SIGNATURE_HEADERS = frozenset(
 NOT_FORWARDED = SIGNATURE_HEADERS | PER_CONNECTION | {"host", "expect"}
 READS = ("GET", "HEAD")
 ONLY_UPLOADS = (
-    "this endpoint accepts uploads below a table's write.data.path and write.metadata.path, and no "
-    "other changes"
+    "this endpoint accepts uploads below a table's write.data.path and write.metadata.path, their "
+    "removal until they are committed, and no other changes"
 )
 # Repeats a request once if the server has closed the pooled connection; never after an answer.
 RETRY = Retry(total=1, connect=0, read=1, redirect=0, status=0, raise_on_redirect=False)
@@ -38,22 +39,40 @@ class S3Proxy:
     `aws-chunked`.
     """
 
-    def __init__(self, upstream: S3Upstream, uploads: UploadPaths | None = None) -> None:
+    def __init__(
+        self,
+        upstream: S3Upstream,
+        uploads: UploadPaths | None = None,
+        uncommitted: Uncommitted | None = None,
+    ) -> None:
         """Connect when needed.
 
         Args:
             uploads: where clients may upload; None: nowhere.
+            uncommitted: which uploads they may remove; None: none, as on AWS.
         """
         self._upstream = upstream
         self._uploads = uploads
+        self._removals: Removals | None = None
+        if uploads and uncommitted:
+            self._removals = Removals(uploads, uncommitted, self._remove)
         self._base_path = urlsplit(upstream.endpoint).path
         timeout = Timeout(connect=5, read=60)
         self._pool = connection_from_url(upstream.endpoint, maxsize=32, timeout=timeout)
 
-    def answer(self, request: Request, address: S3Address) -> Response:
-        """The answer to a read or an upload; 503 if the S3 behind cannot be reached."""
+    def answer(
+        self, request: Request, address: S3Address, *, behind: str | None = None
+    ) -> Response:
+        """The answer to a read or an upload; 503 if the S3 behind cannot be reached.
+
+        Args:
+            behind: the bucket behind the access point that the address names; None: it names none.
+        """
+        real = address.in_bucket(behind) if behind else address
         if request.method in READS or self._uploads is None:
-            return self.read(request, address)
+            return self.read(request, real)
+        if self._removals and (removed := self._removals.answer(request, address, behind)):
+            return removed
         is_copy = bool(request.header("x-amz-copy-source"))  # it reads another object
         if is_copy or not self._uploads.permit(request.method, address):
             return _denied(address, ONLY_UPLOADS)
@@ -61,13 +80,16 @@ class S3Proxy:
             body, headers = decoded_body(request)
         except IncompleteBody as error:
             return s3_error(400, "IncompleteBody", str(error), resource=address.path)
-        return self._forward(request.method, address, headers, body)
+        return self._forward(request.method, real, headers, body)
 
     def read(self, request: Request, address: S3Address) -> Response:
         """The answer to GET or HEAD; other methods are refused."""
         if request.method not in READS:
             return _denied(address, "this endpoint is read-only")
         return self._forward(request.method, address, request.headers, None)
+
+    def _remove(self, address: S3Address) -> Response:
+        return self._forward("DELETE", address, (), None)
 
     def _forward(
         self, method: str, address: S3Address, headers: Headers, body: bytes | None

@@ -33,6 +33,9 @@ OF_DUCKDB = re.compile(f"(?:.+/)?{UUID}-deletes[.](?:parquet|puffin)", re.DOTALL
 """DuckDB writes a delete file beside the data file. None of ours and of DuckLake has such
 a name."""
 
+BESIDE_VIRTUAL = re.compile(f"{UUID}/[^/]+/{UUID}-deletes[.](?:parquet|puffin)")
+"""The same beside the virtual file of a table's inlined rows: its key below that of all."""
+
 
 @dataclass(frozen=True, slots=True)
 class UploadPaths:
@@ -42,7 +45,8 @@ class UploadPaths:
     """The lake's data path: below it, in directories that are named by a table's uuid."""
     staging: str
     virtual: str
-    """The virtual files, which may be below the data path; clients may not replace them."""
+    """The virtual files, which may be below the data path; clients may not replace them. They may
+    be in an Object Lambda access point, which passes uploads on to the bucket behind it."""
 
     @classmethod
     def of(cls, *, data_path: str, staging_location: str, virtual_location: str) -> "UploadPaths":
@@ -65,17 +69,18 @@ class UploadPaths:
     def permit(self, method: str, address: S3Address) -> bool:
         """Whether a request is part of an upload to one of the paths."""
         names = address.unsigned().parameter_names() - IGNORED
-        return (method, names) in UPLOADS and self._contain(address)
+        return (method, names) in UPLOADS and self.contain(address)
 
-    def _contain(self, address: S3Address) -> bool:
+    def contain(self, address: S3Address) -> bool:
+        """Whether clients may upload an object."""
         key = address.key_text
         if {".", ".."} & set(key.split("/")) or "\\" in key:
             return False
         location = f"s3://{address.bucket}/{key}"
-        if location.startswith((self.virtual, self.data)) and OF_DUCKDB.fullmatch(key):
-            return True
         if location.startswith(self.virtual):
-            return False
+            return BESIDE_VIRTUAL.fullmatch(location.removeprefix(self.virtual)) is not None
+        if location.startswith(self.data) and OF_DUCKDB.fullmatch(key):
+            return True
         if location.startswith(self.staging):
             return location != self.staging
         of_data = location.startswith(self.data)

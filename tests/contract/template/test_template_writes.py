@@ -155,7 +155,7 @@ def test_rights_in_s3(operation, bucket, key, function, writer):
     parameters = {"Bucket": bucket, "Key": key}
     for delivery, expected in zip(DELIVERIES, function, strict=True):
         assert rights("CommitsFunction", delivery).may(operation, parameters) is expected
-        if "polynya" not in key:  # under object-lambda there are no such objects
+        if operation != "GetObject" or "polynya" not in key:  # these are in the access point
             assert vended(delivery).may(operation, parameters) is writer
     assert vended("materialize").may(operation, parameters) is writer
 
@@ -170,13 +170,35 @@ def test_no_writer_can_put_a_virtual_file(kind, delivery):
         assert parse(key, prefix).kind == kind
         role = vended(delivery, VirtualPrefix=prefix)
         assert not role.may("PutObject", {"Bucket": "data", "Key": key})
+        given = stack(Delivery=delivery, VirtualPrefix=prefix)
+        commits = Role(given.statements("CommitsFunction"))
         if delivery == "object-lambda":  # else the function that writes puts virtual files
-            commits = Role(stack(Delivery=delivery).statements("CommitsFunction"))
             assert not commits.may("PutObject", {"Bucket": "data", "Key": key})
         for end in ("parquet", "puffin"):
             of_duckdb = f"{key.rpartition('/')[0]}/{UUID}-deletes.{end}"
-            may_delete = role.may("PutObject", {"Bucket": "data", "Key": of_duckdb})
-            assert may_delete is (delivery == "materialize")
+            assert role.may("PutObject", {"Bucket": "data", "Key": of_duckdb})
+            assert commits.may("GetObject", {"Bucket": "data", "Key": of_duckdb})
+
+
+def test_an_upload_through_object_lambda_is_a_delete_file_of_duckdb():
+    """The access point has no permission for single keys; the one behind it has."""
+    given = stack(VirtualPrefix="lake/polynya", **{"SupportingAccessPoint.Arn": "arn:sap"})
+    statements = given.properties("WriteFilesPolicy")["PolicyDocument"]["Statement"]
+    by_sid = {statement["Sid"]: statement for statement in statements}
+    lambda_ = by_sid["UploadThroughObjectLambda"]
+    assert lambda_["Resource"] == "${ObjectLambdaAccessPoint.Arn}"
+    assert {*lambda_["Action"]} == {
+        "s3-object-lambda:PutObject",
+        "s3-object-lambda:AbortMultipartUpload",
+    }
+    behind = by_sid["PassDeleteFilesThrough"]
+    assert {*behind["Action"]} == {"s3:PutObject", "s3:AbortMultipartUpload"}
+    ends = ("parquet", "puffin")
+    assert behind["Resource"] == [f"arn:sap/object/lake/polynya/*-deletes.{end}" for end in ends]
+    assert "s3-object-lambda.amazonaws.com" in str(behind["Condition"])
+    materialized = stack(Delivery="materialize").properties("WriteFilesPolicy")
+    sids = {one["Sid"] for one in materialized["PolicyDocument"]["Statement"]}
+    assert not sids & {"UploadThroughObjectLambda", "PassDeleteFilesThrough"}
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)

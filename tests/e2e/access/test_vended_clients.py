@@ -128,8 +128,6 @@ def test_duckdb_creates_a_table(served, duckdb):
 
 @pytest.mark.parametrize("start", STARTED)
 def test_duckdb_changes_a_native_table(served, duckdb, start):
-    if start.startswith("inlined") and served.bridge.delivery == "object-lambda":
-        pytest.skip("DuckDB puts a delete file beside the virtual file: docs/writes.md")
     name = f"n{STARTED.index(start)}"
     served.native(DO_NOT_INLINE, *STARTS[start], name=name)
     for sql in OPERATIONS:

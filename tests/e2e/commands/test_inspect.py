@@ -198,12 +198,12 @@ def test_the_tree_goes_from_the_list_to_the_deletes(lake, inspect):
     code, output = inspect(lake("14"), "main.fl", "--snapshot", "14")
     assert code == 0 and "\x1b" not in output
     tree = [line.strip("│├└─ ") for line in output[output.index("manifest list ") :].splitlines()]
-    starts = ["manifest list g1/list-14-", "data: manifest ", "existing ducklake-", "a  100 … 199"]
+    starts = ["manifest list g2/list-14-", "data: manifest ", "existing ducklake-", "a  100 … 199"]
     starts += [
         "existing ducklake-",
         "added    ducklake-",
         "deletes: manifest ",
-        "added    g1/deletes-",
+        "added    g2/deletes-",
     ]
     lines = iter(tree)
     assert all(any(line.startswith(start) for line in lines) for start in starts), output
@@ -264,7 +264,7 @@ def test_the_command_needs_no_server_and_shows_no_password(lake, moto):
     good = subprocess.run(
         [*command, lake("40").database.url], capture_output=True, text=True, env=environment({})
     )
-    assert good.returncode == 0 and "manifest list g1/list-3-" in good.stdout
+    assert good.returncode == 0 and "manifest list g2/list-3-" in good.stdout
     assert good.stderr in ("", "Reading t ...\n")  # on a busy machine it takes a second
     bad = subprocess.run(
         [*command, "postgresql://u:s3cret@127.0.0.1:1/d"],

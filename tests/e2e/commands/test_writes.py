@@ -4,6 +4,7 @@ import json
 from contextlib import closing
 from dataclasses import replace
 from types import SimpleNamespace
+from uuid import uuid4
 
 import pytest
 import urllib3
@@ -220,6 +221,11 @@ def test_serve_starts_the_function_that_writes(owned, moto):
         assert bridge.writes is True
         answer = urllib3.request("POST", f"{bridge.catalog_uri}/v1/lake/namespaces", json={})
         assert answer.json()["error"]["message"] != "this catalog is read-only"
+        # What no commit names may be removed; the role is a member of the owner, not the owner.
+        of_table = f"{owned.data_path.removeprefix('s3://').rstrip('/')}/main/t/{uuid4()}"
+        uploaded = f"{bridge.s3_endpoint}/{of_table}/a.parquet"
+        statuses = [urllib3.request(method, uploaded).status for method in ("PUT", "DELETE", "GET")]
+        assert statuses == [200, 204, 404]
 
 
 def test_serve_is_read_only_without_the_option(owned, moto):

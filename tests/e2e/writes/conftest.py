@@ -51,6 +51,13 @@ IN_CI = {
     "test_spark_rows": (),
     "test_spark_names": (),
     "test_alter_in_sql": ("test_duckdb",),
+    "test_plain_clients": (
+        *("configuration", "told", "pyiceberg_needs", "rolls_back", "not_removed[object-lambda"),
+        *("no_option_if_nothing_is_vended[object-lambda]", "one[object-lambda-removes]"),
+        *("under_way[object-lambda", "function_that_writes[object-lambda]"),
+        "[object-lambda-inlined rows-merge]",
+        "[object-lambda-inlined rows of two versions-update]",
+    ),
     "test_version_3": (
         *("updates[files]", "test_pyiceberg"),
         "see_the_row_ids_of_ducklake[both deletes]",

@@ -13,6 +13,7 @@ from polynya_local.stand_in.s3.address import S3Address
 from polynya_local.stand_in.s3.error import s3_error
 
 from tests.support.iam import allowed
+from tests.support.lakes import BUCKET
 from tests.support.servers.in_process import ALIAS
 
 ACTIONS = {"GET": "s3:GetObject", "HEAD": "s3:GetObject", "PUT": "s3:PutObject"}
@@ -59,9 +60,14 @@ def enforced() -> Iterator[Requests]:
 def _may(policy: str | None, action: str, location: str) -> bool:
     if policy is None:
         return False
-    if location.startswith(f"s3://{ALIAS}/"):
-        return action == "s3:GetObject" and "s3-object-lambda:GetObject" in policy
-    return allowed(policy, location, action)
+    if not location.startswith(f"s3://{ALIAS}/"):
+        return allowed(policy, location, action)
+    through = f'"{action.replace("s3:", "s3-object-lambda:")}"' in policy
+    # The function answers GetObject; S3 passes on what else there is.
+    key = location.removeprefix(f"s3://{ALIAS}/")
+    behind = (f"s3://{BUCKET}/{key}", f"s3://accesspoint/behind/object/{key}")
+    is_allowed = action == "s3:GetObject" or all(allowed(policy, o, action) for o in behind)
+    return through and is_allowed
 
 
 def _action(request: Request, address: S3Address) -> str:

@@ -5,10 +5,11 @@ and lakes that it refuses. The functions read their settings once, so only one s
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 import boto3
 import pytest
+from polynya.ducklake.connection.database import Database
 from polynya.storage import aws
 from polynya_functions.commits import app as commits
 from polynya_functions.object_lambda import app as object_lambda
@@ -16,6 +17,7 @@ from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients.duckdb_connection import REGION
 from polynya_local.clients.lakes import Lake
 from polynya_local.lakes.served import EVERYBODY_MAY_WRITE
+from polynya_local.lakes.uncommitted import UncommittedFiles
 from polynya_local.processes.serving import Bridge
 from polynya_local.stand_in import StandIn, machine
 from polynya_local.stand_in.dynamodb import TABLE
@@ -70,6 +72,7 @@ def standing_in(
     data_prefix: str = "",
     confined: bool = True,
     writes: bool = False,
+    removes: bool = True,
     **values: str,
 ) -> Iterator[StandIn]:
     """Serve `lake`; each function has the packages and the rights in S3 that it has on AWS.
@@ -78,6 +81,7 @@ def standing_in(
         data_prefix: the template's parameter DataPrefix.
         confined: False for setups that no deployment has, such as a bucket for virtual files only.
         writes: whether clients may write, as with `polynya serve --writes`.
+        removes: whether they may remove uploads that are not committed, which they may not on AWS.
         values: settings that add to or replace the usual ones.
     """
     bucket = lake.data_path.removeprefix("s3://").partition("/")[0]
@@ -87,12 +91,14 @@ def standing_in(
         staging_location=values.get("STAGING_LOCATION", ""),
         virtual_location=f"s3://{virtual_bucket}/{values.get('VIRTUAL_PREFIX', 'polynya')}",
     )
+    uncommitted = UncommittedFiles(Database(lake.database.url, lake.metadata_schema))
     stand_in = StandIn(
         alias=ALIAS if delivery == "object-lambda" else None,
         supporting_bucket=bucket,
         s3_endpoint=s3_endpoint,
         region=REGION,
         uploads=uploads if writes else None,
+        uncommitted=uncommitted.among if removes else None,
     )
     usual = {
         "DATABASE_URL": lake.database.url,
@@ -109,12 +115,12 @@ def standing_in(
     given = usual | values
     deployment = as_deployed(given, data_bucket=bucket, data_prefix=data_prefix)
     confinements = deployment if confined else None
-    with stand_in, settings(**given):
+    with closing(uncommitted), stand_in, settings(**given):
         stand_in.start(
             rest_catalog.handler,
             object_lambda.handler,
             confinements,
-            commits_handler=commits.handler if writes else None,
+            commits_handler=uncommitted.beside(commits.handler) if writes else None,
         )
         yield stand_in
 
@@ -128,6 +134,7 @@ def bridge(
     hide_types: tuple[str, ...] = (),
     settings: dict[str, str] | None = None,
     writes: bool = False,
+    removes: bool = True,
 ) -> Iterator[Bridge]:
     """The same as `processes.serving.serving`, without a process, which takes 3 s to start, and
     with as much time for a request as it takes.
@@ -144,7 +151,9 @@ def bridge(
     }
     with (
         _without_timeouts(),
-        standing_in(lake, s3_endpoint, delivery=delivery, writes=writes, **values) as stand_in,
+        standing_in(
+            lake, s3_endpoint, delivery=delivery, writes=writes, removes=removes, **values
+        ) as stand_in,
     ):
         yield Bridge(stand_in.api_uri, "lake", stand_in.s3_uri, delivery, writes)
 

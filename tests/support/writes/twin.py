@@ -27,8 +27,10 @@ class Twin:
         self.source, self.memory = f"lake.main.{self.name}", f"memory.main.{self.name}"
         self.con = connect(LAKE, s3_endpoint)
         attach(self.con, lake, read_only=False)
+        # No more S3 than needed is between; virtual files are in no bucket behind.
+        endpoint = s3_endpoint if served.delivery == "materialize" else served.s3_endpoint
         self.pyiceberg = RestCatalog(
-            "c", uri=served.catalog_uri, warehouse="lake", **s3_properties(s3_endpoint)
+            "c", uri=served.catalog_uri, warehouse="lake", **s3_properties(endpoint)
         )
         self.past: dict[int, Rows] = {}
         """The rows at each snapshot of the lake."""

@@ -6,6 +6,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 from polynya_local.stand_in import StandIn
+from polynya_local.stand_in.s3.removals import Uncommitted
 from polynya_local.stand_in.s3.uploads import UploadPaths
 
 REGION = "us-east-1"
@@ -35,11 +36,19 @@ class Store:
 
 
 def stand_in(
-    endpoint: str, uploads: UploadPaths | None = PATHS, alias: str | None = None
+    endpoint: str,
+    uploads: UploadPaths | None = PATHS,
+    alias: str | None = None,
+    uncommitted: Uncommitted | None = None,
 ) -> StandIn:
     """Start the proxy before an S3."""
     made = StandIn(
-        alias=alias, supporting_bucket=BUCKET, s3_endpoint=endpoint, region=REGION, uploads=uploads
+        alias=alias,
+        supporting_bucket=BUCKET,
+        s3_endpoint=endpoint,
+        region=REGION,
+        uploads=uploads,
+        uncommitted=uncommitted,
     )
     made.start(lambda event, context: None, lambda event, context: None)
     return made

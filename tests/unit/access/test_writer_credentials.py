@@ -18,7 +18,7 @@ from polynya.ducklake.rows.named_objects import Schema, Table
 from polynya.errors import Refused
 from polynya.translate.write_locations import staging_root
 
-from tests.support.iam import allowed, as_list
+from tests.support.iam import allowed, arn_of, as_list
 
 UUID = "01a1fad5-de06-72d5-96d5-394e01873100"
 OTHER = "01a1fad5-de06-72d5-96d5-394e01873101"
@@ -80,13 +80,14 @@ DATA = f"s3://data/lake/main/orders/{UUID}"
 STAGED = f"s3://data/lake/.polynya-staging/{UUID}"
 
 # Where DuckDB puts delete files: see `delete_scopes`.
-DELETES = {
-    "own": {
-        "object-lambda": READS["own"],
-        "materialize": {*READS["own"], S3Scope(f"{VIRTUAL}/", True)},
-    },
-    "shared": {"object-lambda": set(), "materialize": {S3Scope(f"{VIRTUAL}/", True)}},
+BEHIND = f"s3://data/polynya/{UUID}"
+BESIDE_ROWS = {
+    "object-lambda": {S3Scope(f"{BEHIND}/", True)},
+    "materialize": {S3Scope(f"{VIRTUAL}/", True)},
 }
+OWN = {"own": READS["own"], "shared": set()}
+# An object behind the access point; the role's own policy names the one.
+SUPPORTING = "s3://accesspoint/polynya-data/object/polynya"
 OF_DUCKDB = "f47ac10b-58cc-4372-a567-0e02b2c3d479-deletes.parquet"
 VECTORS_OF_DUCKDB = OF_DUCKDB.replace(".parquet", ".puffin")
 
@@ -121,6 +122,17 @@ CASES = [
     # Not g1: moto takes the dots of `/../` for any characters.
     (PUT, f"{VIRTUAL}/g10/{OF_DUCKDB}", "materialize"),
     (PUT, f"s3://virtual/polynya/{OTHER}/g10/{OF_DUCKDB}", False),
+    (PUT, f"{BEHIND}/g10/{OF_DUCKDB}", "object-lambda"),
+    (PUT, f"{BEHIND}/g10/{VECTORS_OF_DUCKDB}", "object-lambda"),
+    (PUT, f"{BEHIND}/g10/rows-1-2-abc.parquet", False),
+    (PUT, f"s3://data/polynya/{OTHER}/g10/{OF_DUCKDB}", False),
+    (PUT, f"s3://data/polynya/{OF_DUCKDB}", False),
+    (PUT, f"{SUPPORTING}/{UUID}/g10/{OF_DUCKDB}", "object-lambda"),
+    (PUT, f"{SUPPORTING}/{UUID}/g10/{VECTORS_OF_DUCKDB}", "object-lambda"),
+    (ABORT, f"{SUPPORTING}/{UUID}/g10/{OF_DUCKDB}", "object-lambda"),
+    (PUT, f"{SUPPORTING}/{UUID}/g10/rows-1-2-abc.parquet", False),
+    (PUT, f"{SUPPORTING}/{OTHER}/g10/{OF_DUCKDB}", False),
+    (DELETE, f"{SUPPORTING}/{UUID}/g10/{OF_DUCKDB}", False),
     (PUT, f"s3://data/lake/main/customers/{OF_DUCKDB}", False),
     (PUT, f"s3://data/lake/main/{OF_DUCKDB}", False),
     (PUT, f"s3://data/lake/.polynya-staging/{OTHER}/{OF_DUCKDB}", False),
@@ -165,23 +177,24 @@ CASES = [
 def test_a_writer_puts_files_only_below_two_prefixes_of_its_table(
     delivery, directory, action, location, permitted
 ):
-    deletes = DELETES[directory][delivery]
+    deletes = OWN[directory] | BESIDE_ROWS[delivery]
     policy = policy_of(fitted(READS[directory], writes(), delivery, deletes))
     expected = permitted if isinstance(permitted, bool) else permitted in {directory, delivery}
     assert allowed(policy, location, action) is expected
-    arn = f"arn:aws:s3:::{location.removeprefix('s3://')}"
+    arn = arn_of(location)
     by_moto = IAMPolicy(policy).is_action_permitted(action, arn)
     assert (by_moto == PermissionResult.PERMITTED) is expected
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
 def test_a_writer_reads_the_virtual_files_of_its_table(delivery):
-    policy = policy_of(fitted(READS["own"], writes(), delivery))
+    policy = policy_of(fitted(READS["own"], writes(), delivery, BESIDE_ROWS[delivery]))
     is_real = delivery == "materialize"
     assert allowed(policy, f"{VIRTUAL}/g2/list-1-abc.avro") is is_real
     assert ("s3-object-lambda:GetObject" in policy) is not is_real
     given = {one for s in json.loads(policy)["Statement"] for one in as_list(s["Action"])}
-    through = {"s3-object-lambda:GetObject", "lambda:InvokeFunction"}
+    actions = ("GetObject", "PutObject", "AbortMultipartUpload")
+    through = {"lambda:InvokeFunction", *(f"s3-object-lambda:{one}" for one in actions)}
     assert given == {GET, PUT, ABORT} | (set() if is_real else through)
 
 

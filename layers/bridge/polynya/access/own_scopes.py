@@ -78,7 +78,7 @@ def write_scopes(
 
 
 def delete_scopes(
-    lake: Lake, schema: Schema, table: Table, virtual_files: S3Scope | None, others: OtherTables
+    lake: Lake, schema: Schema, table: Table, virtual_files: S3Scope, others: OtherTables
 ) -> set[S3Scope]:
     """The directories below which DuckDB puts delete files, beside the data files of a table.
 
@@ -87,12 +87,11 @@ def delete_scopes(
     own part of it (`write_scopes`), and so are delete files for that.
 
     Args:
-        virtual_files: the directory of the table's virtual files, of which one has the inlined
-            rows; None: nothing can be put there.
+        virtual_files: where uploads beside the table's virtual files arrive, of which one has the
+            inlined rows.
     """
     own = table_location(lake, schema, table)
-    scopes = {S3Scope(own, True)} if others.absent_from(own) else set()
-    return scopes | ({virtual_files} if virtual_files else set())
+    return {virtual_files, *([S3Scope(own, True)] if others.absent_from(own) else [])}
 
 
 def _in_shared_directory(

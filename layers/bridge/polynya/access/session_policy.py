@@ -26,13 +26,20 @@ or `.puffin` with the deletion vectors of format version 3. No file of DuckLake 
 
 OBJECT_LAMBDA = ["s3-object-lambda:GetObject", "lambda:InvokeFunction"]
 
+UPLOADS = ["s3-object-lambda:PutObject", "s3-object-lambda:AbortMultipartUpload"]
+"""An Object Lambda access point passes them on to its supporting access point, where the right to
+put the object is checked."""
+
+SUPPORTING = "arn:{}:s3:*:*:accesspoint/*/object/"
+"""An object behind an access point. The role's own policy names the access point."""
+
 
 def session_policy(
     reads: Iterable[S3Scope],
     writes: Iterable[S3Scope],
     deletes: Iterable[S3Scope],
     partition: str,
-    through_object_lambda: bool,
+    virtual_files: S3Scope | None,
 ) -> str:
     """The policy as JSON, as short as possible.
 
@@ -43,10 +50,17 @@ def session_policy(
         writes: what may be written, and read.
         deletes: directories in which DuckDB may put its delete files, and nothing else.
         partition: of the ARNs, such as `aws`.
+        virtual_files: the directory of those that are read through Object Lambda; None: they are
+            real objects.
     """
     arn = f"arn:{partition}:s3:::"
     read, written = ([arn + _resource(scope) for scope in scopes] for scopes in (reads, writes))
     directories = [arn + _escaped(scope.location) for scope in deletes]
+    through = OBJECT_LAMBDA
+    if virtual_files and directories:
+        key = _escaped(virtual_files.location).partition("/")[2]
+        directories.append(SUPPORTING.format(partition) + key)
+        through = [*OBJECT_LAMBDA, *UPLOADS]
     written += [one + names for one in directories for names in DELETE_FILES]
     # S3 takes `..` for a name like any other, but what a client makes of such a location may be
     # that of another table.
@@ -54,7 +68,7 @@ def session_policy(
         *_statement("Allow", READS, read),
         *_statement("Allow", WRITES, written),
         *_statement("Deny", "s3:PutObject", f"{arn}*/../*" if written else []),
-        *_statement("Allow", OBJECT_LAMBDA, "*" if through_object_lambda else []),
+        *_statement("Allow", through, "*" if virtual_files else []),
     ]
     return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
 

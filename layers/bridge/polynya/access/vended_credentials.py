@@ -20,7 +20,7 @@ from ..errors import PolynyaError, Refused
 from ..iceberg import rest
 from ..metrics import count
 from ..storage import aws
-from ..translate.write_locations import staging_root
+from ..translate.write_locations import behind_access_point, staging_root
 from .own_scopes import delete_scopes, other_tables, read_scopes, write_scopes
 from .session_policy import POLICY_LIMIT, session_policy
 from .table_scope import OtherTables, S3Scope, coarsen_until
@@ -62,6 +62,18 @@ def _is_within(location: str, scopes: Iterable[str]) -> bool:
     return any(
         location == one or (one.endswith("/") and location.startswith(one)) for one in scopes
     )
+
+
+def s3_properties(endpoint: str, region: str) -> dict[str, str]:
+    """The properties of clients that say where S3 is.
+
+    Args:
+        endpoint: of a stand-in on this machine; empty: AWS.
+    """
+    properties = {"s3.region": region, "client.region": region}
+    if endpoint:
+        properties |= {"s3.endpoint": endpoint, "s3.path-style-access": "true"}
+    return properties
 
 
 class CredentialVending:
@@ -107,8 +119,10 @@ class CredentialVending:
             writes = write_scopes(lake, schema, table, staging, others)
         except Refused as reason:
             return replace(blank, reason=str(reason))
-        virtual = self._virtual(virtual_location)
-        deletes = delete_scopes(lake, schema, table, virtual, others)
+        beside = virtual_location
+        if not self._materialized:
+            beside = behind_access_point(virtual_location, lake.data_path)
+        deletes = delete_scopes(lake, schema, table, S3Scope(f"{beside}/", True), others)
         return self._fitted(blank, reads, writes, deletes, others)
 
     def file_scope(self, scope: TableScope, locations: Collection[str]) -> TableScope | None:
@@ -219,15 +233,15 @@ class CredentialVending:
         virtual_location: str,
     ) -> str:
         partition = self._reader.split(":")[1] if self._reader else "aws"
-        virtual = self._virtual(virtual_location)
-        readable = [*([virtual] if virtual else []), *sorted(reads)]
+        virtual = S3Scope(f"{virtual_location}/", True)
+        readable = [*([virtual] if self._materialized else []), *sorted(reads)]
         return session_policy(
-            readable, sorted(writes), sorted(deletes), partition, not self._materialized
+            readable,
+            sorted(writes),
+            sorted(deletes),
+            partition,
+            None if self._materialized else virtual,
         )
-
-    def _virtual(self, location: str) -> S3Scope | None:
-        """The directory of a table's virtual files, if they are real objects."""
-        return S3Scope(f"{location}/", True) if self._materialized else None
 
     def _credentials(self, scope: TableScope) -> tuple[TableScope, dict[str, str]]:
         """The client properties of new credentials, and their scope: a reader's if a writer's is
@@ -252,12 +266,8 @@ class CredentialVending:
             "s3.secret-access-key": credentials["SecretAccessKey"],
             "s3.session-token": credentials["SessionToken"],
             "s3.session-token-expires-at-ms": str(expires_at_ms),
-            "s3.region": aws.client("sts").meta.region_name,
-            "client.region": aws.client("sts").meta.region_name,
         }
-        if self._endpoint:  # a stand-in on this machine
-            config |= {"s3.endpoint": self._endpoint, "s3.path-style-access": "true"}
-        return config
+        return config | s3_properties(self._endpoint, aws.client("sts").meta.region_name)
 
     def _assume_role(self, scope: TableScope) -> Any:
         sts = aws.client("sts")

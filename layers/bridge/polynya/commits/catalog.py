@@ -240,7 +240,9 @@ class CommitCatalog:
         lake, schema, table = opened.readable, opened.schema, opened.table
         # Of the table that was found: a path `a+b` can mean the table `a b`.
         self._check_rights(schema.schema_name, table.table_name)
-        planner = Planner(self.reader, self.catalog.settings.staging_location)
+        settings = self.catalog.settings
+        is_materialized = settings.storage.is_materialized
+        planner = Planner(self.reader, settings.staging_location, is_materialized)
         with planner.reading_early(lake, schema, table, target.commit) as planner:
             state = self._state(opened)
         return Planned(planner.plan(state, target.commit), lake, state)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from ..access.vended_credentials import TableScope
 from ..access.writable import check_may_write_table
-from ..catalog import OpenTable
+from ..catalog import OpenTable, without_config
 from ..ducklake.writes.new_snapshot import NewSnapshot
 from ..iceberg import rest
 from ..iceberg.commits.requests import CreateTableRequest
@@ -85,7 +85,7 @@ def create(
     creation = TableCreation(catalog, namespace, request, with_credentials)
     created = catalog.commit(creation.write)
     if created.scope is None:
-        return created.body
+        return without_config(created.body) if with_credentials else created.body
     # After the transaction, in which other writers would wait for STS too.
     return catalog.catalog.with_credentials(
         created.body,

@@ -36,5 +36,16 @@ def staging_root(staging_location: str, lake_data_path: str) -> str:
     return _with_slash(staging_location or _with_slash(lake_data_path) + STAGING_DIRECTORY)
 
 
+def behind_access_point(virtual_location: str, lake_data_path: str) -> str:
+    """Where S3 puts what clients upload to an Object Lambda access point.
+
+    It passes uploads on, under the same key, to its supporting access point, which is one of the
+    data's bucket (template.yaml). DuckDB puts the delete files of inlined rows there.
+    """
+    bucket = lake_data_path.partition("://")[2].partition("/")[0]
+    key = virtual_location.partition("://")[2].partition("/")[2]
+    return f"s3://{bucket}/{key}"
+
+
 def _with_slash(location: str) -> str:
     return location if location.endswith("/") else f"{location}/"

@@ -218,7 +218,7 @@ DUCKDB_SAYS = {
     Outcome.REFUSED: ("BadRequest_400", "BadRequestException"),
     Outcome.LATE: ("SlowDown", "ServiceUnavailable"),
     Outcome.CONFLICT: ("Conflict_409", "CommitFailedException"),
-    # After an error DuckDB deletes its files, which the proxy forbids, and says only this.
+    # After an error DuckDB deletes its files, and says only this if one of them is committed.
     Outcome.CLIENT: (
         "Could not remove file",
         "Not implemented",

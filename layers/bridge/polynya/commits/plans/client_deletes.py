@@ -34,6 +34,8 @@ class ClientDeletes:
     """The directories of the table's own files, below which DuckDB puts its delete files: beside
     the data file."""
     format_version: int
+    behind: tuple[str, str] = ("", "")
+    """A directory of locations, and where S3 keeps what is uploaded to it."""
 
     def positions(self, files: Sequence[WrittenFile]) -> Positions:
         """The deleted positions.
@@ -78,8 +80,12 @@ class ClientDeletes:
         start, end = _span(file)
         # One byte more than the whole file, to see that it ends there.
         more = 0 if _is_part(file) else 1
+        named, kept = self.behind
+        location = normalised(file.file_path)
+        if named and location.startswith(named):
+            location = kept + location.removeprefix(named)
         try:
-            body = self.reader.read_range(normalised(file.file_path), start, end + more)
+            body = self.reader.read_range(location, start, end + more)
         except NoSuchKey:
             raise BadRequest("a delete file of the commit does not exist in S3") from None
         if len(body) != end - start:

@@ -35,6 +35,8 @@ class Planner:
     reader: ObjectReader
     staging_location: str
     """The setting; empty: below the lake's data path."""
+    is_materialized: bool = True
+    """Whether virtual files are real objects."""
 
     @contextmanager
     def reading_early(
@@ -62,7 +64,7 @@ class Planner:
         _check_identity(state, commit)
         check_parents(commit.snapshots, state.head.snapshot_id if state.head else None, commit)
         net = self._net_change(state, commit)
-        finder = RemovalFinder(state, self.reader)
+        finder = RemovalFinder(state, self.reader, self.is_materialized)
         removals = finder.find(net, ends_all=commit.removes_main)
         altered, tags = alteration(state, commit)
         staging = self._staging(state.lake, state.table)

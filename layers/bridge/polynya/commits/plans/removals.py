@@ -17,7 +17,7 @@ from ...translate.commits.new_deletes import (
     too_many_to_inline,
 )
 from ...translate.commits.paths import normalised
-from ...translate.write_locations import data_path
+from ...translate.write_locations import behind_access_point, data_path
 from ..delete_files.planned import (
     MOST_DELETE_FILES,
     LargeDelete,
@@ -57,6 +57,8 @@ class RemovalFinder:
 
     state: TableState
     reader: ObjectReader
+    is_materialized: bool = True
+    """Whether virtual files are real objects, so that uploads beside them are where they say."""
 
     def find(self, net: NetChange, *, ends_all: bool = False) -> Removals:
         """What ends with this change.
@@ -75,7 +77,8 @@ class RemovalFinder:
             return NOTHING
         location = f"{data_path(state.location, state.table.table_uuid)}/"
         beside = (state.location, f"{state.document.location}/")
-        deletes = ClientDeletes(self.reader, location, beside, state.document.format_version)
+        version = state.document.format_version
+        deletes = ClientDeletes(self.reader, location, beside, version, self._behind())
         positions = deletes.positions(net.added_deletes)
         added = {normalised(file.file_path): n for n, file in enumerate(net.added)}
         of_added = {added[path]: positions.pop(path) for path in added if path in positions}
@@ -91,6 +94,13 @@ class RemovalFinder:
         files = [*ended, *whole]
         large += flushed_deletes(state, files)
         return Removals(files, partly, of_added, _by_table(rows.values()), large)
+
+    def _behind(self) -> tuple[str, str]:
+        """The directory of the virtual files, and where uploads to it are."""
+        directory = f"{self.state.document.location}/"
+        if self.is_materialized:
+            return directory, directory
+        return directory, behind_access_point(directory, self.state.lake.lake.data_path)
 
     def _large(
         self,
