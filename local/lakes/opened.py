@@ -120,7 +120,7 @@ def _copied(stack: ExitStack, catalog: Catalog, schema: str, data: DataPath) -> 
     mirror = Mirror(catalog, schema, database, data.renamed)
     stack.callback(mirror.close)
     try:
-        mirror.refresh()
+        mirror.begin()
     except UNREADABLE as error:
         raise failure(catalog.name, error) from None
     return mirror, database.url

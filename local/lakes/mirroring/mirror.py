@@ -6,12 +6,20 @@ change of the original brings is in one transaction of PostgreSQL.
 """
 
 import logging
+import time
 from datetime import UTC, datetime
+from tempfile import TemporaryDirectory
 from threading import Lock
 
 from polynya.errors import PolynyaError
 
-from ...clients.duckdb_connection import connect
+from ...clients.duckdb_connection import (
+    SECONDS_TO_STOP,
+    confine,
+    connect,
+    interruptible,
+    literal,
+)
 from ...processes.postgres import Database
 from .catalogs import Catalog
 from .fingerprints import Fingerprint, is_locked
@@ -46,14 +54,23 @@ class Mirror:
         self._as_of = datetime.now(UTC)
         self._is_stale = False
         self._con = connect((TARGET_EXTENSION, *catalog.extensions))
+        # What does not fit into memory would be in the folder where the command starts, and stay.
+        self._overflow = TemporaryDirectory(prefix="polynya-mirror-", ignore_cleanup_errors=True)
+        self._con.execute(f"SET temp_directory = {literal(self._overflow.name)}")
         self._reader = CatalogReader(self._con, catalog, schema, renamed)
         self._writer = MirrorWriter(self._con, target)
+        if catalog.files:
+            confine(self._con, catalog.files)
+
+    def begin(self) -> None:
+        """Copy all of it. A signal ends it; otherwise as `refresh`."""
+        interruptible(self._con, self.refresh)
 
     def refresh(self) -> int:
         """Copy what has changed; the number of ranges of rows that were written.
 
         Raises:
-            Misconfigured: PostgreSQL cannot hold a text of it.
+            Misconfigured: PostgreSQL cannot hold a text of it, or something in it is no table.
             duckdb.Error, OSError, sqlite3.Error, pg8000.exceptions.Error: the original cannot be
                 read, or the mirror cannot be written. The mirror is unchanged.
         """
@@ -84,10 +101,19 @@ class Mirror:
         return sum(count for count, *_ in copied.digests.values()) if copied else 0
 
     def close(self) -> None:
-        """Close all connections."""
-        with self._lock:
+        """Stop what is under way, and close all connections."""
+        deadline = time.monotonic() + SECONDS_TO_STOP
+        while not self._lock.acquire(timeout=0.05):
+            if time.monotonic() > deadline:
+                self._overflow.cleanup()
+                return  # it ends with the process
+            self._con.interrupt()
+        try:
             self._con.close()
             self._catalog.close()
+        finally:
+            self._overflow.cleanup()
+            self._lock.release()
 
     def _read(self, before: Fingerprint) -> tuple[Fingerprint, dict[str, Copied], list[Change]]:
         """What has changed, all of one state of the original, and its fingerprint."""

@@ -212,6 +212,41 @@ def test_a_file_that_is_no_lake_gets_a_sentence(make, words, tmp_path):
     assert str(file) in line
 
 
+LEAK = "SELECT 1 AS object_id, content AS value FROM read_text('/etc/passwd')"
+ENDLESS = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r) SELECT * FROM r"
+COPY = "ALTER TABLE ducklake_metadata RENAME TO copied; CREATE VIEW ducklake_metadata AS {}"
+HOSTILE = [  # what somebody else does to the tables of a catalog, and what it is called
+    ("duckdb", f"DROP TABLE ducklake_tag; CREATE VIEW ducklake_tag AS {LEAK}", "a view"),
+    ("duckdb", 'CREATE VIEW "DuckLake_x" AS SELECT i FROM range(1000000000000) AS r(i)', "a view"),
+    ("duckdb", COPY.format("SELECT * FROM copied"), "a view"),
+    (
+        "duckdb",
+        "DROP TABLE ducklake_tag; "
+        "CREATE TABLE ducklake_tag (object_id BIGINT, value AS (repeat('x', 1000000000)))",
+        "a table with generated columns",
+    ),
+    ("sqlite", f"DROP TABLE ducklake_tag; CREATE VIEW ducklake_tag AS {LEAK}", "a view"),
+    ("sqlite", f"CREATE VIEW ducklake_x AS {ENDLESS}", "a view"),
+    ("sqlite", COPY.format("SELECT * FROM copied"), "a view"),
+    ("sqlite", "CREATE VIRTUAL TABLE ducklake_x USING fts5(a)", "a virtual table"),
+    (
+        "sqlite",
+        "DROP TABLE ducklake_tag; "
+        "CREATE TABLE ducklake_tag (object_id BIGINT, value AS (zeroblob(1000000000)))",
+        "a table with generated columns",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "statements", "what"), HOSTILE)
+def test_a_file_runs_no_query_of_its_own(kind, statements, what, tmp_path):
+    lake = file_lakes.empty(kind, tmp_path / "lake")
+    file_lakes.change_tables(lake, statements)
+    refused = CliRunner().invoke(app, ["serve", lake.address])
+    [line] = refused.stderr.splitlines()
+    assert refused.exit_code == 1 and f"in {lake.file} is {what}: " in line
+
+
 def test_a_locked_file_is_named_with_the_process_that_holds_it(tmp_path):
     lake = file_lakes.empty("duckdb", tmp_path / "lake")
     writer = Process(connect, EXTENSIONS)
