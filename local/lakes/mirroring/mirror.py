@@ -52,7 +52,7 @@ class Mirror:
         self._copied: dict[str, Copied] = {}
         self._fingerprint: Fingerprint | None = None
         self._as_of = datetime.now(UTC)
-        self._is_stale = False
+        self._stale = ""
         self._con = connect((TARGET_EXTENSION, *catalog.extensions))
         # What does not fit into memory would be in the folder where the command starts, and stay.
         self._overflow = TemporaryDirectory(prefix="polynya-mirror-", ignore_cleanup_errors=True)
@@ -78,6 +78,7 @@ class Mirror:
             as_of = datetime.now(UTC)
             fingerprint = self._catalog.fingerprint()
             if fingerprint == self._fingerprint:
+                self._as_of = as_of
                 return 0
             fingerprint, copied, changes = self._read(fingerprint)
             self._writer.write(changes, self._copied.keys() - copied.keys())
@@ -91,9 +92,13 @@ class Mirror:
         except Exception as error:
             self._log_stale(error)
         else:
-            if self._is_stale:
-                self._is_stale = False
+            if self._stale:
+                self._stale = ""
                 logger.warning("%s can be read again", self._catalog.name)
+
+    def staleness(self) -> str:
+        """In a sentence, why an older state is served, and of when; empty: the newest is."""
+        return self._stale
 
     def row_count(self, table: str) -> int:
         """The number of rows of `ducklake_<table>` in the mirror."""
@@ -128,14 +133,13 @@ class Mirror:
         raise TimeoutError("the catalog changes faster than it can be read")
 
     def _log_stale(self, error: Exception) -> None:
-        if self._is_stale:
+        if self._stale:
             return
-        self._is_stale = True
         # The text of another error may hold rows, or how we connect.
         why = str(error) if isinstance(error, PolynyaError) else type(error).__name__
         if is_locked(error):
             why = "another process has it open"
-        as_of = self._as_of.isoformat(timespec="seconds")
-        logger.warning(
-            "%s cannot be read now (%s): its state of %s is served", self._catalog.name, why, as_of
-        )
+        as_of = self._as_of.isoformat(" ", "seconds").replace("+00:00", " UTC")
+        name = self._catalog.name
+        self._stale = f"{name} cannot be read now ({why}): its state of {as_of} is served"
+        logger.warning(self._stale)
