@@ -12,6 +12,7 @@ from polynya_local.cli import app
 from polynya_local.clients import pyiceberg
 from polynya_local.clients.duckdb import Process
 from polynya_local.clients.duckdb_connection import LAKE, connect, literal
+from polynya_local.lakes.opened import opened
 from polynya_local.processes.serving import COMMAND, environment, serving
 from typer.testing import CliRunner
 
@@ -100,6 +101,21 @@ def test_verify_finds_data_that_has_moved(tmp_path):
     (tmp_path / "data").rename(tmp_path / "moved")
     moved = ("--data-path", f"{tmp_path}/moved")
     assert printed("verify", "--database", f"{tmp_path}/lake.db", *moved)["findings"] == []
+
+
+def test_data_elsewhere_than_beside_the_catalog_is_named(tmp_path, capsys):
+    (tmp_path / "lake").mkdir()
+    for name, data_path, given, is_named in (
+        ("below.db", f"{tmp_path}/lake/data", None, False),
+        ("elsewhere.db", f"{tmp_path}/data", None, True),
+        ("elsewhere.db", f"{tmp_path}/data", f"{tmp_path}/data", False),
+    ):
+        if given is None:
+            write(f"{tmp_path}/lake/{name}", data_path)
+        with opened(f"{tmp_path}/lake/{name}", "public", given) as lake:
+            assert str(lake.folder) == data_path
+        said = capsys.readouterr().err
+        assert (f"the catalog says that the lake's data is in {data_path}, " in said) == is_named
 
 
 NUL = [  # a statement after CREATE TABLE lake.t (i INTEGER, n STRUCT(a VARCHAR), s VARCHAR); words
