@@ -15,6 +15,8 @@ from pg8000.native import Connection
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.errors import Misconfigured, PolynyaError, ServiceUnavailable
 
+from .stand_in.s3.upstream import own_credentials
+
 SECONDS = 10
 
 SCHEMAS = """
@@ -94,11 +96,19 @@ def check_store(bucket: str, key: str | None, s3_endpoint: str | None) -> str | 
     where = f"S3 at {s3_endpoint}" if s3_endpoint else "Amazon S3"
     config = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 2})
     try:
-        session = boto3.Session()
-        if session.get_credentials() is None:
+        credentials = own_credentials()
+        if credentials is None:
             raise Misconfigured(NO_CREDENTIALS)
-        region = session.region_name or os.environ.get("AWS_REGION") or "us-east-1"
-        client = session.client("s3", region, endpoint_url=s3_endpoint, config=config)
+        keys = credentials.get_frozen_credentials()
+        client = boto3.client(
+            "s3",
+            os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or "us-east-1",
+            endpoint_url=s3_endpoint,
+            aws_access_key_id=keys.access_key,
+            aws_secret_access_key=keys.secret_key,
+            aws_session_token=keys.token,
+            config=config,
+        )
         if key is None:
             client.head_bucket(Bucket=bucket)
         else:
