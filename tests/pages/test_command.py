@@ -15,6 +15,7 @@ from polynya_local.processes.serving import serving
 from typer.testing import CliRunner
 
 from tests.support import file_lakes
+from tests.support.servers.slow_servers import delaying
 
 
 def answer(uri: str, **headers: str) -> tuple[int, str]:
@@ -93,21 +94,18 @@ def test_views_say_that_a_locked_file_is_served_as_it_was(tmp_path):
 
 
 def test_all_views_say_that_the_database_is_away(lake, show, caplog):
-    away = lake.fresh("26")
-    page = show(away)
-    assert page.get("/").status == 200
-    postgres = replace(away.database, dbname="postgres")
-    postgres.run(f'ALTER DATABASE "{away.database.dbname}" ALLOW_CONNECTIONS false')
-    postgres.run(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name",
-        name=away.database.dbname,
-    )
+    made = lake("26")
+    with delaying(made.database.port, 0) as port:
+        page = show(replace(made, database=replace(made.database, port=port)))
+        assert page.get("/").status == 200
     for path in VIEWS:
         found = page.get(path)
-        assert found.status in (500, 503), path
+        assert found.status == 503 and found.headers["Retry-After"], path
         assert "<h1>This page cannot be shown</h1>" in found.text
-        sentence = json.loads(page.get(f"{path}?format=json").text)["error"]["message"]
-        assert "catalog database" in sentence
+        sentence = page_error(page, path)
+        assert sentence in found.text and "the catalog database" in sentence
     assert not [record for record in caplog.records if record.exc_info]
-    postgres.run(f'ALTER DATABASE "{away.database.dbname}" ALLOW_CONNECTIONS true')
-    assert page.get("/").status == 200
+
+
+def page_error(page, path: str) -> str:
+    return json.loads(page.get(f"{path}?format=json").text)["error"]["message"]
