@@ -1,8 +1,9 @@
-"""Checks that a command can reach the catalog database, and says precisely why it cannot.
+"""Checks that a command can reach the catalog database and S3, and says precisely why it cannot.
 
 The Lambda functions give fewer details to their clients. No message holds the password.
 """
 
+import os
 import socket
 import ssl
 from contextlib import closing
@@ -13,6 +14,8 @@ from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.errors import Misconfigured, PolynyaError, ServiceUnavailable
+
+from .stand_in.s3.upstream import own_credentials
 
 SECONDS = 10
 
@@ -60,6 +63,89 @@ def check(url: str, metadata_schema: str) -> None:
             f"no DuckLake catalog in the PostgreSQL schema {metadata_schema!r} {where}; "
             + (f"schemas that have one: {there}" if there else "no other schema has one")
         )
+
+
+NO_CREDENTIALS = (
+    "there are no credentials for S3, where the lake's data is: set AWS_ACCESS_KEY_ID and "
+    "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+)
+NOT_ACCEPTED = frozenset(
+    ("ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch")
+)
+"""What S3 answers to credentials that are wrong or too old."""
+
+
+def check_store(bucket: str, key: str | None, s3_endpoint: str | None) -> str | None:
+    """Read one byte of a file of the lake.
+
+    Args:
+        key: of the file; None: the lake has none, and S3 is asked for the bucket.
+        s3_endpoint: None: Amazon's.
+
+    Returns:
+        What is wrong with that file alone; None: nothing.
+
+    Raises:
+        Misconfigured: there are no credentials, or S3 does not let them read the file.
+        ServiceUnavailable: S3 cannot be reached.
+    """
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    where = f"S3 at {s3_endpoint}" if s3_endpoint else "Amazon S3"
+    config = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 2})
+    try:
+        credentials = own_credentials()
+        if credentials is None:
+            raise Misconfigured(NO_CREDENTIALS)
+        keys = credentials.get_frozen_credentials()
+        client = boto3.client(
+            "s3",
+            os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or "us-east-1",
+            endpoint_url=s3_endpoint,
+            aws_access_key_id=keys.access_key,
+            aws_secret_access_key=keys.secret_key,
+            aws_session_token=keys.token,
+            config=config,
+        )
+        if key is None:
+            client.head_bucket(Bucket=bucket)
+        else:
+            client.get_object(Bucket=bucket, Key=key, Range="bytes=0-0")["Body"].read()
+    except ClientError as error:
+        return _answered(where, bucket, key, error.response)
+    except (BotoCoreError, ValueError) as error:  # ValueError: an endpoint that is no URL
+        remedy = "" if s3_endpoint else "; --s3-endpoint names an S3 that is not Amazon's"
+        raise ServiceUnavailable(f"{where} cannot be read: {_in_one_line(error)}{remedy}") from None
+    return None
+
+
+def _answered(where: str, bucket: str, key: str | None, response: dict[str, Any]) -> str | None:
+    """What is wrong with the file alone; raises for what is wrong with all of them."""
+    code = str(response.get("Error", {}).get("Code", ""))
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    if code in NOT_ACCEPTED:
+        raise Misconfigured(f"{where} does not accept the credentials ({code}): correct AWS_…")
+    if code == "NoSuchBucket" or (status == 404 and key is None):
+        raise Misconfigured(
+            f"{where} has no bucket {bucket!r}, in which the lake's data should be: "
+            "--s3-endpoint names another S3, and --data-path another bucket"
+        )
+    if status in (404, 416):
+        return f"a file that the catalog names is gone from the bucket {bucket!r} ({code})"
+    if status == 403 and key is not None:
+        raise Misconfigured(
+            f"{where} lets these credentials not read the newest file of the lake in the bucket "
+            f"{bucket!r} ({code}): they need s3:GetObject on it, or the file is gone"
+        )
+    if status == 403:
+        return None  # who may read files need not be allowed to list them
+    raise ServiceUnavailable(f"{where} answers {code or status} for the bucket {bucket!r}")
+
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")
 
 
 def _failure(url: str, arguments: dict[str, Any], error: Exception) -> PolynyaError:

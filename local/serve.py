@@ -12,7 +12,7 @@ from polynya_pipeline.common.options import S3Endpoint
 
 from . import checkout
 from .lakes.opened import opened
-from .lakes.served import Options, serve_lake
+from .lakes.served import Options, bound_servers, check_writes, serve_lake
 from .options import (
     AnyDatabase,
     DataPath,
@@ -150,8 +150,10 @@ def serve(
         allowed_hosts=tuple(allow_host or ()),
     )
     try:
-        with opened(wanted, metadata_schema, data_path) as lake:
-            serve_lake(lake, options, stdout)
+        with bound_servers(options) as servers:
+            check_writes(wanted, metadata_schema, data_path, options)
+            with opened(wanted, metadata_schema, data_path) as lake:
+                serve_lake(lake, options, servers, stdout)
     except PolynyaError as error:
         print(f"polynya: {error}", file=sys.stderr)
         raise typer.Exit(1) from None

@@ -7,13 +7,17 @@ from typing import Annotated
 import typer
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, identifier
+from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import ConnectionLost, qualified
 from polynya.ducklake.connection.database import NO_GRANT
 from polynya.ducklake.queries.writers.writer_rights import writer_rights
+from polynya.ducklake.rows.lake import Lake
 from polynya.ducklake.rows.writers.writer_rights import WriterRights
 from polynya.ducklake.writes import commits_table
 from polynya.ducklake.writes.new_snapshot import WRITABLE_VERSIONS
-from polynya.errors import PolynyaError
+from polynya.errors import PolynyaError, Refused
+from polynya.storage.s3 import is_s3
+from polynya.translate.tables import check_lake
 from polynya_pipeline.common.database import connect, sqlstate
 from polynya_pipeline.common.errors import JobError
 from polynya_pipeline.common.options import MetadataSchema
@@ -52,18 +56,41 @@ def writes(
                 return
             if setup:
                 _set_up(con, rights, metadata_schema)
-                rights = writer_rights().run(con)
+            problems = write_problems(con, metadata_schema)
     except (PolynyaError, JobError, Failed) as error:
         _fail(str(error))
     except (DatabaseError, ConnectionLost):
         _fail("the catalog database does not answer, or the role may not read its tables")
-    if problems := write_problems(rights, metadata_schema):
+    if problems:
         _fail("; ".join(problems))
     print(f"polynya: Iceberg clients can write with the role {rights.role}", file=sys.stderr)
 
 
-def write_problems(rights: WriterRights, metadata_schema: str) -> list[str]:
-    """What Iceberg clients lack to write, in sentences with the remedy."""
+def write_problems(con: Connection, metadata_schema: str) -> list[str]:
+    """Why Iceberg clients cannot write, in sentences with the remedy.
+
+    Raises:
+        Misconfigured: the schema has no snapshot of a lake.
+    """
+    lake, rights = queries.lake().run(con), writer_rights().run(con)
+    return [*_problems_of_lake(lake), *_problems_of_role(rights, metadata_schema)]
+
+
+def _problems_of_lake(lake: Lake) -> list[str]:
+    found = []
+    try:
+        check_lake(lake.version, lake.encrypted)
+    except Refused as refusal:
+        found.append(str(refusal))
+    if not is_s3(lake.data_path):
+        found.append(
+            f"the lake's data is in {lake.data_path}, not in S3, where clients would write their "
+            "files: DuckDB can write this lake"
+        )
+    return found
+
+
+def _problems_of_role(rights: WriterRights, metadata_schema: str) -> list[str]:
     role, owner = identifier(rights.role), identifier(rights.owner)
     table = f"{identifier(metadata_schema)}.polynya_commits"
     found = []

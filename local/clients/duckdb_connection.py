@@ -1,10 +1,20 @@
 """DuckDB connections with extensions from PyPI packages; nothing is downloaded at run time."""
 
 import os
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
+from typing import TypeVar
 
 import duckdb
+
+SECONDS_TO_STOP = 2
+"""How long an interrupted statement may take to end."""
+
+T = TypeVar("T")
 
 LAKE = ("ducklake", "postgres_scanner", "httpfs")
 ICEBERG = ("avro", "httpfs", "iceberg")
@@ -39,6 +49,45 @@ def connect(
     if s3_endpoint:
         con.execute(s3_secret(s3_endpoint))
     return con
+
+
+def confine(con: duckdb.DuckDBPyConnection, files: Iterable[Path]) -> None:
+    """Let a connection open these files and no others, nor extensions; no setting can change it.
+
+    What is attached already stays attached.
+    """
+    paths = ", ".join(literal(str(file)) for file in files)
+    con.execute(f"SET allowed_paths = [{paths}]")
+    con.execute("SET enable_external_access = false")
+    con.execute("SET lock_configuration = true")
+
+
+def interruptible(con: duckdb.DuckDBPyConnection, task: Callable[[], T]) -> T:
+    """The result of a task that uses a connection; a signal interrupts it.
+
+    The task runs in a thread of its own, because Python calls the handler of a signal in the main
+    thread, and there only when DuckDB returns.
+
+    Raises:
+        BaseException: whatever the task raises, or the handler of a signal.
+    """
+    result: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(task())
+        except BaseException as error:
+            result.set_exception(error)
+
+    thread = Thread(target=run, name="interruptible", daemon=True)
+    thread.start()
+    try:
+        return result.result()
+    finally:
+        deadline = time.monotonic() + SECONDS_TO_STOP
+        while not result.done() and time.monotonic() < deadline:
+            con.interrupt()
+            thread.join(0.05)
 
 
 def extension_path(name: str) -> Path:

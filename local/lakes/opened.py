@@ -42,6 +42,8 @@ class OpenedLake:
     """The local folder with its data, which `data_path.BUCKET` stands for; None: in S3."""
     mirror: Mirror | None = None
     """The mirror that the database is; None: it is the catalog itself."""
+    folder_warning: str = ""
+    """In a sentence, that the folder is elsewhere than one would think; empty: it is not."""
 
 
 @contextmanager
@@ -91,9 +93,26 @@ def _mirrored(lake: Address, wanted_schema: str, data_path: str | None) -> Itera
             with waiting(f"Copying the catalog of {catalog.name}"):
                 mirror, url = _copied(stack, catalog, schema, data)
             _check_folder(data, mirror, catalog.name)
-            yield OpenedLake(url, SCHEMA, data.folder, mirror)
+            warning = "" if data_path else folder_warning(lake, data.folder)
+            if warning:
+                print(f"polynya: {warning}", file=sys.stderr)
+            yield OpenedLake(url, SCHEMA, data.folder, mirror, warning)
     finally:
         catalog.close()
+
+
+def folder_warning(lake: Address, folder: Path | None) -> str:
+    """In a sentence, that a catalog names a folder that is not beside it; empty: it does not."""
+    if folder is None:
+        return ""
+    real = folder.resolve()
+    if not isinstance(lake, PostgresLake) and real.is_relative_to(lake.file.resolve().parent):
+        return ""
+    return (
+        f"the catalog says that the lake's data is in {real}, which is not beside the catalog: the "
+        "files in this folder can be read through Polynya. If that is right, --data-path with this "
+        "folder says so; if the catalog is somebody else's, look first"
+    )
 
 
 def _schema(wanted: str, catalog: Catalog, found: Described) -> str:
@@ -120,7 +139,7 @@ def _copied(stack: ExitStack, catalog: Catalog, schema: str, data: DataPath) -> 
     mirror = Mirror(catalog, schema, database, data.renamed)
     stack.callback(mirror.close)
     try:
-        mirror.refresh()
+        mirror.begin()
     except UNREADABLE as error:
         raise failure(catalog.name, error) from None
     return mirror, database.url

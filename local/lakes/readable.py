@@ -1,7 +1,7 @@
 """A lake of any address for a command that reads it in this process."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,10 @@ class ReadableLake:
     """None: AWS."""
     is_mirror: bool
     """Whether the database is a copy that this process has made."""
+    folder_warning: str = ""
+    """As `OpenedLake.folder_warning`."""
+    staleness: Callable[[], str] = str
+    """In a sentence, why an older state is shown, and of when; empty: the newest is."""
 
 
 @contextmanager

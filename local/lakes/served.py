@@ -14,22 +14,26 @@ from typing import TextIO
 
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
-from polynya.ducklake.queries.writers.writer_rights import writer_rights
+from polynya.ducklake.queries.table_locations import newest_file
 from polynya.ducklake.rows.lake import Lake
 from polynya.errors import Misconfigured, PolynyaError
 from polynya.storage.s3 import bucket_and_key
 from polynya.translate.tables import check_lake
 
+from .. import reach
 from ..options import Delivery
 from ..pages.addresses import Addresses
 from ..pages.lazy import LazyPage
 from ..stand_in import StandIn
 from ..stand_in.dynamodb import TABLE, dynamodb
+from ..stand_in.http_server import HttpServer
 from ..stand_in.lambda_function import Handler
 from ..stand_in.limits.confinement import Confinement
+from ..stand_in.machine import bound
 from ..stand_in.s3.local_bucket import LocalBucket
 from ..stand_in.s3.uploads import UploadPaths
 from ..writes import write_problems
+from .address import PostgresLake, parse
 from .data_path import ALIAS, BUCKET
 from .opened import OpenedLake
 from .readable import ReadableLake, use_local_credentials
@@ -65,21 +69,41 @@ class Options:
         return self.delivery == Delivery.OBJECT_LAMBDA
 
 
-def serve_lake(opened_lake: OpenedLake, options: Options, stdout: TextIO) -> None:
+Servers = tuple[HttpServer, HttpServer]
+"""Those of the catalog and of S3."""
+
+
+@contextmanager
+def bound_servers(options: Options) -> Iterator[Servers]:
+    """The servers with their ports bound, before the lake is opened: copying may take a while.
+
+    Raises:
+        Misconfigured: a port is taken, or the address is none of this machine.
+    """
+    try:
+        servers = bound(options.port, options.host)
+    except OSError as error:
+        raise Misconfigured(_cannot_listen(error, options.port)) from None
+    try:
+        yield servers
+    finally:
+        for server in servers:
+            server.stop()
+
+
+def serve_lake(opened_lake: OpenedLake, options: Options, servers: Servers, stdout: TextIO) -> None:
     """Serve a lake until a signal arrives; print one line of JSON when it is ready.
 
     Raises:
         PolynyaError: the lake cannot be served with these options.
     """
-    _check_options(opened_lake, options)
-    lake = _read_lake(opened_lake.database, opened_lake.metadata_schema)
+    _check_delivery(opened_lake, options)
+    lake = _read_lake(opened_lake, options)
     data_bucket = _data_bucket(lake)
-    if options.writes:
-        _check_writes(opened_lake.database, opened_lake.metadata_schema)
     bucket = options.virtual_bucket or data_bucket
     database = Database(opened_lake.database, opened_lake.metadata_schema)
     uncommitted = UncommittedFiles(database) if options.writes else None
-    stand_in = _stand_in(opened_lake, options, lake, bucket, uncommitted)
+    stand_in = _stand_in(opened_lake, options, lake, bucket, servers, uncommitted)
     with closing(database), dynamodb() as dynamodb_endpoint:
         virtual = ALIAS if options.is_object_lambda else bucket
         _set_environment(opened_lake, options, virtual, stand_in.s3_uri, dynamodb_endpoint)
@@ -131,8 +155,14 @@ def _page(stand_in: StandIn, lake: OpenedLake, options: Options) -> Iterator[Han
         folder=str(lake.folder or ""),
     )
     s3_endpoint = stand_in.s3_uri if lake.folder else options.s3_endpoint
-    is_mirror = lake.mirror is not None
-    read = ReadableLake(lake.database, lake.metadata_schema, s3_endpoint, is_mirror)
+    read = ReadableLake(
+        lake.database,
+        lake.metadata_schema,
+        s3_endpoint,
+        is_mirror=lake.mirror is not None,
+        folder_warning=lake.folder_warning,
+        staleness=lake.mirror.staleness if lake.mirror else str,
+    )
     with closing(LazyPage(addresses, read)) as page:
         yield page
 
@@ -149,17 +179,40 @@ def _ready(stand_in: StandIn, options: Options) -> dict[str, object]:
     }
 
 
-def _check_options(lake: OpenedLake, options: Options) -> None:
-    """Raise if the lake cannot be served so."""
-    if options.writes and not ip_address(options.host).is_loopback:
+def check_writes(
+    address: str, metadata_schema: str, data_path: str | None, options: Options
+) -> None:
+    """Raise if clients cannot write to the lake; nothing is copied yet.
+
+    Raises:
+        PolynyaError: they cannot, or the database cannot be read.
+    """
+    if not options.writes:
+        return
+    if not ip_address(options.host).is_loopback:
         raise Misconfigured(
             "--writes with --host would let everybody write who reaches this machine: leave one of "
             "them out"
         )
-    if lake.mirror is not None and options.writes:
+    lake = parse(address)
+    if not isinstance(lake, PostgresLake):
         raise Misconfigured(
             "--writes needs a lake in PostgreSQL with its data in S3; DuckDB can write this one"
         )
+    if data_path is not None:
+        raise Misconfigured(
+            "--writes with --data-path would put files where DuckLake's own writers do not look "
+            "for them: leave one of them out"
+        )
+    reach.check(lake.url, metadata_schema)
+    with closing(Database(lake.url, metadata_schema)) as opened, opened.transaction() as con:
+        problems = write_problems(con, metadata_schema)
+    if problems:
+        raise Misconfigured("Iceberg clients cannot write: " + "; ".join(problems))
+
+
+def _check_delivery(lake: OpenedLake, options: Options) -> None:
+    """Raise if the lake cannot be delivered so."""
     if lake.folder is not None and not options.is_object_lambda:
         raise Misconfigured(
             "--delivery materialize puts files into the data bucket, and the data of this lake is "
@@ -172,26 +225,22 @@ def _stand_in(
     options: Options,
     read: Lake,
     bucket: str,
+    servers: Servers,
     uncommitted: UncommittedFiles | None,
 ) -> StandIn:
-    """The servers, with their ports bound."""
-    folder, port = lake.folder, options.port
     virtual = ALIAS if options.is_object_lambda else bucket
-    try:
-        return StandIn(
-            alias=ALIAS if options.is_object_lambda else None,
-            supporting_bucket=bucket,
-            s3_endpoint=options.s3_endpoint,
-            region=os.environ["AWS_DEFAULT_REGION"],
-            port=port,
-            host=options.host,
-            uploads=_uploads(read, virtual) if options.writes else None,
-            uncommitted=uncommitted.among if uncommitted else None,
-            local_bucket=LocalBucket(BUCKET, folder) if folder else None,
-            allowed_hosts=options.allowed_hosts,
-        )
-    except OSError as error:
-        raise Misconfigured(_cannot_listen(error, port)) from None
+    return StandIn(
+        alias=ALIAS if options.is_object_lambda else None,
+        supporting_bucket=bucket,
+        s3_endpoint=options.s3_endpoint,
+        region=os.environ["AWS_DEFAULT_REGION"],
+        host=options.host,
+        uploads=_uploads(read, virtual) if options.writes else None,
+        uncommitted=uncommitted.among if uncommitted else None,
+        local_bucket=LocalBucket(BUCKET, lake.folder) if lake.folder else None,
+        allowed_hosts=options.allowed_hosts,
+        servers=servers,
+    )
 
 
 def _cannot_listen(error: OSError, port: int) -> str:
@@ -228,26 +277,31 @@ def _set_environment(
         os.environ["AUTHORIZATION"] = EVERYBODY_MAY_WRITE
 
 
-def _read_lake(database: str, metadata_schema: str) -> Lake:
-    """The lake of the catalog.
+def _read_lake(opened_lake: OpenedLake, options: Options) -> Lake:
+    """The lake of the catalog, if its data can be read.
 
     A lake that Polynya refuses is served, so that clients get the reason; it is also printed.
     """
-    with closing(Database(database, metadata_schema)) as opened, opened.transaction() as con:
+    database = Database(opened_lake.database, opened_lake.metadata_schema)
+    with closing(database), database.transaction() as con:
         lake = queries.lake().run(con)
-    try:
-        check_lake(lake.version, lake.encrypted)
-    except PolynyaError as error:
-        print(f"polynya: every request will be refused: {error}", file=sys.stderr)
+        try:
+            check_lake(lake.version, lake.encrypted)
+            newest = newest_file(lake).run(con)
+        except PolynyaError as error:
+            print(f"polynya: every request will be refused: {error}", file=sys.stderr)
+            return lake
+    if opened_lake.folder is None:
+        _check_store(lake, newest, options)
     return lake
 
 
-def _check_writes(database: str, metadata_schema: str) -> None:
-    """Raise if the database role may not write, or the catalog is not ready for it."""
-    with closing(Database(database, metadata_schema)) as opened, opened.transaction() as con:
-        problems = write_problems(writer_rights().run(con), metadata_schema)
-    if problems:
-        raise Misconfigured("Iceberg clients cannot write: " + "; ".join(problems))
+def _check_store(lake: Lake, newest: str | None, options: Options) -> None:
+    """Raise if S3 does not give a file of the lake."""
+    found = bucket_and_key(newest) if newest else None
+    bucket, key = found or (_data_bucket(lake), None)
+    if problem := reach.check_store(bucket, key, options.s3_endpoint):
+        print(f"polynya: {problem}; `polynya doctor` names the tables", file=sys.stderr)
 
 
 def _uploads(lake: Lake, virtual_bucket: str) -> UploadPaths:

@@ -110,7 +110,10 @@ def _error(
     sentence: str,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
+    notices = request.app.state.site.notices(request.scope["path"])
     if request.query_params.get("format") == "json":
-        return rendering.json_of({"error": {"message": sentence, "code": status}}, status)
+        error = {"error": {"message": sentence, "code": status}}
+        return rendering.json_of(error, status, notices=notices)
     kept = {k: v for k, v in (headers or {}).items() if k in ("Retry-After", "Allow")}
-    return rendering.html("error.html", status, kept, code=status, sentence=sentence)
+    values = {"code": status, "sentence": sentence, "notices": notices}
+    return rendering.html("error.html", status, kept, **values)

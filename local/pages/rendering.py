@@ -1,6 +1,7 @@
 """Answers of the page: HTML from a template, or the JSON of the same report."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from functools import cache
@@ -70,8 +71,14 @@ def html(
     return _response(text, HTML, status, headers)
 
 
-def json_of(report: Any, status: int = 200) -> Response:
-    """The JSON of a report."""
+def json_of(report: Any, status: int = 200, *, notices: Sequence[str] = ()) -> Response:
+    """The JSON of a report.
+
+    Args:
+        notices: what a visitor has to know of the whole lake, if there is anything.
+    """
+    if notices:
+        report = {"notices": notices, **(report if isinstance(report, dict) else _plain(report))}
     text = json.dumps(report, ensure_ascii=False, indent=1, default=_plain)
     return _response(text, JSON, status)
 

@@ -56,6 +56,14 @@ class Site:
             addresses, lake, generator, Statuses(generator), *works, PreviewReader(endpoints)
         )
 
+    def notices(self, path: str) -> list[str]:
+        """What a visitor of a page has to know of the whole lake."""
+        staleness = self.lake.staleness()
+        notices = [f"{staleness}. What was committed since is not shown."] if staleness else []
+        if path == "/" and self.lake.folder_warning:
+            notices.append(f"{self.lake.folder_warning}.")
+        return notices
+
     def read(self, question: Callable[[Connection], Result]) -> Result:
         """The result of a function of a connection, within one transaction.
 

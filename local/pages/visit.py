@@ -40,6 +40,11 @@ class Visit:
     """The snapshot whose state is shown; None: the newest."""
     format: Format
 
+    @property
+    def notices(self) -> list[str]:
+        """What a visitor has to know of the whole lake."""
+        return self.site.notices(self.path)
+
     def url(self, **changed: object) -> str:
         """This page with another query."""
         return with_query(self.path, self.query, **changed)
@@ -51,8 +56,8 @@ class Visit:
             values: what the template needs besides the report, which JSON does not.
         """
         if self.format == "json":
-            return rendering.json_of(report)
-        return rendering.html(template, report=report, visit=self, **values)
+            return rendering.json_of(report, notices=self.notices)
+        return rendering.html(template, report=report, visit=self, notices=self.notices, **values)
 
     def answer_when_done(self, template: str, head: TableHead, job: Job) -> Response:
         """The page of a job's result; or one that says what is being done.
@@ -69,9 +74,11 @@ class Visit:
             return self.answer(template, job.result)
         waiting = {"head": head, "progress": job.progress, "is_done": False}
         if self.format == "json":
-            return rendering.json_of(waiting, 202)
+            return rendering.json_of(waiting, 202, notices=self.notices)
         headers = {"Retry-After": "1"}
-        return rendering.html("waiting.html", 200, headers, report=waiting, visit=self)
+        return rendering.html(
+            "waiting.html", 200, headers, report=waiting, visit=self, notices=self.notices
+        )
 
 
 async def visit_of(request: Request, snapshot: SnapshotId = None, format: Format = "html") -> Visit:

@@ -14,7 +14,8 @@ LONGEST_MESSAGE = 300  # characters
 def connect_to_s3(
     s3_endpoint: str | None, extensions: tuple[str, ...] = ("httpfs",)
 ) -> DuckDBPyConnection:
-    """A DuckDB that reads S3 with boto3's credentials, which DuckDB does not look for."""
+    """A DuckDB that reads S3 with boto3's credentials, which DuckDB does not look for, and no
+    local file."""
     con = connect(extensions)
     session = boto3.Session()
     options = {"REGION": session.region_name or "us-east-1"}
@@ -28,6 +29,8 @@ def connect_to_s3(
         options |= {"USE_SSL": "true" if scheme == "https" else "false"}
     words = [f"{name} {literal(text)}" for name, text in options.items()]
     con.execute(f"CREATE SECRET (TYPE s3, PROVIDER config, {', '.join(words)})")
+    # A catalog may name any file of this machine as one of its tables'.
+    con.execute("SET disabled_filesystems = 'LocalFileSystem'")
     return con
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from .limits.confinement import Confinement
 
 logger = logging.getLogger(__name__)
@@ -87,6 +89,10 @@ class LambdaFunction:
         """
         try:
             answer = self._thread.submit(self._run, json.dumps(event)).result()
+        except (BotoCoreError, ClientError) as error:
+            # AWS or the credentials for it: nothing that a traceback explains.
+            logger.error("the function %s failed: %s", self._name, " ".join(str(error).split()))
+            raise FunctionError(f"{self._name} raised {type(error).__name__}") from error
         except (Exception, SystemExit) as error:
             logger.exception("the function %s failed", self._name)
             raise FunctionError(f"{self._name} raised {type(error).__name__}") from error

@@ -72,11 +72,13 @@ class StandIn:
         uncommitted: Uncommitted | None = None,
         local_bucket: LocalBucket | None = None,
         allowed_hosts: Iterable[str] = (),
+        servers: tuple[HttpServer, HttpServer] | None = None,
     ) -> None:
         """Bind both ports: `port` and the next one, or any two if it is 0.
 
         Args:
             host: the address to listen on.
+            servers: what `bound` has given for port and host; None: they are bound now.
             alias: the bucket name of the access point; None: there is none.
             supporting_bucket: the bucket before which the access point is.
             s3_endpoint: the S3 behind; None: AWS.
@@ -99,12 +101,7 @@ class StandIn:
         self._functions: list[LambdaFunction] = []
         self._confinements: Mapping[str, Confinement] = {}
         self._object_lambda: ObjectLambda | None = None
-        self._api = HttpServer(port, host)
-        try:
-            self._s3 = HttpServer(port + 1 if port else 0, host)
-        except OSError:
-            self._api.stop()
-            raise
+        self._api, self._s3 = servers or bound(port, host)
         # The functions read a local bucket as clients do, from this server.
         self._upstream = S3Upstream(self._s3.uri if local_bucket else s3_endpoint, region)
         self._buckets = local_bucket or S3Proxy(self._upstream, uploads, uncommitted)
@@ -219,6 +216,20 @@ class StandIn:
             if address.bucket == self._alias:
                 return self._object_lambda.answer(request, address)
         return self._buckets.answer(request, S3Address.of(request))
+
+
+def bound(port: int, host: str = HOST) -> tuple[HttpServer, HttpServer]:
+    """The servers of the catalog and of S3 with their ports bound, which answer nothing yet.
+
+    Raises:
+        OSError: a port is taken.
+    """
+    api = HttpServer(port, host)
+    try:
+        return api, HttpServer(port + 1 if port else 0, host)
+    except OSError:
+        api.stop()
+        raise
 
 
 def no_page(response: Response) -> Response:

@@ -11,6 +11,7 @@ from contextlib import closing
 import duckdb
 import pytest
 from duckdb import DuckDBPyConnection
+from polynya.errors import Misconfigured
 from polynya_local.clients.duckdb import Process
 from polynya_local.clients.duckdb_connection import connect, identifier, literal
 from polynya_local.lakes.mirroring.catalogs import DuckDBCatalog, PostgresCatalog, SQLiteCatalog
@@ -142,6 +143,35 @@ def test_no_change_of_a_random_history_is_missed(seed, kind, mirrors, tmp_path):
         whole.refresh()
         assert tables_of(database) == tables_of(copy), f"step {n}: {statement}"
     assert done > STEPS / 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_that_becomes_a_view_is_not_read(kind, mirrors, tmp_path):
+    """The file is checked whenever it is read, not only at the start."""
+    lake = file_lakes.empty(kind, tmp_path / "lake")
+    mirror, database = mirrors(catalog_of(lake))
+    mirror.refresh()
+    before = tables_of(database)
+    view = "CREATE VIEW ducklake_tag AS SELECT * FROM range(1000000000000)"
+    file_lakes.change_tables(lake, f"DROP TABLE ducklake_tag; {view}")
+    with pytest.raises(Misconfigured, match=r"ducklake_tag in .* is a view"):
+        mirror.refresh()
+    assert tables_of(database) == before
+
+
+NOT_HOSTILE = """
+CREATE TABLE "generated always as" (i INTEGER);
+CREATE VIEW mine AS SELECT * FROM ducklake_table;
+ALTER TABLE ducklake_tag ADD COLUMN "generated always" VARCHAR DEFAULT 'generated always'"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_else_is_in_a_file_does_not_matter(kind, mirrors, tmp_path):
+    lake = file_lakes.empty(kind, tmp_path / "lake")
+    file_lakes.change_tables(lake, NOT_HOSTILE)
+    mirror, database = mirrors(catalog_of(lake))
+    mirror.refresh()
+    assert {name.partition("_")[0] for name in tables_of(database)} == {"ducklake"}
 
 
 def test_what_sqlite_writes_into_its_log_is_seen(mirrors, tmp_path):

@@ -1,13 +1,21 @@
 """The page as `polynya serve` shows it, beside the catalog and the S3 endpoint."""
 
 import json
+import re
 import urllib.error
 import urllib.request
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from polynya_local.cli import app
+from polynya_local.clients.duckdb import Process
+from polynya_local.clients.duckdb_connection import connect, literal
 from polynya_local.processes.serving import serving
 from typer.testing import CliRunner
+
+from tests.support import file_lakes
+from tests.support.servers.slow_servers import delaying
 
 
 def answer(uri: str, **headers: str) -> tuple[int, str]:
@@ -51,3 +59,53 @@ def test_there_is_no_page_if_a_policy_decides_who_reads_what(lake, moto):
 def test_the_help_names_the_page():
     text = " ".join(CliRunner().invoke(app, ["serve", "--help"]).output.split())
     assert "http://127.0.0.1:8181/" in text and "--no-page" in text and "--allow-host" in text
+
+
+VIEWS = ("/", "/changes", "/doctor", "/tables/main/t", "/tables/main/t/rows")
+
+
+def test_views_say_that_a_locked_file_is_served_as_it_was(tmp_path):
+    lake = file_lakes.FileLake("locked", "duckdb", tmp_path / "lake")
+    lake.folder.mkdir()
+    lake.data.mkdir()
+    elsewhere = tmp_path / "elsewhere"
+    attach = f"ATTACH {literal(f'ducklake:{lake.address}')} AS lake (DATA_PATH "
+    file_lakes.execute(f"{attach}{literal(str(elsewhere))}); CREATE TABLE lake.t AS SELECT 1 AS i")
+    with serving(lake.address, None, delivery="object-lambda") as found:
+        [notice] = json.loads(answer(f"{found.page}?format=json")[1])["notices"]
+        assert notice.startswith(f"the catalog says that the lake's data is in {elsewhere}, ")
+        assert "notices" not in json.loads(answer(f"{found.page}changes?format=json")[1])
+        before = datetime.now(UTC).replace(microsecond=0, tzinfo=None)
+        writer = Process(connect, file_lakes.EXTENSIONS)
+        try:
+            writer.query(f"ATTACH {literal(f'ducklake:{lake.address}')} AS lake")
+            writer.query("INSERT INTO lake.t VALUES (2)")
+            for path in ("/", "/tables/main/t", "/no/such/page"):
+                uri = found.catalog_uri + path
+                notice, *_ = json.loads(answer(f"{uri}?format=json")[1])["notices"]
+                assert f"{lake.file} cannot be read now (another process has it open)" in notice
+                as_of = re.search(r"its state of (\S+ \S+) UTC is served", notice)
+                assert abs(datetime.fromisoformat(as_of[1]) - before) < timedelta(seconds=60)
+                assert f'<p class="notice warning" role="status">{notice}' in answer(uri)[1]
+        finally:
+            writer.close()
+        report = json.loads(answer(f"{found.page}?format=json")[1])
+        assert len(report["notices"]) == 1 and report["newest"] == 2
+
+
+def test_all_views_say_that_the_database_is_away(lake, show, caplog):
+    made = lake("26")
+    with delaying(made.database.port, 0) as port:
+        page = show(replace(made, database=replace(made.database, port=port)))
+        assert page.get("/").status == 200
+    for path in VIEWS:
+        found = page.get(path)
+        assert found.status == 503 and found.headers["Retry-After"], path
+        assert "<h1>This page cannot be shown</h1>" in found.text
+        sentence = page_error(page, path)
+        assert sentence in found.text and "the catalog database" in sentence
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def page_error(page, path: str) -> str:
+    return json.loads(page.get(f"{path}?format=json").text)["error"]["message"]

@@ -1,5 +1,6 @@
 """Lakes whose catalog is a file, and whose data is in a folder beside it."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -66,6 +67,19 @@ def execute(text: str) -> None:
     """Run a script in a DuckDB that is closed afterwards: an open one locks the file."""
     with closing(connect(EXTENSIONS)) as con:
         for statement in con.extract_statements(text):
+            con.execute(statement)
+
+
+def change_tables(lake: FileLake, statements: str) -> None:
+    """Change the tables of a catalog, without DuckLake."""
+    if lake.kind == "sqlite":
+        with closing(sqlite3.connect(lake.file)) as connection:
+            connection.executescript(statements)
+        return
+    with closing(connect()) as con:
+        con.execute(f"ATTACH {literal(str(lake.file))} AS file")
+        con.execute("USE file")
+        for statement in con.extract_statements(statements):
             con.execute(statement)
 
 

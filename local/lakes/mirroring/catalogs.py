@@ -26,6 +26,34 @@ Types = Mapping[str, Mapping[str, str]]
 """DuckDB's types of the user's columns, by table of inlined rows and by column."""
 
 
+DUCKDB_LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
+SQLITE_LOGS = ("-wal", "-shm", "-journal")
+
+# Without names and texts, a definition has these words only if a column is generated.
+COMPUTED_IN_DUCKDB = rf"""
+SELECT view_name, 'a view' FROM duckdb_views()
+WHERE database_name = '{SOURCE}' AND starts_with(lower(view_name), 'ducklake_')
+UNION ALL
+SELECT table_name, 'a table with generated columns' FROM duckdb_tables()
+WHERE database_name = '{SOURCE}' AND starts_with(lower(table_name), 'ducklake_')
+  AND regexp_matches(
+    regexp_replace(sql, '"(""|[^"])*"|''(''''|[^''])*''', '', 'g'), '(?i)\bgenerated\s+always\b')
+ORDER BY ALL"""
+
+# A virtual table has no page of its own. The columns of a view are not asked for: SQLite would
+# have to know its functions.
+COMPUTED_IN_SQLITE = """
+SELECT name, CASE
+  WHEN type = 'view' THEN 'a view'
+  WHEN rootpage = 0 THEN 'a virtual table'
+  ELSE 'a table with generated columns' END
+FROM sqlite_master AS m
+WHERE type IN ('table', 'view') AND name LIKE 'ducklake!_%' ESCAPE '!' AND CASE
+  WHEN type = 'view' OR rootpage = 0 THEN true
+  ELSE (SELECT max(hidden) FROM pragma_table_xinfo(m.name)) > 0 END
+ORDER BY 1"""
+
+
 class Catalog(Protocol):
     """A catalog that is no PostgreSQL, or one whose locations are rewritten."""
 
@@ -36,6 +64,12 @@ class Catalog(Protocol):
     """DuckDB's extensions that reading it needs."""
     attach: str
     """SQL that attaches it, read-only."""
+    files: tuple[Path, ...]
+    """All files that DuckDB may open to read it; none: it is no file, and whoever runs the database
+    decides what its tables are."""
+    computed: str
+    """SQL of what is in the place of a table and is computed when it is read: its name, and what
+    it is; for a catalog in a file."""
 
     def fingerprint(self) -> Fingerprint:
         """Equal ones mean equal contents. Raises: whatever reading it raises."""
@@ -66,10 +100,13 @@ class DuckDBCatalog:
 
     default_schema = "main"
     extensions: tuple[str, ...] = ()
+    computed = COMPUTED_IN_DUCKDB
 
     def __init__(self, file: Path) -> None:
         self.name = str(file)
-        self.attach = f"ATTACH {literal(str(file))} AS {SOURCE} (TYPE duckdb, READ_ONLY)"
+        path = file.absolute()
+        self.attach = f"ATTACH {literal(str(path))} AS {SOURCE} (TYPE duckdb, READ_ONLY)"
+        self.files = (path, *(path.with_name(path.name + end) for end in DUCKDB_LOGS))
         self._fingerprint = DuckDBFingerprint(file)
         self.fingerprint = self._fingerprint.now
         self.close = self._fingerprint.close
@@ -88,10 +125,13 @@ class SQLiteCatalog:
 
     default_schema = "main"
     extensions: tuple[str, ...] = ("sqlite_scanner",)
+    computed = f"SELECT * FROM sqlite_query({literal(SOURCE)}, {literal(COMPUTED_IN_SQLITE)})"
 
     def __init__(self, file: Path) -> None:
         self.name = str(file)
-        self.attach = f"ATTACH {literal(str(file))} AS {SOURCE} (TYPE sqlite, READ_ONLY)"
+        path = file.absolute()
+        self.attach = f"ATTACH {literal(str(path))} AS {SOURCE} (TYPE sqlite, READ_ONLY)"
+        self.files = (path, *(path.with_name(path.name + end) for end in SQLITE_LOGS))
         self._fingerprint = SQLiteFingerprint(file)
         self.fingerprint = self._fingerprint.now
         self.close = self._fingerprint.close
@@ -124,6 +164,8 @@ class PostgresCatalog:
     name = "the catalog database"
     default_schema = "public"
     extensions: tuple[str, ...] = ("postgres_scanner",)
+    files: tuple[Path, ...] = ()
+    computed = ""
 
     def __init__(self, url: str) -> None:
         self.attach = f"ATTACH {literal(for_libpq(url))} AS {SOURCE} (TYPE postgres, READ_ONLY)"

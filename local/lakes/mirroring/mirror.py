@@ -6,12 +6,20 @@ change of the original brings is in one transaction of PostgreSQL.
 """
 
 import logging
+import time
 from datetime import UTC, datetime
+from tempfile import TemporaryDirectory
 from threading import Lock
 
 from polynya.errors import PolynyaError
 
-from ...clients.duckdb_connection import connect
+from ...clients.duckdb_connection import (
+    SECONDS_TO_STOP,
+    confine,
+    connect,
+    interruptible,
+    literal,
+)
 from ...processes.postgres import Database
 from .catalogs import Catalog
 from .fingerprints import Fingerprint, is_locked
@@ -44,16 +52,25 @@ class Mirror:
         self._copied: dict[str, Copied] = {}
         self._fingerprint: Fingerprint | None = None
         self._as_of = datetime.now(UTC)
-        self._is_stale = False
+        self._stale = ""
         self._con = connect((TARGET_EXTENSION, *catalog.extensions))
+        # What does not fit into memory would be in the folder where the command starts, and stay.
+        self._overflow = TemporaryDirectory(prefix="polynya-mirror-", ignore_cleanup_errors=True)
+        self._con.execute(f"SET temp_directory = {literal(self._overflow.name)}")
         self._reader = CatalogReader(self._con, catalog, schema, renamed)
         self._writer = MirrorWriter(self._con, target)
+        if catalog.files:
+            confine(self._con, catalog.files)
+
+    def begin(self) -> None:
+        """Copy all of it. A signal ends it; otherwise as `refresh`."""
+        interruptible(self._con, self.refresh)
 
     def refresh(self) -> int:
         """Copy what has changed; the number of ranges of rows that were written.
 
         Raises:
-            Misconfigured: PostgreSQL cannot hold a text of it.
+            Misconfigured: PostgreSQL cannot hold a text of it, or something in it is no table.
             duckdb.Error, OSError, sqlite3.Error, pg8000.exceptions.Error: the original cannot be
                 read, or the mirror cannot be written. The mirror is unchanged.
         """
@@ -61,6 +78,7 @@ class Mirror:
             as_of = datetime.now(UTC)
             fingerprint = self._catalog.fingerprint()
             if fingerprint == self._fingerprint:
+                self._as_of = as_of
                 return 0
             fingerprint, copied, changes = self._read(fingerprint)
             self._writer.write(changes, self._copied.keys() - copied.keys())
@@ -74,9 +92,13 @@ class Mirror:
         except Exception as error:
             self._log_stale(error)
         else:
-            if self._is_stale:
-                self._is_stale = False
+            if self._stale:
+                self._stale = ""
                 logger.warning("%s can be read again", self._catalog.name)
+
+    def staleness(self) -> str:
+        """In a sentence, why an older state is served, and of when; empty: the newest is."""
+        return self._stale
 
     def row_count(self, table: str) -> int:
         """The number of rows of `ducklake_<table>` in the mirror."""
@@ -84,10 +106,19 @@ class Mirror:
         return sum(count for count, *_ in copied.digests.values()) if copied else 0
 
     def close(self) -> None:
-        """Close all connections."""
-        with self._lock:
+        """Stop what is under way, and close all connections."""
+        deadline = time.monotonic() + SECONDS_TO_STOP
+        while not self._lock.acquire(timeout=0.05):
+            if time.monotonic() > deadline:
+                self._overflow.cleanup()
+                return  # it ends with the process
+            self._con.interrupt()
+        try:
             self._con.close()
             self._catalog.close()
+        finally:
+            self._overflow.cleanup()
+            self._lock.release()
 
     def _read(self, before: Fingerprint) -> tuple[Fingerprint, dict[str, Copied], list[Change]]:
         """What has changed, all of one state of the original, and its fingerprint."""
@@ -102,14 +133,13 @@ class Mirror:
         raise TimeoutError("the catalog changes faster than it can be read")
 
     def _log_stale(self, error: Exception) -> None:
-        if self._is_stale:
+        if self._stale:
             return
-        self._is_stale = True
         # The text of another error may hold rows, or how we connect.
         why = str(error) if isinstance(error, PolynyaError) else type(error).__name__
         if is_locked(error):
             why = "another process has it open"
-        as_of = self._as_of.isoformat(timespec="seconds")
-        logger.warning(
-            "%s cannot be read now (%s): its state of %s is served", self._catalog.name, why, as_of
-        )
+        as_of = self._as_of.isoformat(" ", "seconds").replace("+00:00", " UTC")
+        name = self._catalog.name
+        self._stale = f"{name} cannot be read now ({why}): its state of {as_of} is served"
+        logger.warning(self._stale)

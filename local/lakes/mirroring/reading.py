@@ -1,14 +1,15 @@
 """Reads the tables of a catalog in DuckDB, and finds what has changed since the last time."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 from duckdb import DuckDBPyConnection
+from polynya.errors import Misconfigured
 
-from ...clients.duckdb_connection import connect
+from ...clients.duckdb_connection import confine, connect, interruptible
 from . import nul
 from .catalogs import SOURCE, Catalog, qualified
 from .tables import INLINED_ROWS, Renamed, Table, inlined_table, metadata_table
@@ -40,19 +41,42 @@ class Described:
 
 
 def described(catalog: Catalog) -> Described:
-    """The lakes in a catalog's database.
+    """The lakes in a catalog's database. A signal ends it.
 
     Raises:
+        Misconfigured: as `check_tables`.
         duckdb.Error: it cannot be read.
         RuntimeError: an extension is not installed.
     """
     con = connect(catalog.extensions)
-    try:
-        con.execute(catalog.attach)
-        schemas = [name for [name] in con.execute(LAKES, [SOURCE]).fetchall()]
-        return Described({name: _data_path(con, name) for name in schemas})
-    finally:
-        con.close()
+    if catalog.files:
+        confine(con, catalog.files)
+
+    def describe() -> Described:
+        with closing(con):
+            con.execute(catalog.attach)
+            check_tables(con, catalog)
+            schemas = [name for [name] in con.execute(LAKES, [SOURCE]).fetchall()]
+            return Described({name: _data_path(con, name) for name in schemas})
+
+    return interruptible(con, describe)
+
+
+def check_tables(con: DuckDBPyConnection, catalog: Catalog) -> None:
+    """Raise if reading the attached catalog would run what somebody wrote into its file.
+
+    A view can read any file of this machine, and need not end.
+
+    Raises:
+        Misconfigured: it would; with the name of what is no table.
+    """
+    if catalog.computed and (computed := con.execute(catalog.computed).fetchall()):
+        name, kind = computed[0]
+        raise Misconfigured(
+            f"{name} in {catalog.name} is {kind}: DuckLake keeps its catalog in plain tables, and "
+            "Polynya reads nothing else, because a file from somebody else could run queries on "
+            "this machine. If you made it, replace it by a table with its rows"
+        )
 
 
 def _data_path(con: DuckDBPyConnection, schema: str) -> str:
@@ -109,11 +133,13 @@ class CatalogReader:
         """Attach the catalog for the block, which sees one state of it.
 
         Raises:
+            Misconfigured: as `check_tables`.
             duckdb.Error: it cannot be opened.
         """
         self._con.execute(self._catalog.attach)
         try:
             self._con.execute("BEGIN")
+            check_tables(self._con, self._catalog)
             yield
             self._con.execute("COMMIT")
         except BaseException:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from botocore.exceptions import BotoCoreError
 from urllib3 import BaseHTTPResponse, Retry, Timeout, connection_from_url
 from urllib3.exceptions import HTTPError
 
@@ -97,8 +98,8 @@ class S3Proxy:
         address = address.unsigned()
         sent = {name: value for name, value in headers if name.lower() not in NOT_FORWARDED}
         amz_headers = {k: v for k, v in sent.items() if k.lower().startswith("x-amz-")}
-        sent |= self._upstream.signature(method, address, amz_headers)
         try:
+            sent |= self._upstream.signature(method, address, amz_headers)
             found = self._pool.urlopen(
                 method,
                 self._base_path + address.target,
@@ -111,6 +112,9 @@ class S3Proxy:
             )
         except HTTPError as error:
             logger.warning("the S3 at %s does not answer: %s", self._upstream.endpoint, error)
+            return _unavailable(address)
+        except BotoCoreError as error:
+            logger.warning("requests to S3 cannot be signed: %s", error)
             return _unavailable(address)
         return _passed_on(method, found)
 

@@ -21,7 +21,7 @@ class S3Upstream:
     def __init__(self, endpoint: str | None, region: str) -> None:
         self.endpoint = (endpoint or f"https://s3.{region}.amazonaws.com").rstrip("/")
         self._region = region
-        self._credentials = _credentials()
+        self._credentials = own_credentials()
 
     def signature(
         self, method: str, address: S3Address, headers: Mapping[str, str]
@@ -46,7 +46,7 @@ class S3Upstream:
         return str(request.url)
 
 
-def _credentials() -> Credentials | None:
+def own_credentials() -> Credentials | None:
     """Credentials from the usual AWS variables and profiles; None: there are none."""
     provider = botocore.session.get_session().get_component("credential_provider")
     # It would ask the network for the role of an EC2 instance, which takes seconds elsewhere.

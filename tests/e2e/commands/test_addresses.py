@@ -12,6 +12,7 @@ from polynya_local.cli import app
 from polynya_local.clients import pyiceberg
 from polynya_local.clients.duckdb import Process
 from polynya_local.clients.duckdb_connection import LAKE, connect, literal
+from polynya_local.lakes.opened import opened
 from polynya_local.processes.serving import COMMAND, environment, serving
 from typer.testing import CliRunner
 
@@ -100,6 +101,21 @@ def test_verify_finds_data_that_has_moved(tmp_path):
     (tmp_path / "data").rename(tmp_path / "moved")
     moved = ("--data-path", f"{tmp_path}/moved")
     assert printed("verify", "--database", f"{tmp_path}/lake.db", *moved)["findings"] == []
+
+
+def test_data_elsewhere_than_beside_the_catalog_is_named(tmp_path, capsys):
+    (tmp_path / "lake").mkdir()
+    for name, data_path, given, is_named in (
+        ("below.db", f"{tmp_path}/lake/data", None, False),
+        ("elsewhere.db", f"{tmp_path}/data", None, True),
+        ("elsewhere.db", f"{tmp_path}/data", f"{tmp_path}/data", False),
+    ):
+        if given is None:
+            write(f"{tmp_path}/lake/{name}", data_path)
+        with opened(f"{tmp_path}/lake/{name}", "public", given) as lake:
+            assert str(lake.folder) == data_path
+        said = capsys.readouterr().err
+        assert (f"the catalog says that the lake's data is in {data_path}, " in said) == is_named
 
 
 NUL = [  # a statement after CREATE TABLE lake.t (i INTEGER, n STRUCT(a VARCHAR), s VARCHAR); words
@@ -210,6 +226,41 @@ def test_a_file_that_is_no_lake_gets_a_sentence(make, words, tmp_path):
     [line] = refused.stderr.splitlines()
     assert refused.exit_code == 1 and line.startswith("polynya: ") and words in line
     assert str(file) in line
+
+
+LEAK = "SELECT 1 AS object_id, content AS value FROM read_text('/etc/passwd')"
+ENDLESS = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r) SELECT * FROM r"
+COPY = "ALTER TABLE ducklake_metadata RENAME TO copied; CREATE VIEW ducklake_metadata AS {}"
+HOSTILE = [  # what somebody else does to the tables of a catalog, and what it is called
+    ("duckdb", f"DROP TABLE ducklake_tag; CREATE VIEW ducklake_tag AS {LEAK}", "a view"),
+    ("duckdb", 'CREATE VIEW "DuckLake_x" AS SELECT i FROM range(1000000000000) AS r(i)', "a view"),
+    ("duckdb", COPY.format("SELECT * FROM copied"), "a view"),
+    (
+        "duckdb",
+        "DROP TABLE ducklake_tag; "
+        "CREATE TABLE ducklake_tag (object_id BIGINT, value AS (repeat('x', 1000000000)))",
+        "a table with generated columns",
+    ),
+    ("sqlite", f"DROP TABLE ducklake_tag; CREATE VIEW ducklake_tag AS {LEAK}", "a view"),
+    ("sqlite", f"CREATE VIEW ducklake_x AS {ENDLESS}", "a view"),
+    ("sqlite", COPY.format("SELECT * FROM copied"), "a view"),
+    ("sqlite", "CREATE VIRTUAL TABLE ducklake_x USING fts5(a)", "a virtual table"),
+    (
+        "sqlite",
+        "DROP TABLE ducklake_tag; "
+        "CREATE TABLE ducklake_tag (object_id BIGINT, value AS (zeroblob(1000000000)))",
+        "a table with generated columns",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "statements", "what"), HOSTILE)
+def test_a_file_runs_no_query_of_its_own(kind, statements, what, tmp_path):
+    lake = file_lakes.empty(kind, tmp_path / "lake")
+    file_lakes.change_tables(lake, statements)
+    refused = CliRunner().invoke(app, ["serve", lake.address])
+    [line] = refused.stderr.splitlines()
+    assert refused.exit_code == 1 and f"in {lake.file} is {what}: " in line
 
 
 def test_a_locked_file_is_named_with_the_process_that_holds_it(tmp_path):

@@ -17,6 +17,7 @@ from polynya_local.processes import postgres
 from polynya_local.processes.serving import COMMAND, environment
 from typer.testing import CliRunner
 
+from tests.support.lakes import BUCKET
 from tests.support.writes.transactions import read
 
 RULES = """
@@ -215,3 +216,76 @@ def test_the_command_prints_its_version():
     done = CliRunner().invoke(app, ["--version"])
     assert done.exit_code == 0 and f'\nversion = "{done.output.split()[1]}"\n' in pyproject
     assert done.output.startswith("polynya ")
+
+
+# S3
+
+
+def serve(url: str, *words: str, **env: str | None):
+    """`polynya serve` for a command that ends, with no credentials but those in `env`."""
+    nothing = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"))
+    files = {"AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere"}
+    env = {**nothing, **files, "AWS_EC2_METADATA_DISABLED": "true", **env}
+    return CliRunner().invoke(app, ["serve", url, "--port", "0", *words], env=env)
+
+
+KEYS = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s3cret"}
+STORES = [  # what is wrong; variables; what the only line says
+    ("", {}, "there are no credentials for S3, where the lake's data is: set AWS_ACCESS_KEY_ID"),
+    ("profile", {"AWS_PROFILE": "mine"}, "cannot be read: The config profile (mine) could not be"),
+    ("port", KEYS, "cannot be read: Could not connect to the endpoint URL"),
+    ("url", KEYS, "cannot be read: Invalid endpoint: nonsense"),
+    ("bucket", KEYS, "has no bucket 'no-such-bucket'"),
+    ("empty lake", KEYS, "has no bucket 'no-such-bucket'"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "env", "words"), STORES)
+def test_a_store_that_cannot_be_read_ends_serve_with_a_sentence(
+    wrong, env, words, lake, moto, closed_port
+):
+    served = lake.fresh("01") if wrong in {"bucket", "empty lake"} else lake("01")
+    if served.database != lake("01").database:
+        sql = "UPDATE ducklake_metadata SET value = 's3://no-such-bucket/x/' WHERE key = :key"
+        served.database.run(sql, key="data_path")
+    if wrong == "empty lake":
+        served.database.run("DELETE FROM ducklake_data_file")
+    endpoint = {"port": f"http://127.0.0.1:{closed_port}", "url": "nonsense"}.get(wrong, moto)
+    done = serve(served.database.url, "--s3-endpoint", endpoint, **env)
+    [line] = done.stderr.splitlines()
+    assert done.exit_code == 1 and words in line and "s3cret" not in line
+
+
+ANSWERS = [  # an answer of S3 as its documentation has it; whether it concerns all files; words
+    ("InvalidAccessKeyId", 403, True, "does not accept the credentials"),
+    ("ExpiredToken", 400, True, "does not accept the credentials"),
+    ("AccessDenied", 403, True, "s3:GetObject"),
+    ("PermanentRedirect", 301, True, "answers PermanentRedirect"),
+    ("NoSuchKey", 404, False, "a file that the catalog names is gone"),
+]
+
+
+@pytest.mark.parametrize(("code", "status", "is_for_all", "words"), ANSWERS)
+def test_an_answer_of_s3_gets_a_sentence(code, status, is_for_all, words):
+    response = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    try:
+        said = (False, str(reach._answered("Amazon S3", "b", "k", response)))
+    except PolynyaError as error:
+        said = (True, str(error))
+    assert said[0] == is_for_all and words in said[1]
+
+
+def test_one_lost_file_does_not_end_serve(moto):
+    problem = reach.check_store(BUCKET, "no/such/file.parquet", moto)
+    assert (
+        problem == f"a file that the catalog names is gone from the bucket '{BUCKET}' (NoSuchKey)"
+    )
+    assert reach.check_store(BUCKET, None, moto) is None
+
+
+def test_a_taken_port_is_noticed_before_the_lake_is_opened(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        done = CliRunner().invoke(app, ["serve", str(tmp_path / "none.db"), "--port", str(port)])
+    assert done.exit_code == 1
+    assert done.stderr.startswith(f"polynya: port {port} or {port + 1} is taken")

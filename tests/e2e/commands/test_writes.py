@@ -207,6 +207,31 @@ def test_a_database_that_does_not_answer_is_named(lake):
     assert done.code == 1 and "127.0.0.1:1 cannot be reached: connection refused" in done.said
 
 
+# `polynya writes` and `polynya serve --writes` ask the same questions.
+UNWRITABLE = [
+    ("data_path", "/somewhere/", "the lake's data is in /somewhere/, not in S3"),
+    ("encrypted", "true", "this DuckLake is encrypted"),
+    ("version", "1.1-dev1", "has version 1.1-dev1, and only 1.0 can be written"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "words"), UNWRITABLE)
+def test_serve_refuses_what_writes_does(key, value, words, lake):
+    made = lake.fresh("01")
+    assert writes(made, "postgres", "--setup").code == 0
+    made.database.run(
+        "INSERT INTO ducklake_metadata (key, value) SELECT 'encrypted', 'false' WHERE NOT EXISTS "
+        "(SELECT FROM ducklake_metadata WHERE key = 'encrypted')"
+    )
+    made.database.run("UPDATE ducklake_metadata SET value = :v WHERE key = :k", v=value, k=key)
+    checked = writes(made, "postgres")
+    served = CliRunner().invoke(app, ["serve", made.database.url, "--writes", "--port", "0"])
+    assert (checked.code, served.exit_code) == (1, 1)
+    assert words in checked.said
+    problems = checked.said.removeprefix("polynya: ")
+    assert served.stderr == f"polynya: Iceberg clients cannot write: {problems}"
+
+
 # polynya serve --writes
 
 

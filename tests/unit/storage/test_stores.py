@@ -338,7 +338,7 @@ def logged(monkeypatch):
     keys = []
     for module in ("file_cache", "delivery_bucket"):
         monkeypatch.setattr(
-            f"polynya.storage.{module}.logger.exception", lambda text, key: keys.append(key)
+            f"polynya.storage.{module}.logger.error", lambda text, key, **_: keys.append(key)
         )
     return keys
 

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 from aws_lambda_powertools import Logger
 
-from ..errors import PolynyaError, ServiceUnavailable
+from ..errors import PolynyaError, ServiceUnavailable, log_fields
 from ..metrics import count
 from ..parallel import in_parallel
 from .listing import Listing
@@ -65,7 +65,7 @@ def _client_errors(message: str, key: str) -> Iterator[None]:
         yield
     except PolynyaError:
         raise
-    except Exception:
-        logger.exception(message, key=key)
+    except Exception as error:
+        logger.error(message, key=key, **log_fields(error))
         count("StoreFailures")
         raise ServiceUnavailable("the bucket of the virtual files fails") from None

@@ -11,6 +11,7 @@ from typing import TypeVar
 from aws_lambda_powertools import Logger
 
 from .. import budget
+from ..errors import log_fields
 from ..metrics import count
 from ..parallel import in_parallel
 from .circuit_breaker import CircuitBreaker
@@ -163,7 +164,7 @@ class FileCache:
         try:
             with self._breaker.watching() if self._breaker is not None else nullcontext():
                 return request()
-        except Exception:
-            logger.exception(message, key=key)
+        except Exception as error:
+            logger.error(message, key=key, **log_fields(error))
             count("StoreFailures")
             return default

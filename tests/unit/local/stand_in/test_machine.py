@@ -9,6 +9,7 @@ import time
 
 import pytest
 import urllib3
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 from polynya_local.stand_in import StandIn
 from polynya_local.stand_in.http_message import Response
 from polynya_local.stand_in.http_server import HttpServer
@@ -23,6 +24,27 @@ def stand_in(port: int = 0, alias: str | None = None) -> StandIn:
 
 def hello(event, context):
     return {"statusCode": 200, "body": "hello"}
+
+
+EXPECTED = [
+    NoCredentialsError(),
+    EndpointConnectionError(endpoint_url="http://127.0.0.1:9"),
+    ClientError({"Error": {"Code": "ExpiredToken"}}, "GetObject"),
+]
+
+
+@pytest.mark.parametrize("error", EXPECTED, ids=lambda error: type(error).__name__)
+def test_what_aws_does_not_give_is_logged_in_one_line(error, caplog):
+    def fails(event, context):
+        raise error
+
+    with stand_in() as servers:
+        servers.start(fails)
+        answer = urllib3.request("GET", f"{servers.api_uri}/v1/config")
+    assert answer.status == 500
+    [record] = caplog.records
+    assert record.exc_info is None and "\n" not in record.getMessage()
+    assert str(error) in record.getMessage()
 
 
 @pytest.fixture
