@@ -21,6 +21,6 @@ async def lake(
     page: PageNumber = 1,
 ) -> Response:
     """A page of the list."""
-    wanted = Search(search.strip(), namespace or None, sort, page)
-    report = visit.site.read(lambda con: lake_report(con, visit.snapshot, wanted))
-    return visit.answer("lake.html", with_statuses(report, visit.site.statuses))
+    site, wanted = visit.site, Search(search.strip(), namespace or None, sort, page)
+    report = site.read(lambda con: lake_report(site.generator, con, visit.snapshot, wanted))
+    return visit.answer("lake.html", with_statuses(report, site.statuses))

@@ -6,14 +6,15 @@ from datetime import datetime
 
 from pg8000.native import Connection
 from polynya.ducklake.changes import changes_of
-from polynya.ducklake.history import State, Totals, states, unservable_reason
+from polynya.ducklake.history import Totals, states, unservable_reason
 from polynya.ducklake.queries.listing.changes import changes_at
 from polynya.ducklake.rows.listing import Change
 from polynya.errors import Refused
 from polynya.files.table_files import TableFiles
 
-from ..generator import OpenedTable
+from ..generator import Generator, OpenedTable
 from ..lake.changes import KINDS
+from ..row_counts import Counts
 
 CHANGES = {
     "append": {"inserted_into_table", "inlined_insert"},
@@ -24,22 +25,6 @@ CHANGES = {
     },
 }
 """What a snapshot did to the rows, by DuckLake's words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What a table has at a snapshot."""
-
-    rows: int
-    """Live ones."""
-    files: int
-    bytes: int
-    inlined: int
-    """Rows that are in no file yet."""
-    deleted: int
-    """Rows of files that are deleted."""
-    is_certain: bool = True
-    """False: some files hold rows of later snapshots, and `rows` is too high."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +48,9 @@ class Moment:
     """Why Iceberg clients do not see the snapshot."""
 
 
-def counts_of(state: State) -> Counts:
-    """What a table has in a state."""
-    data, deletes, inlined = state["data"], state["delete"], state["inlined"]
-    is_partial = state["partial"].files > 0 or state["partial_delete"].files > 0
-    return Counts(
-        rows=max(0, data.rows - deletes.rows + inlined.rows),
-        files=data.files,
-        bytes=data.bytes,
-        inlined=inlined.rows,
-        deleted=deletes.rows,
-        is_certain=not is_partial,
-    )
-
-
-def moments(con: Connection, files: TableFiles, opened: OpenedTable | None) -> list[Moment]:
+def moments(
+    generator: Generator, con: Connection, files: TableFiles, opened: OpenedTable | None
+) -> list[Moment]:
     """The snapshots that touched the table and that were read, oldest first.
 
     Args:
@@ -87,6 +60,7 @@ def moments(con: Connection, files: TableFiles, opened: OpenedTable | None) -> l
     ids = [one.snapshot_id for one in history.snapshots]
     said = {one.snapshot_id: one for one in changes_at(history.lake, ids).run(con)}
     operations = _operations(opened)
+    rows = generator.row_counts(con, history, ids)
     found = []
     for snapshot, (_, state) in zip(history.snapshots, states(history.events, ids), strict=True):
         at = snapshot.snapshot_id
@@ -101,7 +75,7 @@ def moments(con: Connection, files: TableFiles, opened: OpenedTable | None) -> l
                 operation=operations.get(at, ""),
                 author=change.author or "",
                 message=change.commit_message or "",
-                counts=counts_of(state),
+                counts=rows.counts(at, state),
                 added_files=_changed(state["data"], "added", at),
                 removed_files=_changed(state["data"], "removed", at),
                 left_out=unservable_reason(files.unservable, at) or "",

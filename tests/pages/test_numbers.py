@@ -1,0 +1,141 @@
+"""Each number of rows that the page and `inspect` show, at every snapshot: exact, or not shown.
+
+The judge is native DuckLake, which reads the rows: a plain count(*) comes from the catalog.
+"""
+
+from contextlib import closing
+from itertools import pairwise
+
+import pytest
+from polynya.ducklake import queries
+from polynya_local.clients import native
+from polynya_local.pages.links import table_path
+from polynya_local.reports.generator import Generator
+from polynya_local.reports.table_report import table_report
+
+from tests.differential.test_rows import MOST_SNAPSHOTS, NATIVE_DEFECTS, spread
+from tests.pages.conftest import Page, showing
+from tests.support.servers.in_process import settings
+
+IN_CI = {"12", "14"}
+ENCRYPTED = {"29_encrypted"}
+
+DELETED_TWICE = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
+CREATE TABLE lake.t AS SELECT i FROM range(100000) r(i);
+DELETE FROM lake.t WHERE i < 1000;
+DELETE FROM lake.t WHERE i >= 50000;
+INSERT INTO lake.t VALUES (1), (2);
+DELETE FROM lake.t WHERE i = 2;
+CALL ducklake_flush_inlined_data('lake');
+"""
+
+
+class Judge:
+    """Native DuckLake's counts of one table, by its table_id."""
+
+    def __init__(self, reader: native.Native, table: native.Table, left_out: set[int]) -> None:
+        self._reader, self._table = reader, table
+        self.left_out = left_out
+        """Snapshots at which DuckLake itself counts wrongly."""
+
+    def path(self, snapshot_id: int) -> str:
+        return table_path(*self._reader.name_at(self._table, snapshot_id))
+
+    def rows(self, snapshot_id: int) -> int:
+        return self._reader.count(self._table, snapshot_id)
+
+
+def judged(lake_name: str, reader: native.Native, table: native.Table) -> Judge:
+    defects = {at for name, one, at in NATIVE_DEFECTS if (name, one) == (lake_name, table.name)}
+    return Judge(reader, table, {at for at in defects if at is not None})
+
+
+def wrong_numbers(page: Page, judge: Judge, table_id: int) -> list[tuple]:
+    """What the pages of a table and the list of tables show, and native DuckLake does not have."""
+    newest = page.report("/")["newest"]
+    history = {one["snapshot_id"]: one for one in page.report(judge.path(newest))["moments"]}
+    wanted = [at for at in spread(sorted(history), MOST_SNAPSHOTS) if at not in judge.left_out]
+    rows = {at: judge.rows(at) for at in wanted}
+    files, found = {}, []
+    for at in wanted:
+        files[at] = page.report(f"{judge.path(at)}/files?snapshot={at}")
+        numbers = shown(page, judge.path(at), at, table_id) | sums(files[at])
+        numbers["history"] = history[at]["counts"]["rows"]
+        found += [(at, *one, rows[at]) for one in numbers.items() if one[1] != rows[at]]
+    for before, after in pairwise(wanted):
+        report = page.report(f"{judge.path(after)}/difference?from={before}&to={after}")
+        for at, side, changed in ((before, "before", "removed"), (after, "after", "added")):
+            if report[f"counts_{side}"] != files[at]["counts"]:
+                found.append((at, f"difference, {side}", report[f"counts_{side}"], rows[at]))
+            lines = {one["data_file_id"]: numbers_of(one) for one in files[at]["files"]}
+            files_then = report[changed]["files"]
+            found += [
+                (at, f"difference, {changed}", numbers_of(one), lines[one["data_file_id"]])
+                for one in files_then
+                if numbers_of(one) != lines.get(one["data_file_id"], numbers_of(one))
+            ]
+            if report[changed]["paging"]["total"] == len(files_then):
+                assert report[changed]["rows"] == sum(one["rows"] for one in files_then)
+    return found
+
+
+def shown(page: Page, path: str, at: int, table_id: int) -> dict[str, int | None]:
+    """The live rows of a table where a page shows them as one number."""
+    lines = page.report(f"/?snapshot={at}")["lines"]
+    return {
+        "table": page.report(f"{path}?snapshot={at}")["counts"]["rows"],
+        "list of tables": next(one["rows"] for one in lines if one["object_id"] == table_id),
+    }
+
+
+def sums(report: dict) -> dict[str, int | None]:
+    """The live rows of a table as the sum over its files, if one page shows all of them."""
+    counts, lines = report["counts"], report["files"]
+    if len(lines) < counts["files"]:
+        return {}
+    assert sum(one["deleted"] for one in lines) == counts["deleted"]
+    return {"files": sum(one["rows"] - one["deleted"] for one in lines) + counts["inlined"]}
+
+
+def numbers_of(line: dict) -> tuple[int | None, int | None]:
+    return line["rows"], line["deleted"]
+
+
+def inspected(lake, s3_endpoint: str) -> dict[tuple[int, int], int | None]:
+    """The rows that `inspect` shows, by table_id and snapshot; those of each listed one."""
+    with settings(AWS_ENDPOINT_URL_S3=s3_endpoint, SNAPSHOT_LIMIT="2000"):
+        generator = Generator(lake.database.url, lake.metadata_schema, s3_endpoint)
+        with closing(generator.database), generator.database.transaction() as con:
+            found = queries.lake().run(con)
+            return {
+                (table.table_id, snapshot.snapshot_id): snapshot.rows
+                for schema in queries.schemas_at(found.snapshot_id).run(con)
+                for table in queries.tables_at(found.snapshot_id, schema.schema_id).run(con)
+                for snapshot in table_report(
+                    generator.open_table(con, found, schema, table), None
+                ).snapshots
+            }
+
+
+def assert_exact(lake_name: str, lake, s3_endpoint: str) -> None:
+    with showing(lake, s3_endpoint) as page, closing(native.open(lake, s3_endpoint)) as reader:
+        judges = {table.table_id: judged(lake_name, reader, table) for table in reader.tables()}
+        for table_id, judge in judges.items():
+            assert wrong_numbers(page, judge, table_id) == []
+        wrong = [
+            (table_id, at, rows, judges[table_id].rows(at))
+            for (table_id, at), rows in inspected(lake, s3_endpoint).items()
+            if at not in judges[table_id].left_out and rows != judges[table_id].rows(at)
+        ]
+        assert wrong == []
+
+
+def test_numbers_are_exact_or_not_shown(lake_name, lake, moto):
+    if lake_name in ENCRYPTED:
+        pytest.skip("the lake is not served")
+    assert_exact(lake_name, lake(lake_name), moto)
+
+
+def test_a_second_delete_on_a_file_changes_no_number_of_the_past(lake, moto):
+    assert_exact("", lake.write("deleted_twice", DELETED_TWICE), moto)
