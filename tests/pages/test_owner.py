@@ -87,17 +87,22 @@ def test_rows_in_the_past_are_those_of_ducklake(owner, native, snapshot):
 
 
 STATUSES = [
-    ("orders", "partly", ""),
-    ("customers", "served", ""),
-    ("intervals", "refused", "no column"),
+    # A default that files lack: docs/clients.md says of these clients that they read NULL.
+    ("orders", "partly", "", {"Spark", "Daft", "ClickHouse", "Trino", "Flink"}),
+    ("customers", "served", "", {"ClickHouse"}),
+    ("intervals", "refused", "no column", set()),
 ]
 
 
-@pytest.mark.parametrize(("name", "word", "reason"), STATUSES)
-def test_a_status_says_what_clients_get(owner, name, word, reason):
+@pytest.mark.parametrize(("name", "word", "reason", "wrong"), STATUSES)
+def test_a_status_says_what_clients_get(owner, name, word, reason, wrong):
     lines = {one["name"]: one for one in owner.report("/")["lines"]}
     assert lines[name]["status"]["word"] == word
     assert reason in lines[name]["status"]["reason"]
+    assert set(lines[name]["status"]["wrong"]) == wrong
+    text = owner.get(f"/?search=shop.{name}").text
+    assert text.count('class="status wrong-rows"') == bool(wrong)
+    assert 'class="status served"' not in text
 
 
 def test_columns_have_both_types_and_the_reason_of_the_hidden_one(owner):
@@ -204,3 +209,22 @@ def test_health_says_what_is_hidden_and_refused(owner):
     assert ("note", "shop.orders", "the column took is hidden: Iceberg has no interval") in said
     assert any(about == "shop.intervals" and "no column" in words for _, about, words in said)
     assert not report["is_well"] and Markup(owner.get("/doctor").text).faults == []
+
+
+def test_health_is_coloured_by_the_worst_consequence_and_leads_to_the_table(owner):
+    path = f"{ORDERS}/doctor"
+    for _ in range(60):
+        report = owner.report(path)
+        if report["is_done"]:
+            break
+        time.sleep(1)
+    order = ["wrong rows", "refused", "hidden", "slow", "information"]
+    found = [one["consequence"] for one in report["findings"]]
+    assert found == sorted(found, key=order.index) and found[0] == report["worst"] == "wrong rows"
+    assert report["is_well"] and report["summary"].startswith("Some clients read wrong rows: ")
+    page = owner.get(path).text
+    assert 'class="notice error"' in page and 'class="notice good"' not in page
+    assert 'class="status wrong-rows"' in page
+    table = {"namespace": "shop", "name": "orders"}
+    assert all(one["table"] == table for one in report["findings"] if one["about"] == "shop.orders")
+    assert page.count(f'<b><a href="{ORDERS}">shop.orders</a></b>') == len(found)
