@@ -19,6 +19,7 @@ SHAPES = {
     "delete": "M-5.5,-4.5h11l-5.5,10z",
     "update": "M0,-6.5l6.5,6.5l-6.5,6.5l-6.5,-6.5z",
     "rewrite": "M-4.5,-4.5h9v9h-9z",
+    "create": "M0,-6.5l6.2,4.5l-2.4,7.3h-7.6l-2.4,-7.3z",
     "alter": "M-1.6,-6h3.2v4.4h4.4v3.2h-4.4v4.4h-3.2v-4.4h-4.4v-3.2h4.4z",
 }
 """A shape for each kind, around the point 0,0: colours alone do not tell everybody."""
@@ -27,6 +28,7 @@ WORDS = {
     "delete": "rows deleted",
     "update": "rows added and deleted",
     "rewrite": "files rewritten, the same rows",
+    "create": "created, without rows",
     "alter": "altered: no rows changed",
 }
 

@@ -8,12 +8,13 @@ from pg8000.native import Connection
 from polynya.ducklake.changes import changes_of
 from polynya.ducklake.history import Totals, states, unservable_reason
 from polynya.ducklake.queries.listing.changes import changes_at
-from polynya.ducklake.rows.listing import Change
+from polynya.ducklake.queries.listing.entries import named
+from polynya.ducklake.rows.listing import Change, NamedFrom
 from polynya.errors import Refused
 from polynya.files.table_files import TableFiles
 
 from ..generator import Generator, OpenedTable
-from ..lake.changes import KINDS
+from ..lake.changes import KINDS, LARGEST_ID
 from ..row_counts import Counts
 
 CHANGES = {
@@ -34,7 +35,8 @@ class Moment:
     snapshot_id: int
     time: datetime
     kind: str
-    """`append`, `delete`, `update` (both), `rewrite` (the same rows), `alter` (no rows)."""
+    """`append`, `delete`, `update` (both), `rewrite` (the same rows), `create` and `alter` (no
+    rows)."""
     words: list[str]
     """What the writer did."""
     operation: str
@@ -60,6 +62,7 @@ def moments(
     ids = [one.snapshot_id for one in history.snapshots]
     said = {one.snapshot_id: one for one in changes_at(history.lake, ids).run(con)}
     operations = _operations(opened)
+    names = named([history.table.table_id], [], LARGEST_ID).run(con)
     rows = generator.row_counts(con, history, ids)
     found = []
     for snapshot, (_, state) in zip(history.snapshots, states(history.events, ids), strict=True):
@@ -70,8 +73,8 @@ def moments(
             Moment(
                 snapshot_id=at,
                 time=snapshot.snapshot_time,
-                kind=_kind(kinds),
-                words=list(dict.fromkeys(map(_words, sorted(kinds)))),
+                kind=_kind(kinds, is_new=at == history.table.begin_snapshot),
+                words=list(dict.fromkeys([*_naming(names, at), *map(_words, sorted(kinds))])),
                 operation=operations.get(at, ""),
                 author=change.author or "",
                 message=change.commit_message or "",
@@ -103,13 +106,23 @@ def _words(kind: str) -> str:
     return words.removesuffix(" into").removesuffix(" from").removesuffix(" of")
 
 
-def _kind(kinds: Iterable[str]) -> str:
+def _naming(names: list[NamedFrom], at: int) -> list[str]:
+    """That a snapshot made the table, or gave it another name."""
+    if names and names[0].begin_snapshot == at:
+        return ["created the table"]
+    before = [one for one in names if one.end_snapshot == at]
+    if before and any(one.begin_snapshot == at for one in names):
+        return [f"renamed it from {before[-1].schema_name}.{before[-1].name}"]
+    return []
+
+
+def _kind(kinds: Iterable[str], *, is_new: bool) -> str:
     found = {name for name, words in CHANGES.items() if words.intersection(kinds)}
     if "rewrite" in found:
         return "rewrite"
     if len(found) == 2:
         return "update"
-    return found.pop() if found else "alter"
+    return found.pop() if found else "create" if is_new else "alter"
 
 
 def _changed(totals: Totals, change: str, at: int) -> int:
