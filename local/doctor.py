@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 COLOURS = {
     "wrong rows": "bold red",
-    "refused": "red",
+    "unreadable": "red",
     "hidden": "yellow",
     "slow": "yellow",
     "information": "dim",

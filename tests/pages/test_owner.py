@@ -296,7 +296,7 @@ def test_health_is_coloured_by_the_worst_consequence_and_leads_to_the_table(owne
         if report["is_done"]:
             break
         time.sleep(1)
-    order = ["wrong rows", "refused", "hidden", "slow", "information"]
+    order = ["wrong rows", "unreadable", "hidden", "slow", "information"]
     found = [one["consequence"] for one in report["findings"]]
     assert found == sorted(found, key=order.index) and found[0] == report["worst"] == "wrong rows"
     assert report["is_well"] and report["summary"].startswith("Some clients read wrong rows: ")

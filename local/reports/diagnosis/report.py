@@ -10,11 +10,11 @@ from ..reading.faults import Fault
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
-WRONG_ROWS, REFUSED, HIDDEN = "wrong rows", "refused", "hidden"
+WRONG_ROWS, UNREADABLE, HIDDEN = "wrong rows", "unreadable", "hidden"
 SLOW, INFORMATION = "slow", "information"
 CONSEQUENCES = {
     WRONG_ROWS: "Some clients read wrong rows",
-    REFUSED: "Not everything can be read by everyone",
+    UNREADABLE: "Not everything can be read",
     HIDDEN: "All rows are right, but not everything is shown",
     SLOW: "All is well",
     INFORMATION: "All is well",
@@ -119,15 +119,15 @@ class Report:
         """Add a finding, unless it was added before.
 
         Args:
-            consequence: one of `CONSEQUENCES`; empty: what is wrong is refused, all else is
-                information.
+            consequence: one of `CONSEQUENCES`; empty: an error means that something cannot be
+                read, all else is information.
         """
         finding = Finding(
             level,
             str(about),
             message,
             remedy,
-            consequence or (REFUSED if level == ERROR else INFORMATION),
+            consequence or (UNREADABLE if level == ERROR else INFORMATION),
             about if isinstance(about, TableName) else None,
         )
         if finding not in self.findings:  # a table is read again after a lost connection

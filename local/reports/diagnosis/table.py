@@ -25,7 +25,7 @@ from .report import (
     ERROR,
     HIDDEN,
     NOTE,
-    REFUSED,
+    UNREADABLE,
     WARNING,
     WRONG_ROWS,
     Report,
@@ -123,7 +123,7 @@ class TableCheck:
         clients = clients_by_kind(result.client_faults)
         if found := [kind for kind in CLIENTS_SAID if clients[kind]]:
             said = "; ".join(f"{CLIENTS_SAID[kind]} {', '.join(clients[kind])}" for kind in found)
-            consequence = WRONG_ROWS if WRONG in found else REFUSED
+            consequence = WRONG_ROWS if WRONG in found else UNREADABLE
             self._report.add(WARNING, result.table, said, CLIENTS_REMEDY, consequence)
         for column, reason in result.hidden_columns.items():
             message = f"the column {column} is hidden: {reason}"

@@ -10,7 +10,7 @@ from polynya.ducklake import queries
 from polynya.ducklake.rows.lake import Lake
 from polynya.errors import PolynyaError, Refused
 
-from ..diagnosis.report import HIDDEN, REFUSED, WRONG_ROWS, worst
+from ..diagnosis.report import HIDDEN, UNREADABLE, WRONG_ROWS, worst
 from ..generator import Generator
 from ..reading.faults import FAILS, WRONG, clients_by_kind, known_faults
 from ..reading.table_facts import table_facts
@@ -46,7 +46,7 @@ class Status:
             return ""
         found = [
             (WRONG_ROWS, self.wrong),
-            (REFUSED, self.word in ("refused", "fails") or self.failing),
+            (UNREADABLE, self.word in ("refused", "fails") or self.failing),
             (HIDDEN, self.hidden),
         ]
         return worst(consequence for consequence, is_so in found if is_so)
