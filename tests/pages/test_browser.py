@@ -117,7 +117,7 @@ def test_a_phone_shows_what_changed_and_who_said_it(chromium, owner):
     row = tab.get_by_role("row").filter(has_text="day 3")
     for words in ("inserted rows into", "loader"):
         box = row.get_by_text(words).bounding_box()
-        assert 0 <= box["x"] and box["x"] + box["width"] <= PHONE["width"], words
+        assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"], words
     context.close()
 
 

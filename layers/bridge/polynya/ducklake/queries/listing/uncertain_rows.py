@@ -21,16 +21,23 @@ from ...rows.listing import InlinedNames, StoredDeletes, UncertainFiles
 from ..files.data_files import data_file_columns
 from ..fragments import fragment
 
-MERGED = """
-SELECT f.table_id, f.data_file_id, f.begin_snapshot, least(f.end_snapshot, {data_partial_max})
-FROM ducklake_data_file AS f
-WHERE f.table_id = ANY(CAST(:table_ids AS bigint[])) AND {data_partial_max} > f.begin_snapshot"""
+IS_BROKEN_FILE, IS_BROKEN_DELETE = any_of(DATA_FILE_FAULTS), any_of(DELETE_FILE_FAULTS)
 
-DELETED_REPEATEDLY = """
+MERGED = f"""
+SELECT f.table_id, f.data_file_id, f.begin_snapshot,
+  CASE WHEN {IS_BROKEN_FILE} THEN f.end_snapshot
+    ELSE least(f.end_snapshot, {{data_partial_max}}) END
+FROM ducklake_data_file AS f
+WHERE f.table_id = ANY(CAST(:table_ids AS bigint[]))
+  AND ({{data_partial_max}} > f.begin_snapshot OR {IS_BROKEN_FILE})"""
+
+DELETED_REPEATEDLY = f"""
 SELECT f.table_id, f.data_file_id, d.begin_snapshot,
-  least(d.end_snapshot, f.end_snapshot, {delete_partial_max})
+  CASE WHEN {IS_BROKEN_DELETE} THEN least(d.end_snapshot, f.end_snapshot)
+    ELSE least(d.end_snapshot, f.end_snapshot, {{delete_partial_max}}) END
 FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
-WHERE d.table_id = ANY(CAST(:table_ids AS bigint[])) AND {delete_partial_max} > d.begin_snapshot"""
+WHERE d.table_id = ANY(CAST(:table_ids AS bigint[]))
+  AND ({{delete_partial_max}} > d.begin_snapshot OR {IS_BROKEN_DELETE})"""
 
 TWO_DELETE_FILES = """
 SELECT f.table_id, f.data_file_id, greatest(d.begin_snapshot, o.begin_snapshot),
@@ -53,17 +60,7 @@ FROM (SELECT n.{file} AS data_file_id, min(n.{begin}) AS begin_snapshot FROM {ta
   GROUP BY n.{file}, n.{position} HAVING count(DISTINCT n.{begin}) > 1) AS i
 JOIN ducklake_data_file AS f USING (data_file_id)"""
 
-BROKEN_FILES = f"""
-SELECT f.table_id, f.data_file_id, f.begin_snapshot, f.end_snapshot
-FROM ducklake_data_file AS f
-WHERE f.table_id = ANY(CAST(:table_ids AS bigint[])) AND {any_of(DATA_FILE_FAULTS)}"""
-
-BROKEN_DELETES = f"""
-SELECT f.table_id, f.data_file_id, d.begin_snapshot, least(d.end_snapshot, f.end_snapshot)
-FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
-WHERE d.table_id = ANY(CAST(:table_ids AS bigint[])) AND {any_of(DELETE_FILE_FAULTS)}"""
-
-CAUSES = (MERGED, DELETED_REPEATEDLY, TWO_DELETE_FILES, BROKEN_FILES, BROKEN_DELETES)
+CAUSES = (MERGED, DELETED_REPEATEDLY, TWO_DELETE_FILES)
 
 UNCERTAIN = """
 FROM ({causes}) AS u(table_id, data_file_id, begin_snapshot, end_snapshot)
