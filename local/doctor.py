@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
     from .reports.diagnosis.report import Report, RowCount, TableResult
 
-COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
+COLOURS = {
+    "wrong rows": "bold red",
+    "unreadable": "red",
+    "hidden": "yellow",
+    "slow": "yellow",
+    "information": "dim",
+}
+"""By the consequence of a finding, the worst first."""
 
 
 def doctor(
@@ -68,6 +75,7 @@ def doctor(
 
 def _json(report: "Report") -> dict[str, Any]:
     document = asdict(report)
+    document["worst"] = report.worst
     for table, result in zip(document["tables"], report.tables, strict=True):
         for count, row_count in zip(table["counts"], result.counts, strict=True):
             count["same"] = row_count.is_same
@@ -87,14 +95,20 @@ def _show(report: "Report", out: "Console") -> None:
     if report.tables:
         out.print(f"rows according to {report.judge}\n", soft_wrap=True)
         out.print(_grid(report.tables))
-    for level, colour in COLOURS.items():
+    for consequence, colour in COLOURS.items():
         for finding in report.findings:
-            if finding.level == level:
-                words = f"{level.upper()}: {finding.about}: {finding.message}"
+            if finding.consequence == consequence:
+                words = f"{finding.level.upper()}: {finding.about}: {finding.message}"
                 out.print(words, style=colour, soft_wrap=True)
                 if finding.remedy:
                     out.print(f"    {finding.remedy}", soft_wrap=True)
-    out.print(report.summary, style="bold green" if report.is_well else "bold red", soft_wrap=True)
+    out.print(report.summary, style=f"bold {_colour(report)}", soft_wrap=True)
+
+
+def _colour(report: "Report") -> str:
+    """Of the last line: its own, by the worst finding."""
+    colours = {"hidden": "yellow", "slow": "green", "information": "green"}
+    return colours.get(report.worst, "red")
 
 
 def _grid(tables: "list[TableResult]") -> "Grid":

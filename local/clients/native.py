@@ -59,6 +59,20 @@ class Native:
         source = self._source(namespace, table, snapshot_id)
         return self._con.execute(f"SELECT * FROM {source}").to_arrow_table()
 
+    def count(self, table: Table, snapshot_id: int) -> int:
+        """The rows of a table at a snapshot.
+
+        DuckDB reads them: a plain count(*) comes from the counts in the catalog.
+        """
+        source = self._source(table.namespace, table.name, snapshot_id)
+        [(rows,)] = self.query(f"SELECT count(*) FILTER (WHERE random() >= 0) FROM {source}")
+        return int(rows)
+
+    def name_at(self, table: Table, snapshot_id: int) -> tuple[str, str]:
+        """The namespace and the name that a table of now had at a snapshot."""
+        then = self._name_at(table.namespace, table.name, snapshot_id)
+        return then.namespace, then.name
+
     def canonical(
         self,
         namespace: str,

@@ -1,7 +1,7 @@
 """Generates virtual files in this process; nothing is served, stored or written."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -9,7 +9,7 @@ from pg8000.native import Connection
 from polynya.config import Config
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database, retried
-from polynya.ducklake.history import TableHistory
+from polynya.ducklake.history import TableHistory, state_at
 from polynya.ducklake.rows.lake import Lake
 from polynya.ducklake.rows.lifetimes import UnservableRange
 from polynya.ducklake.rows.named_objects import Schema, Table
@@ -23,6 +23,7 @@ from polynya.storage.memory_cache import MemoryCache
 from polynya.storage.objects.reader import object_reader
 
 from ..lakes.data_path import ALIAS
+from .row_counts import Counts, FileHistories, RowCounts
 
 FIRST_SNAPSHOT = 1
 """`since` of a table with its whole history, also what is older than the listed snapshots."""
@@ -48,6 +49,10 @@ class OpenedTable:
     def name(self) -> str:
         """`namespace.table`."""
         return f"{self.history.schema.schema_name}.{self.history.table.table_name}"
+
+    def row_counts(self, snapshot_ids: Iterable[int]) -> RowCounts:
+        """Counts its rows at these snapshots."""
+        return self._generator.row_counts(self.con, self.history, snapshot_ids)
 
     def unservable_defaults(self) -> dict[str, list[UnservableRange]]:
         """Snapshots with files that lack a column which has a default, by its dotted name."""
@@ -89,7 +94,9 @@ class Generator:
         self.config = Config.from_env(DEFAULTS | settings | given)
         self.database = Database(database, metadata_schema, TIMEOUT_SECONDS)
         self.kept = FileCache(None, MemoryCache(KEPT_BYTES))
-        self._virtual_files = VirtualFiles(self.config, self.database, self.kept, object_reader())
+        reader = object_reader()
+        self._virtual_files = VirtualFiles(self.config, self.database, self.kept, reader)
+        self._file_histories = FileHistories(reader)
 
     @property
     def virtual_location(self) -> str:
@@ -145,6 +152,17 @@ class Generator:
             Refused: the table's own row is broken.
         """
         return self._virtual_files.table_files(con, lake, schema, table, at, limit=limit)
+
+    def row_counts(
+        self, con: Connection, history: TableHistory, snapshot_ids: Iterable[int]
+    ) -> RowCounts:
+        """Counts the rows of a table at these snapshots."""
+        return RowCounts(con, history, self._file_histories, snapshot_ids)
+
+    def counts_at(self, con: Connection, history: TableHistory, snapshot_id: int) -> Counts:
+        """What a table has at a snapshot."""
+        rows = self.row_counts(con, history, [snapshot_id])
+        return rows.counts(snapshot_id, state_at(history.events, snapshot_id))
 
     def opened(self, con: Connection, files: TableFiles) -> OpenedTable:
         """The table of these files.

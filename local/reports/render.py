@@ -13,6 +13,8 @@ from .table_report import Snapshot, TableReport
 
 COLOURS = {"added": "green", "existing": "", "deleted": "red"}
 FAINT = "dim"
+NUMBERS = ("total-files-size", "added-data-files", "deleted-data-files")
+"""Columns of the list of snapshots: numbers of the summaries, which lack what is not known."""
 
 
 def render(report: TableReport, out: Console, limit: int) -> None:
@@ -141,18 +143,16 @@ def _snapshot(snapshot: Snapshot) -> list[str]:
         snapshot.time,
         snapshot.operation,
         str(snapshot.schema_id),
-        *(
-            f"{counts.get(name, 0):,}"
-            for name in (
-                "total-data-files",
-                "total-records",
-                "total-files-size",
-                "added-data-files",
-                "deleted-data-files",
-            )
-        ),
+        _number(counts.get("total-data-files")),
+        _number(snapshot.rows),
+        *(_number(counts.get(name)) for name in NUMBERS),
         snapshot.changes,
     ]
+
+
+def _number(value: int | None) -> str:
+    """A number; a dash if it is not known."""
+    return "–" if value is None else f"{value:,}"
 
 
 def _rest(out: Console, number: int, noun: str) -> None:

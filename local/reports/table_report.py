@@ -3,12 +3,12 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from polynya.ducklake import queries
-from polynya.ducklake.history import unservable_reason
+from polynya.ducklake.history import states, unservable_reason
 from polynya.ducklake.paths import file_location, table_location
 from polynya.ducklake.rows.data_files import DataFile
 from polynya.errors import BadRequest
@@ -38,6 +38,8 @@ class Snapshot:
     counts: dict[str, int]
     changes: str
     """DuckLake's `changes_made`, of all tables."""
+    rows: int | None = None
+    """Live rows; None: only the files say, and they were not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def table_report(table: OpenedTable, snapshot_id: int | None) -> TableReport:
     """
     history, document = table.history, table.metadata.json()
     changes = {s.snapshot_id: s.changes_made for s in history.snapshots}
-    snapshots = [snapshot_of(json, changes) for json in document.pop("snapshots")]
+    snapshots = _counted(table, [snapshot_of(one, changes) for one in document.pop("snapshots")])
     for name in LISTS:
         document.pop(name)
     left_out = left_out_snapshots(table)
@@ -108,6 +110,14 @@ def table_report(table: OpenedTable, snapshot_id: int | None) -> TableReport:
         files=files,
         sources=sources_of(table, shown.snapshot_id, files.files()) if shown and files else {},
     )
+
+
+def _counted(table: OpenedTable, snapshots: list[Snapshot]) -> list[Snapshot]:
+    """The snapshots with their live rows."""
+    ids = sorted({one.snapshot_id for one in snapshots})
+    rows = table.row_counts(ids)
+    counts = {at: rows.counts(at, state) for at, state in states(table.history.events, ids)}
+    return [replace(one, rows=counts[one.snapshot_id].rows) for one in snapshots]
 
 
 def hidden_columns(table: OpenedTable) -> dict[str, str]:

@@ -110,6 +110,17 @@ def test_the_keyboard_reaches_the_content_first(tab):
     assert tab.evaluate("document.activeElement.closest('main') !== null")
 
 
+def test_a_phone_shows_what_changed_and_who_said_it(chromium, owner):
+    context = chromium.new_context(base_url=owner.uri, viewport=PHONE)
+    tab = context.new_page()
+    tab.goto("/changes")
+    row = tab.get_by_role("row").filter(has_text="day 3")
+    for words in ("inserted rows into", "loader"):
+        box = row.get_by_text(words).bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"], words
+    context.close()
+
+
 IN_CI = [
     "/",
     ORDERS,

@@ -1,10 +1,14 @@
 """What an owner finds on the pages of a lake; the numbers are native DuckLake's."""
 
+import re
 import time
+from html import unescape
 
 import pytest
 from polynya_local.clients.duckdb_connection import LAKE, connect
 from polynya_local.clients.lakes import attach
+from polynya_local.reports.reading.place import Place
+from polynya_local.reports.reading.snippets import FIRST_CLIENTS, client, connect_blocks
 
 from tests.pages.markup import Markup
 
@@ -87,17 +91,96 @@ def test_rows_in_the_past_are_those_of_ducklake(owner, native, snapshot):
 
 
 STATUSES = [
-    ("orders", "partly", ""),
-    ("customers", "served", ""),
-    ("intervals", "refused", "no column"),
+    # A default that files lack: docs/clients.md says of these clients that they read NULL.
+    ("orders", "partly", "", {"Spark", "Daft", "ClickHouse", "Trino", "Flink"}),
+    ("customers", "served", "", {"ClickHouse"}),
+    ("intervals", "refused", "no column", set()),
 ]
 
 
-@pytest.mark.parametrize(("name", "word", "reason"), STATUSES)
-def test_a_status_says_what_clients_get(owner, name, word, reason):
+@pytest.mark.parametrize(("name", "word", "reason", "wrong"), STATUSES)
+def test_a_status_says_what_clients_get(owner, name, word, reason, wrong):
     lines = {one["name"]: one for one in owner.report("/")["lines"]}
     assert lines[name]["status"]["word"] == word
     assert reason in lines[name]["status"]["reason"]
+    assert set(lines[name]["status"]["wrong"]) == wrong
+    text = owner.get(f"/?search=shop.{name}").text
+    assert text.count('class="status wrong-rows"') == bool(wrong)
+    assert 'class="status served"' not in text
+
+
+@pytest.mark.parametrize("query", ["search=orders", "search=nothing", "namespace=shop&page=1"])
+def test_a_search_leaves_the_numbers_of_the_lake(owner, query):
+    report = owner.report(f"/?{query}")
+    assert report["totals"] == owner.report("/")["totals"] and report["totals"]["files"] > 0
+    assert report["paging"]["total"] < report["totals"]["entries"]
+
+
+@pytest.mark.parametrize(("query", "warehouse"), [("", "lake"), ("?snapshot=3", "lake@3")])
+def test_the_first_page_connects_clients(owner, query, warehouse):
+    text = unescape(owner.get(f"/{query}").text)
+    place = Place(owner.uri, warehouse, s3_endpoint_of(text), "", "")
+    for name in FIRST_CLIENTS:
+        (block,) = connect_blocks(client(name), place)
+        assert f'"connect-{FIRST_CLIENTS.index(name) + 1}-1">{block.text}</code>' in text
+
+
+def s3_endpoint_of(text: str) -> str:
+    return re.search(r'"s3.endpoint": "([^"]+)"', text)[1]
+
+
+RENAMED = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}');
+CREATE TABLE lake.a(i INT);
+ALTER TABLE lake.a RENAME TO b;
+CREATE TABLE lake.c AS SELECT 1 AS i;
+ALTER TABLE lake.b ADD COLUMN j INT;
+BEGIN; ALTER TABLE lake.b RENAME TO d; INSERT INTO lake.d VALUES (2, 3); COMMIT;
+CREATE VIEW lake.v AS SELECT 1 AS x;
+ALTER VIEW lake.v RENAME TO w;
+BEGIN; ALTER TABLE lake.d RENAME TO x; CREATE TABLE lake.d(i INT); COMMIT;
+"""
+DEEDS = {
+    1: ["created the table main.a"],
+    2: ["renamed main.a to main.b"],
+    3: ["created the table main.c", "inserted rows into main.c"],
+    4: ["altered main.b"],
+    5: ["renamed main.b to main.d", "inserted rows into main.d"],
+    6: ["created the view main.v"],
+    7: ["renamed main.v to main.w"],
+    8: ["renamed main.d to main.x", "created the table main.d"],
+}
+HISTORIES = {
+    "x": {
+        1: ("create", ["created the table"]),
+        2: ("alter", ["renamed it from main.a"]),
+        4: ("alter", ["altered"]),
+        5: ("append", ["renamed it from main.b", "inserted rows"]),
+        8: ("alter", ["renamed it from main.d"]),
+    },
+    "c": {3: ("append", ["created the table", "inserted rows"])},
+    "d": {8: ("create", ["created the table"])},
+}
+
+
+@pytest.fixture(scope="module")
+def renamed(lake, show):
+    return show(lake.write("renamed", RENAMED))
+
+
+def test_changes_tell_a_rename_from_a_new_table(renamed):
+    snapshots = renamed.report("/changes")["snapshots"]
+    said = {
+        one["snapshot_id"]: [f"{deed['words']} {deed['name']}" for deed in one["deeds"]]
+        for one in snapshots
+    }
+    assert {at: said[at] for at in DEEDS} == DEEDS
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_the_history_of_a_table_tells_its_beginning_and_its_names(renamed, name):
+    moments = renamed.report(f"/tables/main/{name}")["moments"]
+    assert {m["snapshot_id"]: (m["kind"], m["words"]) for m in moments} == HISTORIES[name]
 
 
 def test_columns_have_both_types_and_the_reason_of_the_hidden_one(owner):
@@ -204,3 +287,22 @@ def test_health_says_what_is_hidden_and_refused(owner):
     assert ("note", "shop.orders", "the column took is hidden: Iceberg has no interval") in said
     assert any(about == "shop.intervals" and "no column" in words for _, about, words in said)
     assert not report["is_well"] and Markup(owner.get("/doctor").text).faults == []
+
+
+def test_health_is_coloured_by_the_worst_consequence_and_leads_to_the_table(owner):
+    path = f"{ORDERS}/doctor"
+    for _ in range(60):
+        report = owner.report(path)
+        if report["is_done"]:
+            break
+        time.sleep(1)
+    order = ["wrong rows", "unreadable", "hidden", "slow", "information"]
+    found = [one["consequence"] for one in report["findings"]]
+    assert found == sorted(found, key=order.index) and found[0] == report["worst"] == "wrong rows"
+    assert report["is_well"] and report["summary"].startswith("Some clients read wrong rows: ")
+    page = owner.get(path).text
+    assert 'class="notice error"' in page and 'class="notice good"' not in page
+    assert 'class="status wrong-rows"' in page
+    table = {"namespace": "shop", "name": "orders"}
+    assert all(one["table"] == table for one in report["findings"] if one["about"] == "shop.orders")
+    assert page.count(f'<b><a href="{ORDERS}">shop.orders</a></b>') == len(found)

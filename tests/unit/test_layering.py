@@ -384,6 +384,7 @@ SQL_HERE = {
             *("named_objects", "table_columns", "table_snapshots"),
             *("files/bound_texts", "files/data_files", "files/planned_files"),
             *("listing/changed_rows", "listing/changes", "listing/entries"),
+            "listing/uncertain_rows",
             *("listing/data_files", "listing/file_batches", "listing/overlaps"),
             *("writers/known_paths", "writers/live_files", "writers/table_stats"),
             *("writers/view_texts", "writers/writer_rights"),

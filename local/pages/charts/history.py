@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from ...reports.tables.moments import Moment
 from ..words import counted, time_text
@@ -18,6 +19,7 @@ SHAPES = {
     "delete": "M-5.5,-4.5h11l-5.5,10z",
     "update": "M0,-6.5l6.5,6.5l-6.5,6.5l-6.5,-6.5z",
     "rewrite": "M-4.5,-4.5h9v9h-9z",
+    "create": "M0,-6.5l6.2,4.5l-2.4,7.3h-7.6l-2.4,-7.3z",
     "alter": "M-1.6,-6h3.2v4.4h4.4v3.2h-4.4v4.4h-3.2v-4.4h-4.4v-3.2h4.4z",
 }
 """A shape for each kind, around the point 0,0: colours alone do not tell everybody."""
@@ -26,6 +28,7 @@ WORDS = {
     "delete": "rows deleted",
     "update": "rows added and deleted",
     "rewrite": "files rewritten, the same rows",
+    "create": "created, without rows",
     "alter": "altered: no rows changed",
 }
 
@@ -46,6 +49,8 @@ class Mark:
     title: str
     is_shown: bool
     is_left_out: bool
+    has_rows: bool
+    """Whether the number of rows is known; without it the mark is on the axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ def history(moments: Sequence[Moment], shown: int) -> History | None:
     """
     if not moments:
         return None
-    most_rows = max(one.counts.rows for one in moments)
+    most_rows = max((one.counts.rows or 0 for one in moments), default=0)
     most_files = max(one.counts.files for one in moments)
     step = (WIDTH - LEFT - RIGHT) / len(moments)
     current = max((m.snapshot_id for m in moments if m.snapshot_id <= shown), default=None)
@@ -97,7 +102,7 @@ def history(moments: Sequence[Moment], shown: int) -> History | None:
                 kind=one.kind,
                 shape=SHAPES[one.kind],
                 x=round(x, 1),
-                y=_y(one.counts.rows, most_rows, ROWS_TOP, ROWS_BOTTOM),
+                y=_y(one.counts.rows or 0, most_rows, ROWS_TOP, ROWS_BOTTOM),
                 bar_x=round(x - width / 2, 1),
                 bar_y=top,
                 bar_width=round(width, 1),
@@ -105,13 +110,18 @@ def history(moments: Sequence[Moment], shown: int) -> History | None:
                 title=_title(one),
                 is_shown=one.snapshot_id == current,
                 is_left_out=bool(one.left_out),
+                has_rows=one.counts.rows is not None,
             )
         )
-    line = _line(marks)
+    pieces = _pieces(marks)
+    line = "".join(map(_line, pieces))
     return History(
         marks=marks,
         line=line,
-        area=f"{line}L{marks[-1].x},{ROWS_BOTTOM}L{marks[0].x},{ROWS_BOTTOM}z",
+        area="".join(
+            f"{_line(piece)}L{piece[-1].x},{ROWS_BOTTOM}L{piece[0].x},{ROWS_BOTTOM}z"
+            for piece in pieces
+        ),
         ticks=_ticks(moments, marks),
         most_rows=most_rows,
         most_files=most_files,
@@ -122,6 +132,12 @@ def history(moments: Sequence[Moment], shown: int) -> History | None:
 
 def _y(value: int, most: int, top: int, bottom: int) -> float:
     return round(bottom - (bottom - top) * value / most, 1) if most else float(bottom)
+
+
+def _pieces(marks: Sequence[Mark]) -> list[list[Mark]]:
+    """Adjacent marks whose rows are known: nothing is drawn where they are not."""
+    groups = groupby(marks, key=lambda mark: mark.has_rows)
+    return [list(group) for has_rows, group in groups if has_rows]
 
 
 def _line(marks: Sequence[Mark]) -> str:
@@ -171,7 +187,10 @@ def _has(moments: Sequence[Moment], kind: str) -> bool:
 
 
 def _counted(one: Moment) -> str:
-    return f"{counted(one.counts.rows, 'row')} in {counted(one.counts.files, 'file')}"
+    files = counted(one.counts.files, "file")
+    if one.counts.rows is None:
+        return f"{files}, whose live rows are not known without reading them"
+    return f"{counted(one.counts.rows, 'row')} in {files}"
 
 
 def _summary(moments: Sequence[Moment]) -> str:

@@ -9,7 +9,7 @@ from ...clients.duckdb_connection import literal
 from ..duckdb_access import connect_to_s3, redacted
 from ..generator import OpenedTable
 from ..table_report import ALL_IDS
-from .report import ERROR, Report, number_of
+from .report import ERROR, WRONG_ROWS, Report, name_of, number_of
 
 NEWEST_FILES = 100  # data files of each table whose footers are read
 
@@ -39,16 +39,16 @@ class DataFileCheck:
         if elsewhere:
             number = number_of(len(elsewhere), "data file")
             message = f"{number} not in S3, such as {elsewhere[0]}"
-            self._report.add(ERROR, opened.name, message)
+            self._report.add(ERROR, name_of(opened), message)
         newest = [path for path in files if is_s3(path)][-NEWEST_FILES:]
         for path, rows in self._footer_counts(newest).items():
             file = files[path]
             name = f"ducklake_data_file {file.data_file_id} ({path})"
             if isinstance(rows, str):
-                self._report.add(ERROR, opened.name, f"{name} cannot be read: {rows}")
+                self._report.add(ERROR, name_of(opened), f"{name} cannot be read: {rows}")
             elif rows != file.record_count:
                 message = f"{name} holds {rows:,} rows; the catalog says {file.record_count:,}"
-                self._report.add(ERROR, opened.name, message)
+                self._report.add(ERROR, name_of(opened), message, consequence=WRONG_ROWS)
 
     def _footer_counts(self, paths: list[str]) -> dict[str, int | str]:
         """How many rows each file has, or why it cannot be read."""

@@ -4,7 +4,7 @@ from polynya.ducklake.history import state_at
 
 from ...clients.duckdb_connection import literal
 from ..generator import OpenedTable
-from .report import NOTE, Report
+from .report import NOTE, SLOW, Report, name_of
 
 MANY_FILES = 100
 SMALL_BYTES = 8 * 1024 * 1024
@@ -19,8 +19,9 @@ def check_sizes(report: Report, opened: OpenedTable) -> None:
     names = literal(history.table.table_name), literal(history.schema.schema_name)
     report.add(
         NOTE,
-        opened.name,
+        name_of(opened),
         f"{data.files:,} data files of {data.bytes / data.files / 1000:,.0f} kB on average: each "
         "costs every client that reads it a request",
         f"CALL ducklake_merge_adjacent_files('lake', {names[0]}, schema => {names[1]});",
+        SLOW,
     )

@@ -6,7 +6,7 @@ from polynya.storage.s3 import is_s3
 from polynya.translate import tables
 
 from ..rights import Rights, create_index, default_privileges, grant
-from .report import ERROR, NOTE, WARNING, Report
+from .report import ERROR, NOTE, SLOW, UNREADABLE, WARNING, Report
 
 SMALL_STATISTICS = 16 * 1024 * 1024  # bytes, which a scan without an index reads quickly
 
@@ -27,6 +27,7 @@ def check_rights(report: Report, found: Rights, schema: str) -> None:
             "grants",
             f"the role {role} may not read tables of inlined rows that {writer} will create",
             default_privileges(schema, role, writer),
+            UNREADABLE,
         )
     if found.writable:
         report.add(
@@ -41,6 +42,7 @@ def check_rights(report: Report, found: Rights, schema: str) -> None:
             f"{table} ({size / 1e6:,.1f} MB) has no index for ranges of files: every manifest "
             "costs a scan of it",
             create_index(schema, table),
+            SLOW,
         )
 
 

@@ -1,12 +1,40 @@
 """What `polynya doctor` reports: findings about the lake, and a result for each table."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..generator import OpenedTable
 from ..reading.faults import Fault
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
+
+WRONG_ROWS, UNREADABLE, HIDDEN = "wrong rows", "unreadable", "hidden"
+SLOW, INFORMATION = "slow", "information"
+CONSEQUENCES = {
+    WRONG_ROWS: "Some clients read wrong rows",
+    UNREADABLE: "Not everything can be read",
+    HIDDEN: "All rows are right, but not everything is shown",
+    SLOW: "All is well",
+    INFORMATION: "All is well",
+}
+"""What a finding means for readers, the worst first, and the verdict on a lake with such findings.
+
+They decide the colour and the place of a finding. Its level decides the exit code of `doctor`: a
+client's own fault is no error of the lake.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """The name of a table that a finding is about."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +48,10 @@ class Finding:
     message: str
     remedy: str = ""
     """What to do about it: SQL, a setting or a page of the documentation."""
+    consequence: str = INFORMATION
+    """One of `CONSEQUENCES`."""
+    table: TableName | None = None
+    """The table that it is about; None: the lake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +79,7 @@ class TableResult:
     name: str
     """`namespace.table`."""
     table_id: int
+    table: TableName
     status: str = "fails"
     """`served`, `refused`, or `fails`: it cannot be read, or Polynya has a fault."""
     reason: str = ""
@@ -75,9 +108,28 @@ class Report:
     tables: list[TableResult] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
-    def add(self, level: str, about: str, message: str, remedy: str = "") -> None:
-        """Add a finding, unless it was added before."""
-        finding = Finding(level, about, message, remedy)
+    def add(
+        self,
+        level: str,
+        about: str | TableName,
+        message: str,
+        remedy: str = "",
+        consequence: str = "",
+    ) -> None:
+        """Add a finding, unless it was added before.
+
+        Args:
+            consequence: one of `CONSEQUENCES`; empty: an error means that something cannot be
+                read, all else is information.
+        """
+        finding = Finding(
+            level,
+            str(about),
+            message,
+            remedy,
+            consequence or (UNREADABLE if level == ERROR else INFORMATION),
+            about if isinstance(about, TableName) else None,
+        )
         if finding not in self.findings:  # a table is read again after a lost connection
             self.findings.append(finding)
 
@@ -85,6 +137,11 @@ class Report:
     def is_well(self) -> bool:
         """Whether there is no error."""
         return all(finding.level != ERROR for finding in self.findings)
+
+    @property
+    def worst(self) -> str:
+        """The worst consequence of the findings."""
+        return worst(finding.consequence for finding in self.findings)
 
     @property
     def summary(self) -> str:
@@ -100,8 +157,18 @@ class Report:
             if unknown := sum(not count.is_known for count in counts):
                 parts.append(f"{unknown} not known")
         parts += [number_of(levels[name], name) for name in (ERROR, WARNING, NOTE) if levels[name]]
-        verdict = "All is well" if self.is_well else "Not all is well"
+        verdict = CONSEQUENCES[self.worst] if self.is_well else "Not all is well"
         return f"{verdict}: {', '.join(parts) or 'no findings'}."
+
+
+def name_of(opened: OpenedTable) -> TableName:
+    """The name of an opened table."""
+    return TableName(opened.history.schema.schema_name, opened.history.table.table_name)
+
+
+def worst(consequences: Iterable[str]) -> str:
+    """The worst of these consequences; INFORMATION if there are none."""
+    return min(consequences, key=list(CONSEQUENCES).index, default=INFORMATION)
 
 
 def number_of(number: int, noun: str) -> str:

@@ -12,8 +12,8 @@ from polynya.errors import PolynyaError, Refused
 from polynya.translate.columns.default_columns import WAY_OUT
 
 from ..duckdb_access import redacted, secrets_of
-from ..generator import Generator, OpenedTable, full_name
-from ..reading.faults import FAILS, WRONG, known_faults
+from ..generator import Generator, OpenedTable
+from ..reading.faults import FAILS, WRONG, clients_by_kind, known_faults
 from ..reading.table_facts import table_facts
 from ..table_report import LACKED_IN_PAST, default_columns, hidden_columns, left_out_snapshots
 from .catalog_rows import CatalogCounts
@@ -21,7 +21,20 @@ from .data_files import DataFileCheck
 from .ducklake_rows import DuckLakeCounts, Uncountable
 from .file_sizes import check_sizes
 from .iceberg_rows import iceberg_rows
-from .report import ERROR, NOTE, WARNING, Report, RowCount, TableResult, number_of
+from .report import (
+    ERROR,
+    HIDDEN,
+    NOTE,
+    UNREADABLE,
+    WARNING,
+    WRONG_ROWS,
+    Report,
+    RowCount,
+    TableName,
+    TableResult,
+    name_of,
+    number_of,
+)
 
 DEFAULTS_REMEDY = f"{WAY_OUT}; COLUMN_DEFAULTS=refuse refuses the table until then"
 
@@ -29,7 +42,7 @@ CLIENTS_REMEDY = (
     "the page of polynya serve says why and what to do, in the table's part How to read it; "
     "docs/clients.md lists all faults of clients"
 )
-SAID = {WRONG: "some rows are wrong in", FAILS: "it cannot be read in full by"}
+CLIENTS_SAID = {WRONG: "some rows are wrong in", FAILS: "it cannot be read in full by"}
 
 T = TypeVar("T")
 
@@ -75,7 +88,8 @@ class TableCheck:
 
         A fault of Polynya is reported like an unreadable table, and the next tables are checked.
         """
-        result = TableResult(full_name(schema, table), table.table_id)
+        name = TableName(schema.schema_name, table.table_name)
+        result = TableResult(str(name), table.table_id, name)
         self._report.tables.append(result)
 
         def check(con: Connection) -> None:
@@ -105,25 +119,30 @@ class TableCheck:
 
     def _add_findings(self, result: TableResult) -> None:
         if result.reason:
-            self._report.add(ERROR, result.name, result.reason)
-        if clients := _clients(result):
-            self._report.add(NOTE, result.name, clients, CLIENTS_REMEDY)
+            self._report.add(ERROR, result.table, result.reason)
+        clients = clients_by_kind(result.client_faults)
+        if found := [kind for kind in CLIENTS_SAID if clients[kind]]:
+            said = "; ".join(f"{CLIENTS_SAID[kind]} {', '.join(clients[kind])}" for kind in found)
+            consequence = WRONG_ROWS if WRONG in found else UNREADABLE
+            self._report.add(WARNING, result.table, said, CLIENTS_REMEDY, consequence)
         for column, reason in result.hidden_columns.items():
-            self._report.add(NOTE, result.name, f"the column {column} is hidden: {reason}")
+            message = f"the column {column} is hidden: {reason}"
+            self._report.add(NOTE, result.table, message, consequence=HIDDEN)
         for column, reason in result.default_columns.items():
             level = NOTE if reason.startswith(LACKED_IN_PAST) else WARNING
             message = f"the column {column} has a default: {reason}"
-            self._report.add(level, result.name, message, DEFAULTS_REMEDY)
+            self._report.add(level, result.table, message, DEFAULTS_REMEDY, WRONG_ROWS)
         for reason, number in result.left_out.items():
             message = f"{number_of(number, 'snapshot')} left out: {reason}"
-            self._report.add(NOTE, result.name, message)
+            self._report.add(NOTE, result.table, message, consequence=HIDDEN)
         for count in result.counts:
             if count.is_known and not count.is_same:
                 self._report.add(
                     ERROR,
-                    result.name,
+                    result.table,
                     f"at snapshot {count.snapshot_id} DuckLake has {count.ducklake:,} rows, "
                     f"Iceberg clients get {count.iceberg:,}",
+                    consequence=WRONG_ROWS,
                 )
 
     def _count(self, opened: OpenedTable, result: TableResult) -> None:
@@ -144,7 +163,7 @@ class TableCheck:
             level = NOTE if self._ducklake is None else ERROR
             where = ", ".join(map(str, snapshot_ids))
             message = f"DuckLake's rows cannot be counted at {where}: {reason}"
-            self._report.add(level, result.name, message)
+            self._report.add(level, result.table, message)
 
     def _ducklake_rows(self, opened: OpenedTable, snapshot_id: int) -> int:
         con, lake = opened.con, opened.history.lake
@@ -165,16 +184,7 @@ class TableCheck:
         scope = vending.scope(opened.con, history.lake, history.schema, history.table, virtual)
         if scope.reason:
             page = "docs/security.md says what can be vended"
-            self._report.add(NOTE, opened.name, scope.reason, page)
-
-
-def _clients(result: TableResult) -> str:
-    """Which clients have faults with the table, and how bad they are."""
-    found = {
-        kind: dict.fromkeys(one.client for one in result.client_faults if one.kind == kind)
-        for kind in SAID
-    }
-    return "; ".join(f"{SAID[kind]} {', '.join(names)}" for kind, names in found.items() if names)
+            self._report.add(NOTE, name_of(opened), scope.reason, page)
 
 
 def _evenly_spaced(items: list[T], number: int) -> list[T]:

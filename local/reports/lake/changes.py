@@ -104,6 +104,10 @@ def snapshot_reports(con: Connection, found: list[Change]) -> list[SnapshotRepor
     made = {_names(match)[-1] for match in matches if match["names"]}
     newest = max((one.snapshot_id for one in found), default=0)
     known = named(wanted, sorted(made), newest).run(con) if wanted or made else []
+    # A rename is recorded as `created_…` with the new name: the id tells that it is none.
+    others = {one.object_id for one in known if one.name in made} - set(wanted)
+    if others:
+        known = named(sorted({*wanted, *others}), sorted(made), newest).run(con)
     return [_snapshot_report(one, known) for one in found]
 
 
@@ -130,7 +134,16 @@ def _deed(match: re.Match[str], at: int, known: list[NamedFrom]) -> Deed:
         return _linked(Deed(kind, words, int(match["id"]), name), at, same)
     names = _names(match)
     same = [one for one in known if kind == f"created_{one.kind}" and _is_called(one, names)]
+    if before := _name_before(at, same, known):
+        words = f"renamed {_full_name(before)} to"
     return _linked(Deed(kind, words, None, ".".join(names)), at, same)
+
+
+def _name_before(at: int, same: list[NamedFrom], known: list[NamedFrom]) -> NamedFrom | None:
+    """The name that a table or view had until a snapshot gave it another; None: it is new."""
+    begun = {(one.kind, one.object_id) for one in same if one.begin_snapshot == at}
+    before = [one for one in known if (one.kind, one.object_id) in begun and one.end_snapshot == at]
+    return before[-1] if before else None
 
 
 def _linked(deed: Deed, at: int, same: list[NamedFrom]) -> Deed:

@@ -9,13 +9,13 @@ from polynya.errors import NoSuchTable
 
 from ...lakes.readable import ReadableLake
 from ..diagnosis import check_up, diagnose, diagnose_table
-from ..diagnosis.report import ERROR, NOTE, WARNING, Finding, Report, TableResult
+from ..diagnosis.report import CONSEQUENCES, Finding, Report, TableResult
 from ..generator import Generator
 from ..tables.opened import TableHead
 
 PAST = 3
 """Past snapshots of each table at which rows are counted, as `doctor` does."""
-LEVELS = (ERROR, WARNING, NOTE)
+ORDER = list(CONSEQUENCES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class HealthReport:
     """The findings of doctor, the worst first."""
 
     is_well: bool
+    worst: str
+    """The worst consequence of the findings."""
     summary: str
     judge: str
     """The program that counts DuckLake's rows."""
@@ -38,9 +40,10 @@ def health(report: Report, *, is_done: bool = True) -> HealthReport:
     """What a report of doctor says."""
     return HealthReport(
         is_well=report.is_well,
+        worst=report.worst,
         summary=report.summary,
         judge=report.judge,
-        findings=sorted(report.findings, key=lambda one: LEVELS.index(one.level)),
+        findings=sorted(report.findings, key=lambda one: ORDER.index(one.consequence)),
         tables=list(report.tables),
         is_done=is_done,
     )

@@ -1,18 +1,21 @@
 """The tables and views of a lake at a snapshot, a page at a time."""
 
+import time
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.queries.listing.changed_rows import changed_rows
+from polynya.ducklake.queries.listing.changed_rows import changed_rows, inlined_names
 from polynya.ducklake.queries.listing.changes import changes, changes_at
 from polynya.ducklake.queries.listing.entries import entries, namespaces
+from polynya.ducklake.queries.listing.uncertain_rows import uncertain_tables
 from polynya.ducklake.rows.lake import Lake
 from polynya.ducklake.rows.listing import Changed, Entry, Namespace, Totals
-from polynya.errors import NoSuchTable
+from polynya.errors import NoSuchTable, Refused
 from polynya.translate.tables import check_lake
 
+from ..generator import Generator
 from ..paging import Paging
 from .changes import SnapshotReport, snapshot_reports
 from .statuses import UNKNOWN, Status, Statuses, Subject
@@ -20,6 +23,8 @@ from .statuses import UNKNOWN, Status, Statuses, Subject
 PAGE_SIZE = 50
 NAMESPACES = 200
 NEWEST_CHANGES = 5
+SECONDS_OF_FILES = 0.5
+"""How long files are read to count the rows of tables; the others say that they are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +49,11 @@ class Line:
     name: str
     files: int
     bytes: int
-    rows: int
-    """Live rows: those of the data files and the inlined ones, without the deleted ones."""
+    rows: int | None
+    """Live rows: those of the data files and the inlined ones, without the deleted ones. None: only
+    the files say, and they were not read."""
     inlined: int
-    deleted: int
+    deleted: int | None
     changed_at: int
     """The snapshot of its last change."""
     changed: datetime | None
@@ -75,13 +81,16 @@ class LakeReport:
     """The first ones by name."""
     search: Search
     totals: Totals
+    """Of all tables and views, found or not."""
     paging: Paging
     lines: list[Line]
     newest_changes: list[SnapshotReport]
     """The last ones up to the shown snapshot."""
 
 
-def lake_report(con: Connection, snapshot_id: int | None, search: Search) -> LakeReport:
+def lake_report(
+    generator: Generator, con: Connection, snapshot_id: int | None, search: Search
+) -> LakeReport:
     """Read a page of the lake.
 
     Args:
@@ -96,11 +105,13 @@ def lake_report(con: Connection, snapshot_id: int | None, search: Search) -> Lak
     shown = snapshot_of(con, lake, snapshot_id)
     at = shown.snapshot_id
     wanted = (at, search.text, search.namespace, search.order)
-    found, totals = entries(*wanted, (search.page - 1) * PAGE_SIZE, PAGE_SIZE).run(con)
+    found, all_found = entries(*wanted, (search.page - 1) * PAGE_SIZE, PAGE_SIZE).run(con)
     if not found and search.page > 1:
-        _, totals = entries(*wanted, 0, 1).run(con)
-    paging = Paging(search.page, PAGE_SIZE, totals.entries)
+        _, all_found = entries(*wanted, 0, 1).run(con)
+    paging = Paging(search.page, PAGE_SIZE, all_found.entries)
     paging.check()
+    is_part = bool(search.text or search.namespace)
+    totals = entries(at, "", None, search.order, 0, 1).run(con)[1] if is_part else all_found
     there = namespaces(at, NAMESPACES).run(con)
     return LakeReport(
         version=lake.version,
@@ -113,7 +124,7 @@ def lake_report(con: Connection, snapshot_id: int | None, search: Search) -> Lak
         search=search,
         totals=totals,
         paging=paging,
-        lines=_lines(con, lake, found, at),
+        lines=_lines(generator, con, lake, found, at),
         newest_changes=snapshot_reports(con, changes(lake, at, NEWEST_CHANGES).run(con)),
     )
 
@@ -152,13 +163,36 @@ def snapshot_of(con: Connection, lake: Lake, snapshot_id: int | None) -> Snapsho
     return snapshot_reports(con, found)[0]
 
 
-def _lines(con: Connection, lake: Lake, found: list[Entry], at: int) -> list[Line]:
+def _lines(
+    generator: Generator, con: Connection, lake: Lake, found: list[Entry], at: int
+) -> list[Line]:
     tables = [entry.object_id for entry in found if entry.kind == "table"]
-    rows = changed_rows(con, tables, at) if tables else {}
+    names = inlined_names(tables).run(con) if tables else []
+    rows = changed_rows(con, tables, names, at) if tables else {}
     lines = [_line(entry, rows.get(entry.object_id)) for entry in found]
+    uncertain = uncertain_tables(lake, tables, names, at).run(con) if tables else {}
+    deadline = time.monotonic() + SECONDS_OF_FILES
+    for place, line in enumerate(lines):
+        if line.kind == "table" and line.object_id in uncertain:
+            lines[place] = _counted(generator, con, lake, line, at, deadline)
     ids = sorted({line.changed_at for line in lines})
     times = {one.snapshot_id: one.snapshot_time for one in changes_at(lake, ids).run(con)}
     return [_with_time(line, times.get(line.changed_at)) for line in lines]
+
+
+def _counted(
+    generator: Generator, con: Connection, lake: Lake, line: Line, at: int, deadline: float
+) -> Line:
+    """The line with the rows that the files say, if there is time to read them."""
+    found = queries.table_at(at, line.namespace, line.name).run(con)
+    if found is None or time.monotonic() > deadline:
+        return replace(line, rows=None, deleted=None)
+    try:
+        history = generator.table_files(con, lake, *found, at, 1).history
+        counts = generator.counts_at(con, history, at)
+    except Refused:
+        return replace(line, rows=None, deleted=None)
+    return replace(line, rows=counts.rows, deleted=counts.deleted)
 
 
 def _line(entry: Entry, changed: Changed | None) -> Line:

@@ -10,7 +10,10 @@ from polynya.ducklake import queries
 from polynya.ducklake.rows.lake import Lake
 from polynya.errors import PolynyaError, Refused
 
+from ..diagnosis.report import HIDDEN, UNREADABLE, WRONG_ROWS, worst
 from ..generator import Generator
+from ..reading.faults import FAILS, WRONG, clients_by_kind, known_faults
+from ..reading.table_facts import table_facts
 from ..table_report import default_columns, hidden_columns
 
 CAPACITY = 20_000
@@ -31,6 +34,22 @@ class Status:
     """The reason by dotted name of a column."""
     defaults: dict[str, str] = field(default_factory=dict)
     """Columns with a default that some clients do not read."""
+    wrong: list[str] = field(default_factory=list)
+    """Clients that are known to read wrong rows."""
+    failing: list[str] = field(default_factory=list)
+    """Clients that are known not to read all of it."""
+
+    @property
+    def worst(self) -> str:
+        """The worst consequence for readers, as of `doctor`'s findings; empty: not known yet."""
+        if self.word == UNKNOWN.word:
+            return ""
+        found = [
+            (WRONG_ROWS, self.wrong),
+            (UNREADABLE, self.word in ("refused", "fails") or self.failing),
+            (HIDDEN, self.hidden),
+        ]
+        return worst(consequence for consequence, is_so in found if is_so)
 
 
 UNKNOWN = Status("unknown")
@@ -94,7 +113,9 @@ class Statuses:
         opened = self._generator.open_table(con, lake, *found, snapshot_id, since=snapshot_id)
         hidden = hidden_columns(opened)
         word = "partly" if hidden else "served"
-        return Status(word, "", hidden, default_columns(opened))
+        clients = clients_by_kind(known_faults(table_facts(opened)))
+        defaults = default_columns(opened)
+        return Status(word, "", hidden, defaults, clients[WRONG], clients[FAILS])
 
 
 def _key(subject: Subject) -> tuple[str, int, int]:

@@ -3,6 +3,7 @@
 docs/clients.md describes them all; a test compares the clients and the remedies.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from . import conditions
@@ -463,6 +464,14 @@ def known_faults(facts: TableFacts) -> list[Fault]:
         for rule, met in found
         if met is not None
     ]
+
+
+def clients_by_kind(faults: Iterable[Fault]) -> dict[str, list[str]]:
+    """The clients that have faults of each kind."""
+    found: dict[str, dict[str, None]] = {kind: {} for kind in (WRONG, FAILS, RARE)}
+    for fault in faults:
+        found[fault.kind][fault.client] = None
+    return {kind: list(clients) for kind, clients in found.items()}
 
 
 def _files(number: int) -> str:

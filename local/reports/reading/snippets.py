@@ -1,6 +1,6 @@
 """The snippets of each client, with the values of a place filled in."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from string import Template
 
@@ -127,6 +127,10 @@ CLIENTS = (
 """In the order in which a page shows them."""
 
 
+FIRST_CLIENTS = ("DuckDB", "PyIceberg", "Spark")
+"""Those that the first page connects."""
+
+
 def client(name: str) -> Client:
     """The client of this name."""
     return next(one for one in CLIENTS if one.name == name)
@@ -136,8 +140,17 @@ def blocks(client: Client, place: Place) -> tuple[Block, ...]:
     """What to copy into a client to read the table of a place; parts of one file are joined."""
     if place.lake_snapshot is not None and (client.is_newest_only or place.snapshot_id is None):
         place = place.pinned()
+    return _joined((*client.connect, client.read), place)
+
+
+def connect_blocks(client: Client, place: Place) -> tuple[Block, ...]:
+    """What to copy into a client to connect it to a lake; `blocks` begins with it."""
+    return _joined(client.connect, place.pinned())
+
+
+def _joined(parts: Iterable[Part], place: Place) -> tuple[Block, ...]:
     found: list[Block] = []
-    for part in (*client.connect, client.read):
+    for part in parts:
         text, language = part.text(place), part.language.name
         if found and found[-1].file == part.file:
             joint = "\n" if language == PYTHON.name else ""

@@ -12,9 +12,9 @@ from polynya.translate.planning.filtered_columns import form_of
 
 from ..generator import Generator
 from ..paging import Paging
+from ..row_counts import Counts
 from .columns import ColumnLine, columns_at
 from .file_lines import FileLine, file_lines
-from .moments import Counts, counts_of
 from .opened import TableAt, TableHead, Wanted, open_at
 
 PAGE_SIZE = 50
@@ -69,7 +69,8 @@ def files_report(
     table_id = table.files.history.table.table_id
     first = (files.page - 1) * PAGE_SIZE
     found = listed_files(table.lake, table_id, table.at, files.order, first, PAGE_SIZE).run(con)
-    counts = counts_of(state_at(table.files.history.events, table.at))
+    rows = table.row_counts(generator)
+    counts = rows.counts(table.at, state_at(table.files.history.events, table.at))
     paging = Paging(files.page, PAGE_SIZE, found.total if found.files else counts.files)
     paging.check()
     is_read = bool(files.column) or counts.files <= MOST_UNASKED
@@ -80,7 +81,7 @@ def files_report(
         paging=paging,
         most_bytes=found.most_bytes,
         most_rows=found.most_rows,
-        files=file_lines(table, found.files, chosen.column_id if chosen else None),
+        files=file_lines(table, found.files, table.at, rows, chosen.column_id if chosen else None),
         sizes=size_classes(table_id, table.at).run(con),
         columns=[column.path for column in columns],
         column=chosen.path if chosen else "",

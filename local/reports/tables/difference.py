@@ -3,20 +3,20 @@
 from dataclasses import dataclass, replace
 
 from pg8000.native import Connection
-from polynya.ducklake.history import state_at
 from polynya.ducklake.queries.listing.data_files import listed_files
 
 from ..generator import Generator
 from ..lake.changes import SnapshotReport
 from ..lake.report import snapshot_of
 from ..paging import Paging
+from ..row_counts import Counts
 from .columns import ColumnLine, columns_at
 from .file_lines import FileLine, file_lines
-from .moments import Counts, Moment, counts_of, moments
+from .moments import Moment, moments
 from .opened import TableAt, TableHead, Wanted, open_at
 
 PAGE_SIZE = 25
-NOTHING = Counts(0, 0, 0, 0, 0)
+NOTHING = Counts(rows=0, files=0, bytes=0, inlined=0, deleted=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,8 @@ class FileList:
 
     files: list[FileLine]
     paging: Paging
-    rows: int
+    rows: int | None
+    """Deleted ones included; None: only the files say, and they were not read."""
     bytes: int
 
 
@@ -74,7 +75,7 @@ def difference(
     """
     later = max(before, after)
     table = open_at(generator, con, replace(wanted, snapshot_id=later))
-    shown = moments(con, table.files, table.opened)
+    shown = moments(generator, con, table.files, table.opened)
     between = [one for one in shown if min(before, after) < one.snapshot_id <= later]
     begin = table.files.history.table.begin_snapshot
     return Difference(
@@ -85,8 +86,8 @@ def difference(
         counts_after=_counts(generator, table, after),
         existed=before >= begin,
         columns=_columns(_lines(table, before), _lines(table, after)),
-        added=_files(table, after, before, page),
-        removed=_files(table, before, after, page),
+        added=_files(generator, table, after, before, page),
+        removed=_files(generator, table, before, after, page),
         moments=between,
         more_moments=bool(shown) and shown[0].snapshot_id > max(min(before, after), begin),
     )
@@ -97,7 +98,7 @@ def _counts(generator: Generator, table: TableAt, at: int) -> Counts:
     if at < history.table.begin_snapshot:
         return NOTHING
     files = generator.table_files(table.con, table.lake, history.schema, history.table, at, 1)
-    return counts_of(state_at(files.history.events, at))
+    return generator.counts_at(table.con, files.history, at)
 
 
 def _lines(table: TableAt, at: int) -> list[ColumnLine]:
@@ -125,10 +126,17 @@ def _column(before: ColumnLine | None, after: ColumnLine) -> ColumnChange | None
     return ColumnChange("altered", before, after, altered) if altered else None
 
 
-def _files(table: TableAt, at: int, but_of: int, page: int) -> FileList:
+def _files(generator: Generator, table: TableAt, at: int, but_of: int, page: int) -> FileList:
     table_id, first = table.files.history.table.table_id, (page - 1) * PAGE_SIZE
     found = listed_files(table.lake, table_id, at, "newest", first, PAGE_SIZE, but_of=but_of).run(
         table.con
     )
-    lines = file_lines(table, found.files)
-    return FileList(lines, Paging(page, PAGE_SIZE, found.total), found.rows, found.bytes)
+    counts, paging = table.row_counts(generator, at), Paging(page, PAGE_SIZE, found.total)
+    lines = file_lines(table, found.files, at, counts)
+    rows = _sum(lines) if paging.pages == 1 else found.rows if counts.is_certain(at) else None
+    return FileList(lines, paging, rows, found.bytes)
+
+
+def _sum(lines: list[FileLine]) -> int | None:
+    rows = [line.rows for line in lines if line.rows is not None]
+    return sum(rows) if len(rows) == len(lines) else None

@@ -8,6 +8,7 @@ from polynya.ducklake.paths import file_location
 from polynya.ducklake.queries.listing.data_files import deleted_in, stats_of, values_of
 from polynya.ducklake.rows.data_files import DataFile
 
+from ..row_counts import FileRows, RowCounts
 from .opened import TableAt
 
 
@@ -21,9 +22,11 @@ class FileLine:
     location: str
     begin_snapshot: int
     """The snapshot that added it."""
-    rows: int
-    """Deleted ones included."""
-    deleted: int
+    rows: int | None
+    """Those that the snapshot shows, deleted ones included; None: only the files say, and they were
+    not read."""
+    deleted: int | None
+    """How many of them are deleted."""
     bytes: int
     partition: dict[str, str | None]
     lower: str | None
@@ -37,11 +40,17 @@ class FileLine:
 
 
 def file_lines(
-    table: TableAt, files: Sequence[DataFile], column_id: int | None = None
+    table: TableAt,
+    files: Sequence[DataFile],
+    at: int,
+    rows: RowCounts,
+    column_id: int | None = None,
 ) -> list[FileLine]:
     """Read what is known of these files besides their rows in ducklake_data_file.
 
     Args:
+        at: the snapshot that shows them.
+        rows: counts rows at this snapshot.
         column_id: the column whose bounds are shown.
     """
     history, ids = table.files.history, [file.data_file_id for file in files]
@@ -49,22 +58,26 @@ def file_lines(
     values, deleted, stats = run_batched(
         table.con,
         values_of(table_id, ids),
-        deleted_in(history.inlined, table_id, table.at, ids),
+        deleted_in(history.inlined, table_id, at, ids),
         known({}) if column_id is None else stats_of(history.lake, table_id, column_id, ids),
     )
     names = partition_names(table)
+    uncertain = rows.files(at, ids)
 
     def line(file: DataFile) -> FileLine:
         nulls, lower, upper = stats.get(file.data_file_id, (None, None, None))
         keys = names.get(file.partition_id, {})
         found = values.get(file.data_file_id, {})
+        counted = uncertain.get(
+            file.data_file_id, FileRows(file.record_count, deleted.get(file.data_file_id, 0))
+        )
         return FileLine(
             data_file_id=file.data_file_id,
             path=file.path,
             location=file_location(history.lake, history.schema, history.table, file),
             begin_snapshot=file.begin_snapshot,
-            rows=file.record_count,
-            deleted=deleted.get(file.data_file_id, 0),
+            rows=None if counted is None else counted.rows,
+            deleted=None if counted is None else counted.deleted,
             bytes=file.file_size_bytes,
             partition={keys.get(key, str(key)): text for key, text in sorted(found.items())},
             lower=lower,

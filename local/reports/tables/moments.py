@@ -6,14 +6,16 @@ from datetime import datetime
 
 from pg8000.native import Connection
 from polynya.ducklake.changes import changes_of
-from polynya.ducklake.history import State, Totals, states, unservable_reason
+from polynya.ducklake.history import Totals, states, unservable_reason
 from polynya.ducklake.queries.listing.changes import changes_at
-from polynya.ducklake.rows.listing import Change
+from polynya.ducklake.queries.listing.entries import named
+from polynya.ducklake.rows.listing import Change, NamedFrom
 from polynya.errors import Refused
 from polynya.files.table_files import TableFiles
 
-from ..generator import OpenedTable
-from ..lake.changes import KINDS
+from ..generator import Generator, OpenedTable
+from ..lake.changes import KINDS, LARGEST_ID
+from ..row_counts import Counts
 
 CHANGES = {
     "append": {"inserted_into_table", "inlined_insert"},
@@ -27,29 +29,14 @@ CHANGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """What a table has at a snapshot."""
-
-    rows: int
-    """Live ones."""
-    files: int
-    bytes: int
-    inlined: int
-    """Rows that are in no file yet."""
-    deleted: int
-    """Rows of files that are deleted."""
-    is_certain: bool = True
-    """False: some files hold rows of later snapshots, and `rows` is too high."""
-
-
-@dataclass(frozen=True, slots=True)
 class Moment:
     """A snapshot that touched the table."""
 
     snapshot_id: int
     time: datetime
     kind: str
-    """`append`, `delete`, `update` (both), `rewrite` (the same rows), `alter` (no rows)."""
+    """`append`, `delete`, `update` (both), `rewrite` (the same rows), `create` and `alter` (no
+    rows)."""
     words: list[str]
     """What the writer did."""
     operation: str
@@ -63,21 +50,9 @@ class Moment:
     """Why Iceberg clients do not see the snapshot."""
 
 
-def counts_of(state: State) -> Counts:
-    """What a table has in a state."""
-    data, deletes, inlined = state["data"], state["delete"], state["inlined"]
-    is_partial = state["partial"].files > 0 or state["partial_delete"].files > 0
-    return Counts(
-        rows=max(0, data.rows - deletes.rows + inlined.rows),
-        files=data.files,
-        bytes=data.bytes,
-        inlined=inlined.rows,
-        deleted=deletes.rows,
-        is_certain=not is_partial,
-    )
-
-
-def moments(con: Connection, files: TableFiles, opened: OpenedTable | None) -> list[Moment]:
+def moments(
+    generator: Generator, con: Connection, files: TableFiles, opened: OpenedTable | None
+) -> list[Moment]:
     """The snapshots that touched the table and that were read, oldest first.
 
     Args:
@@ -87,6 +62,8 @@ def moments(con: Connection, files: TableFiles, opened: OpenedTable | None) -> l
     ids = [one.snapshot_id for one in history.snapshots]
     said = {one.snapshot_id: one for one in changes_at(history.lake, ids).run(con)}
     operations = _operations(opened)
+    names = named([history.table.table_id], [], LARGEST_ID).run(con)
+    rows = generator.row_counts(con, history, ids)
     found = []
     for snapshot, (_, state) in zip(history.snapshots, states(history.events, ids), strict=True):
         at = snapshot.snapshot_id
@@ -96,12 +73,12 @@ def moments(con: Connection, files: TableFiles, opened: OpenedTable | None) -> l
             Moment(
                 snapshot_id=at,
                 time=snapshot.snapshot_time,
-                kind=_kind(kinds),
-                words=list(dict.fromkeys(map(_words, sorted(kinds)))),
+                kind=_kind(kinds, is_new=at == history.table.begin_snapshot),
+                words=list(dict.fromkeys([*_naming(names, at), *map(_words, sorted(kinds))])),
                 operation=operations.get(at, ""),
                 author=change.author or "",
                 message=change.commit_message or "",
-                counts=counts_of(state),
+                counts=rows.counts(at, state),
                 added_files=_changed(state["data"], "added", at),
                 removed_files=_changed(state["data"], "removed", at),
                 left_out=unservable_reason(files.unservable, at) or "",
@@ -129,13 +106,23 @@ def _words(kind: str) -> str:
     return words.removesuffix(" into").removesuffix(" from").removesuffix(" of")
 
 
-def _kind(kinds: Iterable[str]) -> str:
+def _naming(names: list[NamedFrom], at: int) -> list[str]:
+    """That a snapshot made the table, or gave it another name."""
+    if names and names[0].begin_snapshot == at:
+        return ["created the table"]
+    before = [one for one in names if one.end_snapshot == at]
+    if before and any(one.begin_snapshot == at for one in names):
+        return [f"renamed it from {before[-1].schema_name}.{before[-1].name}"]
+    return []
+
+
+def _kind(kinds: Iterable[str], *, is_new: bool) -> str:
     found = {name for name, words in CHANGES.items() if words.intersection(kinds)}
     if "rewrite" in found:
         return "rewrite"
     if len(found) == 2:
         return "update"
-    return found.pop() if found else "alter"
+    return found.pop() if found else "create" if is_new else "alter"
 
 
 def _changed(totals: Totals, change: str, at: int) -> int:

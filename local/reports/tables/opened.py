@@ -14,6 +14,7 @@ from ..generator import Generator, OpenedTable
 from ..lake.changes import LARGEST_ID, SnapshotReport
 from ..lake.report import served_lake, snapshot_of
 from ..lake.statuses import Status
+from ..row_counts import Counts, RowCounts
 from ..table_report import default_columns, hidden_columns
 
 WINDOW = 120
@@ -62,6 +63,15 @@ class TableAt:
     def at(self) -> int:
         """The shown snapshot."""
         return self.head.snapshot.snapshot_id
+
+    def row_counts(self, generator: Generator, at: int | None = None) -> RowCounts:
+        """Counts its rows at a snapshot; None: the shown one."""
+        then = self.at if at is None else at
+        return generator.row_counts(self.con, self.files.history, [then])
+
+    def counts(self, generator: Generator) -> Counts:
+        """What it has at the shown snapshot."""
+        return generator.counts_at(self.con, self.files.history, self.at)
 
 
 class Renamed(PolynyaError):

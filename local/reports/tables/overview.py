@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.history import state_at
 from polynya.ducklake.paths import table_location
 from polynya.translate.client_properties import COMMENT
 from polynya.translate.sort_orders import sort_fields
 
 from ..generator import Generator
+from ..row_counts import Counts
 from .columns import ColumnLine, columns_at
-from .moments import Counts, Moment, counts_of, moments
+from .moments import Moment, moments
 from .opened import WINDOW, TableAt, TableHead, Wanted, open_at, opened_or_refused
 
 
@@ -73,7 +73,7 @@ def table_overview(
         data_location=table_location(history.lake, history.schema, history.table),
         metadata_location=context.location,
         format_version=context.format_version,
-        counts=counts_of(state_at(history.events, table.at)),
+        counts=table.counts(generator),
         columns=columns_at(context, table.at),
         partitioning=_partitioning(table),
         sort_order=_sort_order(table),
@@ -111,11 +111,12 @@ def _end(table: TableAt) -> int:
 
 def _moments_until(generator: Generator, table: TableAt, until: int) -> list[Moment]:
     if until == table.at:
-        return moments(table.con, table.files, table.opened)
+        return moments(generator, table.con, table.files, table.opened)
     history = table.files.history
     at = (history.lake, history.schema, history.table, until, WINDOW)
     files = generator.table_files(table.con, *at)
-    return moments(table.con, files, opened_or_refused(generator, table.con, files)[0])
+    opened = opened_or_refused(generator, table.con, files)[0]
+    return moments(generator, table.con, files, opened)
 
 
 def _partitioning(table: TableAt) -> list[Key]:

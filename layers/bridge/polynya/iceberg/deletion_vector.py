@@ -37,6 +37,19 @@ def deletion_vector_positions(stored: bytes, snapshot_id: int | None = None) -> 
     return _positions(_bitmap(blob))
 
 
+def dated_vectors(stored: bytes) -> dict[int | None, Sequence[int]]:
+    """The positions that each vector of a stored file deletes, by the snapshot that wrote it.
+
+    A vector has the positions of those before it, too. The key None: a bare vector.
+
+    Raises:
+        ValueError: it is no deletion vector, or damaged.
+    """
+    if stored[:4] != PUFFIN:
+        return {None: deletion_vector_positions(stored)}
+    return {key or None: _positions(_bitmap(blob)) for key, blob in _blobs(stored).items()}
+
+
 def vector_positions(blob: bytes, most: int) -> Sequence[int]:
     """The positions in a bare deletion vector that a client wrote, ascending.
 
@@ -58,18 +71,25 @@ def _positions(bitmap: "BitMap64") -> Sequence[int]:
 
 
 def _blob_at(puffin: bytes, snapshot_id: int | None) -> bytes:
+    blobs = _blobs(puffin)
+    known = [key for key in blobs if snapshot_id is None or key <= snapshot_id]
+    if not known:
+        raise ValueError("no deletion vector is old enough")
+    return blobs[max(known)]
+
+
+def _blobs(puffin: bytes) -> dict[int, bytes]:
+    """The vectors by the snapshot up to which they have the deletes; 0: the file does not say."""
     length = int.from_bytes(puffin[-FOOTER_TAIL:-8], "little")
     if puffin[-4:] != PUFFIN or puffin[-8:-4] != bytes(4):
         raise ValueError("not a Puffin file with a plain footer")
     footer = json.loads(puffin[-FOOTER_TAIL - length : -FOOTER_TAIL])
-    blobs = {
-        int(blob.get("properties", {}).get(SNAPSHOT_PROPERTY, 0)): blob for blob in footer["blobs"]
+    return {
+        int(blob.get("properties", {}).get(SNAPSHOT_PROPERTY, 0)): puffin[
+            blob["offset"] : blob["offset"] + blob["length"]
+        ]
+        for blob in footer["blobs"]
     }
-    known = [key for key in blobs if snapshot_id is None or key <= snapshot_id]
-    if not known:
-        raise ValueError("no deletion vector is old enough")
-    blob = blobs[max(known)]
-    return puffin[blob["offset"] : blob["offset"] + blob["length"]]
 
 
 def _bitmap(blob: bytes) -> "BitMap64":

@@ -12,9 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from polynya.iceberg.parquet.files import (
     Rows,
+    dated_positions,
     later_rows,
     position_deletes_bytes,
     positions,
+    row_snapshots,
     rows_bytes,
 )
 from polynya.iceberg.parquet.sandbox import literal, quoted
@@ -171,6 +173,7 @@ def test_positions_of_a_partial_delete_file_are_those_deleted_until_a_snapshot(u
     out = io.BytesIO()
     pq.write_table(pa.table({SNAPSHOTS: [7, 9, 7], "pos": [0, 2, 4], "file_path": ["a"] * 3}), out)
     assert [*positions(out.getvalue(), until)] == expected
+    assert dated_positions(out.getvalue()) == {7: [0, 4], 9: [2]}
 
 
 def test_a_delete_file_that_tells_no_snapshots_was_written_at_once():
@@ -178,6 +181,7 @@ def test_a_delete_file_that_tells_no_snapshots_was_written_at_once():
     out = io.BytesIO()
     pq.write_table(pa.table({"pos": [0, 2], "file_path": ["a", "a"]}), out)
     assert list(positions(out.getvalue(), 7)) == [0, 2]
+    assert dated_positions(out.getvalue()) == {None: [0, 2]}
 
 
 def partial_file(rows: int, options: str = "") -> tuple[bytes, list[int]]:
@@ -211,6 +215,7 @@ def test_later_rows_are_found_without_reading_the_other_columns(rows, options, s
     assert found == [row for row, snapshot in enumerate(snapshots) if snapshot > snapshot_id]
     if rows == 5000:
         assert sum(fetched) < len(body) / 2
+    assert list(row_snapshots(read, len(body))) == snapshots
 
 
 TEXTS = ["", "a", "a'b", 'a"b', "''", '""', "a\nb", "ünï", "--", "\\"]

@@ -4,7 +4,13 @@ import ast
 
 import pytest
 from polynya_local.reports.reading.place import Place
-from polynya_local.reports.reading.snippets import CLIENTS, blocks, client
+from polynya_local.reports.reading.snippets import (
+    CLIENTS,
+    FIRST_CLIENTS,
+    blocks,
+    client,
+    connect_blocks,
+)
 
 PLACE = Place("http://127.0.0.1:8181", "lake", "http://127.0.0.1:8182", "main", "t")
 THEN = Place("http://127.0.0.1:8181", "lake", "http://127.0.0.1:8182", "main", "t", 7, 12)
@@ -47,6 +53,14 @@ def test_without_an_own_way_the_warehouse_is_pinned(name):
 def test_the_newest_state_has_no_snapshot(name):
     assert "lake@" not in text(name, PLACE)
     assert not any(word in text(name, PLACE) for word in ("VERSION", "snapshot_id", "snapshot-id"))
+
+
+@pytest.mark.parametrize("place", [PLACE, WITHOUT_OWN_WAY])
+@pytest.mark.parametrize("name", FIRST_CLIENTS)
+def test_connecting_is_how_the_tested_snippet_begins(name, place):
+    (block,) = connect_blocks(client(name), place)
+    assert block.text.strip() and text(name, place).startswith(block.text)
+    assert "SELECT" not in block.text and "load_table" not in block.text
 
 
 @pytest.mark.parametrize("one", [c for c in CLIENTS if c.read.language.name == "python"])

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from .deletes import DeleteFile
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -63,9 +65,9 @@ class Totals:
 
     entries: int
     files: int
-    rows: int
     bytes: int
     most_rows: int
+    """The most rows that data files of an entry have; it may have fewer live ones."""
     most_bytes: int
 
 
@@ -87,8 +89,40 @@ class Changed:
     table_id: int
     inlined: int
     deleted: int
+    """As the catalog counts them."""
     changed_at: int
     """The newest snapshot at which one of them began or ended; 0: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class UncertainFiles:
+    """Data files of which the catalog does not know how many rows are live."""
+
+    begin_snapshot: int
+    end_snapshot: int | None
+    """From this snapshot on it does; None: there is none."""
+    files: int
+    data_file_ids: tuple[int, ...]
+    """The first ones."""
+
+    def is_at(self, snapshot_id: int) -> bool:
+        """Whether the catalog does not know it at a snapshot."""
+        ended = self.end_snapshot is not None and self.end_snapshot <= snapshot_id
+        return self.begin_snapshot <= snapshot_id and not ended
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDeletes:
+    """A delete file, and the snapshot from which on it is not visible."""
+
+    end_snapshot: int | None
+    """None: there is none."""
+    file: DeleteFile
+
+    def visible_at(self, snapshot_id: int) -> bool:
+        """Whether a snapshot shows it."""
+        ended = self.end_snapshot is not None and self.end_snapshot <= snapshot_id
+        return self.file.begin_snapshot <= snapshot_id and not ended
 
 
 @dataclass(frozen=True, slots=True)

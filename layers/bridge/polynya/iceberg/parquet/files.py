@@ -4,7 +4,8 @@ Written and read with DuckDB in process, because only DuckDB reads its own liter
 exactly as DuckLake does.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -12,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 from ..positions import numbers, of_numbers
 from ..types import Field, List, Map, Struct, Type
 from .footer import footer_start
-from .sandbox import literal, quoted, sandbox
+from .sandbox import Sandbox, literal, quoted, sandbox
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -151,6 +152,21 @@ def positions(delete_file: bytes, snapshot_id: int | None = None) -> Sequence[in
         return of_numbers(con.execute(sql, [str(path)]).fetchnumpy()["pos"])
 
 
+def dated_positions(delete_file: bytes) -> dict[int | None, Sequence[int]]:
+    """The positions in a delete file of DuckLake, by the snapshot that deleted them.
+
+    The key None: the file does not tell the snapshot, because all were deleted at once.
+
+    Raises:
+        Unreadable: it is not a delete file, or is damaged.
+    """
+    with sandbox(reads_file=True) as (con, path):
+        path.write_bytes(delete_file)
+        snapshot = SNAPSHOT_COLUMN if _has_column(con, path, SNAPSHOT_COLUMN) else "NULL::BIGINT"
+        sql = f"SELECT {snapshot}, list(pos::BIGINT) FROM read_parquet(?) GROUP BY 1 ORDER BY 1"
+        return dict(con.execute(sql, [str(path)]).fetchall())
+
+
 def _has_column(con: "DuckDBPyConnection", path: Path, name: str) -> bool:
     found = con.execute("SELECT count(*) FROM parquet_schema(?) WHERE name = ?", [str(path), name])
     return found.fetchall() != [(0,)]
@@ -158,9 +174,6 @@ def _has_column(con: "DuckDBPyConnection", path: Path, name: str) -> bool:
 
 def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -> list[int]:
     """The positions of the rows of a partial data file that were added after a snapshot.
-
-    Only the footer and one column are fetched, and written to their places in an empty file of the
-    same size, which DuckDB reads as if it were complete.
 
     Args:
         read: the bytes of the file from the first position up to, not including, the second.
@@ -170,20 +183,42 @@ def later_rows(read: Callable[[int, int], bytes], size: int, snapshot_id: int) -
         NotParquet: it is not a Parquet file of this size.
         Unreadable: it lacks the column, or is damaged.
     """
+    with _dated_rows(read, size) as (con, path):
+        sql = f"SELECT position FROM ({DATED_ROWS}) WHERE snapshot_id > {snapshot_id}"
+        return [row[0] for row in con.execute(sql, [str(path)]).fetchall()]
+
+
+def row_snapshots(read: Callable[[int, int], bytes], size: int) -> Sequence[int]:
+    """The snapshot of each row of a partial data file, in the order of the rows.
+
+    Args, Raises: as `later_rows`.
+    """
+    with _dated_rows(read, size) as (con, path):
+        sql = f"SELECT coalesce(snapshot_id, 0)::BIGINT AS id FROM ({DATED_ROWS}) ORDER BY position"
+        return of_numbers(con.execute(sql, [str(path)]).fetchnumpy()["id"])
+
+
+# Not DuckDB's file_row_number: a user's column may have that name.
+DATED_ROWS = (
+    f"SELECT row_number() OVER () - 1 AS position, {SNAPSHOT_COLUMN} AS snapshot_id "
+    "FROM read_parquet(?)"
+)
+
+
+@contextmanager
+def _dated_rows(read: Callable[[int, int], bytes], size: int) -> Iterator[Sandbox]:
+    """A partial data file of which one column can be read.
+
+    Only the footer and that column are fetched, and written to their places in an empty file of
+    the same size, which DuckDB reads as if it were complete.
+    """
     with sandbox(reads_file=True) as (con, path):
         with path.open("wb") as file:
             file.truncate(size)
             _put(file, read, footer_start(read, size), size)
             for start, end in _column_chunks(con, path, SNAPSHOT_COLUMN):
                 _put(file, read, start, end)
-        # Not DuckDB's file_row_number: a user's column may have that name.
-        rows = con.execute(
-            "SELECT position FROM (SELECT row_number() OVER () - 1 AS position, "
-            f"{SNAPSHOT_COLUMN} AS snapshot_id FROM read_parquet(?)) "
-            f"WHERE snapshot_id > {snapshot_id}",
-            [str(path)],
-        ).fetchall()
-        return [row[0] for row in rows]
+        yield Sandbox(con, path)
 
 
 def _column_chunks(con: "DuckDBPyConnection", path: Path, column: str) -> list[tuple[int, int]]:

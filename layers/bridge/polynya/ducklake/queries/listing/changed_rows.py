@@ -66,9 +66,14 @@ SELECT table_id, sum(inlined), sum(deleted), coalesce(max(changed_at), 0) FROM (
 GROUP BY table_id"""
 
 
-def changed_rows(con: Connection, table_ids: Sequence[int], snapshot_id: int) -> dict[int, Changed]:
-    """Inlined rows, deletes and changed columns of these tables, by table_id."""
-    names = inlined_names(table_ids).run(con) if table_ids else []
+def changed_rows(
+    con: Connection, table_ids: Sequence[int], names: Sequence[InlinedNames], snapshot_id: int
+) -> dict[int, Changed]:
+    """Inlined rows, deletes and changed columns of these tables, by table_id.
+
+    Args:
+        names: the tables of their inlined rows and deletes.
+    """
     parts = [DELETE_FILES, COLUMNS, *map(_inlined_part, names)]
     sql = CHANGED.format(parts="\nUNION ALL".join(parts))
     found = select(_changed, sql, table_ids=list(table_ids), snapshot_id=snapshot_id)

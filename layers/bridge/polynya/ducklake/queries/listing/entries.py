@@ -41,11 +41,11 @@ entry AS (
   WHERE n.name IS NOT NULL AND n.schema_name IS NOT NULL
     AND (CAST(:namespace AS text) IS NULL OR n.schema_name = :namespace)
     AND position(lower(:search) IN lower(n.schema_name || '.' || n.name)) > 0)
-SELECT *, count(*) OVER (), sum(files) OVER (), sum(rows) OVER (), sum(bytes) OVER (),
+SELECT *, count(*) OVER (), sum(files) OVER (), sum(bytes) OVER (),
   max(rows) OVER (), max(bytes) OVER ()
 FROM entry ORDER BY {{order}} LIMIT :most OFFSET :first"""
 
-NOTHING = Totals(0, 0, 0, 0, 0, 0)
+NOTHING = Totals(0, 0, 0, 0, 0)
 
 
 def entries(

@@ -1,0 +1,293 @@
+"""How many rows of a table are live at a snapshot: exactly, or not at all.
+
+The catalog counts the rows of a file, and the deletes on it, as they are at the end of its history
+(`ducklake.queries.listing.uncertain_rows`). Where that is not what a past snapshot shows, the
+delete file, or one column of the data file, says from when to when each row lives.
+"""
+
+from bisect import bisect_right
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from pg8000.native import Connection
+from polynya.ducklake.history import State, TableHistory, unservable_reason
+from polynya.ducklake.partial_files import snapshots_of_rows
+from polynya.ducklake.paths import file_location
+from polynya.ducklake.queries.listing.uncertain_rows import (
+    data_files_of,
+    inlined_deletes_of,
+    stored_deletes_of,
+    uncertain_files,
+)
+from polynya.ducklake.rows.data_files import DataFile
+from polynya.ducklake.rows.deletes import DeleteFile, InlinedDelete
+from polynya.ducklake.rows.listing import StoredDeletes, UncertainFiles
+from polynya.errors import PolynyaError
+from polynya.iceberg.deletion_vector import dated_vectors
+from polynya.iceberg.parquet.files import dated_positions, row_snapshots
+from polynya.storage.objects.reader import ObjectReader
+
+MOST_FILES = 32
+"""The files of a table that are read to count its rows; a visitor waits for them."""
+MOST_BYTES = 8_000_000
+"""Of one delete file, or of one merged data file, of which a column is read."""
+MOST_ROWS = 1_000_000
+"""Rows and deletes of all these files."""
+READERS = {"parquet": dated_positions, "puffin": dated_vectors}
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a table has at a snapshot; None: only its files say, and they were not read."""
+
+    rows: int | None
+    """Live ones."""
+    files: int
+    bytes: int
+    inlined: int
+    """Rows that are in no file yet."""
+    deleted: int | None
+    """Rows of files that are deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """The rows of a data file at a snapshot."""
+
+    rows: int
+    """Deleted ones included."""
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileHistory:
+    """When the rows of a data file began and ended; both ascend."""
+
+    births: Sequence[int]
+    """Empty: all rows are there at every snapshot that shows the file."""
+    deaths: Sequence[int]
+    record_count: int
+
+    def at(self, snapshot_id: int) -> FileRows:
+        """The rows at a snapshot that shows the file."""
+        born = bisect_right(self.births, snapshot_id) if self.births else self.record_count
+        return FileRows(born, bisect_right(self.deaths, snapshot_id))
+
+
+class FileHistories:
+    """What the files said that were read; a file never changes, and has the same name for ever."""
+
+    def __init__(self, reader: ObjectReader, most: int = 1000) -> None:
+        self._reader, self._most = reader, most
+        self._known: OrderedDict[str, object] = OrderedDict()
+
+    def deletes(self, file: DeleteFile, location: str) -> dict[int | None, Sequence[int]]:
+        """The positions in a delete file by the snapshot that deleted them."""
+        found = self._once(location, lambda: READERS[file.format](self._reader.read(location)))
+        assert isinstance(found, dict)
+        return found
+
+    def births(self, file: DataFile, location: str) -> Sequence[int]:
+        """The snapshot of each row of a merged data file."""
+
+        def read(first: int, end: int) -> bytes:
+            return self._reader.read_range(location, first, end)
+
+        found = self._once(location, lambda: row_snapshots(read, file.file_size_bytes))
+        assert isinstance(found, Sequence)
+        return found
+
+    def _once(self, location: str, read: Callable[[], object]) -> object:
+        if location not in self._known:
+            self._known[location] = read()
+            if len(self._known) > self._most:
+                self._known.popitem(last=False)
+        self._known.move_to_end(location)
+        return self._known[location]
+
+
+class RowCounts:
+    """Counts the rows of one table at some of its snapshots, within one transaction."""
+
+    def __init__(
+        self,
+        con: Connection,
+        history: TableHistory,
+        histories: FileHistories,
+        snapshot_ids: Iterable[int],
+    ) -> None:
+        """`snapshot_ids` are those at which rows will be counted."""
+        self._con, self._history, self._histories = con, history, histories
+        self._snapshot_ids = sorted(snapshot_ids)
+        self._known: dict[int, FileHistory | None] = {}
+        self._rows = self._reads = 0
+
+    def counts(self, snapshot_id: int, state: State) -> Counts:
+        """What the table has in its state at a snapshot."""
+        data, inlined = state["data"], state["inlined"]
+        found = self._data_rows(snapshot_id, state)
+        return Counts(
+            rows=None if found is None else found.rows - found.deleted + inlined.rows,
+            files=data.files,
+            bytes=data.bytes,
+            inlined=inlined.rows,
+            deleted=None if found is None else found.deleted,
+        )
+
+    def files(self, snapshot_id: int, ids: Sequence[int]) -> dict[int, FileRows | None]:
+        """The rows of those of these files of which the catalog does not know them.
+
+        None: nor does this process.
+        """
+        found = self._uncertain_at(snapshot_id)
+        if found is None:
+            return dict.fromkeys(ids)
+        return {one: self._file_rows(one, snapshot_id) for one in found.intersection(ids)}
+
+    def is_certain(self, snapshot_id: int) -> bool:
+        """Whether the catalog knows the rows of all files at a snapshot."""
+        return self._uncertain_at(snapshot_id) == set()
+
+    def _data_rows(self, at: int, state: State) -> FileRows | None:
+        """The rows of all data files at a snapshot."""
+        uncertain = self._uncertain_at(at)
+        if uncertain is None or unservable_reason(self._history.unservable, at):
+            return None
+        rows, deleted = state["data"].rows, state["delete"].rows
+        for one in uncertain:
+            found = self._file_rows(one, at)
+            if found is None:
+                return None
+            rows += found.rows - self._files[one].record_count
+            deleted += found.deleted - self._catalog_deletes(one, at)
+        return FileRows(rows, deleted)
+
+    def _uncertain_at(self, at: int) -> set[int] | None:
+        """The files whose rows the catalog does not know; None: too many to name them."""
+        ranges = [one for one in self._ranges if one.is_at(at)]
+        if any(one.files > len(one.data_file_ids) for one in ranges):
+            return None
+        return {id_ for one in ranges for id_ in one.data_file_ids}
+
+    def _file_rows(self, id_: int, at: int) -> FileRows | None:
+        history = self._file_history(id_)
+        return None if history is None else history.at(at)
+
+    def _file_history(self, id_: int) -> FileHistory | None:
+        if id_ not in self._known:
+            self._known[id_] = self._read(id_)
+        return self._known[id_]
+
+    def _catalog_deletes(self, id_: int, at: int) -> int:
+        """What the totals of the history have for the deletes on a file."""
+        stored = sum(one.file.delete_count for one in self._stored[id_] if one.visible_at(at))
+        return stored + sum(one.begin_snapshot <= at for one in self._inlined[id_])
+
+    @cached_property
+    def _ranges(self) -> list[UncertainFiles]:
+        history, ids = self._history, self._snapshot_ids
+        if not ids or not _may_be_uncertain(history):
+            return []
+        of = (history.lake, history.table.table_id, history.inlined)
+        return uncertain_files(*of, ids[0], ids[-1], MOST_FILES).run(self._con)
+
+    @cached_property
+    def _readable(self) -> list[int]:
+        """The files that may be read."""
+        ids = {id_ for one in self._ranges for id_ in one.data_file_ids if self._is_asked(one)}
+        return sorted(ids)[:MOST_FILES]
+
+    def _is_asked(self, found: UncertainFiles) -> bool:
+        return any(found.is_at(at) for at in self._snapshot_ids)
+
+    @cached_property
+    def _files(self) -> dict[int, DataFile]:
+        of = (self._history.lake, self._history.table.table_id, self._readable)
+        return {one.data_file_id: one for one in data_files_of(*of).run(self._con)}
+
+    @cached_property
+    def _stored(self) -> dict[int, list[StoredDeletes]]:
+        of = (self._history.lake, self._history.table.table_id, self._readable)
+        return _by_file(stored_deletes_of(*of).run(self._con), lambda one: one.file.data_file_id)
+
+    @cached_property
+    def _inlined(self) -> dict[int, list[InlinedDelete]]:
+        of = (self._history.inlined, self._history.table.table_id, self._readable, MOST_ROWS)
+        return _by_file(inlined_deletes_of(*of).run(self._con), lambda one: one.data_file_id)
+
+    def _read(self, id_: int) -> FileHistory | None:
+        """What the data file and its delete files say; None: they are too large, or not there."""
+        file = self._files.get(id_)
+        if file is None or self._is_too_large(file):
+            return None
+        try:
+            births = self._births(file)
+            deaths = self._deaths(file, births)
+        except (PolynyaError, ValueError):  # the files are missing, damaged, or cannot be reached
+            return None
+        return FileHistory(sorted(births), deaths, file.record_count)
+
+    def _is_too_large(self, file: DataFile) -> bool:
+        stored = self._shown_deletes(file)
+        self._rows += sum(one.delete_count for one in stored)
+        self._rows += len(self._inlined[file.data_file_id])
+        self._rows += file.record_count if self._has_later_rows(file) else 0
+        self._reads += len(stored) + self._has_later_rows(file)
+        is_large = any(one.file_size_bytes > MOST_BYTES for one in stored)
+        return is_large or self._rows > MOST_ROWS or self._reads > MOST_FILES
+
+    def _has_later_rows(self, file: DataFile) -> bool:
+        """Whether one of the snapshots does not show all rows of the file."""
+        return any(file.begin_snapshot <= at < (file.partial_max or 0) for at in self._snapshot_ids)
+
+    def _shown_deletes(self, file: DataFile) -> list[DeleteFile]:
+        shown = self._stored[file.data_file_id]
+        return [d.file for d in shown if any(d.visible_at(at) for at in self._snapshot_ids)]
+
+    def _births(self, file: DataFile) -> Sequence[int]:
+        if not self._has_later_rows(file):
+            return ()
+        if file.partial_file_info:
+            return snapshots_of_rows(file)
+        return self._histories.births(file, self._location(file))
+
+    def _deaths(self, file: DataFile, births: Sequence[int]) -> list[int]:
+        """The snapshots that deleted rows of the file, ascending; each row counts once."""
+        first: dict[int, int] = {}
+        for position, snapshot_id in self._deletes(file):
+            first[position] = min(snapshot_id, first.get(position, snapshot_id))
+        if births:  # a row that is not there yet is not deleted yet
+            first = {position: max(death, births[position]) for position, death in first.items()}
+        return sorted(first.values())
+
+    def _deletes(self, file: DataFile) -> Iterator[tuple[int, int]]:
+        for one in self._inlined[file.data_file_id]:
+            yield -1 if one.position is None else one.position, one.begin_snapshot
+        for stored in self._shown_deletes(file):
+            found = self._histories.deletes(stored, self._location(stored))
+            for snapshot_id, positions in found.items():
+                for position in positions:
+                    yield position, stored.begin_snapshot if snapshot_id is None else snapshot_id
+
+    def _location(self, file: DataFile | DeleteFile) -> str:
+        history = self._history
+        return file_location(history.lake, history.schema, history.table, file)
+
+
+def _may_be_uncertain(history: TableHistory) -> bool:
+    """Whether any file of the table was merged, or has deletes."""
+    kinds = {event.kind for event in history.events}
+    return not kinds.isdisjoint(("delete", "partial", "partial_delete"))
+
+
+def _by_file(records: Iterable[T], file_of: Callable[[T], int]) -> defaultdict[int, list[T]]:
+    found: defaultdict[int, list[T]] = defaultdict(list)
+    for record in records:
+        found[file_of(record)].append(record)
+    return found
