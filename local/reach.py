@@ -14,6 +14,7 @@ from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection
 from polynya.ducklake.connection.url import connection_arguments
 from polynya.errors import Misconfigured, PolynyaError, ServiceUnavailable
+from polynya.storage.s3 import body_of
 
 from .stand_in.s3.upstream import own_credentials
 
@@ -112,7 +113,7 @@ def check_store(bucket: str, key: str | None, s3_endpoint: str | None) -> str | 
         if key is None:
             client.head_bucket(Bucket=bucket)
         else:
-            client.get_object(Bucket=bucket, Key=key, Range="bytes=0-0")["Body"].read()
+            body_of(client.get_object(Bucket=bucket, Key=key, Range="bytes=0-0"))
     except ClientError as error:
         return _answered(where, bucket, key, error.response)
     except (BotoCoreError, ValueError) as error:  # ValueError: an endpoint that is no URL
