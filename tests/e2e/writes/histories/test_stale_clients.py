@@ -217,7 +217,7 @@ def cases() -> Iterator[Any]:
             yield pytest.param(start, others, write, isolation, marks=marks)
 
 
-@pytest.mark.parametrize(("start", "others", "write", "isolation"), cases())
+@pytest.mark.parametrize(("start", "others", "write", "isolation"), list(cases()))
 def test_pyiceberg(stage, start, others, write, isolation):
     name = f"stale_{next(NUMBERS)}"
     statements, before = STARTS[start]
