@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
+from polynya.translate.inlined.rows_files import MOST_NEW
 from polynya_local.clients.duckdb_connection import LAKE as EXTENSIONS
 from polynya_local.clients.duckdb_connection import connect
 from polynya_local.clients.lakes import Lake, attach
@@ -113,6 +114,10 @@ OTHERS: dict[str, tuple[tuple[str, ...], Callable[[Rows], Rows]]] = {
     "delete, flush, rewrite": ((DELETE, FLUSH, REWRITE), without_5),
     "insert": ((INSERT,), with_50),
     "insert many": ((INSERT_MANY,), with_many),
+    "more inserts than have files of their own": (
+        tuple(f"INSERT INTO {{t}} VALUES ({n}, 0, 0)" for n in range(50, 52 + MOST_NEW)),
+        lambda rows: rows + table(*range(50, 52 + MOST_NEW)),
+    ),
     "delete twice": ((DELETE, "DELETE FROM {t} WHERE id = 1"), lambda r: without_1(without_5(r))),
     "add a column": (("ALTER TABLE {t} ADD COLUMN y INTEGER",), same),
     "rename a column": (("ALTER TABLE {t} RENAME COLUMN x TO y",), same),

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from ...errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
+from ...files.names import Name
 from ...files.table_files import TableFiles
 from ...iceberg.avro.limits import LONGEST_FILE, Allowance
 from ...iceberg.avro.malformed import Malformed
@@ -61,16 +62,16 @@ class ClientFiles:
         return found
 
     def _manifest(self, manifest: ListedManifest) -> bytes:
-        if self._is_own(manifest.manifest_path):
+        if self.own_name(manifest.manifest_path):
             raise _rewritten()
         relative(manifest.manifest_path, self.staging, MANIFEST)
         return self._read(manifest.manifest_path, MANIFEST)
 
-    def _is_own(self, location: str) -> bool:
-        """Whether it is the location of a virtual file of this table, as it is now or was."""
+    def own_name(self, location: str) -> Name | None:
+        """The name of a virtual file of this table, as it is now or was; None for other files."""
         with suppress(NoSuchKey):
-            return self.files is not None and self.files.name_at(location) is not None
-        return False
+            return self.files.name_at(location) if self.files else None
+        return None
 
     def own_entries(self, manifests: list[ListedManifest]) -> list[WrittenFile]:
         """The entries of virtual manifests.

@@ -21,7 +21,7 @@ from .alteration import alteration
 from .client_files import ClientFiles
 from .early_reads import early_reads
 from .new_table import greatest_id
-from .overwrite_checks import check_hidden_columns, check_replaced_partitions
+from .overwrite_checks import check_hidden_columns, check_moved_rows, check_replaced_partitions
 from .parquet.added_files import AddedFiles
 from .plan import TablePlan
 from .removals import RemovalFinder
@@ -60,6 +60,10 @@ class Planner:
             BadRequest: DuckLake cannot represent the commit.
         """
         if failed := failures(commit.requirements, state.json):
+            if state.head:
+                staging = self._staging(state.lake, state.table)
+                client = ClientFiles(self.reader, staging, state.files)
+                check_moved_rows(client, state, commit.snapshots, state.head.sequence_number)
             raise CommitFailed(f"{state.files.history.full_name}: {'; '.join(failed)}")
         _check_identity(state, commit)
         check_parents(commit.snapshots, state.head.snapshot_id if state.head else None, commit)
