@@ -198,7 +198,11 @@ class Stage(NamedTuple):
 @pytest.fixture(scope="module")
 def stage(lake, moto):
     made = set_up_writes(lake.write("stale", LAKE))
-    with bridge(made, moto, writes=True) as served, connect(EXTENSIONS, moto) as con:
+    settings = {"SNAPSHOT_LIMIT": "1000"}
+    with (
+        bridge(made, moto, writes=True, settings=settings) as served,
+        connect(EXTENSIONS, moto) as con,
+    ):
         attach(con, made, read_only=False)
         catalog = RestCatalog("c", uri=served.catalog_uri, warehouse="lake", **s3_properties(moto))
         with closing(catalog):
