@@ -14,7 +14,8 @@ history.
 import os
 import tempfile
 from collections import Counter
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
@@ -31,13 +32,15 @@ from hypothesis.stateful import (
 )
 from polynya_local.clients import pyiceberg, rest
 from polynya_local.clients.lakes import Lake
+from pyiceberg.exceptions import RESTError
 
 from tests.histories import draws
-from tests.histories.events import Elsewhere, Event
+from tests.histories.events import SCHEMA, Elsewhere, Event
 from tests.histories.history import History
 from tests.histories.judge import Chosen, Judge
 from tests.histories.predicates import Predicate
 from tests.histories.writer import Writer
+from tests.support.derived_changes import ChangesJudge
 from tests.support.servers.in_process import cache_settings, standing_in
 from tests.support.shared_duckdb import SharedDuckDB
 
@@ -126,6 +129,7 @@ class Histories(RuleBasedStateMachine):
         )
         where = (bridge.api_uri, "lake", bridge.s3_uri)
         iceberg = self._open.enter_context(closing(pyiceberg.open(*where)))
+        self.iceberg = iceberg
         clients = [iceberg, stage.shared_duckdb.attached_to(*where)]
         self.judge = Judge(self.history, rest.Rest(*where[:2]), clients)
         # The other writer is often the first that inlines, after columns have changed.
@@ -193,8 +197,16 @@ class Histories(RuleBasedStateMachine):
         try:
             if self.history is not None and not self.failed:
                 self._compare(lambda listed: listed)
+                self._fail_for(list(islice(self._underivable(), REPORTED)))
         finally:
             self._open.close()
+
+    def _underivable(self) -> Iterator[str]:
+        """The changes of rows that clients cannot derive from the metadata."""
+        for name in self.history.model.tables:
+            with suppress(RESTError):  # a table that is refused
+                table = self.iceberg._catalog.load_table((SCHEMA, name))
+                yield from (f"{name} at {line}" for line in ChangesJudge(table).wrong())
 
     def _happen(self, event: Event) -> None:
         if self.ended:

@@ -10,6 +10,8 @@ from polynya_local.clients.duckdb_connection import literal
 from polynya_pipeline.verify.job import verify
 from pyiceberg.expressions import EqualTo, GreaterThanOrEqual, IsNull, LessThan, NotNull
 
+from tests.support.derived_changes import ChangesJudge
+
 from .judge import Judge, read
 from .scene import MEMORY, TABLE
 from .tables import quoted
@@ -30,6 +32,7 @@ class LastJudge:
             yield from self.judge.now(con, complete=True)
             yield from self._native_past(con)
         yield from self._iceberg()
+        yield from (f"derived at {line}" for line in ChangesJudge(self.scene.table()).wrong())
         yield from self._verified()
 
     def _native_past(self, con: Any) -> Iterator[str]:

@@ -8,6 +8,7 @@ what the others added, but it removes the rows that it has seen, or fails.
 """
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -20,6 +21,7 @@ from polynya_local.clients.duckdb_connection import LAKE as EXTENSIONS
 from polynya_local.clients.duckdb_connection import connect
 from polynya_local.clients.lakes import Lake, attach
 from polynya_local.clients.pyiceberg import s3_properties
+from polynya_local.processes.serving import Bridge
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError, CommitFailedException, ValidationException
 
@@ -181,6 +183,7 @@ class Stage(NamedTuple):
     lake: Lake
     con: Any
     catalog: RestCatalog
+    served: Bridge
 
     def run(self, name: str, statements: Iterable[str]) -> None:
         """Run statements natively, each in a snapshot of its own outside of a transaction."""
@@ -206,7 +209,7 @@ def stage(lake, moto):
         attach(con, made, read_only=False)
         catalog = RestCatalog("c", uri=served.catalog_uri, warehouse="lake", **s3_properties(moto))
         with closing(catalog):
-            yield Stage(made, con, catalog)
+            yield Stage(made, con, catalog, served)
 
 
 NUMBERS = itertools.count(1)
@@ -250,3 +253,94 @@ def test_pyiceberg(stage, start, others, write, isolation):
     kept.subtract(removed)
     assert stage.rows(name) == +kept + operation.adds
     assert min(kept.values(), default=0) >= 0, "a row was removed twice"
+
+
+def updated(row: tuple[int, int]) -> tuple[int, int]:
+    return row[0], 9
+
+
+class Statement(NamedTuple):
+    """A statement of Spark."""
+
+    sql: str
+    changes: Callable[[Rows], tuple[Rows, Rows]]
+    """The rows that it removes, and those that it adds."""
+
+
+def of_id(rows: Rows, id_: int) -> Rows:
+    return Counter({row: n for row, n in rows.items() if row[0] == id_})
+
+
+def with_9(rows: Rows) -> Rows:
+    return Counter({updated(row): n for row, n in rows.items()})
+
+
+STATEMENTS = {
+    "delete 1": Statement("DELETE FROM {t} WHERE id = 1", lambda r: (of_id(r, 1), Counter())),
+    "update 1": Statement(
+        "UPDATE {t} SET v = 9 WHERE id = 1", lambda r: (of_id(r, 1), with_9(of_id(r, 1)))
+    ),
+    "merge 50": Statement(
+        "MERGE INTO {t} AS t USING (SELECT 50 AS id) AS s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET v = 9 "
+        "WHEN NOT MATCHED THEN INSERT (id, v, x) VALUES (50, 9, 0)",
+        lambda r: (of_id(r, 50), with_9(of_id(r, 50)) or table(50, v=9)),
+    ),
+}
+MODES = ("copy-on-write", "merge-on-read")
+OF_OPERATIONS = ("delete", "update", "merge")
+
+
+@pytest.fixture(scope="module")
+def spark(stage):
+    """Spark with a catalog that keeps the tables which it has loaded."""
+    from polynya_local.clients import spark
+
+    client = spark.Spark(stage.served.catalog_uri, "lake", stage.served.s3_endpoint)
+    prefix = f"spark.sql.catalog.{client.catalog}.cache"
+    spark.session().conf.set(f"{prefix}-enabled", "true")
+    spark.session().conf.set(f"{prefix}.expiration-interval-ms", "-1")
+    return client.catalog, spark.session()
+
+
+def statements() -> Iterator[Any]:
+    """Each start with all that others do and each statement, in a mode and isolation level."""
+    for number, names in enumerate(itertools.product(STARTS, OTHERS, STATEMENTS)):
+        yield pytest.param(*names, MODES[number % 2], ISOLATIONS[number // 2 % 2])
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize(("start", "others", "statement", "mode", "isolation"), list(statements()))
+def test_spark(stage, spark, start, others, statement, mode, isolation):
+    name = f"stale_{next(NUMBERS)}"
+    catalog, session = spark
+    sql, before = STARTS[start]
+    stage.run(name, sql)
+    settings = {f"write.{what}.mode": mode for what in OF_OPERATIONS}
+    settings |= {f"write.{what}.isolation-level": isolation for what in OF_OPERATIONS}
+    loaded = stage.catalog.load_table(("main", name))
+    loaded.transaction().set_properties(settings).commit_transaction()
+    source = f"{catalog}.main.{name}"
+    session.sql(f"SELECT count(*) FROM {source}").collect()  # from now on Spark has the table
+    sql, changed = OTHERS[others]
+    stage.run(name, sql)
+    after = changed(before)
+    try:
+        session.sql(STATEMENTS[statement].sql.format(t=source)).collect()
+    except Exception as error:
+        assert re.search(REFUSED_BY_SPARK, str(error)), error
+        assert stage.rows(name) == after
+        return
+    seen = after if isolation == "serializable" else before
+    removed, added = STATEMENTS[statement].changes(seen)
+    found = stage.rows(name)
+    if found != after - removed + added:  # Spark may have loaded the table again
+        removed, added = STATEMENTS[statement].changes(after)
+        assert found == after - removed + added
+
+
+REFUSED_BY_SPARK = (
+    "ValidationException|BadRequestException|CommitFailedException|Found conflicting files"
+    "|Missing required files|Cannot commit|Cannot determine history"
+)
