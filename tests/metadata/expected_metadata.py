@@ -52,6 +52,7 @@ class DataFile:
     records: int
     size: int
     partial_max: int | None  # the newest snapshot of its rows, if that is not `begin`
+    file_id: int
 
     def is_live(self, snapshot_id: int) -> bool:
         return self.begin <= snapshot_id and (self.end is None or snapshot_id < self.end)
@@ -143,13 +144,16 @@ class ExpectedMetadata:
         self.entries = cache(self._entries)
         self.truth = cache(self._truth)
         rows = case.ask(f"""
-            SELECT path, begin_snapshot, end_snapshot, record_count, file_size_bytes, partial_max
-            FROM ducklake_data_file WHERE table_id = {table.table_id}""")
+            SELECT path, begin_snapshot, end_snapshot, record_count, file_size_bytes, partial_max,
+              data_file_id FROM ducklake_data_file WHERE table_id = {table.table_id}""")
         self.files = [DataFile(path.rpartition("/")[2], *row) for path, *row in rows]
         changes = case.ask("""
             SELECT s.snapshot_id, s.snapshot_time, coalesce(c.changes_made, '')
             FROM ducklake_snapshot AS s LEFT JOIN ducklake_snapshot_changes AS c USING (snapshot_id)
             """)
+        self._next_file_ids = dict(
+            case.ask("SELECT snapshot_id, next_file_id FROM ducklake_snapshot")
+        )
         self.times = {id_: (time - EPOCH) // MILLISECOND for id_, time, _ in changes}
         self._changes = {id_: QUOTED_NAME.sub("", words) for id_, _, words in changes}
         [[self.was_rewritten]] = case.ask(f"""
@@ -172,7 +176,18 @@ class ExpectedMetadata:
         [[created]] = self.case.ask(f"""
             SELECT min(begin_snapshot) FROM ducklake_table WHERE table_id = {self.table.table_id}
             """)
-        touched = {id_ for id_ in self._changes if self.words(id_) or id_ == created}
+        columns = {
+            id_
+            for edges in self.case.ask(f"""
+                SELECT begin_snapshot, end_snapshot FROM ducklake_column
+                WHERE table_id = {self.table.table_id}""")
+            for id_ in edges
+        }
+        touched = {
+            id_
+            for id_ in self._changes
+            if self.words(id_) - {"altered_table"} or id_ == created or id_ in columns
+        }
         order = sorted(touched | set(self.ids))
         return dict(zip(order, [None, *order], strict=False))
 
@@ -191,11 +206,58 @@ class ExpectedMetadata:
 
     def operation(self, snapshot_id: int) -> str:
         words = self.words(snapshot_id)
-        deleting = bool(words & DELETING) and not words & REWRITING
+        if self.previous(snapshot_id) < snapshot_id - 1:
+            return "overwrite"  # it shows what expired snapshots did, too
+        deleting, rewriting = bool(words & DELETING), bool(words & REWRITING)
+        if rewriting and "inlined_delete" not in words:
+            deleting = deleting and self.may_delete(snapshot_id)
         adding = bool(words & ADDING) or snapshot_id == min(self.ids)
+        if rewriting and (adding or deleting):
+            return "overwrite"
         if adding and not deleting and not self.is_added_whole(snapshot_id):
             return "overwrite"
         return OPERATIONS[adding, deleting]
+
+    def may_delete(self, snapshot_id: int) -> bool:
+        """Whether files end or deletes begin at a snapshot that also moves rows.
+
+        A flush of deletes says `deleted_from_table`, as a DELETE does.
+        """
+        [[deletes]] = self.case.ask(f"""
+            SELECT count(*) FROM ducklake_delete_file AS d WHERE table_id = {self.table.table_id}
+            AND begin_snapshot <= {snapshot_id}
+            AND (greatest(begin_snapshot, partial_max) >= {snapshot_id}
+              -- DuckLake leaves partial_max out of some files that a flush makes.
+              OR partial_max IS NULL AND delete_file_id >= {self._next_file_ids.get(snapshot_id - 1, 0)})
+            """)
+        return bool(deletes) or any(file.end == snapshot_id for file in self.files)
+
+    def previous(self, snapshot_id: int) -> int:
+        """The snapshot before that has not expired; one less where the table did not exist."""
+        before = max((id_ for id_ in self.times if id_ < snapshot_id), default=0)
+        [[created]] = self.case.ask(f"""
+            SELECT min(begin_snapshot) FROM ducklake_table WHERE table_id = {self.table.table_id}
+            """)
+        return before if before >= created else snapshot_id - 1
+
+    def happened(self, snapshot_id: int) -> tuple[set[str], set[str]]:
+        """The names of the files that a snapshot shows as ADDED and as DELETED.
+
+        Files that may show other rows since, or that were made of older rows, are both.
+        """
+        before, words = self.previous(snapshot_id), self.words(snapshot_id)
+        first = self._next_file_ids.get(before)
+        made = range(first, self._next_file_ids[snapshot_id]) if first is not None else ()
+        adds = before < snapshot_id - 1 or bool(words - DELETING - {"altered_table"})
+        added, deleted = set(), set()
+        for file in self.files:
+            was, is_live = file.is_live(before), file.is_live(snapshot_id)
+            is_other = (adds and (file.partial_max or 0) > before) or file.file_id in made
+            if is_live and (not was or is_other):
+                added.add(file.name)
+            if was and (not is_live or is_other):
+                deleted.add(file.name)
+        return added, deleted
 
     def is_added_whole(self, snapshot_id: int) -> bool:
         """Whether the rows that a snapshot added are in files of their own.

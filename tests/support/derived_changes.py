@@ -153,7 +153,7 @@ class ChangesJudge:
         self.compared += 1
 
 
-UNREADABLE = (ValueError, NotImplementedError, TypeError, OSError, KeyError)
+UNREADABLE = (ValueError, NotImplementedError, TypeError, OSError, KeyError, OverflowError)
 """Errors of PyIceberg where it cannot read the rows of a lake; docs/clients.md has them."""
 
 

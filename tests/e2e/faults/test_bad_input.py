@@ -519,7 +519,7 @@ def test_an_encrypted_lake_is_refused_with_the_reason(lake, moto, method, capfd)
         for target in EVERYTHING:
             if method == "GET" or not re.search(r"config|/namespaces$|/(tables|views)$", target):
                 answers.append((target, send(stand_in.api_uri, method, f"/v1/{target}")))
-        for kind in ("list-2", "data-0-0-9-2", "rows-0-0-2", "2-table"):
+        for kind in ("list-2", "data-0-0-9-2-2", "rows-0-0-2", "2-table"):
             suffix = {"rows-0-0-2": "parquet", "2-table": "metadata.json"}.get(kind, "avro")
             key = f"/{ALIAS}/polynya/{uuid}/g2/{kind}-{'0' * 20}.{suffix}"
             answers.append((key, send(stand_in.s3_uri, method, key)))

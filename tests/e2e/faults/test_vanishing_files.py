@@ -345,8 +345,9 @@ def test_a_load_without_losses_sends_one_list_request(backend, table, instance):
     finally:
         events.unregister("before-call", record)
     assert warm == ["ListObjectsV2"]
-    # Lists, and manifests of rows and of deletes; those of data refer to no virtual file.
-    leading = len(snapshots) + 2
+    # Lists, and manifests of rows and of deletes, one of them as its own snapshot lists it and as
+    # later ones do; those of data refer to no virtual file.
+    leading = len(snapshots) + 3
     assert sorted(requests) == ["GetObject"] * leading + ["ListObjectsV2"]
 
 

@@ -14,7 +14,7 @@ from itertools import accumulate
 from pg8000.native import Connection
 
 from . import queries
-from .changes import DELETING, REWRITING, changes_of
+from .changes import DELETING, changes_of
 from .connection.statements import known, run_batched
 from .inlined_columns import with_columns
 from .queries.lifetimes import KINDS, TableLifetimes
@@ -84,12 +84,12 @@ class TableHistory:
         """The first snapshot that shows each change: its own, or the next one that is left."""
         ids = [snapshot.snapshot_id for snapshot in self.snapshots]
         changes = {event.snapshot_id for event in self.events}
-        changes |= {self.table.begin_snapshot, *self._column_changes(), *self._rows_moved_at()}
+        changes |= {*self._column_changes(), *self._rows_moved_at()}
         places = {bisect_left(ids, change) for change in changes if change >= self.since}
         return (ids[place] for place in places if place < len(ids))
 
     def _column_changes(self) -> set[int]:
-        """Snapshots of native writers that changed columns.
+        """Snapshots of native writers that made or changed columns.
 
         Those of Iceberg clients are absent: Iceberg makes no snapshot for a change of the schema.
         """
@@ -131,7 +131,8 @@ class TableHistory:
             snapshot.first_file_id,
             snapshot.end_file_id,
             adds_rows=has_gap
-            or bool(self.changes(snapshot) - DELETING - REWRITING - {"altered_table"}),
+            # A merge may take in a file that a rewrite of rows has made.
+            or bool(self.changes(snapshot) - DELETING - {"altered_table"}),
         )
 
     @property
@@ -232,7 +233,7 @@ def read(
         for snapshot in queries.next_snapshots(expired, snapshot_id).run(con):
             if snapshot.snapshot_id >= since:
                 snapshots.setdefault(snapshot.snapshot_id, snapshot)
-    return TableHistory(
+    history = TableHistory(
         lake=lake,
         schema=schema,
         table=table,
@@ -258,6 +259,11 @@ def read(
         column_tags=column_tags,
         commits=commits,
     )
+    missing = 0 if limit is None else limit + 1 + len(history.unlisted) - len(snapshots)
+    if limit is not None and first_id and missing > 0:
+        # So many are to be listed, and one more, which is their parent.
+        return read(con, lake, schema, table, snapshot_id, limit=limit + max(missing, limit))
+    return history
 
 
 def _types(columns: Iterable[Column]) -> dict[int, frozenset[str]]:

@@ -147,7 +147,7 @@ def test_a_column_of_the_partitioning_or_the_order_cannot_be_dropped(lake, moto)
 def test_a_name_of_ducklakes_own_columns_is_refused_where_rows_are_inlined(lake, moto):
     with (
         altered(lake, moto, SETUP) as both,
-        pytest.raises(BadRequestError, match="the column row_id"),
+        pytest.raises(BadRequestError, match="the column name row_id"),
     ):
         update("add_column", "row_id", StringType())(both.table())
 

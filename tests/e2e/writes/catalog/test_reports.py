@@ -42,10 +42,10 @@ def run(command: str, lake, s3_endpoint: str, *arguments: str) -> dict:
     return json.loads(answer.stdout)
 
 
-def test_each_snapshot_of_a_commit_is_listed_and_the_changes_are_those_of_the_last(written):
+def test_a_commit_of_two_snapshots_is_listed_as_one_with_the_changes_of_both(written):
     _, _, ids, operations = written
-    assert len(set(ids)) == 5 and min(ids) > 2**40
-    assert operations == ["append", "append", "overwrite", "replace", "overwrite"]
+    assert len(set(ids)) == 4 and min(ids) > 2**40
+    assert operations == ["append", "append", "overwrite", "overwrite"]
 
 
 def test_doctor_counts_the_rows_at_ducklakes_snapshots(written):
