@@ -223,12 +223,13 @@ class ExpectedMetadata:
 
         A flush of deletes says `deleted_from_table`, as a DELETE does.
         """
+        first_file = self._next_file_ids.get(snapshot_id - 1, 0)
         [[deletes]] = self.case.ask(f"""
             SELECT count(*) FROM ducklake_delete_file AS d WHERE table_id = {self.table.table_id}
             AND begin_snapshot <= {snapshot_id}
             AND (greatest(begin_snapshot, partial_max) >= {snapshot_id}
               -- DuckLake leaves partial_max out of some files that a flush makes.
-              OR partial_max IS NULL AND delete_file_id >= {self._next_file_ids.get(snapshot_id - 1, 0)})
+              OR partial_max IS NULL AND delete_file_id >= {first_file})
             """)
         return bool(deletes) or any(file.end == snapshot_id for file in self.files)
 
