@@ -174,6 +174,16 @@ def test_operation_follows_the_changes_in_ducklake(changes, operation):
     assert found.snapshots[-1].summary["operation"] == operation
 
 
+@pytest.mark.parametrize(("previous_id", "operation"), [(8, "replace"), (4, "overwrite")])
+def test_a_clients_operation_says_nothing_of_what_expired_snapshots_did(previous_id, operation):
+    changes = f"inserted_into_table{T},deleted_from_table{T}"
+    newest = replace(snapshot(9, changes), previous_id=previous_id)
+    commit = ClientSnapshot(9, 0, 2**50, "replace", "{}")
+    touched = [*HISTORY.snapshots[:3], newest]
+    found = document(replace(HISTORY, snapshots=touched, commits=[commit]))
+    assert found.snapshots[-1].summary["operation"] == operation
+
+
 def test_first_snapshot_is_an_append():
     assert document().snapshots[0].summary["operation"] == "append"
 

@@ -116,7 +116,7 @@ class TableHistory:
 
     def window(self, snapshot_id: int) -> Window:
         """The snapshots whose changes a snapshot of the table shows."""
-        place = bisect_left(self.snapshots, snapshot_id, key=lambda one: one.snapshot_id)
+        place = bisect_left(self.snapshots, snapshot_id, key=lambda snapshot: snapshot.snapshot_id)
         snapshot = self.snapshots[place] if place < len(self.snapshots) else None
         if (
             snapshot is None

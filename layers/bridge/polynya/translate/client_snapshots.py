@@ -45,12 +45,16 @@ https://iceberg.apache.org/spec/#optional-snapshot-summary-fields"""
 DUCKLAKE_ID = "ducklake.snapshot-id"
 
 
-def listed(snapshot: Snapshot, commits: Sequence[ClientSnapshot]) -> Snapshot:
+def listed(
+    snapshot: Snapshot, commits: Sequence[ClientSnapshot], *, shows_others: bool = False
+) -> Snapshot:
     """One DuckLake snapshot as the Iceberg snapshot that a client committed, under its id.
 
     Args:
         snapshot: as it follows from the changes.
         commits: what the client committed; empty if no client did.
+        shows_others: it also shows the changes of snapshots that have expired, of which the
+            client's operation says nothing.
     """
     chosen = [commit for commit in commits if commit.client_snapshot_id is not None]
     if not chosen:
@@ -58,6 +62,8 @@ def listed(snapshot: Snapshot, commits: Sequence[ClientSnapshot]) -> Snapshot:
     client_snapshot_id = chosen[-1].client_snapshot_id
     assert client_snapshot_id is not None
     summary = _merged(snapshot.summary, chosen, snapshot.sequence_number)
+    if not shows_others and chosen[-1].operation in FITTING[snapshot.summary["operation"]]:
+        summary["operation"] = str(chosen[-1].operation)
     return replace(snapshot, snapshot_id=client_snapshot_id, summary=summary)
 
 
@@ -69,7 +75,4 @@ def _merged(
     for commit in commits:
         theirs |= json.loads(commit.summary or "{}")
     others = {key: text for key, text in theirs.items() if key not in COUNTS and key != "operation"}
-    merged = {**others, **summary, DUCKLAKE_ID: str(ducklake_id)}
-    if commits[-1].operation in FITTING[summary["operation"]]:
-        merged["operation"] = str(commits[-1].operation)
-    return merged
+    return {**others, **summary, DUCKLAKE_ID: str(ducklake_id)}

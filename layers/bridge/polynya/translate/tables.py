@@ -182,7 +182,8 @@ def metadata(
                 is_first=snapshot_id == servable[0].snapshot_id,
             ),
         )
-        snapshots.append(listed(one, commits[snapshot_id]))
+        has_gap = history.window(snapshot_id).has_gap
+        snapshots.append(listed(one, commits[snapshot_id], shows_others=has_gap))
     return TableMetadata(
         format_version=schemas.format_version,
         table_uuid=history.table.table_uuid,

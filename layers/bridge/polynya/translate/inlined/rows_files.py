@@ -65,11 +65,11 @@ def rows_files(events: Iterable[Event], moves: Iterable[int], table_begin: int) 
         table_begin: older rows were added at several snapshots; the table began before them all.
     """
     inlined = (event for event in events if event.kind == "inlined")
-    changes = {at: list(some) for at, some in groupby(inlined, key=lambda one: one.snapshot_id)}
+    changes = {at: list(of) for at, of in groupby(inlined, key=lambda event: event.snapshot_id)}
     moves = frozenset(moves)
     rows = hash_ = 0
     files: tuple[RowsFile, ...] = ()
-    found: dict[int, tuple[RowsFile, ...]] = {}
+    files_since: dict[int, tuple[RowsFile, ...]] = {}
     for at in sorted(changes.keys() | moves):
         added = [event for event in changes.get(at, ()) if event.sign > 0]
         ended = [event for event in changes.get(at, ()) if event.sign < 0]
@@ -81,5 +81,5 @@ def rows_files(events: Iterable[Event], moves: Iterable[int], table_begin: int) 
             begin = at if has_moved else table_begin
             files = (RowsFile(OLDER, rows - new[0], begin, at, hash_ - new[1]),)
         files = tuple(f for f in (*files, RowsFile(NEW, new[0], at, at, new[1])) if f.record_count)
-        found[at] = files
-    return RowsFiles(tuple(found), tuple(found.values()))
+        files_since[at] = files
+    return RowsFiles(tuple(files_since), tuple(files_since.values()))
