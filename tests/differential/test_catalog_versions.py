@@ -1,12 +1,11 @@
-"""Every catalog version is served exactly: 0.2, 0.3, 0.4, 1.0 after a migration, 1.1-dev1.
+"""Every catalog version is served exactly: 0.2, 0.3, 0.4, 1.0 after a migration, 1.1.
 
 The old catalogs are real ones (`tests/lakes/old`), and the judge is the DuckDB that wrote them;
 for catalogs that DuckDB 1.5.5 has migrated, it is DuckDB 1.5.5. (It cannot migrate 0.2: "Postgres
 tables only support RENAME TABLE, RENAME COLUMN, ADD COLUMN and DROP COLUMN".)
 
-Version 1.1-dev1 is a stand-in (`tests/support/old_lakes.py`). It checks that inlined rows are
-found under their new system columns and that new columns do no harm. It does not check what only
-DuckDB 2.0 writes: other contents of old columns, Puffin containers, `epoch_*` partitions.
+Version 1.1 is 1.0 after a script that does what DuckLake's own migration does
+(`tests/support/catalog_versions.py`): no package on PyPI writes it.
 """
 
 import json
@@ -30,13 +29,13 @@ from polynya_local.clients.lakes import Lake
 from pyiceberg.expressions import EqualTo, IsNull
 
 from tests.differential.test_rows import opened, spread
-from tests.support.old_lakes import OLD, WRITTEN, rename_to_1_1, restored
+from tests.support.catalog_versions import OLD, WRITTEN, restored, to_1_1
 from tests.support.servers import in_process
 
 MIGRATED = ["0.3-inlined migrated"]
-STAND_INS = ["1.1-dev1 of 13", "1.1-dev1 of 14"]
+STAND_INS = ["1.1 of 13", "1.1 of 14"]
 # The version that each catalog must record, so that no two cases test the same version.
-VERSION = dict.fromkeys(MIGRATED, "1.0") | dict.fromkeys(STAND_INS, "1.1-dev1")
+VERSION = dict.fromkeys(MIGRATED, "1.0") | dict.fromkeys(STAND_INS, "1.1")
 NESTED = {"list", "struct", "map"}
 
 
@@ -131,7 +130,7 @@ def case_of(name: str, lakes, server, s3_endpoint: str) -> Case:
     if name in STAND_INS:
         lake = lakes.fresh(name.split()[-1])
         case = Case(lake, read_natively(lake, s3_endpoint))
-        rename_to_1_1(lake)
+        to_1_1(lake)
         return case
     if name in MIGRATED:
         lake = restored(name.split()[0], "-migrated", server, s3_endpoint)

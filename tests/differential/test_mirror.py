@@ -19,8 +19,8 @@ from polynya_local.lakes.mirroring.mirror import Mirror
 from polynya_local.processes.postgres import Database
 
 from tests.support import file_lakes
+from tests.support.catalog_versions import WRITTEN, restored, to_1_1
 from tests.support.file_lakes import KINDS, FileLake
-from tests.support.old_lakes import WRITTEN, rename_to_1_1, restored
 
 CATALOGS = {"duckdb": DuckDBCatalog, "sqlite": SQLiteCatalog}
 
@@ -220,7 +220,7 @@ def contents(lake: FileLake) -> dict[str, str]:
 def test_catalogs_of_other_versions_are_mirrored(version, postgres_server, moto, mirrors, tmp_path):
     lake = restored(WRITTEN[-1] if version == "1.1" else version, "-file", postgres_server, moto)
     if version == "1.1":
-        rename_to_1_1(lake)
+        to_1_1(lake)
     file = tmp_path / "lake.duckdb"
     as_duckdb_file(lake.database, lake.metadata_schema, file)
     mirror, database = mirrors(DuckDBCatalog(file))

@@ -18,7 +18,7 @@ from polynya_local.reports.table_report import Snapshot, table_report
 
 from tests.differential.test_rows import MOST_SNAPSHOTS, NATIVE_DEFECTS, spread
 from tests.pages.conftest import Page, showing
-from tests.support.old_lakes import WRITTEN, restored
+from tests.support.catalog_versions import WRITTEN, restored
 from tests.support.servers.in_process import settings
 
 IN_CI = {"14"}

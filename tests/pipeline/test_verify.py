@@ -19,7 +19,7 @@ from polynya_local.stand_in.dynamodb import TABLE
 from polynya_pipeline.verify.job import verify
 from typer.testing import CliRunner
 
-from tests.support.old_lakes import WRITTEN, rename_to_1_1, restored
+from tests.support.catalog_versions import WRITTEN, restored, to_1_1
 from tests.support.servers.in_process import ALIAS, cache_settings, reset_functions, standing_in
 from tests.support.servers.in_process import bridge as bridge_in_process
 
@@ -125,16 +125,16 @@ def old_lake(lake, postgres_server, moto):
         if name in WRITTEN:
             return restored(name, "-verified", postgres_server, moto)
         made = lake.fresh(name.split()[-1])
-        rename_to_1_1(made)
+        to_1_1(made)
         return made
 
     return make
 
 
-IN_CI = {"0.2", "0.3-inlined", "1.1-dev1 of 14"}
+IN_CI = {"0.2", "0.3-inlined", "1.1 of 14"}
 OTHER_VERSIONS = [
     pytest.param(name, marks=[pytest.mark.slow] * (name not in IN_CI))
-    for name in (*WRITTEN, "1.1-dev1 of 13", "1.1-dev1 of 14")
+    for name in (*WRITTEN, "1.1 of 13", "1.1 of 14")
 ]
 
 

@@ -35,7 +35,7 @@ from .snapshot_ids import SnapshotIds
 from .sort_orders import sort_fields, tagged_sort_fields
 from .statistics_files import shown_files
 
-VERSIONS = {"0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4", "1.0", "1.1-dev1"}
+VERSIONS = {"0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4", "1.0", "1.1-dev1", "1.1"}
 
 OPERATIONS = {
     (True, False): "append",

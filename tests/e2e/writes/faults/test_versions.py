@@ -6,7 +6,7 @@ from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import BadRequestError
 
-from tests.support.old_lakes import rename_to_1_1
+from tests.support.catalog_versions import to_1_1
 from tests.support.servers.in_process import bridge
 from tests.support.writes.twins import catalog_rows
 from tests.support.writes.writable import set_up_writes
@@ -37,7 +37,7 @@ CHANGES = {
 @pytest.fixture(scope="module")
 def newer(lake):
     made = set_up_writes(lake.write("newer-version", SCRIPT))
-    rename_to_1_1(made)
+    to_1_1(made)
     return made
 
 
@@ -52,7 +52,7 @@ def catalog(newer, moto):
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_is_refused_with_the_version(newer, catalog, change):
     before = catalog_rows(newer)
-    with pytest.raises(BadRequestError, match=r"DuckLake version 1\.1-dev1"):
+    with pytest.raises(BadRequestError, match=r"DuckLake version 1\.1"):
         CHANGES[change](catalog)
     assert catalog_rows(newer) == before
 
