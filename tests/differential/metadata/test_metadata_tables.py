@@ -174,8 +174,9 @@ def test_summaries_name_the_deletes(case, found):
 
 def counts(data: list[Entry], deletes: list[Entry], id_: int) -> dict[str, int]:
     live_data, live_deletes = ([e for e in es if e.is_live] for es in (data, deletes))
-    new, gone = (
-        [e for e in data if e.happened(status, id_)]
+    new, gone, new_deletes, gone_deletes = (
+        [e for e in entries if e.happened(status, id_)]
+        for entries in (data, deletes)
         for status in (ManifestEntryStatus.ADDED, ManifestEntryStatus.DELETED)
     )
     return {
@@ -189,7 +190,10 @@ def counts(data: list[Entry], deletes: list[Entry], id_: int) -> dict[str, int]:
         "added-records": sum(e.records for e in new),
         "deleted-data-files": len(gone),
         "deleted-records": sum(e.records for e in gone),
-        "added-delete-files": sum(e.happened(ManifestEntryStatus.ADDED, id_) for e in deletes),
+        "added-delete-files": len(new_deletes),
+        "added-position-deletes": sum(e.records for e in new_deletes),
+        "removed-delete-files": len(gone_deletes),
+        "removed-position-deletes": sum(e.records for e in gone_deletes),
     }
 
 

@@ -200,6 +200,10 @@ SUMMARY = {
     "added-records": (0, 23, 30, 0),
     "deleted-data-files": (0, 0, 1, 1),
     "deleted-records": (0, 0, 8, 3),
+    "added-delete-files": (0, 0, 2, 0),
+    "added-position-deletes": (0, 0, 5, 0),
+    "removed-delete-files": (0, 0, 0, 2),
+    "removed-position-deletes": (0, 0, 0, 5),
 }
 
 
@@ -213,8 +217,8 @@ def test_summary_has_the_totals_and_the_changes_of_the_snapshot():
             event(4, sign=-1, files=1, rows=8, size=80),
             event(4, files=3, rows=30, size=300),
             event(4, "delete", rows=5, size=50),
-            event(4, "hidden", files=2, rows=0, size=0),
-            event(9, "hidden", sign=-1, files=2, rows=0, size=0),
+            event(4, "hidden", files=2, rows=5, size=0),
+            event(9, "hidden", sign=-1, files=2, rows=5, size=0),
             event(9, "delete", sign=-1, rows=5, size=50),
             event(9, "inlined", sign=-1, files=3, rows=3, size=0),
         ],

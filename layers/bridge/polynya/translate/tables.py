@@ -262,6 +262,14 @@ def _summary(
             "deleted-data-files": _change(data, at, "removed", "files") + len(gone),
             "deleted-records": _change(data, at, "removed", "rows") + _records(gone),
         }
+        if not (is_mixed or _shows_other_rows(state["partial_delete"], window)):
+            # Rows of later snapshots are deleted too.
+            numbers |= {
+                "added-delete-files": _change(state["hidden"], at, "added", "files"),
+                "added-position-deletes": _change(state["hidden"], at, "added", "rows"),
+                "removed-delete-files": _change(state["hidden"], at, "removed", "files"),
+                "removed-position-deletes": _change(state["hidden"], at, "removed", "rows"),
+            }
     if (files or gone) and partitions.rows_spec(schemas.at(at).fields).fields:
         # The number of partitions of the rows is not known yet.
         for number in ("total-data-files", "added-data-files", "deleted-data-files"):

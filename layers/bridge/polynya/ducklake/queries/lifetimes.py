@@ -20,8 +20,8 @@ from .files.file_columns import IS_AGAIN
 from .fragments import fragment
 
 KINDS = ("data", "delete", "hidden", "inlined", "partial", "partial_delete")
-"""`data`: data files; `delete`: delete files and inlined deletes; `hidden`: data files of which
-deletes hide rows; `inlined`: inlined rows; `partial`, `partial_delete`: data files and delete files
+"""`data`: data files; `delete`: delete files and inlined deletes; `hidden`: the deletes of each data
+file together, as Iceberg has them; `inlined`: inlined rows; `partial`, `partial_delete`: data files and delete files
 that hold rows, or deletes, of later snapshots."""
 
 
@@ -100,18 +100,30 @@ SELECT d.{{begin}}, f.end_snapshot, 'delete', 1, 0,
 FROM (SELECT DISTINCT {{file_id}}, {{position}}, {{begin}} FROM {{table}}) AS d
 JOIN ducklake_data_file AS f ON f.data_file_id = d.{{file_id}}"""
 
-# A row that is deleted stays deleted as long as its file lives.
+# Iceberg has one delete file for each data file: another one from each snapshot on that changes the
+# deletes. `rows` are its positions. A delete file of DuckLake often has no end: its data file has.
 HIDDEN = """
-SELECT d.begin_snapshot, f.end_snapshot, 'hidden', 0, 0, 0, NULL, NULL, NULL
-FROM (SELECT data_file_id, min(begin_snapshot) AS begin_snapshot FROM ({deletes}) AS every
-      GROUP BY data_file_id) AS d
-JOIN ducklake_data_file AS f USING (data_file_id)"""
+SELECT snapshot_id, next_id, 'hidden', rows, 0, 0, NULL::bigint, NULL::bigint, NULL::bigint
+FROM (
+  SELECT e.snapshot_id, sum(sum(e.sign)) OVER w AS deletes, sum(sum(e.sign * d.rows)) OVER w AS rows,
+    lead(e.snapshot_id, 1, f.end_snapshot) OVER w AS next_id
+  FROM ({deletes}) AS d JOIN ducklake_data_file AS f USING (data_file_id)
+  CROSS JOIN LATERAL (VALUES (d.begin_snapshot, 1),
+    (least(d.end_snapshot, f.end_snapshot), -1)) AS e(snapshot_id, sign)
+  WHERE e.snapshot_id IS NOT NULL
+    AND coalesce(least(d.end_snapshot, f.end_snapshot) > d.begin_snapshot, true)
+  GROUP BY d.data_file_id, e.snapshot_id, f.end_snapshot
+  WINDOW w AS (PARTITION BY d.data_file_id ORDER BY e.snapshot_id)) AS changed
+WHERE deletes > 0"""
 
-DELETED_FILES = """
-SELECT data_file_id, begin_snapshot FROM ducklake_delete_file WHERE table_id = :table_id"""
+DELETE_FILES = f"""
+SELECT d.data_file_id, d.begin_snapshot, d.end_snapshot,
+  {within("d.delete_count", MAX_ROWS)} AS rows
+FROM ducklake_delete_file AS d WHERE d.table_id = :table_id"""
 
-INLINED_DELETED_FILES = """
-SELECT {file_id}, {begin} FROM {table}"""
+INLINED_DELETES = """
+SELECT {file_id}, {begin}, NULL::bigint, count(*)
+FROM (SELECT DISTINCT {file_id}, {position}, {begin} FROM {table}) AS d GROUP BY 1, 2"""
 
 INLINED = """
 SELECT r.{begin}, r.{end}, 'inlined', 1, 0, hashtextextended(ROW({name}, {values})::text, 0),
@@ -219,7 +231,7 @@ class TableLifetimes:
         Events before `since` are summed into one at snapshot 0, except the last event of each kind.
         Inlined rows keep all events, because their files depend on earlier ones too.
         """
-        lifetimes = [*self._of_files(), self._of_hidden_rows(), *_of_inlined_rows(self.inlined)]
+        lifetimes = [*self._of_files(), self._of_deletes(), *_of_inlined_rows(self.inlined)]
         sql = EVENTS.format(lifetimes=_each(SUMMED_UP, lifetimes))
         return select(Event, sql, table_id=self.table_id, snapshot_id=snapshot_id, since=since)
 
@@ -282,11 +294,11 @@ class TableLifetimes:
             )
         return lifetimes
 
-    def _of_hidden_rows(self) -> str:
-        deletes = [DELETED_FILES]
+    def _of_deletes(self) -> str:
+        deletes = [DELETE_FILES]
         if self.inlined.delete_columns:
             deletes.append(
-                INLINED_DELETED_FILES.format(**inlined_delete_names(self.inlined, self.table_id))
+                INLINED_DELETES.format(**inlined_delete_names(self.inlined, self.table_id))
             )
         return HIDDEN.format(deletes="\nUNION ALL".join(deletes))
 
