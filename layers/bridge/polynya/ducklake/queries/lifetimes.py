@@ -20,9 +20,9 @@ from .files.file_columns import IS_AGAIN
 from .fragments import fragment
 
 KINDS = ("data", "delete", "hidden", "inlined", "partial", "partial_delete")
-"""`data`: data files; `delete`: delete files and inlined deletes; `hidden`: the deletes of each data
-file together, as Iceberg has them; `inlined`: inlined rows; `partial`, `partial_delete`: data files and delete files
-that hold rows, or deletes, of later snapshots."""
+"""`data`: data files; `delete`: delete files and inlined deletes; `hidden`: the deletes of each
+data file together, as Iceberg has them; `inlined`: inlined rows; `partial`, `partial_delete`: data
+files and delete files that hold rows, or deletes, of later snapshots."""
 
 
 def _hash(start: str, *numbers: str) -> str:
@@ -105,7 +105,8 @@ JOIN ducklake_data_file AS f ON f.data_file_id = d.{{file_id}}"""
 HIDDEN = """
 SELECT snapshot_id, next_id, 'hidden', rows, 0, 0, NULL::bigint, NULL::bigint, NULL::bigint
 FROM (
-  SELECT e.snapshot_id, sum(sum(e.sign)) OVER w AS deletes, sum(sum(e.sign * d.rows)) OVER w AS rows,
+  SELECT e.snapshot_id, sum(sum(e.sign)) OVER w AS deletes,
+    sum(sum(e.sign * d.rows)) OVER w AS rows,
     lead(e.snapshot_id, 1, f.end_snapshot) OVER w AS next_id
   FROM ({deletes}) AS d JOIN ducklake_data_file AS f USING (data_file_id)
   CROSS JOIN LATERAL (VALUES (d.begin_snapshot, 1),
