@@ -5,7 +5,8 @@ for catalogs that DuckDB 1.5.5 has migrated, it is DuckDB 1.5.5. (It cannot migr
 tables only support RENAME TABLE, RENAME COLUMN, ADD COLUMN and DROP COLUMN".)
 
 Version 1.1 is 1.0 after a script that does what DuckLake's own migration does
-(`tests/support/catalog_versions.py`): no package on PyPI writes it.
+(`tests/support/catalog_versions.py`): no package on PyPI writes it. test_rows.py reads all lakes in
+it, test_lakes_of_1_1.py lakes that DuckLake's extension of that version wrote.
 """
 
 import json
@@ -33,7 +34,8 @@ from tests.support.catalog_versions import OLD, WRITTEN, restored, to_1_1
 from tests.support.servers import in_process
 
 MIGRATED = ["0.3-inlined migrated"]
-STAND_INS = ["1.1 of 13", "1.1 of 14"]
+# The second one has inlined rows in types of PostgreSQL until then.
+STAND_INS = ["1.1 of 14", "1.1 of 0.3-inlined migrated"]
 # The version that each catalog must record, so that no two cases test the same version.
 VERSION = dict.fromkeys(MIGRATED, "1.0") | dict.fromkeys(STAND_INS, "1.1")
 NESTED = {"list", "struct", "map"}
@@ -128,9 +130,13 @@ def migrate(lake: Lake, s3_endpoint: str) -> None:
 
 def case_of(name: str, lakes, server, s3_endpoint: str) -> Case:
     if name in STAND_INS:
-        lake = lakes.fresh(name.split()[-1])
-        case = Case(lake, read_natively(lake, s3_endpoint))
-        to_1_1(lake)
+        before = name.removeprefix("1.1 of ")
+        if before in MIGRATED:
+            case = case_of(before, lakes, server, s3_endpoint)
+        else:
+            lake = lakes.fresh(before)
+            case = Case(lake, read_natively(lake, s3_endpoint))
+        to_1_1(case.lake)
         return case
     if name in MIGRATED:
         lake = restored(name.split()[0], "-migrated", server, s3_endpoint)
