@@ -10,6 +10,7 @@ files, `with_vectors` makes of them what `write_deletion_vectors` writes in 1.1.
 
 import hashlib
 import json
+import shutil
 import sqlite3
 import tarfile
 import zlib
@@ -30,8 +31,8 @@ from polynya_local.lakes.mirroring.mirror import Mirror
 from polynya_local.processes.postgres import Server
 from pyroaring import BitMap64
 
-from tests.support.catalog_versions import ADDED_COLUMNS, BUCKET, SET_VERSION
-from tests.support.file_lakes import FileLake
+from tests.support.catalog_versions import ADDED_COLUMNS, BUCKET, RENAMED, SET_VERSION
+from tests.support.file_lakes import FileLake, NativeFile
 
 ARCHIVES = Path(__file__).parents[1] / "lakes" / "1.1"
 NAMES = sorted(path.name.removesuffix(".tar.xz") for path in ARCHIVES.iterdir())
@@ -55,6 +56,29 @@ def raised(lake: FileLake) -> None:
             if column not in columns:
                 con.execute(f"ALTER TABLE {table} ADD COLUMN {column} {type}")
         con.execute(SET_VERSION, {"version": "1.1"})
+
+
+def read_as_1_0(lake: FileLake, folder: Path) -> NativeFile:
+    """DuckDB 1.5.5 on a copy of the catalog that is taken back to 1.0.
+
+    Args:
+        folder: an empty one, for the copy.
+    """
+    copy = FileLake(lake.name, lake.kind, folder)
+    shutil.copyfile(lake.file, copy.file)
+    with closing(sqlite3.connect(copy.file)) as con, con:
+        for (table,) in con.execute("SELECT table_name FROM ducklake_inlined_data_tables"):
+            for name in RENAMED:
+                con.execute(f'ALTER TABLE "{table}" RENAME COLUMN _ducklake_{name} TO {name}')
+        for table, column, _ in ADDED_COLUMNS:
+            columns = {row[1] for row in con.execute(f"PRAGMA table_info({table})")}
+            if column in columns:
+                con.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+        con.execute("DROP TABLE ducklake_view_column_tag")
+        con.execute(SET_VERSION, {"version": "1.0"})
+        data_path = (f"{lake.data}/",)
+        con.execute("UPDATE ducklake_metadata SET value = ? WHERE key = 'data_path'", data_path)
+    return NativeFile(copy)
 
 
 def with_vectors(lake: FileLake, *, dated: bool = True) -> int:
