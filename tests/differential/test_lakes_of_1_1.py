@@ -4,6 +4,8 @@ As the extension wrote them in August (1.1-dev1), raised to what the release has
 vectors, of which one Puffin file has those of several snapshots.
 """
 
+import json
+import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 
@@ -124,6 +126,23 @@ def read(reader, table, snapshot_id, then: Recorded, hidden: frozenset[str]) -> 
         return [f"{type(error).__name__}: {str(error)[:300]}"]
 
 
+def test_zoned_nanoseconds_are_hidden(tmp_path, postgres_server, moto, shared_duckdb):
+    """The type `timestamptz_ns`, which only 1.1 has."""
+    lake = lakes_of_1_1.unpacked("16_inlining_all_types", tmp_path)
+    with closing(sqlite3.connect(lake.file)) as con, con:
+        con.execute(
+            "UPDATE ducklake_column SET column_type = 'timestamptz_ns' "
+            "WHERE column_type = 'timestamp_ns'"
+        )
+    served = lakes_of_1_1.in_postgresql(lake, postgres_server, moto)
+    with in_process.bridge(served, moto, delivery="object-lambda") as bridge:
+        check(lake, duckdb, bridge, shared_duckdb)
+        catalog = rest.Rest(bridge.catalog_uri, bridge.warehouse)
+        [properties] = [catalog.load_table(*table)["properties"] for table in catalog.tables()]
+    reasons = json.loads(properties["polynya.hidden-columns-reason"])
+    assert reasons["ts_ns"].startswith("nanoseconds need format version 3")
+
+
 @pytest.fixture
 def life(tmp_path, postgres_server, moto):
     """The lake `life`, and what serves it as of the release."""
@@ -135,6 +154,7 @@ def life(tmp_path, postgres_server, moto):
         yield lake, bridge
 
 
+@pytest.mark.slow
 def test_a_renamed_table_has_the_rows_of_before(life, tmp_path, shared_duckdb):
     lake, bridge = life
     catalog = rest.Rest(bridge.catalog_uri, bridge.warehouse)
