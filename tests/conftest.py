@@ -9,7 +9,7 @@ from polynya_local.clients.duckdb_connection import THREADS
 from polynya_local.processes.postgres import postgres
 from polynya_local.processes.serving import environment
 
-from tests.support.lakes import BUCKET, SCRIPTS, Lakes, number_of
+from tests.support.lakes import BUCKET, SCRIPTS, Lakes, in_the_other_version, number_of
 from tests.support.servers.moto_server import moto_server
 from tests.support.shared_duckdb import SharedDuckDB
 
@@ -86,20 +86,36 @@ def moto():
 
 
 def pytest_generate_tests(metafunc):
-    """A test with the argument `lake_name` runs once for each lake."""
+    """A test with the argument `lake_name` runs once for each lake.
+
+    `make test-slow` also runs it on the lake in its other version, unless the module says that it
+    lets DuckDB change the lake, which is of version 1.0 then (IN_BOTH_VERSIONS = False).
+    """
     if "lake_name" not in metafunc.fixturenames:
         return
     lakes = wanted_lakes(metafunc.config)
-    if cases := getattr(metafunc.module, "cases", None):
-        names, values = cases(lakes, metafunc.config.getoption("--delivery"))
-    else:
-        # A module may name the lakes that CI reads (IN_CI); only `make test-all` reads the others.
-        in_ci = getattr(metafunc.module, "IN_CI", {number_of(name) for name in lakes})
-        slow = {name for name in lakes if number_of(name) not in in_ci}
-        values = [pytest.param(name, marks=[pytest.mark.slow] * (name in slow)) for name in lakes]
-        names = "lake_name"
+    names, values = cases(metafunc, lakes)
+    if getattr(metafunc.module, "IN_BOTH_VERSIONS", True):
+        values += map(slow, cases(metafunc, [in_the_other_version(name) for name in lakes])[1])
     # The scope runs all tests of one lake before those of the next.
     metafunc.parametrize(names, values, scope="module")
+
+
+def cases(metafunc, lakes: list[str]) -> tuple[str, list]:
+    """The names of the parameters, and their values."""
+    if of_module := getattr(metafunc.module, "cases", None):
+        return of_module(lakes, metafunc.config.getoption("--delivery"))
+    # A module may name the lakes that CI reads (IN_CI); only `make test-all` reads the others.
+    in_ci = getattr(metafunc.module, "IN_CI", {number_of(name) for name in lakes})
+    return "lake_name", [name if number_of(name) in in_ci else slow(name) for name in lakes]
+
+
+def slow(case):
+    """The same values of parameters, left to `make test-slow`."""
+    if hasattr(case, "marks"):
+        return pytest.param(*case.values, marks=[*case.marks, pytest.mark.slow])
+    values = case if isinstance(case, tuple) else (case,)
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def wanted_lakes(config) -> list[str]:

@@ -21,6 +21,8 @@ class Lake:
     database: Database
     data_path: str
     metadata_schema: str = "public"
+    native: Database | None = None
+    """What DuckDB's extension reads instead, if it does not know the version of `database`."""
 
 
 def write_lake(
@@ -50,7 +52,7 @@ def attach(con: DuckDBPyConnection, lake: Lake, *, read_only: bool = True) -> No
     options = [f"METADATA_SCHEMA {literal(lake.metadata_schema)}"]
     if read_only:
         options.append("READ_ONLY")
-    source = literal(f"ducklake:postgres:{lake.database.libpq}")
+    source = literal(f"ducklake:postgres:{(lake.native or lake.database).libpq}")
     con.execute(f"ATTACH {source} AS {identifier('lake')} ({', '.join(options)})")
 
 

@@ -18,7 +18,7 @@ from polynya.ducklake.queries.table_locations import newest_file
 from polynya.ducklake.rows.lake import Lake
 from polynya.errors import Misconfigured, PolynyaError
 from polynya.storage.s3 import bucket_and_key
-from polynya.translate.tables import check_lake
+from polynya.translate.tables import check_lake, check_version
 
 from .. import reach
 from ..options import Delivery
@@ -280,11 +280,15 @@ def _set_environment(
 def _read_lake(opened_lake: OpenedLake, options: Options) -> Lake:
     """The lake of the catalog, if its data can be read.
 
-    A lake that Polynya refuses is served, so that clients get the reason; it is also printed.
+    An encrypted lake is served, so that clients get the reason; it is also printed.
+
+    Raises:
+        PolynyaError: the version of the catalog is not known, or the data cannot be read.
     """
     database = Database(opened_lake.database, opened_lake.metadata_schema)
     with closing(database), database.transaction() as con:
         lake = queries.lake().run(con)
+        check_version(lake.version)
         try:
             check_lake(lake.version, lake.encrypted)
             newest = newest_file(lake).run(con)

@@ -5,16 +5,22 @@ for catalogs that DuckDB 1.5.5 has migrated, it is DuckDB 1.5.5. (It cannot migr
 tables only support RENAME TABLE, RENAME COLUMN, ADD COLUMN and DROP COLUMN".)
 
 Version 1.1 is 1.0 after a script that does what DuckLake's own migration does
-(`tests/support/catalog_versions.py`): no package on PyPI writes it.
+(`tests/support/catalog_versions.py`): no package on PyPI writes it. test_rows.py reads all lakes in
+it, test_lakes_of_1_1.py lakes that DuckLake's extension of that version wrote.
 """
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from threading import Event
 
 import pyarrow as pa
 import pytest
 from pg8000.native import identifier
+from polynya.ducklake import queries
+from polynya.ducklake.connection.database import Database, retried
 from polynya_local.clients import duckdb, native, pyiceberg, rest
 from polynya_local.clients.canonical import (
     Canonical,
@@ -33,7 +39,8 @@ from tests.support.catalog_versions import OLD, WRITTEN, restored, to_1_1
 from tests.support.servers import in_process
 
 MIGRATED = ["0.3-inlined migrated"]
-STAND_INS = ["1.1 of 13", "1.1 of 14"]
+# The second one has inlined rows in types of PostgreSQL until then.
+STAND_INS = ["1.1 of 14", "1.1 of 0.3-inlined migrated"]
 # The version that each catalog must record, so that no two cases test the same version.
 VERSION = dict.fromkeys(MIGRATED, "1.0") | dict.fromkeys(STAND_INS, "1.1")
 NESTED = {"list", "struct", "map"}
@@ -128,9 +135,13 @@ def migrate(lake: Lake, s3_endpoint: str) -> None:
 
 def case_of(name: str, lakes, server, s3_endpoint: str) -> Case:
     if name in STAND_INS:
-        lake = lakes.fresh(name.split()[-1])
-        case = Case(lake, read_natively(lake, s3_endpoint))
-        to_1_1(lake)
+        before = name.removeprefix("1.1 of ")
+        if before in MIGRATED:
+            case = case_of(before, lakes, server, s3_endpoint)
+        else:
+            lake = lakes.fresh(before)
+            case = Case(lake, read_natively(lake, s3_endpoint))
+        to_1_1(case.lake)
         return case
     if name in MIGRATED:
         lake = restored(name.split()[0], "-migrated", server, s3_endpoint)
@@ -222,3 +233,68 @@ def listed(bridge, name: tuple[str, str]) -> list[int]:
     metadata = rest.Rest(bridge.catalog_uri, bridge.warehouse).load_table(*name)
     assert "polynya.hidden-columns" not in metadata["properties"]
     return sorted(snapshot["snapshot-id"] for snapshot in metadata.get("snapshots", []))
+
+
+# A lake that is migrated while it is served
+
+
+def test_clients_read_a_lake_while_it_is_migrated(lake, moto):
+    """Nothing fails, no row differs, and no file has another name: what is planned stays valid."""
+    lake = lake.fresh("13")
+    truth = read_natively(lake, moto)
+    migrated = Event()
+    with in_process.bridge(lake, moto, delivery="object-lambda") as bridge:
+        catalog = rest.Rest(bridge.catalog_uri, bridge.warehouse)
+        case = Case(lake, truth)
+        names = case.tables()
+
+        def documents() -> list[dict]:
+            return [catalog.load_table(*name) for name in names.values()]
+
+        def read_on() -> int:
+            rounds, last = 0, False
+            while not last:
+                last = migrated.is_set()  # one whole round comes after it
+                with closing(pyiceberg.open(*where)) as reader:
+                    for table_id, name in names.items():
+                        for snapshot_id in (None, listed(bridge, name)[rounds % 3]):
+                            then = case.at(table_id, snapshot_id)
+                            rows = from_arrow(reader.rows(*name, snapshot_id), then.columns)
+                            assert not difference(then.rows, rows), (name, snapshot_id, rounds)
+                rounds += 1
+            return rounds
+
+        where = (bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
+        before = documents()
+        with ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(read_on)
+            try:
+                to_1_1(lake)
+            finally:
+                migrated.set()
+            assert reading.result() >= 1
+        assert documents() == before
+        assert case.ask("SELECT value FROM ducklake_metadata WHERE key = 'version'") == [["1.1"]]
+
+
+def test_a_transaction_that_began_before_the_migration_is_tried_again(lake):
+    """It still sees the columns of inlined tables under the old names, which are gone."""
+    lake = lake.fresh("13")
+    database = Database(lake.database.url, lake.metadata_schema)
+    tries = []
+
+    @retried
+    def inlined_rows() -> int:
+        with database.transaction() as con:
+            layout = queries.lake().run(con)
+            tables = queries.inlined(layout, 1, 0).run(con).tables
+            tries.append(tables[0].system_columns[0])
+            if len(tries) == 1:
+                to_1_1(lake)
+            newest = layout.snapshot_id
+            found = queries.inlined_rows_at(tables, newest, 0, newest + 1).run(con)
+            return sum(len(part.records) for part in found)
+
+    assert inlined_rows() > 0
+    assert tries == ["row_id", "_ducklake_row_id"]
+    database.close()

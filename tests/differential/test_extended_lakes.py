@@ -29,6 +29,7 @@ from tests.support.servers.in_process import standing_in
 
 # Lakes with evolution, merges, partitions, deletes or added files; plain lakes test less.
 IN_CI = {"14", "17", "22", "54", "76"}
+IN_BOTH_VERSIONS = False
 TABLES = "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'lake'"
 A_ROW = "INSERT INTO {0} SELECT * FROM {0} LIMIT 1"
 NULLS = "INSERT INTO {0} SELECT {1}"  # for an empty table

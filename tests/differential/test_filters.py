@@ -35,11 +35,14 @@ from pyiceberg.io.pyarrow import PyArrowFileIO, expression_to_pyarrow
 from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, PrimitiveType, StringType, UUIDType
 
+from tests.support.lakes import in_the_other_version, number_of
 from tests.support.servers import in_process
 
 # Scalars with their limits, floats, texts, buckets, promotions; inlined rows, evolution
 LAKES = ["01", "03", "04", "19", "23"]
-LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in ("13", "16", "22")]
+SLOW = ["13", "16", "22"]
+SLOW += [in_the_other_version(number) for number in LAKES + SLOW]
+LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in SLOW]
 # Of each column, how many values are compared with.
 MOST_VALUES = [3, pytest.param(6, marks=pytest.mark.slow)]
 
@@ -61,7 +64,7 @@ class Served:
     """One lake behind the bridge, with one table."""
 
     def __init__(self, number: str, bridge) -> None:
-        self.number = number
+        self.number = number_of(number)
         self.where = (bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
         [(self.namespace, self.table)] = rest.Rest(*self.where[:2]).tables()
 

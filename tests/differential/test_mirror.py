@@ -74,7 +74,7 @@ UNLIKE_NATIVE = {("duckdb", "st")}
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("number", ["13", "16"])
 def test_a_mirror_is_as_ducklake_writes_it_into_postgresql(number, kind, lake, mirrors, tmp_path):
-    native = tables_of(lake(number).database)
+    native = tables_of(lake(f"{number}-1.0").database)
     mirror, database = mirrors(catalog_of(file_lakes.written(number, kind, tmp_path / "lake")))
     mirror.refresh()
     found = tables_of(database)

@@ -85,7 +85,7 @@ class Case:
     def __init__(self, lake, s3_endpoint: str, bridge, shared_duckdb: SharedDuckDB) -> None:
         self.where = (bridge.api_uri, "lake", bridge.s3_uri)
         self.lake, self.number = lake, lake.name.split("_")[0]
-        self._pg = lake.database.connect()
+        self._pg = (lake.native or lake.database).connect()
         self._pg.run(f"SET search_path TO {identifier(lake.metadata_schema)}")
         self.native = native.open(lake, s3_endpoint)
         self.changes = connect(LAKE, s3_endpoint)

@@ -1,8 +1,9 @@
 """Catalogs of other versions: real old ones, and a migration to 1.1 and back.
 
 No package on PyPI has a DuckLake extension that writes 1.1, so `to_1_1` does what its own
-migration does (`ALTER`s by `MigrateV10` in ducklake_metadata_manager.cpp, and what the release of
-2026-10-21 adds). `to_1_0` takes a catalog back, so that DuckDB 1.5.5 reads what was written.
+migration does (`MigrateV10` in ducklake_metadata_manager.cpp, `MigrateInlinedDataTypes` in
+postgres_metadata_manager.cpp, and the repairs that the documentation of 1.1 names). `to_1_0` takes
+a catalog back, so that DuckDB 1.5.5 reads what was written.
 """
 
 from itertools import count
@@ -31,6 +32,36 @@ CREATE TABLE ducklake_view_column_tag(view_id BIGINT, column_name VARCHAR, begin
   end_snapshot BIGINT, key VARCHAR, value VARCHAR)"""
 # Columns of inlined rows; the tables of inlined deletes keep their column names.
 RENAMED = ("row_id", "begin_snapshot", "end_snapshot")
+
+# What DuckLake 0.3 stored in a type of PostgreSQL, and 1.0 and 1.1 store otherwise: the column's
+# type in DuckLake (None: any), the stored one, the new one, and the value in it.
+DUCKDB_DATE = r"regexp_replace({0}::text, '^(\S+)(.*) BC$', '\1 (BC)\2')"
+STORED_TYPES = (
+    ("varchar", "character varying", "bytea", "convert_to({0}, 'UTF8')"),
+    (None, "date", "character varying", DUCKDB_DATE),
+    (None, "timestamp without time zone", "character varying", DUCKDB_DATE),
+    (None, "timestamp with time zone", "character varying", DUCKDB_DATE),
+)
+INLINED_COLUMNS = """
+SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), (
+  SELECT c.column_type FROM ducklake_column AS c
+  WHERE c.table_id = i.table_id AND c.column_name = a.attname AND c.parent_column IS NULL
+    AND c.begin_snapshot <= s.made_at AND (c.end_snapshot IS NULL OR c.end_snapshot > s.made_at))
+FROM ducklake_inlined_data_tables AS i JOIN pg_attribute AS a ON a.attrelid = to_regclass(:name)
+CROSS JOIN LATERAL (SELECT min(snapshot_id) AS made_at FROM ducklake_snapshot
+  WHERE schema_version >= i.schema_version) AS s
+WHERE i.table_name = :table AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
+# A table of inlined rows that is made at an INSERT has none; which snapshot the release writes is
+# not known, and in this one the table has the same columns as in all others of the version.
+MISSING_VERSIONS = """
+INSERT INTO ducklake_schema_versions (begin_snapshot, schema_version, table_id)
+SELECT min(s.snapshot_id), i.schema_version, i.table_id
+FROM ducklake_inlined_data_tables AS i
+JOIN ducklake_snapshot AS s ON s.schema_version = i.schema_version
+JOIN ducklake_table AS t ON t.table_id = i.table_id AND s.snapshot_id >= t.begin_snapshot
+WHERE NOT EXISTS (SELECT 1 FROM ducklake_schema_versions AS v
+  WHERE v.table_id = i.table_id AND v.schema_version = i.schema_version)
+GROUP BY i.table_id, i.schema_version"""
 SET_VERSION = "UPDATE ducklake_metadata SET value = :version WHERE key = 'version'"
 
 
@@ -62,12 +93,35 @@ def to_1_1(lake: Lake) -> None:
     for (table,) in con.run("SELECT table_name FROM ducklake_inlined_data_tables"):
         for name in RENAMED:
             con.run(f"ALTER TABLE {identifier(table)} RENAME COLUMN {name} TO _ducklake_{name}")
+        _store_as_1_1(con, table)
+    con.run(MISSING_VERSIONS)
     for table, column, type in ADDED_COLUMNS:
         con.run(f"ALTER TABLE {table} ADD COLUMN {column} {type}")
     con.run(VIEW_COLUMN_TAG)
     con.run(SET_VERSION, version="1.1")
     con.run("COMMIT")
     con.close()
+
+
+def _store_as_1_1(con: Connection, table: str) -> None:
+    """Write a table of inlined rows again if the stored types of its columns change."""
+    name = identifier(table)
+    columns, values = [], []
+    for column, stored, column_type in con.run(INLINED_COLUMNS, table=table, name=name):
+        type, value = stored, "{0}"
+        for of_column, before, after, converted in STORED_TYPES:
+            if stored == before and of_column in (None, column_type):
+                type, value = after, converted
+        columns.append((identifier(column), stored, type))
+        values.append(value.format(identifier(column)))
+    if all(stored == type for _, stored, type in columns):
+        return
+    migrated = identifier(f"{table}_migrated")
+    con.run("SET LOCAL timezone = 'UTC'")
+    con.run(f"CREATE TABLE {migrated} ({', '.join(f'{c} {type}' for c, _, type in columns)})")
+    con.run(f"INSERT INTO {migrated} SELECT {', '.join(values)} FROM {name}")
+    con.run(f"DROP TABLE {name}")
+    con.run(f"ALTER TABLE {migrated} RENAME TO {name}")
 
 
 def to_1_0(lake: Lake) -> None:

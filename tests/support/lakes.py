@@ -1,4 +1,9 @@
-"""Lakes that DuckDB itself writes, from the scripts in tests/lakes or from a text."""
+"""Lakes that DuckDB itself writes, from the scripts in tests/lakes or from a text.
+
+Half of the shared lakes, those with odd numbers, are served as lakes of version 1.1: a copy of the
+catalog is migrated, and DuckDB, which cannot attach that, reads the catalog as it was before.
+`make test-slow` has all of them in both versions.
+"""
 
 import itertools
 from dataclasses import replace
@@ -7,43 +12,61 @@ from pathlib import Path
 from polynya_local.clients.lakes import REPEAT, Lake, write_lake
 from polynya_local.processes.postgres import Server
 
+from tests.support.catalog_versions import to_1_1
+
 SCRIPTS = Path(__file__).parents[1] / "lakes"
 BUCKET = "lakes"
 
 
+VERSIONS = ("1.0", "1.1")
+
+
 class Lakes:
-    """Lakes by the name of their script or by its number."""
+    """Lakes by the name of their script or by its number.
+
+    A name that ends with a version, `13-1.0`, is that of a lake of this version.
+    """
 
     def __init__(self, server: Server, s3_endpoint: str) -> None:
         self._server, self._s3_endpoint = server, s3_endpoint
         self._written: dict[str, Lake] = {}
+        self._migrated: dict[str, Lake] = {}
         self._numbers = itertools.count(1)
 
     def __call__(self, name: str) -> Lake:
         """The shared lake of this name, which tests must not change."""
         script = script_of(name)
-        return self._shared(script.stem, script.read_text())
+        return self._shared(script.stem, script.read_text(), version_of(name))
 
     def shortened(self, name: str, times: int) -> Lake:
         """The shared lake of this name whose repeated lines are run only so many times."""
         script = script_of(name)
         text, found = REPEAT.subn(rf"-- @repeat {times}\n\2", script.read_text())
         assert found, f"{name} repeats nothing"
-        return self._shared(f"{script.stem}_{times}", text)
+        return self._shared(f"{script.stem}_{times}", text, version_of(name))
 
-    def _shared(self, name: str, text: str) -> Lake:
+    def _shared(self, name: str, text: str, version: str) -> Lake:
         if name not in self._written:
             self._written[name] = self._write(name, text)
-        return self._written[name]
+        if version == "1.0":
+            return self._written[name]
+        if name not in self._migrated:
+            self._migrated[name] = self._migrated_copy(self._written[name])
+        return self._migrated[name]
+
+    def _migrated_copy(self, lake: Lake) -> Lake:
+        database = self._server.copy_database(lake.database, self._numbered(lake.name))
+        to_1_1(replace(lake, database=database))
+        return replace(lake, database=database, native=lake.database)
 
     def copied(self, name: str) -> Lake:
-        """A lake with its own catalog; the files are shared, and the caller must not remove any."""
-        one = self(name)
-        database = self._server.copy_database(one.database, self._numbered(one.name))
-        return replace(one, database=database)
+        """A lake of 1.0 with its own catalog; the files are shared, the caller removes none."""
+        lake = self(f"{script_of(name).stem}-1.0")
+        database = self._server.copy_database(lake.database, self._numbered(lake.name))
+        return replace(lake, database=database)
 
     def fresh(self, name: str) -> Lake:
-        """A lake for the caller only."""
+        """A lake of 1.0 for the caller only."""
         script = script_of(name)
         return self._write(self._numbered(script.stem), script.read_text())
 
@@ -63,11 +86,24 @@ class Lakes:
 
 
 def script_of(name: str) -> Path:
-    found = [path for path in SCRIPTS.glob("*.sql") if name in (path.stem, number_of(path.stem))]
-    (script,) = found
+    script_name = name.partition("-")[0]
+    (script,) = (
+        path for path in SCRIPTS.glob("*.sql") if script_name in (path.stem, number_of(path.stem))
+    )
     return script
 
 
 def number_of(name: str) -> str:
     """The number that the name of a lake starts with."""
-    return name.split("_")[0]
+    return name.partition("-")[0].split("_")[0]
+
+
+def version_of(name: str) -> str:
+    """The version of a shared lake: the one that the name says, otherwise by the number."""
+    return name.partition("-")[2] or VERSIONS[int(number_of(script_of(name).stem)) % 2]
+
+
+def in_the_other_version(name: str) -> str:
+    """The name of the same lake in the version that only `make test-slow` reads."""
+    (other,) = set(VERSIONS) - {version_of(name)}
+    return f"{name}-{other}"

@@ -315,11 +315,13 @@ class Catalog:
         at = (lake.snapshot_id, view.view_id)
         tags = queries.tags_at(*at).run(lake.con)
         texts = queries.view_texts(*at).run(lake.con)
-        metadata = view_metadata(schema, view, texts, tags, self.virtual_files.location)
+        comments = queries.view_column_comments_at(lake.lake, *at).run(lake.con)
+        location = self.virtual_files.location
+        metadata = view_metadata(schema, view, texts, tags, comments, location)
         # Java keeps the metadata that it has as long as this is the same.
         name = f"{metadata['current-version-id']}-{fingerprint(metadata)}.metadata.json"
-        location = f"{metadata['location']}/{name}"
-        return {"metadata-location": location, "metadata": metadata, "config": {}}
+        metadata_location = f"{metadata['location']}/{name}"
+        return {"metadata-location": metadata_location, "metadata": metadata, "config": {}}
 
     # Transactions
 

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 
 from ...clients.duckdb_connection import identifier, literal
 
-BOOLEANS = ("path_is_relative", "nulls_allowed", "contains_null", "contains_nan", "is_partition")
+BOOLEANS = (
+    *("path_is_relative", "nulls_allowed", "contains_null", "contains_nan", "is_partition"),
+    *("min_is_exact", "max_is_exact"),
+)
 METADATA_TYPES = {
     **dict.fromkeys(BOOLEANS, "BOOLEAN"),
     **dict.fromkeys(("snapshot_time", "schedule_start"), "TIMESTAMPTZ"),

@@ -63,9 +63,10 @@ def view_report(
     now = _found(con, namespace, name, lake.snapshot_id)
     tags = queries.tags_at(shown.snapshot_id, view.view_id).run(con)
     texts = queries.view_texts(shown.snapshot_id, view.view_id).run(con)
+    comments = queries.view_column_comments_at(lake, shown.snapshot_id, view.view_id).run(con)
     metadata, reason = {}, ""
     try:
-        metadata = view_metadata(schema, view, texts, tags, location)
+        metadata = view_metadata(schema, view, texts, tags, comments, location)
     except Refused as error:
         reason = str(error)
     return ViewReport(

@@ -84,7 +84,7 @@ def served(lake_name, lake, moto) -> Iterator[Served]:
         plans = [client._catalog.supports_server_side_planning() for client in clients]
         assert plans == [True, False]
         truth = native.open(one, moto)
-        yield Served(lake_name, truth, catalog, *clients)
+        yield Served(one.name, truth, catalog, *clients)
         truth.close()
         for client in clients:
             client.close()

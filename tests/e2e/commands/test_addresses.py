@@ -37,10 +37,34 @@ def write(catalog: str, data_path: str, s3_endpoint: str | None = None) -> None:
             con.execute(statement)
 
 
+OF_VERSION = "UPDATE ducklake_metadata SET value = '{}' WHERE key = 'version'"
+
+
 def total(bridge) -> int:
     where = (bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)
     with closing(pyiceberg.open(*where)) as client:
         return sum(client.rows("main", "t")["i"].to_pylist())
+
+
+@pytest.mark.parametrize("version", ["1.2", "2.0-dev1", "0.1"])
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_catalog_of_an_unknown_version_is_not_served(
+    kind, version, tmp_path, postgres_server, moto
+):
+    if kind == "sqlite":
+        made = file_lakes.empty(kind, tmp_path / "lake")
+        file_lakes.change_tables(made, OF_VERSION.format(version))
+        address = made.address
+    else:
+        database = postgres_server.create_database(f"version_{version}")
+        write(f"postgres:{database.libpq}", f"s3://{BUCKET}/version-{version}/", moto)
+        database.run(OF_VERSION.format(version))
+        address = database.url
+    refused = CliRunner().invoke(app, ["serve", address, "--s3-endpoint", moto, "--port", "0"])
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    [line] = refused.stderr.splitlines()
+    assert line.startswith(f"polynya: DuckLake catalog version {version!r} is not served (")
+    assert line.endswith("update Polynya")
 
 
 @pytest.mark.slow

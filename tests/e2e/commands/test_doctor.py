@@ -95,7 +95,7 @@ def write(lake, moto: str, *statements: str) -> None:
 
 @pytest.mark.parametrize("number", LAKES)
 def test_a_healthy_lake_has_the_counts_of_ducklake(number, lake, report, moto):
-    given = lake(number)
+    given = lake(f"{number}-1.0")  # DuckDB 1.5.5 judges no other
     document = report(given, "--past", "4")
     if number == "29":
         [refusal] = findings(document, "error")

@@ -555,7 +555,7 @@ def test_an_unknown_catalog_version_is_refused_with_advice(of_version, moto, ver
         for target in ("config", "lake/namespaces", "lake/namespaces/main/tables/other"):
             error = error_of(answer := send(stand_in.api_uri, "GET", f"/v1/{target}"))
             assert (answer.status, error["type"]) == (400, BAD)
-            assert repr(version) in error["message"] and "MIGRATION" in error["message"]
+            assert repr(version) in error["message"] and "update Polynya" in error["message"]
 
 
 @pytest.mark.parametrize("schema", ["nowhere", "pg_catalog", 'No"Where', "x" * 100, "Public"])

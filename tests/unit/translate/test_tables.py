@@ -293,9 +293,16 @@ def test_known_catalog_versions_are_served(version):
     check_lake(version, encrypted=False)
 
 
-@pytest.mark.parametrize("version", ["0.1", "2.0", "", "1.0-dev9"])
-def test_unknown_catalog_version_is_refused_with_a_remedy(version):
-    with pytest.raises(Refused, match=f"'{version}'.*AUTOMATIC_MIGRATION"):
+MIGRATE, UPDATE = "attach the lake once with AUTOMATIC_MIGRATION", "later than .*: update Polynya$"
+UNKNOWN = {
+    **dict.fromkeys(["0.1", "", "1.0-dev9", "1.1-dev9", "x"], MIGRATE),
+    **dict.fromkeys(["1.2", "1.10", "1.2-dev1", "2.0", "2.0-dev1", "10.0"], UPDATE),
+}
+
+
+@pytest.mark.parametrize(("version", "remedy"), UNKNOWN.items())
+def test_unknown_catalog_version_is_refused_with_a_remedy(version, remedy):
+    with pytest.raises(Refused, match=f"'{version}' is not served.*; .*{remedy}"):
         check_lake(version, encrypted=False)
 
 

@@ -1,6 +1,7 @@
 """One DuckLake table, with its history, as Iceberg table metadata."""
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta
@@ -35,6 +36,7 @@ from .snapshot_ids import SnapshotIds
 from .sort_orders import sort_fields, tagged_sort_fields
 from .statistics_files import shown_files
 
+LATEST = (1, 1)
 VERSIONS = {"0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4", "1.0", "1.1-dev1", "1.1"}
 
 OPERATIONS = {
@@ -60,12 +62,29 @@ def check_lake(version: str, encrypted: bool) -> None:
             "this DuckLake is encrypted: Iceberg clients have no way to its keys; copy the data "
             "into a lake without ENCRYPTED to serve it"
         )
-    if version not in VERSIONS:
-        raise Refused(
-            f"DuckLake catalog version {version!r} is not served (these are: "
-            f"{', '.join(sorted(VERSIONS))}); attach the lake once with AUTOMATIC_MIGRATION TRUE "
-            "in a newer DuckDB, or update Polynya"
-        )
+    check_version(version)
+
+
+def check_version(version: str) -> None:
+    """Refuse a catalog of a version that is not known.
+
+    Raises:
+        Refused: the message names it, and says what to do.
+    """
+    if version in VERSIONS:
+        return
+    number = re.match(r"(\d+)[.](\d+)", version)
+    is_later = number is not None and tuple(map(int, number.groups())) > LATEST
+    remedy = (
+        "it is later than what this release of Polynya knows: update Polynya"
+        if is_later
+        else "attach the lake once with AUTOMATIC_MIGRATION TRUE in a newer DuckDB, or update "
+        "Polynya"
+    )
+    raise Refused(
+        f"DuckLake catalog version {version!r} is not served (these are: "
+        f"{', '.join(sorted(VERSIONS))}); {remedy}"
+    )
 
 
 def check_rows(schema: Schema, table: Table) -> None:

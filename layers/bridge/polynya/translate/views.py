@@ -1,7 +1,7 @@
 """DuckLake views as Iceberg views. https://iceberg.apache.org/view-spec/"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,9 @@ from .client_properties import is_label
 from .tables import ONE_MILLISECOND, properties
 
 DIALECT = "duckdb"
+
+COLUMN_COMMENT = "polynya.column-comment."
+"""The beginning of the property with the comment of a column that the view's schema lacks."""
 
 UNKNOWN_SCHEMA: dict[str, Any] = {"type": "struct", "fields": []}
 """Of a view that DuckDB has made: DuckLake does not record the types of its columns. A client that
@@ -32,14 +35,24 @@ class Versions:
             self.schemas.append(schema)
         return self.schemas.index(schema)
 
+    def version(self, version_id: int) -> dict[str, Any]:
+        """The version of this id."""
+        return next(one for one in self.versions if one["version-id"] == version_id)
+
 
 def view_metadata(
-    schema: Schema, view: View, texts: Sequence[ViewText], tags: list[Tag], location: str
+    schema: Schema,
+    view: View,
+    texts: Sequence[ViewText],
+    tags: list[Tag],
+    column_comments: Mapping[str, str],
+    location: str,
 ) -> dict[str, Any]:
     """The view metadata document.
 
     Args:
         texts: those that the view had, oldest first.
+        column_comments: by the name of the column.
 
     Raises:
         Refused: the view's row in the catalog is broken.
@@ -51,7 +64,11 @@ def view_metadata(
             f"NULL{REMEDY}"
         )
     found = _versions(schema, view.dialect, texts)
+    current = found.version(found.log[-1]["version-id"])["schema-id"]
+    documented = _documented(found.schemas[current], column_comments)
+    found.schemas[current] = documented
     numbered = [{**one, "schema-id": id_} for id_, one in enumerate(found.schemas)]
+    names = {column["name"] for column in documented["fields"]}
     return {
         "view-uuid": view.view_uuid,
         "format-version": 1,
@@ -60,8 +77,24 @@ def view_metadata(
         "versions": found.versions,
         "version-log": found.log,
         "schemas": numbered,
-        "properties": properties([tag for tag in tags if tag.key != VIEW_VERSION], is_label),
+        "properties": {
+            **properties([tag for tag in tags if tag.key != VIEW_VERSION], is_label),
+            **{
+                COLUMN_COMMENT + name: comment
+                for name, comment in column_comments.items()
+                if name not in names
+            },
+        },
     }
+
+
+def _documented(schema: dict[str, Any], comments: Mapping[str, str]) -> dict[str, Any]:
+    """The schema with the comments of its columns."""
+    columns = [
+        {**column, "doc": comments[column["name"]]} if column["name"] in comments else column
+        for column in schema["fields"]
+    ]
+    return {**schema, "fields": columns}
 
 
 def _versions(schema: Schema, dialect: str, texts: Sequence[ViewText]) -> Versions:

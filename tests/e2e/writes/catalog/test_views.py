@@ -94,6 +94,37 @@ def test_create_rename_and_drop_write_the_rows_of_native_ducklake(pair, api, mot
     api("DELETE", "/namespaces/main/views/Two words", status=404)
 
 
+COLUMN_TAGS = """
+CREATE TABLE ducklake_view_column_tag(view_id BIGINT, column_name VARCHAR, begin_snapshot BIGINT,
+  end_snapshot BIGINT, key VARCHAR, value VARCHAR)"""
+COLUMN_TAG = """
+INSERT INTO ducklake_view_column_tag
+SELECT view_id, :column, begin_snapshot, NULL, :key, :value FROM ducklake_view
+WHERE view_name = 'commented' AND end_snapshot IS NULL"""
+
+
+def test_comments_of_columns_are_in_the_schema(pair, api):
+    """Catalogs of 1.1 have them. A column that the schema lacks has a property."""
+    database = pair.lake.database
+    api("POST", "/namespaces/main/views", request("commented", "SELECT 1 AS a"))
+    assert api.view("commented")["schemas"][0]["fields"][0]["doc"] == "the a"
+    database.run(COLUMN_TAGS)
+    try:
+        for column, key, value in [
+            ("a", "comment", "newer"),
+            ("b", "comment", "of no column"),
+            ("c", "comment", None),
+            ("a", "other", "no comment"),
+        ]:
+            database.run(COLUMN_TAG, column=column, key=key, value=value)
+        found = api.view("commented")
+        assert [field["doc"] for field in found["schemas"][0]["fields"]] == ["newer"]
+        assert found["properties"] == {"polynya.column-comment.b": "of no column"}
+    finally:
+        database.run("DROP TABLE ducklake_view_column_tag")
+    api("DELETE", "/namespaces/main/views/commented", status=204)
+
+
 def test_a_view_that_is_replaced_stays_the_same_view(pair, api, moto):
     first = api("POST", "/namespaces/main/views", request("w", "SELECT 1 AS a"))["metadata"]
     uuid = first["view-uuid"]

@@ -25,6 +25,7 @@ CLIENTS_OWN = (
 )
 """What PyIceberg itself cannot read or write."""
 
+IN_BOTH_VERSIONS = False
 NOT_SERVED = {"29"}
 """An encrypted lake."""
 

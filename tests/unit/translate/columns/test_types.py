@@ -13,7 +13,7 @@ DUCKLAKE = {
     *("boolean", "int8", "int16", "int32", "int64", "int128", "float32", "float64"),
     *("uint8", "uint16", "uint32", "uint64", "uint128", "decimal(9,2)", "varchar", "blob", "json"),
     *("date", "time", "timetz", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"),
-    *("timestamptz", "interval", "uuid", "geometry", "variant"),
+    *("timestamptz", "timestamptz_ns", "interval", "uuid", "geometry", "variant"),
 }
 
 TWINS = [
@@ -42,9 +42,10 @@ TWINS = [
     ("uuid", "uuid"),
 ]
 NONE = [
-    *("uint64", "int128", "uint128", "timetz", "timestamp_ns", "interval", "geometry", "variant"),
+    *("uint64", "int128", "uint128", "timetz", "timestamp_ns", "timestamptz_ns", "interval"),
     *(
-        "timestamptz_ns",
+        "geometry",
+        "variant",
         "time_ns",
         "bit",
         "decimal",

@@ -27,10 +27,15 @@ from .url import connection_arguments
 GONE_TABLE = "42P01"
 """undefined_table. DuckLake drops an empty inlined table at a flush, between two statements."""
 
-TRANSIENT = {"57P01", "57P02", "57P03", "53300", "40001", GONE_TABLE}
+GONE_COLUMN = "42703"
+"""undefined_column. The migration to 1.1 renames the columns of inlined tables meanwhile."""
+
+GONE = {GONE_TABLE, GONE_COLUMN}
+
+TRANSIENT = {"57P01", "57P02", "57P03", "53300", "40001", *GONE}
 """A second try may succeed: shutdown, crash, start-up, too many connections, standby conflict."""
 
-UNAVAILABLE = (TRANSIENT - {GONE_TABLE}) | {"57014"}
+UNAVAILABLE = (TRANSIENT - GONE) | {"57014"}
 """The database cannot answer now; 57014 is a statement that took too long."""
 
 REFUSED = {"28P01", "28000"}
@@ -232,8 +237,8 @@ Result = TypeVar("Result")
 def retried(operation: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Run an operation a second time if it failed for a reason that may have passed.
 
-    The connection was lost, or a table was dropped between two statements of a transaction. The
-    operation must have no effect but its result.
+    The connection was lost, or a table was dropped, or its columns were renamed, between two
+    statements of a transaction. The operation must have no effect but its result.
     """
 
     @wraps(operation)

@@ -41,6 +41,7 @@ from .named_objects import (
     table_of_uuid,
     tables_at,
     tags_at,
+    view_column_comments_at,
     view_name_of_uuid,
     views_at,
 )
@@ -107,6 +108,7 @@ __all__ = [
     "unservable_deletes",
     "unservable_inlined_deletes",
     "unservable_inlined_tables",
+    "view_column_comments_at",
     "view_name_of_uuid",
     "view_texts",
     "views_at",

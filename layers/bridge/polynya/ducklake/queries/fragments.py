@@ -1,6 +1,6 @@
 """SQL that several statements share, and what differs between versions of the catalog.
 
-The versions are 0.2 to 1.1-dev1. The columns that exist decide, not the name of the version.
+The versions are 0.2 to 1.1. The columns that exist decide, not the name of the version.
 """
 
 from ..rows.lake import Lake
@@ -29,11 +29,13 @@ FRAGMENTS = {
         ),
     ),
     # DuckDB 1.5 leaves partial_max out of the deletes that it flushes together with their rows;
-    # a file that was written at a flush holds deletes of the snapshots up to the flush.
+    # a file that was written at a flush holds deletes of the snapshots up to the flush. A flush of
+    # 1.1 also writes deletion vectors so; a Puffin file that has a footer may hold several.
     "delete_partial_max": (
         (
             "ducklake_delete_file.partial_max",
-            "coalesce(d.partial_max, CASE WHEN f.partial_max IS NOT NULL THEN"
+            "coalesce(d.partial_max, CASE WHEN f.partial_max IS NOT NULL"
+            " OR lower(d.format) = 'puffin' AND d.footer_size > 0 THEN"
             " (SELECT min(s.snapshot_id) FROM ducklake_snapshot AS s"
             " WHERE s.snapshot_id >= d.begin_snapshot AND s.next_file_id > d.delete_file_id) END)",
         ),

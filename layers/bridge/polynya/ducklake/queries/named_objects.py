@@ -3,7 +3,8 @@
 from typing import Any
 
 from ...errors import REMEDY, Refused
-from ..connection.statements import Rows, Statement, select
+from ..connection.statements import Rows, Statement, known, select
+from ..rows.lake import Lake
 from ..rows.named_objects import NameNow, Schema, Table, Tag, View
 from .fragments import VISIBLE
 from .table_snapshots import IS_TIME
@@ -77,6 +78,27 @@ WHERE t.table_id = :table_id AND {VISIBLE.format("t")} ORDER BY t.column_id, t.k
 def column_tags_at(snapshot_id: int, table_id: int) -> Statement[list[Tag]]:
     """Tags of a table's columns, with the column_id as `object_id`."""
     return select(Tag, COLUMN_TAGS_AT, snapshot_id=snapshot_id, table_id=table_id)
+
+
+VIEW_COLUMN_COMMENTS_AT = f"""
+SELECT t.column_name, t.value FROM ducklake_view_column_tag AS t
+WHERE t.view_id = :view_id AND t.key = 'comment'
+  AND t.value IS NOT NULL AND t.column_name IS NOT NULL AND {VISIBLE.format("t")}
+ORDER BY t.column_name"""
+
+
+def view_column_comments_at(
+    lake: Lake, snapshot_id: int, view_id: int
+) -> Statement[dict[str, str]]:
+    """The comments of a view's columns, by the names that its query gives them; from 1.1 on."""
+    if "ducklake_view_column_tag.column_name" not in lake.layout:
+        return known({})
+    at = {"snapshot_id": snapshot_id, "view_id": view_id}
+    return Statement(VIEW_COLUMN_COMMENTS_AT, at, _comments)
+
+
+def _comments(rows: Rows) -> dict[str, str]:
+    return dict(rows)
 
 
 TABLE_COLUMNS = """t.table_id, t.table_uuid::text,

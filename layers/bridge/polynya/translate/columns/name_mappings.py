@@ -16,7 +16,7 @@ from ...errors import REMEDY
 from ...iceberg.parquet.footer import Column as FileColumn
 from .faults import MAX_DEPTH
 
-DECIMALS = {"timestamp_s": 0, "timestamp_ms": 3, "timestamp_ns": 9}
+DECIMALS = {"timestamp_s": 0, "timestamp_ms": 3, "timestamp_ns": 9, "timestamptz_ns": 9}
 """Decimal places of the seconds by DuckLake type; 6 for others. DuckLake rounds finer values of an
 added file; Iceberg clients do not, and Java reads nanoseconds as microseconds."""
 

@@ -36,6 +36,7 @@ NO_TWIN = {
     "uint128": "DuckLake stores it as a rounded double",
     "timetz": "DuckLake drops the offset in files and keeps it in inlined rows",
     "timestamp_ns": "nanoseconds need format version 3, which not every client reads",
+    "timestamptz_ns": "nanoseconds need format version 3, which not every client reads",
     "interval": "Iceberg has no interval",
     "geometry": "geometry needs format version 3, which not every client reads",
     "variant": "variant needs format version 3, which not every client reads",
