@@ -112,6 +112,7 @@ def _new(name: str, file: DeleteFileBytes, large: LargeDelete, snapshot_id: int)
         delete_count=file.rows,
         file_size_bytes=len(file.body),
         footer_size=file.footer_size,
+        row_group_count=file.row_group_count,
         first_snapshot=first,
         # Also of one snapshot, as DuckLake's flush writes it.
         partial_max=last if large.flushed or large.replaces else None,

@@ -27,10 +27,13 @@ from .url import connection_arguments
 GONE_TABLE = "42P01"
 """undefined_table. DuckLake drops an empty inlined table at a flush, between two statements."""
 
-TRANSIENT = {"57P01", "57P02", "57P03", "53300", "40001", GONE_TABLE}
+GONE_COLUMN = "42703"
+"""undefined_column. The migration to version 1.1 renames columns of inlined tables."""
+
+TRANSIENT = {"57P01", "57P02", "57P03", "53300", "40001", GONE_TABLE, GONE_COLUMN}
 """A second try may succeed: shutdown, crash, start-up, too many connections, standby conflict."""
 
-UNAVAILABLE = (TRANSIENT - {GONE_TABLE}) | {"57014"}
+UNAVAILABLE = (TRANSIENT - {GONE_TABLE, GONE_COLUMN}) | {"57014"}
 """The database cannot answer now; 57014 is a statement that took too long."""
 
 REFUSED = {"28P01", "28000"}
@@ -46,8 +49,9 @@ BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 BEGIN_WRITE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE"
 
-OVERTAKEN = {"23505", "40001", "40P01"}
-"""unique_violation (another writer claimed the snapshot's id), serialization_failure, deadlock."""
+OVERTAKEN = {"23505", "40001", "40P01", GONE_COLUMN}
+"""unique_violation (another writer claimed the snapshot's id), serialization_failure, deadlock; and
+the catalog was migrated."""
 
 TEXT_FORMS = {
     "client_encoding": "UTF8",

@@ -30,6 +30,7 @@ from .inlined_tables import (
     inlined_rows_at,
     inlined_table_names,
     inlined_text_bytes,
+    system_columns,
     unservable_inlined_tables,
 )
 from .named_objects import (
@@ -98,6 +99,7 @@ __all__ = [
     "snapshot_exists",
     "snapshots",
     "sort_keys_at",
+    "system_columns",
     "table_at",
     "table_column_stats",
     "table_of_uuid",

@@ -109,6 +109,28 @@ def inlined_table_names(table_id: int) -> Statement[list[str]]:
     return select(str, INLINED_TABLE_NAMES, table_id=table_id)
 
 
+INLINED_COLUMNS = ("row_id", "begin_snapshot", "end_snapshot")
+"""The system columns of inlined rows before version 1.1."""
+
+SYSTEM_COLUMNS = f"""
+SELECT array_agg(a.attname::text ORDER BY a.attnum)
+FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+WHERE c.relname = CAST(:table_name AS text) AND c.relnamespace = {CATALOG_SCHEMA}
+  AND a.attnum > 0 AND NOT a.attisdropped"""
+
+
+def system_columns(table_name: str) -> Statement[tuple[str, ...]]:
+    """The names of row_id, begin_snapshot and end_snapshot in a PostgreSQL table of inlined rows.
+
+    They are the first ones, and have a prefix since version 1.1.
+    """
+
+    def result(rows: Rows) -> tuple[str, ...]:
+        return tuple((rows[0][0] or INLINED_COLUMNS)[:3])  # nothing, if the table is gone
+
+    return Statement(SYSTEM_COLUMNS, {"table_name": table_name}, result)
+
+
 class InlinedRecords(NamedTuple):
     """Rows of one table, in the order of their ids."""
 

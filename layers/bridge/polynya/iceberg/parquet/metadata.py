@@ -23,7 +23,7 @@ CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4_RAW")
 """The compressions of data that DuckDB 1.5.5 reads: of those that Parquet has, LZ4 (Hadoop's) and
 LZO are missing."""
 
-NO_CHUNKS: list[list[Any]] = [[]] * 9
+NO_CHUNKS: list[list[Any]] = [[]] * 11
 """A file without row groups."""
 
 
@@ -45,6 +45,9 @@ class RowGroup(NamedTuple):
     min_value: str | None
     """DuckDB's text; None if the file does not say, or says no exact value."""
     max_value: str | None
+    min_is_exact: bool | None = None
+    """Whether the file says that the bound is a value; None: it does not say."""
+    max_is_exact: bool | None = None
 
 
 class Leaf(NamedTuple):
@@ -67,6 +70,7 @@ class ParquetMetadata:
     file_size: int
     footer_size: int
     num_rows: int
+    row_group_count: int
     leaves: tuple[Leaf, ...]
     """One object for all files of the same columns."""
     row_groups: tuple[tuple[RowGroup, ...], ...]
@@ -74,7 +78,7 @@ class ParquetMetadata:
 
 
 FILES = """
-SELECT file_name, num_rows, footer_size, file_size_bytes, encryption_algorithm
+SELECT file_name, num_rows, num_row_groups, footer_size, file_size_bytes, encryption_algorithm
 FROM parquet_file_metadata(?)"""
 
 OTHER_TIME = "TIME in other units than microseconds"
@@ -96,6 +100,7 @@ SELECT file_name, list(DISTINCT compression), list(row_group_id), list(column_id
   list(total_compressed_size), list(num_values), list(stats_null_count),
   list(CASE WHEN min_is_exact IS NOT FALSE THEN stats_min_value END),
   list(CASE WHEN max_is_exact IS NOT FALSE THEN stats_max_value END),
+  list(min_is_exact), list(max_is_exact),
   list(row_group_num_rows) FILTER (column_id = 0)
 FROM parquet_metadata(?) GROUP BY file_name"""
 
@@ -149,7 +154,7 @@ def _leaves_of(
 
 
 def _file(row: list[Any], leaves: tuple[Leaf, ...], chunks: list[list[Any]]) -> ParquetMetadata:
-    num_rows, footer_size, file_size, encryption = row
+    num_rows, row_group_count, footer_size, file_size, encryption = row
     if encryption:
         raise NotParquet("it is encrypted")
     codecs, numbers, columns, *values, rows = chunks
@@ -167,7 +172,10 @@ def _file(row: list[Any], leaves: tuple[Leaf, ...], chunks: list[list[Any]]) -> 
     by_column: list[list[RowGroup]] = [[] for _ in leaves]
     for place in sorted(range(len(groups)), key=numbers.__getitem__):
         by_column[columns[place]].append(groups[place])
-    return ParquetMetadata(file_size, footer_size, num_rows, leaves, tuple(map(tuple, by_column)))
+    columns_of_groups = tuple(map(tuple, by_column))
+    return ParquetMetadata(
+        file_size, footer_size, num_rows, row_group_count, leaves, columns_of_groups
+    )
 
 
 def _leaves(elements: Iterator[list[Any]]) -> Iterator[Leaf]:
