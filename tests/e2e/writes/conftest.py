@@ -1,7 +1,7 @@
 """Which tests of writes CI runs: all cases of all clients take ten minutes, most of it in Spark.
 
-And the version of the lakes in them. Half of the tests, by a hash of their names, commit to lakes of
-version 1.1, which are taken back to 1.0 after each commit, because DuckDB 1.5.5 cannot read 1.1
+And the version of the lakes in them. Half of the tests, by a hash of their names, commit to lakes
+of version 1.1, which are taken back to 1.0 after each commit, because DuckDB 1.5.5 cannot read 1.1
 (tests/support/catalog_versions.py). `make test-slow` runs each test in the other version too.
 """
 
@@ -17,9 +17,13 @@ HERE = Path(__file__).parent
 
 TURNS = ("by half", "other half")
 
-# By folder or module, parts of the names of tests that run in version 1.0 only.
-ONLY_1_0: dict[str, tuple[str, ...]] = {
+# By folder or module, parts of the names of tests that run in version 1.0 only: a catalog cannot be
+# taken back while a native transaction has its tables open, or while one of its commits fails.
+ONLY_1_0 = {
     "faults": ("",),
+    "test_native_conflicts": ("native_transaction_runs",),
+    "test_native_writers": ("native_transaction_meets",),
+    "test_stale_clients": ("",),
 }
 
 # By module, parts of the names of the only tests that CI runs: each operation once, each on another

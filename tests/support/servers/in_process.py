@@ -118,13 +118,12 @@ def standing_in(
     deployment = as_deployed(given, data_bucket=bucket, data_prefix=data_prefix)
     confinements = deployment if confined else None
     with closing(uncommitted), stand_in, settings(**given):
+        migrated = SERVED.beside(lake, commits.handler)
         stand_in.start(
             rest_catalog.handler,
             object_lambda.handler,
             confinements,
-            commits_handler=uncommitted.beside(SERVED.beside(lake, commits.handler))
-            if writes
-            else None,
+            commits_handler=uncommitted.beside(migrated) if writes else None,
         )
         yield stand_in
 
