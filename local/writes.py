@@ -12,9 +12,9 @@ from polynya.ducklake.connection.catalog_connection import ConnectionLost, quali
 from polynya.ducklake.connection.database import NO_GRANT
 from polynya.ducklake.queries.writers.writer_rights import writer_rights
 from polynya.ducklake.rows.lake import Lake
+from polynya.ducklake.rows.writers.layout import VERSIONS, WRITABLE_VERSIONS
 from polynya.ducklake.rows.writers.writer_rights import WriterRights
 from polynya.ducklake.writes import commits_table
-from polynya.ducklake.writes.layout import VERSIONS, WRITABLE_VERSIONS
 from polynya.errors import PolynyaError, Refused
 from polynya.storage.s3 import is_s3
 from polynya.translate.tables import check_lake

@@ -7,7 +7,7 @@ from polynya.ducklake import queries
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.queries import CATALOG_SCHEMA
 from polynya.ducklake.rows.partitions import PartitionColumn
-from polynya.ducklake.writes.layout import VERSIONS, WRITABLE_VERSIONS, layout
+from polynya.ducklake.rows.writers.layout import VERSIONS, WRITABLE_VERSIONS
 
 from ..common.errors import BadInput
 
@@ -43,7 +43,8 @@ def lake(con: Connection) -> Lake:
         )
     if options.get("encrypted") == "true":
         raise BadInput("this DuckLake is encrypted: only DuckDB reads and writes it")
-    return Lake(options.get("data_path", ""), snapshot_id, options, layout().run(con).is_1_1)
+    is_1_1 = queries.layout().run(con).is_1_1
+    return Lake(options.get("data_path", ""), snapshot_id, options, is_1_1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from polynya.ducklake.changes import quoted
 from polynya.ducklake.column_tree import leaves
 from polynya.ducklake.connection.catalog_connection import ConnectionLost
 from polynya.ducklake.connection.statements import run_batched
+from polynya.ducklake.rows.writers.layout import Layout
 from polynya.ducklake.writes.files import NewDataFile
-from polynya.ducklake.writes.layout import Layout, layout
 from polynya.ducklake.writes.snapshots import Snapshot
 from polynya.ducklake.writes.widening import widened
 
@@ -110,7 +110,7 @@ class _Target:
 
 
 def _write_snapshot(con: Connection, plan: Plan, files: list[NewDataFile]) -> Committed:
-    before, has = run_batched(con, writes.snapshots.newest(), layout())
+    before, has = run_batched(con, writes.snapshots.newest(), queries.layout())
     target = _target(before, plan, files, has)
     writes.snapshots.claim(con, target.snapshot)
     if (done := catalog.committed(con, plan.spec.token)) is not None:

@@ -11,7 +11,7 @@ from uuid import uuid4
 from polynya.ducklake.column_tree import ColumnNode, NewColumn, new_columns
 from polynya.ducklake.paths import directory
 from polynya.ducklake.rows.partitions import PartitionColumn
-from polynya.ducklake.writes.layout import PREFIX
+from polynya.ducklake.rows.writers.layout import PREFIX
 
 from ..common.errors import BadInput
 from ..common.table_names import TableName

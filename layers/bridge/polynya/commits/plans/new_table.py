@@ -23,7 +23,7 @@ Fields = TypeVar("Fields", PartitionSpec, SortOrder)
 
 
 def columns_of_request(
-    schema: TableSchema, *, keep_ids: bool, is_1_1: bool
+    schema: TableSchema, *, keep_ids: bool, is_1_1: bool = False
 ) -> tuple[ColumnNode, ...]:
     """The columns of a new table.
 

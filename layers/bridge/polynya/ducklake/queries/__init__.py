@@ -4,7 +4,7 @@
 including, its end_snapshot.
 """
 
-from .catalog import lake, snapshot_exists
+from .catalog import lake, layout, snapshot_exists
 from .commits import client_snapshots, has_commits
 from .deletes import (
     delete_files_at,
@@ -84,6 +84,7 @@ __all__ = [
     "inlined_text_bytes",
     "known_locations",
     "lake",
+    "layout",
     "live_files",
     "mapped_names",
     "names_now",

@@ -8,7 +8,7 @@ from pg8000.native import identifier
 from ..connection.statements import Rows, Statement, known, select
 from ..faults import inlined_fault
 from ..records import Record, record
-from ..rows.inlined_tables import Inlined, InlinedOrigin, InlinedTable
+from ..rows.inlined_tables import INLINED_COLUMNS, Inlined, InlinedOrigin, InlinedTable
 from ..rows.lake import Lake
 from ..rows.lifetimes import UnservableRange
 from .fragments import CATALOG_SCHEMA, fragment
@@ -108,9 +108,6 @@ def inlined_table_names(table_id: int) -> Statement[list[str]]:
     """The names of the PostgreSQL tables of inlined rows."""
     return select(str, INLINED_TABLE_NAMES, table_id=table_id)
 
-
-INLINED_COLUMNS = ("row_id", "begin_snapshot", "end_snapshot")
-"""The system columns of inlined rows before version 1.1."""
 
 SYSTEM_COLUMNS = f"""
 SELECT array_agg(a.attname::text ORDER BY a.attnum)

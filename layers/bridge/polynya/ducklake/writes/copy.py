@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from pg8000.native import Connection, identifier
 
-from .layout import ALL, Layout
+from ..rows.writers.layout import ALL, Layout
 
 ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from pg8000.native import Connection
 
+from ..rows.writers.layout import Layout
 from .copy import copy
-from .layout import Layout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from pg8000.native import Connection
 
+from ..rows.writers.layout import Layout
 from .copy import copy
-from .layout import Layout
 
 
 class FileColumnStats(NamedTuple):

@@ -6,7 +6,7 @@ from pg8000.native import Connection, identifier
 
 from ..column_tree import ColumnNode
 from ..queries import CATALOG_SCHEMA, system_columns
-from .layout import Layout
+from ..rows.writers.layout import Layout
 from .snapshots import Snapshot
 
 TYPES = {

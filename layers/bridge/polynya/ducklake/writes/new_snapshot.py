@@ -4,9 +4,9 @@ from pg8000.native import Connection, identifier
 
 from ...errors import Refused
 from ..connection.statements import run_batched
-from ..queries import CATALOG_SCHEMA
+from ..queries import CATALOG_SCHEMA, layout
+from ..rows.writers.layout import VERSIONS, WRITABLE_VERSIONS, Layout
 from . import snapshots
-from .layout import VERSIONS, WRITABLE_VERSIONS, Layout, layout
 from .objects import tables
 from .snapshots import Snapshot
 

@@ -6,8 +6,8 @@ from typing import TypeAlias
 from pg8000.native import Connection
 
 from ..connection.statements import Rows, Statement
+from ..rows.writers.layout import Layout
 from .copy import copy
-from .layout import Layout
 from .widening import WiderStats
 
 TABLE_STATS = """

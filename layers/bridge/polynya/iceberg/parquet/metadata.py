@@ -70,15 +70,19 @@ class ParquetMetadata:
     file_size: int
     footer_size: int
     num_rows: int
-    row_group_count: int
     leaves: tuple[Leaf, ...]
     """One object for all files of the same columns."""
     row_groups: tuple[tuple[RowGroup, ...], ...]
     """Of each leaf."""
 
+    @property
+    def row_group_count(self) -> int:
+        """The number of row groups."""
+        return max(map(len, self.row_groups), default=0)
+
 
 FILES = """
-SELECT file_name, num_rows, num_row_groups, footer_size, file_size_bytes, encryption_algorithm
+SELECT file_name, num_rows, footer_size, file_size_bytes, encryption_algorithm
 FROM parquet_file_metadata(?)"""
 
 OTHER_TIME = "TIME in other units than microseconds"
@@ -154,7 +158,7 @@ def _leaves_of(
 
 
 def _file(row: list[Any], leaves: tuple[Leaf, ...], chunks: list[list[Any]]) -> ParquetMetadata:
-    num_rows, row_group_count, footer_size, file_size, encryption = row
+    num_rows, footer_size, file_size, encryption = row
     if encryption:
         raise NotParquet("it is encrypted")
     codecs, numbers, columns, *values, rows = chunks
@@ -172,10 +176,7 @@ def _file(row: list[Any], leaves: tuple[Leaf, ...], chunks: list[list[Any]]) -> 
     by_column: list[list[RowGroup]] = [[] for _ in leaves]
     for place in sorted(range(len(groups)), key=numbers.__getitem__):
         by_column[columns[place]].append(groups[place])
-    columns_of_groups = tuple(map(tuple, by_column))
-    return ParquetMetadata(
-        file_size, footer_size, num_rows, row_group_count, leaves, columns_of_groups
-    )
+    return ParquetMetadata(file_size, footer_size, num_rows, leaves, tuple(map(tuple, by_column)))
 
 
 def _leaves(elements: Iterator[list[Any]]) -> Iterator[Leaf]:

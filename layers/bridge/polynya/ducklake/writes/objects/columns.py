@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pg8000.native import Connection
 
 from ...column_tree import ColumnNode
+from ...rows.writers.layout import Layout
 from ..copy import copy
-from ..layout import Layout
 
 # The position, the defaults and the parent stay.
 CHANGE = """

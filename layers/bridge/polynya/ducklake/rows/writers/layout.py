@@ -7,10 +7,8 @@ https://ducklake.select/docs/stable/duckdb/maintenance/upgrading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..connection.statements import Rows, Statement
-from ..queries.fragments import CATALOG_SCHEMA
-from ..queries.inlined_tables import INLINED_COLUMNS
-from ..rows.lake import MARK_OF_1_1
+from ..inlined_tables import INLINED_COLUMNS
+from ..lake import MARK_OF_1_1
 
 WRITABLE_VERSIONS = ("1.0", "1.1-dev1", "1.1")
 """The versions of DuckLake's catalog that Polynya can write to."""
@@ -66,18 +64,3 @@ class Layout:
 
 ALL = Layout(frozenset(ADDED))
 """That of the newest version."""
-
-LAYOUT = f"""
-SELECT c.relname || '.' || a.attname
-FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
-WHERE c.relnamespace = {CATALOG_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped
-  AND c.relname || '.' || a.attname = ANY(CAST(:added AS text[]))"""
-
-
-def layout() -> Statement[Layout]:
-    """What the catalog has."""
-
-    def result(rows: Rows) -> Layout:
-        return Layout(frozenset(name for (name,) in rows))
-
-    return Statement(LAYOUT, {"added": list(ADDED)}, result)
