@@ -54,7 +54,7 @@ def writes(
             if print_sql:
                 print(_script(rights, metadata_schema))
                 return
-            if setup:
+            if setup and rights.version in WRITABLE_VERSIONS:
                 _set_up(con, rights, metadata_schema)
             problems = write_problems(con, metadata_schema)
     except (PolynyaError, JobError, Failed) as error:

@@ -23,7 +23,6 @@ ONLY_1_0 = {
     "faults": ("",),
     "test_native_conflicts": ("native_transaction_runs",),
     "test_native_writers": ("native_transaction_meets",),
-    "test_stale_clients": ("",),
 }
 
 # By module, parts of the names of the only tests that CI runs: each operation once, each on another

@@ -149,14 +149,14 @@ COPY (SELECT 3::BIGINT AS id, 'a' AS s UNION ALL SELECT 40, 'm') TO '{path}'
 def test_the_new_columns_say_what_is_true(twin, monkeypatch, tmp_path):
     twin.native(DO_NOT_INLINE, *STARTS["files"])
     migrate(twin)
-    # DuckDB says in a file whether a bound of texts is a value, PyArrow does not.
+    # Both writers say in the file that the bounds of texts are values.
     path = tmp_path / "a.parquet"
     twin.con.execute(COPY.format(path=path))
     assert twin.client.commit(twin.name, Entry(path.read_bytes(), 2)) == (200, "")
     assert query(twin, OF_FILE) == [[1, 1, True, True], [2, 1, True, True], [3, 1, None, None]]
     columns = {("id", 1): pa.array([5, 6, 7]), ("s", 2): pa.array(["b", LONG, None])}
     assert twin.client.commit(twin.name, parquet(columns, row_group_size=2)) == (200, "")
-    assert query(twin, OF_FILE) == [[1, 2, True, True], [2, 2, None, False], [3, 2, None, None]]
+    assert query(twin, OF_FILE) == [[1, 2, True, True], [2, 2, True, False], [3, 2, None, None]]
     [id_, s, p] = query(twin, OF_TABLE, name=twin.name)
     # What the migration does not know stays unknown, where it is the table's bound still.
     assert id_ == [1, "1", "40", None, True]
