@@ -98,7 +98,7 @@ def test_a_version_that_is_not_known_is_refused(twin):
     query(twin, "UPDATE ducklake_metadata SET value = '1.2' WHERE key = 'version'")
     before = catalog_rows(twin.lake)
     for change in CHANGES.values():
-        with pytest.raises(BadRequestError, match=r"version '1\.2' is not served"):
+        with pytest.raises(BadRequestError, match=r"version '?1\.2'?"):
             change(twin)
     assert catalog_rows(twin.lake) == before
 
@@ -227,6 +227,11 @@ def test_a_lake_that_is_migrated_during_an_operation(twin, monkeypatch, operatio
     table = twin.table()
     if moment == "loaded":
         migrate(twin)
+        # The migration changes no name, and so nothing that clients know.
+        assert twin.table().metadata_location == table.metadata_location
+        assert [s.manifest_list for s in twin.table().snapshots()] == [
+            s.manifest_list for s in table.snapshots()
+        ]
     else:
         twin.con.execute("DETACH lake")
         migrated = []
