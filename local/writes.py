@@ -12,9 +12,9 @@ from polynya.ducklake.connection.catalog_connection import ConnectionLost, quali
 from polynya.ducklake.connection.database import NO_GRANT
 from polynya.ducklake.queries.writers.writer_rights import writer_rights
 from polynya.ducklake.rows.lake import Lake
+from polynya.ducklake.rows.writers.layout import VERSIONS, WRITABLE_VERSIONS
 from polynya.ducklake.rows.writers.writer_rights import WriterRights
 from polynya.ducklake.writes import commits_table
-from polynya.ducklake.writes.new_snapshot import WRITABLE_VERSIONS
 from polynya.errors import PolynyaError, Refused
 from polynya.storage.s3 import is_s3
 from polynya.translate.tables import check_lake
@@ -54,7 +54,7 @@ def writes(
             if print_sql:
                 print(_script(rights, metadata_schema))
                 return
-            if setup:
+            if setup and rights.version in WRITABLE_VERSIONS:
                 _set_up(con, rights, metadata_schema)
             problems = write_problems(con, metadata_schema)
     except (PolynyaError, JobError, Failed) as error:
@@ -96,8 +96,7 @@ def _problems_of_role(rights: WriterRights, metadata_schema: str) -> list[str]:
     found = []
     if rights.version not in WRITABLE_VERSIONS:
         found.append(
-            f"the catalog has version {rights.version}, and only {', '.join(WRITABLE_VERSIONS)} "
-            "can be written"
+            f"the catalog has version {rights.version}, and only {VERSIONS} can be written"
         )
     if not rights.may_be_owner:
         found.append(

@@ -7,7 +7,7 @@ from polynya.ducklake import queries
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.queries import CATALOG_SCHEMA
 from polynya.ducklake.rows.partitions import PartitionColumn
-from polynya.ducklake.writes.new_snapshot import WRITABLE_VERSIONS
+from polynya.ducklake.rows.writers.layout import VERSIONS, WRITABLE_VERSIONS
 
 from ..common.errors import BadInput
 
@@ -18,6 +18,8 @@ class Lake:
     snapshot_id: int
     options: dict[str, str]
     """Those of the whole lake; a schema's and a table's own options override them."""
+    is_1_1: bool = False
+    """Whether DuckLake treats the catalog as one of version 1.1."""
 
 
 OPTIONS = "SELECT key, value FROM ducklake_metadata WHERE scope IS NULL"
@@ -37,12 +39,12 @@ def lake(con: Connection) -> Lake:
         raise BadInput("the PostgreSQL schema has DuckLake's tables, but no snapshot")
     if version not in WRITABLE_VERSIONS:
         raise BadInput(
-            f"the catalog has DuckLake version {version}; this job writes to "
-            f"{', '.join(WRITABLE_VERSIONS)} only"
+            f"the catalog has DuckLake version {version}; this job writes to {VERSIONS} only"
         )
     if options.get("encrypted") == "true":
         raise BadInput("this DuckLake is encrypted: only DuckDB reads and writes it")
-    return Lake(options.get("data_path", ""), snapshot_id, options)
+    is_1_1 = queries.layout().run(con).is_1_1
+    return Lake(options.get("data_path", ""), snapshot_id, options, is_1_1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,8 @@ def inlined_begins(con: Connection, table_id: int) -> list[int]:
     """The newest begin_snapshot of the live inlined rows in each PostgreSQL table."""
     found = []
     for name in inlined_tables(con, table_id):
-        newest = f"SELECT max(begin_snapshot) FROM {identifier(name)} WHERE end_snapshot IS NULL"
+        _, begin, end = map(identifier, queries.system_columns(name).run(con))
+        newest = f"SELECT max({begin}) FROM {identifier(name)} WHERE {end} IS NULL"
         found += [begin for (begin,) in con.run(newest) if begin is not None]
     return found
 

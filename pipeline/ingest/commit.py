@@ -18,6 +18,8 @@ from polynya.ducklake import queries, writes
 from polynya.ducklake.changes import quoted
 from polynya.ducklake.column_tree import leaves
 from polynya.ducklake.connection.catalog_connection import ConnectionLost
+from polynya.ducklake.connection.statements import run_batched
+from polynya.ducklake.rows.writers.layout import Layout
 from polynya.ducklake.writes.files import NewDataFile
 from polynya.ducklake.writes.snapshots import Snapshot
 from polynya.ducklake.writes.widening import widened
@@ -32,8 +34,9 @@ from .planning import Plan
 TRIES = 60
 LONGEST_PAUSE = 2.0
 """Between two tries, in seconds."""
-RETRYABLE_SQLSTATES = {"23505", "40001", "40P01"}
-"""unique_violation (another writer claimed the snapshot's id), serialization_failure, deadlock."""
+RETRYABLE_SQLSTATES = {"23505", "40001", "40P01", "42703"}
+"""unique_violation (another writer claimed the snapshot's id), serialization_failure, deadlock,
+undefined_column (the catalog was migrated)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +105,13 @@ class _Target:
     snapshot: Snapshot
     table_id: int
     partition_id: int | None
+    layout: Layout
+    """What the catalog has."""
 
 
 def _write_snapshot(con: Connection, plan: Plan, files: list[NewDataFile]) -> Committed:
-    target = _target(writes.snapshots.newest().run(con), plan, files)
+    before, has = run_batched(con, writes.snapshots.newest(), queries.layout())
+    target = _target(before, plan, files, has)
     writes.snapshots.claim(con, target.snapshot)
     if (done := catalog.committed(con, plan.spec.token)) is not None:
         return Committed(done, already=True)
@@ -125,7 +131,7 @@ def _write_snapshot(con: Connection, plan: Plan, files: list[NewDataFile]) -> Co
     )
 
 
-def _target(before: Snapshot, plan: Plan, files: list[NewDataFile]) -> _Target:
+def _target(before: Snapshot, plan: Plan, files: list[NewDataFile], layout: Layout) -> _Target:
     created = 0 if plan.table else 1 + bool(plan.partition_keys)
     snapshot = Snapshot(
         before.snapshot_id + 1,
@@ -134,9 +140,11 @@ def _target(before: Snapshot, plan: Plan, files: list[NewDataFile]) -> _Target:
         before.next_file_id + len(files),
     )
     if plan.table is not None:
-        return _Target(before, snapshot, plan.table.table_id, plan.table.partition_id)
+        ids = plan.table.table_id, plan.table.partition_id
+        return _Target(before, snapshot, *ids, layout)
     table_id = before.next_catalog_id
-    return _Target(before, snapshot, table_id, table_id + 1 if plan.partition_keys else None)
+    partition_id = table_id + 1 if plan.partition_keys else None
+    return _Target(before, snapshot, table_id, partition_id, layout)
 
 
 def _check_unchanged(con: Connection, plan: Plan) -> None:
@@ -180,7 +188,7 @@ def _evolve(con: Connection, target: _Target, plan: Plan) -> None:
     writes.tables.add_columns(con, snapshot.snapshot_id, table_id, plan.new_columns)
     writes.tables.add_schema_version(con, snapshot, table_id)
     for newest in catalog.inlined_tables(con, table_id)[-1:]:
-        writes.inlined.add_table(con, snapshot, table_id, newest, plan.columns)
+        writes.inlined.add_table(con, snapshot, table_id, newest, plan.columns, target.layout)
 
 
 def _end(con: Connection, target: _Target, plan: Plan, files: list[NewDataFile]) -> tuple[int, int]:
@@ -229,17 +237,16 @@ def _in_partitions(
 def _register(con: Connection, target: _Target, plan: Plan, files: list[NewDataFile]) -> None:
     table_id, first_file_id = target.table_id, target.before.next_file_id
     stats = writes.stats.of_table(table_id).run(con)
-    records, next_row_id, size = stats or (0, 0, 0)
+    next_row_id = stats[1] if stats else 0
     ids = (target.snapshot.snapshot_id, table_id, target.partition_id, first_file_id, next_row_id)
-    writes.files.add(con, *ids, files)
+    writes.files.add(con, *ids, files, target.layout)
     rows = sum(file.record_count for file in files)
-    size += sum(file.file_size_bytes for file in files)
-    sums = (records + rows, next_row_id + rows, size)
+    sums = writes.stats.wider(stats, rows, rows, sum(file.file_size_bytes for file in files))
     writes.stats.set_of_table(con, table_id, sums, is_new=stats is None)
     before = queries.table_column_stats(table_id).run(con)
     new_ids = {leaf.column_id for leaf in leaves(new.column for new in plan.new_columns)}
-    covering = widened(before, plan.columns, files, had_rows=records > 0, new_ids=new_ids)
-    writes.stats.set_of_columns(con, table_id, covering)
+    covering = widened(before, plan.columns, files, had_rows=next_row_id > 0, new_ids=new_ids)
+    writes.stats.set_of_columns(con, table_id, covering, target.layout)
 
 
 def _changes_made(

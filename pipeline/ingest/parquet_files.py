@@ -30,13 +30,14 @@ ROWS = pa.schema(
         ("record_count", pa.int64()),
         ("file_size_bytes", pa.int64()),
         ("footer_size", pa.int64()),
+        ("row_group_count", pa.int64()),
         ("partition_values", pa.string()),
         ("stats", pa.string()),
     ]
 )
 SPARK_ROWS = (
     "path string, record_count long, file_size_bytes long, footer_size long, "
-    "partition_values string, stats string"
+    "row_group_count long, partition_values string, stats string"
 )
 
 
@@ -176,6 +177,7 @@ class _OpenFile:
             record_count=footer.num_rows,
             file_size_bytes=size,
             footer_size=footer_size,
+            row_group_count=footer.num_row_groups,
             partition_values=self.values,
             stats=tuple(self._statistics.stats(footer)),
         )
@@ -210,14 +212,15 @@ def _row(file: NewDataFile) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row], schema=ROWS)
 
 
-def written_file(row: tuple[str, int, int, int, str, str]) -> NewDataFile:
+def written_file(row: tuple[str, int, int, int, int, str, str]) -> NewDataFile:
     """A file from a row of `write_files`, in the driver."""
-    path, record_count, file_size_bytes, footer_size, values, stats = row
+    path, record_count, file_size_bytes, footer_size, row_group_count, values, stats = row
     return NewDataFile(
         path=path,
         record_count=record_count,
         file_size_bytes=file_size_bytes,
         footer_size=footer_size,
+        row_group_count=row_group_count,
         partition_values=tuple(json.loads(values)),
         stats=tuple(FileColumnStats(*one) for one in json.loads(stats)),
     )

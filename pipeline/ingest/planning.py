@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -11,6 +11,7 @@ from uuid import uuid4
 from polynya.ducklake.column_tree import ColumnNode, NewColumn, new_columns
 from polynya.ducklake.paths import directory
 from polynya.ducklake.rows.partitions import PartitionColumn
+from polynya.ducklake.rows.writers.layout import PREFIX
 
 from ..common.errors import BadInput
 from ..common.table_names import TableName
@@ -106,6 +107,7 @@ def plan(
     if table is not None and spec.partition_by:
         raise BadInput(f"{name} exists already: change its partitioning with ALTER TABLE")
     columns = _columns(frame_schema, table, name, spec.evolve)
+    _check_not_reserved(lake, new_columns(columns, table.last_column_id if table else 0))
     keys = table.partition_keys if table else _partition_keys(spec.partition_by, columns)
     if spec.mode == Mode.OVERWRITE_PARTITIONS and not keys:
         raise BadInput(f"{name} is not partitioned: use the mode overwrite")
@@ -122,6 +124,17 @@ def plan(
         table_uuid=table_uuid,
         path=directory(name.table_name, table_uuid),
     )
+
+
+def _check_not_reserved(lake: Lake, columns: Iterable[NewColumn]) -> None:
+    """Refuse new columns with names that DuckLake 1.1 reserves for its tables of inlined rows."""
+    for new in columns:
+        is_reserved = new.column.column_name.casefold().startswith(PREFIX)
+        if lake.is_1_1 and new.parent_column is None and is_reserved:
+            raise BadInput(
+                f"DuckLake reserves the column name {new.column.column_name}: use a name that does "
+                f"not begin with {PREFIX}"
+            )
 
 
 def _columns(

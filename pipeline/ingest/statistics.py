@@ -60,8 +60,11 @@ class FileStatistics:
     def _stats(self, leaf: ColumnNode, chunks: list[pq.ColumnChunkMetaData]) -> FileColumnStats:
         value_count = self._value_counts[leaf.column_id]
         low, high = None, None
+        exact: tuple[bool | None, bool | None] = (None, None)
         if leaf.column_id in self._extremes:
-            low, high = text_values.bounds(leaf.column_type, *self._extremes[leaf.column_id])
+            extremes = self._extremes[leaf.column_id]
+            low, high = text_values.bounds(leaf.column_type, *extremes)
+            exact = self._exactness(leaf, low, high)
         return FileColumnStats(
             leaf.column_id,
             sum(chunk.total_compressed_size for chunk in chunks),
@@ -70,6 +73,20 @@ class FileStatistics:
             low,
             high,
             leaf.column_id in self._nan if leaf.column_type in FLOATS else None,
+            *exact,
+        )
+
+    def _exactness(
+        self, leaf: ColumnNode, low: str | None, high: str | None
+    ) -> tuple[bool | None, bool | None]:
+        """Whether the bounds are values; None: there is no bound, or NaN is above it."""
+        texts = [
+            text_values.statistics_text(leaf.column_type, value)
+            for value in self._extremes[leaf.column_id]
+        ]
+        return (
+            None if low is None else low == texts[0],
+            None if high is None or leaf.column_id in self._nan else high == texts[1],
         )
 
 

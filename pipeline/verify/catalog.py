@@ -28,7 +28,7 @@ def lake(con: Connection) -> tuple[Lake, Fragments]:
         check_lake(found.version, found.encrypted)
     except (Misconfigured, Refused) as error:
         raise BadInput(str(error)) from None
-    names = ("data_partial_max", "stats_table")
+    names = "data_partial_max", "stats_table", "row_group_count", "min_is_exact", "max_is_exact"
     return found, {name: queries.fragment(found, name) for name in names}
 
 
@@ -154,12 +154,15 @@ class CatalogStats:
     min_value: str | None
     max_value: str | None
     contains_nan: bool | None
+    min_is_exact: bool | None
+    """Whether the bound is a value; None: not known."""
+    max_is_exact: bool | None
 
 
 STATS = """
 SELECT f.data_file_id, f.begin_snapshot, f.record_count, f.mapping_id IS NOT NULL,
   {data_partial_max} IS NOT NULL, s.column_id, s.value_count, s.null_count, s.min_value,
-  s.max_value, s.contains_nan
+  s.max_value, s.contains_nan, {min_is_exact}, {max_is_exact}
 FROM ducklake_data_file AS f JOIN {stats_table} AS s USING (data_file_id)
 WHERE f.table_id = :table_id AND f.end_snapshot IS NULL
   AND f.data_file_id >= :first AND f.data_file_id < :end

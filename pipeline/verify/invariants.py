@@ -141,6 +141,13 @@ WHERE {LIVE} AND (f.record_count < 0 OR f.file_size_bytes <= 0
   OR f.footer_size >= f.file_size_bytes)""",
     ),
     Invariant(
+        "row-groups",
+        "data file {} has an impossible number of row groups",
+        f"""
+SELECT f.table_id, f.data_file_id::text FROM ducklake_data_file AS f
+WHERE {LIVE} AND {{row_group_count}} < least(f.record_count, 1)""",
+    ),
+    Invariant(
         "row-ids",
         "data files {} have the same row ids",
         f"""
@@ -191,6 +198,14 @@ WHERE {LIVE} AND f.partition_id IS NOT NULL
         """
 SELECT s.table_id, min(s.data_file_id)::text FROM {stats_table} AS s
 LEFT JOIN ducklake_data_file AS f USING (data_file_id) WHERE f.data_file_id IS NULL
+GROUP BY s.table_id""",
+    ),
+    Invariant(
+        "exact-bounds",
+        "the statistics of data file {} say that a bound is a value, and have no bound",
+        """
+SELECT s.table_id, min(s.data_file_id)::text FROM {stats_table} AS s
+WHERE s.min_value IS NULL AND {min_is_exact} OR s.max_value IS NULL AND {max_is_exact}
 GROUP BY s.table_id""",
     ),
     Invariant(

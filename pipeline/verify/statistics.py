@@ -140,7 +140,7 @@ def _counts(row: CatalogStats, column_type: str, is_repeated: bool) -> Iterator[
 def _partition(row: CatalogStats, column_type: str, value: str | None) -> Iterator[Problem]:
     """In an identity partition all values are equal, so both bounds are the partition's value.
 
-    Bounds of long texts are truncated: the partition's value is between them.
+    Bounds that are no values, such as those of long texts, have it between them.
     """
     if row.is_added or column_type in UNORDERED or column_type.startswith("float"):
         return
@@ -154,7 +154,11 @@ def _partition(row: CatalogStats, column_type: str, value: str | None) -> Iterat
     if None in (low, high, wanted):
         return
     is_long = column_type in TEXTS and len(value) > TEXT_BYTES
-    if not (low <= wanted <= high if is_long else low == high == wanted):
+    fits = (
+        low <= wanted if is_long or row.min_is_exact is False else low == wanted,
+        wanted <= high if is_long or row.max_is_exact is False else high == wanted,
+    )
+    if not all(fits):
         yield "partition", f"{where}, and has values from {row.min_value!r} to {row.max_value!r}"
 
 

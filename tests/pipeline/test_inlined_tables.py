@@ -4,6 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from polynya.ducklake import queries
 from polynya.ducklake.writes import inlined
 from polynya.ducklake.writes.snapshots import Snapshot
 from polynya_local.clients.duckdb_connection import LAKE, connect, literal
@@ -41,7 +42,8 @@ def test_a_table_of_inlined_rows_has_the_columns_of_ducklakes(
         made, truth = (catalog.table(con, schema, name) for name in ("made", "truth"))
         before = catalog.inlined_tables(con, made.table_id)[-1]
         snapshot = Snapshot(99, 99, 99, 99)
-        inlined.add_table(con, snapshot, made.table_id, before, made.columns)
+        layout = queries.layout().run(con)
+        inlined.add_table(con, snapshot, made.table_id, before, made.columns, layout)
         [newest] = catalog.inlined_tables(con, truth.table_id)
         name = f"ducklake_inlined_data_{made.table_id}_99"
         assert con.run(COLUMNS, name=name) == con.run(COLUMNS, name=newest) != []

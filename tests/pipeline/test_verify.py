@@ -19,7 +19,7 @@ from polynya_local.stand_in.dynamodb import TABLE
 from polynya_pipeline.verify.job import verify
 from typer.testing import CliRunner
 
-from tests.support.catalog_versions import WRITTEN, restored, to_1_1
+from tests.support.catalog_versions import WRITTEN, restored, to_1_0, to_1_1
 from tests.support.servers.in_process import ALIAS, cache_settings, reset_functions, standing_in
 from tests.support.servers.in_process import bridge as bridge_in_process
 
@@ -282,6 +282,21 @@ def planted(lake, statement: str):
                 con.run(f"TRUNCATE {name}")
                 con.run(f"INSERT INTO {name} TABLE backup_{name}")
                 con.run(f"DROP TABLE backup_{name}")
+
+
+FAULTS_OF_1_1 = [
+    (f"{FILE} row_group_count = 0 {F1}", "row-groups"),
+    ("UPDATE ducklake_file_column_stats SET min_is_exact = true, min_value = NULL", "exact-bounds"),
+]
+
+
+def test_faults_of_the_columns_of_1_1_are_found(faulty):
+    to_1_1(faulty)
+    for statement, check in FAULTS_OF_1_1:
+        with planted(faulty, statement):
+            assert check in {finding.check for finding in checked(faulty).findings}, statement
+    assert checked(faulty).findings == []
+    to_1_0(faulty)
 
 
 def test_every_planted_fault_is_found(faulty):

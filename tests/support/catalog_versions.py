@@ -6,8 +6,14 @@ postgres_metadata_manager.cpp, and the repairs that the documentation of 1.1 nam
 a catalog back, so that DuckDB 1.5.5 reads what was written.
 """
 
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
 from itertools import count
 from pathlib import Path
+from threading import RLock
+from typing import Any
 
 import boto3
 from pg8000.native import Connection, identifier
@@ -64,6 +70,8 @@ WHERE NOT EXISTS (SELECT 1 FROM ducklake_schema_versions AS v
 GROUP BY i.table_id, i.schema_version"""
 SET_VERSION = "UPDATE ducklake_metadata SET value = :version WHERE key = 'version'"
 
+VERSIONS = ("1.0", "1.1")
+
 
 def restored(name: str, suffix: str, server, s3_endpoint: str) -> Lake:
     """Restores an old catalog into an empty database, and puts its files again, unchanged."""
@@ -89,18 +97,19 @@ def catalog_of(lake: Lake) -> Connection:
 def to_1_1(lake: Lake) -> None:
     """Turn a lake of version 1.0 into one of 1.1, as AUTOMATIC_MIGRATION does."""
     con = catalog_of(lake)
-    con.run("BEGIN")
-    for (table,) in con.run("SELECT table_name FROM ducklake_inlined_data_tables"):
-        for name in RENAMED:
-            con.run(f"ALTER TABLE {identifier(table)} RENAME COLUMN {name} TO _ducklake_{name}")
-        _store_as_1_1(con, table)
-    con.run(MISSING_VERSIONS)
-    for table, column, type in ADDED_COLUMNS:
-        con.run(f"ALTER TABLE {table} ADD COLUMN {column} {type}")
-    con.run(VIEW_COLUMN_TAG)
-    con.run(SET_VERSION, version="1.1")
-    con.run("COMMIT")
-    con.close()
+    tables = [table for (table,) in con.run(INLINED_TABLES)]
+    statements = [
+        f"ALTER TABLE {identifier(table)} RENAME COLUMN {name} TO _ducklake_{name}"
+        for table in tables
+        for name in RENAMED
+    ]
+    statements += [
+        f"ALTER TABLE {t} ADD COLUMN {column} {type}" for t, column, type in ADDED_COLUMNS
+    ]
+    with _migration(con, [*statements, VIEW_COLUMN_TAG], "1.1"):
+        for table in tables:
+            _store_as_1_1(con, table)
+        con.run(MISSING_VERSIONS)
 
 
 def _store_as_1_1(con: Connection, table: str) -> None:
@@ -131,15 +140,78 @@ def to_1_0(lake: Lake) -> None:
         AssertionError: the lake has nested schemas.
     """
     con = catalog_of(lake)
-    con.run("BEGIN")
     nested = con.run("SELECT schema_name FROM ducklake_schema WHERE parent_schema_id IS NOT NULL")
     assert not nested, f"a catalog of 1.0 cannot have nested schemas: {nested}"
-    for (table,) in con.run("SELECT table_name FROM ducklake_inlined_data_tables"):
-        for name in RENAMED:
-            con.run(f"ALTER TABLE {identifier(table)} RENAME COLUMN _ducklake_{name} TO {name}")
-    for table, column, _ in ADDED_COLUMNS:
-        con.run(f"ALTER TABLE {table} DROP COLUMN {column}")
-    con.run("DROP TABLE ducklake_view_column_tag")
-    con.run(SET_VERSION, version="1.0")
+    statements = [
+        f"ALTER TABLE {identifier(table)} RENAME COLUMN _ducklake_{name} TO {name}"
+        for (table,) in con.run(INLINED_TABLES)
+        for name in RENAMED
+    ]
+    statements += [
+        f"ALTER TABLE {table} DROP COLUMN {column}" for table, column, _ in ADDED_COLUMNS
+    ]
+    with _migration(con, [*statements, "DROP TABLE ducklake_view_column_tag"], "1.0"):
+        pass
+
+
+INLINED_TABLES = """
+SELECT i.table_name FROM ducklake_inlined_data_tables AS i
+WHERE to_regclass(quote_ident(i.table_name)) IS NOT NULL"""
+
+
+@contextmanager
+def _migration(con: Connection, statements: list[str], version: str) -> Iterator[None]:
+    """Run statements and the block in one transaction, which ends if a reader has a table open."""
+    con.run("BEGIN")
+    con.run("SET LOCAL lock_timeout = '10s'")
+    con.run(f"DO $do$ BEGIN {'; '.join(statements)}; END $do$")
+    yield
+    con.run(SET_VERSION, version=version)
     con.run("COMMIT")
     con.close()
+
+
+class ServedVersion:
+    """The version that a lake has while Iceberg clients use it; otherwise it has version 1.0.
+
+    No released extension for DuckDB 1.5.5 knows version 1.1: between two operations of clients the
+    catalog is taken back, and native DuckLake reads, changes and maintains what they wrote.
+    """
+
+    def __init__(self) -> None:
+        self.version = "1.0"
+        self._lock = RLock()
+        self._users: Counter[str] = Counter()
+
+    @contextmanager
+    def of(self, lake: Lake) -> Iterator[None]:
+        """Give a lake this version for the duration of the block."""
+        if self.version == "1.0":
+            yield
+            return
+        key = f"{lake.database.url} {lake.metadata_schema}"
+        with self._lock:
+            self._users[key] += 1
+            if self._users[key] == 1:
+                to_1_1(lake)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users[key] -= 1
+                if not self._users[key]:
+                    to_1_0(lake)
+
+    def beside(self, lake: Lake, handler: Callable[..., Any]) -> Callable[..., Any]:
+        """A handler of requests for which the lake has this version."""
+
+        @wraps(handler)
+        def handle(*arguments: Any) -> Any:
+            with self.of(lake):
+                return handler(*arguments)
+
+        return handle
+
+
+SERVED = ServedVersion()
+"""That of the test that runs: see tests/e2e/writes/conftest.py."""

@@ -4,7 +4,7 @@ import re
 
 from xdist.scheduler import LoadScopeScheduling
 
-LAKE = re.compile(r"\[(\d\d_\w+)[-\]]")
+LAKE = re.compile(r"[\[-](\d\d_\w+)[-\]]")
 
 
 class LakeScheduling(LoadScopeScheduling):

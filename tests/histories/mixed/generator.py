@@ -7,6 +7,8 @@ from typing import Any
 import duckdb
 from duckdb.sqltypes import DuckDBPyType
 
+from tests.support.catalog_versions import VERSIONS
+
 from .clients.spark import SparkDraws
 from .operations import DUCKDB, NATIVE, PYICEBERG, SPARK, Operation, Step
 from .scene import MEMORY, Scene
@@ -48,7 +50,7 @@ class Generator:
     def __init__(self, seed: int, clients: tuple[str, ...] = (PYICEBERG, DUCKDB)) -> None:
         self.rng = Random(seed)
         self.clients = clients
-        self.beginning = beginning(self.rng)
+        self.beginning = beginning(self.rng, VERSIONS[(seed + 1) % 2])
         self._keys = 0
         # After a promotion of a column that it is partitioned by, DuckLake's filters are INTERNAL
         # errors: SetMin or SetMax called with Value that does not match.

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import boto3
 from polynya_local.clients.lakes import Lake, write_lake
 
+from tests.support.catalog_versions import SERVED
 from tests.support.servers.in_process import bridge
 from tests.support.servers.moto_server import drop_bucket
 from tests.support.shared_duckdb import SharedDuckDB
@@ -71,6 +73,7 @@ class Stage:
         """A new lake, served."""
         settings = {"CHUNK_FILES": str(beginning.chunk_files), "SNAPSHOT_LIMIT": "1000"}
         with (
+            patch.object(SERVED, "version", beginning.version),
             self.lake() as lake,
             bridge(lake, self.s3_endpoint, writes=True, settings=settings) as served,
         ):

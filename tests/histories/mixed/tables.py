@@ -41,9 +41,11 @@ class Beginning:
     inlining: tuple[int, int]
     chunk_files: int
     operations: tuple[Operation, ...]
+    version: str
+    """The catalog's, while Iceberg clients commit."""
 
 
-def beginning(rng: Random) -> Beginning:
+def beginning(rng: Random, version: str) -> Beginning:
     """A table, perhaps partitioned, perhaps created by a client or with a column that it hides."""
     kinds = rng.choices(TYPES, k=rng.randrange(1, 6))
     inlining = rng.choice(INLINING)
@@ -61,7 +63,7 @@ def beginning(rng: Random) -> Beginning:
     if rng.random() < 0.3:
         option = f"CALL lake.set_option('data_inlining_row_limit', {inlining[0]})"
         made.append(Operation(NATIVE[0], "option", sql=(option,)))
-    return Beginning(inlining, rng.choice(CHUNKS), tuple(made))
+    return Beginning(inlining, rng.choice(CHUNKS), tuple(made), version)
 
 
 def inlinable(kind: str, inlining: tuple[int, int]) -> str:

@@ -24,6 +24,8 @@ from polynya_local.stand_in.dynamodb import TABLE
 from polynya_local.stand_in.limits.deployment import as_deployed
 from polynya_local.stand_in.s3.uploads import UploadPaths
 
+from tests.support.catalog_versions import SERVED
+
 ALIAS = "virtual"
 CACHE_BUCKET = "kept"
 HANDLERS = (rest_catalog, object_lambda, commits)
@@ -116,11 +118,12 @@ def standing_in(
     deployment = as_deployed(given, data_bucket=bucket, data_prefix=data_prefix)
     confinements = deployment if confined else None
     with closing(uncommitted), stand_in, settings(**given):
+        migrated = SERVED.beside(lake, commits.handler)
         stand_in.start(
             rest_catalog.handler,
             object_lambda.handler,
             confinements,
-            commits_handler=uncommitted.beside(commits.handler) if writes else None,
+            commits_handler=uncommitted.beside(migrated) if writes else None,
         )
         yield stand_in
 

@@ -16,6 +16,7 @@ from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import Table
 
+from tests.support.catalog_versions import SERVED
 from tests.support.lakes import Lakes
 from tests.support.servers.in_process import bridge
 from tests.support.writes.twins import Rows, Twins, catalog_rows, twins
@@ -57,7 +58,8 @@ class Altered:
     def alter(self, action: Callable[[Table], object], *native: str) -> None:
         """Alter the one table by one commit, and its twin by statements of one transaction."""
         before = newest(self.twins.lake)
-        action(self.table())
+        with SERVED.of(self.twins.lake):
+            action(self.table())
         assert newest(self.twins.lake) == before + 1, "a commit is one snapshot"
         transaction = ["BEGIN", *native, "COMMIT"] if len(native) > 1 else native
         self.twins.native(*transaction)

@@ -13,6 +13,8 @@ from polynya_local.processes.serving import Bridge
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import Table
 
+from tests.support.catalog_versions import SERVED
+
 Rows = Counter[tuple[Any, ...]]
 
 NUMBERS = itertools.count(1)
@@ -60,7 +62,8 @@ class Twin:
             others: how many snapshots other writers commit meanwhile.
         """
         before = self.newest()
-        action()
+        with SERVED.of(self.lake):
+            action()
         assert self.newest() == before + 1 + others, "a commit is one snapshot"
         for one in filter(None, sql.split(";")):
             self.con.execute(one.format(t=self.memory))

@@ -83,4 +83,4 @@ def _rename(snapshot: NewSnapshot, opened: OpenTable, schema: Schema, name: str)
     )
     if known.tables:
         newest = known.tables[-1].table_name
-        inlined.add_table(con, snapshot.row, table.table_id, newest, columns)
+        inlined.add_table(con, snapshot.row, table.table_id, newest, columns, snapshot.layout)

@@ -15,6 +15,7 @@ from pyiceberg.types import (
     StructType,
 )
 
+from tests.support.catalog_versions import SERVED
 from tests.support.writes.altered import INLINED, SETUP, altered, newest
 from tests.support.writes.writable import judging
 
@@ -120,8 +121,9 @@ def test_each_alter_by_pyiceberg_is_that_of_duckdb(lake, moto, steps, state):
 RESERVED = ("Row_ID", "end_snapshot", "_ducklake_internal_snapshot_id", "ctid")
 
 
-def test_column_names_are_refused_that_native_ducklake_cannot_inline(lake, moto):
+def test_column_names_are_refused_that_native_ducklake_cannot_inline(lake, moto, monkeypatch):
     """With such a column, set_option('data_inlining_row_limit', …) fails for the whole lake."""
+    monkeypatch.setattr(SERVED, "version", "1.0")  # 1.1: rows/test_versions.py
     with altered(lake, moto, SETUP) as both, judging(both.twins.lake, moto) as judge:
         judge.query("CALL lake.set_option('data_inlining_row_limit', 5)")
         for name in RESERVED:

@@ -3,6 +3,7 @@
 from contextlib import nullcontext
 
 import pytest
+from polynya.commits.plans.new_table import columns_of_request
 from polynya.ducklake.column_tree import ColumnNode
 from polynya.errors import BadRequest
 from polynya.iceberg.commits.schemas import Schema
@@ -82,10 +83,10 @@ SAME = {
 }
 
 
-def change(wanted, **others):
+def change(wanted, *, is_1_1=False, **others):
     """The change to a schema of these fields."""
     schema = Schema.model_validate({"type": "struct", "fields": list(wanted), **others})
-    return schema_change(COLUMNS, SHOWN, COMMENTS, schema, LAST_COLUMN_ID)
+    return schema_change(COLUMNS, SHOWN, COMMENTS, schema, LAST_COLUMN_ID, is_1_1=is_1_1)
 
 
 def test_the_same_schema_changes_nothing():
@@ -217,36 +218,40 @@ def test_a_time_has_several_spellings(one, other, is_same):
     assert same_default(one, other) == is_same
 
 
-# Names of columns, and whether native DuckLake reserves them at the top level.
+# Names of columns, and whether native DuckLake reserves them at the top level: before 1.1, since.
 NAMES = {
-    **dict.fromkeys(("row_id", "Begin_Snapshot", "END_SNAPSHOT"), True),
-    **dict.fromkeys(("_ducklake_internal_row_id", "_DuckLake_internal_snapshot_id"), True),
-    **dict.fromkeys(("_ducklake_row_id", "_ducklake_x", "ctid", "XMIN", "tableoid"), True),
-    **dict.fromkeys(("rowid", "_row_id", "row_id2", "ducklake_row_id", "snapshot_id"), False),
+    **dict.fromkeys(("row_id", "Begin_Snapshot", "END_SNAPSHOT"), (True, False)),
+    **dict.fromkeys(("_ducklake_internal_row_id", "_DuckLake_internal_snapshot_id"), (True, True)),
+    **dict.fromkeys(("_ducklake_row_id", "_ducklake_x", "ctid", "XMIN", "tableoid"), (True, True)),
+    **dict.fromkeys(("rowid", "_row_id", "ducklake_row_id", "snapshot_id"), (False, False)),
 }
 
 
-def renamed(name):
-    return lambda: change({**SAME, 1: field(1, name, "long", required=True)}.values())
+def renamed(name, is_1_1):
+    fields = {**SAME, 1: field(1, name, "long", required=True)}.values()
+    return lambda: change(fields, is_1_1=is_1_1)
 
 
-def added(name):
-    return lambda: change([*SAME.values(), field(21, name, "int")])
+def added(name, is_1_1):
+    return lambda: change([*SAME.values(), field(21, name, "int")], is_1_1=is_1_1)
 
 
-def created(name):
-    return lambda: column_nodes([Field(1, name, INT)], {})
+def created(name, is_1_1):
+    field = {"id": 1, "name": name, "required": False, "type": "int"}
+    schema = Schema.model_validate({"type": "struct", "fields": [field]})
+    return lambda: columns_of_request(schema, keep_ids=False, is_1_1=is_1_1)
 
 
 @pytest.mark.parametrize("action", [renamed, added, created])
 @pytest.mark.parametrize("name", NAMES)
-def test_names_that_ducklake_reserves_are_refused(name, action):
+@pytest.mark.parametrize("is_1_1", [False, True])
+def test_names_that_ducklake_reserves_are_refused(name, action, is_1_1):
     with (
         pytest.raises(BadRequest, match=f"DuckLake reserves the column name {name} ")
-        if NAMES[name]
+        if NAMES[name][is_1_1]
         else nullcontext()
     ):
-        action(name)()
+        action(name, is_1_1)()
 
 
 def test_names_within_a_column_are_free_and_a_name_that_the_table_has_stays():

@@ -16,6 +16,13 @@ MOST_DELETE_FILES = 1_000
 """Delete files that a commit writes: each is put into S3, and read by native readers."""
 
 
+CANNOT_BE_MERGED = (
+    "the commit deletes many rows of a data file whose delete files cannot be merged: CALL "
+    "ducklake_rewrite_data_files in DuckDB and delete again, or let the client rewrite the files "
+    "(write.delete.mode=copy-on-write)"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Replaced:
     """A delete file whose deletes will be in a new one too."""
@@ -127,12 +134,7 @@ def _replaced(state: TableState, data_file_ids: Iterable[int]) -> dict[int, Repl
     for file in queries.delete_files_at(lake, *at).run(state.lake.con):
         has_history = file.format != "parquet" and file.partial_max is not None
         if file.data_file_id in found or has_history:
-            raise BadRequest(
-                "the commit deletes many rows of a data file whose delete files cannot be merged: "
-                f"CALL ducklake_rewrite_data_files('…', '{state.table.table_name}') in DuckDB and "
-                "delete again, or let the client rewrite the files "
-                "(write.delete.mode=copy-on-write)"
-            )
+            raise BadRequest(CANNOT_BE_MERGED)
         location = file_location(lake, state.schema, state.table, file)
         found[file.data_file_id] = Replaced(file, location, within_lake(location, lake))
     return found

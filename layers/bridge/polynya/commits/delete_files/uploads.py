@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from ...ducklake.writes.delete_files import NewDeleteFile
-from ...errors import NoSuchKey, Overtaken
-from ...iceberg.deletion_vector import deletion_vector_positions
+from ...errors import BadRequest, NoSuchKey, Overtaken
+from ...iceberg.deletion_vector import dated_vectors, deletion_vector_positions
 from ...iceberg.parquet.lake_deletes import (
     DeleteFileBytes,
     LakeDeletes,
@@ -23,7 +23,7 @@ from ...iceberg.parquet.lake_deletes import (
 from ...parallel import in_parallel
 from ...storage.objects.reader import ObjectReader
 from ..plans.plan import TablePlan
-from .planned import LargeDelete, Replaced
+from .planned import CANNOT_BE_MERGED, LargeDelete, Replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class DeleteFiles:
 
         Raises:
             Overtaken: a delete file that is to be replaced is gone.
+            BadRequest: one of them cannot be replaced exactly.
             Misconfigured: this process may not write to the table's directory.
             ServiceUnavailable: S3 does not answer.
         """
@@ -84,9 +85,12 @@ class DeleteFiles:
             body = self.reader.read(replaced.location)
         except NoSuchKey:
             raise Overtaken("a delete file of the table was replaced; load it again") from None
-        is_vector = replaced.file.format != "parquet"
-        content = deletion_vector_positions(body) if is_vector else body
-        return StoredDeletes(content, replaced.file.begin_snapshot)
+        if replaced.file.format == "parquet":
+            return StoredDeletes(body, replaced.file.begin_snapshot)
+        if len(dated_vectors(body)) > 1:
+            # Of a flush, whose row of the catalog does not tell it (`partial_max` is NULL).
+            raise BadRequest(CANNOT_BE_MERGED)
+        return StoredDeletes(deletion_vector_positions(body), replaced.file.begin_snapshot)
 
 
 def _fits(large: LargeDelete, file: NewDeleteFile, snapshot_id: int) -> bool:
@@ -112,6 +116,7 @@ def _new(name: str, file: DeleteFileBytes, large: LargeDelete, snapshot_id: int)
         delete_count=file.rows,
         file_size_bytes=len(file.body),
         footer_size=file.footer_size,
+        row_group_count=file.row_group_count,
         first_snapshot=first,
         # Also of one snapshot, as DuckLake's flush writes it.
         partial_max=last if large.flushed or large.replaces else None,

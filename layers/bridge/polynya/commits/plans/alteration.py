@@ -59,6 +59,7 @@ def _schema(state: TableState, commit: TableCommit) -> SchemaChange | None:
         wanted,
         state.document.last_column_id,
         ends_all=commit.removes_main or not _has_rows(state),
+        is_1_1=state.lake.lake.is_1_1,
     )
     if change.is_empty:
         return None

@@ -48,7 +48,7 @@ class Creator:
             BadRequest: DuckLake cannot have such a table.
         """
         self._check_location(request)
-        columns = columns_of_request(request.schema_, keep_ids=False)
+        columns = columns_of_request(request.schema_, keep_ids=False, is_1_1=self.lake.lake.is_1_1)
         new = new_table(
             self.schema,
             request.name,
@@ -77,7 +77,9 @@ class Creator:
         if commit.location is not None and commit.location.rstrip("/") != location:
             raise BadRequest("DuckLake chooses the location of a table: do not set it")
         columns = columns_of_request(
-            _chosen(commit.schemas, commit.current_schema, "schema"), keep_ids=True
+            _chosen(commit.schemas, commit.current_schema, "schema"),
+            keep_ids=True,
+            is_1_1=self.lake.lake.is_1_1,
         )
         new = new_table(
             self.schema,

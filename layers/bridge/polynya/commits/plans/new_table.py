@@ -13,7 +13,7 @@ from ...iceberg.commits.schemas import docs, field_of
 from ...iceberg.commits.updates import PartitionSpec, SortOrder
 from ...translate.client_properties import SORT_ORDER
 from ...translate.commits.properties import NO_PROPERTIES, tags, values
-from ...translate.commits.schema.checks import check_schema
+from ...translate.commits.schema.checks import check_not_reserved, check_schema
 from ...translate.commits.schema.columns import check_ids, column_nodes, numbered
 from ...translate.commits.schema.partitioning import partition_keys
 from ...translate.commits.schema.sorting import order_tag, sort_keys
@@ -22,11 +22,14 @@ from .plan import NewTable
 Fields = TypeVar("Fields", PartitionSpec, SortOrder)
 
 
-def columns_of_request(schema: TableSchema, *, keep_ids: bool) -> tuple[ColumnNode, ...]:
+def columns_of_request(
+    schema: TableSchema, *, keep_ids: bool, is_1_1: bool = False
+) -> tuple[ColumnNode, ...]:
     """The columns of a new table.
 
     Args:
         keep_ids: the ids were assigned by the answer to a staged creation.
+        is_1_1: the catalog has version 1.1.
 
     Raises:
         BadRequest: DuckLake cannot have such columns.
@@ -34,6 +37,8 @@ def columns_of_request(schema: TableSchema, *, keep_ids: bool) -> tuple[ColumnNo
     check_schema(schema)
     if not schema.fields:
         raise BadRequest("a table in DuckLake needs at least one column")
+    for field in schema.fields:
+        check_not_reserved(field.name, is_1_1=is_1_1)
     columns = column_nodes([field_of(field) for field in schema.fields], docs(schema.fields))
     if keep_ids:
         check_ids(columns)

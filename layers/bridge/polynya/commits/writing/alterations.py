@@ -25,7 +25,9 @@ def alter(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> int | None:
     if is_reshaped or alteration.partition_keys is not None:
         before = inlined.newest_table(snapshot.con, table_id)
         if before is not None:
-            inlined.add_table(snapshot.con, snapshot.row, table_id, before, plan.columns)
+            inlined.add_table(
+                snapshot.con, snapshot.row, table_id, before, plan.columns, snapshot.layout
+            )
     return partition_id
 
 
@@ -34,7 +36,7 @@ def _change_schema(snapshot: NewSnapshot, table_id: int, change: SchemaChange) -
     if change.changed or change.dropped or change.added:
         snapshot.change_schema_of(table_id)
     columns.change(con, at, table_id, change.changed)
-    columns.drop(con, at, table_id, change.dropped)
+    columns.drop(con, at, table_id, change.dropped, snapshot.layout)
     tables.add_columns(con, at, table_id, change.added)
     if change.comments:
         columns.set_comments(con, at, table_id, change.comments)

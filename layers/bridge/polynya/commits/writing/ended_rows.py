@@ -71,7 +71,7 @@ def _add_delete_files(
         snapshot.change(f"altered_table:{table_id}")
     new = list(zip(ids, plan.delete_files, strict=True))
     first_id = snapshot.file_ids(len(new))
-    delete_files.add(con, snapshot.snapshot_id, table_id, first_id, new)
+    delete_files.add(con, snapshot.snapshot_id, table_id, first_id, new, snapshot.layout)
     snapshot.change(f"deleted_from_table:{table_id}")
 
 

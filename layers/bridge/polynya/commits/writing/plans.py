@@ -79,27 +79,28 @@ def _add_files(
         return []
     con = snapshot.con
     known = stats.of_table(table_id).run(con)
-    records, next_row_id, size = known or (0, 0, 0)
     # A file without partition values has no partitioning.
     in_order = sorted(range(len(plan.added)), key=lambda n: not plan.added[n].partition_values)
     partitioned = [plan.added[n] for n in in_order if plan.added[n].partition_values]
     plain = [plan.added[n] for n in in_order if not plan.added[n].partition_values]
-    row_id = next_row_id
+    row_id = next_row_id = known[1] if known else 0
     ids: list[int] = []
     for group, id_ in ((partitioned, partition_id), (plain, None)):
         first_file_id = snapshot.file_ids(len(group))
-        files.add(con, snapshot.snapshot_id, table_id, id_, first_file_id, row_id, group)
+        files.add(
+            con, snapshot.snapshot_id, table_id, id_, first_file_id, row_id, group, snapshot.layout
+        )
         row_id += sum(file.new_row_ids for file in group)
         ids += range(first_file_id, first_file_id + len(group))
-    size += sum(file.file_size_bytes for file in plan.added)
-    sums = (records + _rows(plan.added), row_id, size)
+    size = sum(file.file_size_bytes for file in plan.added)
+    sums = stats.wider(known, _rows(plan.added), row_id - next_row_id, size)
     stats.set_of_table(con, table_id, sums, is_new=known is None)
     before = queries.table_column_stats(table_id).run(con)
     schema = plan.alteration.schema
     added = leaves(new.column for new in schema.added) if schema else []
     new_ids = {leaf.column_id for leaf in added}
     wider = widened(before, plan.columns, plan.added, had_rows=next_row_id > 0, new_ids=new_ids)
-    stats.set_of_columns(con, table_id, wider)
+    stats.set_of_columns(con, table_id, wider, snapshot.layout)
     snapshot.change(f"inserted_into_table:{table_id}")
     return [id_ for _, id_ in sorted(zip(in_order, ids, strict=True))]
 

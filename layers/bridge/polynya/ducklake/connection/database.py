@@ -51,8 +51,9 @@ BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 BEGIN_WRITE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE"
 
-OVERTAKEN = {"23505", "40001", "40P01"}
-"""unique_violation (another writer claimed the snapshot's id), serialization_failure, deadlock."""
+OVERTAKEN = {"23505", "40001", "40P01", GONE_COLUMN}
+"""unique_violation (another writer claimed the snapshot's id), serialization_failure, deadlock; and
+the catalog was migrated."""
 
 TEXT_FORMS = {
     "client_encoding": "UTF8",

@@ -4,7 +4,7 @@
 including, its end_snapshot.
 """
 
-from .catalog import lake, snapshot_exists
+from .catalog import lake, layout, snapshot_exists
 from .commits import client_snapshots, has_commits
 from .deletes import (
     delete_files_at,
@@ -30,6 +30,7 @@ from .inlined_tables import (
     inlined_rows_at,
     inlined_table_names,
     inlined_text_bytes,
+    system_columns,
     unservable_inlined_tables,
 )
 from .named_objects import (
@@ -84,6 +85,7 @@ __all__ = [
     "inlined_text_bytes",
     "known_locations",
     "lake",
+    "layout",
     "live_files",
     "mapped_names",
     "names_now",
@@ -99,6 +101,7 @@ __all__ = [
     "snapshot_exists",
     "snapshots",
     "sort_keys_at",
+    "system_columns",
     "table_at",
     "table_column_stats",
     "table_of_uuid",

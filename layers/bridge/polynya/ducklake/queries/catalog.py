@@ -3,6 +3,7 @@
 from ...errors import Misconfigured
 from ..connection.statements import Rows, Statement
 from ..rows.lake import Lake
+from ..rows.writers.layout import ADDED, Layout
 from .fragments import CATALOG_SCHEMA
 
 LAKE = f"""
@@ -47,3 +48,19 @@ def snapshot_exists(snapshot_id: int) -> Statement[bool]:
     """Whether the lake has this snapshot, and it has not expired."""
     sql = "SELECT 1 FROM ducklake_snapshot WHERE snapshot_id = :snapshot_id"
     return Statement(sql, {"snapshot_id": snapshot_id}, bool)
+
+
+LAYOUT = f"""
+SELECT c.relname || '.' || a.attname
+FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+WHERE c.relnamespace = {CATALOG_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped
+  AND c.relname || '.' || a.attname = ANY(CAST(:added AS text[]))"""
+
+
+def layout() -> Statement[Layout]:
+    """What the catalog has that not every version has."""
+
+    def result(rows: Rows) -> Layout:
+        return Layout(frozenset(name for (name,) in rows))
+
+    return Statement(LAYOUT, {"added": list(ADDED)}, result)

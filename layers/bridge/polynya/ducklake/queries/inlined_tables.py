@@ -8,7 +8,7 @@ from pg8000.native import identifier
 from ..connection.statements import Rows, Statement, known, select
 from ..faults import inlined_fault
 from ..records import Record, record
-from ..rows.inlined_tables import Inlined, InlinedOrigin, InlinedTable
+from ..rows.inlined_tables import INLINED_COLUMNS, Inlined, InlinedOrigin, InlinedTable
 from ..rows.lake import Lake
 from ..rows.lifetimes import UnservableRange
 from .fragments import CATALOG_SCHEMA, fragment
@@ -107,6 +107,25 @@ SELECT table_name::text FROM ducklake_inlined_data_tables WHERE table_id = :tabl
 def inlined_table_names(table_id: int) -> Statement[list[str]]:
     """The names of the PostgreSQL tables of inlined rows."""
     return select(str, INLINED_TABLE_NAMES, table_id=table_id)
+
+
+SYSTEM_COLUMNS = f"""
+SELECT array_agg(a.attname::text ORDER BY a.attnum)
+FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+WHERE c.relname = CAST(:table_name AS text) AND c.relnamespace = {CATALOG_SCHEMA}
+  AND a.attnum > 0 AND NOT a.attisdropped"""
+
+
+def system_columns(table_name: str) -> Statement[tuple[str, ...]]:
+    """The names of row_id, begin_snapshot and end_snapshot in a PostgreSQL table of inlined rows.
+
+    They are the first ones, and have a prefix since version 1.1.
+    """
+
+    def result(rows: Rows) -> tuple[str, ...]:
+        return tuple((rows[0][0] or INLINED_COLUMNS)[:3])  # nothing, if the table is gone
+
+    return Statement(SYSTEM_COLUMNS, {"table_name": table_name}, result)
 
 
 class InlinedRecords(NamedTuple):

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+INLINED_COLUMNS = ("row_id", "begin_snapshot", "end_snapshot")
+"""The system columns of inlined rows before version 1.1."""
+
 
 @dataclass(frozen=True, slots=True)
 class InlinedTable:

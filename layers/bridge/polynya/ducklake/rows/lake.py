@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+MARK_OF_1_1 = "ducklake_data_file.row_group_count"
+"""A column that catalogs of version 1.1 have, and older ones do not."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lake:
@@ -14,6 +17,11 @@ class Lake:
     snapshot_id: int
     layout: frozenset[str]
     """`table.column` of the metadata tables whose columns differ between catalog versions."""
+
+    @property
+    def is_1_1(self) -> bool:
+        """Whether DuckLake treats the catalog as one of version 1.1."""
+        return MARK_OF_1_1 in self.layout
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,29 @@ from collections.abc import Sequence
 
 from pg8000.native import Connection, identifier
 
+from ..rows.writers.layout import ALL, Layout
+
 ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
 
 def copy(
-    con: Connection, table_name: str, names: Sequence[str], rows: Sequence[Sequence[object]]
+    con: Connection,
+    table_name: str,
+    names: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    layout: Layout = ALL,
 ) -> None:
     """Insert rows, in the order of the columns `names`.
+
+    Args:
+        layout: what the catalog has; columns that it lacks are left out.
 
     Raises:
         DatabaseError: the database refuses them.
     """
     if not rows:
         return
+    names, rows = layout.rows(table_name, names, rows)
     lines = ("\t".join(map(_text, row)) + "\n" for row in rows)
     columns = ", ".join(map(identifier, names))
     stream = io.BytesIO("".join(lines).encode())

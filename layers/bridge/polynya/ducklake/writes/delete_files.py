@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pg8000.native import Connection
 
+from ..rows.writers.layout import Layout
 from .copy import copy
 
 
@@ -17,6 +18,7 @@ class NewDeleteFile:
     delete_count: int
     file_size_bytes: int
     footer_size: int
+    row_group_count: int
     first_snapshot: int | None = None
     """That of the first delete in it, if it has deletes of several snapshots."""
     partial_max: int | None = None
@@ -26,6 +28,7 @@ class NewDeleteFile:
 FILE_COLUMNS = (
     *("delete_file_id", "table_id", "begin_snapshot", "data_file_id", "path", "path_is_relative"),
     *("format", "delete_count", "file_size_bytes", "footer_size", "partial_max"),
+    "row_group_count",
 )
 
 
@@ -35,22 +38,25 @@ def add(
     table_id: int,
     first_id: int,
     files: Sequence[tuple[int, NewDeleteFile]],
+    layout: Layout,
 ) -> None:
     """Add delete files.
 
     Args:
         first_id: the delete_file_id of the first file; the others follow in order.
         files: each with the data_file_id of its data file.
+        layout: what the catalog has.
     """
     rows = [
         (
             *(id_, table_id, file.first_snapshot or snapshot_id),
             *(data_file_id, file.path, True, "parquet"),
             *(file.delete_count, file.file_size_bytes, file.footer_size, file.partial_max),
+            file.row_group_count,
         )
         for id_, (data_file_id, file) in enumerate(files, first_id)
     ]
-    copy(con, "ducklake_delete_file", FILE_COLUMNS, rows)
+    copy(con, "ducklake_delete_file", FILE_COLUMNS, rows, layout)
 
 
 REMOVE = """

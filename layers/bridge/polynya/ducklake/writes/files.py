@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pg8000.native import Connection
 
+from ..rows.writers.layout import Layout
 from .copy import copy
 
 
@@ -23,6 +24,9 @@ class FileColumnStats(NamedTuple):
     min_value: str | None
     max_value: str | None
     contains_nan: bool | None
+    min_is_exact: bool | None = None
+    """Whether the bound is a value of the column; None: not known, or there is none."""
+    max_is_exact: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,7 @@ class NewDataFile:
     record_count: int
     file_size_bytes: int
     footer_size: int
+    row_group_count: int | None = None
     partition_values: tuple[str | None, ...] = ()
     """In the order of the partition keys."""
     stats: tuple[FileColumnStats, ...]
@@ -51,6 +56,7 @@ class NewDataFile:
 FILE_COLUMNS = (
     *("data_file_id", "table_id", "begin_snapshot", "path", "path_is_relative", "file_format"),
     *("record_count", "file_size_bytes", "footer_size", "row_id_start", "partition_id"),
+    "row_group_count",
 )
 STATS_COLUMNS = ("data_file_id", "table_id", *FileColumnStats._fields)
 VALUE_COLUMNS = ("data_file_id", "table_id", "partition_key_index", "partition_value")
@@ -64,6 +70,7 @@ def add(
     first_file_id: int,
     first_row_id: int,
     files: Sequence[NewDataFile],
+    layout: Layout,
 ) -> None:
     """Add data files with their statistics and partition values.
 
@@ -71,6 +78,7 @@ def add(
         partition_id: the partitioning that the partition values of the files belong to; None: none.
         first_file_id: the data_file_id of the first file; the others follow in order.
         first_row_id: the row id of the first row of the first file; the others follow in order.
+        layout: what the catalog has.
     """
     file_rows: list[Sequence[object]] = []
     stats_rows: list[Sequence[object]] = []
@@ -81,13 +89,13 @@ def add(
         stored = (file.path, file.path_is_relative, "parquet")
         sizes = (file.record_count, file.file_size_bytes, file.footer_size)
         start = None if file.has_row_ids else row_id
-        file_rows.append((*ids, *stored, *sizes, start, partition_id))
+        file_rows.append((*ids, *stored, *sizes, start, partition_id, file.row_group_count))
         row_id += file.new_row_ids
         stats_rows += [(file_id, table_id, *stats) for stats in file.stats]
         for index, value in enumerate(file.partition_values):
             value_rows.append((file_id, table_id, index, value))
-    copy(con, "ducklake_data_file", FILE_COLUMNS, file_rows)
-    copy(con, "ducklake_file_column_stats", STATS_COLUMNS, stats_rows)
+    copy(con, "ducklake_data_file", FILE_COLUMNS, file_rows, layout)
+    copy(con, "ducklake_file_column_stats", STATS_COLUMNS, stats_rows, layout)
     copy(con, "ducklake_file_partition_value", VALUE_COLUMNS, value_rows)
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from pg8000.native import Connection, identifier
 
 from ..column_tree import ColumnNode
-from ..queries import CATALOG_SCHEMA
+from ..queries import CATALOG_SCHEMA, system_columns
+from ..rows.writers.layout import Layout
 from .snapshots import Snapshot
 
 TYPES = {
@@ -29,11 +30,12 @@ TYPES = {
 }
 """The PostgreSQL types of inlined columns; all other types are stored as text."""
 
-SYSTEM = "row_id bigint, begin_snapshot bigint, end_snapshot bigint"
-
 OWNER = f"""
 SELECT pg_get_userbyid(relowner) FROM pg_class
 WHERE relname = CAST(:name AS text) AND relnamespace = {CATALOG_SCHEMA}"""
+
+# The migration to 1.1 changes this row: if it has, the transaction fails and is tried again.
+LOCK_VERSION = "SELECT value FROM ducklake_metadata WHERE key = 'version' FOR SHARE"
 
 TABLE = """
 INSERT INTO ducklake_inlined_data_tables (table_id, table_name, schema_version)
@@ -52,7 +54,12 @@ def newest_table(con: Connection, table_id: int) -> str | None:
 
 
 def add_table(
-    con: Connection, snapshot: Snapshot, table_id: int, before: str, columns: Iterable[ColumnNode]
+    con: Connection,
+    snapshot: Snapshot,
+    table_id: int,
+    before: str,
+    columns: Iterable[ColumnNode],
+    layout: Layout,
 ) -> None:
     """Create the table for rows that DuckDB inlines from this snapshot on.
 
@@ -63,12 +70,15 @@ def add_table(
         before: the newest PostgreSQL table of inlined rows; its owner is granted all rights.
         columns: all columns of the table. `before` may lack more than the new ones, because a
             writer that does not inline rows creates no table at its ALTER.
+        layout: what the catalog has.
     """
+    con.run(LOCK_VERSION)
     name = f"ducklake_inlined_data_{table_id}_{snapshot.schema_version}"
     # DuckDB inserts by position, and its columns are in the order of their ids.
     in_order = sorted(columns, key=lambda column: column.column_id)
+    system = [f"{name} bigint" for name in layout.inlined_columns]
     kinds = [f"{identifier(column.column_name)} {_kind(column.column_type)}" for column in in_order]
-    con.run(f"CREATE TABLE {identifier(name)} ({', '.join([SYSTEM, *kinds])})")
+    con.run(f"CREATE TABLE {identifier(name)} ({', '.join([*system, *kinds])})")
     [[owner]] = con.run(OWNER, name=before)
     con.run(f"GRANT ALL ON {identifier(name)} TO {identifier(owner)}")
     con.run(
@@ -89,8 +99,9 @@ def end_rows(con: Connection, snapshot_id: int, tables: Iterable[str]) -> int:
     """End the live inlined rows in these PostgreSQL tables; gives the number of rows."""
     count = 0
     for name in tables:
+        *_, end = map(identifier, system_columns(name).run(con))
         con.run(
-            f"UPDATE {identifier(name)} SET end_snapshot = :snapshot_id WHERE end_snapshot IS NULL",
+            f"UPDATE {identifier(name)} SET {end} = :snapshot_id WHERE {end} IS NULL",
             snapshot_id=snapshot_id,
         )
         count += con.row_count
@@ -99,9 +110,10 @@ def end_rows(con: Connection, snapshot_id: int, tables: Iterable[str]) -> int:
 
 def end_rows_of(con: Connection, snapshot_id: int, table: str, row_ids: Sequence[int]) -> int:
     """End these inlined rows if they are live; gives the number of rows that were."""
+    row_id, _, end = map(identifier, system_columns(table).run(con))
     con.run(
-        f"UPDATE {identifier(table)} SET end_snapshot = :snapshot_id "
-        "WHERE end_snapshot IS NULL AND row_id = ANY(CAST(:row_ids AS bigint[]))",
+        f"UPDATE {identifier(table)} SET {end} = :snapshot_id "
+        f"WHERE {end} IS NULL AND {row_id} = ANY(CAST(:row_ids AS bigint[]))",
         snapshot_id=snapshot_id,
         row_ids=list(row_ids),
     )

@@ -3,13 +3,12 @@
 from pg8000.native import Connection, identifier
 
 from ...errors import Refused
-from ..queries import CATALOG_SCHEMA
+from ..connection.statements import run_batched
+from ..queries import CATALOG_SCHEMA, layout
+from ..rows.writers.layout import VERSIONS, WRITABLE_VERSIONS, Layout
 from . import snapshots
 from .objects import tables
 from .snapshots import Snapshot
-
-WRITABLE_VERSIONS = ("1.0",)
-"""The versions of DuckLake's catalog that Polynya can write to."""
 
 CATALOG = f"""
 SELECT pg_get_userbyid(c.relowner), pg_get_userbyid(c.relowner) = current_user,
@@ -30,8 +29,12 @@ class NewSnapshot:
     claim stays true.
     """
 
-    def __init__(self, con: Connection, before: Snapshot, transaction_id: int) -> None:
+    def __init__(
+        self, con: Connection, before: Snapshot, transaction_id: int, layout: Layout
+    ) -> None:
         self.con = con
+        self.layout = layout
+        """What the catalog has that not every version has."""
         self.before = before
         self.transaction_id = transaction_id
         """PostgreSQL's own, by which it says afterwards whether the transaction took place."""
@@ -105,10 +108,11 @@ def claim(con: Connection) -> NewSnapshot:
     if version not in WRITABLE_VERSIONS:
         raise Refused(
             f"the catalog has DuckLake version {version}, and Iceberg clients can write to "
-            f"{', '.join(WRITABLE_VERSIONS)} only; write with DuckDB"
+            f"{VERSIONS} only; write with DuckDB"
         )
     if not is_owner:
         con.run(f"SET LOCAL ROLE {identifier(owner)}")
-    snapshot = NewSnapshot(con, snapshots.newest().run(con), transaction_id)
+    before, has = run_batched(con, snapshots.newest(), layout())
+    snapshot = NewSnapshot(con, before, transaction_id, has)
     snapshots.claim(con, snapshot.row)
     return snapshot

@@ -96,7 +96,25 @@ def _widened(
         low, high = _covering(column.column_type, ranges)
         if low is None:
             return None
-    return TableColumnStats(column.column_id, contains_null, contains_nan, low, high)
+    exact = _exactness(low, high, files if before is None else [before, *files])
+    return TableColumnStats(column.column_id, contains_null, contains_nan, low, high, *exact)
+
+
+def _exactness(
+    low: str | None, high: str | None, stats: Sequence[FileColumnStats | TableColumnStats]
+) -> tuple[bool | None, bool | None]:
+    """Whether the bounds are values: where they are the same text, one that is a value is enough.
+
+    DuckLake asks all of them to be values, so that it takes some values for bounds.
+    """
+    of_low = {one.min_is_exact for one in stats if low is not None and one.min_value == low}
+    of_high = {one.max_is_exact for one in stats if high is not None and one.max_value == high}
+    return _any(of_low), _any(of_high)
+
+
+def _any(flags: Collection[bool | None]) -> bool | None:
+    """Whether one of them is true; None: not known."""
+    return True if True in flags else False if flags == {False} else None
 
 
 def _covering(

@@ -22,6 +22,8 @@ IDS = {"file_path": 2147483646, "pos": 2147483645, SNAPSHOT_COLUMN: 2147483539}
 STORED = f"""
 SELECT pos::BIGINT AS pos, {{snapshot_id}}::BIGINT AS {SNAPSHOT_COLUMN} FROM read_parquet(?)"""
 
+ROW_GROUPS = "SELECT num_row_groups FROM parquet_file_metadata(?)"
+
 Columns: TypeAlias = "dict[str, NDArray[np.int64]]"
 
 
@@ -54,6 +56,7 @@ class DeleteFileBytes(NamedTuple):
 
     body: bytes
     rows: int
+    row_group_count: int
 
     @property
     def footer_size(self) -> int:
@@ -81,7 +84,8 @@ def _delete_file(box: Sandbox, deletes: LakeDeletes) -> DeleteFileBytes:
     ids = ", ".join(f"{name}: {IDS[name]}" for name in ("file_path", *columns))
     copy = f"COPY ({select}) TO {literal(str(path))} (FORMAT parquet, FIELD_IDS {{{ids}}})"
     [[rows]] = con.execute(copy).fetchall()
-    return DeleteFileBytes(path.read_bytes(), rows)
+    [[row_groups]] = con.execute(ROW_GROUPS, [str(path)]).fetchall()
+    return DeleteFileBytes(path.read_bytes(), rows, row_groups)
 
 
 def _merged(new: "NDArray[np.int64]", snapshot_id: int, stored: "Columns | None") -> Columns:

@@ -23,7 +23,7 @@ CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4_RAW")
 """The compressions of data that DuckDB 1.5.5 reads: of those that Parquet has, LZ4 (Hadoop's) and
 LZO are missing."""
 
-NO_CHUNKS: list[list[Any]] = [[]] * 9
+NO_CHUNKS: list[list[Any]] = [[]] * 11
 """A file without row groups."""
 
 
@@ -45,6 +45,9 @@ class RowGroup(NamedTuple):
     min_value: str | None
     """DuckDB's text; None if the file does not say, or says no exact value."""
     max_value: str | None
+    min_is_exact: bool | None = None
+    """Whether the file says that the bound is a value; None: it does not say."""
+    max_is_exact: bool | None = None
 
 
 class Leaf(NamedTuple):
@@ -72,6 +75,11 @@ class ParquetMetadata:
     row_groups: tuple[tuple[RowGroup, ...], ...]
     """Of each leaf."""
 
+    @property
+    def row_group_count(self) -> int:
+        """The number of row groups."""
+        return max(map(len, self.row_groups), default=0)
+
 
 FILES = """
 SELECT file_name, num_rows, footer_size, file_size_bytes, encryption_algorithm
@@ -96,6 +104,7 @@ SELECT file_name, list(DISTINCT compression), list(row_group_id), list(column_id
   list(total_compressed_size), list(num_values), list(stats_null_count),
   list(CASE WHEN min_is_exact IS NOT FALSE THEN stats_min_value END),
   list(CASE WHEN max_is_exact IS NOT FALSE THEN stats_max_value END),
+  list(min_is_exact), list(max_is_exact),
   list(row_group_num_rows) FILTER (column_id = 0)
 FROM parquet_metadata(?) GROUP BY file_name"""
 

@@ -74,6 +74,7 @@ def _stats(
     group = groups[0] if len(groups) == 1 else _merged(column, target, groups)
     nulls = group.null_count if group.num_values else 0
     low, high = _bounds(target, group)
+    exact = _exactness(target, group, low, high, has_nan=column.column_id not in without_nan)
     if target.is_narrow:
         _check_range(location, column, group, low, high)
     if target.is_json:
@@ -86,7 +87,36 @@ def _stats(
         low,
         high,
         column.column_id not in without_nan if target.is_float else None,
+        *exact,
     )
+
+
+def _exactness(
+    target: Target, group: RowGroup, low: str | None, high: str | None, *, has_nan: bool
+) -> tuple[bool | None, bool | None]:
+    """Whether the bounds are values of the column; None: not known, or there is no bound."""
+    if target.is_truncated:
+        return (
+            _is_value(target, low, group.min_value, is_exact=group.min_is_exact),
+            _is_value(target, high, group.max_value, is_exact=group.max_is_exact),
+        )
+    # NaN is above every number, and in no bound.
+    has_greatest = high is not None and not (target.is_float and has_nan)
+    return True if low is not None else None, True if has_greatest else None
+
+
+def _is_value(
+    target: Target, bound: str | None, text: str | None, *, is_exact: bool | None
+) -> bool | None:
+    """Whether a bound of texts or bytes is a value: not if it was truncated here.
+
+    Args:
+        text: of the file.
+        is_exact: what the file says of it.
+    """
+    if bound is None or text is None:
+        return None
+    return is_exact if (target.text(text) if target.text else text) == bound else False
 
 
 def _bounds(target: Target, group: RowGroup) -> tuple[str | None, str | None]:
@@ -106,12 +136,16 @@ def _merged(column: ColumnNode, target: Target, groups: Iterable[RowGroup]) -> R
     groups = [group for group in groups if group.num_values]
     nulls = [group.null_count for group in groups]
     with_values = [group for group in groups if group.num_values != group.null_count]
+    low = _extreme(min, column, target, [group.min_value for group in with_values])
+    high = _extreme(max, column, target, [group.max_value for group in with_values])
     return RowGroup(
         0,
         sum(group.num_values for group in groups),
         None if None in nulls else sum(one or 0 for one in nulls),
-        _extreme(min, column, target, [group.min_value for group in with_values]),
-        _extreme(max, column, target, [group.max_value for group in with_values]),
+        low,
+        high,
+        any(group.min_is_exact for group in with_values if group.min_value == low) or None,
+        any(group.max_is_exact for group in with_values if group.max_value == high) or None,
     )
 
 

@@ -101,6 +101,7 @@ class AddedFiles:
             record_count=found.num_rows,
             file_size_bytes=found.file_size,
             footer_size=found.footer_size,
+            row_group_count=found.row_group_count,
             partition_values=with_directory(values, path),
             stats=stats,
             has_row_ids=lineage.has_row_ids,

@@ -3,8 +3,10 @@
 from ...connection.statements import Rows, Statement
 from ...rows.writers.table_stats import TableColumnStats
 
+# Catalogs before 1.1 do not have the last two: as members of an object they are NULL there.
 TABLE_COLUMN_STATS = """
-SELECT s.column_id, s.contains_null, s.contains_nan, s.min_value, s.max_value
+SELECT s.column_id, s.contains_null, s.contains_nan, s.min_value, s.max_value,
+  (to_jsonb(s)->>'min_is_exact')::boolean, (to_jsonb(s)->>'max_is_exact')::boolean
 FROM ducklake_table_column_stats AS s WHERE s.table_id = :table_id"""
 
 

@@ -15,3 +15,6 @@ class TableColumnStats:
     contains_nan: bool | None
     min_value: str | None
     max_value: str | None
+    min_is_exact: bool | None = None
+    """Whether the bound is a value that the column has, or had; None: not known."""
+    max_is_exact: bool | None = None

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pg8000.native import Connection
 
 from ...column_tree import ColumnNode
+from ...rows.writers.layout import Layout
 from ..copy import copy
 
 # The position, the defaults and the parent stay.
@@ -42,9 +43,22 @@ UPDATE ducklake_column SET end_snapshot = :snapshot_id
 WHERE table_id = :table_id AND column_id = ANY(:ids) AND end_snapshot IS NULL"""
 
 
-def drop(con: Connection, snapshot_id: int, table_id: int, column_ids: Sequence[int]) -> None:
-    """End columns at a snapshot. Their statistics and comments stay, as in DuckLake's own ALTER."""
-    con.run(DROP, snapshot_id=snapshot_id, table_id=table_id, ids=list(column_ids))
+END_TAGS = """
+UPDATE ducklake_column_tag SET end_snapshot = :snapshot_id
+WHERE table_id = :table_id AND column_id = ANY(:ids) AND end_snapshot IS NULL"""
+
+
+def drop(
+    con: Connection, snapshot_id: int, table_id: int, column_ids: Sequence[int], layout: Layout
+) -> None:
+    """End columns at a snapshot, as DuckLake's own ALTER does.
+
+    Their statistics stay, and before version 1.1 their comments.
+    """
+    ids = list(column_ids)
+    con.run(DROP, snapshot_id=snapshot_id, table_id=table_id, ids=ids)
+    if layout.is_1_1:
+        con.run(END_TAGS, snapshot_id=snapshot_id, table_id=table_id, ids=ids)
 
 
 END_COMMENTS = """

@@ -54,6 +54,7 @@ def schema_change(
     last_column_id: int,
     *,
     ends_all: bool = False,
+    is_1_1: bool = False,
 ) -> SchemaChange:
     """The change from a table's columns to the schema that a client asks for.
 
@@ -63,12 +64,13 @@ def schema_change(
         comments: as clients see them, by column_id.
         last_column_id: the greatest id that a column of the table ever had.
         ends_all: no row of the table stays: all end at the same time, or there are none.
+        is_1_1: the catalog has version 1.1.
 
     Raises:
         BadRequest: DuckLake cannot make this change, or not exactly.
     """
     check_schema(wanted)
-    found = _Difference(docs(wanted.fields), last_column_id, ends_all)
+    found = _Difference(docs(wanted.fields), last_column_id, ends_all, is_1_1)
     after = found.level(columns, shown, [field_of(one) for one in wanted.fields], "", None)
     ids = list(_ids(after))
     if len(ids) != len(set(ids)):
@@ -88,8 +90,11 @@ def schema_change(
 class _Difference:
     """Collects what differs, level by level."""
 
-    def __init__(self, docs: Mapping[int, str], last_column_id: int, ends_all: bool) -> None:
+    def __init__(
+        self, docs: Mapping[int, str], last_column_id: int, ends_all: bool, is_1_1: bool
+    ) -> None:
         self.docs = docs
+        self._is_1_1 = is_1_1
         self._ends_all = ends_all
         self._last_column_id = last_column_id
         self.added: list[NewColumn] = []
@@ -132,6 +137,8 @@ class _Difference:
     ) -> tuple[ColumnNode, ...]:
         for one in fields:
             check_new(one, above + one.name, self._last_column_id, ends_all=self._ends_all)
+            if not above:
+                check_not_reserved(one.name, is_1_1=self._is_1_1)
         nodes = column_nodes(fields, self.docs, above)
         check_ids(nodes)
         self.added += [NewColumn(node, parent, above + node.column_name) for node in nodes]
@@ -149,7 +156,7 @@ class _Difference:
         if not same_default(shown.initial_default, wanted.initial_default):
             raise BadRequest(f"the initial default of {name} cannot change")
         if not above and wanted.name != shown.name:
-            check_not_reserved(wanted.name)
+            check_not_reserved(wanted.name, is_1_1=self._is_1_1)
         after = replace(
             column,
             column_name=wanted.name,

@@ -9,13 +9,13 @@ from ....iceberg.commits.schemas import Schema, required_within, with_write_defa
 from ....iceberg.types import Field
 
 INLINED_COLUMNS = {"row_id", "begin_snapshot", "end_snapshot"}
-"""Of DuckLake 1.0's tables of inlined rows, in the catalog database."""
+"""Of tables of inlined rows in catalogs before 1.1; later ones have RESERVED_PREFIX."""
 
 SYSTEM_COLUMNS = {"ctid", "cmin", "cmax", "xmin", "xmax", "tableoid"}
 """Of each table in PostgreSQL."""
 
 RESERVED_PREFIX = "_ducklake_"
-"""DuckLake 1.0 reserves two such names, 1.1 all of them."""
+"""DuckLake 1.0 reserves two such names, 1.1 all of them, so that the migration to it stops."""
 
 
 def check_schema(wanted: Schema) -> None:
@@ -83,18 +83,22 @@ def check_order(before: Sequence[int], wanted: Sequence[int], above: str) -> Non
         )
 
 
-def check_not_reserved(name: str) -> None:
+def check_not_reserved(name: str, *, is_1_1: bool) -> None:
     """Refuse a name for a column at the top level that native DuckLake reserves.
 
     It could not inline rows of the table: `set_option('data_inlining_row_limit', …)` would fail for
     the whole lake, or each INSERT of few rows.
+
+    Args:
+        is_1_1: the catalog has version 1.1.
 
     Raises:
         BadRequest: DuckLake or PostgreSQL has a column of this name in tables of inlined rows.
     """
     # Both compare without letter case, DuckLake because it does so with all names.
     folded = name.casefold()
-    if folded in INLINED_COLUMNS | SYSTEM_COLUMNS or folded.startswith(RESERVED_PREFIX):
+    reserved = SYSTEM_COLUMNS if is_1_1 else SYSTEM_COLUMNS | INLINED_COLUMNS
+    if folded in reserved or folded.startswith(RESERVED_PREFIX):
         raise BadRequest(
             f"DuckLake reserves the column name {name} for its tables of inlined rows: use another "
             "name"

@@ -9,7 +9,7 @@ from ....errors import BadRequest
 from ....iceberg.types import Field, List, Map, Primitive, Struct, Type
 from ...columns.faults import MAX_DEPTH, MAX_FIELD_ID
 from ...columns.types import is_decimal
-from .checks import check_names, check_not_reserved
+from .checks import check_names
 
 TYPES = {
     "boolean": "boolean",
@@ -61,8 +61,6 @@ def column_nodes(
         raise BadRequest(f"{above} is nested more than {MAX_DEPTH} levels deep")
     check_names((field.name for field in fields), above)
     for field in fields:
-        if not above:
-            check_not_reserved(field.name)
         if field.initial_default is not None:
             raise BadRequest(
                 f"the default of {above}{field.name} is set in DuckDB: ALTER TABLE … ADD COLUMN … "
