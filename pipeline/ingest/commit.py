@@ -238,7 +238,7 @@ def _register(con: Connection, target: _Target, plan: Plan, files: list[NewDataF
     writes.stats.set_of_table(con, table_id, sums, is_new=stats is None)
     before = queries.table_column_stats(table_id).run(con)
     new_ids = {leaf.column_id for leaf in leaves(new.column for new in plan.new_columns)}
-    covering = widened(before, plan.columns, files, had_rows=records > 0, new_ids=new_ids)
+    covering = widened(before, plan.columns, files, had_rows=next_row_id > 0, new_ids=new_ids)
     writes.stats.set_of_columns(con, table_id, covering)
 
 

@@ -154,12 +154,15 @@ class CatalogStats:
     min_value: str | None
     max_value: str | None
     contains_nan: bool | None
+    min_is_exact: bool | None
+    """False: the bound is none of the values, and may be below them; None: not known."""
+    max_is_exact: bool | None
 
 
 STATS = """
 SELECT f.data_file_id, f.begin_snapshot, f.record_count, f.mapping_id IS NOT NULL,
   {data_partial_max} IS NOT NULL, s.column_id, s.value_count, s.null_count, s.min_value,
-  s.max_value, s.contains_nan
+  s.max_value, s.contains_nan, {min_is_exact}, {max_is_exact}
 FROM ducklake_data_file AS f JOIN {stats_table} AS s USING (data_file_id)
 WHERE f.table_id = :table_id AND f.end_snapshot IS NULL
   AND f.data_file_id >= :first AND f.data_file_id < :end

@@ -140,7 +140,7 @@ def _counts(row: CatalogStats, column_type: str, is_repeated: bool) -> Iterator[
 def _partition(row: CatalogStats, column_type: str, value: str | None) -> Iterator[Problem]:
     """In an identity partition all values are equal, so both bounds are the partition's value.
 
-    Bounds of long texts are truncated: the partition's value is between them.
+    Bounds that are no values, such as those of long texts: the partition's value is between them.
     """
     if row.is_added or column_type in UNORDERED or column_type.startswith("float"):
         return
@@ -153,8 +153,9 @@ def _partition(row: CatalogStats, column_type: str, value: str | None) -> Iterat
     wanted = _value(column_type, value)
     if None in (low, high, wanted):
         return
-    is_long = column_type in TEXTS and len(value) > TEXT_BYTES
-    if not (low <= wanted <= high if is_long else low == high == wanted):
+    is_cut = column_type in TEXTS and len(value) > TEXT_BYTES
+    is_cut = is_cut or row.min_is_exact is False or row.max_is_exact is False
+    if not (low <= wanted <= high if is_cut else low == high == wanted):
         yield "partition", f"{where}, and has values from {row.min_value!r} to {row.max_value!r}"
 
 
@@ -176,6 +177,8 @@ def _of_table(
 ) -> Iterator[Problem]:
     """The statistics of the table cover those of the file.
 
+    A bound of the file that is no value may be wider than the values, which are what counts.
+
     Args:
         then: the column's type when the file was written.
         now: its type at the newest snapshot; None: it has been dropped.
@@ -192,6 +195,8 @@ def _of_table(
         return  # texts of two types are not compared
     low, high = (_value(now, text) for text in (row.min_value, row.max_value))
     least, most = (_value(now, text) for text in (table.min_value, table.max_value))
+    low = None if row.min_is_exact is False else low
+    high = None if row.max_is_exact is False else high
     if low == b"":
         low = None  # DuckDB excludes the empty text from a table's min, and finds it nevertheless
     if low is not None and least is not None and low < least:

@@ -52,6 +52,9 @@ FRAGMENTS = {
             "(SELECT NULL::bigint AS begin_snapshot, NULL::bigint AS schema_version)",
         ),
     ),
+    # Whether a bound is a value of the column; NULL: not known. Without the columns nobody says.
+    "min_is_exact": (("ducklake_file_column_stats.min_is_exact", "s.min_is_exact"),),
+    "max_is_exact": (("ducklake_file_column_stats.max_is_exact", "s.max_is_exact"),),
     "is_partition": (("ducklake_name_mapping.is_partition", "n.is_partition"),),
     "author": (("ducklake_snapshot_changes.author", "c.author"),),
     "commit_message": (("ducklake_snapshot_changes.commit_message", "c.commit_message"),),
