@@ -30,9 +30,11 @@ TYPES = {
     "string": (StringType(), st.text()),
     "binary": (BinaryType(), st.binary()),
 }
-CALENDAR = {"date": ["year", "month", "day"]} | dict.fromkeys(
-    ("timestamp", "timestamptz"), ["year", "month", "day", "hour"]
-)
+CALENDAR = {
+    "date": ["year", "month", "day"],
+    "timestamp": ["year", "month", "day", "hour"],
+    "timestamptz": ["year", "month", "day", "hour"],
+}
 HASHED = ["bucket[1]", "bucket[16]"]
 BUCKETS = {"timestamptz": []}  # DuckLake's are not used
 CASES = [

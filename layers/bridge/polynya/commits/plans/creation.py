@@ -57,6 +57,7 @@ class Creator:
             request.partition_spec,
             request.write_order,
             request.properties or {},
+            has_epochs=self.lake.lake.has_epoch_partitions,
         )
         return self._plan(new, TableCommit(), [])
 
@@ -91,6 +92,7 @@ class Creator:
             commit.properties,
             commit.uuid,
             own=self._own_properties(name, commit.uuid),
+            has_epochs=self.lake.lake.has_epoch_partitions,
         )
         check_parents(commit.snapshots, None, commit)
         staging = staging_path(self.staging_location, self.lake.lake.data_path, commit.uuid)

@@ -15,6 +15,11 @@ class Lake:
     layout: frozenset[str]
     """`table.column` of the metadata tables whose columns differ between catalog versions."""
 
+    @property
+    def has_epoch_partitions(self) -> bool:
+        """Whether the lake's own writers know partitions that count from 1970: since 1.1."""
+        return "ducklake_data_file.row_group_count" in self.layout
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:

@@ -1,5 +1,7 @@
 """The visible data files of a table, counted by what a reader's faults depend on."""
 
+from collections.abc import Mapping
+
 from ...connection.statements import Rows, Statement, known, select
 from ...rows.lake import Lake
 from ...rows.listing import FileBatch
@@ -56,4 +58,4 @@ def early_files(
 
 
 def _early_files(rows: Rows) -> dict[int, int]:
-    return dict(rows)
+    return {row[0]: row[1] for row in rows}
