@@ -57,9 +57,8 @@ def partition_keys(
         if field.transform in FINEST:
             known = {key.transform for key in before if key.column_id == column.column_id}
             epochs = _epochs(field.transform, types)
-            if epochs and (
-                known.issuperset(epochs) or (has_epochs and not _has(known, transforms))
-            ):
+            stays = transforms and known.issuperset(transforms)
+            if epochs and (known.issuperset(epochs) or (has_epochs and not stays)):
                 transforms = epochs
         if not transforms:
             raise BadRequest(
@@ -88,11 +87,6 @@ def in_former_order(
 def is_bucket(key: PartitionColumn) -> bool:
     """Whether the values of a partition key are buckets."""
     return key.transform.startswith("bucket")
-
-
-def _has(known: set[str], transforms: list[str]) -> bool:
-    """Whether keys of a column are there already."""
-    return bool(transforms) and known.issuperset(transforms)
 
 
 def _epochs(transform: str, types: frozenset[str]) -> list[str]:
