@@ -28,7 +28,7 @@ def lake(con: Connection) -> tuple[Lake, Fragments]:
         check_lake(found.version, found.encrypted)
     except (Misconfigured, Refused) as error:
         raise BadInput(str(error)) from None
-    names = ("data_partial_max", "stats_table")
+    names = ("data_partial_max", "stats_table", "min_is_exact", "max_is_exact")
     return found, {name: queries.fragment(found, name) for name in names}
 
 
