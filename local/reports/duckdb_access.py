@@ -1,9 +1,11 @@
 """How `polynya doctor` and the page let DuckDB reach the catalog database and S3."""
 
+import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 import boto3
+import duckdb
 from duckdb import DuckDBPyConnection
 
 from ..clients.duckdb_connection import connect, literal
@@ -34,6 +36,14 @@ def connect_to_s3(
     return con
 
 
+OTHER_VERSION = re.compile(r"catalog version is ([\d.]+)\S*, but .* requires version ([\d.]+\d)")
+"""DuckDB advises to migrate, also where the catalog is the newer one."""
+
+
+def _number(version: str) -> list[int]:
+    return [int(part) for part in version.split(".") if part]
+
+
 def secrets_of(url: str) -> list[str]:
     """The parts of a URL that no message may hold."""
     return [url, *filter(None, [urlsplit(url).password])]
@@ -42,6 +52,12 @@ def secrets_of(url: str) -> list[str]:
 def redacted(error: Exception, secrets: Iterable[str]) -> str:
     """An error's message in one line, replaced if it shows how we connect to the database."""
     words = " ".join(str(error).split())
+    if (versions := OTHER_VERSION.search(words)) and _number(versions[1]) > _number(versions[2]):
+        return (
+            f"the installed DuckDB {duckdb.__version__} reads DuckLake natively up to catalog "
+            f"version {versions[2]}, and this catalog has {versions[1]}: the comparison with "
+            "native DuckLake is left out"
+        )
     if any(secret in words for secret in secrets) or "postgres:" in words:
         return "DuckDB cannot attach the lake"
     return words if len(words) <= LONGEST_MESSAGE else f"{words[:LONGEST_MESSAGE]}…"

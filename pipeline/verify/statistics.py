@@ -180,6 +180,8 @@ def _of_table(
 ) -> Iterator[Problem]:
     """The statistics of the table cover those of the file.
 
+    A bound of the file that is no value may be wider than the values, which are what counts.
+
     Args:
         then: the column's type when the file was written.
         now: its type at the newest snapshot; None: it has been dropped.
@@ -196,6 +198,8 @@ def _of_table(
         return  # texts of two types are not compared
     low, high = (_value(now, text) for text in (row.min_value, row.max_value))
     least, most = (_value(now, text) for text in (table.min_value, table.max_value))
+    low = None if row.min_is_exact is False else low
+    high = None if row.max_is_exact is False else high
     if low == b"":
         low = None  # DuckDB excludes the empty text from a table's min, and finds it nevertheless
     if low is not None and least is not None and low < least:

@@ -9,6 +9,7 @@ a catalog back, so that DuckDB 1.5.5 reads what was written.
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from functools import wraps
 from itertools import count
 from pathlib import Path
@@ -151,7 +152,7 @@ def to_1_0(lake: Lake) -> None:
         f"ALTER TABLE {table} DROP COLUMN {column}" for table, column, _ in ADDED_COLUMNS
     ]
     with _migration(con, [*statements, "DROP TABLE ducklake_view_column_tag"], "1.0"):
-        pass
+        to_calendar(con)
 
 
 INLINED_TABLES = """
@@ -215,3 +216,64 @@ class ServedVersion:
 
 SERVED = ServedVersion()
 """That of the test that runs: see tests/e2e/writes/conftest.py."""
+EPOCH_KEYS = """
+SELECT partition_id, table_id, partition_key_index, column_id, transform
+FROM ducklake_partition_column ORDER BY partition_id, partition_key_index"""
+VALUES_OF = """
+SELECT v.data_file_id, v.partition_key_index, v.partition_value
+FROM ducklake_file_partition_value AS v JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE f.partition_id = :partition_id ORDER BY 1, 2"""
+DELETE_KEYS = "DELETE FROM ducklake_partition_column WHERE partition_id = :partition_id"
+DELETE_VALUES = "DELETE FROM ducklake_file_partition_value WHERE data_file_id = :file_id"
+INSERT_KEY = "INSERT INTO ducklake_partition_column VALUES (:p, :t, :n, :column_id, :transform)"
+INSERT_VALUE = "INSERT INTO ducklake_file_partition_value VALUES (:file_id, :t, :n, :text)"
+PARTS = ("year", "month", "day", "hour")
+
+
+def to_calendar(con: Connection) -> None:
+    """Write partitions that count from 1970 in the way of 1.0: year, month, day, hour."""
+    keys: dict[tuple[int, int], list[tuple[int, str]]] = {}
+    for partition_id, table_id, _, column_id, transform in con.run(EPOCH_KEYS):
+        keys.setdefault((partition_id, table_id), []).append((column_id, transform))
+    for (p, t), old in keys.items():
+        if not any(transform.startswith("epoch_") for _, transform in old):
+            continue
+        parts = [_parts(transform) for _, transform in old]
+        con.run(DELETE_KEYS, partition_id=p)
+        new = [(i, part) for (i, _), of in zip(old, parts, strict=True) for part in of]
+        for n, (column_id, transform) in enumerate(new):
+            con.run(INSERT_KEY, p=p, t=t, n=n, column_id=column_id, transform=transform)
+        files: dict[int, list[str | None]] = {}
+        for file_id, _, text in con.run(VALUES_OF, partition_id=p):
+            files.setdefault(file_id, []).append(text)
+        for file_id, texts in files.items():
+            con.run(DELETE_VALUES, file_id=file_id)
+            # The last value may be of no key: the directory of a client's file.
+            of_keys = [
+                one
+                for text, (_, name) in zip(texts, old, strict=False)
+                for one in calendar_parts(name, text)
+            ]
+            for n, text in enumerate([*of_keys, *texts[len(old) :]]):
+                con.run(INSERT_VALUE, file_id=file_id, t=t, n=n, text=text)
+
+
+def _parts(transform: str) -> list[str]:
+    if not transform.startswith("epoch_"):
+        return [transform]
+    return [*PARTS[: PARTS.index(transform.removeprefix("epoch_")) + 1]]
+
+
+def calendar_parts(transform: str, text: str | None) -> list[str | None]:
+    """The parts of the calendar of a number of years, months, days or hours since 1970."""
+    part = transform.removeprefix("epoch_")
+    if text is None or not transform.startswith("epoch_"):
+        return [text] * len(_parts(transform))
+    number = int(text)
+    months = {"year": 12, "month": 1}
+    if part in months:
+        year, month = divmod(number * months[part], 12)
+        moment = datetime(1970 + year, month + 1, 1)
+    else:
+        moment = datetime(1970, 1, 1) + number * timedelta(**{f"{part}s": 1})
+    return [str(getattr(moment, one)) for one in _parts(transform)]

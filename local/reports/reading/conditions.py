@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from polynya.ducklake.rows.partitions import PartitionColumn
-from polynya.translate.partitions import FINEST
+from polynya.translate.partitions import EPOCHS, FINEST
 
 from .columns import NESTED, ColumnFact
 from .table_facts import DefaultFact, TableFacts
@@ -205,7 +205,7 @@ def text_partitions(facts: TableFacts) -> Found | None:
 
 def time_partitions(facts: TableFacts) -> Found | None:
     """Columns by whose year, month, day or hour files are partitioned."""
-    ids = {key.column_id for key in _keys(facts) if key.transform in FINEST}
+    ids = {key.column_id for key in _keys(facts) if key.transform in {*FINEST, *EPOCHS}}
     return _of(column for column in facts.shown if column.column_id in ids)
 
 

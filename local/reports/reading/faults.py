@@ -73,8 +73,8 @@ RULES = (
         "DuckDB",
         RARE,
         conditions.time_partitions,
-        "misses rows of the last second before 1970 if a condition asks for one value of "
-        "{columns}, by parts of which the table is partitioned",
+        "misses rows from before 1970 if a condition asks for a time of {columns} within their "
+        "month or day, by which the table is partitioned",
         NO_CONDITION,
     ),
     Rule(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from polynya.ducklake.history import TableHistory, state_at, unservable_reason
 from polynya.ducklake.paths import table_location
-from polynya.ducklake.queries.listing.file_batches import file_batches
+from polynya.ducklake.queries.listing.file_batches import early_files, file_batches
 from polynya.ducklake.rows.listing import FileBatch
 
 from ..generator import OpenedTable
@@ -56,8 +56,11 @@ def table_facts(table: OpenedTable) -> TableFacts:
     """Read what the faults of clients depend on, as of the snapshot of the table."""
     history = table.history
     at = (history.lake, history.table.table_id, history.snapshot_id)
+    borns = _borns(history)
+    late = {i: born for i, born in borns.items() if born > history.table.begin_snapshot}
     batches = file_batches(*at).run(table.con)
-    counts = FileCounts(batches, history.mapped_names)
+    early = early_files(*at, late).run(table.con)
+    counts = FileCounts(batches, history.mapped_names, early, borns)
     columns = column_facts(history, counts, hidden_columns(table))
     inlined = state_at(history.events, history.snapshot_id)["inlined"]
     return TableFacts(
@@ -79,14 +82,17 @@ def _defaults(
         for name, ranges in table.unservable_defaults().items()
         if unservable_reason(ranges, now) is not None
     }
-    born: dict[int, int] = {}
-    for column in columns:
-        first = born.get(column.column_id, column.begin_snapshot)
-        born[column.column_id] = min(first, column.begin_snapshot)
     return [
-        DefaultFact(
-            column.name, column.type, counts.lacking(column.column_id, born[column.column_id])
-        )
+        DefaultFact(column.name, column.type, counts.lacking(column.column_id))
         for column in columns
         if column.is_shown and column.name in lacking
     ]
+
+
+def _borns(history: TableHistory) -> dict[int, int]:
+    """The snapshot that added each column, by column_id."""
+    borns: dict[int, int] = {}
+    for column in history.columns:
+        first = borns.get(column.column_id, column.begin_snapshot)
+        borns[column.column_id] = min(first, column.begin_snapshot)
+    return borns

@@ -32,6 +32,8 @@ class FileLine:
     lower: str | None
     """The bounds of the chosen column, as DuckLake has them."""
     upper: str | None
+    bounds_are_wider: bool
+    """A bound is known to be none of the values: they are between the bounds."""
     nulls: int | None
     is_added: bool
     """Somebody has added it as it was; DuckLake did not write it."""
@@ -65,7 +67,7 @@ def file_lines(
     uncertain = rows.files(at, ids)
 
     def line(file: DataFile) -> FileLine:
-        nulls, lower, upper = stats.get(file.data_file_id, (None, None, None))
+        nulls, lower, upper, is_wider = stats.get(file.data_file_id, (None, None, None, False))
         keys = names.get(file.partition_id, {})
         found = values.get(file.data_file_id, {})
         counted = uncertain.get(
@@ -82,6 +84,7 @@ def file_lines(
             partition={keys.get(key, str(key)): text for key, text in sorted(found.items())},
             lower=lower,
             upper=upper,
+            bounds_are_wider=is_wider,
             nulls=nulls,
             is_added=file.mapping_id is not None,
             is_merged=file.partial_max is not None,

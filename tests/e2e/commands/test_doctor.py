@@ -19,6 +19,7 @@ from polynya_local.reports.duckdb_access import redacted, secrets_of
 from typer.testing import CliRunner
 
 from tests.differential.test_catalog_versions import WRITTEN, restored
+from tests.support.catalog_versions import to_1_1
 from tests.support.servers.in_process import settings
 
 LAKES = ["13", "14", "22", "25", "27", "29"]
@@ -124,6 +125,17 @@ def test_an_old_catalog_is_compared_with_its_own_counts(name, report, postgres_s
     counts = [count for table in document["tables"] for count in table["counts"]]
     assert {count["same"] for count in counts if count["ducklake"] is not None} == {True}
     assert sum(count["same"] for count in counts) > len(counts) / 2
+
+
+def test_a_newer_catalog_is_not_advised_to_migrate(lake, report):
+    """DuckDB 1.5.5 advises AUTOMATIC_MIGRATION, which fails with a catalog of 1.1."""
+    given = lake.copied("22")
+    to_1_1(given)
+    document = report(given)
+    assert document["well"] and document["judge"] == "the counts in DuckLake's catalog"
+    [message] = findings(document, "note", "row counts")
+    assert "up to catalog version 1.0, and this catalog has 1.1: the comparison" in message
+    assert "MIGRATION" not in message
 
 
 def test_the_last_line_is_a_summary(lake, doctor):

@@ -1,6 +1,7 @@
 """What cannot be exact is refused or left out: added files, and columns without an equal type."""
 
 import json
+from contextlib import closing
 from types import SimpleNamespace
 
 import pyarrow.parquet as pq
@@ -46,6 +47,15 @@ CREATE TABLE lacking(i INTEGER, s STRUCT(a INTEGER));
 INSERT INTO lacking VALUES (1, {a: 1});
 ALTER TABLE lacking ADD COLUMN d INTEGER DEFAULT 7;
 INSERT INTO lacking VALUES (2, {a: 2}, 8);
+CREATE TABLE merged(i INTEGER);
+INSERT INTO merged VALUES (1), (2);
+ALTER TABLE merged ADD COLUMN d INTEGER DEFAULT 7;
+UPDATE merged SET i = i;
+CREATE TABLE merged_by_half(i INTEGER);
+INSERT INTO merged_by_half VALUES (1), (2);
+INSERT INTO merged_by_half VALUES (5), (6);
+ALTER TABLE merged_by_half ADD COLUMN d INTEGER DEFAULT 7;
+UPDATE merged_by_half SET i = i WHERE i < 3;
 CREATE TABLE empty(i INTEGER);
 ALTER TABLE empty ADD COLUMN d INTEGER DEFAULT 7;
 INSERT INTO empty VALUES (2, 8);
@@ -65,9 +75,30 @@ CALL ducklake_add_data_files('lake', 'added', '{{DATA_PATH}}_ext/lacking.parquet
 """
 
 
+# DuckLake 1.1 merges files from before and after a new column into one, which has the column. Here
+# the file of the UPDATE takes the place of the file that it rewrote.
+MERGED = """
+UPDATE ducklake_data_file AS f SET begin_snapshot = o.begin_snapshot, row_id_start = 0
+FROM ducklake_data_file AS o, ducklake_table AS t
+WHERE t.table_name LIKE 'merged%' AND t.table_id = f.table_id AND o.table_id = f.table_id
+  AND o.end_snapshot = f.begin_snapshot"""
+OLD_ONES = """
+DELETE FROM ducklake_data_file WHERE end_snapshot IS NOT NULL
+  AND table_id IN (SELECT table_id FROM ducklake_table WHERE table_name LIKE 'merged%')"""
+
+
 @pytest.fixture(scope="module")
 def odd(lake):
-    return lake.write("refusals", LAKE)
+    one = lake.write("refusals", LAKE)
+    with closing(one.database.connect()) as con:
+        con.run(MERGED)
+        assert con.row_count == 2
+        con.run(OLD_ONES)
+        con.run(
+            "DELETE FROM ducklake_delete_file WHERE data_file_id NOT IN"
+            " (SELECT data_file_id FROM ducklake_data_file)"
+        )
+    return one
 
 
 @pytest.fixture
@@ -147,6 +178,8 @@ def test_a_table_is_refused_instead_of_a_hidden_column(odd, moto, table, is_serv
 # (table, the reason of a refusal, the number of snapshots that are left out)
 DEFAULTS = [
     ("lacking", "files lack the column d", 2),
+    ("merged", None, 0),
+    ("merged_by_half", "files lack the column d", 2),
     ("rewritten", None, 2),  # from the ALTER TABLE until all rows are written again
     ("empty", None, 0),
     ("dropped", None, 1),
@@ -163,7 +196,7 @@ def test_a_table_is_refused_instead_of_a_default_read_as_null(odd, moto, table, 
     with standing_in(odd, moto, COLUMN_DEFAULTS="refuse") as stand_in:
         found = load(stand_in, table)
     has_property = json.loads(served.properties.get("polynya.default-columns", "[]")) == ["d"]
-    assert served.status == 200 and has_property == bool(left_out or table == "empty")
+    assert served.status == 200 and has_property == bool(left_out or table in {"empty", "merged"})
     if reason is not None:
         assert found.status == 400 and reason in found.message
         return
@@ -175,7 +208,7 @@ def test_with_refused_defaults_a_reader_that_ignores_defaults_is_right(odd, moto
     """PyArrow reads the files directly: no file of a listed snapshot lacks a column."""
     with standing_in(odd, moto, COLUMN_DEFAULTS="refuse") as stand_in:
         client = pyiceberg.open(stand_in.api_uri, "lake", stand_in.s3_uri)
-        for name in ("rewritten", "empty", "dropped"):
+        for name in ("rewritten", "merged", "empty", "dropped"):
             table = client._catalog.load_table(("main", name))
             for snapshot in table.metadata.snapshots:
                 wanted = {field.field_id for field in table.schemas()[snapshot.schema_id].fields}

@@ -12,6 +12,7 @@ from pyiceberg.types import (
     LongType,
     StringType,
     TimestampType,
+    TimestamptzType,
     TimeType,
 )
 
@@ -25,14 +26,21 @@ TYPES = {
     "date": (DateType(), DAYS),
     "time": (TimeType(), st.integers(0, 86_400_000_000 - 1)),
     "timestamp": (TimestampType(), MICROS),
+    "timestamptz": (TimestamptzType(), MICROS),
     "string": (StringType(), st.text()),
     "binary": (BinaryType(), st.binary()),
 }
-CALENDAR = {"date": ["year", "month", "day"], "timestamp": ["year", "month", "day", "hour"]}
+CALENDAR = {
+    "date": ["year", "month", "day"],
+    "timestamp": ["year", "month", "day", "hour"],
+    "timestamptz": ["year", "month", "day", "hour"],
+}
+HASHED = ["bucket[1]", "bucket[16]"]
+BUCKETS = {"timestamptz": []}  # DuckLake's are not used
 CASES = [
     (transform, name)
     for name in TYPES
-    for transform in ["identity", "bucket[1]", "bucket[16]", *CALENDAR.get(name, [])]
+    for transform in ["identity", *BUCKETS.get(name, HASHED), *CALENDAR.get(name, [])]
 ]
 
 

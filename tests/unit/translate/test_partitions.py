@@ -10,7 +10,7 @@ from polynya.ducklake.rows.lifetimes import Lifetime
 from polynya.ducklake.rows.partitions import PartitionColumn, Partitioning
 from polynya.errors import Refused
 from polynya.translate.columns.schemas import schemas
-from polynya.translate.partitions import Constant, partitions
+from polynya.translate.partitions import NO_VALUE, Constant, partitions
 from pyiceberg.partitioning import PartitionSpec as IcebergSpec
 from pyiceberg.schema import Schema
 
@@ -56,10 +56,19 @@ SAME = [
     ("boolean", ("identity",), ["true"], True),
     ("decimal(9,2)", ("identity",), ["1.50"], Decimal("1.50")),
     ("date", ("identity",), ["2024-02-29"], dt.date(2024, 2, 29)),
-    ("timestamp", ("epoch_year",), ["54"], MOMENT),
-    ("timestamp", ("epoch_month",), ["649"], MOMENT),
-    ("timestamp", ("epoch_day",), ["19782"], MOMENT),
-    ("timestamp", ("epoch_hour",), [str(19782 * 24 + 23)], MOMENT),
+    *(
+        (type_, (f"epoch_{part}",), [text], MOMENT)
+        for type_ in ("timestamp", "timestamptz", "timestamp_s", "timestamp_ms")
+        for part, text in zip(YMDH, ("54", "649", "19782", str(19782 * 24 + 23)), strict=True)
+    ),
+    *(
+        ("timestamptz", (f"epoch_{part}",), ["-1"], dt.datetime(1969, 12, 31, 23, 59, 59, 999999))
+        for part in YMDH
+    ),
+    ("date", ("epoch_month",), ["-1"], OLD.date()),
+    ("date", ("epoch_day",), ["-1"], OLD.date()),
+    ("timestamp", ("epoch_year", "epoch_day"), ["54", "19782"], MOMENT),  # the finest alone
+    ("timestamp", ("year", "epoch_day"), ["2024", "19782"], MOMENT),
 ]
 
 
@@ -78,11 +87,18 @@ def test_partition_value_is_pyicebergs_transform_of_the_columns_value(
     assert values == (field.transform.transform(type_)(value),)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_null_has_a_null_partition(count):
-    found, _ = partitioned("timestamp", *YMDH[:count])
-    spec, values = found.spec_and_values(GROUP, dict.fromkeys(range(count)), {})
+TIMES = [*(("timestamp", YMDH[:count]) for count in (1, 2, 3, 4)), ("timestamptz", ("epoch_day",))]
+
+
+@pytest.mark.parametrize(("column_type", "transforms"), TIMES)
+def test_null_has_a_null_partition(column_type, transforms):
+    """The year of an infinite time is NULL in DuckDB; a reader would skip such a file."""
+    found, _ = partitioned(column_type, *transforms)
+    texts = dict.fromkeys(range(len(transforms)))
+    spec, values = found.spec_and_values(GROUP, texts, {1: NO_VALUE})
     assert values == (None,) and spec.spec_id == 1
+    for uncertain in ({}, {1: Constant(1, None, None)}, {1: Constant(None, None, None)}):
+        assert found.spec_and_values(GROUP, texts, uncertain) == (found.specs[0], ())
 
 
 NO_TWIN = [
@@ -99,6 +115,8 @@ NO_TWIN = [
     ("int32", ("bucket(0)",)),
     ("int32", ("bucket(99999999999)",)),
     ("timestamp", ("epoch_century",)),
+    ("date", ("epoch_hour",)),  # Iceberg has no hours of dates
+    ("int32", ("epoch_day",)),
 ]
 
 

@@ -46,7 +46,7 @@ class UnservableSnapshots:
         history = self.table.history
         columns = default_columns(self.table.schemas, history.columns)
         begin_snapshots = {column.column_id: column.born for column in columns}
-        older = queries.older_files(history.lake, history.table.table_id, begin_snapshots)
+        lacking = queries.lacking_files(history.lake, history.table.table_id, begin_snapshots)
         return unservable_defaults(
-            columns, older.run(self.con), history.partitioning.groups, history.mapped_names
+            columns, lacking.run(self.con), history.partitioning.groups, history.mapped_names
         )

@@ -55,13 +55,16 @@ def _month(days: int) -> int:
     return (day.year - 1970) * 12 + day.month - 1
 
 
-CALENDAR: dict[tuple[str, str], Callable[[int], int]] = {
-    ("year", "date"): _year,
-    ("month", "date"): _month,
-    ("day", "date"): int,
-    ("year", "timestamp"): lambda micros: _year(micros // DAY),
-    ("month", "timestamp"): lambda micros: _month(micros // DAY),
-    ("day", "timestamp"): lambda micros: micros // DAY,
-    ("hour", "timestamp"): lambda micros: micros // HOUR,
+OF_DATES: dict[str, Callable[[int], int]] = {"year": _year, "month": _month, "day": int}
+OF_TIMES: dict[str, Callable[[int], int]] = {
+    "year": lambda micros: _year(micros // DAY),
+    "month": lambda micros: _month(micros // DAY),
+    "day": lambda micros: micros // DAY,
+    "hour": lambda micros: micros // HOUR,
 }
-"""Functions that count from 1970, by transform and type."""
+CALENDAR: dict[tuple[str, str], Callable[[int], int]] = {
+    **{(name, "date"): of for name, of in OF_DATES.items()},
+    **{(name, "timestamp"): of for name, of in OF_TIMES.items()},
+    **{(name, "timestamptz"): of for name, of in OF_TIMES.items()},
+}
+"""Functions that count from 1970 (in UTC), by transform and type."""

@@ -1,9 +1,9 @@
 """DuckLake's partitioning as Iceberg partition specs: only what is provably the same.
 
-DuckLake's time transforms are calendar parts (month 1 to 12), Iceberg's count from 1970; and a
-bucket is the same only if both hash the same bytes. A transform without an Iceberg equivalent is
-omitted: a spec with fewer fields is still true. Files whose path holds the value of a column need
-an identity field, which gives readers the constant.
+DuckLake's older time transforms are calendar parts (month 1 to 12), Iceberg's count from 1970, as
+the `epoch_` ones of version 1.1 do; a bucket is the same only if both hash the same bytes. A
+transform without an Iceberg equivalent is omitted: a spec with fewer fields is still true. Files
+whose path holds the value of a column need an identity field, which gives readers the constant.
 """
 
 import re
@@ -18,6 +18,7 @@ from ..ducklake.rows.partitions import Partitioning
 from ..ducklake.text_values import EPOCH_DAY
 from ..errors import Refused
 from ..iceberg.partition import UNPARTITIONED, PartitionField, PartitionSpec
+from ..iceberg.transforms import CALENDAR
 from ..iceberg.types import Field, primitives
 from .columns.schemas import Schemas
 from .columns.types import iceberg_type
@@ -47,7 +48,8 @@ CALENDAR_TYPES = {"date", "timestamp"}
 
 FINEST = ("year", "month", "day", "hour")
 
-EPOCHS = {f"epoch_{part}" for part in FINEST}
+EPOCHS = {f"epoch_{part}": part for part in FINEST}
+"""DuckLake's transforms that count from 1970, in UTC, and Iceberg's with the same values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,17 @@ class Source:
 
 
 class Constant(NamedTuple):
-    """The statistics of a column whose value is in the path of the file: one value per file."""
+    """The statistics of a column whose value is in the path of the file: one value per file.
+
+    Equal bounds are the value, whether or not they are known to be exact: they are bounds.
+    """
 
     value_count: int | None
     min_value: str | None
     max_value: str | None
+
+
+NO_VALUE = Constant(0, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +120,12 @@ class Partitions:
         sources = (source for plan in self.plans.values() for source in plan.sources)
         return {source.constant for source in sources if source.constant is not None}
 
+    @property
+    def time_ids(self) -> set[int]:
+        """The columns whose years, months, days or hours are partition values."""
+        fields = (field for spec in self.specs for field in spec.fields)
+        return {field.source_id for field in fields if field.transform in FINEST}
+
     def spec_and_values(
         self,
         group: FileGroup,
@@ -124,7 +138,8 @@ class Partitions:
 
         Args:
             texts: its partition values by partition_key_index.
-            constants: by column_id, for the columns whose values are in the path.
+            constants: by column_id, for the columns of `constant_ids`; and for those of
+                `time_ids`, at least if the file has no value of them.
 
         Raises:
             Refused: no reader would get the value of a column that is in the file's path.
@@ -206,6 +221,7 @@ class _Builder:
     def _fields(self, group: FileGroup) -> list[tuple[PartitionField, Source]]:
         found: list[tuple[PartitionField, Source]] = []
         calendar: dict[int, dict[str, int]] = {}
+        epochs = self._epochs(group)
         seen: set[tuple[int, str]] = set()
         for column in self._partitioning.columns.get(group.partition_id, ()):
             if column.column_id not in self._types or column.transform is None:
@@ -226,8 +242,9 @@ class _Builder:
                     transform = f"bucket[{match[1]}]"
                     found.append((self._field(column.column_id, transform, "int"), key))
             elif column.transform in EPOCHS:
-                transform = column.transform.removeprefix("epoch_")
-                found.append((self._field(column.column_id, transform, "int"), key))
+                transform = EPOCHS[column.transform]
+                if epochs.get(column.column_id) == transform:
+                    found.append((self._field(column.column_id, transform, "int"), key))
             elif column.transform in FINEST:
                 if not self._types_of[column.column_id] <= CALENDAR_TYPES:
                     continue
@@ -235,7 +252,7 @@ class _Builder:
                 parts[column.transform] = column.partition_key_index
         for column_id, parts in calendar.items():
             finest = _finest(parts)
-            if finest:
+            if finest and column_id not in epochs:
                 keys = tuple(parts[part] for part in FINEST[: FINEST.index(finest) + 1])
                 found.append(
                     (self._field(column_id, finest, "int"), Source(keys, is_calendar=True))
@@ -247,6 +264,21 @@ class _Builder:
                 field = self._field(column_id, "identity", type_name)
                 found.append((field, Source(constant=column_id)))
         return found
+
+    def _epochs(self, group: FileGroup) -> dict[int, str]:
+        """The finest transform of each column that counts from 1970, if Iceberg has it too.
+
+        Iceberg has one time transform of a column in a spec, and no hours of dates.
+        """
+        finest: dict[int, str] = {}
+        for column in self._partitioning.columns.get(group.partition_id, ()):
+            part, type_name = EPOCHS.get(column.transform), self._types.get(column.column_id)
+            types = {iceberg_type(name) for name in self._types_of.get(column.column_id, ())}
+            if part and type_name and types == {type_name} and (part, type_name) in CALENDAR:
+                finest[column.column_id] = max(
+                    part, finest.get(column.column_id, part), key=FINEST.index
+                )
+        return finest
 
     def _field(self, column_id: int, transform: str, result_type: str) -> PartitionField:
         key = (column_id, transform)
@@ -279,6 +311,9 @@ def _value(
         return _constant(field, constants[source.constant])
     parts = [texts[key] for key in source.keys]
     if any(part is None for part in parts):
+        # The parts of an infinite time are NULL, too.
+        if field.transform in FINEST and constants[field.source_id].value_count != 0:
+            raise ValueError("not only NULL")
         return None
     if field.transform == "identity":
         return value(field.result_type, parts[0] or "")

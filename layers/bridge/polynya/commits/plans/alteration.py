@@ -125,7 +125,9 @@ def _partition_keys(
     ):
         return None
     types = state.files.history.partitioning.column_types
-    keys = in_former_order(partition_keys(spec, columns, types), state.partition_keys)
+    before, has_epochs = state.partition_keys, state.lake.lake.is_1_1
+    new = partition_keys(spec, columns, types, before, has_epochs=has_epochs)
+    keys = in_former_order(new, before)
     if not commit.removes_main:
         _check_buckets(state, keys)
     return None if keys == state.partition_keys else keys

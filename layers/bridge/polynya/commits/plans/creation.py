@@ -57,6 +57,7 @@ class Creator:
             request.partition_spec,
             request.write_order,
             request.properties or {},
+            has_epochs=self.lake.lake.is_1_1,
         )
         return self._plan(new, TableCommit(), [])
 
@@ -93,6 +94,7 @@ class Creator:
             commit.properties,
             commit.uuid,
             own=self._own_properties(name, commit.uuid),
+            has_epochs=self.lake.lake.is_1_1,
         )
         check_parents(commit.snapshots, None, commit)
         staging = staging_path(self.staging_location, self.lake.lake.data_path, commit.uuid)

@@ -56,12 +56,15 @@ def new_table(
     properties: Mapping[str, str],
     table_uuid: str | None = None,
     own: Mapping[str, str] = NO_PROPERTIES,
+    *,
+    has_epochs: bool = False,
 ) -> NewTable:
     """The plan of a new table.
 
     Args:
         source_ids: the ids of columns, by the ids that the spec and the order use.
         own: properties that are ours, which a client may send back.
+        has_epochs: DuckLake has partitions that count from 1970.
 
     Raises:
         BadRequest: DuckLake cannot have such a table.
@@ -79,7 +82,9 @@ def new_table(
         table_name=name,
         path=directory(name, table_uuid),
         columns=columns,
-        partition_keys=partition_keys(_renumbered(spec, source_ids), columns),
+        partition_keys=partition_keys(
+            _renumbered(spec, source_ids), columns, has_epochs=has_epochs
+        ),
         sort_keys=keys or (),
         tags=values(found),
     )

@@ -55,6 +55,7 @@ FRAGMENTS = {
         ),
     ),
     "row_group_count": (("ducklake_data_file.row_group_count", "f.row_group_count"),),
+    # Whether a bound is a value of the column; NULL: not known. Without the columns nobody says.
     "min_is_exact": (("ducklake_file_column_stats.min_is_exact", "s.min_is_exact"),),
     "max_is_exact": (("ducklake_file_column_stats.max_is_exact", "s.max_is_exact"),),
     "is_partition": (("ducklake_name_mapping.is_partition", "n.is_partition"),),

@@ -96,23 +96,24 @@ def mapped_names(lake: Lake, table_id: int) -> Statement[list[MappedName]]:
     return select(MappedName, sql, table_id=table_id)
 
 
-# A file of the snapshot that added a column may have been written before the column was added, or
-# after: then it has statistics of the column.
-OLDER_FILES = """
+# A file has a column if it has statistics of it. That it began before the column does not say that
+# it lacks it: a merge may have written it since. Of the snapshot that added the column are files
+# from before and from after that.
+LACKING_FILES = """
 SELECT c.column_id, bool_or(f.end_snapshot IS NULL), max(f.end_snapshot)
 FROM unnest(CAST(:column_ids AS bigint[]), CAST(:borns AS bigint[])) AS c(column_id, born)
 JOIN ducklake_data_file AS f ON f.table_id = :table_id
   AND (f.end_snapshot > c.born OR f.end_snapshot IS NULL)
-  AND (f.begin_snapshot < c.born OR f.begin_snapshot = c.born AND NOT EXISTS (
-    SELECT FROM {stats_table} AS s
-    WHERE s.data_file_id = f.data_file_id AND s.column_id = c.column_id))
+  AND f.begin_snapshot <= c.born
+WHERE NOT EXISTS (SELECT FROM {stats_table} AS s
+  WHERE s.table_id = :table_id AND s.data_file_id = f.data_file_id AND s.column_id = c.column_id)
 GROUP BY 1"""
 
 
-def older_files(
+def lacking_files(
     lake: Lake, table_id: int, borns: dict[int, int]
 ) -> Statement[dict[int, int | None]]:
-    """The end snapshot of the files that were written before a column was added, by column_id.
+    """The end snapshot of the files that were written without a column, by column_id.
 
     None: such files are visible now. A column without such files is absent.
 
@@ -121,11 +122,11 @@ def older_files(
     """
     if not borns:
         return known({})
-    sql = OLDER_FILES.format(stats_table=fragment(lake, "stats_table"))
+    sql = LACKING_FILES.format(stats_table=fragment(lake, "stats_table"))
     ids = list(borns)
     parameters = {"column_ids": ids, "borns": [borns[i] for i in ids], "table_id": table_id}
-    return Statement(sql, parameters, _older_files)
+    return Statement(sql, parameters, _lacking_files)
 
 
-def _older_files(rows: Rows) -> dict[int, int | None]:
+def _lacking_files(rows: Rows) -> dict[int, int | None]:
     return {column_id: None if is_visible else until for column_id, is_visible, until in rows}

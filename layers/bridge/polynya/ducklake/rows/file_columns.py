@@ -53,3 +53,6 @@ class StatsColumn:
     contains_nan: str
     min_value: Texts
     max_value: Texts
+    min_is_inexact: str = ""
+    max_is_inexact: str = ""
+    """The data_file_ids, ascending, of which the bound is known to be no value of the column."""

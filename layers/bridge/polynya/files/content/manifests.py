@@ -177,6 +177,8 @@ class TableManifests:
         texts = queries.partition_values(table_id, *span).run(self.con)
         constants: dict[int, dict[int, Constant]] = defaultdict(dict)
         wanted = partitions.constant_ids
+        if any(None in values.values() for values in texts.values()):
+            wanted |= partitions.time_ids
         if wanted:
             for row in queries.column_stats(history.lake, table_id, *span).run(self.con):
                 if row.column_id in wanted:

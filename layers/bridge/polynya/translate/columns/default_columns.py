@@ -1,4 +1,4 @@
-"""Columns with a default that readers must use for files older than the column.
+"""Columns with a default that readers must use for files that lack the column.
 
 This is Iceberg's `initial-default`. A client that ignores it reads NULL silently: Trino 476,
 Flink 2.1, Daft and ClickHouse do.
@@ -46,15 +46,15 @@ def default_columns(schemas: Schemas, columns: Iterable[Column]) -> list[Default
 
 def unservable_defaults(
     defaults: Iterable[DefaultColumn],
-    older_files: Mapping[int, int | None],
+    lacking_files: Mapping[int, int | None],
     groups: Mapping[FileGroup, Lifetime],
     mapped_names: Iterable[MappedName],
 ) -> dict[str, list[UnservableRange]]:
     """The snapshots that show a file without a column that has a default, by the column's name.
 
     Args:
-        older_files: by column, the end snapshot of the files that were written before it; None if
-            some are visible now.
+        lacking_files: by column, the end snapshot of the files that were written without it; None
+            if some are visible now.
         groups: groups of data files; added files may lack a column that is older than they are.
     """
     known: dict[int | None, set[int]] = {}
@@ -67,8 +67,8 @@ def unservable_defaults(
             for key, group in groups.items()
             if key.mapping_id is not None and column.column_id not in known.get(key.mapping_id, ())
         ]
-        if column.column_id in older_files:
-            lacking.append(Lifetime(column.born, older_files[column.column_id]))
+        if column.column_id in lacking_files:
+            lacking.append(Lifetime(column.born, lacking_files[column.column_id]))
         reason = f"files lack the column {column.name}, which has a default: {WAY_OUT}"
         both = [lifetime.intersection(shown) for lifetime in lacking for shown in column.lifetimes]
         found.setdefault(column.name, []).extend(

@@ -14,7 +14,7 @@ from ...ducklake.writes.files import FileColumnStats
 from ...ducklake.writes.text_bounds import TEXT_BYTES
 from ...iceberg.transforms import transformed
 from ..columns.types import iceberg_type
-from ..partitions import FINEST
+from ..partitions import EPOCHS, FINEST
 from ..values import value
 
 PARTS = re.compile(
@@ -69,11 +69,27 @@ def _value(
         if low != high or len(low) >= TEXT_BYTES or stats.contains_nan:
             raise NotCertain
         return {"0": "false", "1": "true"}[low] if column_type == "boolean" else low
+    if key.transform in EPOCHS:
+        return _since_1970(EPOCHS[key.transform], iceberg_type(column_type) or "", low, high)
     place = FINEST.index(key.transform)
     first, last = _parts(low), _parts(high)
     if first[: place + 1] != last[: place + 1]:
         raise NotCertain
     return first[place]
+
+
+def _since_1970(part: str, type_name: str, low: str, high: str) -> str:
+    """The number of years, months, days or hours since 1970, which both bounds must have.
+
+    All values between them have it too, also if the bounds are none of the values.
+    """
+    try:
+        first, last = (transformed(part, type_name, value(type_name, one)) for one in (low, high))
+    except ValueError:
+        raise NotCertain from None
+    if first != last:
+        raise NotCertain
+    return str(first)
 
 
 def _check_bucket(

@@ -19,7 +19,7 @@ from ...iceberg.manifest import Status
 from ...iceberg.partition import PartitionSpec
 from ...iceberg.types import primitives
 from ..columns.schemas import Schemas
-from ..partitions import Constant, Partitions
+from ..partitions import NO_VALUE, Constant, Partitions
 from ..snapshot_ids import SAME, SnapshotIds
 from .bounds import Leaf, joined
 from .file_metrics import column_metrics
@@ -151,8 +151,12 @@ def _partitions(
         )
         for key in keys
     ]
-    constants = [column for column in stats if column.column_id in partitions.constant_ids]
-    of_constants = [_constants(column, ids) for column in constants]
+    constant_ids, time_ids = partitions.constant_ids, partitions.time_ids
+    constants = [column for column in stats if column.column_id in constant_ids | time_ids]
+    of_constants = [
+        (_constants if column.column_id in constant_ids else _only_null)(column, ids)
+        for column in constants
+    ]
     kept: dict[Any, tuple[PartitionSpec, tuple[Any, ...]]] = {}
     found = []
     for group, *values in zip(groups, *of_keys, *of_constants, strict=True):
@@ -176,6 +180,12 @@ def _constants(column: StatsColumn, ids: Numbers) -> Sequence[Constant | None]:
         Constant(*of) for of in zip(counts, lowest, highest, strict=True)
     ]
     return FileAligner(numbers(column.data_file_id), ids).items(found, None)
+
+
+def _only_null(column: StatsColumn, ids: Numbers) -> Sequence[Constant | None]:
+    """The statistics of the files that have no value in a column; None for the others."""
+    known = FileAligner(numbers(column.data_file_id), ids).numbers(numbers(column.value_count))
+    return [NO_VALUE if count == 0 else None for count in known.tolist()]
 
 
 def _those(files: DataFiles, mask: Mask | Places, partition: Sequence[Sequence[Any]]) -> DataFiles:

@@ -10,6 +10,9 @@ from ...iceberg.avro.columns import ColumnMetrics, Integers, Texts
 from .bounds import Leaf, bounds
 from .text_columns import FileAligner, Numbers, numbers, texts
 
+CUT = {"string", "binary"}
+"""The types whose bounds clients know to be cut."""
+
 
 def column_metrics(
     stats: StatsColumn, file_ids: Numbers, record_counts: Numbers, leaves: Sequence[Leaf | None]
@@ -42,15 +45,31 @@ def column_metrics(
     is_float = any(leaf and leaf.type_name in {"float", "double"} for leaf in set(leaves))
     lower = order.items(texts(stats.min_value), None)
     upper = order.items(texts(stats.max_value), None)
+    is_lower = is_in & ~_mistaken(stats.min_is_inexact, file_ids, leaves)
+    is_upper = (no_nan if is_float else is_in) & ~_mistaken(stats.max_is_inexact, file_ids, leaves)
     return ColumnMetrics(
         field_id=stats.column_id,
         column_sizes=_integers(sizes, is_in & (sizes >= 0)),
         value_counts=_integers(record_counts, is_sum),
         null_value_counts=_integers(nulls, is_sum),
         nan_value_counts=_integers(np.zeros_like(nans), no_nan),
-        lower_bounds=_some(bounds(lower, leaves, is_in, zero=-0.0)),
-        upper_bounds=_some(bounds(upper, leaves, no_nan if is_float else is_in, zero=0.0)),
+        lower_bounds=_some(bounds(lower, leaves, is_lower, zero=-0.0)),
+        upper_bounds=_some(bounds(upper, leaves, is_upper, zero=0.0)),
     )
+
+
+def _mistaken(inexact: str, file_ids: Numbers, leaves: Sequence[Leaf | None]) -> NDArray[np.bool_]:
+    """The files whose bound a client would take for a value, although it is none.
+
+    Spark answers MIN and MAX with the bounds of the manifests, but for texts, whose bounds are cut.
+
+    Args:
+        inexact: the data_file_ids of which the bound is no value.
+    """
+    if not inexact:
+        return np.zeros(len(file_ids), np.bool_)
+    is_other = [leaf is not None and leaf.type_name not in CUT for leaf in leaves]
+    return np.isin(file_ids, numbers(inexact)) & np.array(is_other, np.bool_)
 
 
 def _integers(values: Numbers, present: NDArray[np.bool_]) -> Integers | None:

@@ -95,11 +95,14 @@ GROUP BY place, partition_key_index ORDER BY place, partition_key_index"""
 STATS = f"""
 SELECT place, column_id, {_numbers("data_file_id")}, {_numbers("column_size_bytes")},
   {_numbers("value_count")}, {_numbers("null_count")}, {_numbers("contains_nan::int")},
-  {_texts("min_value")}, {_texts("max_value")}
+  {_texts("min_value")}, {_texts("max_value")}, {{inexact}}
 FROM (SELECT {PLACE.format("s")}, s.* FROM {{stats_table}} AS s
       WHERE {SEEN.format("s")} AND s.column_id = ANY(CAST(:column_ids AS bigint[]))
       ORDER BY place, s.column_id, s.data_file_id) AS s
 GROUP BY place, column_id ORDER BY place, column_id"""
+
+# Mostly none: the ids of these files take less than a flag for each file.
+INEXACT = "coalesce(string_agg(data_file_id::text, ',') FILTER (WHERE NOT {0}), '')"
 
 
 def file_columns(
@@ -135,7 +138,9 @@ def file_columns(
     row_ids = _numbers("row_id_start") if with_row_ids else "''"
     again = IS_AGAIN.format(data_partial_max=fragment(lake, "data_partial_max"))
     files_sql = FILES.format(mapping_id=fragment(lake, "mapping_id"), row_ids=row_ids, again=again)
-    stats_sql = STATS.format(stats_table=fragment(lake, "stats_table"))
+    flags = (fragment(lake, name) for name in ("min_is_exact", "max_is_exact"))
+    inexact = ", ".join("''" if flag == "NULL" else INEXACT.format(flag) for flag in flags)
+    stats_sql = STATS.format(stats_table=fragment(lake, "stats_table"), inexact=inexact)
     rows = _rows if len(chunks) <= FEW else _rows_by_cursor
     if rows is _rows_by_cursor:
         # Those of a build that was given up in this transaction, because a table was refused.
@@ -151,7 +156,10 @@ def file_columns(
         yield ChunkColumns(
             FileColumns(*[*found[:9], Texts(*found[9:11]), found[11]]),
             [PartitionKeyColumn(*[*row[:2], Texts(*row[2:])]) for row in of_keys],
-            [StatsColumn(*[*row[:6], Texts(*row[6:8]), Texts(*row[8:])]) for row in of_stats],
+            [
+                StatsColumn(*[*row[:6], Texts(*row[6:8]), Texts(*row[8:10]), *row[10:]])
+                for row in of_stats
+            ],
         )
 
 

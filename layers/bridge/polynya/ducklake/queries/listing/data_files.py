@@ -107,7 +107,8 @@ def values_of(table_id: int, ids: Sequence[int]) -> Statement[dict[int, dict[int
 LONGEST_BOUND = 200
 
 STATS_OF = """
-SELECT s.data_file_id, s.null_count, left(s.min_value, {longest}), left(s.max_value, {longest})
+SELECT s.data_file_id, s.null_count, left(s.min_value, {longest}), left(s.max_value, {longest}),
+  coalesce(NOT {min_is_exact} OR NOT {max_is_exact}, FALSE)
 FROM {stats_table} AS s
 WHERE s.table_id = :table_id AND s.column_id = :column_id
   AND s.data_file_id = ANY(CAST(:ids AS bigint[]))"""
@@ -115,9 +116,14 @@ WHERE s.table_id = :table_id AND s.column_id = :column_id
 
 def stats_of(
     lake: Lake, table_id: int, column_id: int, ids: Sequence[int]
-) -> Statement[dict[int, tuple[int | None, str | None, str | None]]]:
-    """The number of NULLs, the least and the greatest value of a column, by data_file_id."""
-    sql = STATS_OF.format(stats_table=fragment(lake, "stats_table"), longest=LONGEST_BOUND)
+) -> Statement[dict[int, tuple[int | None, str | None, str | None, bool]]]:
+    """The number of NULLs and the bounds of a column, by data_file_id.
+
+    And whether a bound is known to be none of the values.
+    """
+    names = ("stats_table", "min_is_exact", "max_is_exact")
+    fragments = {name: fragment(lake, name) for name in names}
+    sql = STATS_OF.format(**fragments, longest=LONGEST_BOUND)
     parameters = {"table_id": table_id, "column_id": column_id, "ids": list(ids)}
     return Statement(sql, parameters, lambda rows: {row[0]: (*row[1:],) for row in rows})
 

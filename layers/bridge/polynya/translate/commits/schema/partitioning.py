@@ -7,6 +7,7 @@ from ....ducklake.column_tree import ColumnNode
 from ....ducklake.rows.partitions import PartitionColumn
 from ....errors import BadRequest
 from ....iceberg.commits.updates import PartitionSpec
+from ....iceberg.transforms import CALENDAR
 from ...columns.types import iceberg_type
 from ...partitions import BUCKET_TYPES, CALENDAR_TYPES, FINEST, IDENTITY
 
@@ -14,20 +15,27 @@ BUCKET = re.compile(r"bucket\[([1-9][0-9]{0,8})\]")
 
 
 NO_TYPES: Mapping[int, frozenset[str]] = {}
+NO_KEYS: Sequence[PartitionColumn] = ()
 
 
 def partition_keys(
     spec: PartitionSpec | None,
     columns: Sequence[ColumnNode],
     former_types: Mapping[int, frozenset[str]] = NO_TYPES,
+    before: Sequence[PartitionColumn] = NO_KEYS,
+    *,
+    has_epochs: bool = False,
 ) -> tuple[PartitionColumn, ...]:
     """The partition keys of a table with these columns.
 
-    Iceberg counts months from 1970, DuckLake has a year and a month: a month is both keys.
+    Iceberg counts months from 1970, as DuckLake's epoch_month does; where DuckLake has none, a
+    month is two keys, a year and a month.
 
     Args:
         former_types: every type that a column ever had, by column_id: files of older types may not
             have partition values that Iceberg can read.
+        before: the keys of the table so far; what they have already stays as it is.
+        has_epochs: DuckLake has epoch_year and its like.
 
     Raises:
         BadRequest: DuckLake has no such partitioning, or not for such a column.
@@ -44,9 +52,14 @@ def partition_keys(
                 f"{column.column_name} has two partition fields of time; the finer one suffices"
             )
         calendar |= {column.column_id} if field.transform in FINEST else set()
-        transforms = _transforms(
-            field.transform, column, former_types.get(column.column_id, frozenset())
-        )
+        types = former_types.get(column.column_id, frozenset()) | {column.column_type}
+        transforms = _transforms(field.transform, column, types)
+        if field.transform in FINEST:
+            known = {key.transform for key in before if key.column_id == column.column_id}
+            epochs = _epochs(field.transform, types)
+            stays = transforms and known.issuperset(transforms)
+            if epochs and (known.issuperset(epochs) or (has_epochs and not stays)):
+                transforms = epochs
         if not transforms:
             raise BadRequest(
                 f"DuckLake has no partitioning by {field.transform} of {column.column_name} "
@@ -76,9 +89,16 @@ def is_bucket(key: PartitionColumn) -> bool:
     return key.transform.startswith("bucket")
 
 
-def _transforms(transform: str, column: ColumnNode, former_types: frozenset[str]) -> list[str]:
-    """DuckLake's transforms; an empty list if there are none."""
-    types = former_types | {column.column_type}
+def _epochs(transform: str, types: frozenset[str]) -> list[str]:
+    """DuckLake's transform that counts from 1970; an empty list if Iceberg has none like it."""
+    names = {iceberg_type(one) or "" for one in types}
+    is_same = len(names) == 1 and (transform, *names) in CALENDAR
+    return [f"epoch_{transform}"] if is_same else []
+
+
+def _transforms(transform: str, column: ColumnNode, types: frozenset[str]) -> list[str]:
+    """DuckLake's transforms of the column, in catalogs of every version; an empty list if there
+    are none."""
     if transform == "identity":
         names = {iceberg_type(one) or "" for one in types}
         is_certain = len(names) == 1 and all(map(IDENTITY.fullmatch, names))
