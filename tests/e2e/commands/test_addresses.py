@@ -281,6 +281,7 @@ def test_what_a_local_folder_cannot_do_is_refused(tmp_path):
     for option, words in (
         ("--writes", "needs a lake in PostgreSQL"),
         ("--delivery=materialize", "local folder"),
+        ("--virtual-bucket=other", "--virtual-bucket names the bucket that --delivery materialize"),
     ):
         refused = CliRunner().invoke(app, ["serve", lake.address, option])
         assert refused.exit_code == 1 and words in refused.stderr
