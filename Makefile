@@ -20,6 +20,9 @@ DOCKER_DIR ?= /tmp/polynya-docker
 LOCKED := layers/bridge layers/columnar layers/tracing functions/rest_catalog functions/commits
 UV_VERSION := 0.13.9
 DUCKDB2_VERSION := 2.0.0
+# What builds and reads Parquet, and parses views.
+WITH_DUCKDB_2 := $(addprefix tests/unit/iceberg/,test_view_text.py \
+  $(addprefix parquet/,test_files.py test_sandbox.py test_delete_files.py))
 WHEELS := .aws-sam/wheels
 ONLY_WHEELS = PIP_NO_INDEX=1 PIP_FIND_LINKS=$(CURDIR)/$(WHEELS)
 # sam build asks for python3.13 on PATH; where that is a shim of pyenv, pyenv has to be told.
@@ -72,6 +75,7 @@ PYTEST = pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
 
 test: setup lint ## what CI runs: all tests that are not marked slow (12 minutes on two idle cores)
 	@$(BIN)/python -m $(PYTEST) -m "not slow" $(ARGS)
+	@$(if $(ARGS),,PYTHONPATH=$(CURDIR)/.duckdb2 $(BIN)/python -m $(PYTEST) $(WITH_DUCKDB_2))
 
 test-slow: setup ## the tests that `make test` leaves out (half an hour)
 	@$(BIN)/python -m $(PYTEST) -m slow $(ARGS)

@@ -124,9 +124,12 @@ def test_lakes_of_1_1_with_a_relative_data_path(number, kind, by_duckdb_2, tmp_p
                 "pip install --upgrade 'duckdb>=2,<3'\n"
             )
     monkeypatch.chdir(tmp_path)
-    with serving(migrated.address, None, delivery="object-lambda", settings=settings) as bridge:
-        with closing(opened(pyiceberg, bridge)) as reader:
-            check(lake, bridge, reader, 3)
+    how = {"delivery": "object-lambda", "settings": settings}
+    with (
+        serving(migrated.address, None, **how) as bridge,
+        closing(opened(pyiceberg, bridge)) as reader,
+    ):
+        check(lake, bridge, reader, 3)
 
 
 # Each is a change of its own; the last ones change the catalog without a new snapshot, or rewrite
