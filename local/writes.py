@@ -54,7 +54,10 @@ def writes(
             if print_sql:
                 print(_script(rights, metadata_schema))
                 return
-            if setup and rights.version in WRITABLE_VERSIONS:
+            if setup:
+                # A lake that cannot be written gets no table.
+                if problems := _problems_of_lake(queries.lake().run(con)):
+                    _fail("; ".join(problems))
                 _set_up(con, rights, metadata_schema)
             problems = write_problems(con, metadata_schema)
     except (PolynyaError, JobError, Failed) as error:
@@ -82,6 +85,11 @@ def _problems_of_lake(lake: Lake) -> list[str]:
         check_lake(lake.version, lake.encrypted)
     except Refused as refusal:
         found.append(str(refusal))
+    else:
+        if lake.version not in WRITABLE_VERSIONS:
+            found.append(
+                f"the catalog has version {lake.version}, and only {VERSIONS} can be written"
+            )
     if not is_s3(lake.data_path):
         found.append(
             f"the lake's data is in {lake.data_path}, not in S3, where clients would write their "
@@ -94,10 +102,6 @@ def _problems_of_role(rights: WriterRights, metadata_schema: str) -> list[str]:
     role, owner = identifier(rights.role), identifier(rights.owner)
     table = f"{identifier(metadata_schema)}.polynya_commits"
     found = []
-    if rights.version not in WRITABLE_VERSIONS:
-        found.append(
-            f"the catalog has version {rights.version}, and only {VERSIONS} can be written"
-        )
     if not rights.may_be_owner:
         found.append(
             f"the role {rights.role} is no member of {rights.owner}, which owns DuckLake's tables: "

@@ -10,6 +10,7 @@ from threading import Thread
 from typing import TypeVar
 
 import duckdb
+from polynya.errors import Misconfigured
 
 SECONDS_TO_STOP = 2
 """How long an interrupted statement may take to end."""
@@ -90,19 +91,27 @@ def interruptible(con: duckdb.DuckDBPyConnection, task: Callable[[], T]) -> T:
             thread.join(0.05)
 
 
+class MissingExtension(Misconfigured, RuntimeError):
+    """PyPI has an extension for another release of DuckDB, or its package is not installed."""
+
+
 def extension_path(name: str) -> Path:
     """The file of an extension in the PyPI package duckdb-extension-<name>.
 
     Raises:
-        RuntimeError: the package is not installed, or is for another version of DuckDB.
+        MissingExtension: the package is not installed, or is for another version of DuckDB.
     """
     spec = find_spec(f"duckdb_extension_{name}")
     if spec is None or not spec.submodule_search_locations:
-        raise RuntimeError(f"pip install duckdb-extension-{name.replace('_', '-')}")
+        raise MissingExtension(f"pip install duckdb-extension-{name.replace('_', '-')}")
     folder = Path(spec.submodule_search_locations[0]) / "extensions"
     path = folder / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
     if not path.exists():
-        raise RuntimeError(f"duckdb-extension-{name} is not for DuckDB {duckdb.__version__}")
+        releases = ", ".join(sorted(found.name.removeprefix("v") for found in folder.glob("v*")))
+        raise MissingExtension(
+            f"duckdb-extension-{name.replace('_', '-')} is for DuckDB {releases}, and this Python "
+            f"has {duckdb.__version__}: pip install 'duckdb=={releases}'"
+        )
     return path
 
 

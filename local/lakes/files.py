@@ -1,6 +1,7 @@
 """The file of a catalog: what it is, and a sentence for one that is no catalog."""
 
 import re
+import sqlite3
 from pathlib import Path
 
 import duckdb
@@ -45,6 +46,10 @@ def failure(name: str, error: Exception) -> PolynyaError:
         name: what the message calls the catalog.
     """
     words = " ".join(str(error).split())
+    if is_locked(error) and isinstance(error, sqlite3.Error):
+        return ServiceUnavailable(
+            f"{name} is locked by another process, which writes to it: try again when it is ready"
+        )
     if is_locked(error):
         process = re.search(r"PID (\d+)", words)
         by = f"the process {process[1]}" if process else "another process"
@@ -58,8 +63,8 @@ def failure(name: str, error: Exception) -> PolynyaError:
         return Misconfigured(f"there is no file {name}")
     if isinstance(error, duckdb.Error) and "version number" in words:
         return Misconfigured(
-            f"{name} was written by a newer DuckDB than this one, {duckdb.__version__}: update "
-            "Polynya, or copy the lake to a file that DuckDB writes with STORAGE_VERSION 'v1.0.0'"
+            f"{name} was written by a newer DuckDB than the one of this Python, "
+            f"{duckdb.__version__}, which cannot read it: pip install --upgrade 'duckdb>=2,<3'"
         )
     return Misconfigured(
         f"{name} cannot be read; if it is damaged, restore a copy of it: {words[:LONGEST_MESSAGE]}"

@@ -20,9 +20,10 @@ from ..progress import waiting
 from .address import Address, PostgresLake, parse
 from .data_path import DataPath, data_path_of
 from .files import checked, failure, no_lake
-from .mirroring.catalogs import Catalog, catalog_of
+from .mirroring.catalogs import catalog_of
 from .mirroring.mirror import Mirror
 from .mirroring.reading import Described, described
+from .mirroring.source import Catalog
 from .mirroring.writing import SCHEMA
 
 DEFAULT_SCHEMA = "public"
@@ -127,8 +128,6 @@ def _schema(wanted: str, catalog: Catalog, found: Described) -> str:
 def _described(catalog: Catalog) -> Described:
     try:
         return described(catalog)
-    except RuntimeError as error:  # an extension is not installed
-        raise Misconfigured(str(error)) from None
     except UNREADABLE as error:
         raise failure(catalog.name, error) from None
 

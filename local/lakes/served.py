@@ -213,6 +213,11 @@ def check_writes(
 
 def _check_delivery(lake: OpenedLake, options: Options) -> None:
     """Raise if the lake cannot be delivered so."""
+    if options.virtual_bucket is not None and options.is_object_lambda:
+        raise Misconfigured(
+            "--virtual-bucket names the bucket that --delivery materialize puts metadata files "
+            "into, and object-lambda puts them nowhere: leave it out, or give both"
+        )
     if lake.folder is not None and not options.is_object_lambda:
         raise Misconfigured(
             "--delivery materialize puts files into the data bucket, and the data of this lake is "

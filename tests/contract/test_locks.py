@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from polynya.iceberg.parquet import sandbox
 from polynya_local.clients import spark_jars
 
 from tests.checks.built import locked, normal
@@ -49,6 +50,11 @@ def test_each_range_has_a_locked_version(name):
     lines = [line for path in FILES[name] for line in (ROOT / path).read_text().splitlines()]
     for requirement in map(Requirement, filter(lambda line: line and line[0] != "#", lines)):
         assert requirement.specifier.contains(lock[normal(requirement.name)]), requirement
+
+
+def test_the_layer_has_the_duckdb_that_functions_without_it_name_files_by():
+    lock = (ROOT / "layers/columnar/requirements.txt").read_text()
+    assert re.search(rf"^duckdb=={re.escape(sandbox.LAYER)} ", lock, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", ["serve", "setup"])

@@ -2,16 +2,21 @@
 client the rows that DuckLake reads from the file, also while a writer goes on."""
 
 import json
+import shutil
 from contextlib import closing
 
+import duckdb as native_duckdb
 import pytest
+from polynya_local.cli import app
 from polynya_local.clients import duckdb, pyiceberg, rest, spark
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.spark_jars import why_not
 from polynya_local.processes.serving import serving
+from typer.testing import CliRunner
 
 from tests.support import file_lakes
-from tests.support.file_lakes import KINDS, NativeFile
+from tests.support.catalog_versions import file_to_1_1
+from tests.support.file_lakes import DUCKDB_2, KINDS, FileLake, NativeFile
 
 SLOW = pytest.mark.slow
 # Scalars in files; inlined rows of all types; files, deletes, flushes; merges; partitions; renames;
@@ -89,6 +94,42 @@ def differences(lake, bridge, reader, most: int) -> tuple[list[str], int]:
                 compared += 1
                 wrong += [f"{name} at {snapshot_id}: {x}" for x in difference(truth, rows)]
     return wrong, compared
+
+
+# What the catalog is: its script, its kind, and whether DuckDB 2.0 reads it. DuckDB 2.0 has no
+# ducklake extension on PyPI, so that native truth is the catalog as it was before.
+OF_1_1 = [("13", "duckdb", True), ("54", "sqlite", False), ("16", "sqlite", True)]
+
+
+@pytest.mark.parametrize(("number", "kind", "by_duckdb_2"), OF_1_1)
+def test_lakes_of_1_1_with_a_relative_data_path(number, kind, by_duckdb_2, tmp_path, monkeypatch):
+    lake = file_lakes.written(number, kind, tmp_path / "lake")
+    migrated = FileLake(lake.name, kind, tmp_path / "migrated")
+    migrated.folder.mkdir()
+    shutil.copy(lake.file, migrated.file)
+    file_to_1_1(migrated)
+    path = (
+        f"UPDATE ducklake_metadata SET value = '{lake.folder.name}/data/' WHERE key = 'data_path'"
+    )
+    file_lakes.change_tables(migrated, path)
+    settings = SETTINGS
+    if by_duckdb_2:
+        settings = {**SETTINGS, **DUCKDB_2}
+        if kind == "duckdb":
+            migrated = file_lakes.in_format_of_duckdb_2(migrated, tmp_path / "two")
+            refused = CliRunner().invoke(app, ["inspect", "main.t", migrated.address])
+            assert refused.exit_code == 1 and refused.stderr == (
+                f"polynya: {migrated.file} was written by a newer DuckDB than the one of this "
+                f"Python, {native_duckdb.__version__}, which cannot read it: "
+                "pip install --upgrade 'duckdb>=2,<3'\n"
+            )
+    monkeypatch.chdir(tmp_path)
+    how = {"delivery": "object-lambda", "settings": settings}
+    with (
+        serving(migrated.address, None, **how) as bridge,
+        closing(opened(pyiceberg, bridge)) as reader,
+    ):
+        check(lake, bridge, reader, 3)
 
 
 # Each is a change of its own; the last ones change the catalog without a new snapshot, or rewrite

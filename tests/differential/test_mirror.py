@@ -6,6 +6,7 @@ import logging
 import random
 import shutil
 import sqlite3
+import time
 from contextlib import closing
 
 import duckdb
@@ -14,6 +15,7 @@ from duckdb import DuckDBPyConnection
 from polynya.errors import Misconfigured
 from polynya_local.clients.duckdb import Process
 from polynya_local.clients.duckdb_connection import connect, identifier, literal
+from polynya_local.lakes.mirroring import mirror as module
 from polynya_local.lakes.mirroring.catalogs import DuckDBCatalog, PostgresCatalog, SQLiteCatalog
 from polynya_local.lakes.mirroring.mirror import Mirror
 from polynya_local.processes.postgres import Database
@@ -340,3 +342,26 @@ def test_a_catalog_in_postgresql_is_mirrored_too(lake, mirrors):
     original.database.run("UPDATE ducklake_metadata SET value = 'x' WHERE key = 'created_by'")
     assert mirror.refresh() == 1
     assert tables_of(database) == tables_of(original.database)
+
+
+def test_a_catalog_that_does_not_answer_is_served_as_it_was(lake, mirrors, monkeypatch, caplog):
+    original = lake.fresh("13")
+    mirror, database = mirrors(PostgresCatalog(original.database.url), "public")
+    mirror.refresh()
+    before = tables_of(database)
+    monkeypatch.setattr(module, "SECONDS_TO_WAIT", 0.5)
+    with closing(original.database.connect()) as con:
+        con.run("BEGIN")
+        con.run("LOCK TABLE ducklake_tag IN ACCESS EXCLUSIVE MODE")
+        con.run("UPDATE ducklake_metadata SET value = 'x' WHERE key = 'created_by'")
+        started = time.monotonic()
+        for _ in range(3):
+            mirror.refresh_if_possible()
+        assert time.monotonic() - started < 2, "only the first request waits"
+        assert "takes longer than 0.5 s" in mirror.staleness()
+        con.run("COMMIT")
+    monkeypatch.setattr(module, "SECONDS_TO_WAIT", 20)
+    mirror.refresh_if_possible()
+    assert mirror.staleness() == ""
+    assert tables_of(database) == tables_of(original.database) != before
+    assert len(caplog.records) == 2

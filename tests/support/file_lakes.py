@@ -1,6 +1,9 @@
 """Lakes whose catalog is a file, and whose data is in a folder beside it."""
 
+import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -15,6 +18,8 @@ from tests.support.lakes import script_of
 
 EXTENSIONS = ("ducklake", "sqlite_scanner")
 KINDS = ("duckdb", "sqlite")
+DUCKDB_2 = {"PYTHONPATH": str(Path(__file__).parents[2] / ".duckdb2")}
+"""The environment of a process that runs with DuckDB 2.0, which `make setup` puts there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,39 @@ def change_tables(lake: FileLake, statements: str) -> None:
         con.execute("USE file")
         for statement in con.extract_statements(statements):
             con.execute(statement)
+
+
+def query(lake: FileLake, statement: str) -> list[tuple[object, ...]]:
+    """Rows of the tables of a catalog, without DuckLake."""
+    if lake.kind == "sqlite":
+        with closing(sqlite3.connect(lake.file)) as connection:
+            return connection.execute(statement).fetchall()
+    with closing(connect()) as con:
+        con.execute(f"ATTACH {literal(str(lake.file))} AS file (READ_ONLY)")
+        con.execute("USE file")
+        return con.execute(statement).fetchall()
+
+
+IN_FRONT = """
+import sys, duckdb
+assert duckdb.__version__.startswith("2."), duckdb.__version__
+con = duckdb.connect()
+con.execute(f"ATTACH '{sys.argv[1]}' AS old (READ_ONLY)")
+con.execute(f"ATTACH '{sys.argv[2]}' AS new")
+con.execute("COPY FROM DATABASE old TO new")
+"""
+
+
+def in_format_of_duckdb_2(lake: FileLake, folder: Path) -> FileLake:
+    """A copy of a catalog in the file format of DuckDB 2.0."""
+    folder.mkdir()
+    copy = FileLake(lake.name, lake.kind, folder)
+    subprocess.run(
+        [sys.executable, "-c", IN_FRONT, str(lake.file), str(copy.file)],
+        check=True,
+        env={**os.environ, **DUCKDB_2},
+    )
+    return copy
 
 
 @contextmanager

@@ -52,9 +52,9 @@ class SQLiteFingerprint:
     journal mode. https://www.sqlite.org/pragma.html#pragma_data_version
 
     A file that replaces the original, and one that is copied over it, have another identity or
-    time. So has the write-ahead log after a commit: DuckDB has a SQLite of its own in this process,
-    and closing the file there frees the locks of this connection, so that a writer may remove the
-    log under it.
+    time. So has the write-ahead log after a commit: another SQLite in this process (DuckDB's
+    extension has one) frees the locks of this connection when it closes the file, so that a writer
+    may remove the log under it.
     """
 
     def __init__(self, file: Path) -> None:

@@ -7,32 +7,36 @@ change of the original brings is in one transaction of PostgreSQL.
 
 import logging
 import time
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
-from threading import Lock
+from threading import Event, Lock, Thread
 
 from polynya.errors import PolynyaError
 
-from ...clients.duckdb_connection import (
-    SECONDS_TO_STOP,
-    confine,
-    connect,
-    interruptible,
-    literal,
-)
+from ...clients.duckdb_connection import SECONDS_TO_STOP, interruptible
 from ...processes.postgres import Database
-from .catalogs import Catalog
 from .fingerprints import Fingerprint, is_locked
-from .reading import CatalogReader, Change, Copied
+from .reading import Change, Copied, changes, connected, contents
+from .source import Catalog
 from .tables import Renamed
 from .writing import MirrorWriter
 
 logger = logging.getLogger(__name__)
 
-TARGET_EXTENSION = "postgres_scanner"
-
 TRIES = 5
 """How often a catalog is read that changes while it is read."""
+
+SECONDS_TO_WAIT = 20.0
+"""How long a request waits for changes; then it gets the state that was copied last."""
+
+
+@dataclass(eq=False, slots=True)
+class _Refresh:
+    """One look for changes, which requests wait for that came before it began."""
+
+    is_done: Event = field(default_factory=Event)
+    began: float = 0.0
 
 
 class Mirror:
@@ -47,20 +51,19 @@ class Mirror:
             schema: where the original's tables are.
             renamed: what becomes of locations; None: they stay.
         """
-        self._catalog = catalog
+        self._catalog, self._schema, self._renamed = catalog, schema, renamed
         self._lock = Lock()
         self._copied: dict[str, Copied] = {}
         self._fingerprint: Fingerprint | None = None
         self._as_of = datetime.now(UTC)
         self._stale = ""
-        self._con = connect((TARGET_EXTENSION, *catalog.extensions))
+        self._queue = Lock()
+        self._under_way: _Refresh | None = None
+        self._next: _Refresh | None = None
         # What does not fit into memory would be in the folder where the command starts, and stay.
         self._overflow = TemporaryDirectory(prefix="polynya-mirror-", ignore_cleanup_errors=True)
-        self._con.execute(f"SET temp_directory = {literal(self._overflow.name)}")
-        self._reader = CatalogReader(self._con, catalog, schema, renamed)
-        self._writer = MirrorWriter(self._con, target)
-        if catalog.files:
-            confine(self._con, catalog.files)
+        self._con = connected(catalog, self._overflow.name)
+        self._writer = MirrorWriter(target)
 
     def begin(self) -> None:
         """Copy all of it. A signal ends it; otherwise as `refresh`."""
@@ -80,13 +83,42 @@ class Mirror:
             if fingerprint == self._fingerprint:
                 self._as_of = as_of
                 return 0
-            fingerprint, copied, changes = self._read(fingerprint)
-            self._writer.write(changes, self._copied.keys() - copied.keys())
+            fingerprint, copied, differing = self._read(fingerprint)
+            self._writer.write(differing, self._copied.keys() - copied.keys())
             self._fingerprint, self._copied, self._as_of = fingerprint, copied, as_of
-            return sum(len(change.ranges) for change in changes)
+            return sum(len(change.ranges) for change in differing)
 
     def refresh_if_possible(self) -> None:
-        """Copy what has changed, or log once that the original cannot be read now."""
+        """Copy what has changed, or log once that the original cannot be read now.
+
+        It returns when all that was committed before is copied, or cannot be; and in any case after
+        `SECONDS_TO_WAIT`, at once if reading has taken so long already.
+        """
+        with self._queue:
+            if self._next is None:
+                self._next = _Refresh()
+                if self._under_way is None:
+                    # A daemon: a file system or a database that does not answer keeps no process.
+                    Thread(target=self._run_queue, name="mirror", daemon=True).start()
+            refresh, under_way = self._next, self._under_way
+        since = time.monotonic() if under_way is None else under_way.began
+        if not refresh.is_done.wait(max(0.0, since + SECONDS_TO_WAIT - time.monotonic())):
+            self._log_stale(TimeoutError(f"reading it takes longer than {SECONDS_TO_WAIT:g} s"))
+
+    def _run_queue(self) -> None:
+        while True:
+            with self._queue:
+                self._under_way, self._next = self._next, None
+                if self._under_way is None:
+                    return
+                refresh = self._under_way
+                refresh.began = time.monotonic()
+            try:
+                self._refresh_or_log()
+            finally:
+                refresh.is_done.set()
+
+    def _refresh_or_log(self) -> None:
         try:
             self.refresh()
         except Exception as error:
@@ -113,8 +145,10 @@ class Mirror:
                 self._overflow.cleanup()
                 return  # it ends with the process
             self._con.interrupt()
+            self._catalog.interrupt()
         try:
             self._con.close()
+            self._writer.close()
             self._catalog.close()
         finally:
             self._overflow.cleanup()
@@ -123,12 +157,12 @@ class Mirror:
     def _read(self, before: Fingerprint) -> tuple[Fingerprint, dict[str, Copied], list[Change]]:
         """What has changed, all of one state of the original, and its fingerprint."""
         for _ in range(TRIES):
-            with self._reader.attached():
-                copied = self._reader.contents()
-                changes = self._reader.staged(copied, self._copied)
+            with self._catalog.attached(self._con) as state:
+                copied = contents(state, self._schema, self._renamed)
+                differing = changes(state, self._schema, copied, self._copied)
                 after = self._catalog.fingerprint()
             if after == before:
-                return after, copied, changes
+                return after, copied, differing
             before = after
         raise TimeoutError("the catalog changes faster than it can be read")
 
@@ -136,7 +170,8 @@ class Mirror:
         if self._stale:
             return
         # The text of another error may hold rows, or how we connect.
-        why = str(error) if isinstance(error, PolynyaError) else type(error).__name__
+        is_ours = isinstance(error, PolynyaError | TimeoutError)
+        why = str(error) if is_ours else type(error).__name__
         if is_locked(error):
             why = "another process has it open"
         as_of = self._as_of.isoformat(" ", "seconds").replace("+00:00", " UTC")

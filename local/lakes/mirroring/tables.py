@@ -48,11 +48,16 @@ SYSTEM_COLUMNS = 3
 KEYS = ("data_file_id", "delete_file_id", "snapshot_id", "mapping_id", "table_id")
 """By the first of these columns a table is divided into ranges."""
 
-SPAN = 256
+SHIFT = 8
+SPAN = 1 << SHIFT
 """How many values of the key are in one range."""
 
 NO_ID = -1
 """The range of rows without an id."""
+
+
+POSTGRES_TYPES = {"BLOB": "BYTEA", "DOUBLE": "DOUBLE PRECISION"}
+"""PostgreSQL's names of types, where DuckDB has others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,7 @@ class Column:
 
     name: str
     type: str
-    """DuckDB's name of its type in PostgreSQL."""
+    """DuckDB's name of its type in PostgreSQL, or PostgreSQL's own."""
     value: str
     """SQL of its value, from the columns of the original."""
 
@@ -136,8 +141,8 @@ def metadata_table(name: str, columns: Sequence[tuple[str, str]], renamed: Renam
     names = [column for column, _ in columns]
     made = tuple(_metadata_column(*column) for column in columns)
     if renamed is not None:
-        made = tuple(_relocated(name, names, column, renamed) for column in made)
-    return _table(name, made, next((key for key in KEYS if key in names), None))
+        made = tuple(relocated(name, names, column, renamed) for column in made)
+    return table(name, made, key_of(names))
 
 
 def inlined_table(name: str, columns: Sequence[tuple[str, str]], types: Mapping[str, str]) -> Table:
@@ -149,14 +154,15 @@ def inlined_table(name: str, columns: Sequence[tuple[str, str]], types: Mapping[
     """
     made = [Column(c, "BIGINT", identifier(c)) for c, _ in columns[:SYSTEM_COLUMNS]]
     made += [_inlined_column(c, types[c], type_) for c, type_ in columns[SYSTEM_COLUMNS:]]
-    return _table(name, tuple(made), columns[0][0])
+    return table(name, tuple(made), columns[0][0])
 
 
-def _table(name: str, columns: tuple[Column, ...], key: str | None) -> Table:
+def table(name: str, columns: tuple[Column, ...], key: str | None) -> Table:
+    """A table whose rows a key divides into ranges; None: they are in one range."""
     if key is None:
         return Table(name, columns, "0", None)
     id_ = identifier(key)
-    return Table(name, columns, f"CASE WHEN {id_} >= 0 THEN {id_} // {SPAN} ELSE {NO_ID} END", key)
+    return Table(name, columns, f"CASE WHEN {id_} >= 0 THEN {id_} >> {SHIFT} ELSE {NO_ID} END", key)
 
 
 def _metadata_column(name: str, type_: str) -> Column:
@@ -168,7 +174,12 @@ def _metadata_column(name: str, type_: str) -> Column:
     return Column(name, target, value)
 
 
-def _relocated(table: str, names: Sequence[str], column: Column, renamed: Renamed) -> Column:
+def relocated(table: str, names: Sequence[str], column: Column, renamed: Renamed) -> Column:
+    """A column of DuckLake's own table, in which locations are rewritten.
+
+    Args:
+        names: those of all columns of the table.
+    """
     value = column.value
     if table == "ducklake_metadata" and column.name == "value":
         is_path = f"{identifier('key')} = 'data_path'"
@@ -177,6 +188,11 @@ def _relocated(table: str, names: Sequence[str], column: Column, renamed: Rename
         relative = f"CAST({identifier('path_is_relative')} AS BOOLEAN)"
         value = f"CASE WHEN {relative} THEN {value} ELSE {renamed.location(value)} END"
     return Column(column.name, column.type, value)
+
+
+def key_of(names: Sequence[str]) -> str | None:
+    """The column that divides a table of DuckLake's own; None: there is none."""
+    return next((key for key in KEYS if key in names), None)
 
 
 def _inlined_column(name: str, type_: str, stored: str) -> Column:
@@ -194,3 +210,29 @@ def _inlined_column(name: str, type_: str, stored: str) -> Column:
         return Column(name, target, text)
     of_type = identifier(name) if stored == type_ else f"CAST({identifier(name)} AS {type_})"
     return Column(name, target, f"CAST({of_type} AS {target})")
+
+
+def postgres_text(column: Column) -> str:
+    """SQL of the text in which COPY of PostgreSQL reads a value of the mirror from DuckDB.
+
+    https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.2
+    """
+    text = identifier(column.name)
+    if column.type == "BLOB":
+        text = f"'\\\\x' || hex({text})"
+    elif column.type == "VARCHAR":
+        for character, letter in ESCAPES.items():
+            text = f"replace({text}, {character}, '\\{letter}')"
+    else:
+        text = f"CAST({text} AS VARCHAR)"
+    return f"coalesce({text}, '\\N')"
+
+
+ESCAPES = {"chr(92)": "\\", "chr(9)": "t", "chr(10)": "n", "chr(13)": "r"}
+"""SQL of the characters that a text must not have as they are, and the letters after a backslash.
+The backslash is the first: the others make new ones."""
+
+
+def qualified(database: str, schema: str, table: str) -> str:
+    """A table, quoted for SQL."""
+    return ".".join(map(identifier, (database, schema, table)))

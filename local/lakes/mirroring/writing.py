@@ -3,63 +3,70 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-import duckdb
-from duckdb import DuckDBPyConnection
+from pg8000.exceptions import Error as PostgresError
+from pg8000.native import Connection
 
-from ...clients.duckdb_connection import identifier, literal
+from ...clients.duckdb_connection import identifier
 from ...processes.postgres import Database
 from .reading import Change
-from .tables import KEYS, NO_ID, SPAN, Table
+from .tables import KEYS, NO_ID, POSTGRES_TYPES, SPAN, Table
 
-TARGET, SCHEMA = "mirror", "public"
+SCHEMA = "public"
 
 
 class MirrorWriter:
     """Writes to one PostgreSQL database that nothing else writes to."""
 
-    def __init__(self, con: DuckDBPyConnection, target: Database) -> None:
-        """Attach the database."""
-        self._con = con
-        con.execute(f"ATTACH {literal(target.libpq)} AS {TARGET} (TYPE postgres)")
+    def __init__(self, target: Database) -> None:
+        """Connect to the database."""
+        self._con: Connection = target.connect()
 
     def write(self, changes: Iterable[Change], gone: Iterable[str]) -> None:
-        """Make the changes.
+        """Make the changes, and drop their staged rows.
 
         Args:
             gone: the tables that are dropped.
 
         Raises:
-            duckdb.Error: PostgreSQL does not accept them; then it has none of them.
+            pg8000.exceptions.Error: PostgreSQL does not accept them; then it has none of them.
         """
         changes = tuple(changes)
         with self._transaction():
             for change in changes:
                 self._write(change)
             for name in sorted(gone):
-                self._con.execute(f"DROP TABLE {_qualified(name)}")
+                self._con.run(f"DROP TABLE {_qualified(name)}")
         for change in changes:
-            self._con.execute(f"DROP TABLE {change.staged}")
+            change.staged.drop()
+
+    def close(self) -> None:
+        """Close the connection."""
+        with suppress(PostgresError, OSError):  # it is gone already
+            self._con.close()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._con.execute("BEGIN")
+        self._con.run("BEGIN")
         try:
             yield
-            self._con.execute("COMMIT")
+            self._con.run("COMMIT")
         except BaseException:
-            with suppress(duckdb.Error):
-                self._con.execute("ROLLBACK")
+            with suppress(PostgresError, OSError):
+                self._con.run("ROLLBACK")
             raise
 
     def _write(self, change: Change) -> None:
         name = _qualified(change.table.name)
         if change.is_new:
-            columns = (f"{identifier(c.name)} {c.type}" for c in change.table.columns)
-            self._con.execute(f"DROP TABLE IF EXISTS {name}")
-            self._con.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
+            columns = (
+                f"{identifier(c.name)} {POSTGRES_TYPES.get(c.type, c.type)}"
+                for c in change.table.columns
+            )
+            self._con.run(f"DROP TABLE IF EXISTS {name}")
+            self._con.run(f"CREATE TABLE {name} ({', '.join(columns)})")
         else:
-            self._execute(f"DELETE FROM {{}} WHERE {_in_ranges(change)}", change.table)
-        self._con.execute(f"INSERT INTO {name} SELECT * FROM {change.staged}")
+            self._con.run(f"DELETE FROM {name} WHERE {_in_ranges(change)}")
+        self._con.run(f"COPY {name} FROM STDIN", stream=change.staged.chunks())
         if change.is_new:
             self._index(change.table)
 
@@ -67,20 +74,16 @@ class MirrorWriter:
         """Indexes for the ranges of the mirror, and those that `polynya indexes` recommends."""
         if table.key not in KEYS:
             return
+        name = _qualified(table.name)
         names = {column.name for column in table.columns}
-        self._execute(f"CREATE INDEX ON {{}} ({identifier(table.key)})", table)
+        self._con.run(f"CREATE INDEX ON {name} ({identifier(table.key)})")
         if {"table_id", "data_file_id"} <= names:
-            self._execute("CREATE INDEX ON {} (table_id, data_file_id)", table)
-        self._execute("ANALYZE {}", table)
-
-    def _execute(self, sql: str, table: Table) -> None:
-        """Send one of PostgreSQL's own statements, with the table for `{}`."""
-        statement = sql.format(f"{identifier(SCHEMA)}.{identifier(table.name)}")
-        self._con.execute("CALL postgres_execute(?, ?)", [TARGET, statement])
+            self._con.run(f"CREATE INDEX ON {name} (table_id, data_file_id)")
+        self._con.run(f"ANALYZE {name}")
 
 
 def _qualified(table: str) -> str:
-    return f"{TARGET}.{SCHEMA}.{identifier(table)}"
+    return f"{identifier(SCHEMA)}.{identifier(table)}"
 
 
 def _in_ranges(change: Change) -> str:

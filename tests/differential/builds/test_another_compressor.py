@@ -1,4 +1,5 @@
-"""After an upgrade with another compressor, old names give their old bytes or none."""
+"""After an upgrade with another compressor, or another DuckDB, old names give their old bytes or
+none."""
 
 import zlib
 from contextlib import closing
@@ -8,6 +9,7 @@ from polynya.ducklake.connection.database import Database
 from polynya.errors import NoSuchKey
 from polynya.files import table_names
 from polynya.iceberg.avro import compression
+from polynya.iceberg.parquet.sandbox import writer_of
 
 from tests.support.servers.avro_files import AvroServer, empty_cache
 
@@ -17,11 +19,14 @@ TABLES = {"09": "d", "14": "fl", "62": "pe", "82": "by_day"}
 """By the lake: tables with stored deletes, flushed rows, partitions, and inlined rows."""
 
 
-@pytest.fixture
-def upgrade(monkeypatch):
-    """Replaces the compressor by zlib."""
+@pytest.fixture(params=["compressor", "duckdb"])
+def upgrade(request, monkeypatch):
+    """Replaces the compressor by zlib, or the release of DuckDB that writes Parquet."""
 
     def replace() -> None:
+        if request.param == "duckdb":
+            monkeypatch.setattr(table_names, "WRITER", writer_of("2.0.0"))
+            return
         codecs = {"deflate": lambda block: zlib.compress(block, 9, wbits=-15)}
         monkeypatch.setattr(compression, "CODECS", codecs)
         monkeypatch.setattr("polynya.iceberg.avro.container.CODECS", codecs)

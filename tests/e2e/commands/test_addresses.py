@@ -120,6 +120,16 @@ def test_other_commands_read_a_file_too(tmp_path):
     assert printed("verify", "--database", lake.address)["findings"] == []
 
 
+def test_an_added_file_outside_of_the_data_path_is_named(tmp_path):
+    """It is there, so that it is neither missing nor damaged."""
+    lake = file_lakes.written("27", "sqlite", tmp_path / "lake")
+    refused = CliRunner().invoke(app, ["inspect", "ad", lake.address])
+    words = (
+        f"the added file {lake.data}_ext/full.parquet is neither in S3 nor below the lake's data"
+    )
+    assert words in refused.output + refused.stderr, refused.output
+
+
 def test_verify_finds_data_that_has_moved(tmp_path):
     write(f"{tmp_path}/lake.db", f"{tmp_path}/data")
     (tmp_path / "data").rename(tmp_path / "moved")
@@ -305,6 +315,7 @@ def test_what_a_local_folder_cannot_do_is_refused(tmp_path):
     for option, words in (
         ("--writes", "needs a lake in PostgreSQL"),
         ("--delivery=materialize", "local folder"),
+        ("--virtual-bucket=other", "--virtual-bucket names the bucket that --delivery materialize"),
     ):
         refused = CliRunner().invoke(app, ["serve", lake.address, option])
         assert refused.exit_code == 1 and words in refused.stderr

@@ -191,14 +191,23 @@ def test_a_missing_grant_is_named_with_its_remedy(owned, role, spoil, remedy):
     assert writes(owned, role).code == 0
 
 
-def test_another_version_of_the_catalog_is_refused(owned):
-    assert writes(owned, WRITER, "--setup").code == 0
+# What makes a lake that nobody can write, and the words of the refusal.
+CANNOT_BE_WRITTEN = [
+    ("0.3", "has version 0.3, and only "),
+    ("7.5", "7.5"),
+]
+
+
+@pytest.mark.parametrize(("version", "words"), CANNOT_BE_WRITTEN)
+def test_setup_changes_nothing_where_the_version_is_refused(version, words, owned):
     schema = identifier(owned.metadata_schema)
     owned.database.run(
-        f"UPDATE {schema}.ducklake_metadata SET value = '1.1-dev1' WHERE key = 'version'"
+        f"UPDATE {schema}.ducklake_metadata SET value = '{version}' WHERE key = 'version'"
     )
-    done = writes(owned, WRITER)
-    assert done.code == 1 and "has version 1.1-dev1, and only 1.0 can be written" in done.said
+    for option in ((), ("--setup",)):
+        done = writes(owned, WRITER, *option)
+        assert done.code == 1 and words in done.said, done.said
+    assert owned.database.run(f"SELECT to_regclass('{schema}.polynya_commits')") == [[None]]
 
 
 def test_a_database_that_does_not_answer_is_named(lake):

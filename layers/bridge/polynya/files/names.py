@@ -16,7 +16,8 @@ from ..translate.fingerprints import LENGTH
 
 GENERATOR = "g2"
 """The generator's version: it changes if the same rows are to give other bytes. What compresses
-Avro is in the fingerprints instead: cached files of another compressor can still be read."""
+Avro and what writes Parquet is in the fingerprints instead: cached files of others can still be
+read."""
 
 
 class Kind(NamedTuple):

@@ -13,6 +13,7 @@ from ..ducklake.rows.deletes import DeleteFile, InlinedDelete
 from ..ducklake.rows.lake import Window, no_changes
 from ..ducklake.rows.sums import ChunkSum
 from ..iceberg.avro.compression import COMPRESSOR
+from ..iceberg.parquet.sandbox import WRITER
 from ..iceberg.partition import UNPARTITIONED, PartitionSpec
 from ..iceberg.table_metadata import TableMetadata
 from ..translate.columns.schemas import Schemas
@@ -75,6 +76,7 @@ class TableNames:
             table_location(history.lake, history.schema, table),
             # Row ids. Names of files of format version 2 do not have it.
             *((f"v{schemas.format_version}",) if schemas.format_version > 2 else ()),
+            *WRITER,
         )
         self._avro_origin = (*self._origin, COMPRESSOR)
 

@@ -199,5 +199,6 @@ def _are_qualified(con: "DuckDBPyConnection", text: str) -> bool:
     try:
         names = con.get_table_names(text, qualified=True)
     except duckdb.Error:
-        return False
+        # DuckDB 2.0 has aborted the sandbox's transaction.
+        raise Unreadable("DuckDB cannot bind the text of the view") from None
     return all("." in QUOTED.sub("", name) for name in names)

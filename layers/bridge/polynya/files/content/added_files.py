@@ -17,10 +17,17 @@ from ...ducklake.rows.lifetimes import UnservableRange
 from ...errors import REMEDY, NoSuchKey, Refused
 from ...iceberg.parquet.footer import Column, NotParquet, columns_of
 from ...storage.objects.reader import ObjectReader
+from ...storage.s3 import is_s3
 from ...storage.stores import Cache
 from ...translate.fingerprints import fingerprint
 from ..names import GENERATOR
 from ..table_context import TableContext
+
+OUTSIDE = (
+    "the added file {location} is neither in S3 nor below the lake's data path, and clients can "
+    "read nothing else: copy it below the data path and add it from there, or INSERT its rows"
+)
+"""Not served though it may be there: a catalog could name any file of this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,8 @@ class AddedFiles:
         """Why Iceberg's readers would read a file differently; None if they do not."""
         if file.mapping_id is None:
             return None
+        if not is_s3(location := self.table.location_of(file)):
+            return OUTSIDE.format(location=location)
         try:
             columns = self._columns(file)
         except (NoSuchKey, NotParquet) as error:

@@ -11,6 +11,8 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, NamedTuple
@@ -36,6 +38,33 @@ SET temp_directory = {folder};
 SET allowed_directories = [{folder}];
 SET enable_external_access = false;
 SET lock_configuration = true"""
+
+
+LAYER = "1.5.5"
+"""The DuckDB of layers/columnar. A function without that layer names the files that one with it
+writes."""
+
+UNNAMED = "1.5.5"
+"""Names of the files of this DuckDB do not tell it: they are older than the rule."""
+
+
+def _installed() -> str:
+    with suppress(PackageNotFoundError):
+        return version("duckdb")
+    if find_spec("duckdb") is None:
+        return LAYER
+    import duckdb
+
+    return str(duckdb.__version__)
+
+
+def writer_of(duckdb_version: str) -> tuple[str, ...]:
+    """What the names of files tell of the DuckDB that writes them: its bytes differ by release, and
+    so do the lengths that manifests and lists state."""
+    return () if duckdb_version == UNNAMED else (f"duckdb {duckdb_version}",)
+
+
+WRITER = writer_of(_installed())
 
 
 class Unreadable(ValueError):

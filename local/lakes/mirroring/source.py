@@ -1,0 +1,206 @@
+"""What a mirror reads: a catalog of any kind, and one state of it whose tables DuckDB selects."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+from duckdb import DuckDBPyConnection
+from polynya.errors import Misconfigured
+
+from ...clients.duckdb_connection import identifier
+from . import nul
+from .fingerprints import Fingerprint
+from .tables import (
+    INLINED_ROWS,
+    Column,
+    Renamed,
+    Table,
+    inlined_table,
+    metadata_table,
+    postgres_text,
+    qualified,
+)
+
+SOURCE = "source"
+"""The name under which DuckDB attaches a catalog, or the copy of its rows."""
+
+Types = Mapping[str, Mapping[str, str]]
+"""DuckDB's types of the user's columns, by table of inlined rows and by column."""
+
+Digests = dict[int, tuple[Any, ...]]
+"""The number of rows of each range of a table, and what changes with their contents."""
+
+LINES = 4096
+"""How many rows are sent to PostgreSQL at once."""
+
+
+class Staged(Protocol):
+    """Rows of a table, taken from one state of a catalog."""
+
+    def chunks(self) -> Iterator[bytes]:
+        """The rows as COPY of PostgreSQL reads them."""
+
+    def drop(self) -> None:
+        """Free what holds them."""
+
+
+class State(Protocol):
+    """One state of a catalog, while it is attached."""
+
+    def data_paths(self) -> dict[str, str]:
+        """The data path of each lake, by the schema that has its tables."""
+
+    def tables(self, schema: str, renamed: Renamed | None) -> list[Table]:
+        """The tables of a lake; what becomes of their locations is in `renamed`."""
+
+    def digests(self, schema: str, table: Table) -> Digests:
+        """Equal digests of a range mean equal rows."""
+
+    def stage(self, schema: str, table: Table, ranges: Sequence[int] | None, name: str) -> Staged:
+        """Take the rows of these ranges; None: all rows.
+
+        Args:
+            name: tells it from all others that are taken of this state.
+
+        Raises:
+            Misconfigured: PostgreSQL cannot hold a text of them.
+        """
+
+
+class Catalog(Protocol):
+    """A catalog that is no PostgreSQL, or one whose locations are rewritten."""
+
+    name: str
+    """What a message calls it."""
+    default_schema: str
+    files: tuple[Path, ...]
+    """All files that DuckDB may open to read it; none: DuckDB does not read it."""
+
+    def fingerprint(self) -> Fingerprint:
+        """Equal ones mean equal contents. Raises: whatever reading it raises."""
+
+    def attached(self, con: DuckDBPyConnection) -> AbstractContextManager[State]:
+        """Attach it for the block: a file of DuckDB is locked meanwhile.
+
+        Raises:
+            Misconfigured: something in it is no table.
+            duckdb.Error, sqlite3.Error, pg8000.exceptions.Error, OSError: it cannot be read.
+        """
+
+    def interrupt(self) -> None:
+        """End a statement that another thread waits for, if that is possible."""
+
+    def close(self) -> None:
+        """Close what the fingerprint has opened."""
+
+
+def not_a_table(catalog: str, name: str, kind: str) -> Misconfigured:
+    """The error for a catalog of which reading would run what somebody wrote into its file.
+
+    A view can read any file of this machine, and need not end.
+    """
+    return Misconfigured(
+        f"{name} in {catalog} is {kind}: DuckLake keeps its catalog in plain tables, and "
+        "Polynya reads nothing else, because a file from somebody else could run queries on "
+        "this machine. If you made it, replace it by a table with its rows"
+    )
+
+
+TABLES = """
+SELECT table_name, column_name, data_type FROM duckdb_columns()
+WHERE database_name = ? AND schema_name = ? AND starts_with(table_name, 'ducklake_')
+ORDER BY table_name, column_index"""
+
+LAKES = """
+SELECT schema_name FROM duckdb_tables()
+WHERE database_name = ? AND table_name = 'ducklake_metadata' ORDER BY 1"""
+
+DIGESTS = """
+SELECT number, count(*), bit_xor(digest), sum(digest)
+FROM (SELECT {number} AS number, {digest} AS digest FROM {table}) GROUP BY number"""
+
+DATA_PATH = "SELECT value FROM {table} WHERE key = 'data_path'{scope}"
+
+STAGE = "CREATE OR REPLACE TEMP TABLE {staged} AS SELECT {select} FROM {rows}"
+
+
+class DuckDBState:
+    """A state whose tables are in the database `source` of a DuckDB."""
+
+    def __init__(self, con: DuckDBPyConnection) -> None:
+        self._con = con
+
+    def data_paths(self) -> dict[str, str]:
+        """As `State.data_paths`."""
+        schemas = [name for [name] in self._con.execute(LAKES, [SOURCE]).fetchall()]
+        return {schema: self._data_path(schema) for schema in schemas}
+
+    def _data_path(self, schema: str) -> str:
+        table = self._qualified(schema, "ducklake_metadata")
+        columns = {name for name, *_ in self._con.execute(f"DESCRIBE {table}").fetchall()}
+        # The first versions have no options of a schema or a table.
+        scope = " AND scope IS NULL" if "scope" in columns else ""
+        rows = self._con.execute(DATA_PATH.format(table=table, scope=scope)).fetchall()
+        return str(rows[0][0]) if rows else ""
+
+    def tables(self, schema: str, renamed: Renamed | None) -> list[Table]:
+        """As `State.tables`."""
+        columns: dict[str, list[tuple[str, str]]] = {}
+        for table, column, type_ in self._con.execute(TABLES, [SOURCE, schema]).fetchall():
+            columns.setdefault(table, []).append((column, type_))
+        types = self.inlined_types()
+        return [
+            inlined_table(name, stored, dict(stored) | dict(types.get(name, {})))
+            if INLINED_ROWS.fullmatch(name)
+            else metadata_table(name, stored, renamed)
+            for name, stored in columns.items()
+        ]
+
+    def inlined_types(self) -> Types:
+        """The types of inlined columns, where those that are stored are others: DuckDB has all."""
+        return {}
+
+    def digests(self, schema: str, table: Table) -> Digests:
+        """As `State.digests`."""
+        sql = DIGESTS.format(
+            number=table.range_number,
+            digest=table.digest,
+            table=self._qualified(schema, table.name),
+        )
+        return {number: tuple(digest) for number, *digest in self._con.execute(sql).fetchall()}
+
+    def stage(self, schema: str, table: Table, ranges: Sequence[int] | None, name: str) -> Staged:
+        """As `State.stage`."""
+        rows = self._qualified(schema, table.name)
+        where, parameters = "", []
+        if ranges is not None:
+            # DuckDB skips row groups by their smallest and largest values.
+            rows = f"(SELECT * FROM {rows} WHERE {table.between(ranges)})"
+            where, parameters = f" WHERE list_contains(?, {table.range_number})", [list(ranges)]
+        sql = STAGE.format(staged=name, select=table.select, rows=rows) + where
+        self._con.execute(sql, parameters)
+        nul.check(self._con, SOURCE, schema, table, name)
+        return StagedInDuckDB(self._con, name, table.columns)
+
+    @staticmethod
+    def _qualified(schema: str, table: str) -> str:
+        return qualified(SOURCE, schema, table)
+
+
+class StagedInDuckDB:
+    """Rows in a temporary table."""
+
+    def __init__(self, con: DuckDBPyConnection, name: str, columns: Sequence[Column]) -> None:
+        self._con, self._name = con, name
+        self._line = " || chr(9) || ".join(postgres_text(column) for column in columns)
+
+    def chunks(self) -> Iterator[bytes]:
+        """As `Staged.chunks`."""
+        rows = self._con.execute(f"SELECT {self._line} FROM {identifier(self._name)}")
+        while lines := rows.fetchmany(LINES):
+            yield "".join(f"{line}\n" for [line] in lines).encode()
+
+    def drop(self) -> None:
+        """As `Staged.drop`."""
+        self._con.execute(f"DROP TABLE {identifier(self._name)}")

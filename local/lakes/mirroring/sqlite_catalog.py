@@ -1,0 +1,263 @@
+"""A catalog in a file of SQLite, read by Python's own module.
+
+SQLite has numbers, texts and blobs only, and a column may hold a value of any type. The rows that
+are mirrored go through an in-memory database of DuckDB, which has DuckLake's types.
+"""
+
+import marshal
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from hashlib import blake2b
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from duckdb import DuckDBPyConnection
+from polynya.translate.inlined.rows import SOURCE_TYPES
+
+from ...clients.duckdb_connection import identifier
+from .fingerprints import SQLiteFingerprint, read_only
+from .source import SOURCE, Digests, DuckDBState, Staged, Types, not_a_table
+from .tables import NO_ID, SHIFT, Table
+
+# A virtual table has no page of its own. The columns of a view are not asked for: SQLite would
+# have to know its functions.
+COMPUTED = """
+SELECT name, CASE
+  WHEN type = 'view' THEN 'a view'
+  WHEN rootpage = 0 THEN 'a virtual table'
+  ELSE 'a table with generated columns' END
+FROM sqlite_master AS m
+WHERE type IN ('table', 'view') AND name LIKE 'ducklake!_%' ESCAPE '!' AND CASE
+  WHEN type = 'view' OR rootpage = 0 THEN true
+  ELSE (SELECT max(hidden) FROM pragma_table_xinfo(m.name)) > 0 END
+ORDER BY 1"""
+
+COLUMNS = """
+SELECT t.name, c.name, c.type FROM sqlite_master AS t JOIN pragma_table_info(t.name) AS c
+WHERE t.type = 'table' AND substr(t.name, 1, 9) = 'ducklake_' ORDER BY t.name, c.cid"""
+
+# The column may have been promoted, or another one may have its name by now: the one is taken that
+# was visible when the snapshot was made that has the table's schema version.
+COLUMNS_OF_INLINED_TABLES = f"""
+SELECT i.table_name, c.column_name,
+  arg_max(c.column_type, (
+    (c.begin_snapshot <= v.made_at AND coalesce(c.end_snapshot > v.made_at, true))::INTEGER,
+    c.begin_snapshot))
+FROM {SOURCE}.ducklake_inlined_data_tables AS i
+JOIN {SOURCE}.ducklake_column AS c ON c.table_id = i.table_id AND c.parent_column IS NULL
+LEFT JOIN (
+  SELECT t.table_name, min(s.snapshot_id) AS made_at
+  FROM {SOURCE}.ducklake_inlined_data_tables AS t
+  JOIN {SOURCE}.ducklake_snapshot AS s ON s.schema_version >= t.schema_version
+  GROUP BY 1) AS v ON v.table_name = i.table_name
+GROUP BY 1, 2"""
+
+OF_COLUMNS = ("ducklake_inlined_data_tables", "ducklake_column", "ducklake_snapshot")
+OF_NAMES = ("ducklake_metadata", "ducklake_schema", "ducklake_table")
+"""The tables that say what the others hold: all of their rows are read at once."""
+
+NESTED = "STRUCT()"
+"""Stands for any nested type: its values are there as text."""
+
+AFFINITIES = {
+    r"INT": "BIGINT",
+    r"CHAR|CLOB|TEXT": "VARCHAR",
+    r"BLOB|^$": "BLOB",
+    r"REAL|FLOA|DOUB": "DOUBLE",
+}
+"""DuckDB's type of a column, by the words of its declaration; others are texts.
+https://www.sqlite.org/datatype3.html#determination_of_column_affinity"""
+
+ROWS = 16384
+"""How many rows are read, or handed to DuckDB, at once."""
+
+
+class SQLiteCatalog:
+    """A file of SQLite."""
+
+    default_schema = "main"
+
+    def __init__(self, file: Path) -> None:
+        self.name = str(file)
+        # DuckDB does not open it, and must not open another one either.
+        self.files: tuple[Path, ...] = (file.absolute(),)
+        self._file = file
+        self._reading: sqlite3.Connection | None = None
+        self._fingerprint = SQLiteFingerprint(file)
+        self.fingerprint = self._fingerprint.now
+        self.close = self._fingerprint.close
+
+    @contextmanager
+    def attached(self, con: DuckDBPyConnection) -> Iterator["SQLiteState"]:
+        """As `Catalog.attached`: one transaction of SQLite, and an empty database in DuckDB."""
+        with closing(read_only(self._file)) as reading:
+            self._reading = reading
+            con.execute(f"ATTACH ':memory:' AS {SOURCE}")
+            try:
+                reading.execute("BEGIN")
+                if computed := reading.execute(COMPUTED).fetchall():
+                    raise not_a_table(self.name, *computed[0])
+                yield SQLiteState(con, reading)
+            finally:
+                self._reading = None
+                con.execute(f"DETACH {SOURCE}")
+
+    def interrupt(self) -> None:
+        """As `Catalog.interrupt`."""
+        if (reading := self._reading) is not None:
+            with suppress(sqlite3.Error):  # it has just been closed
+                reading.interrupt()
+
+
+class SQLiteState(DuckDBState):
+    """One state, of which DuckDB gets the rows that are asked for."""
+
+    def __init__(self, con: DuckDBPyConnection, reading: sqlite3.Connection) -> None:
+        super().__init__(con)
+        self._reading = reading
+        self._columns: dict[str, list[tuple[str, str]]] = {}
+        for table, column, declared in reading.execute(COLUMNS).fetchall():
+            self._columns.setdefault(table, []).append((column, duckdb_type_of(declared)))
+        for table, columns in self._columns.items():
+            types = ", ".join(f"{identifier(name)} {type_}" for name, type_ in columns)
+            con.execute(f"CREATE TABLE {SOURCE}.{identifier(table)} ({types})")
+        self._complete = {*OF_COLUMNS, *OF_NAMES} & self._columns.keys()
+        for table in sorted(self._complete):
+            self._load(table, "true")
+
+    def inlined_types(self) -> Types:
+        """The types of DuckLake's columns of the same name when the table was made."""
+        types: dict[str, dict[str, str]] = {}
+        if not {*OF_COLUMNS} <= self._columns.keys():
+            return types
+        for table, column, type_ in self._con.execute(COLUMNS_OF_INLINED_TABLES).fetchall():
+            types.setdefault(table, {})[column] = duckdb_type(type_)
+        return types
+
+    def digests(self, schema: str, table: Table) -> Digests:
+        """As `State.digests`. In the order of the file: a file that is packed has other digests."""
+        names = [name for name, _ in self._columns[table.name]]
+        key = names.index(table.key) if table.key is not None else None
+        counts: dict[int, int] = {}
+        hashes: dict[int, Any] = {}
+        for rows in self._rows(table.name, "true"):
+            for number, group in groupby(rows, lambda row: _range(row, key)):
+                members = list(group)
+                if number not in hashes:
+                    counts[number], hashes[number] = 0, blake2b(digest_size=16)
+                counts[number] += len(members)
+                # Version 0: equal values have equal bytes, whatever else refers to them.
+                hashes[number].update(marshal.dumps(members, 0))
+        return {number: (counts[number], hashes[number].digest()) for number in counts}
+
+    def stage(self, schema: str, table: Table, ranges: Sequence[int] | None, name: str) -> Staged:
+        """As `State.stage`."""
+        if table.name not in self._complete:
+            self._load(table.name, "true" if ranges is None else table.between(ranges))
+        staged = super().stage(schema, table, ranges, name)
+        if table.name not in self._complete:
+            self._con.execute(f"DELETE FROM {SOURCE}.{identifier(table.name)}")
+        return staged
+
+    def _load(self, table: str, condition: str) -> None:
+        """Hand the rows that meet a condition to DuckDB."""
+        columns = self._columns[table]
+        for rows in self._rows(table, condition):
+            arrays: dict[str, np.ndarray[Any, Any]] = {}
+            select = []
+            for number, values in enumerate(zip(*rows, strict=True)):
+                name, type_ = columns[number]
+                try:
+                    select.append(_put(arrays, f"c{number}", type_, values))
+                except (TypeError, ValueError):
+                    raise sqlite3.DataError(
+                        f"the column {name} of {table} has a value that is no {type_}"
+                    ) from None
+            self._con.register("rows_of_sqlite", {**arrays, "n": np.arange(len(rows))})
+            try:
+                self._con.execute(
+                    f"INSERT INTO {SOURCE}.{identifier(table)} "
+                    f"SELECT {', '.join(select)} FROM rows_of_sqlite"
+                )
+            finally:
+                self._con.unregister("rows_of_sqlite")
+
+    def _rows(self, table: str, condition: str) -> Iterator[list[tuple[Any, ...]]]:
+        names = ", ".join(identifier(name) for name, _ in self._columns[table])
+        sql = f"SELECT {names} FROM {identifier(table)} WHERE {condition}"
+        with closing(self._reading.execute(sql)) as cursor:
+            while rows := cursor.fetchmany(ROWS):
+                yield rows
+
+
+def _range(row: Sequence[Any], key: int | None) -> int:
+    """The number of a row's range, as `Table.range_number` has it."""
+    if key is None:
+        return 0
+    value = row[key]
+    return value >> SHIFT if isinstance(value, int) and value >= 0 else NO_ID
+
+
+def _put(
+    arrays: dict[str, "np.ndarray[Any, Any]"], name: str, type_: str, values: Sequence[Any]
+) -> str:
+    """Add the values of a column to the arrays that DuckDB reads; the SQL of the column.
+
+    Raises:
+        TypeError, ValueError: a value is not of the type.
+    """
+    nulls = values.count(None)
+    if nulls == len(values):
+        return f"CAST(NULL AS {type_})"
+    if type_ == "BIGINT":
+        if not {*map(type, values)} <= {int, type(None)}:
+            raise TypeError
+        # DuckDB 1.5.5 misreads masked arrays.
+        arrays[name] = np.array([v or 0 for v in values] if nulls else values, dtype=np.int64)
+        if not nulls:
+            return name
+        arrays[f"{name}_null"] = np.array([v is None for v in values])
+        return f"CASE WHEN NOT {name}_null THEN {name} END"
+    texts = np.empty(len(values), dtype=object)
+    texts[:] = [None if v is None else TEXTS[type_](v) for v in values]
+    arrays[name] = texts
+    return f"unhex({name})" if type_ == "BLOB" else f"CAST({name} AS {type_})"
+
+
+def _text(value: float | str | bytes) -> str:
+    if isinstance(value, str):
+        return value
+    return value.decode() if isinstance(value, bytes) else repr(value)
+
+
+def _hex(value: float | str | bytes) -> str:
+    return (value if isinstance(value, bytes) else _text(value).encode()).hex()
+
+
+def _number(value: float | str | bytes) -> str:
+    return repr(float(value))
+
+
+TEXTS = {"VARCHAR": _text, "BLOB": _hex, "DOUBLE": _number}
+"""The text of which DuckDB makes a value of a type; `repr` of a number loses nothing."""
+
+
+def duckdb_type_of(declared: str) -> str:
+    """DuckDB's type of a column of SQLite, from its declaration."""
+    for words, type_ in AFFINITIES.items():
+        if re.search(words, declared, re.IGNORECASE):
+            return type_
+    return "VARCHAR"
+
+
+def duckdb_type(column_type: str) -> str:
+    """DuckDB's type of a column, from DuckLake's name of it."""
+    precision = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", column_type, re.IGNORECASE)
+    if precision:
+        return f"DECIMAL({precision[1]},{precision[2]})"
+    types: Mapping[str, str] = SOURCE_TYPES
+    return types.get(column_type, NESTED)
