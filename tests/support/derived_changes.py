@@ -8,7 +8,7 @@ compares what follows with the rows of both snapshots.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from pyiceberg.expressions import AlwaysTrue
@@ -30,21 +30,12 @@ Rows = Counter[str]
 
 @dataclass
 class Step:
-    """A listed snapshot and its parent."""
+    """A listed snapshot, with the live data files of its parent and its own, by path."""
 
     table: Table
-    parent: Snapshot
     snapshot: Snapshot
-
-    @cached_property
-    def before(self) -> dict[str, FileScanTask]:
-        """The live data files of the parent, by path."""
-        return files(self.table, self.parent)
-
-    @cached_property
-    def after(self) -> dict[str, FileScanTask]:
-        """The live data files of the snapshot, by path."""
-        return files(self.table, self.snapshot)
+    before: dict[str, FileScanTask]
+    after: dict[str, FileScanTask]
 
     @cached_property
     def changes(self) -> dict[tuple[ManifestContent, ManifestEntryStatus], set[str]]:
@@ -98,9 +89,11 @@ class ChangesJudge:
         """A line for each change that the metadata does not show."""
         yield from self._changing_manifests()
         by_id = {snapshot.snapshot_id: snapshot for snapshot in self.table.snapshots()}
+        live = cache(lambda snapshot_id: files(self.table, by_id[snapshot_id]))
         for snapshot in by_id.values():
             if parent := by_id.get(snapshot.parent_snapshot_id or -1):
-                step = Step(self.table, parent, snapshot)
+                ids = parent.snapshot_id, snapshot.snapshot_id
+                step = Step(self.table, snapshot, *map(live, ids))
                 for line in self._of(step):
                     yield f"{snapshot.snapshot_id} ({snapshot.summary.operation.value}): {line}"
 

@@ -271,6 +271,29 @@ def test_a_hidden_path_takes_the_statements_of_a_missing_one(
     assert statements_of(hidden) == statements_of(missing) != []
 
 
+def test_a_hidden_file_takes_the_statements_of_a_missing_one(aws, monkeypatch):
+    """Each time, also after somebody else has read it."""
+    hidden, analyst = keys(aws, "salaries")[0], role("Analyst")
+    missing = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "01933333-3333-7333-8333-333333333333", hidden)
+    assert missing != hidden
+    run, statements = CatalogConnection.run, []
+
+    def recorded(self, sql, *args, **parameters):
+        statements.append(sql)
+        return run(self, sql, *args, **parameters)
+
+    def statements_of(key: str) -> list[str]:
+        statements.clear()
+        assert head(aws, analyst, key) == (404, "NoSuchKey")
+        return list(statements)
+
+    head(aws, analyst, missing)  # connects
+    monkeypatch.setattr(CatalogConnection, "run", recorded)
+    assert head(aws, role("Admin"), hidden) == (200, None)
+    taken = [statements_of(key) for key in (hidden, missing) * 2]
+    assert all(one == taken[0] != [] for one in taken)
+
+
 def test_reporting_metrics_reveals_nothing(aws):
     for name in ("orders", "salaries", "no"):
         path = f"lake/namespaces/main/tables/{name}/metrics"

@@ -404,6 +404,68 @@ def test_a_missing_database_is_a_misconfiguration(numbers):
         read(Database(replace(numbers, dbname="no such").url, "public"), count)
 
 
+# What PostgreSQL, or a pooler before it, answers instead: a state, a message, and the tries that a
+# read makes of it; 0: another try does not help.
+STATES = [
+    ("08006", "connection failure", 2),
+    ("08P01", "no more connections allowed (max_client_conn)", 1),
+    ("08P01", "unsupported startup parameter: statement_timeout", 0),
+    ("22012", "division by zero", 0),
+    ("25P03", "terminating connection due to idle-in-transaction timeout", 2),
+    ("40001", "canceling statement due to conflict with recovery", 2),
+    ("40P01", "deadlock detected", 2),
+    ("42501", "permission denied", 0),
+    ("53100", "could not extend file: no space left on device", 1),
+    ("53200", "out of memory", 1),
+    ("53300", "sorry, too many clients already", 2),
+    ("55006", "database is being accessed by other users", 1),
+    ("55P03", "canceling statement due to lock timeout", 1),
+    ("57014", "canceling statement due to statement timeout", 1),
+    ("57P03", "the database system is starting up", 2),
+    ("57P04", "the database was dropped", 0),
+    ("57P05", "terminating connection due to idle-session timeout", 2),
+    ("58030", "could not read block", 1),
+    ("XX001", "invalid page in block", 0),
+]
+
+
+@pytest.mark.parametrize(("state", "message", "tries"), STATES)
+def test_what_passes_by_itself_is_answered_503(refusing, state, message, tries):
+    opened, attempts = refusing, []
+
+    def query(con: Connection) -> None:
+        attempts.append(state)
+        con.run(f"DO $$ BEGIN RAISE {literal(message)} USING ERRCODE = {literal(state)}; END $$")
+
+    with pytest.raises(ServiceUnavailable if tries else Misconfigured) as raised:
+        read(opened, query)
+    assert bool(raised.value.retry_after) == bool(tries)
+    assert len(attempts) == (tries or 1) and message not in str(raised.value)
+
+
+@pytest.fixture(scope="module")
+def refusing(postgres_server):
+    opened = Database(postgres_server.create_database("refusing").url, "public")
+    yield opened
+    opened.close()
+
+
+def test_a_database_that_accepts_no_connections_is_unavailable(numbers, postgres_server):
+    name, role = identifier(numbers.dbname), "a few connections"
+    maintenance = postgres_server.maintenance
+    run(maintenance, f"CREATE ROLE {identifier(role)} LOGIN CONNECTION LIMIT 0")
+    run(maintenance, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+    try:
+        with pytest.raises(ServiceUnavailable, match="55000"):
+            read(Database(numbers.url, "public"), count)
+        run(maintenance, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        with pytest.raises(ServiceUnavailable, match="53300"):
+            read(Database(replace(numbers, user=role).url, "public"), count)
+    finally:
+        run(maintenance, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        run(maintenance, f"DROP ROLE {identifier(role)}")
+
+
 # Errors of our own code
 
 

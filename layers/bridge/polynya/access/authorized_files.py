@@ -33,7 +33,8 @@ class AuthorizedFiles:
         self._files = files
         self._access = AccessResolver(config)
         self._clock = clock
-        self._names: dict[str, tuple[float, TableName | None]] = {}
+        self._names: dict[str, tuple[float, TableName]] = {}
+        """When the current name of a table was read that a caller may read, and the name."""
 
     def read(self, key: str, user_identity: UserIdentity) -> bytes:
         """The bytes of a virtual file, for a caller of S3 Object Lambda.
@@ -53,16 +54,17 @@ class AuthorizedFiles:
             return False
         if rights.all_tables:
             return True
-        name = self._name(table_uuid)
-        return name is not None and rights.may_read_table(*name)
-
-    def _name(self, table_uuid: str) -> TableName | None:
-        """The current name of a table, read at most a minute ago; None if it does not exist."""
-        read_at, name = self._names.get(table_uuid, (0.0, None))
-        if name is None or self._clock() - read_at > REFRESH_SECONDS:
-            name = self._read_name(table_uuid)
-            self._names[table_uuid] = (self._clock(), name)
-        return name
+        if table_uuid in self._names:
+            read_at, name = self._names[table_uuid]
+            is_fresh = self._clock() - read_at <= REFRESH_SECONDS
+            if is_fresh and rights.may_read_table(*name):
+                return True
+        # What is refused is read each time, so that a hidden table takes as long as a missing one.
+        current = self._read_name(table_uuid)
+        if current is None or not rights.may_read_table(*current):
+            return False
+        self._names[table_uuid] = (self._clock(), current)
+        return True
 
     @retried
     def _read_name(self, table_uuid: str) -> TableName | None:

@@ -6,7 +6,7 @@ the reader's DuckDB. What is allowed is listed; the parser's tree of a query has
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadRequest
@@ -108,9 +108,11 @@ def _check_tree(con: "DuckDBPyConnection", text: str) -> None:
         if kind == "BASE_TABLE":
             _check_table(node, internal_views)
         elif kind == "TABLE_FUNCTION":
-            _check_table_function(node["function"])
+            which = f"only {', '.join(sorted(TABLE_FUNCTIONS))}"
+            _check_function(node["function"], "table function", TABLE_FUNCTIONS, which)
         elif kind in {"FUNCTION", "WINDOW"}:
-            _check_function(node)
+            which = "only functions of DuckDB that compute"
+            _check_function(node, "function", FUNCTIONS, which)
 
 
 def _nodes(tree: Any) -> Iterator[Json]:
@@ -156,21 +158,12 @@ def _check_table(node: Json, internal_views: set[str]) -> None:
         )
 
 
-def _check_function(node: Json) -> None:
+def _check_function(node: Json, kind: str, allowed: Collection[str], which: str) -> None:
     name = _function_name(node)
-    if name not in FUNCTIONS:
+    if name not in allowed:
         raise BadRequest(
-            f"the SQL of a view must not call {name}: only functions of DuckDB that compute are "
-            "allowed, because whoever queries the view runs them"
-        )
-
-
-def _check_table_function(function: Json) -> None:
-    name = _function_name(function)
-    if name not in TABLE_FUNCTIONS:
-        raise BadRequest(
-            f"the SQL of a view must not call the table function {name}: whoever queries the view "
-            f"would run it; these are allowed: {', '.join(sorted(TABLE_FUNCTIONS))}"
+            f"the SQL of a view must not call the {kind} {name}, which whoever queries the view "
+            f"would run: {which} are allowed"
         )
 
 

@@ -202,6 +202,32 @@ def test_a_manifest_with_other_values_is_refused(attack, field, value):
     assert status == 400 and said, said
 
 
+@pytest.mark.parametrize("content", [0, 1], ids=["data", "deletes"])
+def test_a_file_that_does_not_exist_is_refused(attack, content):
+    """S3 answers 403 for it, because the function may not list the bucket."""
+    [found] = [u["snapshot"] for u in attack.body["updates"] if u["action"] == "add-snapshot"]
+    reader = fastavro.reader(io.BytesIO(attack.read(found["manifest-list"])))
+    lists = list(reader)
+    manifest = fastavro.reader(io.BytesIO(attack.read(lists[0]["manifest_path"])))
+    records = list(manifest)
+    for record in records:
+        record["data_file"] |= {"content": content}
+        record["data_file"]["file_path"] += ".parquet"
+    location = attack.write("m.avro", avro(manifest, records))
+    lists = [{**one, "content": content, "manifest_path": location} for one in lists]
+    answer = attack.commit(attack.write("list.avro", avro(reader, lists)))
+    what = ("a data file", "a delete file")[content]
+    assert (answer[0], f"{what} of the commit does not exist in S3" in answer[1]) == (400, True)
+
+
+def avro(like: fastavro.reader, records: list) -> bytes:
+    """A file with another one's schema and metadata."""
+    stream = io.BytesIO()
+    own = {key: value for key, value in like.metadata.items() if not key.startswith("avro.")}
+    fastavro.writer(stream, like.writer_schema, records, metadata=own)
+    return stream.getvalue()
+
+
 def deep(levels: int) -> bytes:
     type_ = '"int"'
     for _ in range(levels):

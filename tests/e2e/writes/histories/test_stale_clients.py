@@ -11,12 +11,13 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
 from polynya.translate.inlined.rows_files import MOST_NEW
+from polynya_local.clients.duckdb import Process
 from polynya_local.clients.duckdb_connection import LAKE as EXTENSIONS
 from polynya_local.clients.duckdb_connection import connect
 from polynya_local.clients.lakes import Lake, attach
@@ -25,6 +26,7 @@ from polynya_local.processes.serving import Bridge
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError, CommitFailedException, ValidationException
 
+from tests.e2e.writes.test_plain_clients import attached
 from tests.support.servers.in_process import bridge
 from tests.support.writes.starts import LAKE
 from tests.support.writes.writable import set_up_writes
@@ -197,6 +199,21 @@ class Stage(NamedTuple):
         """The rows natively."""
         return Counter(self.con.execute(f"SELECT id, v FROM lake.main.{name}").fetchall())
 
+    def table_id(self, name: str) -> int:
+        """The id of the table that has this name now."""
+        [[found]] = self.con.execute(
+            "SELECT table_id FROM ducklake_table_info('lake') WHERE table_name = ?", [name]
+        ).fetchall()
+        return found
+
+    def rows_of(self, table_id: int) -> Rows:
+        """The values of the first two columns natively, whatever the names are now."""
+        [[name]] = self.con.execute(
+            "SELECT table_name FROM ducklake_table_info('lake') WHERE table_id = ?", [table_id]
+        ).fetchall()
+        rows = self.con.execute(f"FROM lake.main.{name}").fetchall()
+        return Counter((id_, v) for id_, v, *_ in rows)
+
 
 @pytest.fixture(scope="module")
 def stage(lake, moto):
@@ -344,3 +361,91 @@ REFUSED_BY_SPARK = (
     "ValidationException|BadRequestException|CommitFailedException|Found conflicting files"
     "|Missing required files|Cannot commit|Cannot determine history"
 )
+
+
+class Transaction(NamedTuple):
+    """Statements of DuckDB."""
+
+    statements: tuple[str, ...]
+    changes: Callable[[Rows], tuple[Rows, Rows]]
+    """The rows that they remove, and those that they add."""
+
+
+TRANSACTIONS = {
+    "insert 50": Transaction(
+        ("INSERT INTO {t} (id, v) VALUES (50, 9)",), lambda r: (Counter(), table(50, v=9))
+    ),
+    "delete 1": Transaction(("DELETE FROM {t} WHERE id = 1",), lambda r: (of_id(r, 1), Counter())),
+    "update 1": Transaction(
+        ("UPDATE {t} SET v = 9 WHERE id = 1",), lambda r: (of_id(r, 1), with_9(of_id(r, 1)))
+    ),
+    "delete 50, insert 50": Transaction(
+        ("DELETE FROM {t} WHERE id = 50", "INSERT INTO {t} (id, v) VALUES (50, 9)"),
+        lambda r: (of_id(r, 50), table(50, v=9)),
+    ),
+    "insert what is there": Transaction(
+        ("INSERT INTO {t} (id, v) SELECT id, 9 FROM {t} WHERE id = 5",),
+        lambda r: (Counter(), with_9(of_id(r, 5))),
+    ),
+    "rename the table, insert 50": Transaction(
+        ("ALTER TABLE {t} RENAME TO {name}_new", "INSERT INTO {t}_new (id, v) VALUES (50, 9)"),
+        lambda r: (Counter(), table(50, v=9)),
+    ),
+    "add a column, insert 50": Transaction(
+        ("ALTER TABLE {t} ADD COLUMN z INTEGER", "INSERT INTO {t} (id, v) VALUES (50, 9)"),
+        lambda r: (Counter(), table(50, v=9)),
+    ),
+    "rename a column, insert 50": Transaction(
+        ("ALTER TABLE {t} RENAME COLUMN v TO w", "INSERT INTO {t} (id, w) VALUES (50, 9)"),
+        lambda r: (Counter(), table(50, v=9)),
+    ),
+}
+
+WITHOUT_A_SNAPSHOT = {"comment", "rename the table"}
+"""What others do of which Iceberg has no snapshot: all that clients do still fits."""
+
+
+@pytest.fixture(scope="module")
+def duckdb(stage):
+    where = stage.served.catalog_uri, stage.served.s3_endpoint
+    with closing(Process(attached, *where)) as client:
+        yield client
+
+
+def transactions() -> Iterator[Any]:
+    """Each start with all that others do and each transaction; CI runs what the others do once."""
+    combinations = itertools.product(enumerate(OTHERS), enumerate(STARTS), enumerate(TRANSACTIONS))
+    for (number, others), (start_number, start), (own_number, own) in combinations:
+        in_ci = number % 4 == 0 and (start_number, own_number) == (number // 4 % 3, number // 4)
+        yield pytest.param(start, others, own, marks=[pytest.mark.slow] * (not in_ci))
+
+
+@pytest.mark.parametrize(("start", "others", "transaction"), list(transactions()))
+def test_duckdb(stage, duckdb, start, others, transaction):
+    """DuckDB does not try again: its COMMIT fails, or its change follows those of the others."""
+    name = f"stale_{next(NUMBERS)}"
+    sql, before = STARTS[start]
+    stage.run(name, sql)
+    source = f"ice.main.{name}"
+    table_id = stage.table_id(name)
+    duckdb.query("BEGIN")
+    counted = duckdb.query(f"SELECT count(*) AS n FROM {source}").to_pylist()
+    assert counted == [{"n": before.total()}]
+    sql, changed = OTHERS[others]
+    stage.run(name, sql)
+    after = changed(before)
+    try:
+        for statement in TRANSACTIONS[transaction].statements:
+            duckdb.query(statement.format(t=source, name=name))
+        duckdb.query("COMMIT")
+    except RuntimeError as error:
+        with suppress(RuntimeError):  # a COMMIT that failed has ended the transaction
+            duckdb.query("ROLLBACK")
+        assert re.search(REFUSED_BY_DUCKDB, str(error)) and others not in WITHOUT_A_SNAPSHOT, error
+        assert stage.rows_of(table_id) == after
+        return
+    removed, added = TRANSACTIONS[transaction].changes(after)
+    assert stage.rows_of(table_id) == after - removed + added
+
+
+REFUSED_BY_DUCKDB = "CommitFailedException"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...errors import BadRequest, NoSuchKey
+from ...errors import BadRequest, Misconfigured, NoSuchKey
 from ...iceberg.avro.written import WrittenFile
 from ...iceberg.deletion_vector import vector_positions
 from ...iceberg.parquet.delete_files import MOST_POSITIONS, TooManyPositions, client_positions
@@ -86,8 +86,11 @@ class ClientDeletes:
             location = kept + location.removeprefix(named)
         try:
             body = self.reader.read_range(location, start, end + more)
-        except NoSuchKey:
-            raise BadRequest("a delete file of the commit does not exist in S3") from None
+        except (NoSuchKey, Misconfigured):
+            # S3 answers 403 for what does not exist, because no role may list the bucket.
+            raise BadRequest(
+                "a delete file of the commit does not exist in S3, or cannot be read"
+            ) from None
         if len(body) != end - start:
             raise BadRequest("a delete file of the commit has another size than its manifest says")
         return body

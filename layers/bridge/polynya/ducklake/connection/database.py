@@ -4,6 +4,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum, auto
 from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -30,13 +31,37 @@ GONE_TABLE = "42P01"
 GONE_COLUMN = "42703"
 """undefined_column. The migration to 1.1 renames the columns of inlined tables meanwhile."""
 
-GONE = {GONE_TABLE, GONE_COLUMN}
 
-TRANSIENT = {"57P01", "57P02", "57P03", "53300", "40001", *GONE}
-"""A second try may succeed: shutdown, crash, start-up, too many connections, standby conflict."""
+class Retry(Enum):
+    """Whether a statement may succeed if it is tried again."""
 
-UNAVAILABLE = (TRANSIENT - GONE) | {"57014"}
-"""The database cannot answer now; 57014 is a statement that took too long."""
+    AT_ONCE = auto()
+    LATER = auto()
+    NEVER = auto()
+
+
+RETRIES = {
+    "08": Retry.AT_ONCE,  # connection exceptions
+    "08P01": Retry.NEVER,  # protocol violation: also what PgBouncer says of all that it refuses
+    "25P03": Retry.AT_ONCE,  # the transaction was idle for too long
+    "25P04": Retry.LATER,  # transaction_timeout
+    "40": Retry.AT_ONCE,  # conflict with recovery on a standby, deadlock
+    "53": Retry.LATER,  # insufficient resources: disk, memory
+    "53300": Retry.AT_ONCE,  # too many connections
+    "55000": Retry.LATER,  # the database accepts no connections now
+    "55006": Retry.LATER,  # the database is in use by a command that wants it alone
+    "55P03": Retry.LATER,  # lock_timeout
+    "57": Retry.AT_ONCE,  # shutdown, crash, start-up, a session that was idle for too long
+    "57014": Retry.LATER,  # the statement took too long
+    "57P04": Retry.NEVER,  # the database was dropped
+    "58000": Retry.LATER,  # an error of the system, or of its storage (58030)
+    "58030": Retry.LATER,
+    "72000": Retry.AT_ONCE,  # snapshot too old
+}
+"""By SQLSTATE, or by its class, that is its first two characters. All others: never."""
+
+POOLER_IS_FULL = ("no more connections allowed", "query_wait_timeout")
+"""PgBouncer's messages with 08P01 that pass by themselves."""
 
 REFUSED = {"28P01", "28000"}
 """A wrong or expired password, and a role that may not log in (a bad IAM token)."""
@@ -226,8 +251,14 @@ class Database:
             )
             failure.is_transient = True
             return failure
-        failure = _failure_of_state(state, _message(error), self._metadata_schema)
-        failure.is_transient = state in TRANSIENT
+        retry = _retry(state, _message(error))
+        if retry is Retry.NEVER:
+            failure = _failure_of_state(state, _message(error), self._metadata_schema)
+        else:
+            failure = ServiceUnavailable(
+                f"the catalog database is busy or restarting (SQLSTATE {state}); try again"
+            )
+        failure.is_transient = retry is Retry.AT_ONCE or state in (GONE_TABLE, GONE_COLUMN)
         return failure
 
 
@@ -254,9 +285,14 @@ def retried(operation: Callable[Parameters, Result]) -> Callable[Parameters, Res
     return run
 
 
+def _retry(state: str, message: str) -> Retry:
+    if state == "08P01" and message.startswith(POOLER_IS_FULL):
+        return Retry.LATER
+    return RETRIES.get(state, RETRIES.get(state[:2], Retry.NEVER))
+
+
 def _failure_of_state(state: str, message: str, metadata_schema: str) -> PolynyaError:
-    if state in UNAVAILABLE:
-        return ServiceUnavailable("the catalog database is busy or restarting; try again")
+    """The error for what another try does not change."""
     if state == NO_SUCH_CHARACTER:
         if message.endswith("0x00"):
             return BadRequest("a name holds a character that no name in PostgreSQL can hold")

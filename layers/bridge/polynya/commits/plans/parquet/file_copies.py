@@ -6,7 +6,7 @@ have it. A copy differs in five bytes of its footer for each column; S3 copies t
 
 from dataclasses import dataclass
 
-from ....errors import BadRequest, NoSuchKey
+from ....errors import BadRequest, Misconfigured, NoSuchKey
 from ....iceberg.parquet.field_ids import with_field_ids
 from ....iceberg.parquet.footer import TAIL
 from ....iceberg.parquet.metadata import ParquetMetadata
@@ -50,16 +50,24 @@ class FileCopy:
         start = self.file_size - self.footer_size - TAIL
         try:
             footer = reader.read_range(self.source, start, self.file_size)
-            found = with_field_ids(footer, {id_: UNKNOWN_IDS[id_] for id_ in self.hidden})
-            if found is None:
-                raise BadRequest(
-                    "a data file of the commit has columns of row lineage (_row_id, "
-                    "_last_updated_sequence_number) that cannot be hidden from DuckLake: append, "
-                    "or delete and insert instead of updating"
-                )
+        except (NoSuchKey, Misconfigured):
+            # S3 answers 403 for what does not exist, because no role may list the bucket.
+            raise _is_gone() from None
+        found = with_field_ids(footer, {id_: UNKNOWN_IDS[id_] for id_ in self.hidden})
+        if found is None:
+            raise BadRequest(
+                "a data file of the commit has columns of row lineage (_row_id, "
+                "_last_updated_sequence_number) that cannot be hidden from DuckLake: append, "
+                "or delete and insert instead of updating"
+            )
+        try:
             copy_with_end(self.source, self.target, start, found)
         except NoSuchKey:
-            raise BadRequest("a data file of the commit does not exist in S3") from None
+            raise _is_gone() from None
+
+
+def _is_gone() -> BadRequest:
+    return BadRequest("a data file of the commit does not exist in S3, or cannot be read")
 
 
 def path_of_copy(path: str) -> str:
