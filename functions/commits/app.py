@@ -24,12 +24,14 @@ from polynya.iceberg.commits import requests
 from polynya.iceberg.commits.body import parse
 from polynya.iceberg.commits.views import CommitViewRequest, CreateViewRequest
 from polynya.metrics import timed
+from polynya.namespaces import Namespace as Levels
+from polynya.namespaces import of_path
 from polynya.storage.objects.ranges import RangeReader
 from polynya.storage.objects.reader import object_reader, write_object
 from polynya.web.events import HttpApiEvent
 from polynya.web.open_catalog import catalog_of
 from polynya.web.requests import asks_for_credentials, is_commit
-from polynya.web.rest_app import lambda_handler, name_of, rest_app
+from polynya.web.rest_app import lambda_handler, rest_app
 
 logger = Logger(service="commits")
 app = rest_app(logger)
@@ -77,13 +79,13 @@ async def catalog_at(request: Request, prefix: str) -> CommitCatalog:
     )
 
 
-async def namespace_name(namespace: str) -> str:
+async def named_namespace(namespace: str) -> Levels:
     """The namespace that a route names."""
-    return name_of(namespace)
+    return of_path(namespace)
 
 
 AtPrefix = Annotated[CommitCatalog, Depends(catalog_at)]
-Namespace = Annotated[str, Depends(namespace_name)]
+Namespace = Annotated[Levels, Depends(named_namespace)]
 
 
 async def create_namespace(request: Request, catalog: AtPrefix) -> Response:

@@ -23,13 +23,15 @@ from polynya.iceberg.planning.requests import (
     parse,
 )
 from polynya.metrics import timed
+from polynya.namespaces import Namespace as Levels
+from polynya.namespaces import of_path
 from polynya.planning.scans import ScanPlanner
 from polynya.storage.objects.reader import object_reader
 from polynya.web.events import HttpApiEvent
 from polynya.web.http_headers import matches_etag
 from polynya.web.open_catalog import catalog_of
 from polynya.web.requests import asks_for_credentials, is_commit
-from polynya.web.rest_app import lambda_handler, name_of, rest_app
+from polynya.web.rest_app import lambda_handler, rest_app
 
 logger = Logger(service="rest-catalog")
 app = rest_app(logger)
@@ -60,13 +62,13 @@ async def catalog_at(request: Request, prefix: str) -> Catalog:
     return open_catalog().at_prefix(prefix, rights)
 
 
-async def namespace_name(namespace: str) -> str:
+async def named_namespace(namespace: str) -> Levels:
     """The namespace that a route names."""
-    return name_of(namespace)
+    return of_path(namespace)
 
 
 AtPrefix = Annotated[Catalog, Depends(catalog_at)]
-Namespace = Annotated[str, Depends(namespace_name)]
+Namespace = Annotated[Levels, Depends(named_namespace)]
 PageToken = Annotated[str | None, Query(alias="pageToken")]
 PageSize = Annotated[int | None, Query(alias="pageSize", ge=1)]
 
@@ -88,7 +90,7 @@ async def list_namespaces(
     page_size: PageSize = None,
 ) -> JSONResponse:
     """Answer listNamespaces."""
-    within = name_of(parent) if parent else None
+    within = of_path(parent) if parent else ()
     return JSONResponse(catalog.list_namespaces(within, page_token, page_size))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, literal
-from polynya.ducklake.connection.database import BEGIN, GONE
+from polynya.ducklake.connection.database import BEGIN, GONE_COLUMN, GONE_TABLE
 
 from ..common.database import connect, sqlstate, translate_errors
 from ..common.errors import Overtaken
@@ -63,7 +63,7 @@ def _connected(database: str, metadata_schema: str) -> Iterator[Connection]:
         try:
             yield con
         except DatabaseError as error:
-            if sqlstate(error) in GONE and _is_catalog(con):
+            if sqlstate(error) in (GONE_TABLE, GONE_COLUMN) and _is_catalog(con):
                 raise Overtaken(
                     "tables of the catalog were dropped or migrated while they were read; try again"
                 ) from None

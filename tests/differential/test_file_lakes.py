@@ -15,8 +15,7 @@ from polynya_local.processes.serving import serving
 from typer.testing import CliRunner
 
 from tests.support import file_lakes
-from tests.support.catalog_versions import file_to_1_1
-from tests.support.file_lakes import DUCKDB_2, KINDS, FileLake, NativeFile
+from tests.support.file_lakes import DUCKDB_2, KINDS, FileLake, NativeFile, file_to_1_1
 
 SLOW = pytest.mark.slow
 # Scalars in files; inlined rows of all types; files, deletes, flushes; merges; partitions; renames;

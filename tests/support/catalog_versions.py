@@ -20,9 +20,6 @@ import boto3
 from pg8000.native import Connection, identifier
 from polynya_local.clients.lakes import Lake
 
-from tests.support import file_lakes
-from tests.support.file_lakes import FileLake
-
 OLD = Path(__file__).parents[1] / "lakes" / "old"
 BUCKET = "lakes"
 NUMBERS = count(1)
@@ -135,22 +132,6 @@ def _store_as_1_1(con: Connection, table: str) -> None:
     con.run(f"INSERT INTO {migrated} SELECT {', '.join(values)} FROM {name}")
     con.run(f"DROP TABLE {name}")
     con.run(f"ALTER TABLE {migrated} RENAME TO {name}")
-
-
-def file_to_1_1(lake: FileLake) -> None:
-    """The same for a catalog in a file of DuckDB or SQLite."""
-    tables = file_lakes.query(lake, "SELECT table_name FROM ducklake_inlined_data_tables")
-    statements = [
-        *(
-            f"ALTER TABLE {identifier(table)} RENAME COLUMN {name} TO _ducklake_{name}"
-            for (table,) in tables
-            for name in RENAMED
-        ),
-        *(f"ALTER TABLE {table} ADD COLUMN {name} {type}" for table, name, type in ADDED_COLUMNS),
-        VIEW_COLUMN_TAG,
-        "UPDATE ducklake_metadata SET value = '1.1' WHERE key = 'version'",
-    ]
-    file_lakes.change_tables(lake, ";\n".join(statements))
 
 
 def to_1_0(lake: Lake) -> None:

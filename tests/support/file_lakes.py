@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from duckdb import DuckDBPyConnection
+from pg8000.native import identifier
 from polynya_local.clients import native
 from polynya_local.clients.duckdb_connection import connect, literal
 from polynya_local.clients.lakes import REPEAT
 
+from tests.support.catalog_versions import ADDED_COLUMNS, RENAMED, VIEW_COLUMN_TAG
 from tests.support.lakes import script_of
 
 EXTENSIONS = ("ducklake", "sqlite_scanner")
@@ -138,3 +140,19 @@ class NativeFile(native.Native):
         self._con = connect(EXTENSIONS)
         self._con.execute(f"ATTACH {literal(f'ducklake:{lake.address}')} AS lake (READ_ONLY)")
         self._catalog = f"{native.CATALOG}.{schema}"
+
+
+def file_to_1_1(lake: FileLake) -> None:
+    """The same for a catalog in a file of DuckDB or SQLite."""
+    tables = query(lake, "SELECT table_name FROM ducklake_inlined_data_tables")
+    statements = [
+        *(
+            f"ALTER TABLE {identifier(table)} RENAME COLUMN {name} TO _ducklake_{name}"
+            for (table,) in tables
+            for name in RENAMED
+        ),
+        *(f"ALTER TABLE {table} ADD COLUMN {name} {type}" for table, name, type in ADDED_COLUMNS),
+        VIEW_COLUMN_TAG,
+        "UPDATE ducklake_metadata SET value = '1.1' WHERE key = 'version'",
+    ]
+    change_tables(lake, ";\n".join(statements))

@@ -120,7 +120,7 @@ def test_imports_form_no_circle():
 
 # The parts of Polynya that each folder or module may import, besides itself.
 OURS = [
-    ("ducklake/", {"errors", "config", "budget"}),
+    ("ducklake/", {"errors", "config", "budget", "namespaces"}),
     (
         "ducklake/writes/",
         {
@@ -136,7 +136,7 @@ OURS = [
     (
         "planning/",
         {
-            *("catalog", "files", "translate", "iceberg", "errors"),
+            *("catalog", "files", "translate", "iceberg", "errors", "namespaces"),
             *("ducklake.connection.database", "ducklake.faults", "ducklake.rows"),
         },
     ),
@@ -153,7 +153,7 @@ OURS = [
         "commits/",
         {
             *("catalog", "access", "files", "storage", "translate", "ducklake", "iceberg"),
-            *("errors", "budget", "config", "parallel"),
+            *("errors", "budget", "config", "parallel", "namespaces"),
         },
     ),
     ("web/rest_app.py", {"budget", "errors", "web.events", "metrics", "tracing"}),
@@ -181,10 +181,11 @@ OURS = [
             "web.events",
             "metrics",
             "config",
+            "namespaces",
         },
     ),
-    ("access/policy.py", {"errors"}),
-    ("access/writable.py", {"access.policy", "errors"}),
+    ("access/policy.py", {"errors", "namespaces"}),
+    ("access/writable.py", {"access.policy", "errors", "namespaces"}),
     ("access/session_policy.py", {"access.table_scope"}),
     ("access/principals.py", {"web.events"}),
     ("storage/stores.py", {"storage.listing"}),
@@ -197,6 +198,7 @@ OURS = [
     ("web/events.py", set()),
     ("settings.py", set()),
     ("pagination.py", {"errors"}),
+    ("namespaces.py", {"errors"}),
     ("warehouse.py", set()),
     ("metrics.py", set()),
     ("budget.py", {"errors"}),

@@ -24,6 +24,7 @@ from .errors import BadRequest, NoSuchTable, NoSuchWarehouse
 from .files.table_files import TableFiles
 from .files.virtual_files import VirtualFiles
 from .iceberg import rest
+from .namespaces import Namespace, dotted, in_path
 from .pagination import page_of
 from .storage import aws
 from .translate.client_properties import is_label
@@ -174,27 +175,29 @@ class Catalog:
         with self._lake() as lake:
             return {"status": "ok", "snapshot-id": lake.snapshot_id}
 
-    # Namespaces: a DuckLake schema is a namespace of one level
+    # Namespaces: DuckLake's schemas, which are in others since its version 1.1
 
     @retried
     def list_namespaces(
-        self, parent: str | None, page_token: str | None, page_size: int | None
+        self, parent: Namespace, page_token: str | None, page_size: int | None
     ) -> rest.ListNamespacesResponse:
-        """The namespaces, by name; none below a parent.
+        """The namespaces directly in another one, by name.
+
+        Args:
+            parent: empty for the outermost namespaces.
 
         Raises:
             NoSuchNamespace: the parent does not exist.
             BadRequest: the page token is none of this catalog's.
         """
         with self._lake() as lake:
-            schemas = lake.schemas() if not parent else []
-            if parent:
-                lake.schema(parent)
+            within = lake.schema(parent).namespace if parent else ()
+            schemas = [schema for schema in lake.schemas() if schema.parents == within]
         page, more = page_of(schemas, schema_name, page_token, page_size)
-        return {"namespaces": [[schema.schema_name] for schema in page], **more}  # type: ignore[typeddict-item]
+        return {"namespaces": [list(schema.namespace) for schema in page], **more}  # type: ignore[typeddict-item]
 
     @retried
-    def load_namespace_metadata(self, namespace: str) -> rest.GetNamespaceResponse:
+    def load_namespace_metadata(self, namespace: Namespace) -> rest.GetNamespaceResponse:
         """One namespace. DuckLake has no properties of schemas: they are tags that it ignores.
 
         Where clients may write, its directory is a property: without it Trino 476 creates a
@@ -209,13 +212,13 @@ class Catalog:
             found = properties(tags, is_label)
             if self.settings.writes and self.snapshot_id is None:
                 found["location"] = schema_location(lake.lake, schema).rstrip("/")
-        return {"namespace": [schema.schema_name], "properties": found}
+        return {"namespace": list(schema.namespace), "properties": found}
 
     # Tables
 
     @retried
     def list_tables(
-        self, namespace: str, page_token: str | None, page_size: int | None
+        self, namespace: Namespace, page_token: str | None, page_size: int | None
     ) -> rest.ListTablesResponse:
         """The tables of a namespace, by name.
 
@@ -232,7 +235,7 @@ class Catalog:
     @retried
     def load_table(
         self,
-        namespace: str,
+        namespace: Namespace,
         table: str,
         snapshots: str | None = None,
         with_credentials: bool = False,
@@ -262,7 +265,7 @@ class Catalog:
         return LoadedTable(self.with_credentials(body, scope, namespace, table), etag=None)
 
     @retried
-    def load_credentials(self, namespace: str, table: str) -> rest.LoadCredentialsResponse:
+    def load_credentials(self, namespace: Namespace, table: str) -> rest.LoadCredentialsResponse:
         """New credentials for the files of a table.
 
         Raises:
@@ -270,13 +273,13 @@ class Catalog:
                 path can only mean a table of that name.
         """
         if not self.settings.vending_role:
-            raise NoSuchTable(f"Table does not exist: {namespace}.{table}/credentials")
+            raise NoSuchTable(f"Table does not exist: {dotted(*namespace, table)}/credentials")
         with self._table(namespace, table) as opened:
             scope = self._scope(opened)
         return self._vending.refresh_credentials(scope)
 
     @retried
-    def check_table_exists(self, namespace: str, table: str) -> None:
+    def check_table_exists(self, namespace: Namespace, table: str) -> None:
         """Do nothing if the table exists.
 
         Raises:
@@ -289,7 +292,7 @@ class Catalog:
 
     @retried
     def list_views(
-        self, namespace: str, page_token: str | None, page_size: int | None
+        self, namespace: Namespace, page_token: str | None, page_size: int | None
     ) -> rest.ListTablesResponse:
         """The views of a namespace, by name. Raises: as `list_tables`."""
         with self._lake() as lake:
@@ -299,7 +302,7 @@ class Catalog:
         return _identifiers(schema, [view.view_name for view in page], more)
 
     @retried
-    def load_view(self, namespace: str, view: str) -> rest.LoadViewResult:
+    def load_view(self, namespace: Namespace, view: str) -> rest.LoadViewResult:
         """The view metadata. No file holds it: clients read what the answer holds.
 
         Raises:
@@ -336,7 +339,7 @@ class Catalog:
             yield self.readable(con)
 
     @contextmanager
-    def _table(self, namespace: str, name: str) -> Iterator[OpenTable]:
+    def _table(self, namespace: Namespace, name: str) -> Iterator[OpenTable]:
         """A transaction on one table. Raises: as `_lake`.
 
         Raises:
@@ -354,7 +357,7 @@ class Catalog:
         lake, _ = self._read_lake(con, known(None))
         return self._readable(con, lake)
 
-    def find_table(self, con: Connection, namespace: str, name: str) -> OpenTable:
+    def find_table(self, con: Connection, namespace: Namespace, name: str) -> OpenTable:
         """A table within a transaction.
 
         Raises:
@@ -445,7 +448,7 @@ class Catalog:
         self,
         body: rest.LoadTableResult,
         scope: TableScope,
-        namespace: str,
+        namespace: Namespace,
         table: str,
         *,
         is_landed: bool = False,
@@ -475,7 +478,7 @@ class Catalog:
         return self._vending.file_scope(self._scope(opened, may_write=False), locations)
 
     def plan_credentials(
-        self, scope: TableScope, namespace: str, table: str
+        self, scope: TableScope, namespace: Namespace, table: str
     ) -> list[rest.StorageCredential]:
         """The field `storage-credentials` of a plan; outside of a transaction, for it asks STS.
 
@@ -484,8 +487,8 @@ class Catalog:
         """
         return self._vending.for_plan(scope, self._refresh_path(namespace, table))
 
-    def _refresh_path(self, namespace: str, table: str) -> str:
-        names = f"namespaces/{_escaped(namespace)}/tables/{_escaped(table)}"
+    def _refresh_path(self, namespace: Namespace, table: str) -> str:
+        names = f"namespaces/{in_path(namespace)}/tables/{quote(table, safe='')}"
         return f"v1/{self._warehouse.prefix}/{names}/credentials"
 
     @property
@@ -502,7 +505,7 @@ class Catalog:
 
     def _may_write(self, opened: OpenTable) -> bool:
         """Whether the caller may write a table. A pinned lake is read-only."""
-        names = opened.schema.schema_name, opened.table.table_name
+        names = opened.schema.namespace, opened.table.table_name
         may = self.settings.writes and self.snapshot_id is None
         return may and opened.readable.rights.may_write_table(*names)
 
@@ -522,9 +525,5 @@ def without_config(body: rest.LoadTableResult) -> rest.LoadTableResult:
 
 
 def _identifiers(schema: Schema, names: list[str], more: dict[str, str]) -> rest.ListTablesResponse:
-    identifiers = [{"namespace": [schema.schema_name], "name": name} for name in names]
+    identifiers = [{"namespace": list(schema.namespace), "name": name} for name in names]
     return {"identifiers": identifiers, **more}  # type: ignore[typeddict-item]
-
-
-def _escaped(name: str) -> str:
-    return quote(name, safe="")

@@ -84,7 +84,7 @@ def check_table(
     Raises:
         NoSuchTable: there is none of this name.
     """
-    found = generator.read(queries.table_at(None, namespace, name).run)
+    found = generator.read(queries.table_at(None, (namespace,), name).run)
     if found is None:
         raise NoSuchTable(f"there is no table {namespace}.{name} at the newest snapshot")
     return health(diagnose_table(generator, lake, *found, PAST))

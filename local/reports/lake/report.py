@@ -184,7 +184,7 @@ def _counted(
     generator: Generator, con: Connection, lake: Lake, line: Line, at: int, deadline: float
 ) -> Line:
     """The line with the rows that the files say, if there is time to read them."""
-    found = queries.table_at(at, line.namespace, line.name).run(con)
+    found = queries.table_at(at, (line.namespace,), line.name).run(con)
     if found is None or time.monotonic() > deadline:
         return replace(line, rows=None, deleted=None)
     try:

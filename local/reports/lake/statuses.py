@@ -107,7 +107,7 @@ class Statuses:
             return Status("fails", str(error))
 
     def _status(self, con: Connection, lake: Lake, subject: Subject, snapshot_id: int) -> Status:
-        found = queries.table_at(snapshot_id, subject.namespace, subject.name).run(con)
+        found = queries.table_at(snapshot_id, (subject.namespace,), subject.name).run(con)
         if found is None:
             return UNKNOWN
         opened = self._generator.open_table(con, lake, *found, snapshot_id, since=snapshot_id)

@@ -61,7 +61,8 @@ def listed_snapshot(generator: Generator, table: TableAt) -> int | None:
     None: the table has another name now, or does not exist, or clients do not see the snapshot.
     """
     lake, history = table.lake, table.files.history
-    now = queries.table_at(lake.snapshot_id, table.head.namespace, table.head.name).run(table.con)
+    name_then = (table.head.namespace,), table.head.name
+    now = queries.table_at(lake.snapshot_id, *name_then).run(table.con)
     if now is None or now[1].table_id != history.table.table_id:
         return None
     try:

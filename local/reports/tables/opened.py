@@ -100,7 +100,7 @@ def open_at(
     lake = served_lake(con)
     shown = snapshot_of(con, lake, wanted.snapshot_id)
     at = shown.snapshot_id
-    found = queries.table_at(at, wanted.namespace, wanted.name).run(con)
+    found = queries.table_at(at, (wanted.namespace,), wanted.name).run(con)
     if found is None:
         raise _missing(con, wanted, at)
     schema, table = found

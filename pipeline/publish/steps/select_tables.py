@@ -32,7 +32,7 @@ def select_tables(
         for table in queries.tables_at(at, schemas[name].schema_id).run(con):
             selected[table.table_id] = (schemas[name], table)
     for wanted in tables:
-        found = queries.table_at(at, wanted.schema_name, wanted.table_name).run(con)
+        found = queries.table_at(at, (wanted.schema_name,), wanted.table_name).run(con)
         if found is None:
             raise BadInput(f"no table {wanted}")
         selected[found[1].table_id] = found

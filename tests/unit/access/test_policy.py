@@ -63,20 +63,73 @@ CASES = [
 @pytest.mark.parametrize(("name", "namespace", "table", "may_read"), CASES)
 def test_a_table_is_readable_if_the_rules_allow_it(name, namespace, table, may_read):
     rights = policy().rights([name])
-    assert rights.may_read_table(namespace, table) is may_read
+    assert rights.may_read_table((namespace,), table) is may_read
 
 
 def test_a_namespace_is_readable_as_a_whole_if_every_table_in_it_is():
     rights = policy().rights([ANALYST])
-    seen = [
-        n for n in ("main", "sales_eu", "open", "secret", "a.b") if rights.may_read_namespace(n)
-    ]
-    assert seen == ["sales_eu", "open"]
+    names = ("main", "sales_eu", "open", "secret", "a.b")
+    assert [n for n in names if rights.may_read_namespace((n,))] == ["sales_eu", "open"]
+
+
+# What a rule has under `tables`; a namespace, a table, and whether it may be read.
+NESTED = [
+    # All tables of a namespace are also those of every namespace below.
+    ({"sales": ["*"]}, "sales", "t", True),
+    ({"sales": ["*"]}, "sales europe", "t", True),
+    ({"sales": ["*"]}, "sales europe north", "t", True),
+    ({"sales": ["*"]}, "other sales", "t", False),
+    ({"sales": ["*"]}, "sales.europe", "t", False),
+    ({"*": ["*"]}, "sales europe", "t", True),
+    # Other patterns are for the namespace alone, `*` in the name of a namespace for one level.
+    ({"sales": ["orders"]}, "sales", "orders", True),
+    ({"sales": ["orders"]}, "sales europe", "orders", False),
+    ({"sales": ["o*"]}, "sales europe", "orders", False),
+    ({"sales": ["**"]}, "sales europe", "orders", False),
+    ({"*": ["orders"]}, "sales", "orders", True),
+    ({"*": ["orders"]}, "sales europe", "orders", False),
+    ({"s*": ["*"]}, "sales europe", "t", True),
+    ({"s*e": ["*"]}, "sales europe", "t", False),
+    # A namespace in another one is an object in its list.
+    ({"sales": [{"europe": ["*"]}]}, "sales europe", "t", True),
+    ({"sales": [{"europe": ["*"]}]}, "sales europe north", "t", True),
+    ({"sales": [{"europe": ["*"]}]}, "sales", "t", False),
+    ({"sales": [{"europe": ["*"]}]}, "sales asia", "t", False),
+    ({"sales": [{"europe": ["*"]}]}, "europe", "t", False),
+    ({"sales": [{"europe": ["*"]}]}, "sales.europe", "t", False),
+    ({"sales": ["orders", {"europe": ["customers"]}]}, "sales", "orders", True),
+    ({"sales": ["orders", {"europe": ["customers"]}]}, "sales", "customers", False),
+    ({"sales": ["orders", {"europe": ["customers"]}]}, "sales europe", "customers", True),
+    ({"sales": ["orders", {"europe": ["customers"]}]}, "sales europe", "orders", False),
+    ({"*": [{"europe": ["*"]}]}, "sales europe", "t", True),
+    ({"*": [{"europe": ["*"]}]}, "sales asia", "t", False),
+    ({"sales": [{"*": ["orders"]}]}, "sales europe", "orders", True),
+    ({"sales": [{"*": ["orders"]}]}, "sales", "orders", False),
+    # A name with a dot is one level, as it was before there were several.
+    ({"sales.europe": ["*"]}, "sales.europe", "t", True),
+    ({"sales.europe": ["*"]}, "sales europe", "t", False),
+    ({"sales.*": ["*"]}, "sales.europe", "t", True),
+    ({"sales.*": ["*"]}, "sales", "t", False),
+    ({"sales.*": ["*"]}, "sales europe", "t", False),
+    ({"sales": [{"a.b": ["*"]}]}, "sales a.b", "t", True),
+    ({"sales": [{"a.b": ["*"]}]}, "sales a b", "t", False),
+]
+
+
+@pytest.mark.parametrize(("tables", "namespace", "table", "may_read"), NESTED)
+def test_rules_match_levels(tables, namespace, table, may_read):
+    found = policy({"rules": [{"principals": ["*"], "tables": tables, "write": tables}]})
+    rights, levels = found.rights([]), tuple(namespace.split())
+    assert rights.may_read_table(levels, table) is may_read
+    assert rights.may_write_table(levels, table) is may_read
+    has_all = may_read and not {"orders", "customers"} & {table}
+    assert rights.may_read_namespace(levels) is rights.may_write_namespace(levels) is has_all
 
 
 def test_a_caller_without_principals_has_only_the_rules_for_all_callers():
     rights = policy().rights([])
-    assert not rights.may_read_table("main", "orders") and rights.may_read_table("open", "x")
+    assert not rights.may_read_table(("main",), "orders")
+    assert rights.may_read_table(("open",), "x")
     assert not policy({"rules": []}).rights([ANALYST]).tables
 
 
@@ -101,6 +154,9 @@ WRONG = [
     '{"rules": [{"principals": ["*"], "tables": {}, "write": true}]}',
     '{"rules": [{"principals": ["*"], "tables": {}, "write": {"main": "*"}}]}',
     '{"rules": [{"principals": ["*"], "tables": {}, "write": {"main": [7]}}]}',
+    '{"rules": [{"principals": ["*"], "tables": {"a": [{"b": "*"}]}}]}',
+    '{"rules": [{"principals": ["*"], "tables": {"a": [{"b": [[]]}]}}]}',
+    '{"rules": [{"principals": ["*"], "tables": {"a": [{"b": ["t"], "b": ["*"]}]}}]}',
     '{"rules": [{"principals": ["*"], "tables": {}, "write": {}, "write": {"*": ["*"]}}]}',
     '{"rules": [], "write": {"*": ["*"]}}',
     '{"rules": [{"principals": "*", "tables": {}}]}',
@@ -230,7 +286,7 @@ def test_the_policy_declares_the_claims_that_are_lists():
     event = {"authorizer": {"jwt": {"claims": {"cognito:groups": "[analysts]"}}}}
     for source, may_read in ((POLICY, False), (document, True)):
         rights = readers(json.dumps(source), [0.0]).api_rights(event)
-        assert rights.may_read_table("main", "orders") is may_read
+        assert rights.may_read_table(("main",), "orders") is may_read
 
 
 def test_an_s3_caller_has_the_principals_of_its_role():
@@ -271,11 +327,11 @@ def test_a_revoked_permission_is_gone_after_a_minute(monkeypatch):
     monkeypatch.setattr("polynya.access.resolver._document", lambda source: documents.pop(0))
     times = [1000.0]
     asked = readers("ssm:/p", times)
-    assert asked.s3_rights({"arn": SESSION}).may_read_table("main", "orders")
+    assert asked.s3_rights({"arn": SESSION}).may_read_table(("main",), "orders")
     times[0] += 59
-    assert asked.s3_rights({"arn": SESSION}).may_read_table("main", "orders")
+    assert asked.s3_rights({"arn": SESSION}).may_read_table(("main",), "orders")
     times[0] += 2
-    assert not asked.s3_rights({"arn": SESSION}).may_read_table("main", "orders")
+    assert not asked.s3_rights({"arn": SESSION}).may_read_table(("main",), "orders")
     times[0] += 61
     with pytest.raises(Misconfigured):
         asked.s3_rights({"arn": SESSION})
@@ -306,6 +362,6 @@ def test_behind_the_access_point_vended_credentials_read_one_table(
     environ = {"DATABASE_URL": "u", "VIRTUAL_BUCKET": "b"} | VENDED
     arn = f"arn:aws:sts::111122223333:assumed-role/{role}/{session}"
     rights = AccessResolver(Config.from_env(environ)).s3_rights({"arn": arn})
-    assert rights.may_read_table("main", "t") is reads_one
+    assert rights.may_read_table(("main",), "t") is reads_one
     assert (reads_one and rights.table_uuid is None) is reads_all
-    assert rights.table_uuid in (None, UUID) and not rights.may_write_table("main", "t")
+    assert rights.table_uuid in (None, UUID) and not rights.may_write_table(("main",), "t")

@@ -52,12 +52,12 @@ def test_a_table_is_writable_if_the_rules_allow_to_read_and_to_write_it(
     names, namespace, table, lacks
 ):
     rights = WRITING.rights(names)
-    assert rights.may_write_table(namespace, table) is (lacks is None)
+    assert rights.may_write_table((namespace,), table) is (lacks is None)
     if lacks is None:
-        check_may_write_table(rights, namespace, table)
+        check_may_write_table(rights, (namespace,), table)
         return
     with pytest.raises(Forbidden, match=f"the keys? {lacks} of a rule of the auth") as error:
-        check_may_write_table(rights, namespace, table)
+        check_may_write_table(rights, (namespace,), table)
     assert f"{namespace}.{table}" in str(error.value)
 
 
@@ -78,12 +78,12 @@ NAMESPACES_TO_WRITE = [
 @pytest.mark.parametrize(("names", "namespace", "lacks"), NAMESPACES_TO_WRITE)
 def test_a_namespace_is_writable_if_every_table_in_it_is(names, namespace, lacks):
     rights = WRITING.rights(names)
-    assert rights.may_write_namespace(namespace) is (lacks is None)
+    assert rights.may_write_namespace((namespace,)) is (lacks is None)
     if lacks is None:
-        check_may_write_namespace(rights, namespace)
+        check_may_write_namespace(rights, (namespace,))
         return
     with pytest.raises(Forbidden, match=f"the keys? {lacks} of a rule of the auth") as error:
-        check_may_write_namespace(rights, namespace)
+        check_may_write_namespace(rights, (namespace,))
     assert f"namespace {namespace}:" in str(error.value)
 
 
@@ -91,5 +91,14 @@ def test_nobody_may_write_without_a_rule_or_with_vended_credentials():
     everything = WRITING.rights(["group=all"])
     vended = replace(everything, table_uuid="01a1fad5-de06-72d5-96d5-394e01873100")
     for rights in (EVERYTHING, WRITING.rights(["group=readers"]), vended):
-        assert rights.may_read_table("main", "t") and rights.may_read_namespace("main")
-        assert not rights.may_write_table("main", "t") and not rights.may_write_namespace("main")
+        assert rights.may_read_table(("main",), "t") and rights.may_read_namespace(("main",))
+        assert not rights.may_write_table(("main",), "t")
+        assert not rights.may_write_namespace(("main",))
+
+
+def test_the_refusal_says_the_rule_of_a_namespace_in_another_one():
+    with pytest.raises(Forbidden, match=r'namespace a."b.c":') as error:
+        check_may_write_namespace(EVERYTHING, ("a", "b.c"))
+    assert '`"a": [{"b.c": ["*"]}]`' in str(error.value)
+    with pytest.raises(Forbidden, match=r'no right to write a."b.c".t:'):
+        check_may_write_table(EVERYTHING, ("a", "b.c"), "t")

@@ -9,11 +9,12 @@ from ..ducklake.connection.database import Database, retried
 from ..errors import NoSuchKey
 from ..files.names import parse
 from ..files.virtual_files import VirtualFiles
+from ..namespaces import Namespace
 from ..web.events import UserIdentity
 from .policy import Rights
 from .resolver import REFRESH_SECONDS, AccessResolver
 
-TableName = tuple[str, str]
+TableName = tuple[Namespace, str]
 """Namespace and table."""
 
 
@@ -70,4 +71,4 @@ class AuthorizedFiles:
     def _read_name(self, table_uuid: str) -> TableName | None:
         with self.database.transaction() as con:
             found = queries.table_of_uuid(table_uuid).run(con)
-        return (found[0].schema_name, found[1].table_name) if found else None
+        return (found[0].namespace, found[1].table_name) if found else None

@@ -14,6 +14,11 @@ a name matches any text. There are only permissions: a table that no rule names 
 not exist for the caller, and one that no rule names under `write` cannot be changed. `write` may be
 left out; it permits nothing for a table that the caller may not read. `list_claims` may be left
 out: it names the claims that are lists, of which each value matches.
+
+A namespace in another one is an object in the list of that one: `{"sales": ["orders",
+{"europe": ["*"]}]}` has the table `orders` of `sales`, and all tables of `sales.europe`. Each key
+is the name of one level, so that a name with a dot is never taken for two. All tables, `["*"]`, are
+also those of every namespace below; other patterns of tables are those of the namespace alone.
 """
 
 import json
@@ -23,12 +28,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Misconfigured
+from ..namespaces import Namespace
 
 PRINCIPAL = re.compile(r"\*|arn:.+|[^*=]+=.+", re.DOTALL)
 """A claim has no wildcard, because callers choose the values of some claims."""
 
-Patterns = tuple[tuple[str, str], ...]
-"""Patterns of namespace and table."""
+Patterns = tuple[tuple[Namespace, str], ...]
+"""Patterns of namespace, one for each level, and table."""
+
+ALL = "*"
+"""The pattern of all tables of a namespace, and of all namespaces below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +53,25 @@ class Rights:
     @property
     def all_tables(self) -> bool:
         """Whether the caller may read every table of every namespace."""
-        return ("*", "*") in self.tables
+        return ((ALL,), ALL) in self.tables
 
-    def may_read_namespace(self, name: str) -> bool:
+    def may_read_namespace(self, namespace: Namespace) -> bool:
         """Whether the caller may read every table of a namespace, even if it has none."""
-        return _have_namespace(self.tables, name)
+        return _have_namespace(self.tables, namespace)
 
-    def may_read_table(self, namespace: str, name: str) -> bool:
+    def may_read_table(self, namespace: Namespace, name: str) -> bool:
         """Whether the caller may read a table, or a view."""
         return _have_table(self.tables, namespace, name)
 
-    def may_write_namespace(self, name: str) -> bool:
+    def may_write_namespace(self, namespace: Namespace) -> bool:
         """Whether the caller may create, change and drop a namespace: all tables in it are its."""
         return (
             self.table_uuid is None
-            and self.may_read_namespace(name)
-            and _have_namespace(self.writable, name)
+            and self.may_read_namespace(namespace)
+            and _have_namespace(self.writable, namespace)
         )
 
-    def may_write_table(self, namespace: str, name: str) -> bool:
+    def may_write_table(self, namespace: Namespace, name: str) -> bool:
         """Whether the caller may create, change and drop a table, or a view.
 
         Vended credentials write files only, never the catalog.
@@ -74,7 +83,7 @@ class Rights:
         )
 
 
-EVERYTHING = Rights((("*", "*"),))
+EVERYTHING = Rights((((ALL,), ALL),))
 """The rights without a policy: whoever may write has to be named."""
 
 
@@ -110,7 +119,10 @@ class Policy:
         for claim in _list(claims, "list_claims"):
             if not isinstance(claim, str):
                 raise _wrong("the name of a claim must be a text")
-        return cls(tuple(_rule(rule) for rule in _list(rules, "rules")), frozenset(claims))
+        try:
+            return cls(tuple(_rule(rule) for rule in _list(rules, "rules")), frozenset(claims))
+        except RecursionError:
+            raise _wrong("its namespaces are nested too deeply") from None
 
     def rights(self, names: Iterable[str]) -> Rights:
         """What a caller with these names may read and write (see `principals`)."""
@@ -127,15 +139,20 @@ def _union(patterns: Iterable[Patterns]) -> Patterns:
     return tuple(dict.fromkeys(pair for pairs in patterns for pair in pairs))
 
 
-def _have_namespace(patterns: Patterns, name: str) -> bool:
-    return any(_matches(namespace, name) and table == "*" for namespace, table in patterns)
+def _have_namespace(patterns: Patterns, namespace: Namespace) -> bool:
+    return any(table == ALL and _is_below(levels, namespace) for levels, table in patterns)
 
 
-def _have_table(patterns: Patterns, namespace: str, name: str) -> bool:
-    return any(
-        _matches(in_namespace, namespace) and _matches(table, name)
-        for in_namespace, table in patterns
+def _have_table(patterns: Patterns, namespace: Namespace, name: str) -> bool:
+    return _have_namespace(patterns, namespace) or any(
+        len(levels) == len(namespace) and _is_below(levels, namespace) and _matches(table, name)
+        for levels, table in patterns
     )
+
+
+def _is_below(levels: Namespace, namespace: Namespace) -> bool:
+    """Whether a namespace matches patterns of levels, or is below one that does."""
+    return len(levels) <= len(namespace) and all(map(_matches, levels, namespace))
 
 
 def _is_principal(principal: str, names: list[str]) -> bool:
@@ -167,15 +184,22 @@ def _rule(rule: Any) -> Rule:
     return Rule(tuple(principals), _patterns(tables, "tables"), _patterns(write, "write"))
 
 
-def _patterns(thing: Any, what: str) -> Patterns:
+def _patterns(thing: Any, what: str, above: Namespace = ()) -> Patterns:
     if not isinstance(thing, dict):
         raise _wrong(f"{what} must be an object: namespace to a list of tables")
-    pairs = []
-    for namespace, names in thing.items():
+    pairs: list[tuple[Namespace, str]] = []
+    for key, names in thing.items():
+        namespace = (*above, key)
         for name in _list(names, f"the tables of a namespace under {what}"):
-            if not isinstance(name, str):
-                raise _wrong(f"the name of a table under {what} must be a text")
-            pairs.append((namespace, name))
+            if isinstance(name, dict):
+                pairs += _patterns(name, what, namespace)
+            elif isinstance(name, str):
+                pairs.append((namespace, name))
+            else:
+                raise _wrong(
+                    f"the name of a table under {what} must be a text, and the namespaces in one "
+                    "an object"
+                )
     return tuple(pairs)
 
 

@@ -10,9 +10,11 @@ from ..ducklake import queries
 from ..ducklake.rows.lake import Lake
 from ..ducklake.rows.named_objects import NameNow, Schema, Table, View
 from ..errors import REMEDY, BadRequest, NoSuchNamespace, NoSuchTable, NoSuchView, Refused
+from ..namespaces import Namespace, dotted
 from .policy import Rights
 
 Item = TypeVar("Item")
+Name = TypeVar("Name", str, Namespace)
 
 NO_UUID = "00000000-0000-0000-0000-000000000000"
 """Of no table."""
@@ -33,23 +35,41 @@ class ReadableLake:
         schemas = queries.schemas_at(self.snapshot_id).run(self.con)
         if self.rights.all_tables:
             return schemas
-        seen = {found.schema_id for found in self._readable()}
-        return [
-            schema
+        has_readable = {found.schema_id for found in self._readable()}
+        seen = {
+            schema.namespace
             for schema in schemas
-            if schema.schema_id in seen or self.rights.may_read_namespace(schema.schema_name)
-        ]
+            if schema.schema_id in has_readable or self.rights.may_read_namespace(schema.namespace)
+        }
+        # One sees what a schema is in, too, or could not find it.
+        seen |= {names[:level] for names in seen for level in range(1, len(names))}
+        return [schema for schema in schemas if schema.namespace in seen]
 
-    def schema(self, namespace: str) -> Schema:
+    def schema(self, namespace: Namespace) -> Schema:
         """The schema of this name.
 
         Raises:
             NoSuchNamespace: there is none that the caller may see.
         """
-        schema = named(self.schemas(), schema_name, namespace)
+        schema = self._schema(namespace)
         if schema is None:
-            raise NoSuchNamespace(f"Namespace does not exist: {namespace}")
+            raise NoSuchNamespace(f"Namespace does not exist: {dotted(*namespace)}")
         return schema
+
+    def _schema(self, namespace: Namespace) -> Schema | None:
+        return named(self.schemas(), namespace_of, self.meant(namespace))
+
+    @property
+    def has_nested_schemas(self) -> bool:
+        """Whether schemas can be in others: a catalog of version 1.1 can say so."""
+        return "ducklake_schema.parent_schema_id" in self.lake.layout
+
+    def meant(self, namespace: Namespace) -> Namespace:
+        """The namespace that a client means.
+
+        DuckDB takes the dots of a name for levels. Where there are none, it can mean nothing else.
+        """
+        return namespace if self.has_nested_schemas else (".".join(namespace),)
 
     def tables(self, schema: Schema) -> list[Table]:
         """The tables of a schema that the caller may read, by name."""
@@ -64,7 +84,7 @@ class ReadableLake:
         return [v for v in views if readable is None or v.view_id in readable]
 
     def table(
-        self, namespace: str, name: str, found: tuple[Schema, Table] | None
+        self, namespace: Namespace, name: str, found: tuple[Schema, Table] | None
     ) -> tuple[Schema, Table]:
         """The table that a request means.
 
@@ -75,25 +95,27 @@ class ReadableLake:
         Raises:
             NoSuchTable: there is none that the caller may read.
         """
-        if "+" in namespace + name:
-            schema = named(self.schemas(), schema_name, namespace)
+        if "+" in "".join((*namespace, name)):
+            schema = self._schema(namespace)
             table = named(self.tables(schema) if schema else [], table_name, name)
             found = (schema, table) if schema and table else None
+        elif (meant := self.meant(namespace)) != namespace:
+            found = queries.table_at(self.snapshot_id, meant, name).run(self.con)
         newest = self._newest(found)
         if found is None or newest is None or not self.may_read(*newest):
-            raise NoSuchTable(f"Table does not exist: {namespace}.{name}")
+            raise NoSuchTable(f"Table does not exist: {dotted(*namespace, name)}")
         return found
 
-    def view(self, namespace: str, name: str) -> tuple[Schema, View]:
+    def view(self, namespace: Namespace, name: str) -> tuple[Schema, View]:
         """The view of this name.
 
         Raises:
             NoSuchView: there is none that the caller may read.
         """
-        schema = named(self.schemas(), schema_name, namespace)
+        schema = self._schema(namespace)
         view = named(self.views(schema) if schema else [], view_name, name)
         if schema is None or view is None:
-            raise NoSuchView(f"View does not exist: {namespace}.{name}")
+            raise NoSuchView(f"View does not exist: {dotted(*namespace, name)}")
         return schema, view
 
     def _readable(self) -> list[NameNow]:
@@ -104,7 +126,7 @@ class ReadableLake:
         return [
             found
             for found in queries.names_now(self.snapshot_id).run(self.con)
-            if self.rights.may_read_table(found.schema_name, found.name)
+            if self.rights.may_read_table(found.namespace, found.name)
         ]
 
     def _readable_ids(self, kind: str) -> set[int] | None:
@@ -115,7 +137,7 @@ class ReadableLake:
 
     def may_read(self, schema: Schema, table: Table) -> bool:
         """Whether the caller may read a table under its newest name."""
-        return self.rights.may_read_table(schema.schema_name, table.table_name)
+        return self.rights.may_read_table(schema.namespace, table.table_name)
 
     def _newest(self, found: tuple[Schema, Table] | None) -> tuple[Schema, Table] | None:
         """A table under its newest name, which rights depend on; None if there is no table."""
@@ -127,8 +149,13 @@ class ReadableLake:
 
 
 def schema_name(schema: Schema) -> str:
-    """The name of a schema, for `named` and for pages."""
+    """The name of a schema within the one that it is in, for pages."""
     return schema.schema_name
+
+
+def namespace_of(schema: Schema) -> Namespace:
+    """All levels of a schema, for `named`."""
+    return schema.namespace
 
 
 def table_name(table: Table) -> str:
@@ -141,7 +168,7 @@ def view_name(view: View) -> str:
     return view.view_name
 
 
-def named(items: Sequence[Item], name_of: Callable[[Item], str], name: str) -> Item | None:
+def named(items: Sequence[Item], name_of: Callable[[Item], Name], name: Name) -> Item | None:
     """The item of this name, or the one that Java means by it; None if there is none.
 
     In a path Java writes a space as `+`. API Gateway has decoded the path, so that a space cannot
@@ -151,10 +178,23 @@ def named(items: Sequence[Item], name_of: Callable[[Item], str], name: str) -> I
         BadRequest: two items are possible; the wrong one would have the wrong rows.
         Refused: two rows of the catalog have the name.
     """
-    found = [one for one in items if name in {name_of(one), name_of(one).replace(" ", "+")}]
+    found = [one for one in items if name in {name_of(one), _in_a_path(name_of(one))}]
     if len({name_of(one) for one in found}) < len(found):
-        raise Refused(f"{name!r} is {len(found)} times in DuckLake's catalog{REMEDY}")
+        raise Refused(f"{_said(name)} is {len(found)} times in DuckLake's catalog{REMEDY}")
     if len(found) > 1:
-        names = " and ".join(repr(name_of(one)) for one in found)
-        raise BadRequest(f"{name!r} may be {names}: Java writes a space as +; rename one of them")
+        names = " and ".join(_said(name_of(one)) for one in found)
+        raise BadRequest(
+            f"{_said(name)} may be {names}: Java writes a space as +; rename one of them"
+        )
     return found[0] if found else None
+
+
+def _in_a_path(name: Name) -> Name:
+    """A name as Java has it in a path."""
+    if isinstance(name, str):
+        return name.replace(" ", "+")
+    return tuple(level.replace(" ", "+") for level in name)
+
+
+def _said(name: str | Namespace) -> str:
+    return repr(name if isinstance(name, str) else dotted(*name))

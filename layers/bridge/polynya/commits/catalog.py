@@ -33,6 +33,7 @@ from ..errors import (
 )
 from ..iceberg import rest
 from ..iceberg.commits.requests import CommitTableRequest
+from ..namespaces import Namespace
 from ..storage.objects.reader import ObjectReader
 from ..translate.commits.table_commit import table_commit
 from .committer import after_landing, check_time, commit, took_place
@@ -101,7 +102,7 @@ class CommitCatalog:
         return key.own(commits.of_key(key.key).run(con)) if key else []
 
     def commit_table(
-        self, namespace: str, name: str, request: CommitTableRequest
+        self, namespace: Namespace, name: str, request: CommitTableRequest
     ) -> rest.CommitTableResponse:
         """Commit the changes of one table.
 
@@ -235,11 +236,10 @@ class CommitCatalog:
         if opened is None:
             return self._creation(con, target)
         if target.commit.creates:
-            name = f"{target.namespace}.{target.name}"
-            raise AlreadyExists(f"Requirement failed: table already exists: {name}")
+            raise AlreadyExists(f"Requirement failed: table already exists: {target.full_name}")
         lake, schema, table = opened.readable, opened.schema, opened.table
         # Of the table that was found: a path `a+b` can mean the table `a b`.
-        self._check_rights(schema.schema_name, table.table_name)
+        self._check_rights(schema.namespace, table.table_name)
         settings = self.catalog.settings
         is_materialized = settings.storage.is_materialized
         planner = Planner(self.reader, settings.staging_location, is_materialized)
@@ -249,10 +249,10 @@ class CommitCatalog:
 
     def _creation(self, con: Connection, target: Target) -> Planned:
         if not target.commit.creates:
-            raise NoSuchTable(f"Table does not exist: {target.namespace}.{target.name}")
+            raise NoSuchTable(f"Table does not exist: {target.full_name}")
         lake = self.catalog.readable(con)
         schema = lake.schema(target.namespace)
-        self._check_rights(schema.schema_name, target.name)
+        self._check_rights(schema.namespace, target.name)
         check_name_is_free(lake, schema, target.name)
         plan = self.creator(lake, schema).of_commit(target.name, target.commit)
         return Planned(plan, lake, None)
@@ -275,7 +275,7 @@ class CommitCatalog:
         state = self._state(opened) if opened else None
         locations = [one.metadata_location if one else None for one in (planned.state, state)]
         if locations[0] != locations[1]:
-            raise Overtaken(f"{target.namespace}.{target.name} has changed; load it again")
+            raise Overtaken(f"{target.full_name} has changed; load it again")
 
     def _found(self, con: Connection, target: Target) -> OpenTable | None:
         """The table of a commit; None if there is none."""
@@ -287,8 +287,8 @@ class CommitCatalog:
         files = self.catalog.table_files(opened)
         return table_state(opened.readable, opened.schema, opened.table, files)
 
-    def _check_rights(self, namespace: str, name: str) -> None:
+    def _check_rights(self, namespace: Namespace, name: str) -> None:
         check_may_write_table(self.catalog.rights, namespace, name)
 
-    def _answer(self, con: Connection, namespace: str, name: str) -> rest.LoadTableResult:
+    def _answer(self, con: Connection, namespace: Namespace, name: str) -> rest.LoadTableResult:
         return self.catalog.load_table_result(self.catalog.find_table(con, namespace, name))

@@ -8,29 +8,32 @@ from ..ducklake import queries
 from ..ducklake.connection.statements import run_batched
 from ..ducklake.rows.named_objects import Schema
 from ..errors import AlreadyExists, BadRequest
+from ..namespaces import Namespace, dotted
 
 
-def namespace_name(levels: Sequence[str]) -> str:
-    """The namespace that the body of a request names.
-
-    DuckDB splits a name at its dots; a namespace of several levels does not exist in DuckLake.
-    """
-    return ".".join(levels)
-
-
-def new_namespace_name(levels: Sequence[str]) -> str:
+def new_namespace(levels: Sequence[str]) -> Namespace:
     """The name of a namespace that is to be created.
 
     Raises:
-        BadRequest: it has several levels, or a name that DuckLake cannot have.
+        BadRequest: it has a name that DuckLake cannot have.
     """
-    if len(levels) != 1:
+    for level in levels:
+        check_usable(level, "namespace")
+    return tuple(levels)
+
+
+def check_can_nest(lake: ReadableLake, namespace: Namespace) -> None:
+    """Check that the lake can have a namespace of so many levels.
+
+    Raises:
+        BadRequest: it has several, and the catalog is older than nested schemas.
+    """
+    if len(namespace) > 1 and not lake.has_nested_schemas:
         raise BadRequest(
-            f"the namespace {namespace_name(levels)} has {len(levels)} levels: DuckLake's schemas "
-            "have one"
+            f"the namespace {dotted(*namespace)} has {len(namespace)} levels, and the catalog of "
+            f"version {lake.lake.version} has schemas of one level: migrate the lake to DuckLake "
+            "1.1 (ATTACH with AUTOMATIC_MIGRATION)"
         )
-    check_usable(levels[0], "namespace")
-    return levels[0]
 
 
 def check_usable(name: str, what: str) -> None:
@@ -43,7 +46,7 @@ def check_usable(name: str, what: str) -> None:
         raise BadRequest(f"the name of a {what} is empty or has a NUL")
 
 
-def check_namespace_is_free(lake: ReadableLake, name: str) -> None:
+def check_namespace_is_free(lake: ReadableLake, namespace: Namespace) -> None:
     """Check that a namespace can be created, also one that the caller may not see.
 
     Raises:
@@ -51,13 +54,14 @@ def check_namespace_is_free(lake: ReadableLake, name: str) -> None:
         BadRequest: the name differs from another one in letter case only.
         Forbidden: it does, and the caller may not see the other one.
     """
+    *parents, name = namespace
     schemas = queries.schemas_at(lake.snapshot_id).run(lake.con)
-    names = [schema.schema_name for schema in schemas]
+    names = [schema.schema_name for schema in schemas if schema.parents == tuple(parents)]
     if name in names:
-        raise AlreadyExists(f"Namespace already exists: {name}")
+        raise AlreadyExists(f"Namespace already exists: {dotted(*namespace)}")
     if other := _same_name(names, name):
-        if other not in {schema.schema_name for schema in lake.schemas()}:
-            raise no_right_to_namespace(lake.rights, name)
+        if (*parents, other) not in {schema.namespace for schema in lake.schemas()}:
+            raise no_right_to_namespace(lake.rights, namespace)
         raise _same_name_refusal(name, other)
 
 
@@ -78,7 +82,7 @@ def check_name_is_free(
     check_usable(name, kind.lower())
     at = (lake.snapshot_id, schema.schema_id)
     tables, views = run_batched(lake.con, queries.tables_at(*at), queries.views_at(*at))
-    full_name = f"{schema.schema_name}.{name}"
+    full_name = schema.name_of(name)
     for found, names in (
         ("Table", [table.table_name for table in tables]),
         ("View", [view.view_name for view in views]),
@@ -89,8 +93,8 @@ def check_name_is_free(
             same = "" if found == kind else " with same name"
             raise AlreadyExists(f"{found}{same} already exists: {full_name}")
         if other := _same_name(names, name):
-            if not lake.rights.may_read_table(schema.schema_name, other):
-                raise no_right_to_table(lake.rights, schema.schema_name, name)
+            if not lake.rights.may_read_table(schema.namespace, other):
+                raise no_right_to_table(lake.rights, schema.namespace, name)
             raise _same_name_refusal(name, other)
 
 
@@ -114,7 +118,8 @@ def destination_schema(lake: ReadableLake, levels: Sequence[str]) -> Schema:
     Raises:
         NoSuchNamespace: it does not exist.
     """
-    schemas = {schema.schema_name for schema in lake.schemas()}
-    if len(levels) == 2 and namespace_name(levels) not in schemas and levels[0] not in schemas:
-        return lake.schema(levels[1])
-    return lake.schema(namespace_name(levels))
+    namespace = tuple(levels)
+    there = {schema.namespace for schema in lake.schemas()}
+    if len(namespace) > 1 and not there & {lake.meant(namespace), namespace[:1]}:
+        return lake.schema(namespace[1:])
+    return lake.schema(namespace)

@@ -7,16 +7,17 @@ from uuid import uuid4
 from ..access.writable import check_may_write_namespace
 from ..ducklake import queries
 from ..ducklake.changes import quoted
-from ..ducklake.paths import directory
+from ..ducklake.paths import schema_directory
 from ..ducklake.writes.new_snapshot import NewSnapshot
 from ..ducklake.writes.objects import schemas, tags
 from ..errors import BadRequest, NamespaceNotEmpty, Unprocessable
 from ..iceberg import rest
 from ..iceberg.commits.requests import CreateNamespaceRequest, UpdateNamespacePropertiesRequest
+from ..namespaces import Namespace
 from ..translate.client_properties import is_label, tag_key
 from ..translate.commits import properties
 from .catalog import CommitCatalog
-from .names import check_namespace_is_free, new_namespace_name
+from .names import check_can_nest, check_namespace_is_free, new_namespace
 
 NO_UUID = "00000000-0000-0000-0000-000000000000"
 """Recorded for a namespace with the key of a request, by which alone the record is found."""
@@ -27,23 +28,27 @@ def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> rest.GetN
 
     Raises:
         AlreadyExists: it exists.
+        NoSuchNamespace: the one that it is in does not.
         BadRequest: DuckLake cannot have such a namespace.
     """
-    name = new_namespace_name(request.namespace)
+    namespace = new_namespace(request.namespace)
     new_tags = _changed_tags(request.properties, [])
-    check_may_write_namespace(catalog.catalog.rights, name)
+    check_may_write_namespace(catalog.catalog.rights, namespace)
 
     def write(snapshot: NewSnapshot) -> None:
         if catalog.done_before(snapshot):
             return
-        check_namespace_is_free(catalog.catalog.readable(snapshot.con), name)
+        lake = catalog.catalog.readable(snapshot.con)
+        check_can_nest(lake, namespace)
+        parent_id = lake.schema(namespace[:-1]).schema_id if len(namespace) > 1 else None
+        check_namespace_is_free(lake, namespace)
         schema_id, schema_uuid = snapshot.catalog_id(), str(uuid4())
         ids = (snapshot.snapshot_id, schema_id)
-        path = directory(name, schema_uuid)
-        schemas.add(snapshot.con, *ids, schema_uuid, name, path)
+        path = schema_directory(namespace, schema_uuid)
+        schemas.add(snapshot.con, *ids, schema_uuid, namespace[-1], path, parent_id)
         tags.add(snapshot.con, *ids, properties.values(new_tags))
         snapshot.change_names()
-        snapshot.change(f"created_schema:{quoted(name)}")
+        snapshot.change(f"created_schema:{quoted(*namespace)}")
         catalog.record(snapshot, schema_uuid)
         snapshot.finish(catalog.principal)
 
@@ -51,15 +56,16 @@ def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> rest.GetN
     served = {
         properties.served_name(key, is_label): value for key, value in request.properties.items()
     }
-    return {"namespace": [name], "properties": served}
+    return {"namespace": list(namespace), "properties": served}
 
 
-def drop(catalog: CommitCatalog, namespace: str) -> None:
+def drop(catalog: CommitCatalog, namespace: Namespace) -> None:
     """Drop a namespace.
 
     Raises:
         NoSuchNamespace: it does not exist.
-        NamespaceNotEmpty: it has tables, views or macros, also ones that the caller may not see.
+        NamespaceNotEmpty: it has tables, views, macros or namespaces, also ones that the caller may
+            not see.
     """
 
     def write(snapshot: NewSnapshot) -> None:
@@ -67,10 +73,11 @@ def drop(catalog: CommitCatalog, namespace: str) -> None:
             return
         lake = catalog.catalog.readable(snapshot.con)
         schema = lake.schema(namespace)
-        check_may_write_namespace(catalog.catalog.rights, schema.schema_name)
+        check_may_write_namespace(catalog.catalog.rights, schema.namespace)
         if queries.has_entries(schema.schema_id).run(snapshot.con):
             raise NamespaceNotEmpty(
-                f"Namespace is not empty: {schema.schema_name}; it has tables, views or macros"
+                f"Namespace is not empty: {schema.full_name}; it has tables, views, macros or "
+                "namespaces"
             )
         schemas.end(snapshot.con, snapshot.snapshot_id, schema.schema_id)
         snapshot.change_names()
@@ -82,7 +89,7 @@ def drop(catalog: CommitCatalog, namespace: str) -> None:
 
 
 def update_properties(
-    catalog: CommitCatalog, namespace: str, request: UpdateNamespacePropertiesRequest
+    catalog: CommitCatalog, namespace: Namespace, request: UpdateNamespacePropertiesRequest
 ) -> rest.UpdateNamespacePropertiesResponse:
     """Set and remove properties of a namespace.
 
@@ -104,7 +111,7 @@ def update_properties(
             return missing
         lake = catalog.catalog.readable(snapshot.con)
         schema = lake.schema(namespace)
-        check_may_write_namespace(catalog.catalog.rights, schema.schema_name)
+        check_may_write_namespace(catalog.catalog.rights, schema.namespace)
         found = queries.tags_at(lake.snapshot_id, schema.schema_id).run(snapshot.con)
         kept = {tag.key for tag in found}
         missing = [key for key in dict.fromkeys(request.removals) if tag_key(key) not in kept]

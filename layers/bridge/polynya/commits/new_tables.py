@@ -8,6 +8,7 @@ from ..catalog import OpenTable, without_config
 from ..ducklake.writes.new_snapshot import NewSnapshot
 from ..iceberg import rest
 from ..iceberg.commits.requests import CreateTableRequest
+from ..namespaces import Namespace
 from .catalog import CommitCatalog
 from .committer import check_time
 from .names import check_name_is_free
@@ -28,7 +29,7 @@ class TableCreation:
     """One createTable request."""
 
     catalog: CommitCatalog
-    namespace: str
+    namespace: Namespace
     request: CreateTableRequest
     with_credentials: bool
 
@@ -53,7 +54,7 @@ class TableCreation:
     def _write(self, snapshot: NewSnapshot) -> None:
         lake = self.catalog.catalog.readable(snapshot.con)
         schema = lake.schema(self.namespace)
-        names = schema.schema_name, self.request.name
+        names = schema.namespace, self.request.name
         check_may_write_table(self.catalog.catalog.rights, *names)
         check_name_is_free(lake, schema, self.request.name)
         plan = self.catalog.creator(lake, schema).of_request(self.request)
@@ -67,7 +68,7 @@ class TableCreation:
 
 def create(
     catalog: CommitCatalog,
-    namespace: str,
+    namespace: Namespace,
     request: CreateTableRequest,
     *,
     with_credentials: bool = False,

@@ -11,11 +11,12 @@ from ..ducklake.writes import inlined
 from ..ducklake.writes.new_snapshot import NewSnapshot
 from ..ducklake.writes.objects import table_names
 from ..iceberg.commits.requests import RenameTableRequest
+from ..namespaces import Namespace, dotted
 from .catalog import CommitCatalog
-from .names import check_name_is_free, destination_schema, namespace_name
+from .names import check_name_is_free, destination_schema
 
 
-def drop(catalog: CommitCatalog, namespace: str, name: str) -> None:
+def drop(catalog: CommitCatalog, namespace: Namespace, name: str) -> None:
     """Drop a table, as DROP TABLE does. No file is deleted: older snapshots need them.
 
     Raises:
@@ -26,7 +27,7 @@ def drop(catalog: CommitCatalog, namespace: str, name: str) -> None:
         if catalog.done_before(snapshot):
             return
         opened = catalog.catalog.find_table(snapshot.con, namespace, name)
-        names = opened.schema.schema_name, opened.table.table_name
+        names = opened.schema.namespace, opened.table.table_name
         check_may_write_table(catalog.catalog.rights, *names)
         table_id = opened.table.table_id
         table_names.end(snapshot.con, snapshot.snapshot_id, table_id)
@@ -47,18 +48,18 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
         AlreadyExists: a table or a view has the new name.
     """
     source, new_name = request.source, request.destination.name
-    namespace = namespace_name(source.namespace)
+    namespace = tuple(source.namespace)
 
     def write(snapshot: NewSnapshot) -> None:
         if catalog.done_before(snapshot):
             return
         opened = catalog.catalog.find_table(snapshot.con, namespace, source.name)
         lake, rights = opened.readable, catalog.catalog.rights
-        names = opened.schema.schema_name, opened.table.table_name
+        names = opened.schema.namespace, opened.table.table_name
         check_may_write_table(rights, *names)
         schema = destination_schema(lake, request.destination.namespace)
-        check_may_write_table(rights, schema.schema_name, new_name)
-        check_name_is_free(lake, schema, new_name, renamed=".".join(names))
+        check_may_write_table(rights, schema.namespace, new_name)
+        check_name_is_free(lake, schema, new_name, renamed=dotted(*names[0], names[1]))
         _rename(snapshot, opened, schema, new_name)
         catalog.record(snapshot, opened.table.table_uuid)
         snapshot.finish(catalog.principal)
@@ -75,7 +76,7 @@ def _rename(snapshot: NewSnapshot, opened: OpenTable, schema: Schema, name: str)
     table_names.rename(con, *ids, name, path)
     snapshot.change_schema_of(table.table_id)
     # DuckLake's word for it.
-    snapshot.change(f"created_table:{quoted(schema.schema_name, name)}")
+    snapshot.change(f"created_table:{quoted(*schema.namespace, name)}")
     columns, known = run_batched(
         con,
         queries.columns_now(table.table_id),

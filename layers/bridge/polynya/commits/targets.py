@@ -8,6 +8,7 @@ from ..access.policy import Rights
 from ..access.readable_lake import ReadableLake
 from ..ducklake import queries
 from ..ducklake.writes import commits
+from ..namespaces import Namespace, dotted
 from ..translate.commits.table_commit import TableCommit
 from .plans.plan import TablePlan
 from .plans.table_state import TableState
@@ -16,9 +17,14 @@ from .plans.table_state import TableState
 class Target(NamedTuple):
     """A table of a commit, by its name."""
 
-    namespace: str
+    namespace: Namespace
     name: str
     commit: TableCommit
+
+    @property
+    def full_name(self) -> str:
+        """The name for people."""
+        return dotted(*self.namespace, self.name)
 
     @property
     def uuid(self) -> str | None:
@@ -47,4 +53,4 @@ def has_landed(con: Connection, target: Target, rights: Rights) -> bool:
         return True
     # Others may know the uuid, which is in the paths of files: it is no proof of who created it.
     table = queries.table_of_uuid(target.uuid).run(con)
-    return table is None or rights.may_write_table(table[0].schema_name, table[1].table_name)
+    return table is None or rights.may_write_table(table[0].namespace, table[1].table_name)

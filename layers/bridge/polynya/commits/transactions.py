@@ -2,9 +2,9 @@
 
 from ..errors import BadRequest
 from ..iceberg.commits.requests import CommitTransactionRequest
+from ..namespaces import dotted
 from ..translate.commits.table_commit import table_commit
 from .catalog import CommitCatalog
-from .names import namespace_name
 from .targets import Target
 
 
@@ -27,17 +27,17 @@ def targets(request: CommitTransactionRequest) -> list[Target]:
     Raises:
         BadRequest: there is none, one has no name, or one is there twice.
     """
-    found: dict[tuple[str, str], Target] = {}
+    found: dict[tuple[str, ...], Target] = {}
     for change in request.table_changes:
         if change.identifier is None:
             raise BadRequest("each change of a transaction must name its table (`identifier`)")
-        namespace, name = namespace_name(change.identifier.namespace), change.identifier.name
+        names = (*change.identifier.namespace, change.identifier.name)
         # DuckLake does not distinguish letter case.
-        key = namespace.casefold(), name.casefold()
+        key = tuple(name.casefold() for name in names)
         if key in found:
-            raise BadRequest(f"the table {namespace}.{name} is in the transaction twice")
+            raise BadRequest(f"the table {dotted(*names)} is in the transaction twice")
         commit = table_commit(change.requirements, change.updates)
-        found[key] = Target(namespace, name, commit)
+        found[key] = Target(names[:-1], names[-1], commit)
     if not found:
         raise BadRequest("the transaction has no changes (`table-changes`)")
     return list(found.values())

@@ -1,5 +1,6 @@
 """Operations that change views."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -15,6 +16,7 @@ from ..iceberg import rest
 from ..iceberg.commits.requests import RenameTableRequest
 from ..iceberg.commits.views import CommitViewRequest, CreateViewRequest
 from ..iceberg.view_text import names_are_qualified, view_text
+from ..namespaces import Namespace, dotted
 from ..translate.client_properties import is_label
 from ..translate.commits import properties
 from ..translate.commits.views import (
@@ -27,11 +29,11 @@ from ..translate.commits.views import (
 )
 from .catalog import CommitCatalog
 from .committer import after_landing
-from .names import check_name_is_free, destination_schema, namespace_name
+from .names import check_name_is_free, destination_schema
 
 
 def create(
-    catalog: CommitCatalog, namespace: str, request: CreateViewRequest
+    catalog: CommitCatalog, namespace: Namespace, request: CreateViewRequest
 ) -> rest.LoadViewResult:
     """Create a view.
 
@@ -51,7 +53,7 @@ def create(
             return landed
         lake = catalog.catalog.readable(snapshot.con)
         schema = lake.schema(namespace)
-        check_may_write_table(catalog.catalog.rights, schema.schema_name, name)
+        check_may_write_table(catalog.catalog.rights, schema.namespace, name)
         check_name_is_free(lake, schema, name, "View")
         _check_namespace(sql, version.default_namespace, schema)
         view_id, view_uuid = snapshot.catalog_id(), str(uuid4())
@@ -59,14 +61,14 @@ def create(
         views.add(snapshot.con, *ids, view_uuid, name, sql)
         tags.add(snapshot.con, snapshot.snapshot_id, view_id, new_tags)
         catalog.record(snapshot, view_uuid)
-        _finish(catalog, snapshot, f"created_view:{quoted(schema.schema_name, name)}")
-        return catalog.catalog.load_view_result(lake, *lake.view(schema.schema_name, name))
+        _finish(catalog, snapshot, f"created_view:{quoted(*schema.namespace, name)}")
+        return catalog.catalog.load_view_result(lake, *lake.view(schema.namespace, name))
 
     return catalog.commit(write)
 
 
 def replace(
-    catalog: CommitCatalog, namespace: str, name: str, request: CommitViewRequest
+    catalog: CommitCatalog, namespace: Namespace, name: str, request: CommitViewRequest
 ) -> rest.LoadViewResult:
     """Change the text or the properties of a view, which stays the same view.
 
@@ -85,17 +87,19 @@ def replace(
         lake, schema, view = _writable(catalog, snapshot, namespace, name)
         before = catalog.catalog.load_view_result(lake, schema, view)
         if wanted - {view.view_uuid}:
-            raise CommitFailed(f"Cannot commit to {namespace}.{name}: it is another view now")
+            raise CommitFailed(
+                f"Cannot commit to {dotted(*namespace, name)}: it is another view now"
+            )
         _change(snapshot, schema, view, change, before["metadata"])
         catalog.record(snapshot, view.view_uuid)
         _finish(catalog, snapshot, f"altered_view:{view.view_id}")
-        found = lake.view(schema.schema_name, view.view_name)
+        found = lake.view(schema.namespace, view.view_name)
         return catalog.catalog.load_view_result(lake, *found)
 
     return catalog.commit(write)
 
 
-def drop(catalog: CommitCatalog, namespace: str, name: str) -> None:
+def drop(catalog: CommitCatalog, namespace: Namespace, name: str) -> None:
     """Drop a view.
 
     Raises:
@@ -127,19 +131,19 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
     def write(snapshot: NewSnapshot) -> None:
         if catalog.done_before(snapshot):
             return
-        namespace = namespace_name(source.namespace)
+        namespace = tuple(source.namespace)
         lake, old, view = _writable(catalog, snapshot, namespace, source.name)
         schema = destination_schema(lake, request.destination.namespace)
-        check_may_write_table(catalog.catalog.rights, schema.schema_name, name)
-        full_name = f"{old.schema_name}.{view.view_name}"
+        check_may_write_table(catalog.catalog.rights, schema.namespace, name)
+        full_name = old.name_of(view.view_name)
         check_name_is_free(lake, schema, name, "View", renamed=full_name)
         if schema != old:
-            _check_namespace(view.sql, [old.schema_name], schema)
+            _check_namespace(view.sql, old.namespace, schema)
         ids = (snapshot.snapshot_id, view.view_id, schema.schema_id)
         views.rename(snapshot.con, *ids, name)
         catalog.record(snapshot, view.view_uuid)
         # DuckLake's word for it.
-        _finish(catalog, snapshot, f"created_view:{quoted(schema.schema_name, name)}")
+        _finish(catalog, snapshot, f"created_view:{quoted(*schema.namespace, name)}")
 
     catalog.commit(write)
 
@@ -166,11 +170,11 @@ def _landed(catalog: CommitCatalog, snapshot: NewSnapshot) -> rest.LoadViewResul
 
 
 def _writable(
-    catalog: CommitCatalog, snapshot: NewSnapshot, namespace: str, name: str
+    catalog: CommitCatalog, snapshot: NewSnapshot, namespace: Namespace, name: str
 ) -> tuple[ReadableLake, Schema, View]:
     lake = catalog.catalog.readable(snapshot.con)
     schema, view = lake.view(namespace, name)
-    check_may_write_table(catalog.catalog.rights, schema.schema_name, view.view_name)
+    check_may_write_table(catalog.catalog.rights, schema.namespace, view.view_name)
     return lake, schema, view
 
 
@@ -200,13 +204,13 @@ def _change(
     tags.add(snapshot.con, snapshot.snapshot_id, view.view_id, properties.values(changed))
 
 
-def _check_namespace(sql: str, default_namespace: list[str], schema: Schema) -> None:
+def _check_namespace(sql: str, default_namespace: Sequence[str], schema: Schema) -> None:
     """Refuse a text whose tables DuckLake would look for elsewhere."""
-    if default_namespace != [schema.schema_name] and not names_are_qualified(sql):
+    if tuple(default_namespace) != schema.namespace and not names_are_qualified(sql):
         raise BadRequest(
             f"DuckLake looks for tables without a schema in that of the view, "
-            f"{schema.schema_name}, and the default namespace is {default_namespace}: write the "
-            "schema before each table"
+            f"{schema.full_name}, and the default namespace is {list(default_namespace)}: write "
+            "the schema before each table"
         )
 
 

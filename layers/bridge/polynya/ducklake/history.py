@@ -57,7 +57,7 @@ class TableHistory:
     @property
     def full_name(self) -> str:
         """The name with its schema, for messages."""
-        return f"{self.schema.schema_name}.{self.table.table_name}"
+        return self.schema.name_of(self.table.table_name)
 
     @property
     def unlisted(self) -> frozenset[int]:

@@ -2,6 +2,7 @@
 
 import re
 
+from ..namespaces import Namespace
 from .rows.data_files import DataFile
 from .rows.deletes import DeleteFile
 from .rows.lake import Lake
@@ -21,7 +22,11 @@ def location(*levels: tuple[str, bool]) -> str:
 
 
 def schema_location(lake: Lake, schema: Schema) -> str:
-    """The directory of a schema, with a slash at its end."""
+    """The directory of a schema, with a slash at its end.
+
+    Also a schema in another one has a path relative to the lake's data path, not to its parent's:
+    so DuckLake reads it (`BuildCatalogForSnapshot` in ducklake_metadata_manager.cpp).
+    """
     return location((lake.data_path, False), (schema.path, schema.path_is_relative))
 
 
@@ -46,6 +51,14 @@ SIMPLE_NAME = re.compile("[A-Za-z0-9_-]+")
 def directory(name: str, uuid: str) -> str:
     """The directory that DuckLake gives a new schema or table: its name, or its uuid."""
     return f"{name if SIMPLE_NAME.fullmatch(name) else uuid}/"
+
+
+def schema_directory(namespace: Namespace, uuid: str) -> str:
+    """The directory that DuckLake gives a new schema, below the lake's data path.
+
+    In another schema it has its uuid (`DuckLakeCatalog::CreateSchema`): levels share names.
+    """
+    return directory(namespace[0], uuid) if len(namespace) == 1 else f"{uuid}/"
 
 
 def within(directory: str, lake: Lake, schema: Schema) -> tuple[str, bool]:

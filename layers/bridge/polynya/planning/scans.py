@@ -17,6 +17,7 @@ from ..iceberg.planning.filters import filter_of
 from ..iceberg.planning.requests import FetchScanTasksRequest, PlanTableScanRequest
 from ..iceberg.rest import PlanTableScanResult, ScanTasks
 from ..iceberg.table_metadata import Snapshot, TableMetadata
+from ..namespaces import Namespace
 from ..translate.fingerprints import fingerprint
 from .answers import locations, scan_answer
 from .pages import filter_text
@@ -39,7 +40,7 @@ class ScanPlanner:
     @retried
     def plan_table_scan(
         self,
-        namespace: str,
+        namespace: Namespace,
         table: str,
         request: PlanTableScanRequest,
         *,
@@ -93,7 +94,7 @@ class ScanPlanner:
 
     @retried
     def fetch_scan_tasks(
-        self, namespace: str, table: str, request: FetchScanTasksRequest
+        self, namespace: Namespace, table: str, request: FetchScanTasksRequest
     ) -> ScanTasks:
         """The answer to fetchScanTasks.
 
@@ -119,7 +120,7 @@ class ScanPlanner:
             return scan_answer(found, task)
 
     @contextmanager
-    def _files(self, namespace: str, table: str) -> Iterator[tuple[OpenTable, TableFiles]]:
+    def _files(self, namespace: Namespace, table: str) -> Iterator[tuple[OpenTable, TableFiles]]:
         """A table within a transaction.
 
         Raises:

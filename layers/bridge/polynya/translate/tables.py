@@ -103,7 +103,7 @@ def check_rows(schema: Schema, table: Table) -> None:
     }
     missing = [name for name, value in values.items() if value is None]
     if missing:
-        name = f"{schema.schema_name}.{table.table_name}"
+        name = schema.name_of(table.table_name)
         raise Refused(f"the table {name} is not served: {missing[0]} is NULL{REMEDY}")
 
 
@@ -121,7 +121,7 @@ def check_table(
     Raises:
         Refused: the message says why.
     """
-    name = f"{history.schema.schema_name}.{history.table.table_name}"
+    name = history.schema.name_of(history.table.table_name)
     if reason := unservable_reason(unservable, history.snapshot_id) or mappings.conflict():
         raise Refused(f"the table {name} is not served: {reason}")
     if not schemas.at(history.snapshot_id).fields:

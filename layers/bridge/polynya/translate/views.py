@@ -58,7 +58,7 @@ def view_metadata(
         Refused: the view's row in the catalog is broken.
     """
     if None in (view.view_id, view.view_uuid, view.dialect, view.sql) or not texts:
-        name = f"{schema.schema_name}.{view.view_name}"
+        name = schema.name_of(view.view_name)
         raise Refused(
             f"the view {name} is not served: its identity, dialect or text in ducklake_view is "
             f"NULL{REMEDY}"
@@ -121,7 +121,7 @@ def _add(found: Versions, schema: Schema, dialect: str, text: ViewText) -> None:
             "schema-id": found.schema_id(said.get("schema", UNKNOWN_SCHEMA)),
             "summary": said.get("summary", {}),
             "representations": [{"type": "sql", "sql": text.sql, "dialect": dialect}],
-            "default-namespace": said.get("default-namespace", [schema.schema_name]),
+            "default-namespace": said.get("default-namespace", list(schema.namespace)),
         }
         if default_catalog is not None:
             version["default-catalog"] = default_catalog

@@ -91,8 +91,3 @@ def lambda_handler(app: FastAPI, logger: Logger) -> Handler:
         return asgi(dict(event), context)
 
     return handler
-
-
-def name_of(namespace: str) -> str:
-    """A namespace with its dots: DuckDB sends the unit separator (0x1F) in their place."""
-    return namespace.replace("\x1f", ".")

@@ -95,7 +95,7 @@ def snapshots(pair, moto) -> int:
 
 # Method, path, body; status and type of the answer.
 REFUSED = [
-    ("POST", "", {"namespace": ["a", "b"]}, 400, "BadRequestException"),
+    ("POST", "", {"namespace": ["a", ""]}, 400, "BadRequestException"),
     ("POST", "", {"namespace": []}, 400, "BadRequestException"),
     ("POST", "", {"namespace": [""]}, 400, "BadRequestException"),
     ("POST", "", {"namespace": ["nul\0"]}, 400, "BadRequestException"),

@@ -17,7 +17,7 @@ STATEMENTS = [
 ]
 REFUSED = [
     ("CREATE VIEW {c}.main.v AS SELECT 1 AS a", "SQL for spark"),
-    ("CREATE NAMESPACE {c}.a.b", "has 2 levels"),
+    ("CREATE NAMESPACE {c}.a.b", "has 2 levels|Namespace does not exist: a"),
     ("DROP NAMESPACE {c}.main", "not empty"),
     ("ALTER TABLE {c}.main.t3 RENAME TO {c}.absent.t", "Namespace does not exist"),
 ]

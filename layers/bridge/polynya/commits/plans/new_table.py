@@ -77,7 +77,7 @@ def new_table(
         found[SORT_ORDER] = order_tag(order)
     return NewTable(
         schema_id=schema.schema_id,
-        schema_name=schema.schema_name,
+        namespace=schema.namespace,
         table_uuid=table_uuid,
         table_name=name,
         path=directory(name, table_uuid),

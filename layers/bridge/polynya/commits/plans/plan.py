@@ -8,6 +8,7 @@ from ...ducklake.rows.partitions import PartitionColumn
 from ...ducklake.writes.commits import CommitRow
 from ...ducklake.writes.delete_files import NewDeleteFile
 from ...ducklake.writes.files import NewDataFile
+from ...namespaces import Namespace
 from ...translate.commits.schema.change import SchemaChange
 from ...translate.commits.schema.sorting import Keys
 from .removals import NOTHING, Removals
@@ -18,7 +19,8 @@ class NewTable:
     """A table that does not exist yet."""
 
     schema_id: int
-    schema_name: str
+    namespace: Namespace
+    """All levels of the schema's name."""
     table_uuid: str
     table_name: str
     path: str

@@ -49,7 +49,7 @@ def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
     tables.add_comments(con, at, table_id, None, new.columns)
     tags.add(con, at, table_id, new.tags)
     snapshot.change_schema_of(table_id)
-    snapshot.change(f"created_table:{quoted(new.schema_name, new.table_name)}")
+    snapshot.change(f"created_table:{quoted(*new.namespace, new.table_name)}")
     partition_id = None
     if new.partition_keys:
         partition_id = snapshot.catalog_id()

@@ -17,7 +17,7 @@ FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
 WHERE c.relnamespace = {CATALOG_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped
   AND c.relname IN ('ducklake_data_file', 'ducklake_delete_file', 'ducklake_name_mapping',
     'ducklake_schema_versions', 'ducklake_snapshot_changes', 'ducklake_sort_info',
-    'ducklake_file_column_stats', 'ducklake_file_column_statistics',
+    'ducklake_file_column_stats', 'ducklake_file_column_statistics', 'ducklake_schema',
     'ducklake_view_column_tag', 'polynya_commits')"""
 
 

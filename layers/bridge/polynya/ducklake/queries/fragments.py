@@ -67,6 +67,24 @@ FRAGMENTS = {
     ),
 }
 
+# The schema that a schema is in: a column of 1.1. The row itself is asked for it, so that one text
+# of SQL serves catalogs with and without the column, also while a lake is migrated.
+PARENT = "CAST(to_jsonb({0}) ->> 'parent_schema_id' AS bigint)"
+
+# The names of the schemas that a schema is in, by their newest rows, outermost first. It is NULL if
+# a row is missing, or a schema is within itself.
+PARENTS = f"""
+CASE WHEN {PARENT} IS NULL THEN CAST(ARRAY[] AS text[]) ELSE (
+  WITH RECURSIVE above AS (
+    SELECT ARRAY[{{0}}.schema_id] AS ids, {PARENT} AS parent_id, CAST(ARRAY[] AS text[]) AS names
+    UNION ALL
+    SELECT a.ids || a.parent_id, p.parent_id, CAST(p.schema_name AS text) || a.names
+    FROM above AS a CROSS JOIN LATERAL (
+      SELECT o.schema_name, {PARENT.format("o")} AS parent_id FROM ducklake_schema AS o
+      WHERE o.schema_id = a.parent_id ORDER BY o.begin_snapshot DESC LIMIT 1) AS p
+    WHERE NOT a.parent_id = ANY(a.ids))
+  SELECT a.names FROM above AS a WHERE a.parent_id IS NULL) END"""
+
 
 def fragment(lake: Lake, name: str) -> str:
     """The SQL for what `name` is in this catalog's version; NULL where it has no such thing."""

@@ -1,23 +1,76 @@
 """Schemas, tables, views and their tags."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...errors import REMEDY, Refused
+from ...namespaces import Namespace, dotted
 from ..connection.statements import Rows, Statement, known, select
 from ..rows.lake import Lake
 from ..rows.named_objects import NameNow, Schema, Table, Tag, View
-from .fragments import VISIBLE
+from .fragments import PARENT, PARENTS, VISIBLE
 from .table_snapshots import IS_TIME
 
 SCHEMAS_AT = f"""
-SELECT s.schema_id, s.schema_name, s.path, s.path_is_relative
+SELECT s.schema_id, s.schema_name, s.path, s.path_is_relative, {PARENT.format("s")}
 FROM ducklake_schema AS s
 WHERE s.schema_name IS NOT NULL AND {VISIBLE.format("s")} ORDER BY s.schema_name"""
 
 
 def schemas_at(snapshot_id: int) -> Statement[list[Schema]]:
-    """The schemas of the lake, by name."""
-    return select(Schema, SCHEMAS_AT, snapshot_id=snapshot_id)
+    """The schemas of the lake at all levels, by name.
+
+    A schema in one that does not exist is left out: DuckLake counts it as dropped.
+
+    Raises, when it runs:
+        Refused: a schema is within itself.
+    """
+    return Statement(SCHEMAS_AT, {"snapshot_id": snapshot_id}, _schemas)
+
+
+def _schemas(rows: Rows) -> list[Schema]:
+    outer = {row[0]: (row[1], row[4]) for row in rows}
+    names: dict[int | None, Namespace | None] = {None: ()}
+    schemas = []
+    for schema_id, schema_name, path, is_relative, parent_id in rows:
+        parents = _names(parent_id, outer, names)
+        if parents is not None:
+            schemas.append(Schema(schema_id, schema_name, path, is_relative, parents))
+    return schemas
+
+
+def _names(
+    schema_id: int | None,
+    outer: Mapping[int, tuple[str, int | None]],
+    names: dict[int | None, Namespace | None],
+) -> Namespace | None:
+    """All levels of a schema; None if one of them does not exist.
+
+    Args:
+        outer: the name of each schema, and the id of the one that it is in.
+        names: the levels that are known already; the others are added.
+
+    Raises:
+        Refused: the schema is within itself.
+    """
+    chain: dict[int, str] = {}
+    at = schema_id
+    while at is not None and at not in names:
+        if at in chain:
+            raise Refused(
+                f"the schemas of the lake are not served: in ducklake_schema the schema "
+                f"{dotted(chain[at])} is within itself (parent_schema_id){REMEDY}"
+            )
+        if at not in outer:
+            names[at] = None
+            break
+        chain[at], at = outer[at]
+    for inner in reversed(chain):
+        name, parent_id = outer[inner]
+        above = names[parent_id]
+        names[inner] = None if above is None else (*above, name)
+    return names[schema_id]
 
 
 VIEWS_AT = f"""
@@ -33,30 +86,35 @@ def views_at(snapshot_id: int, schema_id: int) -> Statement[list[View]]:
     return select(View, VIEWS_AT, snapshot_id=snapshot_id, schema_id=schema_id)
 
 
-VIEW_NAME_OF_UUID = """
-SELECT s.schema_name, v.view_name
+VIEW_NAME_OF_UUID = f"""
+SELECT {PARENTS.format("s")}, s.schema_name, v.view_name
 FROM ducklake_view AS v JOIN ducklake_schema AS s ON s.schema_id = v.schema_id
 WHERE v.view_uuid = CAST(:view_uuid AS uuid)
   AND v.end_snapshot IS NULL AND s.end_snapshot IS NULL"""
 
 
-def view_name_of_uuid(view_uuid: str) -> Statement[tuple[str, str] | None]:
-    """The schema's name and the view's name of the view with this identity; None: it is gone."""
-    return Statement(
-        VIEW_NAME_OF_UUID,
-        {"view_uuid": view_uuid},
-        lambda rows: (rows[0][0], rows[0][1]) if rows else None,
-    )
+def view_name_of_uuid(view_uuid: str) -> Statement[tuple[Namespace, str] | None]:
+    """The namespace and the name of the view with this identity; None: it is gone."""
+
+    def result(rows: Rows) -> tuple[Namespace, str] | None:
+        for parents, schema_name, view_name in rows[:1]:
+            if parents is not None:
+                return (*parents, schema_name), view_name
+        return None
+
+    return Statement(VIEW_NAME_OF_UUID, {"view_uuid": view_uuid}, result)
 
 
-HAS_ENTRIES = """
+HAS_ENTRIES = f"""
 SELECT EXISTS (SELECT 1 FROM ducklake_table WHERE schema_id = :schema_id AND end_snapshot IS NULL)
   OR EXISTS (SELECT 1 FROM ducklake_view WHERE schema_id = :schema_id AND end_snapshot IS NULL)
-  OR EXISTS (SELECT 1 FROM ducklake_macro WHERE schema_id = :schema_id AND end_snapshot IS NULL)"""
+  OR EXISTS (SELECT 1 FROM ducklake_macro WHERE schema_id = :schema_id AND end_snapshot IS NULL)
+  OR EXISTS (SELECT 1 FROM ducklake_schema AS s
+    WHERE {PARENT.format("s")} = :schema_id AND s.end_snapshot IS NULL)"""
 
 
 def has_entries(schema_id: int) -> Statement[bool]:
-    """Whether a schema has tables, views or macros at the newest snapshot."""
+    """Whether a schema has tables, views, macros or schemas at the newest snapshot."""
     return Statement(HAS_ENTRIES, {"schema_id": schema_id}, lambda rows: bool(rows[0][0]))
 
 
@@ -122,18 +180,32 @@ TABLE_AT = f"""
 SELECT s.schema_id, s.schema_name, s.path, s.path_is_relative, {TABLE_COLUMNS}
 FROM ducklake_table AS t JOIN ducklake_schema AS s ON s.schema_id = t.schema_id
 WHERE s.schema_name = :schema_name AND t.table_name = :table_name
-  AND {VISIBLE.format("s")} AND {VISIBLE.format("t")}"""
+  AND {VISIBLE.format("s")} AND {VISIBLE.format("t")} AND {PARENT.format("s")} """
+
+# From the outermost schema inwards, one level after the other: it ends with the last name, whatever
+# the rows say.
+WITHIN = f"""IN (
+  WITH RECURSIVE walked AS (
+    SELECT s.schema_id, 1 AS level FROM ducklake_schema AS s
+    WHERE s.schema_name = (CAST(:parents AS text[]))[1] AND {VISIBLE.format("s")}
+      AND {PARENT.format("s")} IS NULL
+    UNION ALL
+    SELECT s.schema_id, w.level + 1 FROM walked AS w JOIN ducklake_schema AS s
+      ON s.schema_name = (CAST(:parents AS text[]))[w.level + 1] AND {VISIBLE.format("s")}
+      AND {PARENT.format("s")} = w.schema_id)
+  SELECT w.schema_id FROM walked AS w WHERE w.level = cardinality(CAST(:parents AS text[])))"""
 
 NEWEST = "(SELECT max(snapshot_id) FROM ducklake_snapshot)"
 
 
 def table_at(
-    snapshot_id: int | None, schema_name: str, table_name: str
+    snapshot_id: int | None, namespace: Namespace, table_name: str
 ) -> Statement[tuple[Schema, Table] | None]:
     """The table of this name; None if there is none.
 
     Args:
         snapshot_id: None for the newest.
+        namespace: all levels of the schema's name.
 
     Raises, when it runs:
         Refused: the catalog has several rows for the table.
@@ -142,49 +214,79 @@ def table_at(
     def result(rows: Rows) -> tuple[Schema, Table] | None:
         if len(rows) > 1:
             raise Refused(
-                f"the table {schema_name}.{table_name} is not served: ducklake_table or "
+                f"the table {dotted(*namespace, table_name)} is not served: ducklake_table or "
                 f"ducklake_schema has {len(rows)} rows for it at one snapshot{REMEDY}"
             )
-        return _schema_and_table(rows)
+        return _schema_and_table(rows[0], parents) if rows else None
 
+    *parents, schema_name = namespace
+    sql = TABLE_AT + (WITHIN if parents else "IS NULL")
     parameters: dict[str, Any] = {"schema_name": schema_name, "table_name": table_name}
+    if parents:
+        parameters |= {"parents": parents}
     if snapshot_id is None:
-        return Statement(TABLE_AT.replace(":snapshot_id", NEWEST), parameters, result)
-    return Statement(TABLE_AT, parameters | {"snapshot_id": snapshot_id}, result)
+        return Statement(sql.replace(":snapshot_id", NEWEST), parameters, result)
+    return Statement(sql, parameters | {"snapshot_id": snapshot_id}, result)
 
 
-def _schema_and_table(rows: Rows) -> tuple[Schema, Table] | None:
-    return (Schema(*rows[0][:4]), Table(*rows[0][4:])) if rows else None
+def _schema_and_table(row: Sequence[Any], parents: Sequence[str]) -> tuple[Schema, Table]:
+    return replace(Schema(*row[:4]), parents=tuple(parents)), Table(*row[4:12])
 
 
 TABLE_OF_UUID = f"""
-SELECT s.schema_id, s.schema_name, s.path, s.path_is_relative, {TABLE_COLUMNS}
+SELECT s.schema_id, s.schema_name, s.path, s.path_is_relative, {TABLE_COLUMNS},
+  {PARENTS.format("s")}
 FROM ducklake_table AS t JOIN ducklake_schema AS s ON s.schema_id = t.schema_id
 WHERE t.table_uuid = CAST(:table_uuid AS uuid)
 ORDER BY t.begin_snapshot DESC, s.begin_snapshot DESC LIMIT 1"""
 
 
 def table_of_uuid(table_uuid: str) -> Statement[tuple[Schema, Table] | None]:
-    """The table with this identity under its newest name, also if it has been dropped since."""
-    return Statement(TABLE_OF_UUID, {"table_uuid": table_uuid}, _schema_and_table)
+    """The table with this identity under its newest name, also if it has been dropped since.
 
+    None also if its schema is in one of which no row is left.
+    """
+
+    def result(rows: Rows) -> tuple[Schema, Table] | None:
+        if not rows or rows[0][-1] is None:
+            return None
+        return _schema_and_table(rows[0], rows[0][-1])
+
+    return Statement(TABLE_OF_UUID, {"table_uuid": table_uuid}, result)
+
+
+# Once for each schema, not for each table: OFFSET keeps PostgreSQL from moving it.
+SCHEMA_NAMES = f"""(
+  SELECT s.schema_id, s.begin_snapshot, s.schema_name, {PARENTS.format("s")} AS parents
+  FROM ducklake_schema AS s OFFSET 0)"""
 
 NAMES_NOW = f"""
 SELECT * FROM (
-  SELECT DISTINCT ON (t.table_id) 'table', t.table_id, t.schema_id, s.schema_name, n.table_name
+  SELECT DISTINCT ON (t.table_id) 'table', t.table_id, t.schema_id, s.schema_name, n.table_name,
+    s.parents
   FROM ducklake_table AS t JOIN ducklake_table AS n USING (table_id)
-  JOIN ducklake_schema AS s ON s.schema_id = n.schema_id
+  JOIN {SCHEMA_NAMES} AS s ON s.schema_id = n.schema_id
   WHERE {VISIBLE.format("t")}
   ORDER BY t.table_id, n.begin_snapshot DESC, s.begin_snapshot DESC) AS tables
 UNION ALL
 SELECT * FROM (
-  SELECT DISTINCT ON (v.view_id) 'view', v.view_id, v.schema_id, s.schema_name, n.view_name
+  SELECT DISTINCT ON (v.view_id) 'view', v.view_id, v.schema_id, s.schema_name, n.view_name,
+    s.parents
   FROM ducklake_view AS v JOIN ducklake_view AS n USING (view_id)
-  JOIN ducklake_schema AS s ON s.schema_id = n.schema_id
+  JOIN {SCHEMA_NAMES} AS s ON s.schema_id = n.schema_id
   WHERE {VISIBLE.format("v")}
   ORDER BY v.view_id, n.begin_snapshot DESC, s.begin_snapshot DESC) AS views"""
 
 
 def names_now(snapshot_id: int) -> Statement[list[NameNow]]:
-    """The newest names of the tables and views that exist at the snapshot."""
-    return select(NameNow, NAMES_NOW, snapshot_id=snapshot_id)
+    """The newest names of the tables and views that exist at the snapshot.
+
+    Those in a schema of which no row is left, or a row of what it is in, have none.
+    """
+
+    def result(rows: Rows) -> list[NameNow]:
+        return [
+            replace(NameNow(*row[:5]), parents=tuple(row[5])) for row in rows if row[5] is not None
+        ]
+
+    return Statement(NAMES_NOW, {"snapshot_id": snapshot_id}, result)

@@ -6,9 +6,11 @@ Directories end with a slash, and are spelled as in DuckLake's rows.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ...namespaces import Namespace
 from ..connection.statements import Rows, Statement, select
 from ..paths import location
 from ..rows.lake import Lake
+from .fragments import PARENTS
 
 DIRECTORY = "regexp_replace(f.path, '[^/]*$', '')"
 
@@ -46,10 +48,13 @@ def own_files(
     return select(str, OWN_FILES, table_id=table_id, **within)
 
 
-TABLES = """
-SELECT t.table_id, s.schema_name, t.table_name,
+TABLES = f"""
+SELECT t.table_id, s.parents, s.schema_name, t.table_name,
   s.path, s.path_is_relative, t.path, t.path_is_relative
-FROM ducklake_table AS t JOIN ducklake_schema AS s USING (schema_id)
+FROM ducklake_table AS t JOIN (
+  SELECT s.schema_id, s.begin_snapshot, s.schema_name, s.path, s.path_is_relative,
+    {PARENTS.format("s")} AS parents
+  FROM ducklake_schema AS s OFFSET 0) AS s USING (schema_id)
 ORDER BY t.begin_snapshot, s.begin_snapshot"""
 
 
@@ -70,13 +75,15 @@ def others(lake: Lake, table_id: int) -> Statement[Others]:
 
 
 def _others(rows: Rows, lake: Lake, table_id: int) -> Others:
-    names: dict[int, tuple[str, str]] = {}
+    names: dict[int, tuple[Namespace, str] | None] = {}
     directories: list[tuple[int, str]] = []
-    for id_, schema_name, table_name, *paths in rows:
-        names[id_] = (schema_name, table_name)  # the newest comes last
+    for id_, parents, schema_name, table_name, *paths in rows:
+        # The newest comes last. Without its parents a schema has no name that others could have.
+        names[id_] = None if parents is None else ((*parents, schema_name), table_name)
         place = location((lake.data_path, False), (paths[0], paths[1]), (paths[2], paths[3]))
         directories.append((id_, place))
-    own = {id_ for id_, name in names.items() if name == names.get(table_id)}
+    name_now = names.get(table_id)
+    own = {id_ for id_, name in names.items() if name and name == name_now}
     theirs = frozenset(place for id_, place in directories if id_ not in own)
     return Others(theirs, frozenset(own | {table_id}))
 

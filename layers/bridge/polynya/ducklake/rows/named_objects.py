@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from ...namespaces import Namespace, dotted
+
 VIEW_VERSION = "polynya.view-version"
 """The key of the tag that keeps what Iceberg clients said of the text of a view."""
 
@@ -15,6 +17,22 @@ class Schema:
     schema_name: str
     path: str
     path_is_relative: bool
+    parents: Namespace = ()
+    """The names of the schemas that it is in, outermost first."""
+
+    @property
+    def namespace(self) -> Namespace:
+        """All of its levels."""
+        return (*self.parents, self.schema_name)
+
+    @property
+    def full_name(self) -> str:
+        """Its name for people."""
+        return dotted(*self.namespace)
+
+    def name_of(self, name: str) -> str:
+        """The full name of a table or a view in it, for people."""
+        return dotted(*self.namespace, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +87,13 @@ class NameNow:
     schema_id: int
     schema_name: str
     name: str
+    parents: Namespace = ()
+    """The names of the schemas that its schema is in, outermost first."""
+
+    @property
+    def namespace(self) -> Namespace:
+        """All levels of its schema."""
+        return (*self.parents, self.schema_name)
 
 
 @dataclass(frozen=True, slots=True)

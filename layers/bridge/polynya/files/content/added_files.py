@@ -46,7 +46,7 @@ class AddedFiles:
         """
         if reason := self._contradiction(file):
             history = self.table.history
-            name = f"{history.schema.schema_name}.{history.table.table_name}"
+            name = history.schema.name_of(history.table.table_name)
             raise Refused(f"the table {name} is not served: {reason}")
 
     def unservable(self, con: Connection) -> Iterator[UnservableRange]:

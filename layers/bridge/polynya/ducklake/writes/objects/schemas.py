@@ -4,21 +4,37 @@ from pg8000.native import Connection
 
 SCHEMA = """
 INSERT INTO ducklake_schema
-  (schema_id, schema_uuid, begin_snapshot, schema_name, path, path_is_relative)
-VALUES (:schema_id, CAST(:schema_uuid AS uuid), :snapshot_id, :schema_name, :path, true)"""
+  (schema_id, schema_uuid, begin_snapshot, schema_name, path, path_is_relative{column})
+VALUES (:schema_id, CAST(:schema_uuid AS uuid), :snapshot_id, :schema_name, :path, true{value})"""
+
+OUTERMOST = SCHEMA.format(column="", value="")
+INNER = SCHEMA.format(column=", parent_schema_id", value=", :parent_id")
+"""Only catalogs since 1.1 have the column, and only schemas in others a value in it."""
 
 
 def add(
-    con: Connection, snapshot_id: int, schema_id: int, schema_uuid: str, schema_name: str, path: str
+    con: Connection,
+    snapshot_id: int,
+    schema_id: int,
+    schema_uuid: str,
+    schema_name: str,
+    path: str,
+    parent_id: int | None = None,
 ) -> None:
-    """Add a schema; `path` is relative to the lake's data path."""
+    """Add a schema.
+
+    Args:
+        path: relative to the lake's data path.
+        parent_id: the schema that it is in, which needs a catalog of version 1.1.
+    """
     con.run(
-        SCHEMA,
+        OUTERMOST if parent_id is None else INNER,
         snapshot_id=snapshot_id,
         schema_id=schema_id,
         schema_uuid=schema_uuid,
         schema_name=schema_name,
         path=path,
+        **({} if parent_id is None else {"parent_id": parent_id}),
     )
 
 
