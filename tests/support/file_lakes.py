@@ -15,8 +15,8 @@ from polynya_local.clients import native
 from polynya_local.clients.duckdb_connection import connect, literal
 from polynya_local.clients.lakes import REPEAT
 
+from tests.support import lakes
 from tests.support.catalog_versions import ADDED_COLUMNS, RENAMED, VIEW_COLUMN_TAG
-from tests.support.lakes import script_of
 
 EXTENSIONS = ("ducklake", "sqlite_scanner")
 KINDS = ("duckdb", "sqlite")
@@ -48,7 +48,7 @@ class FileLake:
 
 def written(name: str, kind: str, folder: Path) -> FileLake:
     """A lake from a script of tests/lakes."""
-    script = script_of(name)
+    script = lakes.script_of(name)
     lake = FileLake(script.stem, kind, folder)
     Path(f"{lake.data}_ext").mkdir(parents=True)
     text = REPEAT.sub(
