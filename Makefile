@@ -77,7 +77,7 @@ test: setup lint ## what CI runs: all tests that are not marked slow (12 minutes
 	@$(BIN)/python -m $(PYTEST) -m "not slow" $(ARGS)
 	@$(if $(ARGS),,PYTHONPATH=$(CURDIR)/.duckdb2 $(BIN)/python -m $(PYTEST) $(WITH_DUCKDB_2))
 
-test-slow: setup ## the tests that `make test` leaves out (half an hour)
+test-slow: setup ## the tests that `make test` leaves out (an hour)
 	@$(BIN)/python -m $(PYTEST) -m slow $(ARGS)
 
 test-all: test test-slow ## all tests and checks that need no root (three hours)

@@ -298,3 +298,45 @@ def test_a_transaction_that_began_before_the_migration_is_tried_again(lake):
     assert inlined_rows() > 0
     assert tries == ["row_id", "_ducklake_row_id"]
     database.close()
+
+
+# DuckDB 1.5.5 drops the default when it renames the field; the migration to 1.1 repairs that.
+RENAMED_FIELD = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT LIMIT_);
+USE lake;
+CREATE TABLE t(k BIGINT, s STRUCT(a INTEGER));
+INSERT INTO t VALUES (1, {'a': 1}), (2, NULL);
+ALTER TABLE t ADD COLUMN s.c INTEGER DEFAULT 5;
+INSERT INTO t VALUES (3, {'a': 7, 'c': 8});
+ALTER TABLE t RENAME COLUMN s.c TO d;
+INSERT INTO t VALUES (4, {'a': 7, 'd': 9});
+"""
+REPAIR = """
+UPDATE ducklake_column AS c SET initial_default = o.initial_default FROM ducklake_column AS o
+WHERE o.table_id = c.table_id AND o.column_id = c.column_id AND o.end_snapshot = c.begin_snapshot
+  AND c.initial_default IS NULL AND c.parent_column IS NOT NULL"""
+
+
+@pytest.mark.parametrize("limit", [0, 10])
+def test_the_default_of_a_renamed_field_is_as_the_catalog_has_it(limit, lake, moto):
+    """Before the repair, after it, and in 1.1: inlined or not, and in files that were cached."""
+    made = lake.write("renamed_field", RENAMED_FIELD.replace("LIMIT_", str(limit)))
+    with in_process.bridge(made, moto, delivery="object-lambda") as bridge:
+        before = check_newest_and_all(Case(made, read_natively(made, moto)), bridge)
+        made.database.run(REPAIR)
+        case = Case(made, read_natively(made, moto))
+        after = check_newest_and_all(case, bridge)
+        assert before != after
+        to_1_1(made)
+        assert check_newest_and_all(case, bridge) == after
+
+
+def check_newest_and_all(case: Case, bridge) -> Canonical:
+    """Compare each listed snapshot of the only table; the rows of the newest."""
+    [(table_id, name)] = case.tables().items()
+    with closing(duckdb.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint)) as reader:
+        for snapshot_id in (None, *listed(bridge, name)):
+            then = case.at(table_id, snapshot_id)
+            rows = from_arrow(reader.rows(*name, snapshot_id), then.columns)
+            assert not difference(then.rows, rows), snapshot_id
+    return case.at(table_id, None).rows

@@ -69,7 +69,13 @@ class Source:
     def __init__(self, columns: Sequence[Column], snapshot_id: int) -> None:
         visible = [column for column in columns if column.visible_at(snapshot_id)]
         self.by_id = {column.column_id: column for column in visible}
-        self._defaults = {column.column_id: column.initial_default for column in columns}
+        # DuckDB 1.5.5 drops the default of a struct's field when the field is renamed; snapshots
+        # from before show the default still.
+        self._defaults = {
+            column.column_id: column.initial_default
+            for column in columns
+            if column.initial_default is not None
+        }
         self._children: dict[int | None, list[Column]] = {}
         for column in visible:
             self._children.setdefault(column.parent_column, []).append(column)
@@ -97,7 +103,7 @@ class Source:
 
     def default(self, column_id: int) -> str | None:
         """The text of the value that a column has in rows that are older than it; None for NULL."""
-        return self._defaults[column_id]
+        return self._defaults.get(column_id)
 
 
 def inlined_columns(
