@@ -66,6 +66,14 @@ def failure(name: str, error: Exception) -> PolynyaError:
             f"{name} was written by a newer DuckDB than the one of this Python, "
             f"{duckdb.__version__}, which cannot read it: pip install --upgrade 'duckdb>=2,<3'"
         )
+    if isinstance(error, sqlite3.Error):
+        if "readonly database" in words:
+            return Misconfigured(
+                f"{name} has a write-ahead log, which SQLite reads only in a folder where it may "
+                "write: copy the file, or run PRAGMA journal_mode=DELETE where it was written"
+            )
+        # SQLite's module quotes a text that it cannot decode.
+        words = words.partition(" with text ")[0]
     return Misconfigured(
         f"{name} cannot be read; if it is damaged, restore a copy of it: {words[:LONGEST_MESSAGE]}"
     )

@@ -223,7 +223,10 @@ def _put(
         arrays[f"{name}_null"] = np.array([v is None for v in values])
         return f"CASE WHEN NOT {name}_null THEN {name} END"
     texts = np.empty(len(values), dtype=object)
-    texts[:] = [None if v is None else TEXTS[type_](v) for v in values]
+    if type_ == "VARCHAR" and {*map(type, values)} <= {str, type(None)}:
+        texts[:] = values
+    else:
+        texts[:] = [None if v is None else TEXTS[type_](v) for v in values]
     arrays[name] = texts
     return f"unhex({name})" if type_ == "BLOB" else f"CAST({name} AS {type_})"
 

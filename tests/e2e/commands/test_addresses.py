@@ -12,6 +12,7 @@ from polynya_local.cli import app
 from polynya_local.clients import pyiceberg
 from polynya_local.clients.duckdb import Process
 from polynya_local.clients.duckdb_connection import LAKE, connect, literal
+from polynya_local.lakes.mirroring import fingerprints
 from polynya_local.lakes.opened import opened
 from polynya_local.processes.serving import COMMAND, environment, serving
 from typer.testing import CliRunner
@@ -295,6 +296,32 @@ def test_a_file_runs_no_query_of_its_own(kind, statements, what, tmp_path):
     refused = CliRunner().invoke(app, ["serve", lake.address])
     [line] = refused.stderr.splitlines()
     assert refused.exit_code == 1 and f"in {lake.file} is {what}: " in line
+
+
+# What is done to a catalog in SQLite, by a connection that stays open, and what is said of it.
+SQLITE_FAULTS = [
+    ("BEGIN EXCLUSIVE", "is locked by another process, which writes to it: try again"),
+    (
+        "UPDATE ducklake_snapshot SET schema_version = 1.5",
+        "the column schema_version of ducklake_snapshot has a value that is no BIGINT",
+    ),
+    (
+        "UPDATE ducklake_metadata SET value = CAST(x'ff7365637265740a' AS TEXT)",
+        "restore a copy of it: Could not decode to UTF-8 column 'value'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("statement", "words"), SQLITE_FAULTS)
+def test_a_fault_of_a_file_of_sqlite_gets_a_sentence(statement, words, tmp_path, monkeypatch):
+    monkeypatch.setattr(fingerprints, "LOCK_SECONDS", 0.2)
+    lake = file_lakes.empty("sqlite", tmp_path / "lake")
+    with closing(sqlite3.connect(lake.file, isolation_level=None)) as writer:
+        writer.execute(statement)
+        refused = CliRunner().invoke(app, ["inspect", "t", lake.address])
+    [line] = refused.stderr.splitlines()
+    assert refused.exit_code == 1 and words in line and str(lake.file) in line
+    assert "secret" not in line
 
 
 def test_a_locked_file_is_named_with_the_process_that_holds_it(tmp_path):
