@@ -4,7 +4,10 @@ from contextlib import closing
 
 import pytest
 from polynya_local.clients import duckdb as duckdb_client
+from polynya_local.clients import pyiceberg
 from pyiceberg.exceptions import BadRequestError
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import NullOrder, SortDirection
 from pyiceberg.transforms import (
     BucketTransform,
@@ -13,8 +16,12 @@ from pyiceberg.transforms import (
     TruncateTransform,
     YearTransform,
 )
+from pyiceberg.types import LongType, NestedField, TimestamptzType
 
+from tests.support.catalog_versions import SERVED, catalog_of, to_1_1
+from tests.support.servers.in_process import bridge
 from tests.support.writes.altered import INLINED, SETUP, altered, reading
+from tests.support.writes.writable import EMPTY, set_up_writes
 
 
 def spec(*calls):
@@ -90,6 +97,32 @@ def test_each_change_of_the_layout_is_that_of_duckdb(lake, moto, state):
             both.alter(action, *native)
             both.check_catalogs()
         both.work()
+
+
+KEYS = """
+SELECT c.transform FROM ducklake_partition_column AS c
+JOIN ducklake_partition_info AS i USING (partition_id, table_id)
+WHERE i.end_snapshot IS NULL ORDER BY c.partition_key_index"""
+
+
+def test_times_count_from_1970_in_catalogs_of_1_1(lake, moto, monkeypatch):
+    """Also of a timestamptz, which has no partitions in 1.0 that Iceberg clients could use."""
+    monkeypatch.setattr(SERVED, "version", "1.0")  # nothing takes this lake back
+    one = set_up_writes(lake.write("since_1970", EMPTY))
+    to_1_1(one)
+    day = PartitionSpec(PartitionField(2, 1000, DayTransform(), "c_day"))
+    columns = (NestedField(1, "id", LongType()), NestedField(2, "c", TimestamptzType()))
+    with (
+        bridge(one, moto, writes=True) as served,
+        closing(pyiceberg.open(served.catalog_uri, served.warehouse, served.s3_endpoint)) as client,
+        closing(catalog_of(one)) as con,
+    ):
+        table = client._catalog.create_table("main.t", Schema(*columns), partition_spec=day)
+        assert con.run(KEYS) == [["epoch_day"]]
+        spec(("add_field", "id", BucketTransform(4), "b"))(table)
+        assert con.run(KEYS) == [["epoch_day"], ["bucket(4)"]]
+        fields = client._catalog.load_table("main.t").spec().fields
+        assert [str(field.transform) for field in fields] == ["day", "bucket[4]"]
 
 
 EMPTY_STEPS = [
