@@ -25,7 +25,7 @@ from ..table_context import TableContext
 
 OUTSIDE = (
     "the added file {location} is neither in S3 nor below the lake's data path, and clients can "
-    "read nothing else: copy it below the data path and add it from there, or INSERT its rows"
+    "read nothing else: copy it below the data path and add it from there, or insert its rows"
 )
 """Not served though it may be there: a catalog could name any file of this machine."""
 
