@@ -23,6 +23,7 @@ ONLY_1_0 = {
     "faults": ("",),
     "test_native_conflicts": ("native_transaction_runs",),
     "test_native_writers": ("native_transaction_meets",),
+    "test_other_writers": ("native_transaction_runs",),
 }
 
 # By module, parts of the names of the only tests that CI runs: each operation once, each on another

@@ -97,8 +97,9 @@ def test_a_version_that_is_not_known_is_refused(twin):
     migrate(twin)
     query(twin, "UPDATE ducklake_metadata SET value = '1.2' WHERE key = 'version'")
     before = catalog_rows(twin.lake)
+    # PyIceberg asks by HEAD, whose answer has no sentence, before it renames a table.
     for change in CHANGES.values():
-        with pytest.raises(BadRequestError, match=r"version '?1\.2'?"):
+        with pytest.raises(BadRequestError, match=r"version '?1\.2'?|Bad Request$"):
             change(twin)
     assert catalog_rows(twin.lake) == before
 

@@ -180,3 +180,27 @@ def test_of_a_column_without_new_values_only_null_is_new(stats):
     """Its row may have more than we know of, for example the box of geometries."""
     found = widened({9: ALL_NULL}, [NEW_COLUMN], [new_file(*stats)], had_rows=True, new_ids=())
     assert found == WiderStats(with_null=[9])
+
+
+# The bounds of the table before and whether they are values, those of a new file, and the result.
+EXACTNESS = {
+    "the new bounds win": ((4, 5, True, True), (3, 9, False, True), (False, True)),
+    "the old bounds win": ((1, 9, None, False), (3, 4, True, True), (None, False)),
+    "of equal bounds one is a value": ((3, 4, False, None), (3, 4, True, True), (True, True)),
+    "of equal bounds none is known to be": (
+        (3, 4, None, False),
+        (3, 4, False, False),
+        (None, False),
+    ),
+}
+
+
+@pytest.mark.parametrize("before, new, exact", EXACTNESS.values(), ids=EXACTNESS)
+def test_a_bound_is_a_value_if_it_is_one_where_it_comes_from(before, new, exact):
+    low, high, *of_table = before
+    table = TableColumnStats(9, False, None, str(low), str(high), *of_table)
+    low, high, *of_file = new
+    stats = FileColumnStats(9, 40, 2, 0, str(low), str(high), None, *of_file)
+    columns = (ColumnNode(9, "c", "int64"),)
+    [found] = widened({9: table}, columns, [new_file(stats)], had_rows=True, new_ids=()).known
+    assert (found.min_is_exact, found.max_is_exact) == exact
