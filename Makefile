@@ -170,7 +170,7 @@ build: .venv-sam/.ready ## the layers and functions for AWS, with SAM, and a che
 	  --invalidation-mode unchecked-hash .aws-sam/build
 	@$(PYTHON) -m tests.checks.built .aws-sam/build
 
-COMPILE = .venv-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-annotate \
+COMPILE = .venv-lock/bin/uv pip compile --quiet --refresh-package polynya --universal --generate-hashes --no-annotate \
   --custom-compile-command "make lock" --constraint constraints.txt
 
 lock: .venv-lock/.ready ## the packages of each layer and of this environment, with hashes, as constraints.txt has them

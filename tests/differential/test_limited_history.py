@@ -48,4 +48,4 @@ def loaded(database: Database, lake, limit: int, name: tuple[str, str]) -> dict:
     settings = {"DATABASE_URL": lake.database.url, "VIRTUAL_BUCKET": "virtual"}
     config = Config.from_env(settings | {"SNAPSHOT_LIMIT": str(limit)})
     virtual_files = VirtualFiles(config, database, FileCache(None, MemoryCache()), object_reader())
-    return Catalog(config, database, virtual_files).load_table(*name).body["metadata"]
+    return Catalog(config, database, virtual_files).load_table((name[0],), name[1]).body["metadata"]

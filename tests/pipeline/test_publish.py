@@ -99,7 +99,7 @@ def functions(lake, environ: dict[str, str]) -> dict[str, bytes]:
         cache = configured.file_cache(config.storage)
         files = VirtualFiles(config, database, cache, object_reader())
         catalog = Catalog(config, database, files)
-        for [namespace] in catalog.list_namespaces(None, None, None)["namespaces"]:
+        for namespace in map(tuple, catalog.list_namespaces(None, None, None)["namespaces"]):
             for table in catalog.list_tables(namespace, None, None)["identifiers"]:
                 try:
                     catalog.load_table(namespace, table["name"])

@@ -17,7 +17,7 @@ from polynya.storage.file_cache import FileCache
 from polynya.storage.memory_cache import MemoryCache
 from polynya.storage.objects.reader import object_reader
 
-TABLE = ("main", "pe")
+TABLE = (("main",), "pe")
 LAKE = "62"
 NUMBERS = count()
 

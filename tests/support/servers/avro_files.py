@@ -28,7 +28,7 @@ class AvroServer:
 
     def lists(self, table: str) -> list[str]:
         """The keys of the manifest lists of all snapshots, in order."""
-        document = self._catalog.load_table("main", table).body["metadata"]
+        document = self._catalog.load_table(("main",), table).body["metadata"]
         return [key_of(snapshot["manifest-list"]) for snapshot in document["snapshots"]]
 
     def avro_files(self, table: str, snapshots: int = 1) -> dict[str, bytes]:
