@@ -12,13 +12,14 @@ from polynya.ducklake import queries
 from polynya.ducklake.rows.lake import Lake
 from polynya.ducklake.rows.named_objects import Schema, Table
 from polynya.errors import BadRequest, NoSuchTable, PolynyaError
+from polynya.namespaces import dotted
 from polynya.translate.tables import check_lake
 from polynya_pipeline.common.options import S3Endpoint
 
 from .lakes.readable import readable
 from .options import AnyDatabase, AsJson, DataPath, LakeAddress, LakeSchema, address_of
 from .progress import console, waiting
-from .reports.generator import Generator, full_name, tables_of
+from .reports.generator import Generator, tables_of
 
 
 def inspect(
@@ -100,13 +101,24 @@ def _table_named(con: Connection, lake: Lake, name: str) -> tuple[Schema, Table]
         BadRequest: several namespaces have one.
     """
     tables = tables_of(con, lake)
-    found = [pair for pair in tables if full_name(*pair) == name]
+    found = [pair for pair in tables if _full_name(pair) == name]
+    # In a lake whose schemas have one level each, a dot in a name needs no quotes.
+    found = found or [pair for pair in tables if ".".join(_names(pair)) == name]
     found = found or [pair for pair in tables if pair[1].table_name == name]
     if len(found) == 1:
         return found[0]
     if found:
-        several = ", ".join(full_name(*pair) for pair in found)
+        several = ", ".join(_full_name(pair) for pair in found)
         raise BadRequest(f"several tables are called {name}: {several}")
-    there_are = ", ".join(full_name(*pair) for pair in tables[:20]) or "none"
+    there_are = ", ".join(_full_name(pair) for pair in tables[:20]) or "none"
     more = f" and {len(tables) - 20} more" if len(tables) > 20 else ""
     raise NoSuchTable(f"there is no table {name}; there are: {there_are}{more}")
+
+
+def _full_name(pair: tuple[Schema, Table]) -> str:
+    return dotted(*_names(pair))
+
+
+def _names(pair: tuple[Schema, Table]) -> tuple[str, ...]:
+    schema, table = pair
+    return (*schema.namespace, table.table_name)

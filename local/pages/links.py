@@ -1,4 +1,4 @@
-"""The addresses of pages. A name of the lake is one segment of a path.
+"""The addresses of pages. A name of the lake is one segment of a path, as is a namespace.
 
 A browser and HTTP itself treat some characters of a path as their own, percent-encoded or not: a
 slash, and segments of dots. They are written as `~` and two hexadecimal digits, as in Datasette.
@@ -8,8 +8,12 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote, urlencode
 
+from polynya.namespaces import dotted, parsed
+
 UNSAFE = re.compile(r"[~/\\\x00-\x1f\x7f]|^\.{1,2}$|^$")
 ENCODED = re.compile(r"~([0-9A-F]{2})")
+BETWEEN = "~."
+"""Between the levels of a namespace; no name becomes this, or has it in its segment."""
 EMPTY = "~00~"
 """A name without characters; no other name becomes this."""
 
@@ -30,9 +34,19 @@ def _tilded(name: str) -> str:
     return UNSAFE.sub(lambda m: "".join(f"~{ord(character):02X}" for character in m[0]), name)
 
 
+def namespace_of(segment: str) -> str:
+    """The namespace that a segment is, as people write it."""
+    return dotted(*map(name_of, segment.split(BETWEEN)))
+
+
 def table_path(namespace: str, table: str, kind: str = "table") -> str:
-    """The path of a table, or of a view."""
-    return f"/{kind}s/{segment(namespace)}/{segment(table)}"
+    """The path of a table, or of a view.
+
+    Args:
+        namespace: all of its levels, as people write them.
+    """
+    levels = BETWEEN.join(map(segment, parsed(namespace)))
+    return f"/{kind}s/{levels}/{segment(table)}"
 
 
 def link(path: str, **query: object) -> str:

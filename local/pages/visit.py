@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from ..reports.tables.opened import TableHead, Wanted
 from . import rendering
-from .links import name_of, with_query
+from .links import name_of, namespace_of, with_query
 from .site import Site
 from .work import Job
 
@@ -92,7 +92,7 @@ VisitOf = Annotated[Visit, Depends(visit_of)]
 
 async def table_of(namespace: str, name: str, snapshot: SnapshotId = None) -> Wanted:
     """The table that the path names."""
-    return Wanted(name_of(namespace), name_of(name), snapshot)
+    return Wanted(namespace_of(namespace), name_of(name), snapshot)
 
 
 TableOf = Annotated[Wanted, Depends(table_of)]

@@ -4,6 +4,8 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from polynya.namespaces import dotted
+
 UNITS = ("kB", "MB", "GB", "TB")
 
 
@@ -68,4 +70,5 @@ FILTERS: dict[str, Any] = {
     "iso": iso,
     "ago": ago,
     "tojson_text": tojson_text,
+    "dotted": dotted,
 }

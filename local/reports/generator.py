@@ -48,7 +48,7 @@ class OpenedTable:
     @property
     def name(self) -> str:
         """`namespace.table`."""
-        return f"{self.history.schema.schema_name}.{self.history.table.table_name}"
+        return self.history.full_name
 
     def row_counts(self, snapshot_ids: Iterable[int]) -> RowCounts:
         """Counts its rows at these snapshots."""
@@ -180,8 +180,3 @@ def tables_of(con: Connection, lake: Lake) -> list[tuple[Schema, Table]]:
         for schema in queries.schemas_at(lake.snapshot_id).run(con)
         for table in queries.tables_at(lake.snapshot_id, schema.schema_id).run(con)
     ]
-
-
-def full_name(schema: Schema, table: Table) -> str:
-    """`namespace.table`."""
-    return f"{schema.schema_name}.{table.table_name}"

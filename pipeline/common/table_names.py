@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from polynya.errors import BadRequest
+from polynya.namespaces import Namespace, dotted, parsed
+
 from .errors import BadInput
 
 
@@ -9,43 +12,37 @@ from .errors import BadInput
 class TableName:
     schema_name: str
     table_name: str
+    parents: Namespace = ()
+    """The names of the schemas that the schema is in, outermost first."""
+
+    @property
+    def namespace(self) -> Namespace:
+        """All levels of the schema's name."""
+        return (*self.parents, self.schema_name)
 
     def __str__(self) -> str:
-        return f"{self.schema_name}.{self.table_name}"
+        return dotted(*self.namespace, self.table_name)
 
 
 def table_name(text: str) -> TableName:
-    """Parse `t`, `s.t`, or with quotes around names that contain a dot: `"my.schema"."t"`.
+    """Parse `t`, `s.t`, `a.b.t`; with quotes around names that have a dot: `"my.schema"."t"`.
 
     Raises:
         BadInput: the text is not a table name.
     """
-    parts, rest = [], text
-    while rest:
-        if rest.startswith('"'):
-            part, rest = _quoted_part(rest, text)
-        else:
-            part, dot, after = rest.partition(".")
-            rest = dot + after
-        parts.append(part)
-        if rest and not rest.startswith("."):
-            raise BadInput(f"{text} is not a table name")
-        if rest == ".":
-            parts.append("")
-        rest = rest[1:]
-    if not 1 <= len(parts) <= 2 or not all(parts) or "\0" in text:
+    *levels, name = _levels(text)
+    *parents, schema_name = levels or ["main"]
+    return TableName(schema_name, name, tuple(parents))
+
+
+def _levels(text: str) -> Namespace:
+    try:
+        names = parsed(text)
+    except BadRequest:
+        names = ()
+    if not names or not all(names) or "\0" in text:
         raise BadInput(
             f'{text or "an empty text"} is not a table name: write schema.table, and "a.b"."c" if '
-            "a name contains a dot"
+            "a name contains a dot or a quote"
         )
-    return TableName(*(["main", *parts][-2:]))
-
-
-def _quoted_part(rest: str, text: str) -> tuple[str, str]:
-    """The name that a text begins with, without its quotes, and what follows it."""
-    end = 1
-    while (end := rest.find('"', end)) >= 0 and rest[end + 1 : end + 2] == '"':
-        end += 2
-    if end < 0:
-        raise BadInput(f"the table name {text} has a quote that is not closed")
-    return rest[1:end].replace('""', '"'), rest[end + 1 :]
+    return names

@@ -8,6 +8,8 @@ from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.queries import CATALOG_SCHEMA
 from polynya.ducklake.rows.partitions import PartitionColumn
 from polynya.ducklake.rows.writers.layout import VERSIONS, WRITABLE_VERSIONS
+from polynya.errors import Refused
+from polynya.namespaces import Namespace, dotted
 
 from ..common.errors import BadInput
 
@@ -50,24 +52,35 @@ def lake(con: Connection) -> Lake:
 @dataclass(frozen=True, slots=True)
 class Schema:
     schema_id: int
-    schema_name: str
+    namespace: Namespace
     location: str
 
 
-SCHEMA = """
-SELECT schema_id, schema_name, path, path_is_relative FROM ducklake_schema
-WHERE lower(schema_name) = lower(:name) AND end_snapshot IS NULL"""
-
-
-def schema(con: Connection, lake: Lake, name: str) -> Schema:
+def schema(con: Connection, lake: Lake, namespace: Namespace) -> Schema:
     """A schema by its name, in any letter case.
 
+    Args:
+        namespace: all levels of the name.
+
     Raises:
-        BadInput: there is no such schema.
+        BadInput: there is no such schema, or a schema of the lake is within itself.
     """
-    for schema_id, schema_name, path, is_relative in con.run(SCHEMA, name=name):
-        return Schema(schema_id, schema_name, lake.data_path + path if is_relative else path)
-    raise BadInput(f"no schema {name} in this lake: create it in DuckDB with CREATE SCHEMA")
+    try:
+        schemas = queries.schemas_at(lake.snapshot_id).run(con)
+    except Refused as error:
+        raise BadInput(str(error)) from None
+    for name_of in (tuple, _lowered):
+        for one in schemas:
+            if name_of(one.namespace) == name_of(namespace):
+                location = lake.data_path + one.path if one.path_is_relative else one.path
+                return Schema(one.schema_id, one.namespace, location)
+    raise BadInput(
+        f"no schema {dotted(*namespace)} in this lake: create it in DuckDB with CREATE SCHEMA"
+    )
+
+
+def _lowered(namespace: Namespace) -> Namespace:
+    return tuple(name.lower() for name in namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +131,7 @@ def table(con: Connection, schema: Schema, name: str) -> Table | None:
             partition_keys,
         )
     if con.run(VIEW, schema_id=schema.schema_id, name=name):
-        raise BadInput(f"{schema.schema_name}.{name} is a view")
+        raise BadInput(f"{dotted(*schema.namespace, name)} is a view")
     return None
 
 

@@ -23,6 +23,7 @@ from polynya.ducklake.rows.writers.layout import Layout
 from polynya.ducklake.writes.files import NewDataFile
 from polynya.ducklake.writes.snapshots import Snapshot
 from polynya.ducklake.writes.widening import widened
+from polynya.namespaces import dotted
 
 from ..common.database import sqlstate
 from ..common.errors import BadInput, Conflict, Unavailable
@@ -157,11 +158,13 @@ def _check_unchanged(con: Connection, plan: Plan) -> None:
         Conflict: schema, table, columns or partitioning have changed.
     """
     try:
-        schema = catalog.schema(con, catalog.lake(con), plan.schema.schema_name)
+        schema = catalog.schema(con, catalog.lake(con), plan.schema.namespace)
     except BadInput as error:
         raise Conflict(f"while the job ran: {error}") from None
     if schema != plan.schema:
-        raise Conflict(f"the schema {plan.schema.schema_name} was recreated while the job ran")
+        raise Conflict(
+            f"the schema {dotted(*plan.schema.namespace)} was recreated while the job ran"
+        )
     table = catalog.table(con, schema, plan.name.table_name)
     if table == plan.table:
         return
@@ -253,7 +256,7 @@ def _changes_made(
     plan: Plan, table_id: int, files: list[NewDataFile], ended_files: int, ended_rows: int
 ) -> str:
     """`changes_made` as DuckLake's own writers write it: their conflict checks read it."""
-    name = quoted(plan.schema.schema_name, plan.name.table_name)
+    name = quoted(*plan.schema.namespace, plan.name.table_name)
     changes = [
         (plan.table is None, f"created_table:{name}"),
         (plan.table is not None and plan.new_columns, f"altered_table:{table_id}"),

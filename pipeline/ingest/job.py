@@ -135,7 +135,7 @@ class _Job:
     def _plan(self, con: Connection, lake: catalog.Lake, frame: Any) -> tuple[Any, Plan, FilePlan]:
         """The DataFrame, what to commit, and how to write the files."""
         name = self.spec.name
-        schema = catalog.schema(con, lake, name.schema_name)
+        schema = catalog.schema(con, lake, name.namespace)
         table = catalog.table(con, schema, name.table_name)
         if callable(frame):
             frame = frame(table)

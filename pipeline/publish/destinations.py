@@ -212,10 +212,14 @@ SIMPLE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def table_directory(export: str, schema: Schema, table: Table) -> str:
-    """The folder of an exported table: ids replace names that not every client spells alike."""
+    """The folder of an exported table.
+
+    Ids replace names that not every client spells alike, and those of schemas in others, which
+    share their names.
+    """
     names = [
         schema.schema_name
-        if SIMPLE_NAME.fullmatch(schema.schema_name)
+        if SIMPLE_NAME.fullmatch(schema.schema_name) and not schema.parents
         else f"schema-{schema.schema_id}",
         table.table_name if SIMPLE_NAME.fullmatch(table.table_name) else table.table_uuid,
     ]

@@ -39,7 +39,7 @@ from .steps.build_manifests import build_in_executor
 from .steps.missing_lists import find_missing_lists
 from .steps.plan_manifests import plan_in_driver, plan_in_executor, record_plans
 from .steps.register_tables import Registrar, registrar
-from .steps.select_tables import Selected, select_tables
+from .steps.select_tables import Selected, select_schemas, select_tables
 from .steps.write_lists import write_lists
 from .table import PublishedTable
 from .tasks import Answer, Executors, Part, Task
@@ -148,7 +148,8 @@ class _Publication:
                 self._register(published, selected)
                 report.tables += [table.result for table in published]
             if self.registrar and self.writes:
-                report.deregistered = self.registrar.deregister(lake, self.namespaces, selected)
+                schemas = select_schemas(con, lake, self.namespaces) if self.namespaces else ()
+                report.deregistered = self.registrar.deregister(lake, schemas, selected)
         return report
 
     def _publish(
@@ -252,4 +253,4 @@ def _names(selected: Sequence[Selected]) -> str:
     if len(selected) != 1:
         return f"{len(selected):,} tables"
     [(schema, table)] = selected
-    return f"{schema.schema_name}.{table.table_name}"
+    return schema.name_of(table.table_name)

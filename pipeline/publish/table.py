@@ -52,7 +52,7 @@ class PublishedTable:
         read = history.read(con, lake, schema, table, lake.snapshot_id, limit=limit)
         store = destination.files(writes=writes)
         files = TableFiles(con, read, destination.build_context(store))
-        result = TableResult(f"{schema.schema_name}.{table.table_name}")
+        result = TableResult(schema.name_of(table.table_name))
         return cls(destination, read, files, store, result, snapshot_limit)
 
     @cached_property

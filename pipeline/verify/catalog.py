@@ -9,6 +9,7 @@ from polynya.ducklake.column_tree import ColumnNode
 from polynya.ducklake.paths import location
 from polynya.ducklake.rows.lake import Lake
 from polynya.errors import Misconfigured, Refused
+from polynya.namespaces import Namespace, dotted
 from polynya.translate.tables import check_lake
 
 from ..common.errors import BadInput
@@ -36,7 +37,8 @@ def lake(con: Connection) -> tuple[Lake, Fragments]:
 class CatalogTable:
     table_id: int
     begin_snapshot: int
-    schema_name: str
+    namespace: Namespace
+    """All levels of the schema's name."""
     table_name: str
     location: str
     columns: tuple[ColumnNode, ...]
@@ -45,43 +47,44 @@ class CatalogTable:
 
     @property
     def name(self) -> str:
-        """`schema.table`."""
-        return f"{self.schema_name}.{self.table_name}"
+        """`schema.table`, for people."""
+        return dotted(*self.namespace, self.table_name)
 
 
 TABLES = """
-SELECT t.table_id, t.begin_snapshot, s.schema_name, t.table_name, s.path, s.path_is_relative,
-  t.path, t.path_is_relative
-FROM ducklake_table AS t JOIN ducklake_schema AS s USING (schema_id)
-WHERE t.end_snapshot IS NULL AND s.end_snapshot IS NULL ORDER BY s.schema_name, t.table_name"""
+SELECT t.schema_id, t.table_id, t.begin_snapshot, t.table_name, t.path, t.path_is_relative
+FROM ducklake_table AS t WHERE t.end_snapshot IS NULL"""
 
 COLUMN_IDS = "SELECT DISTINCT column_id FROM ducklake_column WHERE table_id = :table_id"
 
 
 def tables(con: Connection, lake: Lake) -> list[CatalogTable]:
-    """The tables at the newest snapshot, by schema and name."""
-    base = (lake.data_path, False)
-    return [
+    """The tables at the newest snapshot, by schema and name.
+
+    Raises:
+        BadInput: a schema is within itself.
+    """
+    try:
+        schemas = queries.schemas_at(lake.snapshot_id).run(con)
+    except Refused as error:
+        raise BadInput(str(error)) from None
+    schema_of = {schema.schema_id: schema for schema in schemas}
+    found = [
         CatalogTable(
             table_id,
             begin_snapshot,
-            schema_name,
+            schema.namespace,
             table_name,
-            location(base, (schema_path, schema_relative), (path, relative)),
+            location(
+                (lake.data_path, False), (schema.path, schema.path_is_relative), (path, relative)
+            ),
             queries.columns_now(table_id).run(con),
             tuple(row[0] for row in con.run(COLUMN_IDS, table_id=table_id)),
         )
-        for (
-            table_id,
-            begin_snapshot,
-            schema_name,
-            table_name,
-            schema_path,
-            schema_relative,
-            path,
-            relative,
-        ) in con.run(TABLES)
+        for schema_id, table_id, begin_snapshot, table_name, path, relative in con.run(TABLES)
+        if (schema := schema_of.get(schema_id))
     ]
+    return sorted(found, key=lambda table: (table.namespace, table.table_name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def check(
     """
     from pyspark.errors import PySparkException
 
-    source = ".".join(map(quoted, (_catalog(served), table.schema_name, table.table_name)))
+    source = ".".join(map(quoted, (_catalog(served), *table.namespace, table.table_name)))
     counted = [
         column
         for column in table.columns

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 import fastavro
+from polynya.namespaces import in_path
 from polynya.storage.s3 import body_of
 
 from ..common.errors import Unavailable
@@ -59,7 +60,7 @@ class ServedCatalog:
         Raises:
             Unavailable: the catalog does not answer.
         """
-        names = (quote(name, safe="") for name in (table.schema_name, table.table_name))
+        names = in_path(table.namespace), quote(table.table_name, safe="")
         path = "/v1/{}/namespaces/{}/tables/{}".format(quote(self._prefix, safe="@"), *names)
         document: dict[str, Any] = self._get(path)["metadata"]
         return document

@@ -4,6 +4,7 @@ from collections import deque
 from urllib.parse import urlsplit
 
 import pytest
+from polynya.namespaces import parsed
 from polynya_local.clients.duckdb_connection import LAKE, connect, identifier
 from polynya_local.clients.lakes import attach
 
@@ -74,6 +75,7 @@ def test_rows_are_those_of_ducklake(page, lake_name, moto):
         attach(con, page.lake)
         for line in lines:
             if line["kind"] == "table":
-                name = f"lake.{identifier(line['namespace'])}.{identifier(line['name'])}"
+                levels = ("lake", *parsed(line["namespace"]), line["name"])
+                name = ".".join(map(identifier, levels))
                 [[rows]] = con.execute(f"SELECT count(*) FROM {name}").fetchall()
                 assert line["rows"] == rows, name

@@ -29,13 +29,17 @@ def lake(folder_lake):
         ("s.t", ("s", "t")),
         ('"a.b"."c""d"', ("a.b", 'c"d')),
         ('s."x y"', ("s", "x y")),
+        ("a.b.c", ("b", "c", ("a",))),
+        ('a."b.c".d."e""f"', ("d", 'e"f', ("a", "b.c"))),
     ],
 )
 def test_a_table_name_is_read_with_its_quotes(text, name):
     assert table_name(text) == TableName(*name)
 
 
-@pytest.mark.parametrize("text", ["", ".", "a.", ".b", "a.b.c", '"a', '"a"b', "a\0b"])
+@pytest.mark.parametrize(
+    "text", ["", ".", "a.", ".b", "a..c", '""', 'a."".c', '"a', '"a"b', "a\0b"]
+)
 def test_an_invalid_table_name_is_refused(text):
     with pytest.raises(BadInput):
         table_name(text)
@@ -45,7 +49,7 @@ def test_names_with_quotes_and_dots_and_spaces(lake, spark):
     lake.sql('CREATE SCHEMA "my.schema"')
     frame = spark.range(3).selectExpr('id AS `a"b.c`', "CAST(id AS string) AS `x y`")
     made = lake.ingest(frame, '"my.schema"."t ""1"".x"', create=True, partition_by=("x y",))
-    assert made.table == 'my.schema.t "1".x'
+    assert made.table == '"my.schema"."t ""1"".x"'
     assert lake.sql('SELECT "a""b.c" FROM "my.schema"."t ""1"".x" ORDER BY 1') == [(0,), (1,), (2,)]
     lake.sql('INSERT INTO "my.schema"."t ""1"".x" VALUES (9, \'q\')')
     assert lake.verify().findings == []

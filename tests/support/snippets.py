@@ -1,6 +1,7 @@
 """The lake that snippets of the page read, the places of its tables, and the judge of the rows."""
 
 import pyarrow as pa
+from polynya.namespaces import dotted
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.native import Native
 from polynya_local.clients.rest import Rest
@@ -31,7 +32,7 @@ def places_of(served: StandIn, judge: Native) -> dict[str, Place]:
     rest, found = Rest(served.api_uri, "lake"), {}
     for table in judge.tables():
         name = f"{table.namespace}.{table.name}"
-        where = (served.api_uri, "lake", served.s3_uri, table.namespace, table.name)
+        where = (served.api_uri, "lake", served.s3_uri, dotted(table.namespace), table.name)
         snapshots = rest.load_table(table.namespace, table.name)["snapshots"]
         first = min(snapshots, key=lambda one: one["sequence-number"])
         then, own = first["sequence-number"], first["snapshot-id"]
@@ -44,5 +45,5 @@ def places_of(served: StandIn, judge: Native) -> dict[str, Place]:
 
 def check(judge: Native, place: Place, rows: pa.Table) -> None:
     """The rows are DuckLake's at this place."""
-    at = (place.namespace, place.table, place.lake_snapshot)
+    at = (*place.levels, place.table, place.lake_snapshot)
     assert difference(judge.canonical(*at), from_arrow(rows, judge.columns(*at))) == []

@@ -18,7 +18,7 @@ SEPARATOR = "\x1f"
 """Between levels in paths and queries. Clients use it unless getConfig says another one
 (`namespace-separator`), and older ones know no other."""
 
-QUOTED = re.compile('"(?:[^"]|"")+"')
+QUOTED = re.compile('"(?:[^"]|"")*"')
 UNQUOTED = re.compile('[^."]+')
 
 

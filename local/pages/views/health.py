@@ -4,6 +4,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 from pg8000.native import Connection
+from polynya.ducklake import queries
 from polynya.ducklake.queries.listing.entries import namespaces
 
 from ...reports.generator import Generator
@@ -69,7 +70,8 @@ def _check_lake(visit: Visit) -> Any:
 
 def _number_of_tables(con: Connection) -> int:
     lake = served_lake(con)
-    return namespaces(lake.snapshot_id, 1).run(con).tables
+    schemas = queries.schemas_at(lake.snapshot_id).run(con)
+    return namespaces(lake.snapshot_id, schemas, 1).run(con).tables
 
 
 def _answer(visit: Visit, template: str, job: Job, head: Any = None) -> Response:

@@ -41,7 +41,7 @@ class DuckLakeCounts:
         Raises:
             Uncountable: DuckDB cannot read the table; with its reason.
         """
-        names = map(identifier, ("lake", schema.schema_name, table.table_name))
+        names = map(identifier, ("lake", *schema.namespace, table.table_name))
         # DuckDB answers a plain count(*) from the counts in the catalog, which are to be checked;
         # `rowid` would be hidden by a column of that name.
         count = "count(*) FILTER (WHERE random() >= 0)"

@@ -16,7 +16,10 @@ def check_sizes(report: Report, opened: OpenedTable) -> None:
     data = state_at(history.events, history.snapshot_id)["data"]
     if data.files < MANY_FILES or data.bytes / data.files >= SMALL_BYTES:
         return
-    names = literal(history.table.table_name), literal(history.schema.schema_name)
+    schema = history.schema
+    # DuckLake's functions take the dots of a name for levels only where there are several.
+    path = schema.full_name if schema.parents else schema.schema_name
+    names = literal(history.table.table_name), literal(path)
     report.add(
         NOTE,
         name_of(opened),

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from polynya.namespaces import dotted
+
 from ..generator import OpenedTable
 from ..reading.faults import Fault
 
@@ -31,10 +33,11 @@ class TableName:
     """The name of a table that a finding is about."""
 
     namespace: str
+    """All levels, as people write them."""
     name: str
 
     def __str__(self) -> str:
-        return f"{self.namespace}.{self.name}"
+        return f"{self.namespace}.{dotted(self.name)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +166,7 @@ class Report:
 
 def name_of(opened: OpenedTable) -> TableName:
     """The name of an opened table."""
-    return TableName(opened.history.schema.schema_name, opened.history.table.table_name)
+    return TableName(opened.history.schema.full_name, opened.history.table.table_name)
 
 
 def worst(consequences: Iterable[str]) -> str:

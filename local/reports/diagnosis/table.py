@@ -88,7 +88,7 @@ class TableCheck:
 
         A fault of Polynya is reported like an unreadable table, and the next tables are checked.
         """
-        name = TableName(schema.schema_name, table.table_name)
+        name = TableName(schema.full_name, table.table_name)
         result = TableResult(str(name), table.table_id, name)
         self._report.tables.append(result)
 

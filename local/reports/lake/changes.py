@@ -9,6 +9,7 @@ from polynya.ducklake import queries
 from polynya.ducklake.queries.listing.changes import changes
 from polynya.ducklake.queries.listing.entries import named
 from polynya.ducklake.rows.listing import Change, NamedFrom
+from polynya.namespaces import dotted
 
 PAGE_SIZE = 50
 LARGEST_ID = 2**63 - 1
@@ -37,7 +38,7 @@ KINDS = {
 """What a writer did, by the kind of a change in `changes_made`."""
 
 QUOTED = re.compile(r'"((?:[^"]|"")*)"')
-CHANGE = re.compile(r'(?P<kind>\w+):(?:(?P<id>\d+)|(?P<names>"(?:[^"]|"")*"(?:\."(?:[^"]|"")*")?))')
+CHANGE = re.compile(r'(?P<kind>\w+):(?:(?P<id>\d+)|(?P<names>"(?:[^"]|"")*"(?:\."(?:[^"]|"")*")*))')
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +131,13 @@ def _deed(match: re.Match[str], at: int, known: list[NamedFrom]) -> Deed:
     words = KINDS.get(kind, kind.replace("_", " "))
     if match["id"] is not None:
         same = [one for one in known if one.object_id == int(match["id"])]
-        name = _full_name(same[-1]) if same else ""
+        name = same[-1].full_name if same else ""
         return _linked(Deed(kind, words, int(match["id"]), name), at, same)
     names = _names(match)
     same = [one for one in known if kind == f"created_{one.kind}" and _is_called(one, names)]
     if before := _name_before(at, same, known):
-        words = f"renamed {_full_name(before)} to"
-    return _linked(Deed(kind, words, None, ".".join(names)), at, same)
+        words = f"renamed {before.full_name} to"
+    return _linked(Deed(kind, words, None, dotted(*names)), at, same)
 
 
 def _name_before(at: int, same: list[NamedFrom], known: list[NamedFrom]) -> NamedFrom | None:
@@ -154,9 +155,9 @@ def _linked(deed: Deed, at: int, same: list[NamedFrom]) -> Deed:
     one = there[-1]
     return replace(
         deed,
-        name=_full_name(one),
+        name=one.full_name,
         object_kind=one.kind,
-        namespace=one.schema_name,
+        namespace=one.namespace,
         table=one.name,
     )
 
@@ -165,9 +166,5 @@ def _names(match: re.Match[str]) -> list[str]:
     return [part.replace('""', '"') for part in QUOTED.findall(match["names"])]
 
 
-def _full_name(one: NamedFrom) -> str:
-    return f"{one.schema_name}.{one.name}"
-
-
 def _is_called(one: NamedFrom, names: list[str]) -> bool:
-    return [one.schema_name, one.name] == names
+    return [*one.names] == names

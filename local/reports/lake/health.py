@@ -6,6 +6,7 @@ from datetime import datetime
 
 from polynya.ducklake import queries
 from polynya.errors import NoSuchTable
+from polynya.namespaces import dotted, parsed
 
 from ...lakes.readable import ReadableLake
 from ..diagnosis import check_up, diagnose, diagnose_table
@@ -84,9 +85,9 @@ def check_table(
     Raises:
         NoSuchTable: there is none of this name.
     """
-    found = generator.read(queries.table_at(None, (namespace,), name).run)
+    found = generator.read(queries.table_at(None, parsed(namespace), name).run)
     if found is None:
-        raise NoSuchTable(f"there is no table {namespace}.{name} at the newest snapshot")
+        raise NoSuchTable(f"there is no table {namespace}.{dotted(name)} at the newest snapshot")
     return health(diagnose_table(generator, lake, *found, PAST))
 
 

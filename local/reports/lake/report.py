@@ -13,6 +13,7 @@ from polynya.ducklake.queries.listing.uncertain_rows import uncertain_tables
 from polynya.ducklake.rows.lake import Lake
 from polynya.ducklake.rows.listing import Changed, Entry, Namespace, Totals
 from polynya.errors import NoSuchTable, Refused
+from polynya.namespaces import parsed
 from polynya.translate.tables import check_lake
 
 from ..generator import Generator
@@ -104,15 +105,18 @@ def lake_report(
     lake = served_lake(con)
     shown = snapshot_of(con, lake, snapshot_id)
     at = shown.snapshot_id
-    wanted = (at, search.text, search.namespace, search.order)
+    schemas = queries.schemas_at(at).run(con)
+    wanted = (at, schemas, search.text, search.namespace, search.order)
     found, all_found = entries(*wanted, (search.page - 1) * PAGE_SIZE, PAGE_SIZE).run(con)
     if not found and search.page > 1:
         _, all_found = entries(*wanted, 0, 1).run(con)
     paging = Paging(search.page, PAGE_SIZE, all_found.entries)
     paging.check()
     is_part = bool(search.text or search.namespace)
-    totals = entries(at, "", None, search.order, 0, 1).run(con)[1] if is_part else all_found
-    there = namespaces(at, NAMESPACES).run(con)
+    totals = (
+        entries(at, schemas, "", None, search.order, 0, 1).run(con)[1] if is_part else all_found
+    )
+    there = namespaces(at, schemas, NAMESPACES).run(con)
     return LakeReport(
         version=lake.version,
         data_path=lake.data_path,
@@ -184,7 +188,7 @@ def _counted(
     generator: Generator, con: Connection, lake: Lake, line: Line, at: int, deadline: float
 ) -> Line:
     """The line with the rows that the files say, if there is time to read them."""
-    found = queries.table_at(at, (line.namespace,), line.name).run(con)
+    found = queries.table_at(at, parsed(line.namespace), line.name).run(con)
     if found is None or time.monotonic() > deadline:
         return replace(line, rows=None, deleted=None)
     try:
@@ -200,7 +204,7 @@ def _line(entry: Entry, changed: Changed | None) -> Line:
     return Line(
         kind=entry.kind,
         object_id=entry.object_id,
-        namespace=entry.schema_name,
+        namespace=entry.namespace,
         name=entry.name,
         files=entry.files,
         bytes=entry.bytes,

@@ -9,6 +9,7 @@ from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.rows.lake import Lake
 from polynya.errors import PolynyaError, Refused
+from polynya.namespaces import parsed
 
 from ..diagnosis.report import HIDDEN, UNREADABLE, WRONG_ROWS, worst
 from ..generator import Generator
@@ -107,7 +108,7 @@ class Statuses:
             return Status("fails", str(error))
 
     def _status(self, con: Connection, lake: Lake, subject: Subject, snapshot_id: int) -> Status:
-        found = queries.table_at(snapshot_id, (subject.namespace,), subject.name).run(con)
+        found = queries.table_at(snapshot_id, parsed(subject.namespace), subject.name).run(con)
         if found is None:
             return UNKNOWN
         opened = self._generator.open_table(con, lake, *found, snapshot_id, since=snapshot_id)

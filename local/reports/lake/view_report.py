@@ -7,6 +7,7 @@ from pg8000.native import Connection
 from polynya.ducklake import queries
 from polynya.ducklake.rows.named_objects import Schema, View
 from polynya.errors import NoSuchView, Refused
+from polynya.namespaces import dotted
 from polynya.translate.client_properties import COMMENT
 from polynya.translate.views import view_metadata
 
@@ -58,7 +59,8 @@ def view_report(
     shown = snapshot_of(con, lake, snapshot_id)
     found = _found(con, namespace, name, shown.snapshot_id)
     if found is None:
-        raise NoSuchView(f"there is no view {namespace}.{name} at snapshot {shown.snapshot_id}")
+        full_name = f"{namespace}.{dotted(name)}"
+        raise NoSuchView(f"there is no view {full_name} at snapshot {shown.snapshot_id}")
     schema, view = found
     now = _found(con, namespace, name, lake.snapshot_id)
     tags = queries.tags_at(shown.snapshot_id, view.view_id).run(con)
@@ -70,7 +72,7 @@ def view_report(
     except Refused as error:
         reason = str(error)
     return ViewReport(
-        head=ViewHead(schema.schema_name, view.view_name, lake.snapshot_id, shown, now is None),
+        head=ViewHead(schema.full_name, view.view_name, lake.snapshot_id, shown, now is None),
         uuid=view.view_uuid,
         comment=next((tag.value or "" for tag in tags if tag.key == COMMENT), ""),
         dialect=view.dialect or "",
@@ -83,7 +85,7 @@ def view_report(
 
 def _found(con: Connection, namespace: str, name: str, at: int) -> tuple[Schema, View] | None:
     for schema in queries.schemas_at(at).run(con):
-        if schema.schema_name == namespace:
+        if schema.full_name == namespace:
             for view in queries.views_at(at, schema.schema_id).run(con):
                 if view.view_name == name:
                     return schema, view

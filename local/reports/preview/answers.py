@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from polynya.namespaces import Namespace
+
 from .filters import Condition
 
 
@@ -26,7 +28,7 @@ class Limits:
 class Question:
     """A table at a snapshot, and which of its rows are wanted."""
 
-    namespace: str
+    namespace: Namespace
     table: str
     snapshot: int
     """DuckLake's."""

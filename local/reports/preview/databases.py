@@ -51,7 +51,7 @@ class IcebergDuckDB:
         warehouse = self._endpoints.pinned(question.snapshot)
         self.con.execute(attaching(self._endpoints.catalog_uri, warehouse))
         try:
-            yield f"ice.{identifier(question.namespace)}.{identifier(question.table)}"
+            yield f"ice.{identifier('.'.join(question.namespace))}.{identifier(question.table)}"
         finally:
             self.con.execute("DETACH ice")
 
@@ -70,7 +70,7 @@ class NativeDuckDB:
         schema = literal(self._endpoints.metadata_schema)
         self.con.execute(f"ATTACH {source} AS lake (METADATA_SCHEMA {schema}, READ_ONLY)")
         try:
-            name = f"lake.{identifier(question.namespace)}.{identifier(question.table)}"
+            name = ".".join(map(identifier, ("lake", *question.namespace, question.table)))
             yield f"{name} AT (VERSION => {int(question.snapshot)})"
         finally:
             self.con.execute("DETACH lake")

@@ -16,7 +16,7 @@ MODES = ("server", "client")
 
 def planned(
     where: Mapping[str, str],
-    name: tuple[str, str],
+    name: tuple[str, ...],
     conditions: tuple[Condition, ...],
     values: list[Any],
 ) -> Planned:
@@ -43,7 +43,7 @@ def planned(
     raise failure
 
 
-def _plan(catalog: "Catalog", name: tuple[str, str], wanted: "BooleanExpression") -> Planned:
+def _plan(catalog: "Catalog", name: tuple[str, ...], wanted: "BooleanExpression") -> Planned:
     table = catalog.load_table(name)
     tasks = [*table.scan(row_filter=wanted).plan_files()]
     deletes = {file.file_path for task in tasks for file in task.delete_files}

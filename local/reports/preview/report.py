@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from polynya.namespaces import parsed
+
 from ..reading.table_facts import table_facts
 from ..table_report import hidden_columns
 from ..tables.opened import TableAt, TableHead
@@ -93,7 +95,7 @@ def preparation(table: TableAt, lines: Lines) -> Preparation | None:
     facts, hidden = table_facts(table.opened), hidden_columns(table.opened)
     types = {column.name: column.type for column in facts.shown if not column.parents}
     question = Question(
-        namespace=table.head.namespace,
+        namespace=parsed(table.head.namespace),
         table=table.head.name,
         snapshot=table.at,
         conditions=parse(lines.columns, lines.operators, lines.values, types, hidden),

@@ -174,7 +174,7 @@ class Reader:
             "s3.secret-access-key": SECRET,
             "s3.region": REGION,
         }
-        name = (question.namespace, question.table)
+        name = (*question.namespace, question.table)
         return planned(properties, name, question.conditions, values)
 
     def _count(

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field, replace
 
+from polynya.namespaces import Namespace, parsed
+
 from ...clients.spark_jars import ARTIFACTS
 from ...lakes.data_path import ALIAS
 
@@ -14,6 +16,7 @@ class Place:
     warehouse: str
     s3_endpoint: str
     namespace: str
+    """All levels, as people write them."""
     table: str
     lake_snapshot: int | None = None
     """DuckLake's snapshot that is to be read; None: the newest."""
@@ -26,6 +29,11 @@ class Place:
     region: str = "us-east-1"
     jars_setting: str = "spark.jars.packages"
     jars: str = ",".join(ARTIFACTS)
+
+    @property
+    def levels(self) -> Namespace:
+        """The levels of the namespace; none for a place without a table."""
+        return parsed(self.namespace) if self.namespace else ()
 
     @property
     def s3_host(self) -> str:

@@ -10,7 +10,8 @@ CATALOG = "ice"
 
 
 def _joined(quote: Callable[[str], str], place: Place) -> str:
-    return f"{CATALOG}.{quote(place.namespace)}.{quote(place.table)}"
+    """The name for clients that take a namespace for one name, with dots between its levels."""
+    return f"{CATALOG}.{quote('.'.join(place.levels))}.{quote(place.table)}"
 
 
 def duckdb(place: Place) -> str:
@@ -22,12 +23,13 @@ def duckdb(place: Place) -> str:
 def spark(place: Place) -> str:
     """Spark's."""
     at = "" if place.snapshot_id is None else f" VERSION AS OF {place.snapshot_id}"
-    return f"SELECT * FROM {_joined(backticked, place)}{at}"
+    name = ".".join(map(backticked, (*place.levels, place.table)))
+    return f"SELECT * FROM {CATALOG}.{name}{at}"
 
 
 def clickhouse(place: Place) -> str:
     """ClickHouse's, whose tables have the namespace in their names."""
-    name = clickhouse_name(f"{place.namespace}.{place.table}")
+    name = clickhouse_name(".".join((*place.levels, place.table)))
     at = "" if place.snapshot_id is None else f" SETTINGS iceberg_snapshot_id = {place.snapshot_id}"
     return f"SELECT * FROM {CATALOG}.{name}{at}"
 

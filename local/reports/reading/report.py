@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from polynya.ducklake import queries
 from polynya.errors import Refused
+from polynya.namespaces import parsed
 
 from ..generator import Generator
 from ..tables.opened import TableAt, TableHead
@@ -61,7 +62,7 @@ def listed_snapshot(generator: Generator, table: TableAt) -> int | None:
     None: the table has another name now, or does not exist, or clients do not see the snapshot.
     """
     lake, history = table.lake, table.files.history
-    name_then = (table.head.namespace,), table.head.name
+    name_then = parsed(table.head.namespace), table.head.name
     now = queries.table_at(lake.snapshot_id, *name_then).run(table.con)
     if now is None or now[1].table_id != history.table.table_id:
         return None

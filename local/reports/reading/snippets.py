@@ -35,16 +35,16 @@ class Part:
             "key_id": place.key_id,
             "secret": place.secret,
             "region": place.region,
-            "namespace": place.namespace,
-            "table": place.table,
             "jars_setting": place.jars_setting,
             "jars": place.jars,
         }
         is_python = self.language is PYTHON
+        identifier = ", ".join(map(self.language.text, (*place.levels, place.table)))
         at = "" if place.snapshot_id is None else f"snapshot_id={place.snapshot_id}"
         query = self.query(place) if self.query else ""
         return {
             **{name: self.language.text(text) for name, text in texts.items()},
+            "identifier": identifier,
             "at": at,
             "then": f"{at}, " if at else "",
             "has_tls": str(place.has_tls) if is_python else str(place.has_tls).lower(),

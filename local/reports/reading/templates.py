@@ -34,7 +34,7 @@ catalog = load_catalog(
 )
 """
 PYICEBERG_READ = """\
-catalog.load_table(($namespace, $table)).scan($at).to_arrow()
+catalog.load_table(($identifier)).scan($at).to_arrow()
 """
 
 SPARK_CONNECT = """\
@@ -65,7 +65,7 @@ spark.sql($query)
 POLARS_READ = """\
 import polars
 
-table = catalog.load_table(($namespace, $table))  # with PyIceberg, as above
+table = catalog.load_table(($identifier))  # with PyIceberg, as above
 storage_options = {
     "aws_endpoint_url": $s3_endpoint,
     "aws_region": $region,
@@ -81,7 +81,7 @@ DAFT_READ = """\
 import daft
 from daft.io import IOConfig, S3Config
 
-table = catalog.load_table(($namespace, $table))  # with PyIceberg, as above
+table = catalog.load_table(($identifier))  # with PyIceberg, as above
 s3 = S3Config(
     endpoint_url=$s3_endpoint,
     region_name=$region,
@@ -96,7 +96,7 @@ daft.read_iceberg(table, ${then}io_config=IOConfig(s3=s3)).to_arrow()
 DATAFUSION_READ = """\
 from datafusion import SessionContext
 
-table = catalog.load_table(($namespace, $table))  # with PyIceberg, as above
+table = catalog.load_table(($identifier))  # with PyIceberg, as above
 # Rust does not take the objects of PyIceberg that are among them.
 properties = {k: v for k, v in table.io.properties.items() if isinstance(v, str)}
 table.io.properties = {**properties, "s3.path-style-access": "true"}

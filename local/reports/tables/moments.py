@@ -112,7 +112,7 @@ def _naming(names: list[NamedFrom], at: int) -> list[str]:
         return ["created the table"]
     before = [one for one in names if one.end_snapshot == at]
     if before and any(one.begin_snapshot == at for one in names):
-        return [f"renamed it from {before[-1].schema_name}.{before[-1].name}"]
+        return [f"renamed it from {before[-1].full_name}"]
     return []
 
 

@@ -9,6 +9,7 @@ from polynya.ducklake.rows.lake import Lake
 from polynya.ducklake.rows.named_objects import Table
 from polynya.errors import NoSuchTable, PolynyaError, Refused
 from polynya.files.table_files import TableFiles
+from polynya.namespaces import dotted, parsed
 
 from ..generator import Generator, OpenedTable
 from ..lake.changes import LARGEST_ID, SnapshotReport
@@ -26,6 +27,7 @@ class Wanted:
     """Which table, when."""
 
     namespace: str
+    """All levels, as people write them; so everywhere in reports."""
     name: str
     snapshot_id: int | None = None
     """None: the newest."""
@@ -80,7 +82,8 @@ class Renamed(PolynyaError):
     status = 307
 
     def __init__(self, namespace: str, name: str) -> None:
-        super().__init__(f"at this snapshot the table is called {namespace}.{name}")
+        full_name = f"{namespace}.{dotted(name)}"
+        super().__init__(f"at this snapshot the table is called {full_name}")
         self.namespace, self.name = namespace, name
 
 
@@ -100,14 +103,14 @@ def open_at(
     lake = served_lake(con)
     shown = snapshot_of(con, lake, wanted.snapshot_id)
     at = shown.snapshot_id
-    found = queries.table_at(at, (wanted.namespace,), wanted.name).run(con)
+    found = queries.table_at(at, parsed(wanted.namespace), wanted.name).run(con)
     if found is None:
         raise _missing(con, wanted, at)
     schema, table = found
     files = generator.table_files(con, lake, schema, table, at, limit)
     opened, status = opened_or_refused(generator, con, files)
     head = TableHead(
-        namespace=schema.schema_name,
+        namespace=schema.full_name,
         name=table.table_name,
         table_id=table.table_id,
         uuid=table.table_uuid,
@@ -141,16 +144,16 @@ def _is_dropped(con: Connection, table: Table) -> bool:
 
 def _missing(con: Connection, wanted: Wanted, at: int) -> PolynyaError:
     """A table that has this name at another time, if there is one."""
-    name = f"{wanted.namespace}.{wanted.name}"
+    name = f"{wanted.namespace}.{dotted(wanted.name)}"
     had = [
         one
         for one in named([], [wanted.name], LARGEST_ID).run(con)
-        if (one.kind, one.schema_name) == ("table", wanted.namespace)
+        if (one.kind, one.namespace) == ("table", wanted.namespace)
     ]
     ids = [one.object_id for one in had]
     there = [one for one in named(ids, [], at).run(con) if one.visible_at(at)] if ids else []
     if there:
-        return Renamed(there[-1].schema_name, there[-1].name)
+        return Renamed(there[-1].namespace, there[-1].name)
     if had and had[0].begin_snapshot > at:
         return NoSuchTable(
             f"{name} did not exist at snapshot {at}: it began with snapshot {had[0].begin_snapshot}"

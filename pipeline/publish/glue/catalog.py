@@ -38,6 +38,7 @@ class Registration:
 
     name: str
     namespace: str
+    """The mark of the schema."""
     data_path: str
     """Of the lake: it tells our tables of other lakes' ones."""
     snapshot_id: int
@@ -87,7 +88,7 @@ class GlueDatabase:
         """Remove our tables of a lake whose table is gone.
 
         Args:
-            namespaces: which schemas of the lake; empty: all.
+            namespaces: the marks of the schemas of the lake; empty: all.
             names: the Glue names of the tables that these schemas have.
 
         Returns:

@@ -1,11 +1,13 @@
 """Step 6: registers the published tables in AWS's Glue catalog, and removes those that are gone."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from polynya.ducklake.rows.lake import Lake
+from polynya.ducklake.rows.named_objects import Schema
 from polynya.storage.s3 import is_s3
 
 from ...common.errors import BadInput
@@ -41,12 +43,12 @@ class Registrar:
             table.result.not_registered = str(error)
 
     def deregister(
-        self, lake: Lake, namespaces: Iterable[str], selected: Sequence[Selected]
+        self, lake: Lake, schemas: Iterable[Schema], selected: Sequence[Selected]
     ) -> list[str]:
         """Remove the tables that are gone; gives their names in Glue.
 
         Args:
-            namespaces: the schemas of the run; empty: all.
+            schemas: those of the run; empty: all.
             selected: all tables of the run.
 
         Raises:
@@ -55,7 +57,7 @@ class Registrar:
         if not self.deregisters:
             return []
         names = set(_names(selected))
-        return self.database.remove_others(lake.data_path, set(namespaces), names)
+        return self.database.remove_others(lake.data_path, set(map(_mark, schemas)), names)
 
 
 def registrar(
@@ -108,12 +110,17 @@ def _registration(table: PublishedTable, selected: Sequence[Selected]) -> Regist
         raise NotOurs("its metadata document is not published; leave out --snapshots")
     return Registration(
         name=name,
-        namespace=history.schema.schema_name,
+        namespace=_mark(history.schema),
         data_path=history.lake.data_path,
         snapshot_id=history.snapshot_id,
         metadata_location=location,
         document=table.document,
     )
+
+
+def _mark(schema: Schema) -> str:
+    """What Glue's table says of its namespace: a name, or the names of several levels as JSON."""
+    return json.dumps(schema.namespace) if schema.parents else schema.schema_name
 
 
 def _names(selected: Sequence[Selected]) -> Counter[str]:

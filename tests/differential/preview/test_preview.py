@@ -286,7 +286,7 @@ def test_rows_agree_in_every_table(lake, lake_name, moto):
             tables = tables_of(con, queries.lake().run(con))
         served.reader.limits = Limits(seconds=60)
         for schema, table in tables:
-            found = served.prepared(table.table_name, namespace=schema.schema_name)
+            found = served.prepared(table.table_name, namespace=schema.full_name)
             if found is None:
                 continue  # it is refused
             answer = served.reader.answer(found.question)

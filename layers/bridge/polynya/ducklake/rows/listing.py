@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from ...namespaces import Namespace as Levels
+from ...namespaces import dotted
 from .deletes import DeleteFile
 
 
@@ -13,7 +15,8 @@ class Entry:
     kind: str
     """`table` or `view`."""
     object_id: int
-    schema_name: str
+    namespace: str
+    """All levels of its schema's name, as people write them."""
     name: str
     files: int
     rows: int
@@ -25,9 +28,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """A schema, and what is in it."""
+    """A schema, and what is directly in it."""
 
     name: str
+    """All of its levels, as people write them."""
     tables: int
     views: int
 
@@ -52,6 +56,23 @@ class NamedFrom:
     name: str
     begin_snapshot: int
     end_snapshot: int | None
+    parents: Levels = ()
+    """The names of the schemas that its schema is in, outermost first."""
+
+    @property
+    def names(self) -> Levels:
+        """All levels of its full name."""
+        return (*self.parents, self.schema_name, self.name)
+
+    @property
+    def namespace(self) -> str:
+        """All levels of its schema's name, as people write them."""
+        return dotted(*self.names[:-1])
+
+    @property
+    def full_name(self) -> str:
+        """Its full name for people."""
+        return dotted(*self.names)
 
     def visible_at(self, snapshot_id: int) -> bool:
         """Whether it had the name at a snapshot."""

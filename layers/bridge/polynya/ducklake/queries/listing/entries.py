@@ -1,19 +1,26 @@
 """Tables and views of the whole lake, a page at a time, with the sums of their files."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-from ...connection.statements import Rows, Statement, select
+from ...connection.statements import Rows, Statement
 from ...rows.listing import Entry, NamedFrom, Namespace, Namespaces, Totals
-from ..fragments import VISIBLE
+from ...rows.named_objects import Schema
+from ..fragments import PARENTS, VISIBLE
 
 ORDERS = {
-    "name": "schema_name, name, kind",
-    "rows": "rows DESC, schema_name, name, kind",
-    "files": "files DESC, schema_name, name, kind",
-    "bytes": "bytes DESC, schema_name, name, kind",
-    "changed": "changed_at DESC, schema_name, name, kind",
+    "name": "namespace, name, kind",
+    "rows": "rows DESC, namespace, name, kind",
+    "files": "files DESC, namespace, name, kind",
+    "bytes": "bytes DESC, namespace, name, kind",
+    "changed": "changed_at DESC, namespace, name, kind",
 }
 """How a page is sorted."""
+
+# The full names of schemas come from `schemas_at`, which knows those that count as dropped.
+SCHEMAS = """unnest(CAST(:schema_ids AS bigint[]), CAST(:namespaces AS text[]))
+  AS s(schema_id, namespace)"""
 
 # One scan of the data files for all tables: their catalog has no index on table_id.
 ENTRIES = f"""
@@ -26,21 +33,19 @@ WITH data AS (
   CROSS JOIN LATERAL (SELECT f.end_snapshot IS NULL OR f.end_snapshot > :snapshot_id) AS l(is_live)
   WHERE f.begin_snapshot <= :snapshot_id GROUP BY f.table_id),
 named AS (
-  SELECT 'table' AS kind, t.table_id AS id, s.schema_name, t.table_name AS name, t.begin_snapshot
-  FROM ducklake_table AS t JOIN ducklake_schema AS s USING (schema_id)
-  WHERE {VISIBLE.format("s")} AND {VISIBLE.format("t")}
+  SELECT 'table' AS kind, t.table_id AS id, s.namespace, t.table_name AS name, t.begin_snapshot
+  FROM ducklake_table AS t JOIN {SCHEMAS} USING (schema_id) WHERE {VISIBLE.format("t")}
   UNION ALL
-  SELECT 'view', v.view_id, s.schema_name, v.view_name, v.begin_snapshot
-  FROM ducklake_view AS v JOIN ducklake_schema AS s USING (schema_id)
-  WHERE {VISIBLE.format("s")} AND {VISIBLE.format("v")}),
+  SELECT 'view', v.view_id, s.namespace, v.view_name, v.begin_snapshot
+  FROM ducklake_view AS v JOIN {SCHEMAS} USING (schema_id) WHERE {VISIBLE.format("v")}),
 entry AS (
-  SELECT n.kind, n.id, n.schema_name, n.name, coalesce(d.files, 0) AS files,
+  SELECT n.kind, n.id, n.namespace, n.name, coalesce(d.files, 0) AS files,
     coalesce(d.rows, 0) AS rows, coalesce(d.bytes, 0) AS bytes,
     greatest(n.begin_snapshot, d.changed_at) AS changed_at
   FROM named AS n LEFT JOIN data AS d ON n.kind = 'table' AND d.table_id = n.id
-  WHERE n.name IS NOT NULL AND n.schema_name IS NOT NULL
-    AND (CAST(:namespace AS text) IS NULL OR n.schema_name = :namespace)
-    AND position(lower(:search) IN lower(n.schema_name || '.' || n.name)) > 0)
+  WHERE n.name IS NOT NULL
+    AND (CAST(:namespace AS text) IS NULL OR n.namespace = :namespace)
+    AND position(lower(:search) IN lower(n.namespace || '.' || n.name)) > 0)
 SELECT *, count(*) OVER (), sum(files) OVER (), sum(bytes) OVER (),
   max(rows) OVER (), max(bytes) OVER ()
 FROM entry ORDER BY {{order}} LIMIT :most OFFSET :first"""
@@ -49,13 +54,21 @@ NOTHING = Totals(0, 0, 0, 0, 0)
 
 
 def entries(
-    snapshot_id: int, search: str, namespace: str | None, order: str, first: int, most: int
+    snapshot_id: int,
+    schemas: Sequence[Schema],
+    search: str,
+    namespace: str | None,
+    order: str,
+    first: int,
+    most: int,
 ) -> Statement[tuple[list[Entry], Totals]]:
     """A page of the tables and views of a lake, and the sums over all pages.
 
     Args:
+        schemas: all of the snapshot.
         search: a part of `namespace.name`, in any case; empty: all.
-        namespace: only those of this schema; None: of all.
+        namespace: only those directly in this schema, whose levels are written as people do; None:
+            of all.
         order: one of `ORDERS`.
         first: how many are on the pages before.
         most: how many are on this page.
@@ -66,35 +79,47 @@ def entries(
         return found, Totals(*map(int, rows[0][8:])) if rows else NOTHING
 
     parameters = {"snapshot_id": snapshot_id, "search": search, "namespace": namespace}
+    parameters |= _names(schemas)
     sql = ENTRIES.format(order=ORDERS[order])
     return Statement(sql, {**parameters, "first": first, "most": most}, result)
 
 
+def _names(schemas: Sequence[Schema]) -> dict[str, Any]:
+    return {
+        "schema_ids": [schema.schema_id for schema in schemas],
+        "namespaces": [schema.full_name for schema in schemas],
+    }
+
+
 NAMESPACES = f"""
-SELECT s.schema_name, count(*) FILTER (WHERE e.kind = 'table'),
+SELECT s.namespace, count(*) FILTER (WHERE e.kind = 'table'),
   count(*) FILTER (WHERE e.kind = 'view'), sum(count(*) FILTER (WHERE e.kind = 'table')) OVER (),
   sum(count(*) FILTER (WHERE e.kind = 'view')) OVER ()
-FROM ducklake_schema AS s LEFT JOIN (
+FROM {SCHEMAS} LEFT JOIN (
   SELECT 'table' AS kind, t.schema_id FROM ducklake_table AS t WHERE {VISIBLE.format("t")}
   UNION ALL SELECT 'view', v.schema_id FROM ducklake_view AS v WHERE {VISIBLE.format("v")}
 ) AS e USING (schema_id)
-WHERE s.schema_name IS NOT NULL AND {VISIBLE.format("s")}
-GROUP BY s.schema_name ORDER BY s.schema_name LIMIT :most"""
+GROUP BY s.namespace ORDER BY s.namespace LIMIT :most"""
 
 
-def namespaces(snapshot_id: int, most: int) -> Statement[Namespaces]:
-    """The first schemas by name, with the numbers of their tables and views."""
+def namespaces(snapshot_id: int, schemas: Sequence[Schema], most: int) -> Statement[Namespaces]:
+    """The first schemas by name, with the numbers of their tables and views.
+
+    Args:
+        schemas: all of the snapshot.
+    """
 
     def result(rows: Rows) -> Namespaces:
         first = [Namespace(*row[:3]) for row in rows]
         return Namespaces(first, *map(int, rows[0][3:])) if rows else Namespaces([], 0, 0)
 
-    return Statement(NAMESPACES, {"snapshot_id": snapshot_id, "most": most}, result)
+    parameters = {"snapshot_id": snapshot_id, "most": most, **_names(schemas)}
+    return Statement(NAMESPACES, parameters, result)
 
 
-NAMED = """
+NAMED = f"""
 SELECT n.kind, n.id, s.schema_name, n.name, greatest(n.begin_snapshot, s.begin_snapshot),
-  least(n.end_snapshot, s.end_snapshot)
+  least(n.end_snapshot, s.end_snapshot), {PARENTS.format("s")}
 FROM (
   SELECT 'table' AS kind, t.table_id AS id, t.schema_id, t.table_name AS name,
     t.begin_snapshot, t.end_snapshot
@@ -115,9 +140,19 @@ MOST_NAMED = 5000
 def named(ids: Sequence[int], names: Sequence[str], snapshot_id: int) -> Statement[list[NamedFrom]]:
     """The names that tables and views had, up to a snapshot, oldest first.
 
+    Those in a schema within one of which no row is left have none.
+
     Args:
         ids: of tables and views.
         names: without their schema.
     """
+
+    def result(rows: Rows) -> list[NamedFrom]:
+        return [
+            replace(NamedFrom(*row[:6]), parents=tuple(row[6]))
+            for row in rows
+            if row[6] is not None
+        ]
+
     parameters = {"ids": list(ids), "names": list(names), "snapshot_id": snapshot_id}
-    return select(NamedFrom, NAMED, **parameters, most=MOST_NAMED)
+    return Statement(NAMED, parameters | {"most": MOST_NAMED}, result)
