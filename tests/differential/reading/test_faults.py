@@ -12,7 +12,7 @@ import pytest
 from polynya.ducklake import queries
 from polynya.errors import Refused
 from polynya_local.clients.duckdb_connection import connect, literal
-from polynya_local.reports.generator import Generator, full_name, tables_of
+from polynya_local.reports.generator import Generator, tables_of
 from polynya_local.reports.reading.faults import FAILS, RARE, RULES, WRONG, known_faults
 from polynya_local.reports.reading.table_facts import table_facts
 
@@ -218,10 +218,10 @@ def faults_of(lake, s3_endpoint: str, **values: str) -> dict[str, list]:
         generator = Generator(lake.database.url, lake.metadata_schema, s3_endpoint)
         with closing(generator.database), generator.database.transaction() as con:
             found = queries.lake().run(con)
-            for pair in tables_of(con, found):
+            for schema, row in tables_of(con, found):
                 with suppress(Refused):
-                    table = generator.open_table(con, found, *pair)
-                    answers[full_name(*pair)] = known_faults(table_facts(table))
+                    table = generator.open_table(con, found, schema, row)
+                    answers[table.name] = known_faults(table_facts(table))
     return answers
 
 
