@@ -232,7 +232,7 @@ def test_a_table_has_the_faults_of_its_columns_and_files(found, name):
 
 
 def test_a_table_has_the_faults_of_its_namespace(found):
-    seen = {(fault.client, fault.kind) for fault in found["a.b.dotted"]}
+    seen = {(fault.client, fault.kind) for fault in found['"a.b".dotted']}
     assert seen == {("Trino", FAILS), ("Flink", FAILS)}
     [fault] = [fault for fault in found["a%b.percent"] if fault.client == "Flink"]
     assert "has a %" in fault.sentence
