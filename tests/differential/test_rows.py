@@ -89,7 +89,7 @@ SPARK_MARKS = [pytest.mark.spark, needs_spark]
 SLOW = pytest.mark.slow
 CLIENTS = [
     pytest.param(pyiceberg, 1, "client", id="pyiceberg"),
-    pytest.param(duckdb, 4, "client", id="duckdb"),
+    pytest.param(duckdb, 2, "client", id="duckdb"),
     pytest.param(spark, 0, "client", id="spark", marks=SPARK_MARKS),
     pytest.param(pyiceberg, MOST_SNAPSHOTS, "client", id="pyiceberg-everywhere", marks=SLOW),
     pytest.param(duckdb, MOST_SNAPSHOTS, "client", id="duckdb-everywhere", marks=SLOW),
