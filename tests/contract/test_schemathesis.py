@@ -27,7 +27,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 SCHEMA = schemathesis.openapi.from_dict(deepcopy(DOCUMENT))  # it changes its argument
-EXAMPLES = 25
+EXAMPLES = [10, pytest.param(25, marks=pytest.mark.slow)]
 # Existing names, because generated ones would never get past the first 404.
 EXISTING = {
     "prefix": ["lake", "lake--at-3"],
@@ -65,13 +65,14 @@ def session():
         yield session
 
 
+@pytest.mark.parametrize("examples", EXAMPLES)
 @pytest.mark.parametrize("mode", list(GenerationMode))
 @pytest.mark.parametrize("method, path", SERVED)
-def test_a_read_gets_a_documented_answer(uri, session, method, path, mode):
+def test_a_read_gets_a_documented_answer(uri, session, method, path, mode, examples):
     operation = SCHEMA[path][method]
 
     @hypothesis.settings(
-        max_examples=EXAMPLES,
+        max_examples=examples,
         derandomize=True,
         deadline=None,
         database=None,

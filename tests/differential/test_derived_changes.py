@@ -9,8 +9,8 @@ from pyiceberg.exceptions import RESTError
 from tests.metadata.expected_metadata import served
 from tests.support.derived_changes import ChangesJudge
 
-# One of each kind: inlining, flush, merge, rewrite, expiry, partitions, evolution.
-IN_CI = {"14", "36", "54", "59", "61", "71", "82"}
+# One of each kind: partitions, inlining and flush, evolution, merge, rewrite, expiry.
+IN_CI = {"14", "17", "22", "36", "61", "71"}
 
 MOST_SNAPSHOTS = 120
 
@@ -18,6 +18,9 @@ MOST_SNAPSHOTS = 120
 def test_each_change_can_be_derived(lake_name, lake, moto, shared_duckdb, left_out):
     wrong, compared = [], 0
     with served(lake(lake_name), moto, shared_duckdb, delivery="object-lambda") as case:
+        if case.pyiceberg is None:
+            left_out.append(f"{lake_name}: the lake is not served")
+            return
         catalog = case.pyiceberg._catalog
         for table in case.native.tables():
             try:

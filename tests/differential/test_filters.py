@@ -44,7 +44,7 @@ SLOW = ["13", "16", "22"]
 SLOW += [in_the_other_version(number) for number in LAKES + SLOW]
 LAKES += [pytest.param(number, marks=pytest.mark.slow) for number in SLOW]
 # Of each column, how many values are compared with.
-MOST_VALUES = [3, pytest.param(6, marks=pytest.mark.slow)]
+MOST_VALUES = [2, pytest.param(6, marks=pytest.mark.slow)]
 
 # (client, lake, column) -> what the client does wrong, whatever the metadata says. Native DuckDB
 # on DuckLake does the same as DuckDB here.

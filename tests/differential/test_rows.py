@@ -88,8 +88,8 @@ needs_spark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 SPARK_MARKS = [pytest.mark.spark, needs_spark]
 SLOW = pytest.mark.slow
 CLIENTS = [
-    pytest.param(pyiceberg, 1, "client", id="pyiceberg"),
-    pytest.param(duckdb, 4, "client", id="duckdb"),
+    pytest.param(pyiceberg, 0, "client", id="pyiceberg"),
+    pytest.param(duckdb, 2, "client", id="duckdb"),
     pytest.param(spark, 0, "client", id="spark", marks=SPARK_MARKS),
     pytest.param(pyiceberg, MOST_SNAPSHOTS, "client", id="pyiceberg-everywhere", marks=SLOW),
     pytest.param(duckdb, MOST_SNAPSHOTS, "client", id="duckdb-everywhere", marks=SLOW),

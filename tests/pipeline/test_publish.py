@@ -289,7 +289,7 @@ REWRITTEN = {
     [
         ("merge", True),
         pytest.param("merge", False, marks=pytest.mark.slow),
-        ("delete", False),
+        pytest.param("delete", False, marks=pytest.mark.slow),
         pytest.param("append", False, marks=pytest.mark.slow),
     ],
 )

@@ -82,6 +82,7 @@ def test_rows_at_each_snapshot(opened, planned):
     assert len(planned) >= len(wanted)
 
 
+@pytest.mark.slow
 def test_filters(opened, planned):
     truth, client, _ = opened
     for condition in FILTERS:

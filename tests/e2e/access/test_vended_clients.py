@@ -126,7 +126,12 @@ def test_duckdb_creates_a_table(served, duckdb):
     assert served.requests.refused == []
 
 
-@pytest.mark.parametrize("start", STARTED)
+IN_CI = ("both deletes", "inlined rows of two versions")
+
+
+@pytest.mark.parametrize(
+    "start", [pytest.param(s, marks=[pytest.mark.slow] * (s not in IN_CI)) for s in STARTED]
+)
 def test_duckdb_changes_a_native_table(served, duckdb, start):
     name = f"n{STARTED.index(start)}"
     served.native(DO_NOT_INLINE, *STARTS[start], name=name)

@@ -15,7 +15,7 @@ from tests.support.servers.lost_answers import LostAnswers
 from tests.support.writes.writable import EMPTY, judging, set_up_writes
 
 DATA = pa.table({"id": pa.array([1, 2], pa.int64())})
-IN_CI = ("files.add", "commit")
+IN_CI = ("commit",)
 
 
 @pytest.mark.parametrize(
