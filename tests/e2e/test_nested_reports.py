@@ -221,6 +221,11 @@ def test_doctor_counts_each_table(case, moto):
     found = {one["name"]: one["counts"][-1] for one in document["tables"]}
     assert {name: count["iceberg"] for name, count in found.items()} == case.rows
     assert all(count["same"] for count in found.values())
+    faults = {one["name"]: one["client_faults"] for one in document["tables"]}
+    with_duckdb = [
+        name for name, some in faults.items() if "DuckDB" in {one["client"] for one in some}
+    ]
+    assert with_duckdb == ['"a.b".t']
     assert document["well"]
 
 
@@ -264,6 +269,22 @@ def test_verify_takes_one_table(case):
     assert verify(table="sales.europe.t", **address).tables == 1
     with pytest.raises(BadInput, match=r"no table sales\.north\.t"):
         verify(table="sales.north.t", **address)
+
+
+def test_verify_finds_a_schema_in_none(case):
+    """Such a schema counts as dropped, and its tables with it."""
+    address = {"database": case.lake.database.url, "metadata_schema": case.lake.metadata_schema}
+    con = catalog_of(case.lake)
+    where = "WHERE schema_name = 'north'"
+    [[parent_id]] = con.run(f"SELECT parent_schema_id FROM ducklake_schema {where}")
+    con.run(f"UPDATE ducklake_schema SET parent_schema_id = 9999 {where}")
+    try:
+        report = verify(levels=["catalog"], **address)
+    finally:
+        con.run(f"UPDATE ducklake_schema SET parent_schema_id = :id {where}", id=parent_id)
+        con.close()
+    [finding] = report.findings
+    assert finding.message == "the table t is in a schema that does not exist"
 
 
 def published(case: Case, export: str, **options):

@@ -51,6 +51,11 @@ class IcebergDuckDB:
         warehouse = self._endpoints.pinned(question.snapshot)
         self.con.execute(attaching(self._endpoints.catalog_uri, warehouse))
         try:
+            if any("." in level for level in question.namespace):
+                # Until DuckDB knows a namespace by name, it takes each dot for one between levels.
+                self.con.execute(
+                    "SELECT count(*) FROM duckdb_schemas() WHERE database_name = 'ice'"
+                )
             yield f"ice.{identifier('.'.join(question.namespace))}.{identifier(question.table)}"
         finally:
             self.con.execute("DETACH ice")
