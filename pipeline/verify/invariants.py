@@ -7,6 +7,7 @@ snapshot is checked, because DuckLake rewrites older ones. `statistics` checks b
 from dataclasses import dataclass
 
 from pg8000.native import Connection
+from polynya.ducklake.queries.fragments import PARENT
 
 from .catalog import Fragments
 
@@ -79,10 +80,12 @@ GROUP BY schema_id, lower(table_name) HAVING count(*) > 1""",
     Invariant(
         "table-schema",
         "the table {} is in a schema that does not exist",
-        """
+        f"""
 SELECT t.table_id, t.table_name FROM ducklake_table AS t
 LEFT JOIN ducklake_schema AS s ON s.schema_id = t.schema_id AND s.end_snapshot IS NULL
-WHERE t.end_snapshot IS NULL AND s.schema_id IS NULL""",
+WHERE t.end_snapshot IS NULL AND (s.schema_id IS NULL
+  OR {PARENT.format("s")} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ducklake_schema AS o
+    WHERE o.schema_id = {PARENT.format("s")} AND o.end_snapshot IS NULL))""",
     ),
     Invariant(
         "column-name",

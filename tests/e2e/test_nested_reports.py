@@ -22,6 +22,8 @@ from polynya_local.clients import native
 from polynya_local.clients.lakes import Lake
 from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.pages.links import table_path
+from polynya_local.reports.preview.answers import Question
+from polynya_local.reports.preview.databases import Endpoints, IcebergDuckDB, NoName
 from polynya_local.reports.reading import snippets
 from polynya_local.reports.reading.place import Place
 from polynya_pipeline.common.errors import BadInput
@@ -208,6 +210,23 @@ def test_snippets_name_the_levels_as_their_client_does(name):
         assert text in snippets.blocks(snippets.client(name), place)[-1].text
 
 
+def test_a_preview_reads_the_table_of_its_namespace(case, moto):
+    with bridged(case.lake, moto) as served:
+        found = served.catalog_uri, served.warehouse, served.s3_endpoint
+        reader = IcebergDuckDB(Endpoints(*found, case.lake.database.url, "public", moto))
+        snapshot = catalog_of(case.lake).run("SELECT max(snapshot_id) FROM ducklake_snapshot")[0][0]
+        for namespace in FLAT:
+            question = Question(namespace, "t", snapshot, (), frozenset(), 0)
+            if namespace == ("a", 'q"uo.te'):
+                with pytest.raises(NoName), reader.attached(question):
+                    pass
+                continue
+            with reader.attached(question) as source:
+                [[rows]] = reader.con.execute(f"SELECT count(*) FROM {source}").fetchall()
+            assert rows == case.rows[dotted(*namespace, "t")], namespace
+        reader.con.close()
+
+
 def run(command: str, case: Case, moto: str, *arguments: str, code: int = 0) -> dict:
     where = ["--database", case.lake.database.url, "--metadata-schema", case.lake.metadata_schema]
     where += ["--s3-endpoint", moto, "--json"]
@@ -221,6 +240,11 @@ def test_doctor_counts_each_table(case, moto):
     found = {one["name"]: one["counts"][-1] for one in document["tables"]}
     assert {name: count["iceberg"] for name, count in found.items()} == case.rows
     assert all(count["same"] for count in found.values())
+    faults = {one["name"]: one["client_faults"] for one in document["tables"]}
+    with_duckdb = [
+        name for name, some in faults.items() if "DuckDB" in {one["client"] for one in some}
+    ]
+    assert with_duckdb == ['"a.b".t', 'a."q""uo.te".t']
     assert document["well"]
 
 
@@ -264,6 +288,22 @@ def test_verify_takes_one_table(case):
     assert verify(table="sales.europe.t", **address).tables == 1
     with pytest.raises(BadInput, match=r"no table sales\.north\.t"):
         verify(table="sales.north.t", **address)
+
+
+def test_verify_finds_a_schema_in_none(case):
+    """Such a schema counts as dropped, and its tables with it."""
+    address = {"database": case.lake.database.url, "metadata_schema": case.lake.metadata_schema}
+    con = catalog_of(case.lake)
+    where = "WHERE schema_name = 'north'"
+    [[parent_id]] = con.run(f"SELECT parent_schema_id FROM ducklake_schema {where}")
+    con.run(f"UPDATE ducklake_schema SET parent_schema_id = 9999 {where}")
+    try:
+        report = verify(levels=["catalog"], **address)
+    finally:
+        con.run(f"UPDATE ducklake_schema SET parent_schema_id = :id {where}", id=parent_id)
+        con.close()
+    [finding] = report.findings
+    assert finding.message == "the table t is in a schema that does not exist"
 
 
 def published(case: Case, export: str, **options):

@@ -3,7 +3,8 @@
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from polynya_local.pages.links import link, name_of, segment, table_path, with_query
+from polynya.namespaces import dotted, parsed
+from polynya_local.pages.links import link, name_of, namespace_of, segment, table_path, with_query
 
 NAMES = [
     "orders",
@@ -32,8 +33,32 @@ def test_a_name_is_one_segment_and_comes_back(name):
     assert unquote(segment(name)) not in (".", "..", "")
 
 
+NAMESPACES = [
+    *((name,) for name in NAMES),
+    ("a", "b"),
+    ("a.b",),
+    ("a.", "b"),
+    ("a", ".b"),
+    ("a~", "b"),
+    ("a", "~.b"),
+    ("a~.b",),
+    ("", "", "a"),
+    ('a"b', "c"),
+]
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_a_namespace_is_one_segment_and_comes_back(namespace):
+    path = table_path(dotted(*namespace), "t")
+    _, _, one, name = urlsplit(path).path.split("/")
+    assert (namespace_of(unquote(one)), name) == (dotted(*namespace), "t")
+    assert parsed(namespace_of(unquote(one))) == namespace
+
+
 def test_names_have_different_segments():
     assert len({segment(name) for name in NAMES}) == len(NAMES)
+    paths = {table_path(dotted(*namespace), "t") for namespace in NAMESPACES}
+    assert len(paths) == len(NAMESPACES)
 
 
 LINKS = [

@@ -14,6 +14,9 @@ from polynya_pipeline.ingest.job import ingest
 from polynya_pipeline.verify.job import verify
 from typer.testing import CliRunner
 
+from tests.support.catalog_versions import to_1_0, to_1_1
+from tests.support.nested_schemas import flatten, nest
+
 pytestmark = pytest.mark.spark
 
 
@@ -53,6 +56,28 @@ def test_names_with_quotes_and_dots_and_spaces(lake, spark):
     assert lake.sql('SELECT "a""b.c" FROM "my.schema"."t ""1"".x" ORDER BY 1') == [(0,), (1,), (2,)]
     lake.sql('INSERT INTO "my.schema"."t ""1"".x" VALUES (9, \'q\')')
     assert lake.verify().findings == []
+
+
+def test_a_table_in_a_schema_of_several_levels(lake, spark):
+    for name in ("sales", "in_sales", '"sales.europe"', "europe"):
+        lake.sql(f"CREATE SCHEMA {name}")
+    to_1_1(lake.as_lake)
+    nest(lake.as_lake, [("in_sales", "sales", "Europe")])
+    address = {"database": lake.database.url, "create": True}
+    assert ingest(spark.range(3), "sales.europe.t", **address).table == "sales.europe.t"
+    ingest(spark.range(5), "sales.Europe.t", **address)
+    ingest(spark.range(1), '"sales.europe".t', **address)
+    [[made]] = lake.catalog(
+        "SELECT changes_made FROM ducklake_snapshot_changes WHERE changes_made LIKE '%%Europe%%'"
+    )
+    assert made.startswith('created_table:"sales"."Europe"."t",')
+    with pytest.raises(BadInput, match=r"no schema sales\.north in this lake"):
+        ingest(spark.range(1), "sales.north.t", **address)
+    assert verify(database=lake.database.url, footers=True).findings == []
+    flatten(lake.as_lake)
+    to_1_0(lake.as_lake)
+    for name, rows in (('"sales/Europe"', 8), ('"sales.europe"', 1)):
+        assert lake.sql(f"SELECT count(*) FROM {name}.t") == [(rows,)]
 
 
 # Options of a job on an existing table t(id BIGINT), and a part of the message.

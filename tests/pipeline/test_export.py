@@ -8,6 +8,7 @@ from contextlib import closing
 import boto3
 import pyarrow.parquet as pq
 import pytest
+from polynya.namespaces import dotted
 from polynya.storage.aws import client
 from polynya_local.clients import native as natives
 from polynya_local.clients.canonical import difference, from_arrow
@@ -65,7 +66,7 @@ def test_clients_read_an_exported_table_without_the_bridge(number, lake, moto, t
     done = exported(lake, tmp_path / "out")
     with closing(natives.open(lake, moto)) as native:
         for table in native.tables():
-            name = f"{table.namespace}.{table.name}"
+            name = dotted(table.namespace, table.name)
             [location] = [one.metadata_location for one in done.tables if one.name == name]
             columns = native.columns(table.namespace, table.name)
             alone = StaticTable.from_metadata(location, s3_properties(moto))

@@ -38,6 +38,10 @@ class TimeIsOver(Exception):
     """A statement was interrupted."""
 
 
+class NoName(Exception):
+    """DuckDB has no name for the table; the message says why."""
+
+
 class IcebergDuckDB:
     """DuckDB with its extension iceberg."""
 
@@ -47,10 +51,22 @@ class IcebergDuckDB:
 
     @contextmanager
     def attached(self, question: Question) -> Iterator[str]:
-        """Attach the catalog as of the snapshot; gives what follows FROM."""
+        """Attach the catalog as of the snapshot; gives what follows FROM.
+
+        Raises:
+            NoName: DuckDB could read another table instead.
+        """
+        has_dots = any("." in level for level in question.namespace)
+        if has_dots and len(question.namespace) > 1:
+            raise NoName("DuckDB takes a dot in the name of a namespace for one between two levels")
         warehouse = self._endpoints.pinned(question.snapshot)
         self.con.execute(attaching(self._endpoints.catalog_uri, warehouse))
         try:
+            if has_dots:
+                # Until DuckDB knows a namespace by name, it takes each dot for one between levels.
+                self.con.execute(
+                    "SELECT count(*) FROM duckdb_schemas() WHERE database_name = 'ice'"
+                )
             yield f"ice.{identifier('.'.join(question.namespace))}.{identifier(question.table)}"
         finally:
             self.con.execute("DETACH ice")

@@ -15,7 +15,15 @@ import duckdb
 from ...clients.duckdb_connection import KEY_ID, REGION, SECRET
 from ..duckdb_access import redacted, secrets_of
 from .answers import Cell, Count, Limits, Question, Refusal, Rows
-from .databases import Endpoints, IcebergDuckDB, NativeDuckDB, TimeIsOver, limit_memory, query
+from .databases import (
+    Endpoints,
+    IcebergDuckDB,
+    NativeDuckDB,
+    NoName,
+    TimeIsOver,
+    limit_memory,
+    query,
+)
 from .filters import INTEGERS, Condition, shortened
 from .planned import planned
 from .sql import DifferentColumns, Side, cells, checksum, python_value, side, where
@@ -49,7 +57,7 @@ def sentence_of(error: Exception, endpoints: Endpoints) -> str:
     """An error for the visitor, without what may hold a password."""
     if isinstance(error, TimeIsOver):
         return "it took too long, and was stopped"
-    if isinstance(error, DifferentColumns):
+    if isinstance(error, (DifferentColumns, NoName)):
         return str(error)
     if isinstance(error, duckdb.OutOfMemoryException):
         return "it needs more memory than a preview may have"

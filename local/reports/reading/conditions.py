@@ -174,7 +174,8 @@ def default_of(type_: str) -> Condition:
 
 def awkward_name(facts: TableFacts) -> Found | None:
     """A name or a location that cannot be a part of a URI as it is, for example with a space."""
-    names = (facts.history.full_name, facts.location)
+    history = facts.history
+    names = (*history.schema.namespace, history.table.table_name, facts.location)
     return None if all(map(URI.fullmatch, names)) else Found((), facts.files)
 
 
@@ -184,8 +185,17 @@ def named_with(*characters: str) -> Condition:
 
 
 def in_namespace_with(*characters: str) -> Condition:
-    """A table of a namespace with one of these characters in its name."""
-    return _with(characters, lambda facts: facts.history.schema.schema_name)
+    """A table of a namespace with one of these characters in its name.
+
+    Between several levels there are dots.
+    """
+    return _with(characters, lambda facts: ".".join(facts.history.schema.namespace))
+
+
+def dotted_level(facts: TableFacts) -> Found | None:
+    """A dot in the name of one level, where a dot can also be between two."""
+    is_dotted = any("." in level for level in facts.history.schema.namespace)
+    return Found((), facts.files) if is_dotted and facts.history.lake.is_1_1 else None
 
 
 def _with(characters: Collection[str], name_of: Callable[[TableFacts], str]) -> Condition:

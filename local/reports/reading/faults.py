@@ -78,6 +78,14 @@ RULES = (
         NO_CONDITION,
     ),
     Rule(
+        "DuckDB",
+        WRONG,
+        conditions.dotted_level,
+        "takes the dot in the name of the namespace for one between two levels, and reads the "
+        "table of that namespace if there is one, until it has listed all namespaces",
+        "Read the table with PyIceberg or Spark",
+    ),
+    Rule(
         "PyIceberg",
         WRONG,
         conditions.shown("uint32"),
@@ -370,7 +378,8 @@ RULES = (
         "Trino",
         FAILS,
         conditions.in_namespace_with("."),
-        "cannot read the table, because it takes a namespace with a dot for a nested one",
+        "cannot read the table, because it takes a namespace with a dot for a nested one, and "
+        "those are switched off",
         OTHER_CLIENT,
     ),
     Rule(
@@ -433,7 +442,8 @@ RULES = (
         "Flink",
         FAILS,
         conditions.in_namespace_with(".", "%"),
-        "cannot read the table, because the name of its namespace has a % or a dot",
+        "cannot read the table, because its namespace has a % or a dot in its name, or several "
+        "levels",
         OTHER_CLIENT,
     ),
     Rule(

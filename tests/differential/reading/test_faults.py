@@ -13,6 +13,7 @@ from polynya.ducklake import queries
 from polynya.errors import Refused
 from polynya_local.clients.duckdb_connection import connect, literal
 from polynya_local.reports.generator import Generator, tables_of
+from polynya_local.reports.reading import conditions
 from polynya_local.reports.reading.faults import FAILS, RARE, RULES, WRONG, known_faults
 from polynya_local.reports.reading.table_facts import table_facts
 
@@ -240,7 +241,9 @@ def test_a_table_has_the_faults_of_its_namespace(found):
 
 def test_each_rule_has_a_table_with_the_fault(found):
     met = {fault.sentence for faults in found.values() for fault in faults}
-    patterns = [re.escape(rule.sentence) for rule in RULES]
+    # tests/e2e/test_nested_reports.py has the one of lakes of 1.1.
+    rules = [rule for rule in RULES if rule.condition is not conditions.dotted_level]
+    patterns = [re.escape(rule.sentence) for rule in rules]
     for pattern in patterns:
         words = pattern.replace(r"\{columns\}", ".+").replace(r"\{files\}", ".+")
         assert any(re.fullmatch(words, sentence) for sentence in met), pattern

@@ -3,6 +3,7 @@
 import ast
 
 import pytest
+from polynya.namespaces import dotted
 from polynya_local.reports.reading.place import Place
 from polynya_local.reports.reading.snippets import (
     CLIENTS,
@@ -65,7 +66,7 @@ def test_connecting_is_how_the_tested_snippet_begins(name, place):
 
 @pytest.mark.parametrize("one", [c for c in CLIENTS if c.read.language.name == "python"])
 def test_python_has_the_names_as_constants(one):
-    place = Place("http://c", HOSTILE, "http://s", HOSTILE, HOSTILE, key_id=HOSTILE)
+    place = Place("http://c", HOSTILE, "http://s", dotted(HOSTILE), HOSTILE, key_id=HOSTILE)
     (block,) = blocks(one, place)
     constants = {
         node.value for node in ast.walk(ast.parse(block.text)) if isinstance(node, ast.Constant)
