@@ -485,6 +485,7 @@ def test_the_pipeline_imports_neither_the_functions_nor_local():
 POLYNYA_IN_JOBS = {
     "database",
     "errors",
+    "namespaces",
     "ducklake.changes",
     "ducklake.column_tree",
     "ducklake.connection",
