@@ -486,6 +486,7 @@ POLYNYA_IN_JOBS = {
     "namespaces",
     "database",
     "errors",
+    "namespaces",
     "ducklake.changes",
     "ducklake.column_tree",
     "ducklake.connection",
