@@ -486,7 +486,6 @@ POLYNYA_IN_JOBS = {
     "namespaces",
     "database",
     "errors",
-    "namespaces",
     "ducklake.changes",
     "ducklake.column_tree",
     "ducklake.connection",

@@ -78,12 +78,12 @@ def test_a_relative_data_path_is_relative_to_where_the_command_starts(tmp_path, 
     with serving("ducklake:catalogs/lake.db", None, delivery="object-lambda") as bridge:
         assert total(bridge) == SUM
     monkeypatch.chdir(tmp_path)
-    refused = CliRunner().invoke(app, ["serve", "start/catalogs/lake.db"])
+    refused = CliRunner().invoke(app, ["serve", "start/catalogs/lake.db", "--port", "0"])
     assert refused.exit_code == 1
     assert f"there is no folder {tmp_path}/files/of lake" in refused.stderr
     assert "--data-path" in refused.stderr
     (tmp_path / "start/catalogs/lake.db.files").mkdir()
-    refused = CliRunner().invoke(app, ["serve", "start/catalogs/lake.db"])
+    refused = CliRunner().invoke(app, ["serve", "start/catalogs/lake.db", "--port", "0"])
     assert "--data-path start/catalogs/lake.db.files" in refused.stderr
     moved = {"data_path": "start/files/of lake", "delivery": "object-lambda"}
     with serving("start/catalogs/lake.db", None, **moved) as bridge:
@@ -93,7 +93,7 @@ def test_a_relative_data_path_is_relative_to_where_the_command_starts(tmp_path, 
 CASES = ["duckdb file, data in S3", "postgresql, local data", "connection string"]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES[:2], pytest.param(CASES[2], marks=pytest.mark.slow)])
 def test_catalog_and_data_may_be_anywhere(case, postgres_server, moto, tmp_path):
     database = postgres_server.create_database(f"anywhere_{CASES.index(case)}")
     in_s3, folder = f"s3://{BUCKET}/anywhere-{CASES.index(case)}/", f"{tmp_path}/data"
@@ -247,7 +247,7 @@ def test_a_file_of_somebody_else_gets_a_sentence(hidden, tmp_path):
     (folder / hidden).chmod(0)
     os.seteuid(NOBODY)
     try:
-        refused = CliRunner().invoke(app, ["serve", str(folder / "lake.db")])
+        refused = CliRunner().invoke(app, ["serve", str(folder / "lake.db"), "--port", "0"])
     finally:
         os.seteuid(0)
     assert refused.exit_code == 1
@@ -257,7 +257,7 @@ def test_a_file_of_somebody_else_gets_a_sentence(hidden, tmp_path):
 @pytest.mark.parametrize(("make", "words"), BAD)
 def test_a_file_that_is_no_lake_gets_a_sentence(make, words, tmp_path):
     file = make(tmp_path)
-    refused = CliRunner().invoke(app, ["serve", str(file)])
+    refused = CliRunner().invoke(app, ["serve", str(file), "--port", "0"])
     [line] = refused.stderr.splitlines()
     assert refused.exit_code == 1 and line.startswith("polynya: ") and words in line
     assert str(file) in line
@@ -293,7 +293,7 @@ HOSTILE = [  # what somebody else does to the tables of a catalog, and what it i
 def test_a_file_runs_no_query_of_its_own(kind, statements, what, tmp_path):
     lake = file_lakes.empty(kind, tmp_path / "lake")
     file_lakes.change_tables(lake, statements)
-    refused = CliRunner().invoke(app, ["serve", lake.address])
+    refused = CliRunner().invoke(app, ["serve", lake.address, "--port", "0"])
     [line] = refused.stderr.splitlines()
     assert refused.exit_code == 1 and f"in {lake.file} is {what}: " in line
 
@@ -329,7 +329,7 @@ def test_a_locked_file_is_named_with_the_process_that_holds_it(tmp_path):
     writer = Process(connect, EXTENSIONS)
     try:
         writer.query(f"ATTACH {literal(f'ducklake:{lake.address}')} AS lake")
-        refused = CliRunner().invoke(app, ["serve", lake.address])
+        refused = CliRunner().invoke(app, ["serve", lake.address, "--port", "0"])
         [line] = refused.stderr.splitlines()
         assert refused.exit_code == 1
         assert f"is open in the process {writer._process.pid}" in line and "DETACH" in line
@@ -344,7 +344,7 @@ def test_what_a_local_folder_cannot_do_is_refused(tmp_path):
         ("--delivery=materialize", "local folder"),
         ("--virtual-bucket=other", "--virtual-bucket names the bucket that --delivery materialize"),
     ):
-        refused = CliRunner().invoke(app, ["serve", lake.address, option])
+        refused = CliRunner().invoke(app, ["serve", lake.address, option, "--port", "0"])
         assert refused.exit_code == 1 and words in refused.stderr
 
 
