@@ -393,9 +393,9 @@ def test_a_plan_task_of_another_table_or_caller_does_not_exist(uri, two_files_a_
     assert error["type"] == "NoSuchPlanTaskException"
     catalog = rest_catalog.open_catalog().at_prefix("lake")
     request = parse(FetchScanTasksRequest, json.dumps({"plan-task": task}).encode())
-    assert ScanPlanner(catalog, "").fetch_scan_tasks("main", "t", request)["file-scan-tasks"]
+    assert ScanPlanner(catalog, "").fetch_scan_tasks(("main",), "t", request)["file-scan-tasks"]
     with pytest.raises(NoSuchPlanTask):
-        ScanPlanner(catalog, "arn:aws:iam::1:role/r").fetch_scan_tasks("main", "t", request)
+        ScanPlanner(catalog, "arn:aws:iam::1:role/r").fetch_scan_tasks(("main",), "t", request)
 
 
 @pytest.mark.parametrize(

@@ -194,8 +194,8 @@ def test_a_commit_claims_its_snapshot_before_it_reads_anything():
     class Recorder:
         def run(self, sql: str, **_: object) -> list:
             calls.append(" ".join(sql.split()))
-            if "next_file_id FROM ducklake_snapshot" in calls[-1]:
-                return [[7, 3, 10, 20]]
+            if "next_file_id FROM ducklake_snapshot" in calls[-1]:  # and the layout
+                return [[0, '[{"a": 7, "b": 3, "c": 10, "d": 20}]'], [1, None]]
             return [[8]] if "commit_extra_info" in calls[-1] else []
 
     plan = Plan(

@@ -38,7 +38,7 @@ def test_a_table_of_inlined_rows_has_the_columns_of_ducklakes(
         for column in others:
             con.execute(f"ALTER TABLE lake.made ADD COLUMN {column}")
     with closing(database.connect()) as con:
-        schema = catalog.schema(con, catalog.lake(con), "main")
+        schema = catalog.schema(con, catalog.lake(con), ("main",))
         made, truth = (catalog.table(con, schema, name) for name in ("made", "truth"))
         before = catalog.inlined_tables(con, made.table_id)[-1]
         snapshot = Snapshot(99, 99, 99, 99)

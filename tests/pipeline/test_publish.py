@@ -356,7 +356,8 @@ def test_readers_of_a_warm_store_build_no_files(growing, moto, monkeypatch):
 def test_an_impossible_run_is_refused_with_a_reason(open_lake, growing, bucket, postgres_server):
     for options, words in (
         ({"tables": ["main.nothing"]}, "no table main.nothing"),
-        ({"tables": ["a.b.c"]}, "is not a table name"),
+        ({"tables": ["a."]}, "is not a table name"),
+        ({"tables": ["a.b.c"]}, "no table a.b.c"),
         ({"namespaces": ["nowhere"]}, "no namespace nowhere"),
         ({"environ": {}}, "VIRTUAL_BUCKET is missing"),
         ({"environ": {"VIRTUAL_BUCKET": "x"}}, "set CACHE_TABLE and CACHE_BUCKET"),

@@ -8,7 +8,7 @@ a catalog back, so that DuckDB 1.5.5 reads what was written.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from functools import wraps
 from itertools import count
@@ -17,8 +17,9 @@ from threading import RLock
 from typing import Any
 
 import boto3
-from pg8000.native import Connection, identifier
+from pg8000.native import Connection, DatabaseError, identifier
 from polynya_local.clients.lakes import Lake
+from tenacity import retry, retry_if_exception, stop_after_attempt
 
 OLD = Path(__file__).parents[1] / "lakes" / "old"
 BUCKET = "lakes"
@@ -95,6 +96,17 @@ def catalog_of(lake: Lake) -> Connection:
     return con
 
 
+def _is_deadlock(error: BaseException) -> bool:
+    return isinstance(error, DatabaseError) and error.args[0].get("C") == "40P01"
+
+
+# A reader takes its tables in another order than a migration, and PostgreSQL may end either.
+repeated_after_deadlock = retry(
+    retry=retry_if_exception(_is_deadlock), stop=stop_after_attempt(10), reraise=True
+)
+
+
+@repeated_after_deadlock
 def to_1_1(lake: Lake) -> None:
     """Turn a lake of version 1.0 into one of 1.1, as AUTOMATIC_MIGRATION does."""
     con = catalog_of(lake)
@@ -134,6 +146,7 @@ def _store_as_1_1(con: Connection, table: str) -> None:
     con.run(f"ALTER TABLE {migrated} RENAME TO {name}")
 
 
+@repeated_after_deadlock
 def to_1_0(lake: Lake) -> None:
     """Take a lake of version 1.1 back to 1.0, where nothing is used that only 1.1 has.
 
@@ -163,13 +176,13 @@ WHERE to_regclass(quote_ident(i.table_name)) IS NOT NULL"""
 @contextmanager
 def _migration(con: Connection, statements: list[str], version: str) -> Iterator[None]:
     """Run statements and the block in one transaction, which ends if a reader has a table open."""
-    con.run("BEGIN")
-    con.run("SET LOCAL lock_timeout = '10s'")
-    con.run(f"DO $do$ BEGIN {'; '.join(statements)}; END $do$")
-    yield
-    con.run(SET_VERSION, version=version)
-    con.run("COMMIT")
-    con.close()
+    with closing(con):
+        con.run("BEGIN")
+        con.run("SET LOCAL lock_timeout = '10s'")
+        con.run(f"DO $do$ BEGIN {'; '.join(statements)}; END $do$")
+        yield
+        con.run(SET_VERSION, version=version)
+        con.run("COMMIT")
 
 
 class ServedVersion:

@@ -24,7 +24,7 @@ def test_people_write_levels_with_dots(names, text, other):
     assert parsed(text) == parsed(other or text) == names
 
 
-@pytest.mark.parametrize("text", ["", ".", "a.", ".a", "a..b", '"a', 'a"b', '"a"b', '""', 'a.""'])
+@pytest.mark.parametrize("text", ["", ".", "a.", ".a", "a..b", '"a', 'a"b', '"a"b'])
 def test_other_texts_are_no_names(text):
     with pytest.raises(BadRequest, match="is no name: write the levels with dots between them"):
         parsed(text)

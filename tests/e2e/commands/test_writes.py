@@ -220,7 +220,7 @@ def test_a_database_that_does_not_answer_is_named(lake):
 UNWRITABLE = [
     ("data_path", "/somewhere/", "the lake's data is in /somewhere/, not in S3"),
     ("encrypted", "true", "this DuckLake is encrypted"),
-    ("version", "1.1-dev1", "has version 1.1-dev1, and only 1.0 can be written"),
+    ("version", "0.4", "has version 0.4, and only 1.0, 1.1-dev1 and 1.1 can be written"),
 ]
 
 

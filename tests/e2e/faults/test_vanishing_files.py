@@ -167,7 +167,7 @@ class Shared(RuleBasedStateMachine):
     @rule(chance=CHANCES)
     def load(self, chance: Random) -> None:
         """A client loads the table and reads every file, from the top down."""
-        body = self._any(chance).catalog.load_table("main", self.table).body
+        body = self._any(chance).catalog.load_table(("main",), self.table).body
         table = body["metadata"]
         own = f"{table['location']}/"
         self.read(body["metadata-location"], chance)
@@ -305,7 +305,7 @@ def instance(backend):
 @pytest.mark.parametrize("is_cold", [False, True])
 def test_each_vanished_object_is_back_after_the_next_load(is_cold, backend, table, instance):
     warm = instance()
-    uuid = warm.catalog.load_table("main", table).body["metadata"]["table-uuid"]
+    uuid = warm.catalog.load_table(("main",), table).body["metadata"]["table-uuid"]
     stored_keys = [key for key in objects(backend, uuid) if not key.endswith(".summary")]
     # Padded files are those of plans with the other delivery.
     kinds = {kind for kind in KINDS if not kind.startswith("padded-")}
@@ -314,17 +314,17 @@ def test_each_vanished_object_is_back_after_the_next_load(is_cold, backend, tabl
         body = backend.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
         for gone in (key, f"{key}.summary"):
             backend.s3.delete_object(Bucket=BUCKET, Key=gone)
-        (instance() if is_cold else warm).catalog.load_table("main", table)
+        (instance() if is_cold else warm).catalog.load_table(("main",), table)
         assert backend.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() == body, key
 
 
 def test_old_objects_are_renewed_before_a_lifecycle_rule_expires_them(backend, table, instance):
-    uuid = instance().catalog.load_table("main", table).body["metadata"]["table-uuid"]
+    uuid = instance().catalog.load_table(("main",), table).body["metadata"]["table-uuid"]
     before = objects(backend, uuid)
     time.sleep(1.1)  # S3 has timestamps in seconds
-    instance((DAYS - 1) * SECONDS_PER_DAY).catalog.load_table("main", table)
+    instance((DAYS - 1) * SECONDS_PER_DAY).catalog.load_table(("main",), table)
     assert objects(backend, uuid) == before
-    instance((DAYS + 1) * SECONDS_PER_DAY).catalog.load_table("main", table)
+    instance((DAYS + 1) * SECONDS_PER_DAY).catalog.load_table(("main",), table)
     after = objects(backend, uuid)
     assert after.keys() == before.keys()
     unchanged = {key for key in before if after[key] == before[key]}
@@ -334,14 +334,14 @@ def test_old_objects_are_renewed_before_a_lifecycle_rule_expires_them(backend, t
 
 def test_a_load_without_losses_sends_one_list_request(backend, table, instance):
     one = instance()
-    snapshots = one.catalog.load_table("main", table).body["metadata"]["snapshots"]
+    snapshots = one.catalog.load_table(("main",), table).body["metadata"]["snapshots"]
     requests: list[str] = []
     events = backend.s3.meta.events
     events.register("before-call", record := lambda model, **_: requests.append(model.name))
     try:
-        one.catalog.load_table("main", table)
+        one.catalog.load_table(("main",), table)
         warm, requests[:] = requests[:], []
-        instance().catalog.load_table("main", table)
+        instance().catalog.load_table(("main",), table)
     finally:
         events.unregister("before-call", record)
     assert warm == ["ListObjectsV2"]
@@ -354,7 +354,7 @@ def test_a_load_without_losses_sends_one_list_request(backend, table, instance):
 def test_the_list_that_another_instance_has_put_is_read_meanwhile(
     backend, table, instance, monkeypatch
 ):
-    instance().catalog.load_table("main", table)
+    instance().catalog.load_table(("main",), table)
     get, page, is_read = BucketStore.get, BucketStore._page, Event()
 
     def read(self, key):
@@ -367,7 +367,7 @@ def test_the_list_that_another_instance_has_put_is_read_meanwhile(
 
     monkeypatch.setattr(BucketStore, "get", read)
     monkeypatch.setattr(BucketStore, "_page", listed)
-    instance().catalog.load_table("main", table)
+    instance().catalog.load_table(("main",), table)
 
 
 def test_a_missing_right_to_list_the_bucket_is_named(backend, table, instance):
@@ -380,6 +380,6 @@ def test_a_missing_right_to_list_the_bucket_is_named(backend, table, instance):
     events.register("before-parse.s3.ListObjectsV2", refuse)
     try:
         with pytest.raises(Misconfigured, match="s3:ListBucket"):
-            one.catalog.load_table("main", table)
+            one.catalog.load_table(("main",), table)
     finally:
         events.unregister("before-parse.s3.ListObjectsV2", refuse)
