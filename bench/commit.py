@@ -1,7 +1,7 @@
 """Cost until one commit is visible: the files that are generated again, at any history length."""
 
-from polynya_local.clients.duckdb_connection import LAKE, connect
-from polynya_local.clients.lakes import Lake, attach
+from polynya_local.clients.duckdb import LAKE, connect
+from polynya_local.clients.native import Lake, attach
 
 from .measure import SQL, Cost, once, watching
 from .report import Row, Table, kb, ms

@@ -3,9 +3,8 @@
 from dataclasses import replace
 from functools import partial
 
-from polynya.files import table_files
-from polynya.files.content import data_manifests
-from polynya_local.clients.lakes import Lake
+from polynya.virtual_files import data_manifests, table_files
+from polynya_local.clients.native import Lake
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from .measure import SQL, Runs, cost

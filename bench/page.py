@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from unittest.mock import patch
 
-from polynya_local.clients.lakes import Lake
-from polynya_local.lakes.readable import ReadableLake
-from polynya_local.pages.app import page_handler
-from polynya_local.pages.site import Addresses, Site
+from polynya_local.clients.native import Lake
+from polynya_local.lakes.opened import ReadableLake
+from polynya_local.page.app import page_handler
+from polynya_local.page.site import Addresses, Site
 
 from .measure import Cost, once
 from .report import Row, Table, kb, ms

@@ -13,7 +13,7 @@ import time
 
 import boto3
 import fastavro
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.native import Lake
 from polynya_local.processes.postgres import Database
 from polynya_local.processes.serving import COMMAND
 from polynya_pipeline.common.spark import session

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polynya.iceberg.planning.requests import PlanTableScanRequest
-from polynya.planning.scans import ScanPlanner
+from polynya.catalog.scans import ScanPlanner
+from polynya.rest.planning import PlanTableScanRequest
 from polynya_local.processes.serving import serving
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo
 from pyiceberg.manifest import clear_manifest_cache

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from polynya.errors import PolynyaError
+from polynya.runtime.errors import PolynyaError
 from polynya_pipeline.common.options import S3Endpoint
 
-from .lakes.readable import readable
+from .lakes.opened import readable
 from .options import AnyDatabase, AsJson, DataPath, LakeAddress, LakeSchema, address_of
 from .progress import console, waiting
 from .reports.generator import Generator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table as Grid
     from rich.text import Text
 
-    from .reports.diagnosis.report import Report, RowCount, TableResult
+    from .reports.findings import Report, RowCount, TableResult
 
 COLOURS = {
     "wrong rows": "bold red",
@@ -54,7 +54,7 @@ def doctor(
     """
     # Imported here: PyIceberg and DuckDB take a second, which other commands do not need.
     from .reports.diagnosis import diagnose
-    from .reports.diagnosis.report import ERROR, Report
+    from .reports.findings import ERROR, Report
 
     report = Report()
     wanted = address_of(address, database)

@@ -8,7 +8,7 @@ import typer
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
 from polynya.ducklake.connection.database import NO_GRANT, Database
-from polynya.errors import Misconfigured, PolynyaError
+from polynya.runtime.errors import Misconfigured, PolynyaError
 from polynya_pipeline.common.database import connect, sqlstate
 from polynya_pipeline.common.errors import JobError
 from polynya_pipeline.common.options import MetadataSchema

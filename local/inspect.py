@@ -9,14 +9,13 @@ from typing import Annotated, Any
 import typer
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.rows.lake import Lake
-from polynya.ducklake.rows.named_objects import Schema, Table
-from polynya.errors import BadRequest, NoSuchTable, PolynyaError
-from polynya.namespaces import dotted
-from polynya.translate.tables import check_lake
+from polynya.ducklake.rows.objects import Lake, Schema, Table
+from polynya.mapping.tables import check_lake
+from polynya.runtime.errors import BadRequest, NoSuchTable, PolynyaError
+from polynya.runtime.namespaces import dotted
 from polynya_pipeline.common.options import S3Endpoint
 
-from .lakes.readable import readable
+from .lakes.opened import readable
 from .options import AnyDatabase, AsJson, DataPath, LakeAddress, LakeSchema, address_of
 from .progress import console, waiting
 from .reports.generator import Generator, tables_of

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection
 from polynya.ducklake.connection.url import connection_arguments
-from polynya.errors import Misconfigured, PolynyaError, ServiceUnavailable
-from polynya.storage.s3 import body_of
+from polynya.runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable
+from polynya.storage.objects import body_of
 
-from .stand_in.s3.upstream import own_credentials
+from .local_aws.s3_proxy import own_credentials
 
 SECONDS = 10
 

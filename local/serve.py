@@ -7,12 +7,13 @@ from ipaddress import IPv4Address
 from typing import Annotated
 
 import typer
-from polynya.errors import PolynyaError
+from polynya.runtime.errors import PolynyaError
 from polynya_pipeline.common.options import S3Endpoint
 
 from . import checkout
 from .lakes.opened import opened
 from .lakes.served import Options, bound_servers, check_writes, serve_lake
+from .local_aws.http_server import HOST
 from .options import (
     AnyDatabase,
     DataPath,
@@ -22,7 +23,6 @@ from .options import (
     LakeSchema,
     address_of,
 )
-from .stand_in.http_server import HOST
 
 
 def _ipv4(text: str) -> str:

@@ -10,14 +10,12 @@ from pg8000.native import Connection, identifier
 from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import ConnectionLost, qualified
 from polynya.ducklake.connection.database import NO_GRANT
-from polynya.ducklake.queries.writers.writer_rights import writer_rights
-from polynya.ducklake.rows.lake import Lake
-from polynya.ducklake.rows.writers.layout import VERSIONS, WRITABLE_VERSIONS
-from polynya.ducklake.rows.writers.writer_rights import WriterRights
-from polynya.ducklake.writes import commits_table
-from polynya.errors import PolynyaError, Refused
-from polynya.storage.s3 import is_s3
-from polynya.translate.tables import check_lake
+from polynya.ducklake.queries.writers import writer_rights
+from polynya.ducklake.rows.objects import VERSIONS, WRITABLE_VERSIONS, Lake, WriterRights
+from polynya.ducklake.writes import commits
+from polynya.mapping.tables import check_lake
+from polynya.runtime.errors import PolynyaError, Refused
+from polynya.storage.objects import is_s3
 from polynya_pipeline.common.database import connect, sqlstate
 from polynya_pipeline.common.errors import JobError
 from polynya_pipeline.common.options import MetadataSchema
@@ -127,7 +125,7 @@ def _set_up(con: Connection, rights: WriterRights, metadata_schema: str) -> None
         Failed: the database refuses it.
     """
     try:
-        commits_table.set_up(con, rights)
+        commits.set_up(con, rights)
     except DatabaseError as error:
         state = sqlstate(error)
         why = (
@@ -146,7 +144,7 @@ def _set_up(con: Connection, rights: WriterRights, metadata_schema: str) -> None
 
 
 def _script(rights: WriterRights, metadata_schema: str) -> str:
-    sql = (qualified(one, metadata_schema) for one in commits_table.statements(rights))
+    sql = (qualified(one, metadata_schema) for one in commits.statements(rights))
     return ";\n".join(["BEGIN", *sql, "COMMIT"]) + ";"
 
 

@@ -5,7 +5,7 @@ import os
 
 import boto3
 import pytest
-from polynya_local.clients.duckdb_connection import THREADS
+from polynya_local.clients.duckdb import THREADS
 from polynya_local.processes.postgres import postgres
 from polynya_local.processes.serving import environment
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.native import Lake
 
 from .bridge import settings
 from .lakes import NAMESPACE, TABLE

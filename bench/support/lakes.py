@@ -9,7 +9,7 @@ as in a table that is appended to; the other columns repeat.
 from pathlib import Path
 
 import boto3
-from polynya_local.clients.lakes import Lake, write_lake
+from polynya_local.clients.native import Lake, write_lake
 from polynya_local.processes.postgres import Server
 
 SCRIPT = Path(__file__).with_name("lake.sql")

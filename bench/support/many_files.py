@@ -1,9 +1,8 @@
 """Columns of very many data files: 20 fields with statistics of their own for every file."""
 
 import numpy as np
-from polynya.iceberg.avro.columns import ColumnMetrics, DataFiles, Integers, Texts
-from polynya.iceberg.manifest import Status
-from polynya.iceberg.partition import PartitionField, PartitionSpec
+from polynya.iceberg.avro.row_encoder import ColumnMetrics, DataFiles, Integers, Texts
+from polynya.iceberg.manifest import PartitionField, PartitionSpec, Status
 from polynya.iceberg.types import Field, Primitive, TableSchema
 
 TYPES = (

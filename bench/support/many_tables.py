@@ -1,6 +1,6 @@
 """A lake of many tables: the rows of one real table in the catalog, multiplied."""
 
-from polynya_local.clients.lakes import Lake, write_lake
+from polynya_local.clients.native import Lake, write_lake
 from polynya_local.processes.postgres import Server
 
 from .lakes import BUCKET, SCRIPT

@@ -3,7 +3,7 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.native import Lake
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.io.pyarrow import PyArrowFileIO
 

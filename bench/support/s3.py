@@ -11,7 +11,7 @@ from pathlib import Path
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
-from polynya_local.clients.duckdb_connection import KEY_ID, SECRET
+from polynya_local.clients.duckdb import KEY_ID, SECRET
 from polynya_local.processes.postgres import HOST, free_port
 
 from .lakes import BUCKET

@@ -12,26 +12,24 @@ from typing import Annotated
 from aws_lambda_powertools import Logger
 from fastapi import Depends, Request
 from fastapi.responses import JSONResponse, Response
+from polynya.access.policy import AccessResolver
 from polynya.access.principals import api_caller
-from polynya.access.resolver import AccessResolver
-from polynya.commits import namespaces, new_tables, tables, transactions, views
-from polynya.commits.catalog import CommitCatalog
-from polynya.commits.delete_files.uploads import DeleteFiles
-from polynya.commits.request_key import RequestKey
-from polynya.config import Config
-from polynya.errors import BadRequest, Forbidden, NoSuchRoute
-from polynya.iceberg.commits import requests
-from polynya.iceberg.commits.body import parse
-from polynya.iceberg.commits.views import CommitViewRequest, CreateViewRequest
-from polynya.metrics import timed
-from polynya.namespaces import Namespace as Levels
-from polynya.namespaces import of_path
-from polynya.storage.objects.ranges import RangeReader
-from polynya.storage.objects.reader import object_reader, write_object
-from polynya.web.events import HttpApiEvent
-from polynya.web.open_catalog import catalog_of
-from polynya.web.requests import asks_for_credentials, is_commit
-from polynya.web.rest_app import lambda_handler, rest_app
+from polynya.catalog import namespaces, tables, views
+from polynya.catalog.open_catalog import catalog_of
+from polynya.catalog.rest_app import lambda_handler, rest_app
+from polynya.catalog.writer import CommitCatalog
+from polynya.commits.committer import RequestKey
+from polynya.commits.writing import DeleteFiles
+from polynya.rest import requests
+from polynya.rest.requests import CommitViewRequest, CreateViewRequest
+from polynya.rest.schemas import parse
+from polynya.runtime.errors import BadRequest, Forbidden, NoSuchRoute
+from polynya.runtime.events import HttpApiEvent, asks_for_credentials, is_commit
+from polynya.runtime.metrics import timed
+from polynya.runtime.namespaces import Namespace as Levels
+from polynya.runtime.namespaces import of_path
+from polynya.runtime.settings import Config
+from polynya.storage.objects import RangeReader, object_reader, write_object
 
 logger = Logger(service="commits")
 app = rest_app(logger)
@@ -110,7 +108,7 @@ async def create_table(request: Request, catalog: AtPrefix, namespace: Namespace
     """Answer createTable."""
     body = parse(requests.CreateTableRequest, await request.body())
     is_vending = asks_for_credentials(request.headers.get("x-iceberg-access-delegation", ""))
-    created = new_tables.create(catalog, namespace, body, with_credentials=is_vending)
+    created = tables.create(catalog, namespace, body, with_credentials=is_vending)
     # It may contain credentials.
     return JSONResponse(created, headers={"Cache-Control": "no-store"})
 
@@ -187,7 +185,7 @@ async def commit_transaction(request: Request, catalog: AtPrefix) -> Response:
     """Answer commitTransaction."""
     body = parse(requests.CommitTransactionRequest, await request.body())
     with timed("Commit"):
-        transactions.commit_transaction(catalog, body)
+        tables.commit_transaction(catalog, body)
     return Response(status_code=204)
 
 

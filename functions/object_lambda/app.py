@@ -15,27 +15,25 @@ from urllib.parse import parse_qs, urlsplit
 
 import urllib3
 from aws_lambda_powertools import Logger
-from polynya import budget
-from polynya.access.authorized_files import AuthorizedFiles
-from polynya.budget import budgeted
-from polynya.config import Config
-from polynya.database import open_database
-from polynya.errors import (
+from polynya.access.authorized_lake import AuthorizedFiles
+from polynya.catalog.open_catalog import open_database
+from polynya.runtime import budget
+from polynya.runtime.budget import budgeted
+from polynya.runtime.errors import (
     NotModified,
     PolynyaError,
     PreconditionFailed,
     ServiceUnavailable,
     log_fields,
 )
-from polynya.files.names import is_virtual
-from polynya.files.virtual_files import VirtualFiles
-from polynya.metrics import count, count_refusal, published
+from polynya.runtime.events import ObjectLambdaEvent, byte_range, matches_etag
+from polynya.runtime.metrics import count, count_refusal, published, traced
+from polynya.runtime.settings import Config
 from polynya.storage import aws
-from polynya.storage.configured import file_cache, resolve_bucket
-from polynya.storage.objects.reader import object_reader
-from polynya.tracing import traced
-from polynya.web.events import ObjectLambdaEvent
-from polynya.web.http_headers import byte_range, matches_etag
+from polynya.storage.file_cache import file_cache, resolve_bucket
+from polynya.storage.objects import object_reader
+from polynya.virtual_files.names import is_virtual
+from polynya.virtual_files.virtual_files import VirtualFiles
 
 logger = Logger(service="object-lambda")
 http = urllib3.PoolManager(retries=False)

@@ -12,26 +12,20 @@ from typing import Annotated
 from aws_lambda_powertools import Logger
 from fastapi import Depends, Query, Request
 from fastapi.responses import JSONResponse, Response
+from polynya.access.policy import AccessResolver
 from polynya.access.principals import api_caller
-from polynya.access.resolver import AccessResolver
-from polynya.catalog import Catalog
-from polynya.config import Config
-from polynya.errors import BadRequest, Forbidden, NoSuchRoute
-from polynya.iceberg.planning.requests import (
-    FetchScanTasksRequest,
-    PlanTableScanRequest,
-    parse,
-)
-from polynya.metrics import timed
-from polynya.namespaces import Namespace as Levels
-from polynya.namespaces import of_path
-from polynya.planning.scans import ScanPlanner
-from polynya.storage.objects.reader import object_reader
-from polynya.web.events import HttpApiEvent
-from polynya.web.http_headers import matches_etag
-from polynya.web.open_catalog import catalog_of
-from polynya.web.requests import asks_for_credentials, is_commit
-from polynya.web.rest_app import lambda_handler, rest_app
+from polynya.catalog.open_catalog import catalog_of
+from polynya.catalog.reader import Catalog
+from polynya.catalog.rest_app import lambda_handler, rest_app
+from polynya.catalog.scans import ScanPlanner
+from polynya.rest.planning import FetchScanTasksRequest, PlanTableScanRequest, parse
+from polynya.runtime.errors import BadRequest, Forbidden, NoSuchRoute
+from polynya.runtime.events import HttpApiEvent, asks_for_credentials, is_commit, matches_etag
+from polynya.runtime.metrics import timed
+from polynya.runtime.namespaces import Namespace as Levels
+from polynya.runtime.namespaces import of_path
+from polynya.runtime.settings import Config
+from polynya.storage.objects import object_reader
 
 logger = Logger(service="rest-catalog")
 app = rest_app(logger)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from duckdb import DuckDBPyConnection
 from duckdb.sqltypes import DuckDBPyType
 
-from .duckdb_connection import connect, identifier, literal
+from .duckdb import connect, identifier, literal
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,13 +1,158 @@
-"""DuckDB with its iceberg extension, in a process of its own: the extension can abort."""
+"""DuckDB with its iceberg extension, in a process of its own: the extension can abort.
+
+DuckDB connections with extensions from PyPI packages; nothing is downloaded at run time.
+"""
 
 import multiprocessing
-from collections.abc import Callable
+import os
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from importlib.util import find_spec
 from multiprocessing.connection import Connection
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, TypeVar
 
-import pyarrow as pa
+import duckdb
 from duckdb import DuckDBPyConnection
+from polynya.runtime.errors import Misconfigured
 
-from .duckdb_connection import ICEBERG, attaching, connect, identifier, s3_secret
+if TYPE_CHECKING:
+    import pyarrow as pa  # `serve` and the page open connections without it
+
+SECONDS_TO_STOP = 2
+"""How long an interrupted statement may take to end."""
+
+T = TypeVar("T")
+
+LAKE = ("ducklake", "postgres_scanner", "httpfs")
+ICEBERG = ("avro", "httpfs", "iceberg")
+# A local S3 accepts any key. DuckDB's own search for AWS credentials is not used.
+KEY_ID, SECRET, REGION = "test", "test", "us-east-1"
+# While DuckLake waits for an answer of PostgreSQL, DuckDB polls for tasks of its other threads. In
+# lakes of a few rows this is half of its CPU time; the tests let it have one thread.
+THREADS = "POLYNYA_TEST_DUCKDB_THREADS"
+VERIFIED: set[str] = set()
+"""The extension files whose signature DuckDB has verified in this process: it hashes all of the
+file, 0.1 s for each, so later connections load them without."""
+
+
+def connect(
+    extensions: tuple[str, ...] = (), s3_endpoint: str | None = None
+) -> duckdb.DuckDBPyConnection:
+    """Open an in-memory DuckDB in UTC with `extensions` loaded, and S3 at `s3_endpoint`."""
+    paths = [str(extension_path(name)) for name in extensions]
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_unsigned_extensions": bool(paths) and VERIFIED.issuperset(paths),
+    }
+    if threads := os.environ.get(THREADS):
+        config["threads"] = int(threads)
+    con = duckdb.connect(config=config)
+    # timestamptz literals and calendar parts depend on the zone; GLOBAL is for cursors, too.
+    con.execute("SET GLOBAL TimeZone = 'UTC'")
+    for path in paths:
+        con.execute(f"LOAD {literal(path)}")
+    VERIFIED.update(paths)
+    if s3_endpoint:
+        con.execute(s3_secret(s3_endpoint))
+    return con
+
+
+def confine(con: duckdb.DuckDBPyConnection, files: Iterable[Path]) -> None:
+    """Let a connection open these files and no others, nor extensions; no setting can change it.
+
+    What is attached already stays attached.
+    """
+    paths = ", ".join(literal(str(file)) for file in files)
+    con.execute(f"SET allowed_paths = [{paths}]")
+    con.execute("SET enable_external_access = false")
+    con.execute("SET lock_configuration = true")
+
+
+def interruptible(con: duckdb.DuckDBPyConnection, task: Callable[[], T]) -> T:
+    """The result of a task that uses a connection; a signal interrupts it.
+
+    The task runs in a thread of its own, because Python calls the handler of a signal in the main
+    thread, and there only when DuckDB returns.
+
+    Raises:
+        BaseException: whatever the task raises, or the handler of a signal.
+    """
+    result: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(task())
+        except BaseException as error:
+            result.set_exception(error)
+
+    thread = Thread(target=run, name="interruptible", daemon=True)
+    thread.start()
+    try:
+        return result.result()
+    finally:
+        deadline = time.monotonic() + SECONDS_TO_STOP
+        while not result.done() and time.monotonic() < deadline:
+            con.interrupt()
+            thread.join(0.05)
+
+
+class MissingExtension(Misconfigured, RuntimeError):
+    """PyPI has an extension for another release of DuckDB, or its package is not installed."""
+
+
+def extension_path(name: str) -> Path:
+    """The file of an extension in the PyPI package duckdb-extension-<name>.
+
+    Raises:
+        MissingExtension: the package is not installed, or is for another version of DuckDB.
+    """
+    spec = find_spec(f"duckdb_extension_{name}")
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingExtension(f"pip install duckdb-extension-{name.replace('_', '-')}")
+    folder = Path(spec.submodule_search_locations[0]) / "extensions"
+    path = folder / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
+    if not path.exists():
+        releases = ", ".join(sorted(found.name.removeprefix("v") for found in folder.glob("v*")))
+        raise MissingExtension(
+            f"duckdb-extension-{name.replace('_', '-')} is for DuckDB {releases}, and this Python "
+            f"has {duckdb.__version__}: pip install 'duckdb=={releases}'"
+        )
+    return path
+
+
+def s3_secret(endpoint: str) -> str:
+    """SQL that makes DuckDB use a local S3."""
+    scheme, _, host = endpoint.rstrip("/").rpartition("://")
+    use_ssl = "true" if scheme == "https" else "false"
+    return (
+        f"CREATE OR REPLACE SECRET (TYPE s3, PROVIDER config, KEY_ID '{KEY_ID}', "
+        f"SECRET '{SECRET}', REGION '{REGION}', ENDPOINT {literal(host)}, "
+        f"URL_STYLE 'path', USE_SSL {use_ssl})"
+    )
+
+
+def identifier(name: str) -> str:
+    """A name, quoted for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text, quoted for SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def attaching(catalog_uri: str, warehouse: str) -> str:
+    """The ATTACH statement of an Iceberg catalog."""
+    # Without DEFAULT_SCHEMA DuckDB does not see a namespace of this name, DuckLake's default.
+    return (
+        f"ATTACH {literal(warehouse)} AS ice (TYPE iceberg, ENDPOINT {literal(catalog_uri)}, "
+        "AUTHORIZATION_TYPE 'none', ACCESS_DELEGATION_MODE 'none', DEFAULT_SCHEMA 'main')"
+    )
+
 
 NAME = "DuckDB"
 SECONDS = 120  # longer than any query here
@@ -22,12 +167,14 @@ class Process:
         self._opened, self._where = opened, where
         self._start()
 
-    def query(self, sql: str) -> pa.Table:
+    def query(self, sql: str) -> "pa.Table":
         """The rows of any SQL.
 
         Raises:
             RuntimeError: DuckDB reports an error, ends, or does not answer in time.
         """
+        import pyarrow as pa
+
         try:
             self._pipe.send(sql)
             if not self._pipe.poll(SECONDS):
@@ -78,7 +225,7 @@ class DuckDB(Process):
     def __init__(self, catalog_uri: str, warehouse: str, s3_endpoint: str) -> None:
         super().__init__(attached, catalog_uri, warehouse, s3_endpoint)
 
-    def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> pa.Table:
+    def rows(self, namespace: str, table: str, snapshot_id: int | None = None) -> "pa.Table":
         """All rows of a table, at a snapshot or the newest."""
         source = f"ice.{identifier(namespace)}.{identifier(table)}"
         if snapshot_id is not None:
@@ -122,8 +269,10 @@ def attached(catalog_uri: str, warehouse: str, s3_endpoint: str) -> DuckDBPyConn
     return con
 
 
-def stream(table: pa.Table) -> bytes:
+def stream(table: "pa.Table") -> bytes:
     """A table as an Arrow IPC stream."""
+    import pyarrow as pa
+
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

@@ -3,7 +3,7 @@
 import pyarrow as pa
 from pyiceberg.catalog import load_catalog
 
-from .duckdb_connection import KEY_ID, REGION, SECRET
+from .duckdb import KEY_ID, REGION, SECRET
 
 NAME = "PyIceberg"
 

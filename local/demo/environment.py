@@ -1,7 +1,12 @@
-"""Starts what `polynya demo` needs: PostgreSQL, S3, a lake in them, and `polynya serve`."""
+"""Starts what `polynya demo` needs: PostgreSQL, S3, a lake in them, and `polynya serve`.
+
+The lake that `polynya demo --keep` leaves: a file of DuckDB and a folder.
+"""
 
 import logging
 import os
+import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -14,8 +19,8 @@ from duckdb import DuckDBPyConnection
 from moto.server import ThreadedMotoServer
 
 from ..clients import native
-from ..clients.duckdb_connection import KEY_ID, LAKE, REGION, SECRET, connect
-from ..clients.lakes import Lake, attach, write_lake
+from ..clients.duckdb import KEY_ID, LAKE, REGION, SECRET, connect
+from ..clients.native import Lake, attach, filled_in, write_lake
 from ..processes.postgres import Server, postgres
 from ..processes.serving import Bridge, serving
 from ..progress import Progress
@@ -118,3 +123,40 @@ def bucket_summary(demo: DemoEnvironment) -> str:
         f"Polynya wrote. {' and '.join(sorted(without))} have no file of their own: their rows "
         "are in PostgreSQL."
     )
+
+
+FOLDER = "polynya-demo"
+CATALOG, DATA = "metadata.ducklake", "data"
+
+
+def keep_lake(folder: Path) -> bool:
+    """Write the lake into a new folder; False: there is such a folder, which stays as it is."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return False
+    # DuckLake stores the path as it is given: so the lake can be served from any folder.
+    data = folder.absolute() / DATA
+    with connect(("ducklake",)) as con:
+        script = filled_in(SCRIPT.read_text(), str(folder / CATALOG), str(data))
+        for statement in con.extract_statements(script):
+            con.execute(statement)
+    return True
+
+
+def how_to_serve(folder: Path, is_new: bool) -> str:
+    """What the demo says about the folder."""
+    state = "The lake without these changes is in" if is_new else "A lake of an earlier demo is in"
+    catalog = folder / CATALOG
+    return (
+        f"{state} the folder {folder}, which stays: a file of DuckDB and Parquet files. "
+        "Serve it:\n"
+        f"\n{shlex.join([_command(), 'serve', str(catalog)])}\n"
+        "\nAnd write to it with DuckDB, also while it is served:\n"
+        f"\nATTACH 'ducklake:{catalog}' AS lake; FROM lake.birds.species;"
+    )
+
+
+def _command() -> str:
+    """The command as the user has started it."""
+    return sys.argv[0] if Path(sys.argv[0]).name == "polynya" else "polynya"

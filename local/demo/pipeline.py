@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from ..clients import duckdb, pyiceberg, spark
-from ..clients.duckdb_connection import LAKE, connect
+from ..clients.duckdb import LAKE, connect
 from ..clients.spark_jars import why_not
 from ..processes.postgres import Database, postgres
 from ..processes.serving import Bridge, environment, serving

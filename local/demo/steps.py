@@ -1,27 +1,113 @@
-"""The steps of `polynya demo`: write a lake, serve it, read it with each client, change it."""
+"""The steps of `polynya demo`: write a lake, serve it, read it with each client, change it.
+
+What `make write-demo` does: a notebook in PyIceberg, and a walk-through in Spark and DuckDB.
+
+Nothing in it is special to Polynya: only the catalog's URL is another one.
+
+What to paste into other programs while `polynya demo --keep` runs.
+"""
 
 import multiprocessing
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+import pyarrow as pa
 from duckdb import DuckDBPyConnection
 from rich.console import Console
 
 from ..clients import Client, duckdb, pyiceberg, rest
-from ..clients.spark_jars import why_not
+from ..clients.duckdb import KEY_ID, REGION, SECRET, literal
+from ..clients.native import Lake
+from ..clients.spark_jars import jars, why_not
 from ..processes.serving import Bridge
 from ..progress import Failed, Progress, console
+from ..reports.snippets import Client as Recipe
+from ..reports.snippets import Place, client
 from .comparison import Comparison, Moment, show, verdict
-from .environment import DemoEnvironment, bucket_summary, only_this_machine, started
+from .environment import (
+    FOLDER,
+    DemoEnvironment,
+    bucket_summary,
+    how_to_serve,
+    keep_lake,
+    only_this_machine,
+    started,
+)
 from .interruption import Interruption, Running
-from .kept import FOLDER, how_to_serve, keep_lake
-from .recipes import recipes
 from .spark_process import SparkProcess
+
+DUCKDB = """\
+SELECT species, sum(birds) AS birds FROM ice.birds.flocks GROUP BY species ORDER BY birds DESC;
+SELECT count(*) FROM ice.birds.flocks AT (VERSION => 5);
+"""
+
+PYICEBERG = """\
+from pyiceberg.expressions import EqualTo
+print(catalog.list_tables("birds"), catalog.list_tables("ice"))
+flocks = catalog.load_table("birds.flocks")
+print(flocks.scan(row_filter=EqualTo("species", "KIEI"), limit=5).to_arrow().to_pylist())
+print([snapshot.snapshot_id for snapshot in flocks.snapshots()])
+print(flocks.scan(snapshot_id=5).count())
+"""
+
+SPARK = """\
+spark.sql("SELECT satellite, avg(concentration) FROM ice.ice.cover GROUP BY satellite").show()
+spark.sql("SELECT count(*) FROM ice.birds.flocks VERSION AS OF 5").show()
+"""
+
+DUCKLAKE = """\
+INSTALL httpfs; INSTALL postgres; INSTALL ducklake; LOAD httpfs; LOAD postgres; LOAD ducklake;
+CREATE SECRET (TYPE s3, KEY_ID '{key_id}', SECRET '{secret}', REGION '{region}',
+    ENDPOINT '{lake_s3_host}', URL_STYLE 'path', USE_SSL false);
+ATTACH {lake} AS lake;
+INSERT INTO lake.birds.species VALUES ('BLSC', 'Black Scoter', 'Melanitta americana');
+FROM lake.snapshots();
+"""
+
+
+def recipes(bridge: Bridge, lake: Lake, lake_s3_endpoint: str) -> dict[str, str]:
+    """The text to paste, by the title of a program."""
+    place = _place(bridge)
+    lake_address = literal(f"ducklake:postgres:{lake.database.libpq}")
+    lake_s3_host = lake_s3_endpoint.partition("://")[2]
+    owner = DUCKLAKE.format(
+        key_id=KEY_ID, secret=SECRET, region=REGION, lake_s3_host=lake_s3_host, lake=lake_address
+    )
+    return {
+        "DuckDB, as an Iceberg client": _connected(client("DuckDB"), place) + DUCKDB,
+        "PyIceberg, in Python": _connected(client("PyIceberg"), place) + PYICEBERG,
+        "Spark, in Python": _connected(client("Spark"), place) + SPARK,
+        "DuckDB again, as the owner of the lake: write, and the others see it": owner,
+    }
+
+
+def _connected(one: Recipe, place: Place) -> str:
+    # An empty line is between two programs only.
+    return "".join(part.text(place) for part in one.connect).replace("\n\n", "\n")
+
+
+def _place(bridge: Bridge) -> Place:
+    """Where a client connects; each of the queries above names its table."""
+    place = Place(
+        catalog_uri=bridge.catalog_uri,
+        warehouse=bridge.warehouse,
+        s3_endpoint=bridge.s3_endpoint,
+        namespace="birds",
+        table="flocks",
+        key_id=KEY_ID,
+        secret=SECRET,
+        region=REGION,
+    )
+    here = jars()  # without them Spark downloads its own
+    if not here:
+        return place
+    return replace(place, jars_setting="spark.jars", jars=",".join(map(str, here)))
 
 
 class ClientModule(Protocol):
@@ -181,3 +267,131 @@ def show_recipes(out: Console, demo: DemoEnvironment) -> None:
     for title, text in recipes(demo.bridge, demo.lake, demo.s3_endpoint).items():
         out.print(f"\n{title}\n", style="bold")
         out.print(text.rstrip(), soft_wrap=True)
+
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+
+NAMESPACE = "ducks"
+ROWS = 30_000
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("species", pa.string()),
+        ("region", pa.string()),
+        ("grams", pa.float64()),
+        ("seen_at", pa.timestamp("us")),
+    ]
+)
+SPECIES = ("mallard", "teal", "eider", "pintail", None)
+REGIONS = ("north", "south", "east")
+START = 1_767_225_600_000_000  # 2026-01-01
+
+
+def sightings(first: int) -> pa.Table:
+    """Rows of a table of sightings, with ids from `first` on."""
+    ids = range(first, first + ROWS)
+    return pa.table(
+        {
+            "id": list(ids),
+            "species": [SPECIES[number % 5] for number in ids],
+            "region": [REGIONS[number % 3] for number in ids],
+            "grams": [300 + number % 1500 / 2 for number in ids],
+            "seen_at": pa.array([START + number * 1_000_000 for number in ids], pa.timestamp("us")),
+        },
+        schema=SCHEMA,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that a person types."""
+
+    table: str
+    """The table that it changes; empty: none."""
+    code: str
+    run: Callable[[Any], Any]
+    """Takes the client; gives what the client shows, or nothing."""
+
+
+def notebook() -> list[Step]:
+    """The cells of a notebook; each gets the catalog of PyIceberg."""
+    name = "notebook"
+    table = f"{NAMESPACE}.{name}"
+
+    def cell(code: str, run: Callable[["Catalog"], Any]) -> Step:
+        return Step(name, code, run)
+
+    return [
+        Step(
+            "",
+            f'catalog.create_namespace("{NAMESPACE}")',
+            lambda catalog: catalog.create_namespace(NAMESPACE),
+        ),
+        cell(
+            f'table = catalog.create_table("{table}", df.schema)',
+            lambda catalog: catalog.create_table(table, SCHEMA),
+        ),
+        cell("table.append(df)", lambda catalog: catalog.load_table(table).append(sightings(0))),
+        cell("table.append(df)", lambda catalog: catalog.load_table(table).append(sightings(ROWS))),
+        cell(
+            "table.delete(\"species = 'mallard'\")",
+            lambda catalog: catalog.load_table(table).delete("species = 'mallard'"),
+        ),
+        Step(
+            "",
+            "table.history()",
+            lambda catalog: "\n".join(
+                f"{datetime.fromtimestamp(entry.timestamp_ms / 1000, UTC):%H:%M:%S}  "
+                f"{entry.snapshot_id}"
+                for entry in catalog.load_table(table).history()
+            ),
+        ),
+        Step(
+            "",
+            "table.inspect.snapshots()",
+            lambda catalog: "\n".join(
+                f"{row['snapshot_id']:<20} {row['operation']:<10} ducklake.snapshot-id "
+                + dict(row["summary"])["ducklake.snapshot-id"]
+                for row in catalog.load_table(table).inspect.snapshots().to_pylist()
+            ),
+        ),
+    ]
+
+
+WALK_THROUGH = {
+    "spark": (
+        "CREATE TABLE {table} (id bigint, species string, region string, grams double) "
+        "USING iceberg PARTITIONED BY (region)",
+        "INSERT INTO {table} VALUES (1, 'eider', 'north', 2200), (2, 'teal', 'south', 330), "
+        "(3, 'mallard', 'north', 1100)",
+        "INSERT INTO {table} VALUES (4, 'pintail', 'east', 850), (5, NULL, 'south', NULL)",
+        "UPDATE {table} SET grams = grams + 10 WHERE region = 'north'",
+        "DELETE FROM {table} WHERE species = 'teal'",
+        "MERGE INTO {table} AS t USING (SELECT 4L AS id, 900D AS grams UNION ALL "
+        "SELECT 6L, 1200D) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET t.grams = s.grams "
+        "WHEN NOT MATCHED THEN INSERT (id, species, region, grams) "
+        "VALUES (s.id, 'mallard', 'east', s.grams)",
+    ),
+    "duckdb": (
+        "CREATE TABLE {table} (id BIGINT, species VARCHAR, region VARCHAR, grams DOUBLE)",
+        "INSERT INTO {table} VALUES (1, 'eider', 'north', 2200), (2, 'teal', 'south', 330), "
+        "(3, 'mallard', 'north', 1100)",
+        "INSERT INTO {table} VALUES (4, 'pintail', 'east', 850), (5, NULL, 'south', NULL)",
+        "UPDATE {table} SET grams = grams + 10 WHERE region = 'north'",
+        "DELETE FROM {table} WHERE species = 'teal'",
+    ),
+}
+"""The statements of a table's life, by client."""
+
+
+def walk_through(client: str, catalog: str) -> list[Step]:
+    """The statements for a client whose catalog has this name; each gets a function from SQL."""
+    name = f"walk_{client}"
+
+    def step(template: str) -> Step:
+        sql = template.format(table=f"{catalog}.{NAMESPACE}.{name}")
+        return Step(name, sql, lambda execute: execute(sql))
+
+    return [step(template) for template in WALK_THROUGH[client]]

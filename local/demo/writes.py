@@ -11,30 +11,21 @@ from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
 
 from duckdb import DuckDBPyConnection
-from polynya.ducklake.queries.writers.writer_rights import writer_rights
-from polynya.ducklake.writes import commits_table
+from polynya.ducklake.queries.writers import writer_rights
+from polynya.ducklake.writes import commits
 from polynya_pipeline.common.database import connect as open_database
 from pyiceberg.catalog import Catalog, load_catalog
 from rich.console import Console
 from rich.table import Table as Grid
 
 from ..clients import spark
-from ..clients.duckdb_connection import (
-    ICEBERG,
-    KEY_ID,
-    LAKE,
-    REGION,
-    SECRET,
-    attaching,
-    connect,
-    identifier,
-)
+from ..clients.duckdb import ICEBERG, KEY_ID, LAKE, REGION, SECRET, attaching, connect, identifier
 from ..clients.spark_jars import why_not
 from ..processes.postgres import postgres
 from ..processes.serving import Bridge, serving
 from ..progress import Failed, Progress, console
 from .environment import BUCKET, only_this_machine, s3
-from .write_steps import NAMESPACE, Step, notebook, walk_through
+from .steps import NAMESPACE, Step, notebook, walk_through
 
 DIFFERENT = """
 SELECT (SELECT count(*) FROM (SELECT * FROM ours EXCEPT ALL SELECT * FROM theirs))
@@ -80,7 +71,7 @@ def demonstrate(with_spark: bool) -> int:
             f"ATTACH 'ducklake:postgres:{database.libpq}' AS lake (DATA_PATH 's3://{BUCKET}/lake')"
         )
         with closing(open_database(database.url, "public")) as con:
-            commits_table.set_up(con, writer_rights().run(con))
+            commits.set_up(con, writer_rights().run(con))
         with progress.stage("Starting `polynya serve --writes`") as stage:
             bridge = stack.enter_context(serving(database.url, endpoint, writes=True))
             stage.result = f"polynya serve --writes at {bridge.catalog_uri}"

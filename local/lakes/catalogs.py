@@ -1,18 +1,177 @@
-"""The catalogs that are mirrored, by the kind of their address, and the one in a file of DuckDB."""
+"""The catalogs that are mirrored, by the kind of their address, and the one in a file of DuckDB.
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+A catalog in PostgreSQL whose data is in a local folder, or elsewhere than the catalog says.
+
+PostgreSQL itself selects, compares and writes the rows: both sides have the same types.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
 import duckdb
 from duckdb import DuckDBPyConnection
+from pg8000.native import Connection
+from polynya.ducklake.connection.url import connection_arguments
 
-from ...clients.duckdb_connection import literal
-from ..address import Address, DuckDBLake, PostgresLake, SQLiteLake
-from .fingerprints import DuckDBFingerprint
-from .postgres_catalog import PostgresCatalog
-from .source import SOURCE, Catalog, DuckDBState, not_a_table
+from ..clients.duckdb import identifier, literal
+from .address import Address, DuckDBLake, PostgresLake, SQLiteLake
+from .catalog_source import SOURCE, Catalog, Digests, DuckDBState, Staged, not_a_table
+from .mirrored_tables import (
+    INLINED_ROWS,
+    Column,
+    DuckDBFingerprint,
+    PostgresFingerprint,
+    Renamed,
+    Table,
+    key_of,
+    relocated,
+    table,
+)
 from .sqlite_catalog import SQLiteCatalog
+
+SECONDS = 60.0
+"""How long one answer of the database may take to go on."""
+
+# So that texts are those that any PostgreSQL reads as the same values.
+SESSION = (
+    "SET TimeZone = 'UTC'",
+    "SET DateStyle = 'ISO'",
+    "SET IntervalStyle = 'postgres'",
+    "SET bytea_output = 'hex'",
+    "SET extra_float_digits = 3",
+    "SET standard_conforming_strings = on",
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+)
+
+LAKES = """
+SELECT n.nspname::text, EXISTS (
+  SELECT FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attname = 'scope')
+FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relname = 'ducklake_metadata' AND c.relkind IN ('r', 'p', 'f', 'v') ORDER BY 1"""
+
+COLUMNS = """
+SELECT c.relname::text, a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod)
+FROM pg_catalog.pg_class AS c
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
+WHERE n.nspname = :schema AND c.relkind IN ('r', 'p', 'f', 'v') AND a.attnum > 0
+  AND NOT a.attisdropped AND starts_with(c.relname::text, 'ducklake_')
+ORDER BY 1, a.attnum"""
+
+DATA_PATH = "SELECT value FROM {table} WHERE key = 'data_path'{scope}"
+
+DIGESTS = """
+SELECT {number}, count(*), sum(hashtextextended(ROW(t.*)::text, 0)),
+  sum(hashtextextended(ROW(t.*)::text, 1))
+FROM {table} AS t GROUP BY 1"""
+
+
+class PostgresCatalog:
+    """A lake in PostgreSQL."""
+
+    name = "the catalog database"
+    default_schema = "public"
+    files: tuple[Path, ...] = ()
+
+    def __init__(self, url: str) -> None:
+        self._arguments = connection_arguments(url)
+        self._fingerprint = PostgresFingerprint(url)
+        self.fingerprint = self._fingerprint.now
+        self.close = self._fingerprint.close
+
+    @contextmanager
+    def attached(self, con: DuckDBPyConnection) -> Iterator["PostgresState"]:
+        """As `Catalog.attached`; whoever runs the database decides what its tables are."""
+        options = {**self._arguments, "timeout": SECONDS, "application_name": "polynya mirror"}
+        with closing(Connection(**options)) as reading:
+            for statement in SESSION:
+                reading.run(statement)
+            yield PostgresState(reading)
+
+    def interrupt(self) -> None:
+        """Nothing: an answer that does not come ends by its timeout."""
+
+
+class PostgresState:
+    """One transaction."""
+
+    def __init__(self, reading: Connection) -> None:
+        self._reading = reading
+
+    def data_paths(self) -> dict[str, str]:
+        """As `State.data_paths`."""
+        return {
+            schema: self._data_path(schema, has_scope)
+            for schema, has_scope in self._reading.run(LAKES)
+        }
+
+    def _data_path(self, schema: str, has_scope: bool) -> str:
+        # The first versions have no options of a schema or a table.
+        scope = " AND scope IS NULL" if has_scope else ""
+        sql = DATA_PATH.format(table=_qualified(schema, "ducklake_metadata"), scope=scope)
+        rows = self._reading.run(sql)
+        return str(rows[0][0]) if rows else ""
+
+    def tables(self, schema: str, renamed: Renamed | None) -> list[Table]:
+        """As `State.tables`: with the types that they have."""
+        columns: dict[str, list[Column]] = {}
+        for name, column, type_ in self._reading.run(COLUMNS, schema=schema):
+            columns.setdefault(name, []).append(Column(column, type_, identifier(column)))
+        return [_table(name, of_table, renamed) for name, of_table in columns.items()]
+
+    def digests(self, schema: str, table: Table) -> Digests:
+        """As `State.digests`."""
+        sql = DIGESTS.format(number=table.range_number, table=_qualified(schema, table.name))
+        return {number: tuple(digest) for number, *digest in self._reading.run(sql)}
+
+    def stage(self, schema: str, table: Table, ranges: Sequence[int] | None, name: str) -> Staged:
+        """As `State.stage`: into a file that has no name."""
+        where = ""
+        if ranges is not None:
+            numbers = ", ".join(map(str, ranges))
+            where = f" WHERE {table.between(ranges)} AND {table.range_number} IN ({numbers})"
+        rows = f"SELECT {table.select} FROM {_qualified(schema, table.name)}{where}"
+        file = TemporaryFile()  # noqa: SIM115  # StagedInFile closes it
+        try:
+            self._reading.run(f"COPY ({rows}) TO STDOUT", stream=file)
+        except BaseException:
+            file.close()
+            raise
+        return StagedInFile(file)
+
+
+def _table(name: str, columns: Sequence[Column], renamed: Renamed | None) -> Table:
+    names = [column.name for column in columns]
+    if INLINED_ROWS.fullmatch(name):
+        return table(name, tuple(columns), names[0])
+    if renamed is not None:
+        columns = [relocated(name, names, column, renamed) for column in columns]
+    return table(name, tuple(columns), key_of(names))
+
+
+def _qualified(schema: str, name: str) -> str:
+    return f"{identifier(schema)}.{identifier(name)}"
+
+
+class StagedInFile:
+    """Rows in a temporary file, as COPY writes them."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def chunks(self) -> Iterator[bytes]:
+        """As `Staged.chunks`."""
+        self._file.seek(0)
+        while chunk := self._file.read(1 << 16):
+            yield chunk
+
+    def drop(self) -> None:
+        """As `Staged.drop`."""
+        self._file.close()
+
 
 LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 

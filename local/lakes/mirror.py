@@ -3,24 +3,219 @@
 A change costs what it changes: the rows of each table are divided into ranges of an id, and only
 ranges whose rows have another hash than those in the mirror are written again. Everything that a
 change of the original brings is in one transaction of PostgreSQL.
+
+Reads the tables of a catalog, and finds what has changed since the last time.
+
+Writes what has changed into the mirror's PostgreSQL, in one transaction.
 """
 
 import logging
 import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 from threading import Event, Lock, Thread
 
-from polynya.errors import PolynyaError
+from duckdb import DuckDBPyConnection
+from pg8000.exceptions import Error as PostgresError
+from pg8000.native import Connection
+from polynya.runtime.errors import PolynyaError
 
-from ...clients.duckdb_connection import SECONDS_TO_STOP, interruptible
-from ...processes.postgres import Database
-from .fingerprints import Fingerprint, is_locked
-from .reading import Change, Copied, changes, connected, contents
-from .source import Catalog
-from .tables import Renamed
-from .writing import MirrorWriter
+from ..clients.duckdb import SECONDS_TO_STOP, confine, connect, identifier, interruptible
+from ..processes.postgres import Database
+from .catalog_source import Catalog, Digests, Staged, State
+from .mirrored_tables import (
+    KEYS,
+    NO_ID,
+    POSTGRES_TYPES,
+    SPAN,
+    Fingerprint,
+    Renamed,
+    Table,
+    is_locked,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """The lakes in a catalog's database."""
+
+    data_paths: Mapping[str, str]
+    """The data path of each, by the schema that has its tables."""
+
+
+def described(catalog: Catalog) -> Described:
+    """The lakes in a catalog's database. A signal ends it.
+
+    Raises:
+        Misconfigured: something in it is no table.
+        duckdb.Error, sqlite3.Error, pg8000.exceptions.Error, OSError: it cannot be read.
+    """
+    con = connected(catalog)
+
+    def describe() -> Described:
+        with closing(con), catalog.attached(con) as state:
+            return Described(state.data_paths())
+
+    return interruptible(con, describe)
+
+
+def connected(catalog: Catalog, temp_directory: str | None = None) -> DuckDBPyConnection:
+    """A DuckDB that can read a catalog, and no other file."""
+    con = connect()
+    # Arrays of objects have texts: DuckDB does not guess from the first of them.
+    con.execute("SET GLOBAL pandas_analyze_sample = 0")
+    if temp_directory is not None:
+        con.execute("SET temp_directory = ?", [temp_directory])
+    if catalog.files:
+        confine(con, catalog.files)
+    return con
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What the mirror has of a table."""
+
+    table: Table
+    digests: Digests
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What has to become of a table."""
+
+    table: Table
+    is_new: bool
+    """Whether the mirror has no such table, or one with other columns."""
+    ranges: tuple[int, ...]
+    """The ranges that differ."""
+    staged: Staged
+    """All rows of these ranges."""
+
+
+def contents(state: State, schema: str, renamed: Renamed | None) -> dict[str, Copied]:
+    """All tables of a lake, by their names.
+
+    Args:
+        schema: where they are.
+        renamed: what becomes of locations; None: they stay.
+    """
+    tables = state.tables(schema, renamed)
+    return {table.name: Copied(table, state.digests(schema, table)) for table in tables}
+
+
+def changes(
+    state: State, schema: str, new: Mapping[str, Copied], old: Mapping[str, Copied]
+) -> list[Change]:
+    """The changes from `old` to `new`, which are the contents of the state.
+
+    Raises:
+        Misconfigured: PostgreSQL cannot hold a text of them.
+    """
+    staged = []
+    for number, (name, copied) in enumerate(new.items()):
+        before = old.get(name)
+        is_new = before is None or before.table.shape != copied.table.shape
+        digests = {} if before is None or is_new else before.digests
+        ranges = _differing(digests, copied.digests)
+        if ranges or is_new:
+            rows = state.stage(schema, copied.table, None if is_new else ranges, f"staged_{number}")
+            staged.append(Change(copied.table, is_new, ranges, rows))
+    return staged
+
+
+def _differing(old: Digests, new: Digests) -> tuple[int, ...]:
+    return tuple(sorted(n for n in old.keys() | new.keys() if old.get(n) != new.get(n)))
+
+
+SCHEMA = "public"
+
+
+class MirrorWriter:
+    """Writes to one PostgreSQL database that nothing else writes to."""
+
+    def __init__(self, target: Database) -> None:
+        """Connect to the database."""
+        self._con: Connection = target.connect()
+
+    def write(self, changes: Iterable[Change], gone: Iterable[str]) -> None:
+        """Make the changes, and drop their staged rows.
+
+        Args:
+            gone: the tables that are dropped.
+
+        Raises:
+            pg8000.exceptions.Error: PostgreSQL does not accept them; then it has none of them.
+        """
+        changes = tuple(changes)
+        with self._transaction():
+            for change in changes:
+                self._write(change)
+            for name in sorted(gone):
+                self._con.run(f"DROP TABLE {_qualified(name)}")
+        for change in changes:
+            change.staged.drop()
+
+    def close(self) -> None:
+        """Close the connection."""
+        with suppress(PostgresError, OSError):  # it is gone already
+            self._con.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._con.run("BEGIN")
+        try:
+            yield
+            self._con.run("COMMIT")
+        except BaseException:
+            with suppress(PostgresError, OSError):
+                self._con.run("ROLLBACK")
+            raise
+
+    def _write(self, change: Change) -> None:
+        name = _qualified(change.table.name)
+        if change.is_new:
+            columns = (
+                f"{identifier(c.name)} {POSTGRES_TYPES.get(c.type, c.type)}"
+                for c in change.table.columns
+            )
+            self._con.run(f"DROP TABLE IF EXISTS {name}")
+            self._con.run(f"CREATE TABLE {name} ({', '.join(columns)})")
+        else:
+            self._con.run(f"DELETE FROM {name} WHERE {_in_ranges(change)}")
+        self._con.run(f"COPY {name} FROM STDIN", stream=change.staged.chunks())
+        if change.is_new:
+            self._index(change.table)
+
+    def _index(self, table: Table) -> None:
+        """Indexes for the ranges of the mirror, and those that `polynya indexes` recommends."""
+        if table.key not in KEYS:
+            return
+        name = _qualified(table.name)
+        names = {column.name for column in table.columns}
+        self._con.run(f"CREATE INDEX ON {name} ({identifier(table.key)})")
+        if {"table_id", "data_file_id"} <= names:
+            self._con.run(f"CREATE INDEX ON {name} (table_id, data_file_id)")
+        self._con.run(f"ANALYZE {name}")
+
+
+def _qualified(table: str) -> str:
+    return f"{identifier(SCHEMA)}.{identifier(table)}"
+
+
+def _in_ranges(change: Change) -> str:
+    key = change.table.key
+    return "true" if key is None else " OR ".join(_in_range(key, n) for n in change.ranges)
+
+
+def _in_range(key: str, number: int) -> str:
+    id_ = identifier(key)
+    if number == NO_ID:
+        return f"{id_} IS NULL OR {id_} < 0"
+    return f"{id_} BETWEEN {number * SPAN} AND {number * SPAN + SPAN - 1}"
+
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,10 @@
-"""Runs the Lambda functions on this machine for an opened lake."""
+"""Runs the Lambda functions on this machine for an opened lake.
+
+Which uploaded files a client may remove again: those that the catalog has never had.
+
+DuckDB 1.5.5 removes the files of a transaction that it rolls back, or that was refused. On AWS no
+writer may delete, because S3's permissions do not know the catalog.
+"""
 
 import errno
 import json
@@ -6,38 +12,97 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
+from threading import Lock
 from typing import TextIO
 
+from polynya.commits.file_statistics import normalised, spellings
 from polynya.ducklake import queries
-from polynya.ducklake.connection.database import Database
-from polynya.ducklake.queries.table_locations import newest_file
-from polynya.ducklake.rows.lake import Lake
-from polynya.errors import Misconfigured, PolynyaError
-from polynya.storage.s3 import bucket_and_key
-from polynya.translate.tables import check_lake, check_version
+from polynya.ducklake.connection.database import BEGIN_WRITE, Database
+from polynya.ducklake.queries.named_objects import newest_file
+from polynya.ducklake.rows.objects import Lake
+from polynya.ducklake.writes.commits import claim
+from polynya.mapping.tables import check_lake, check_version
+from polynya.runtime.errors import Misconfigured, Overtaken, PolynyaError
+from polynya.storage.objects import bucket_and_key
 
 from .. import reach
+from ..local_aws.confinement import Confinement
+from ..local_aws.dynamodb import TABLE, dynamodb
+from ..local_aws.http_server import HttpServer
+from ..local_aws.lambda_function import Handler
+from ..local_aws.local_aws import StandIn, bound
+from ..local_aws.local_bucket import LocalBucket, UploadPaths
 from ..options import Delivery
-from ..pages.addresses import Addresses
-from ..pages.lazy import LazyPage
-from ..stand_in import StandIn
-from ..stand_in.dynamodb import TABLE, dynamodb
-from ..stand_in.http_server import HttpServer
-from ..stand_in.lambda_function import Handler
-from ..stand_in.limits.confinement import Confinement
-from ..stand_in.machine import bound
-from ..stand_in.s3.local_bucket import LocalBucket
-from ..stand_in.s3.uploads import UploadPaths
+from ..page.app import LazyPage
+from ..page.links import Addresses
 from ..writes import write_problems
 from .address import PostgresLake, parse
-from .data_path import ALIAS, BUCKET
-from .opened import OpenedLake
-from .readable import ReadableLake, use_local_credentials
-from .uncommitted import UncommittedFiles
+from .files import ALIAS, BUCKET
+from .opened import OpenedLake, ReadableLake, use_local_credentials
+
+TRIES = 5
+"""To claim a snapshot while others commit."""
+
+
+class UncommittedFiles:
+    """Finds the files that no commit has named, while no commit is under way.
+
+    A client may give up on a commit that is under way: its connection is lost, and the commit lands
+    later. So nothing is removed while the function that writes answers a request; a request that
+    waits reads its files afterwards, and misses them. And the COMMIT of another process, or one
+    whose answer was lost, may be under way in PostgreSQL: the claim of the next snapshot waits for
+    it.
+    """
+
+    def __init__(self, database: Database) -> None:
+        """Open nothing. No other thread may use the database."""
+        self._database = database
+        self._lock = Lock()
+
+    def beside(self, commits: Handler) -> Handler:
+        """The handler of the function that writes, which waits for removals."""
+
+        def handler(event: dict[str, object], context: object) -> object:
+            with self._lock:
+                return commits(event, context)
+
+        return handler
+
+    @contextmanager
+    def among(self, locations: Collection[str]) -> Iterator[set[str]]:
+        """Those of the locations that the catalog has never had; none is committed in the block.
+
+        Raises:
+            PolynyaError: the catalog cannot be asked now.
+        """
+        with self._lock:
+            yield {*locations} - self._known(locations)
+
+    def _known(self, locations: Collection[str]) -> set[str]:
+        for _ in range(TRIES - 1):
+            try:
+                return self._asked(locations)
+            except Overtaken:
+                continue
+        return self._asked(locations)
+
+    def _asked(self, locations: Collection[str]) -> set[str]:
+        paths = {path for location in locations for path in spellings(location)}
+        with self._database.transaction(BEGIN_WRITE) as con:
+            claim(con)
+            lake = queries.lake().run(con)
+            known = queries.known_locations(lake, paths).run(con)
+            con.run("ROLLBACK")
+        return set(map(normalised, known))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._database.close()
+
 
 EVERYBODY_MAY_WRITE = json.dumps(
     {"rules": [{"principals": ["*"], "tables": {"*": ["*"]}, "write": {"*": ["*"]}}]}
@@ -329,7 +394,7 @@ def _uploads(lake: Lake, virtual_bucket: str) -> UploadPaths:
 
 def _confinements(data_bucket: str) -> Mapping[str, Confinement]:
     # Imported here: without --as-deployed no template is needed.
-    from ..stand_in.limits.deployment import as_deployed
+    from ..build.template import as_deployed
 
     return as_deployed(os.environ, data_bucket=data_bucket)
 

@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 from duckdb import DuckDBPyConnection
-from polynya.translate.inlined.rows import SOURCE_TYPES
+from polynya.mapping.inlined_rows import SOURCE_TYPES
 
-from ...clients.duckdb_connection import identifier
-from .fingerprints import SQLiteFingerprint, read_only
-from .source import SOURCE, Digests, DuckDBState, Staged, Types, not_a_table
-from .tables import NO_ID, SHIFT, Table
+from ..clients.duckdb import identifier
+from .catalog_source import SOURCE, Digests, DuckDBState, Staged, Types, not_a_table
+from .mirrored_tables import NO_ID, SHIFT, SQLiteFingerprint, Table, read_only
 
 # A virtual table has no page of its own. The columns of a view are not asked for: SQLite would
 # have to know its functions.

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Annotated, Any, get_args
 
 import typer
-from polynya.errors import PolynyaError, ServiceUnavailable
+from polynya.runtime.errors import PolynyaError, ServiceUnavailable
 from polynya_pipeline.commands import verify as verify_job
 from polynya_pipeline.common.errors import BadInput, Unavailable, report_error
 from polynya_pipeline.common.options import Database
@@ -36,7 +36,7 @@ def for_any_lake(job: Callable[..., None]) -> Callable[..., None]:
             job(database=database, **options)
             return
         # Imported here: DuckDB takes a while, which the help does not need.
-        from .readable import readable
+        from .opened import readable
 
         schema, endpoint = options.pop("metadata_schema"), options.pop("s3_endpoint")
         try:

@@ -17,10 +17,9 @@ from typing import Any
 
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
-from polynya.storage.objects.ranges import RangeReader
+from polynya.storage.objects import RangeReader
 
-from .packages import OURS, loaded_with
-from .role import Role
+from .limits import OURS, Role, loaded_with
 
 _of_thread = threading.local()
 

@@ -15,9 +15,8 @@ from decimal import Decimal
 from threading import Lock
 from typing import Any
 
-from .hosts import MISDIRECTED, Hosts
-from .http_message import Request, Response
-from .http_server import HttpServer
+from .http_server import HttpServer, Request, Response
+from .local_aws import MISDIRECTED, Hosts
 
 TABLE = "polynya-cache"
 """The table of the cache in `polynya serve`, and in the tests."""

@@ -1,6 +1,11 @@
 """HTTP/1.1 on one address: one thread per connection, keep-alive, streamed answers.
 
 docs/decisions/0005 says why this is not uvicorn.
+
+A request and its answer as records; the body of a request is read on demand.
+
+Header values have one character per byte (Latin-1), as in `http.server` and `http.client`, so
+that every header passes through unchanged.
 """
 
 import logging
@@ -8,13 +13,158 @@ import re
 import socket
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from socketserver import TCPServer
 from threading import Lock, Thread
 from typing import Any
 from urllib.parse import quote
 
-from .http_message import PER_CONNECTION, Answer, Request, RequestBody, Response
+PIECE = 1024 * 1024
+
+Headers = tuple[tuple[str, str], ...]
+
+# Headers of the connection, not of the message (RFC 9110, section 7.6.1), and the length, which is
+# counted again.
+PER_CONNECTION = frozenset(
+    ("connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade")
+)
+
+
+class RequestBody:
+    """Reads the body of one request from its connection, at most once.
+
+    Every method raises ConnectionError if the body breaks off.
+    """
+
+    def __init__(
+        self, stream: BufferedIOBase, headers: Message, send_continue: Callable[[], None]
+    ) -> None:
+        self._stream = stream
+        self._chunked = "chunked" in headers.get("Transfer-Encoding", "").lower()
+        length = headers.get("Content-Length", "0")
+        self._length = int(length) if re.fullmatch(r"\d{1,18}", length) else 0
+        self._read = not (self._chunked or self._length)
+        # Such a client sends the body after 100 Continue.
+        self._held_back = headers.get("Expect", "").lower() == "100-continue"
+        self._send_continue = send_continue
+
+    def read(self) -> bytes:
+        """The whole body, without its Transfer-Encoding."""
+        return b"".join(self._pieces())
+
+    def drain(self) -> bool:
+        """Read up to the next request; False: the connection has to be closed instead."""
+        if self._held_back:
+            return False  # after an answer the client may send the body or not
+        for _ in self._pieces():
+            pass
+        return True
+
+    def _pieces(self) -> Iterator[bytes]:
+        if self._held_back:
+            self._held_back = False
+            self._send_continue()
+        if not self._read:
+            self._read = True
+            if self._chunked:
+                yield from unchunked(self._stream)
+            else:
+                yield from _exactly(self._stream, self._length)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A client's request; `path` and `query` are percent-encoded as the client sent them."""
+
+    method: str
+    path: str
+    query: str = field(repr=False)
+    """It contains the signature of a presigned URL."""
+    headers: Headers = field(repr=False)
+    """They contain tokens and signatures."""
+    body: RequestBody
+    client_host: str
+
+    def header(self, name: str) -> str:
+        """All values of a header, joined by commas (RFC 9110, section 5.3); empty: not sent."""
+        return ",".join(value for key, value in self.headers if key.lower() == name.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The answer to a request.
+
+    The Content-Length of a `bytes` body is always counted. A body in pieces is sent with the
+    Content-Length of `headers`, or chunked if there is none. An answer to HEAD has no body; the
+    Content-Length of its headers is that of the object.
+    """
+
+    status: int
+    headers: Headers = ()
+    body: bytes | Iterable[bytes] = field(default=b"", repr=False)
+    """It may contain vended credentials."""
+
+    def header(self, name: str) -> str | None:
+        """The first value of a header."""
+        return next((value for key, value in self.headers if key.lower() == name.lower()), None)
+
+
+Answer = Callable[[Request], Response]
+
+
+def unchunked(stream: BufferedIOBase) -> Iterator[bytes]:
+    """The data of a chunked body (RFC 9112, section 7.1), without extensions and trailers.
+
+    Raises:
+        ConnectionError: the body is not chunked, or breaks off.
+    """
+    yield from chunks(stream)
+    while stream.readline(65536).strip():
+        pass
+
+
+def chunks(stream: BufferedIOBase) -> Iterator[bytes]:
+    """The data of a chunked body, up to its trailers.
+
+    S3's encoding "aws-chunked" has the same form, with the extension `;chunk-signature=…`.
+
+    Raises:
+        ConnectionError: the body is not chunked, or breaks off.
+    """
+    while size := _chunk_size(stream.readline(65536)):
+        yield from _exactly(stream, size)
+        stream.readline(3)
+
+
+def _chunk_size(line: bytes) -> int:
+    match = re.match(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;|\r?\n)", line)
+    if not match:
+        raise ConnectionError(f"not the head of a chunk: {line[:40]!r}")
+    return int(match[1], 16)
+
+
+def _exactly(stream: BufferedIOBase, size: int) -> Iterator[bytes]:
+    while size:
+        piece = stream.read(min(size, PIECE))
+        if not piece:
+            raise ConnectionError("the body ends too early")
+        size -= len(piece)
+        yield piece
+
+
+def from_text(value: str) -> str:
+    """A header value from text: the characters of its UTF-8 bytes."""
+    return value.encode("utf-8", "replace").decode("latin-1")
+
+
+def to_text(value: str) -> str:
+    """The text of a header value, read as UTF-8."""
+    return value.encode("latin-1", "replace").decode("utf-8", "replace")
+
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from .limits.confinement import Confinement
+from .confinement import Confinement
 
 logger = logging.getLogger(__name__)
 

@@ -1,10 +1,29 @@
-"""Bucket, key and query of a request to S3, in the client's own percent-encoding."""
+"""Bucket, key and query of a request to S3, in the client's own percent-encoding.
 
-from collections.abc import Iterator
+The keys of a bucket that is a folder.
+
+https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
+
+Bodies that clients send in S3's encoding `aws-chunked`: signed chunks, checksums at the end.
+
+The chunks' signatures are of the client, and end here: the data is sent on as it is, and a checksum
+at the end as a header. Otherwise an S3 behind would store the heads of the chunks.
+https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html
+
+S3's error answers: a status and an XML document.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote
+from uuid import uuid4
+from xml.sax.saxutils import escape
 
-from ..http_message import Request
+from .http_server import Headers, Request, Response, chunks
 
 # Hosts whose subdomains are buckets: `<bucket>.localhost:9000`. `*.localhost` resolves to the
 # loopback interface (RFC 6761); clients make the other form from an IP address.
@@ -93,3 +112,125 @@ class S3Address:
 
 def _encoded(text: str) -> str:
     return quote(text, safe=UNRESERVED, encoding="latin-1")
+
+
+MOST_KEYS = 1000
+
+
+def listing(bucket: str, folder: Path, parameters: Mapping[str, str]) -> Response:
+    """The answer to ListObjectsV2: keys by their UTF-8 bytes, or common prefixes."""
+    prefix, delimiter = parameters.get("prefix", ""), parameters.get("delimiter", "")
+    after = parameters.get("continuation-token") or parameters.get("start-after", "")
+    wanted = parameters.get("max-keys", "")
+    most = min(MOST_KEYS, int(wanted)) if wanted.isdecimal() else MOST_KEYS
+    found = _entries(folder, prefix, delimiter)
+    rest = [entry for entry in sorted(found, key=str.encode) if entry.encode() > after.encode()]
+    shown = rest[:most]
+    is_truncated = len(rest) > len(shown) and bool(shown)
+    last = escape(shown[-1]) if is_truncated else ""
+    token = f"<NextContinuationToken>{last}</NextContinuationToken>" if is_truncated else ""
+    body = (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+        f"<Name>{escape(bucket)}</Name><Prefix>{escape(prefix)}</Prefix>"
+        f"<KeyCount>{len(shown)}</KeyCount><MaxKeys>{most}</MaxKeys>"
+        f"<IsTruncated>{str(is_truncated).lower()}</IsTruncated>{token}"
+        f"{''.join(_element(key, found[key]) for key in shown)}</ListBucketResult>"
+    )
+    return Response(200, (("Content-Type", "application/xml"),), body.encode())
+
+
+def _entries(folder: Path, prefix: str, delimiter: str) -> dict[str, os.stat_result | None]:
+    """The keys with a prefix; None is a common prefix."""
+    found: dict[str, os.stat_result | None] = {}
+    for key, state in _files(folder, prefix):
+        inner, separator, _ = key[len(prefix) :].partition(delimiter or "\x00")
+        if delimiter and separator:
+            found[prefix + inner + delimiter] = None
+        else:
+            found[key] = state
+    return found
+
+
+def _files(folder: Path, prefix: str) -> Iterator[tuple[str, os.stat_result]]:
+    """The regular files below the folder, without those that are behind a symbolic link."""
+    for root, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(root, name)
+            key = os.path.relpath(path, folder)
+            if key.startswith(prefix) and not os.path.islink(path) and os.path.isfile(path):
+                yield key, os.stat(path)
+
+
+def _element(key: str, state: os.stat_result | None) -> str:
+    if state is None:
+        return f"<CommonPrefixes><Prefix>{escape(key)}</Prefix></CommonPrefixes>"
+    changed = datetime.fromtimestamp(state.st_mtime, UTC).isoformat(timespec="seconds")
+    return (
+        f"<Contents><Key>{escape(key)}</Key><LastModified>{changed}</LastModified>"
+        f'<ETag>"{state.st_mtime_ns:x}-{state.st_size:x}"</ETag><Size>{state.st_size}</Size>'
+        "<StorageClass>STANDARD</StorageClass></Contents>"
+    )
+
+
+CHECKSUM = "x-amz-checksum-"
+OF_THE_ENCODING = frozenset(("content-encoding", "x-amz-decoded-content-length", "x-amz-trailer"))
+
+
+class IncompleteBody(Exception):
+    """The body is not `aws-chunked`, or not as long as the request says."""
+
+
+def decoded_body(request: Request) -> tuple[bytes, Headers]:
+    """The data of a request's body, and its headers for a request that sends the data as it is.
+
+    Raises:
+        IncompleteBody: the body is not what its headers say.
+        ConnectionError: it breaks off.
+    """
+    body = request.body.read()
+    if not _is_aws_chunked(request):
+        return body, request.headers
+    stream = BytesIO(body)
+    try:
+        data = b"".join(chunks(stream))
+    except ConnectionError as error:
+        raise IncompleteBody(str(error)) from None
+    if (length := request.header("x-amz-decoded-content-length")) not in {"", str(len(data))}:
+        raise IncompleteBody(f"{len(data)} bytes instead of {length}")
+    kept = (header for header in request.headers if header[0].lower() not in OF_THE_ENCODING)
+    return data, (*kept, *_content_encoding(request), *_checksums(stream))
+
+
+def _is_aws_chunked(request: Request) -> bool:
+    streaming = request.header("x-amz-content-sha256").startswith("STREAMING-")
+    return streaming or "aws-chunked" in request.header("content-encoding")
+
+
+def _content_encoding(request: Request) -> Iterator[tuple[str, str]]:
+    """The encoding of the object, without that of the request."""
+    codings = map(str.strip, request.header("content-encoding").split(","))
+    if kept := [coding for coding in codings if coding and coding != "aws-chunked"]:
+        yield "Content-Encoding", ",".join(kept)
+
+
+def _checksums(stream: BytesIO) -> Iterator[tuple[str, str]]:
+    """The checksums at the end of a body; the signature of the trailers is left out."""
+    for line in stream.read().decode("latin-1").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip().lower().startswith(CHECKSUM):
+            yield name.strip(), value.strip()
+
+
+def s3_error(
+    status: int, code: str, message: str, *, resource: str = "", headers: Headers = ()
+) -> Response:
+    """An error answer of S3. https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html"""
+    request_id = str(uuid4())
+    body = (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f"<Error><Code>{escape(code)}</Code><Message>{escape(message)}</Message>"
+        f"<Resource>{escape(resource)}</Resource><RequestId>{request_id}</RequestId></Error>"
+    )
+    own = (("Content-Type", "application/xml"), ("x-amz-request-id", request_id))
+    return Response(status, (*own, *headers), body.encode())

@@ -1,26 +1,40 @@
-"""The application: which page answers which request."""
+"""The application: which page answers which request.
+
+The page as `polynya serve` starts it: its packages are imported when somebody first looks.
+"""
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from mangum import Mangum
-from polynya.errors import PolynyaError
+from polynya.runtime.errors import PolynyaError
 from starlette.exceptions import HTTPException
 
-from ..reports.tables.opened import Renamed
-from ..stand_in.lambda_function import Handler
-from . import rendering
-from .links import link, table_path
+from ..lakes.opened import ReadableLake
+from ..local_aws.lambda_function import Handler
+from ..reports.opened_table import Renamed
+from . import lake_views, rendering, table_views
+from .links import Addresses, link, table_path
 from .site import Site
-from .views import changes, difference, files, health, iceberg, lake, reading, rows, table, view
 
 logger = logging.getLogger(__name__)
 
-VIEWS = (lake, changes, table, difference, files, iceberg, health, view, rows, reading)
+VIEWS = (
+    lake_views,
+    lake_views,
+    table_views,
+    table_views,
+    table_views,
+    table_views,
+    lake_views,
+    lake_views,
+    table_views,
+    table_views,
+)
 """Modules with a `router`."""
 
 SENTENCES = {
@@ -117,3 +131,30 @@ def _error(
     kept = {k: v for k, v in (headers or {}).items() if k in ("Retry-After", "Allow")}
     values = {"code": status, "sentence": sentence, "notices": notices}
     return rendering.html("error.html", status, kept, **values)
+
+
+if TYPE_CHECKING:
+    from .site import Site
+
+
+class LazyPage:
+    """The handler of the page, which begins with the first request."""
+
+    def __init__(self, addresses: Addresses, lake: ReadableLake) -> None:
+        self._addresses, self._lake = addresses, lake
+        self._site: Site | None = None
+        self._handler: Handler | None = None
+
+    def __call__(self, event: dict[str, Any], context: Any) -> Any:
+        """The answer to an event."""
+        if self._handler is None:
+            from .site import Site
+
+            self._site = Site.of(self._addresses, self._lake)
+            self._handler = page_handler(self._site)
+        return self._handler(event, context)
+
+    def close(self) -> None:
+        """End what has begun."""
+        if self._site is not None:
+            self._site.close()

@@ -1,11 +1,28 @@
-"""The history of a table: rows as a line, files as bars, a mark for each snapshot."""
+"""The history of a table: rows as a line, files as bars, a mark for each snapshot.
+
+How the bounds of a column overlap: a line for each file, from its least to its greatest value.
+
+Values are placed by their order. Where a vertical line through the picture meets few of the lines,
+a filter for that value leaves few files.
+
+How many data files have which size: a bar for each power of two.
+
+A bar in a line of a table.
+
+Pictures as SVG: shapes are computed here, the templates draw them.
+
+Nothing has a style of its own, because the policy of the page forbids it: a class says what a shape
+means, and the stylesheet how that looks.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from ...reports.tables.moments import Moment
-from ..words import counted, time_text
+from polynya.ducklake.rows.files import BoundsOverlap, SizeClass
+
+from ..reports.table_history import Moment
+from .links import counted, size, time_text
 
 WIDTH, HEIGHT = 960, 270
 LEFT, RIGHT = 84, 14
@@ -199,3 +216,149 @@ def _summary(moments: Sequence[Moment]) -> str:
         f"From snapshot {first.snapshot_id} to {last.snapshot_id} the table went from "
         f"{_counted(first)} to {_counted(last)}."
     )
+
+
+BOUNDS_WIDTH, BOUNDS_LEFT, BOUNDS_RIGHT = 960, 14, 14
+BOUNDS_TOP = 12
+MOST_HEIGHT, THICKEST, THINNEST = 320, 12.0, 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A file."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The whole picture."""
+
+    lines: list[Line]
+    height: float
+    least: str
+    greatest: str
+    share: float
+    """How many of 100 files a filter for one value leaves, on average."""
+    verdict: str
+    """In words."""
+
+
+def bounds(overlap: BoundsOverlap) -> Bounds | None:
+    """The picture; None: no file has bounds."""
+    if not overlap.spans:
+        return None
+    number = len(overlap.spans)
+    step = max(THINNEST + 0.5, min(THICKEST + 3, MOST_HEIGHT / number))
+    unit = (BOUNDS_WIDTH - BOUNDS_LEFT - BOUNDS_RIGHT) / max(1, overlap.places - 1)
+    lines = [
+        Line(
+            x=round(BOUNDS_LEFT + (span.first - 1) * unit, 1)
+            if overlap.places > 1
+            else BOUNDS_LEFT,
+            y=round(BOUNDS_TOP + place * step, 1),
+            width=round(max(3, (span.last - span.first) * unit), 1),
+            height=round(step * 0.8, 1),
+            title=f"file {span.data_file_id}: {span.lower} … {span.upper}",
+        )
+        for place, span in enumerate(overlap.spans)
+    ]
+    share = 100 * overlap.mean_depth / overlap.files
+    return Bounds(
+        lines=lines,
+        height=round(BOUNDS_TOP + number * step + 8, 1),
+        least=overlap.spans[0].lower,
+        greatest=max(overlap.spans, key=lambda span: span.last).upper,
+        share=round(share, 1),
+        verdict=_verdict(overlap, share),
+    )
+
+
+def _verdict(overlap: BoundsOverlap, share: float) -> str:
+    files = overlap.files
+    left = f"A filter for one value reads {overlap.mean_depth:,.1f} of {files:,} files on average"
+    if files < 2:
+        return "One file: there is nothing to skip."
+    if share <= 10 or overlap.mean_depth <= 1.5:
+        return f"{left}: pruning works well for this column."
+    if share <= 50:
+        return f"{left}: pruning helps."
+    return f"{left}: pruning does not help for this column, because the files overlap."
+
+
+SIZES_WIDTH, SIZES_TOP, BOTTOM = 960, 24, 150
+SIZES_LEFT, SIZES_RIGHT = 84, 14
+SMALL = 24
+"""Files below 2^24 bytes, 16 MB, are many requests for few rows, if there are many of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The files of one size."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    files: int
+    label: str
+    title: str
+    is_small: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The whole picture."""
+
+    columns: list[Column]
+    most: int
+    summary: str
+
+
+def sizes(classes: Sequence[SizeClass]) -> Sizes | None:
+    """The picture; None: there are no files."""
+    if not classes:
+        return None
+    first, last = classes[0].exponent, classes[-1].exponent
+    by_exponent = {one.exponent: one for one in classes}
+    most = max(one.files for one in classes)
+    step = (SIZES_WIDTH - SIZES_LEFT - SIZES_RIGHT) / max(6, last - first + 1)
+    columns = []
+    for place, exponent in enumerate(range(first, last + 1)):
+        one = by_exponent.get(exponent, SizeClass(exponent, 0, 0))
+        height = round((BOTTOM - SIZES_TOP) * one.files / most, 1)
+        columns.append(
+            Column(
+                x=round(SIZES_LEFT + place * step + step * 0.08, 1),
+                y=BOTTOM - height,
+                width=round(step * 0.84, 1),
+                height=height,
+                files=one.files,
+                label=size(2**exponent),
+                title=f"{counted(one.files, 'file')} of {size(2**exponent)} to "
+                f"{size(2 ** (exponent + 1))}, {size(one.bytes)} together",
+                is_small=exponent < SMALL,
+            )
+        )
+    return Sizes(columns, most, _sizes_summary(classes))
+
+
+def _sizes_summary(classes: Sequence[SizeClass]) -> str:
+    files, total = sum(one.files for one in classes), sum(one.bytes for one in classes)
+    small = sum(one.files for one in classes if one.exponent < SMALL)
+    text = f"{counted(files, 'file')}, {size(total // files)} each on average"
+    return f"{text}; {small:,} of them are smaller than {size(2**SMALL)}."
+
+
+def bar(value: int, most: int) -> float:
+    """Its length, of 100: the share of a value in the largest one. A small one can be seen."""
+    if value <= 0 or most <= 0:
+        return 0
+    return max(1.5, round(100 * value / most, 1))
+
+
+__all__ = ["bar", "bounds", "history", "sizes"]

@@ -2,13 +2,21 @@
 
 A browser and HTTP itself treat some characters of a path as their own, percent-encoded or not: a
 slash, and segments of dots. They are written as `~` and two hexadecimal digits, as in Datasette.
+
+Numbers, sizes and times as a person reads them; the templates' filters.
+
+Where clients find the lake that the page shows.
 """
 
+import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import quote, urlencode
 
-from polynya.namespaces import dotted, parsed
+from polynya.runtime.namespaces import dotted, parsed
 
 UNSAFE = re.compile(r"[~/\\\x00-\x1f\x7f]|^\.{1,2}$|^$")
 ENCODED = re.compile(r"~([0-9A-F]{2})")
@@ -58,3 +66,84 @@ def link(path: str, **query: object) -> str:
 def with_query(path: str, query: Mapping[str, str], **changed: object) -> str:
     """The same page with another query: parts that are None are left out."""
     return link(path, **{**query, **changed})
+
+
+UNITS = ("kB", "MB", "GB", "TB")
+
+
+def number(value: int | None) -> str:
+    """`12,345`; a dash for what is not known."""
+    return "–" if value is None else f"{value:,}"
+
+
+def size(value: int | None) -> str:
+    """`12.3 MB`."""
+    if value is None:
+        return "–"
+    if value < 1000:
+        return f"{value} B"
+    amount = float(value)
+    for unit in UNITS:
+        amount /= 1000
+        if amount < 999.95 or unit == UNITS[-1]:
+            return f"{amount:.1f} {unit}"
+    return ""
+
+
+def counted(value: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{value:,} {noun}" + ("" if value == 1 else "s")
+
+
+def time_text(value: datetime | None) -> str:
+    """`2026-11-22 14:03:05 UTC`; a dash for what has expired."""
+    return "–" if value is None else value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def iso(value: datetime) -> str:
+    """The attribute `datetime` of an element `time`."""
+    return value.astimezone(UTC).isoformat(timespec="seconds")
+
+
+AGES = ((86400 * 60, 86400 * 30, "month"), (86400 * 2, 86400, "day"), (7200, 3600, "hour"))
+
+
+def ago(value: datetime | None) -> str:
+    """`3 days ago`."""
+    if value is None:
+        return ""
+    seconds = (datetime.now(UTC) - value.astimezone(UTC)).total_seconds()
+    for least, unit, noun in (*AGES, (120, 60, "minute")):
+        if seconds >= least:
+            return f"{counted(int(seconds // unit), noun)} ago"
+    return "just now" if seconds > -60 else ""
+
+
+def tojson_text(value: Any) -> str:
+    """A document to read; the template escapes it like any text."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+FILTERS: dict[str, Any] = {
+    "number": number,
+    "size": size,
+    "counted": counted,
+    "time_text": time_text,
+    "iso": iso,
+    "ago": ago,
+    "tojson_text": tojson_text,
+    "dotted": dotted,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """What clients are given: the line of JSON that `polynya serve` prints."""
+
+    catalog_uri: str
+    s3_endpoint: str
+    warehouse: str
+    delivery: str
+    writes: bool
+    folder: str = ""
+    """The local folder with the data, which a bucket stands for; empty: the data is in S3."""

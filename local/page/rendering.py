@@ -12,8 +12,7 @@ from fastapi import Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from . import charts
-from .links import link, segment, table_path
-from .words import FILTERS
+from .links import FILTERS, link, segment, table_path
 
 FOLDER = Path(__file__).parent
 TYPES = {

@@ -1,10 +1,38 @@
-"""A table: its columns, its order on disk and its history."""
+"""A table: its columns, its order on disk and its history.
 
-from fastapi import APIRouter, Response
+The files of a table.
 
-from ...reports.tables.overview import table_overview
-from .. import charts
-from ..visit import SnapshotId, TableOf, VisitOf
+The difference of two snapshots of a table.
+
+Rows of a table, through the Iceberg endpoints and in native DuckLake.
+
+How each client reads a table.
+
+What Iceberg clients see of a table: the metadata document, the manifest list, the manifests.
+"""
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Response
+from pg8000.native import Connection
+from polynya.storage.objects import bucket_and_key
+
+from ..lakes.files import ALIAS
+from ..reports.data_files import FilesWanted, files_report
+from ..reports.difference import difference as difference_of
+from ..reports.generator import Generator
+from ..reports.metadata_files import IcebergHead, iceberg_head, iceberg_report, manifest_report
+from ..reports.opened_table import TableHead, Wanted, open_at
+from ..reports.preview import Lines, NotServed, Preparation, PreviewReport, preparation
+from ..reports.preview_sql import MOST_CONDITIONS, OPERATORS
+from ..reports.reading import ReadingReport, listed_snapshot, reading_report
+from ..reports.snippets import Place
+from ..reports.table_history import table_overview
+from . import charts
+from .site import Job, Site
+from .visit import LARGEST, PageNumber, SnapshotId, TableOf, Visit, VisitOf
 
 router = APIRouter()
 
@@ -16,3 +44,173 @@ async def table(visit: VisitOf, wanted: TableOf, until: SnapshotId = None) -> Re
     report = site.read(lambda con: table_overview(site.generator, con, wanted, until))
     chart = charts.history(report.moments, report.head.snapshot.snapshot_id)
     return visit.answer("table.html", report, chart=chart)
+
+
+Order = Literal["newest", "size", "smallest", "rows"]
+
+
+@router.get("/tables/{namespace}/{name}/files")
+async def files(
+    visit: VisitOf,
+    wanted: TableOf,
+    sort: Order = "newest",
+    column: Annotated[str, Query(max_length=10_000)] = "",
+    page: PageNumber = 1,
+) -> Response:
+    """A page of files, and pictures of all of them."""
+    site, which = visit.site, FilesWanted(sort, page, column)
+    report = site.read(lambda con: files_report(site.generator, con, wanted, which))
+    return visit.answer(
+        "files.html",
+        report,
+        sizes=charts.sizes(report.sizes),
+        bounds=charts.bounds(report.overlap),
+    )
+
+
+Id = Annotated[int, Query(ge=0, le=LARGEST)]
+Before = Annotated[int, Query(alias="from", ge=0, le=LARGEST)]
+
+
+@router.get("/tables/{namespace}/{name}/difference")
+async def difference(
+    visit: VisitOf, wanted: TableOf, before: Before, to: Id, page: PageNumber = 1
+) -> Response:
+    """Both snapshots are in the query, as `from` and `to`."""
+    site = visit.site
+    report = site.read(lambda con: difference_of(site.generator, con, wanted, before, to, page))
+    return visit.answer("difference.html", report)
+
+
+LINE = re.compile("column([2-9]|[1-9][0-9]+)?")
+"""The keys of a filter's lines: column, operator, value; column2, operator2, value2; …"""
+
+
+SECONDS = 2.0
+"""How long a visitor waits before a page says that rows are being read."""
+AGAIN_SECONDS = 30.0
+"""After this time what failed, or took too long, is tried again."""
+
+
+@router.get("/tables/{namespace}/{name}/rows")
+async def rows(visit: VisitOf, wanted: TableOf) -> Response:
+    """A preview; a filter is in the query."""
+    site, lines = visit.site, lines_of(visit.query)
+
+    def prepared(con: Connection) -> tuple[TableHead, Preparation | None]:
+        table = open_at(site.generator, con, wanted, limit=1)
+        return table.head, preparation(table, lines)
+
+    head, found = site.read(prepared)
+    if found is None:
+        return visit.answer("not_served.html", NotServed(head), tab="rows")
+
+    def task(generator: Generator, job: Job) -> PreviewReport:
+        job.progress = "Rows are being read."
+        answer = site.reader.answer(found.question)
+        return found.report(answer, site.reader.limits, is_mirror=site.lake.is_mirror)
+
+    key = found.question
+    job = site.previews.job(key, task, seconds=SECONDS, again=_is_stale(site.previews.known(key)))
+    if job.error is None and job.is_done:
+        number = min(MOST_CONDITIONS, len(found.question.conditions) + 1)
+        return visit.answer("rows.html", job.result, operators=OPERATORS, lines=number)
+    return visit.answer_when_done("rows.html", head, job)
+
+
+def _is_stale(job: Job | None) -> bool:
+    """Whether a result lacks parts, and is not from a moment ago."""
+    if job is None or not job.is_done or job.finished is None:
+        return False
+    age = (datetime.now(UTC) - job.finished).total_seconds()
+    return age > AGAIN_SECONDS and (job.error is not None or bool(job.result.answer.notes))
+
+
+def lines_of(query: dict[str, str]) -> Lines:
+    """The lines of a form, in their order."""
+    numbers = sorted(
+        (int(found[1] or 1), found[1] or "") for found in map(LINE.fullmatch, query) if found
+    )
+    suffixes = [suffix for _, suffix in numbers]
+    return Lines(
+        *(
+            [query.get(key + suffix, "") for suffix in suffixes]
+            for key in ("column", "operator", "value")
+        )
+    )
+
+
+@router.get("/tables/{namespace}/{name}/read")
+async def reading(visit: VisitOf, wanted: TableOf) -> Response:
+    """The snippets of all clients, and what is wrong with each."""
+    report = visit.site.read(lambda con: _report(visit.site, con, wanted))
+    template = "reading.html" if report.clients else "not_served.html"
+    return visit.answer(template, report, tab="read")
+
+
+def _report(site: Site, con: Connection, wanted: Wanted) -> ReadingReport:
+    table = open_at(site.generator, con, wanted, limit=1)
+    virtual = bucket_and_key(table.files.table.location)
+    is_past = wanted.snapshot_id is not None
+    place = Place(
+        catalog_uri=site.addresses.catalog_uri,
+        warehouse=site.addresses.warehouse,
+        s3_endpoint=site.addresses.s3_endpoint,
+        namespace=table.head.namespace,
+        table=table.head.name,
+        lake_snapshot=table.at if is_past else None,
+        snapshot_id=listed_snapshot(site.generator, table) if is_past else None,
+        virtual_bucket=virtual[0] if virtual else ALIAS,
+    )
+    return reading_report(table, place)
+
+
+SECONDS_FOR_FILES = 1.5
+"""How long a visitor waits for files that are generated."""
+
+
+@router.get("/tables/{namespace}/{name}/iceberg")
+async def iceberg(visit: VisitOf, wanted: TableOf) -> Response:
+    """The document and the manifests of its newest snapshot."""
+    head = _head(visit, wanted)
+    if not head.manifest_list:
+        return visit.answer("iceberg_none.html", head)
+
+    def task(generator: Generator, job: Job) -> Any:
+        return generator.read(lambda con: iceberg_report(generator, con, _at(wanted, head)))
+
+    job = visit.site.files.job((head.manifest_list, ""), task, seconds=SECONDS_FOR_FILES)
+    return visit.answer_when_done("iceberg.html", head.head, job)
+
+
+@router.get("/tables/{namespace}/{name}/iceberg/metadata")
+async def metadata(visit: VisitOf, wanted: TableOf) -> Response:
+    """The metadata document as it is."""
+    return visit.answer("metadata.html", _head(visit, wanted))
+
+
+@router.get("/tables/{namespace}/{name}/iceberg/{manifest}")
+async def manifest(
+    visit: VisitOf, wanted: TableOf, manifest: str, page: PageNumber = 1
+) -> Response:
+    """A manifest with a page of its entries."""
+    head = _head(visit, wanted)
+
+    def task(generator: Generator, job: Job) -> Any:
+        at = _at(wanted, head)
+        return generator.read(lambda con: manifest_report(generator, con, at, manifest, page))
+
+    job = visit.site.files.job(
+        (head.manifest_list, manifest, page), task, seconds=SECONDS_FOR_FILES
+    )
+    return visit.answer_when_done("manifest.html", head.head, job)
+
+
+def _head(visit: Visit, wanted: Wanted) -> IcebergHead:
+    site = visit.site
+    return site.read(lambda con: iceberg_head(site.generator, con, wanted))
+
+
+def _at(wanted: Wanted, head: IcebergHead) -> Wanted:
+    """The table at the snapshot that the visitor has seen, though the lake may have gone on."""
+    return Wanted(wanted.namespace, wanted.name, head.head.snapshot.snapshot_id)

@@ -7,11 +7,10 @@ from urllib.parse import quote
 from fastapi import Depends, Query, Request, Response
 from pydantic import BeforeValidator, Field
 
-from ..reports.tables.opened import TableHead, Wanted
+from ..reports.opened_table import TableHead, Wanted
 from . import rendering
 from .links import name_of, namespace_of, with_query
-from .site import Site
-from .work import Job
+from .site import Job, Site
 
 LARGEST = 2**63 - 1
 Format = Literal["html", "json"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from .. import checkout
-from ..clients.duckdb_connection import KEY_ID, REGION, SECRET
+from ..clients.duckdb import KEY_ID, REGION, SECRET
 
 COMMAND = [sys.executable, "-m", "polynya_local"]
 """The command `polynya`, in this Python."""

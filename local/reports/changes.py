@@ -6,10 +6,10 @@ from datetime import datetime
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.queries.listing.changes import changes
-from polynya.ducklake.queries.listing.entries import named
+from polynya.ducklake.queries.changes import changes
+from polynya.ducklake.queries.entries import named
 from polynya.ducklake.rows.listing import Change, NamedFrom
-from polynya.namespaces import dotted
+from polynya.runtime.namespaces import dotted
 
 PAGE_SIZE = 50
 LARGEST_ID = 2**63 - 1

@@ -4,11 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from polynya.ducklake.rows.columns import Column
-from polynya.ducklake.rows.named_objects import Tag
-from polynya.files.table_context import TableContext
+from polynya.ducklake.rows.objects import Column, Tag
 from polynya.iceberg.types import Field, List, Map, Primitive, Struct, Type
-from polynya.translate.client_properties import COMMENT
+from polynya.mapping.properties import COMMENT
+from polynya.virtual_files.contexts import TableContext
 
 
 @dataclass(frozen=True, slots=True)

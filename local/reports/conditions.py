@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeAlias
 
-from polynya.ducklake.rows.partitions import PartitionColumn
-from polynya.translate.partitions import EPOCHS, FINEST
+from polynya.ducklake.rows.objects import PartitionColumn
+from polynya.mapping.partitions import EPOCHS, FINEST
 
-from .columns import NESTED, ColumnFact
-from .table_facts import DefaultFact, TableFacts
+from .table_facts import NESTED, ColumnFact, DefaultFact, TableFacts
 
 INTEGERS = frozenset(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"))
 FLOATS = frozenset(("float32", "float64"))

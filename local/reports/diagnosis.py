@@ -1,40 +1,51 @@
-"""Checks of one table: is it served, what is hidden or left out, do the row counts agree."""
+"""Checks of one table: is it served, what is hidden or left out, do the row counts agree.
+
+Checks of the whole lake: the rights of the database role, the version, the data path.
+
+`polynya doctor`: compares DuckLake's catalog with what Iceberg clients get.
+"""
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TypeVar
 
 import duckdb
 from pg8000.native import Connection
 from polynya.access.vended_credentials import CredentialVending
 from polynya.ducklake import queries
-from polynya.ducklake.rows.named_objects import Schema, Table
-from polynya.errors import PolynyaError, Refused
-from polynya.translate.columns.default_columns import WAY_OUT
+from polynya.ducklake.rows.objects import Lake, Schema, Table
+from polynya.mapping import tables
+from polynya.mapping.schemas import WAY_OUT
+from polynya.runtime.errors import PolynyaError, Refused
+from polynya.storage.objects import is_s3
 
-from ..duckdb_access import redacted, secrets_of
-from ..generator import Generator, OpenedTable
-from ..reading.faults import FAILS, WRONG, clients_by_kind, known_faults
-from ..reading.table_facts import table_facts
-from ..table_report import LACKED_IN_PAST, default_columns, hidden_columns, left_out_snapshots
-from .catalog_rows import CatalogCounts
-from .data_files import DataFileCheck
-from .ducklake_rows import DuckLakeCounts, Uncountable
-from .file_sizes import check_sizes
-from .iceberg_rows import iceberg_rows
-from .report import (
+from ..lakes.opened import ReadableLake
+from .client_faults import FAILS, WRONG, clients_by_kind, known_faults
+from .findings import (
     ERROR,
     HIDDEN,
     NOTE,
+    SLOW,
     UNREADABLE,
     WARNING,
     WRONG_ROWS,
+    CatalogCounts,
+    DataFileCheck,
+    DuckLakeCounts,
     Report,
     RowCount,
     TableName,
     TableResult,
+    Uncountable,
+    check_sizes,
+    iceberg_rows,
     name_of,
     number_of,
 )
+from .generator import Generator, OpenedTable, redacted, secrets_of, tables_of
+from .rights import Rights, create_index, default_privileges, grant, rights
+from .table_facts import table_facts
+from .table_report import LACKED_IN_PAST, default_columns, hidden_columns, left_out_snapshots
 
 DEFAULTS_REMEDY = f"{WAY_OUT}; COLUMN_DEFAULTS=refuse refuses the table until then"
 
@@ -192,3 +203,130 @@ def _evenly_spaced(items: list[T], number: int) -> list[T]:
     if len(items) <= number:
         return items
     return [items[place * len(items) // number] for place in range(number)]
+
+
+SMALL_STATISTICS = 16 * 1024 * 1024  # bytes, which a scan without an index reads quickly
+
+
+def check_rights(report: Report, found: Rights, schema: str) -> None:
+    """Add findings about grants, default privileges and indexes that are missing."""
+    role = found.role
+    if not found.may_use_schema:
+        message = f"the role {role} may not use the schema {schema}"
+        report.add(ERROR, "grants", message, grant(schema, role))
+    elif found.unreadable:
+        names = ", ".join(found.unreadable)
+        message = f"the role {role} may not read {_some(found.unreadable, found.tables)}: {names}"
+        report.add(ERROR, "grants", message, grant(schema, role))
+    for writer in found.writers:
+        report.add(
+            WARNING,
+            "grants",
+            f"the role {role} may not read tables of inlined rows that {writer} will create",
+            default_privileges(schema, role, writer),
+            UNREADABLE,
+        )
+    if found.writable:
+        report.add(
+            WARNING,
+            "grants",
+            f"the role {role} may write to {_some(found.writable, found.tables)}: SELECT is enough",
+        )
+    for table, size in found.unindexed.items():
+        report.add(
+            WARNING if size > SMALL_STATISTICS else NOTE,
+            "index",
+            f"{table} ({size / 1e6:,.1f} MB) has no index for ranges of files: every manifest "
+            "costs a scan of it",
+            create_index(schema, table),
+            SLOW,
+        )
+
+
+def check_lake(report: Report, lake: Lake) -> None:
+    """Add what the catalog says of itself, and findings if it is not served."""
+    report.lake = {
+        "version": lake.version,
+        "encrypted": lake.encrypted,
+        "snapshot_id": lake.snapshot_id,
+        "data_path": lake.data_path,
+        "served": True,
+    }
+    try:
+        tables.check_lake(lake.version, lake.encrypted)
+    except Refused as error:
+        report.lake["served"] = False
+        report.add(ERROR, "lake", str(error))
+    if not is_s3(lake.data_path):
+        report.add(
+            ERROR,
+            "settings",
+            f"the data path {lake.data_path} is not in S3: Iceberg clients reach the files of a "
+            "lake in S3 only",
+        )
+
+
+def _some(names: list[str], number: int) -> str:
+    return f"{len(names)} of DuckLake's {number} tables"
+
+
+def diagnose(generator: Generator, opened: ReadableLake, past: int) -> Iterator[Report]:
+    """Check the rights of the role, the lake, and each table.
+
+    Gives the same report before each table and at the end, so that progress can be shown.
+
+    Args:
+        opened: the lake that the generator reads.
+        past: how many past snapshots of each table are counted, besides the newest.
+
+    Raises:
+        PolynyaError: the rights of the role cannot be read from the database.
+    """
+    report = check_up(generator, opened)
+    if not report.lake.get("served"):
+        yield report
+        return
+    check = TableCheck(generator, report, opened.database, opened.s3_endpoint, past)
+    try:
+        lake = generator.read(queries.lake().run)
+        for pair in generator.read(lambda con: tables_of(con, lake)):
+            yield report
+            check.run(*pair)
+    except PolynyaError as error:
+        report.add(ERROR, "catalog", str(error))
+    finally:
+        check.close()
+    yield report
+
+
+def diagnose_table(
+    generator: Generator, opened: ReadableLake, schema: Schema, table: Table, past: int
+) -> Report:
+    """Check one table. Arguments: as of `diagnose`."""
+    report = Report()
+    check = TableCheck(generator, report, opened.database, opened.s3_endpoint, past)
+    try:
+        check.run(schema, table)
+    finally:
+        check.close()
+    return report
+
+
+def check_up(generator: Generator, opened: ReadableLake) -> Report:
+    """Check the rights of the role and the lake, without its tables.
+
+    Raises:
+        PolynyaError: the rights of the role cannot be read from the database.
+    """
+    report = Report()
+    schema = generator.config.metadata_schema
+    found = None if opened.is_mirror else generator.read(lambda con: rights(con, schema))
+    if found is not None:
+        check_rights(report, found, schema)
+    try:
+        lake = generator.read(queries.lake().run)
+    except PolynyaError as error:
+        report.add(ERROR, "catalog", str(error))
+        return report
+    check_lake(report, lake)
+    return report

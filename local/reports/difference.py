@@ -3,17 +3,16 @@
 from dataclasses import dataclass, replace
 
 from pg8000.native import Connection
-from polynya.ducklake.queries.listing.data_files import listed_files
+from polynya.ducklake.queries.listed_files import listed_files
 
-from ..generator import Generator
-from ..lake.changes import SnapshotReport
-from ..lake.report import snapshot_of
-from ..paging import Paging
-from ..row_counts import Counts
+from .changes import SnapshotReport
 from .columns import ColumnLine, columns_at
-from .file_lines import FileLine, file_lines
-from .moments import Moment, moments
-from .opened import TableAt, TableHead, Wanted, open_at
+from .data_files import FileLine, file_lines
+from .generator import Generator
+from .lake import Paging, snapshot_of
+from .opened_table import TableAt, TableHead, Wanted, open_at
+from .row_counts import Counts
+from .table_history import Moment, moments
 
 PAGE_SIZE = 25
 NOTHING = Counts(rows=0, files=0, bytes=0, inlined=0, deleted=0)

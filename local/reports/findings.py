@@ -1,14 +1,41 @@
-"""What `polynya doctor` reports: findings about the lake, and a result for each table."""
+"""What `polynya doctor` reports: findings about the lake, and a result for each table.
+
+How many rows a table has according to the counts in DuckLake's catalog.
+
+Compares the catalog's row count of each data file with the count in the file's own footer.
+
+How many rows a table has according to DuckLake: DuckDB reads them.
+
+Whether a table has many small data files, each of which costs clients a request.
+
+How many rows an Iceberg client gets, from the manifests and delete files that it reads.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from importlib.metadata import version
+from tempfile import NamedTemporaryFile
 from typing import Any
 
-from polynya.namespaces import dotted
+import duckdb
+from pg8000.native import Connection
+from pg8000.native import identifier as postgres_identifier
+from polynya.ducklake import queries
+from polynya.ducklake.history import state_at
+from polynya.ducklake.paths import file_location
+from polynya.ducklake.rows.objects import Lake, Schema, Table
+from polynya.iceberg.parquet.files import positions
+from polynya.runtime.namespaces import dotted
+from polynya.storage.objects import is_s3
 
-from ..generator import OpenedTable
-from ..reading.faults import Fault
+from ..clients.duckdb import LAKE, literal
+from ..clients.duckdb import identifier as duckdb_identifier
+from ..lakes.address import for_libpq
+from .client_faults import Fault
+from .generator import OpenedTable, connect_to_s3, redacted, secrets_of
+from .manifests import File, manifest_list
+from .table_report import ALL_IDS
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
@@ -177,3 +204,233 @@ def worst(consequences: Iterable[str]) -> str:
 def number_of(number: int, noun: str) -> str:
     """A number with its noun: `1 table`, `2 tables`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+class Uncountable(Exception):
+    """The rows cannot be counted; the message says why."""
+
+
+class DuckLakeCounts:
+    """Counts with DuckDB and its extension ducklake, read-only."""
+
+    name = f"DuckDB {version('duckdb')} with its extension ducklake"
+
+    def __init__(self, database: str, metadata_schema: str, s3_endpoint: str | None) -> None:
+        """Attach the lake.
+
+        Raises:
+            Uncountable: DuckDB cannot attach it. The message never holds the URL.
+        """
+        self._secrets = secrets_of(database)
+        self._con = connect_to_s3(s3_endpoint, LAKE)
+        source = literal(f"ducklake:postgres:{for_libpq(database)}")
+        options = f"METADATA_SCHEMA {literal(metadata_schema)}, READ_ONLY"
+        try:
+            self._con.execute(f"ATTACH {source} AS lake ({options})")
+        except duckdb.Error as error:
+            self._con.close()
+            raise Uncountable(redacted(error, self._secrets)) from None
+
+    def rows(self, schema: Schema, table: Table, snapshot_id: int) -> int:
+        """The number of rows that DuckDB reads.
+
+        Raises:
+            Uncountable: DuckDB cannot read the table; with its reason.
+        """
+        names = map(duckdb_identifier, ("lake", *schema.namespace, table.table_name))
+        # DuckDB answers a plain count(*) from the counts in the catalog, which are to be checked;
+        # `rowid` would be hidden by a column of that name.
+        count = "count(*) FILTER (WHERE random() >= 0)"
+        sql = f"SELECT {count} FROM {'.'.join(names)} AT (VERSION => {snapshot_id})"
+        try:
+            [(number,)] = self._con.execute(sql).fetchall()
+        except duckdb.Error as error:
+            raise Uncountable(redacted(error, self._secrets)) from None
+        return int(number)
+
+    def close(self) -> None:
+        self._con.close()
+
+
+DATA_ROWS = """
+SELECT coalesce(sum(f.record_count), 0)::bigint, coalesce(sum(d.rows), 0)::bigint,
+  coalesce(bool_or(({partial_max})::bigint > :snapshot_id OR d.partial OR d.files > 1), false)
+FROM ducklake_data_file AS f LEFT JOIN (
+  SELECT data_file_id, count(*) AS files, sum(rows) AS rows, bool_or(partial) AS partial
+  FROM ({deletes}) AS one GROUP BY data_file_id) AS d USING (data_file_id)
+WHERE f.table_id = :table_id AND :snapshot_id >= f.begin_snapshot
+  AND (:snapshot_id < f.end_snapshot OR f.end_snapshot IS NULL)"""
+
+STORED_DELETES = """
+SELECT d.data_file_id, d.delete_count AS rows,
+  coalesce(({partial_max})::bigint > :snapshot_id, false) AS partial
+FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE d.table_id = :table_id
+  AND :snapshot_id >= d.begin_snapshot
+  AND (:snapshot_id < d.end_snapshot OR d.end_snapshot IS NULL)"""
+
+INLINED_DELETES = """
+UNION ALL SELECT d.{file_id}, count(DISTINCT d.{position}), false FROM {table} AS d
+WHERE d.{begin} <= :snapshot_id GROUP BY d.{file_id}"""
+
+INLINED_ROWS = """
+SELECT count(*) FROM {table} AS r
+WHERE r.{begin} <= :snapshot_id AND (r.{end} > :snapshot_id OR r.{end} IS NULL)"""
+
+
+class CatalogCounts:
+    """Counts from the catalog, for versions that this machine's DuckDB cannot attach."""
+
+    name = "the counts in DuckLake's catalog"
+
+    def rows(
+        self, con: Connection, lake: Lake, schema: Schema, table: Table, snapshot_id: int
+    ) -> int:
+        """Rows of data files, minus the deleted ones, plus inlined rows.
+
+        Raises:
+            Uncountable: the catalog does not hold the number.
+        """
+        inlined = queries.inlined(lake, table.table_id, table.begin_snapshot).run(con)
+        deletes = STORED_DELETES.format(partial_max=queries.fragment(lake, "delete_partial_max"))
+        if inlined.delete_columns:
+            file_id, position, begin = map(postgres_identifier, inlined.delete_columns)
+            deletes += INLINED_DELETES.format(
+                file_id=file_id,
+                position=position,
+                begin=begin,
+                table=postgres_identifier(f"ducklake_inlined_delete_{table.table_id}"),
+            )
+        at = {"snapshot_id": snapshot_id, "table_id": table.table_id}
+        partial_max = queries.fragment(lake, "data_partial_max")
+        sql = DATA_ROWS.format(deletes=deletes, partial_max=partial_max)
+        [[rows, deleted, is_mixed]] = con.run(sql, **at)
+        if is_mixed:
+            raise Uncountable("files hold rows of later snapshots, or several deletes on one file")
+        for rows_table in inlined.tables:
+            _, begin, end = map(postgres_identifier, rows_table.system_columns)
+            name = postgres_identifier(rows_table.table_name)
+            sql = INLINED_ROWS.format(table=name, begin=begin, end=end)
+            rows += con.run(sql, snapshot_id=snapshot_id)[0][0]
+        return int(rows - deleted)
+
+
+NEWEST_FILES = 100  # data files of each table whose footers are read
+
+
+class DataFileCheck:
+    """Reads footers with a DuckDB of its own."""
+
+    def __init__(self, report: Report, s3_endpoint: str | None, secrets: list[str]) -> None:
+        """`secrets`: texts that no finding may hold."""
+        self._report = report
+        self._secrets = secrets
+        self._con = connect_to_s3(s3_endpoint)
+
+    def close(self) -> None:
+        self._con.close()
+
+    def run(self, opened: OpenedTable) -> None:
+        """Add a finding for each file that is not in S3, cannot be read or has another count."""
+        history = opened.history
+        at = (history.lake, history.table.table_id, history.snapshot_id, *ALL_IDS)
+        files = {
+            file_location(history.lake, history.schema, history.table, file): file
+            for file in queries.data_files_at(*at).run(opened.con)
+            if file.end_snapshot is None
+        }
+        elsewhere = [path for path in files if not is_s3(path)]
+        if elsewhere:
+            number = number_of(len(elsewhere), "data file")
+            message = f"{number} not in S3, such as {elsewhere[0]}"
+            self._report.add(ERROR, name_of(opened), message)
+        newest = [path for path in files if is_s3(path)][-NEWEST_FILES:]
+        for path, rows in self._footer_counts(newest).items():
+            file = files[path]
+            name = f"ducklake_data_file {file.data_file_id} ({path})"
+            if isinstance(rows, str):
+                self._report.add(ERROR, name_of(opened), f"{name} cannot be read: {rows}")
+            elif rows != file.record_count:
+                message = f"{name} holds {rows:,} rows; the catalog says {file.record_count:,}"
+                self._report.add(ERROR, name_of(opened), message, consequence=WRONG_ROWS)
+
+    def _footer_counts(self, paths: list[str]) -> dict[str, int | str]:
+        """How many rows each file has, or why it cannot be read."""
+        try:
+            return self._read(paths)
+        except duckdb.Error:
+            counts: dict[str, int | str] = {}
+            for path in paths:
+                try:
+                    counts |= self._read([path])
+                except duckdb.Error as error:
+                    counts[path] = redacted(error, self._secrets)
+            return counts
+
+    def _read(self, paths: list[str]) -> dict[str, int | str]:
+        if not paths:
+            return {}
+        names = ", ".join(map(literal, paths))
+        sql = f"SELECT file_name, num_rows FROM parquet_file_metadata([{names}])"
+        return dict(self._con.execute(sql).fetchall())
+
+
+MANY_FILES = 100
+SMALL_BYTES = 8 * 1024 * 1024
+
+
+def check_sizes(report: Report, opened: OpenedTable) -> None:
+    """Add a note about many small files, with the statement that merges them."""
+    history = opened.history
+    data = state_at(history.events, history.snapshot_id)["data"]
+    if data.files < MANY_FILES or data.bytes / data.files >= SMALL_BYTES:
+        return
+    schema = history.schema
+    # DuckLake's functions take the dots of a name for levels only where there are several.
+    path = schema.full_name if schema.parents else schema.schema_name
+    names = literal(history.table.table_name), literal(path)
+    report.add(
+        NOTE,
+        name_of(opened),
+        f"{data.files:,} data files of {data.bytes / data.files / 1000:,.0f} kB on average: each "
+        "costs every client that reads it a request",
+        f"CALL ducklake_merge_adjacent_files('lake', {names[0]}, schema => {names[1]});",
+        SLOW,
+    )
+
+
+def iceberg_rows(table: OpenedTable, manifest_list_location: str) -> int:
+    """The live rows of a snapshot, as the Iceberg specification has its manifest list read."""
+    files = list(manifest_list(table, manifest_list_location).files())
+    deletes = [file for file in files if file.deletes_of is not None and file.status != "deleted"]
+    deleted: dict[str, list[File]] = {}
+    for file in deletes:
+        deleted.setdefault(file.deletes_of or "", []).append(file)
+    return sum(
+        _live_rows(table, file, deleted.get(file.path, []))
+        for file in files
+        if file.deletes_of is None and file.status != "deleted"
+    )
+
+
+def _live_rows(table: OpenedTable, file: File, deletes: list[File]) -> int:
+    deleted = {
+        position
+        for delete in deletes
+        if delete.sequence_number >= file.sequence_number
+        for position in positions(table.body(delete.path))
+    }
+    rows = file.rows
+    if table.virtual_name(file.path):  # inlined rows: counted in the generated file
+        rows = _row_count(table.body(file.path))
+    return rows - sum(position < rows for position in deleted)
+
+
+def _row_count(parquet: bytes) -> int:
+    """The number of rows of a Parquet file, by its footer."""
+    with duckdb.connect() as con, NamedTemporaryFile(suffix=".parquet") as file:
+        file.write(parquet)
+        file.flush()
+        sql = "SELECT num_rows FROM parquet_file_metadata(?)"
+        [(rows,)] = con.execute(sql, [file.name]).fetchall()
+        return int(rows)

@@ -1,28 +1,35 @@
-"""Generates virtual files in this process; nothing is served, stored or written."""
+"""Generates virtual files in this process; nothing is served, stored or written.
+
+How `polynya doctor` and the page let DuckDB reach the catalog database and S3.
+"""
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
+from urllib.parse import urlsplit
 
+import boto3
+import duckdb
+from duckdb import DuckDBPyConnection
 from pg8000.native import Connection
-from polynya.config import Config
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database, retried
 from polynya.ducklake.history import TableHistory, state_at
-from polynya.ducklake.rows.lake import Lake
 from polynya.ducklake.rows.lifetimes import UnservableRange
-from polynya.ducklake.rows.named_objects import Schema, Table
-from polynya.files.names import Name, is_virtual, parse
-from polynya.files.table_files import TableFiles
-from polynya.files.virtual_files import VirtualFiles
+from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.iceberg.table_metadata import TableMetadata
-from polynya.settings import SETTINGS
+from polynya.runtime.settings import SETTINGS, Config
 from polynya.storage.file_cache import FileCache
-from polynya.storage.memory_cache import MemoryCache
-from polynya.storage.objects.reader import object_reader
+from polynya.storage.objects import object_reader
+from polynya.storage.stores import MemoryCache
+from polynya.virtual_files.names import Name, is_virtual, parse
+from polynya.virtual_files.table_files import TableFiles
+from polynya.virtual_files.virtual_files import VirtualFiles
 
-from ..lakes.data_path import ALIAS
+from ..clients.duckdb import connect, literal
+from ..lakes.files import ALIAS
 from .row_counts import Counts, FileHistories, RowCounts
 
 FIRST_SNAPSHOT = 1
@@ -180,3 +187,56 @@ def tables_of(con: Connection, lake: Lake) -> list[tuple[Schema, Table]]:
         for schema in queries.schemas_at(lake.snapshot_id).run(con)
         for table in queries.tables_at(lake.snapshot_id, schema.schema_id).run(con)
     ]
+
+
+LONGEST_MESSAGE = 300  # characters
+
+
+def connect_to_s3(
+    s3_endpoint: str | None, extensions: tuple[str, ...] = ("httpfs",)
+) -> DuckDBPyConnection:
+    """A DuckDB that reads S3 with boto3's credentials, which DuckDB does not look for, and no
+    local file."""
+    con = connect(extensions)
+    session = boto3.Session()
+    options = {"REGION": session.region_name or "us-east-1"}
+    if found := session.get_credentials():
+        keys = found.get_frozen_credentials()
+        options |= {"KEY_ID": keys.access_key, "SECRET": keys.secret_key}
+        options |= {"SESSION_TOKEN": keys.token} if keys.token else {}
+    if s3_endpoint:
+        scheme, _, host = s3_endpoint.rstrip("/").rpartition("://")
+        options |= {"ENDPOINT": host, "URL_STYLE": "path"}
+        options |= {"USE_SSL": "true" if scheme == "https" else "false"}
+    words = [f"{name} {literal(text)}" for name, text in options.items()]
+    con.execute(f"CREATE SECRET (TYPE s3, PROVIDER config, {', '.join(words)})")
+    # A catalog may name any file of this machine as one of its tables'.
+    con.execute("SET disabled_filesystems = 'LocalFileSystem'")
+    return con
+
+
+OTHER_VERSION = re.compile(r"catalog version is ([\d.]+)\S*, but .* requires version ([\d.]+\d)")
+"""DuckDB advises to migrate, also where the catalog is the newer one."""
+
+
+def _number(version: str) -> list[int]:
+    return [int(part) for part in version.split(".") if part]
+
+
+def secrets_of(url: str) -> list[str]:
+    """The parts of a URL that no message may hold."""
+    return [url, *filter(None, [urlsplit(url).password])]
+
+
+def redacted(error: Exception, secrets: Iterable[str]) -> str:
+    """An error's message in one line, replaced if it shows how we connect to the database."""
+    words = " ".join(str(error).split())
+    if (versions := OTHER_VERSION.search(words)) and _number(versions[1]) > _number(versions[2]):
+        return (
+            f"the installed DuckDB {duckdb.__version__} reads DuckLake natively up to catalog "
+            f"version {versions[2]}, and this catalog has {versions[1]}: the comparison with "
+            "native DuckLake is left out"
+        )
+    if any(secret in words for secret in secrets) or "postgres:" in words:
+        return "DuckDB cannot attach the lake"
+    return words if len(words) <= LONGEST_MESSAGE else f"{words[:LONGEST_MESSAGE]}…"

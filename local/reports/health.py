@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from polynya.ducklake import queries
-from polynya.errors import NoSuchTable
-from polynya.namespaces import dotted, parsed
+from polynya.runtime.errors import NoSuchTable
+from polynya.runtime.namespaces import dotted, parsed
 
-from ...lakes.readable import ReadableLake
-from ..diagnosis import check_up, diagnose, diagnose_table
-from ..diagnosis.report import CONSEQUENCES, Finding, Report, TableResult
-from ..generator import Generator
-from ..tables.opened import TableHead
+from ..lakes.opened import ReadableLake
+from .diagnosis import check_up, diagnose, diagnose_table
+from .findings import CONSEQUENCES, Finding, Report, TableResult
+from .generator import Generator
+from .opened_table import TableHead
 
 PAST = 3
 """Past snapshots of each table at which rows are counted, as `doctor` does."""

@@ -1,25 +1,67 @@
-"""The tables and views of a lake at a snapshot, a page at a time."""
+"""The tables and views of a lake at a snapshot, a page at a time.
+
+A view of the lake: its text in DuckDB's dialect, and what Iceberg clients get.
+
+One page of a long list.
+"""
 
 import time
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.queries.listing.changed_rows import changed_rows, inlined_names
-from polynya.ducklake.queries.listing.changes import changes, changes_at
-from polynya.ducklake.queries.listing.entries import entries, namespaces
-from polynya.ducklake.queries.listing.uncertain_rows import uncertain_tables
-from polynya.ducklake.rows.lake import Lake
+from polynya.ducklake.queries.changes import (
+    changed_rows,
+    changes,
+    changes_at,
+    inlined_names,
+    uncertain_tables,
+)
+from polynya.ducklake.queries.entries import entries, namespaces
 from polynya.ducklake.rows.listing import Changed, Entry, Namespace, Totals
-from polynya.errors import NoSuchTable, Refused
-from polynya.namespaces import parsed
-from polynya.translate.tables import check_lake
+from polynya.ducklake.rows.objects import Lake, Schema, View
+from polynya.mapping.properties import COMMENT
+from polynya.mapping.tables import check_lake
+from polynya.mapping.views import view_metadata
+from polynya.runtime.errors import BadRequest, NoSuchTable, NoSuchView, Refused
+from polynya.runtime.namespaces import dotted, parsed
 
-from ..generator import Generator
-from ..paging import Paging
 from .changes import SnapshotReport, snapshot_reports
+from .generator import Generator
 from .statuses import UNKNOWN, Status, Statuses, Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """Where a page is in its list."""
+
+    page: int
+    """From 1 on."""
+    size: int
+    total: int
+    """The entries of all pages."""
+
+    @property
+    def pages(self) -> int:
+        """How many there are; an empty list has one."""
+        return max(1, -(-self.total // self.size))
+
+    @property
+    def first(self) -> int:
+        """How many entries are on the pages before."""
+        return (self.page - 1) * self.size
+
+    def check(self) -> None:
+        """Raise if the list has no such page.
+
+        Raises:
+            BadRequest: it is behind the last one.
+        """
+        if self.page > self.pages:
+            raise BadRequest(f"there is no page {self.page}: the list has {self.pages}")
+
 
 PAGE_SIZE = 50
 NAMESPACES = 200
@@ -218,3 +260,80 @@ def _line(entry: Entry, changed: Changed | None) -> Line:
 
 def _with_time(line: Line, time: datetime | None) -> Line:
     return replace(line, changed=time)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewHead:
+    """What is said of a view first."""
+
+    namespace: str
+    name: str
+    newest: int
+    snapshot: SnapshotReport
+    is_dropped: bool
+    """The newest snapshot has none of this name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewReport:
+    """A view at a snapshot."""
+
+    head: ViewHead
+    uuid: str
+    comment: str
+    dialect: str
+    sql: str
+    begin_snapshot: int
+    """When it got this text and name."""
+    metadata: dict[str, Any]
+    """The document that Iceberg clients get; empty: they do not get the view."""
+    reason: str
+    """Why they do not."""
+
+
+def view_report(
+    con: Connection, namespace: str, name: str, snapshot_id: int | None, location: str
+) -> ViewReport:
+    """Read a view.
+
+    Args:
+        location: where all virtual files are.
+
+    Raises:
+        NoSuchView: the lake has none of this name at the snapshot.
+    """
+    lake = served_lake(con)
+    shown = snapshot_of(con, lake, snapshot_id)
+    found = _found(con, namespace, name, shown.snapshot_id)
+    if found is None:
+        full_name = f"{namespace}.{dotted(name)}"
+        raise NoSuchView(f"there is no view {full_name} at snapshot {shown.snapshot_id}")
+    schema, view = found
+    now = _found(con, namespace, name, lake.snapshot_id)
+    tags = queries.tags_at(shown.snapshot_id, view.view_id).run(con)
+    texts = queries.view_texts(shown.snapshot_id, view.view_id).run(con)
+    comments = queries.view_column_comments_at(lake, shown.snapshot_id, view.view_id).run(con)
+    metadata, reason = {}, ""
+    try:
+        metadata = view_metadata(schema, view, texts, tags, comments, location)
+    except Refused as error:
+        reason = str(error)
+    return ViewReport(
+        head=ViewHead(schema.full_name, view.view_name, lake.snapshot_id, shown, now is None),
+        uuid=view.view_uuid,
+        comment=next((tag.value or "" for tag in tags if tag.key == COMMENT), ""),
+        dialect=view.dialect or "",
+        sql=view.sql or "",
+        begin_snapshot=view.begin_snapshot,
+        metadata=metadata,
+        reason=reason,
+    )
+
+
+def _found(con: Connection, namespace: str, name: str, at: int) -> tuple[Schema, View] | None:
+    for schema in queries.schemas_at(at).run(con):
+        if schema.full_name == namespace:
+            for view in queries.views_at(at, schema.schema_id).run(con):
+                if view.view_name == name:
+                    return schema, view
+    return None

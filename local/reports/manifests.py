@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import fastavro
-from polynya.errors import BadRequest
+from polynya.runtime.errors import BadRequest
 from pyiceberg.conversions import from_bytes
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform, parse_transform

@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pg8000.native import Connection
-from polynya.errors import BadRequest
+from polynya.runtime.errors import BadRequest
 
-from ..generator import Generator, OpenedTable
-from ..manifests import File, Manifest, ManifestList, manifest_page, manifests_in
-from ..paging import Paging
-from ..table_report import ALL_IDS, LISTS, Snapshot, Source, snapshot_of, sources_of
-from .opened import TableAt, TableHead, Wanted, open_at
+from .generator import Generator, OpenedTable
+from .lake import Paging
+from .manifests import File, Manifest, ManifestList, manifest_page, manifests_in
+from .opened_table import TableAt, TableHead, Wanted, open_at
+from .table_report import ALL_IDS, LISTS, Snapshot, Source, snapshot_of, sources_of
 
 PAGE_SIZE = 25
 RANGE = slice(1, 3)

@@ -4,19 +4,18 @@ from dataclasses import dataclass
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.queries.listing.entries import named
-from polynya.ducklake.rows.lake import Lake
-from polynya.ducklake.rows.named_objects import Table
-from polynya.errors import NoSuchTable, PolynyaError, Refused
-from polynya.files.table_files import TableFiles
-from polynya.namespaces import dotted, parsed
+from polynya.ducklake.queries.entries import named
+from polynya.ducklake.rows.objects import Lake, Table
+from polynya.runtime.errors import NoSuchTable, PolynyaError, Refused
+from polynya.runtime.namespaces import dotted, parsed
+from polynya.virtual_files.table_files import TableFiles
 
-from ..generator import Generator, OpenedTable
-from ..lake.changes import LARGEST_ID, SnapshotReport
-from ..lake.report import served_lake, snapshot_of
-from ..lake.statuses import Status
-from ..row_counts import Counts, RowCounts
-from ..table_report import default_columns, hidden_columns
+from .changes import LARGEST_ID, SnapshotReport
+from .generator import Generator, OpenedTable
+from .lake import served_lake, snapshot_of
+from .row_counts import Counts, RowCounts
+from .statuses import Status
+from .table_report import default_columns, hidden_columns
 
 WINDOW = 120
 """How many snapshots of a table are shown at once."""

@@ -1,15 +1,136 @@
-"""The preview of a table at a snapshot: some rows, the files that were left, and both sides."""
+"""The preview of a table at a snapshot: some rows, the files that were left, and both sides.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+Which files an Iceberg client reads for a filter: PyIceberg asks the catalog for the plan.
 
-from polynya.namespaces import parsed
+What a preview consists of. A part is missing if it failed or took too long; a note says why.
 
-from ..reading.table_facts import table_facts
-from ..table_report import hidden_columns
-from ..tables.opened import TableAt, TableHead
-from .answers import Answer, Limits, Question
-from .filters import Condition, operators_of, parse
+The two DuckDBs of a preview: a client of the Iceberg endpoints, and native DuckLake.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+from duckdb import DuckDBPyConnection
+from polynya.runtime.namespaces import Namespace, parsed
+
+from ..clients.duckdb import ICEBERG, LAKE, attaching, connect, identifier, literal
+from ..lakes.address import for_libpq
+from .generator import connect_to_s3
+from .opened_table import TableAt, TableHead
+from .preview_sql import PREFIX, Condition, operators_of, parse
+from .table_facts import table_facts
+from .table_report import hidden_columns
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a preview may take."""
+
+    rows: int = 100
+    columns: int = 100
+    characters: int = 200
+    """Of a cell."""
+    bytes: int = 1_000_000
+    """Of all cells."""
+    compared_bytes: int = 512_000_000
+    """Of the data files that the filter left; rows of more are not compared."""
+    seconds: float = 8.0
+    memory: str = "1GB"
+    """Of DuckDB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A table at a snapshot, and which of its rows are wanted."""
+
+    namespace: Namespace
+    table: str
+    snapshot: int
+    """DuckLake's."""
+    conditions: tuple[Condition, ...]
+    hidden: frozenset[str]
+    """The dotted names of columns that Iceberg clients do not get."""
+    bytes: int
+    """Of all visible data files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value as text: binary as hexadecimal digits, nested ones as JSON."""
+
+    text: str | None
+    """None: NULL."""
+    length: int | None = None
+    """The characters of the whole text, if this is only its begin; of binary: its bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some rows, in no particular order."""
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    """DuckDB's, as its Iceberg extension has them."""
+    rows: tuple[tuple[Cell, ...], ...]
+    has_more: bool
+    """Other rows pass the filter, too."""
+    columns_left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """All rows that pass the filter."""
+
+    rows: int
+    checksum: str
+    """It does not depend on the order of the rows."""
+    seconds: float = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The files that an Iceberg client reads for the filter."""
+
+    files: int
+    """Data files of the lake."""
+    bytes: int
+    """Of those."""
+    generated_files: int
+    """Files of inlined rows."""
+    delete_files: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The question itself is at fault."""
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came within the time."""
+
+    rows: Rows | None = None
+    planned: Planned | None = None
+    iceberg: Count | None = None
+    native: Count | None = None
+    native_skipping: Count | None = None
+    """What native DuckLake finds if it skips files by its own statistics, if that is not `native`:
+    then it skips some that it should read."""
+    notes: dict[str, str] = field(default_factory=dict)
+    """Why a part is missing, by its name."""
+
+    @property
+    def agree(self) -> bool | None:
+        """Whether DuckLake has the same rows; None: one of the two is not known."""
+        if self.iceberg is None or self.native is None:
+            return None
+        return self.iceberg == self.native
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +225,182 @@ def preparation(table: TableAt, lines: Lines) -> Preparation | None:
     )
     choices = (ColumnChoice(name, type_, operators_of(type_)) for name, type_ in types.items())
     return Preparation(table.head, question, tuple(choices), facts.files, facts.inlined_rows)
+
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.expressions import BooleanExpression
+
+MODES = ("server", "client")
+"""The catalog finds the files in one statement, unless the table needs manifests."""
+
+
+def planned(
+    where: Mapping[str, str],
+    name: tuple[str, ...],
+    conditions: tuple[Condition, ...],
+    values: list[Any],
+) -> Planned:
+    """The data files that are left of the newest snapshot, and their delete files.
+
+    Args:
+        where: PyIceberg's properties of the catalog; its warehouse is pinned to the snapshot.
+        values: of the conditions, in Python's types; None for a condition without a value.
+
+    Raises:
+        Exception: PyIceberg's, also for values that it does not know.
+    """
+    from pyiceberg.catalog import load_catalog
+
+    wanted = _expression(conditions, values)
+    failure: Exception | None = None
+    for mode in MODES:
+        try:
+            catalog = load_catalog("preview", **{**where, "scan-planning-mode": mode})
+            return _plan(catalog, name, wanted)
+        except Exception as error:
+            failure = error
+    assert failure is not None
+    raise failure
+
+
+def _plan(catalog: "Catalog", name: tuple[str, ...], wanted: "BooleanExpression") -> Planned:
+    table = catalog.load_table(name)
+    tasks = [*table.scan(row_filter=wanted).plan_files()]
+    deletes = {file.file_path for task in tasks for file in task.delete_files}
+    # Generated files are below the location of the metadata, the lake's own are elsewhere.
+    own = [task for task in tasks if not task.file.file_path.startswith(f"{table.location()}/")]
+    return Planned(
+        files=len(own),
+        bytes=sum(task.file.file_size_in_bytes for task in own),
+        generated_files=len(tasks) - len(own),
+        delete_files=len(deletes),
+    )
+
+
+def _expression(conditions: tuple[Condition, ...], values: list[Any]) -> "BooleanExpression":
+    from pyiceberg import expressions
+
+    kinds: dict[str, Callable[..., BooleanExpression]] = {
+        "=": expressions.EqualTo,
+        "≠": expressions.NotEqualTo,
+        "<": expressions.LessThan,
+        "≤": expressions.LessThanOrEqual,
+        ">": expressions.GreaterThan,
+        "≥": expressions.GreaterThanOrEqual,
+        PREFIX: expressions.StartsWith,
+        "is null": expressions.IsNull,
+        "is not null": expressions.NotNull,
+    }
+    found: BooleanExpression = expressions.AlwaysTrue()
+    for one, value in zip(conditions, values, strict=True):
+        column = expressions.Reference(one.column)
+        arguments = (column,) if one.value is None else (column, value)
+        found = expressions.And(found, kinds[one.operator](*arguments))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where both sides are."""
+
+    catalog_uri: str
+    warehouse: str
+    s3_endpoint: str
+    """The one that Iceberg clients use."""
+    database: str = field(repr=False)
+    """The URL of the catalog, which may hold a password."""
+    metadata_schema: str
+    data_s3_endpoint: str | None
+    """The one of the data, for native DuckLake; None: AWS."""
+
+    def pinned(self, snapshot_id: int) -> str:
+        """The warehouse as of a snapshot of DuckLake."""
+        return f"{self.warehouse}@{snapshot_id}"
+
+
+class TimeIsOver(Exception):
+    """A statement was interrupted."""
+
+
+class NoName(Exception):
+    """DuckDB has no name for the table; the message says why."""
+
+
+class IcebergDuckDB:
+    """DuckDB with its extension iceberg."""
+
+    def __init__(self, endpoints: Endpoints) -> None:
+        self._endpoints = endpoints
+        self.con = connect(ICEBERG, endpoints.s3_endpoint)
+
+    @contextmanager
+    def attached(self, question: Question) -> Iterator[str]:
+        """Attach the catalog as of the snapshot; gives what follows FROM.
+
+        Raises:
+            NoName: DuckDB could read another table instead.
+        """
+        has_dots = any("." in level for level in question.namespace)
+        if has_dots and len(question.namespace) > 1:
+            raise NoName("DuckDB takes a dot in the name of a namespace for one between two levels")
+        warehouse = self._endpoints.pinned(question.snapshot)
+        self.con.execute(attaching(self._endpoints.catalog_uri, warehouse))
+        try:
+            if has_dots:
+                # Until DuckDB knows a namespace by name, it takes each dot for one between levels.
+                self.con.execute(
+                    "SELECT count(*) FROM duckdb_schemas() WHERE database_name = 'ice'"
+                )
+            yield f"ice.{identifier('.'.join(question.namespace))}.{identifier(question.table)}"
+        finally:
+            self.con.execute("DETACH ice")
+
+
+class NativeDuckDB:
+    """DuckDB with its extension ducklake, read-only."""
+
+    def __init__(self, endpoints: Endpoints) -> None:
+        self._endpoints = endpoints
+        self.con = connect_to_s3(endpoints.data_s3_endpoint, LAKE)
+
+    @contextmanager
+    def attached(self, question: Question) -> Iterator[str]:
+        """Attach the lake as it is now; gives what follows FROM."""
+        source = literal(f"ducklake:postgres:{for_libpq(self._endpoints.database)}")
+        schema = literal(self._endpoints.metadata_schema)
+        self.con.execute(f"ATTACH {source} AS lake (METADATA_SCHEMA {schema}, READ_ONLY)")
+        try:
+            name = ".".join(map(identifier, ("lake", *question.namespace, question.table)))
+            yield f"{name} AT (VERSION => {int(question.snapshot)})"
+        finally:
+            self.con.execute("DETACH lake")
+
+
+def limit_memory(con: DuckDBPyConnection, memory: str) -> None:
+    """Limit the memory of all that follows."""
+    con.execute(f"SET memory_limit = {literal(memory)}")
+    # What does not fit into memory is too much for a preview.
+    con.execute("SET max_temp_directory_size = '0B'")
+
+
+def query(
+    con: DuckDBPyConnection, sql: str, parameters: list[str], seconds: float
+) -> list[tuple[Any, ...]]:
+    """The rows of a statement.
+
+    Raises:
+        TimeIsOver: it took longer; DuckDB has interrupted it.
+        duckdb.Error: DuckDB reports another error.
+    """
+    if seconds <= 0:
+        raise TimeIsOver
+    timer = threading.Timer(seconds, con.interrupt)
+    timer.start()
+    try:
+        rows: list[tuple[Any, ...]] = con.execute(sql, parameters).fetchall()
+        return rows
+    except duckdb.InterruptException:
+        raise TimeIsOver from None
+    finally:
+        timer.cancel()

@@ -1,14 +1,146 @@
-"""SQL of DuckDB for one side of a preview: its names are quoted, its values are parameters."""
+"""SQL of DuckDB for one side of a preview: its names are quoted, its values are parameters.
 
-from collections.abc import Collection, Iterable
+A filter: conditions that a visitor chose, joined by AND; never SQL of the visitor.
+
+The same meaning holds for every client: NULL meets no comparison, and neither does NaN, for which
+DuckDB and Iceberg have different places in the order of numbers.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from duckdb import DuckDBPyConnection
 from duckdb.sqltypes import DuckDBPyType
+from polynya.runtime.errors import BadRequest
 
-from ...clients.canonical import Columns, columns_of, missing_or_surplus, text
-from ...clients.duckdb_connection import identifier
-from .filters import FLOATS, ORDER, PREFIX, UNARY, Condition
+from ..clients.canonical import Columns, columns_of, missing_or_surplus, text
+from ..clients.duckdb import identifier
+
+MOST_CONDITIONS = 8
+LONGEST_VALUE = 1000
+"""Characters."""
+
+UNARY = {"is null": "IS NULL", "is not null": "IS NOT NULL"}
+ORDER = {"=": "=", "≠": "<>", "<": "<", "≤": "<=", ">": ">", "≥": ">="}
+PREFIX = "starts with"
+OPERATORS = (*ORDER, PREFIX, *UNARY)
+"""The closed list, in the order of a form."""
+
+ALIASES = {"!=": "≠", "<>": "≠", "<=": "≤", ">=": "≥", "==": "="}
+"""Other spellings, for those who type an address."""
+
+TEXTS = frozenset(("varchar", "json"))
+INTEGER = re.compile(r"\s*[+-]?[0-9]{1,40}\s*")
+INTEGERS = frozenset(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"))
+FLOATS = frozenset(("float32", "float64"))
+HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*")
+EQUALITY_ONLY = frozenset(("boolean", "json", "blob", "uuid"))
+"""Types that clients sort in different orders, or not at all."""
+
+COMPARED = frozenset((*INTEGERS, *FLOATS, *TEXTS, *EQUALITY_ONLY, "date", "time", "timestamp"))
+COMPARED |= frozenset(("timestamp_s", "timestamp_ms", "timestamptz"))
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition of a filter."""
+
+    column: str
+    type: str
+    """DuckLake's."""
+    operator: str
+    """One of OPERATORS."""
+    value: str | None
+    """None for operators without one."""
+
+    def __str__(self) -> str:
+        return " ".join(
+            [self.column, self.operator, *([self.value] if self.value is not None else [])]
+        )
+
+
+def parse(
+    columns: Sequence[str],
+    operators: Sequence[str],
+    values: Sequence[str],
+    types: Mapping[str, str],
+    hidden: Mapping[str, str],
+) -> tuple[Condition, ...]:
+    """The conditions of a form's lines; a line without a column is left out.
+
+    Args:
+        types: DuckLake's type of each top-level column that clients see.
+        hidden: why clients do not see the others.
+
+    Raises:
+        BadRequest: a line cannot be understood; with a sentence.
+    """
+    if not len(columns) == len(operators) == len(values):
+        raise BadRequest(
+            "a filter has as many columns as operators and values: column=…&operator=…&value=…"
+        )
+    lines = [line for line in zip(columns, operators, values, strict=True) if line[0]]
+    if len(lines) > MOST_CONDITIONS:
+        raise BadRequest(f"a filter has at most {MOST_CONDITIONS} conditions, not {len(lines)}")
+    return tuple(_condition(*line, types, hidden) for line in lines)
+
+
+def operators_of(type_: str) -> tuple[str, ...]:
+    """The operators that a column of this type of DuckLake's may have."""
+    if type_ not in COMPARED and not type_.startswith("decimal"):
+        return tuple(UNARY)
+    compared = ("=", "≠") if type_ in EQUALITY_ONLY else tuple(ORDER)
+    prefix = (PREFIX,) if type_ == "varchar" else ()
+    return (*compared, *prefix, *UNARY)
+
+
+def _condition(
+    column: str, operator: str, value: str, types: Mapping[str, str], hidden: Mapping[str, str]
+) -> Condition:
+    name, operator = shortened(column), ALIASES.get(operator.strip(), operator.strip().lower())
+    if column in hidden:
+        raise BadRequest(f"Iceberg clients do not see the column {name}: {hidden[column]}")
+    if column not in types:
+        raise BadRequest(f"there is no column {name} at this snapshot")
+    if operator not in OPERATORS:
+        raise BadRequest(
+            f"{shortened(operator)} is no operator of a filter; there are {', '.join(OPERATORS)}"
+        )
+    type_ = types[column]
+    if operator not in operators_of(type_):
+        raise BadRequest(
+            f"the column {name} is a {type_}, for which a filter has only "
+            f"{', '.join(operators_of(type_))}"
+        )
+    if operator in UNARY:
+        return Condition(column, type_, operator, None)
+    if len(value) > LONGEST_VALUE:
+        raise BadRequest(
+            f"the value for {name} has {len(value):,} characters; at most {LONGEST_VALUE:,} fit"
+        )
+    if (reason := _unfit(type_, value)) is not None:
+        raise BadRequest(f"the column {name} is a {type_}: {shortened(value)} {reason}")
+    return Condition(column, type_, operator, value)
+
+
+def _unfit(type_: str, value: str) -> str | None:
+    """Why a value is none of this type; None: it may be one, which DuckDB decides."""
+    if "\x00" in value:
+        return "has a character 0, which no text of PostgreSQL can have"
+    if type_ in INTEGERS and not INTEGER.fullmatch(value):
+        return "is no whole number"
+    if type_ == "blob" and not HEX.fullmatch(value):
+        return "is not an even number of hexadecimal digits"
+    if type_ in FLOATS and value.strip().lower().lstrip("+-") == "nan":
+        return "is not equal to anything, also not to itself"
+    return None
+
+
+def shortened(text: str, length: int = 80) -> str:
+    """A text of a visitor, for a message."""
+    return text if len(text) <= length else f"{text[:length]}…"
+
 
 VALUES = {"blob": "from_hex({value})", "json": "CAST({value} AS VARCHAR)"}
 COLUMNS = {"json": "CAST({name} AS VARCHAR)"}

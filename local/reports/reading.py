@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 
 from polynya.ducklake import queries
-from polynya.errors import Refused
-from polynya.namespaces import parsed
+from polynya.runtime.errors import Refused
+from polynya.runtime.namespaces import parsed
 
-from ..generator import Generator
-from ..tables.opened import TableAt, TableHead
-from .faults import Fault, known_faults
-from .place import Place
-from .snippets import CLIENTS, Block, blocks
+from .client_faults import Fault, known_faults
+from .generator import Generator
+from .opened_table import TableAt, TableHead
+from .snippets import CLIENTS, Block, Place, blocks
 from .table_facts import table_facts
 
 

@@ -14,21 +14,19 @@ from typing import TypeVar
 
 from pg8000.native import Connection
 from polynya.ducklake.history import State, TableHistory, unservable_reason
-from polynya.ducklake.partial_files import snapshots_of_rows
 from polynya.ducklake.paths import file_location
-from polynya.ducklake.queries.listing.uncertain_rows import (
+from polynya.ducklake.queries.changes import (
     data_files_of,
     inlined_deletes_of,
     stored_deletes_of,
     uncertain_files,
 )
-from polynya.ducklake.rows.data_files import DataFile
-from polynya.ducklake.rows.deletes import DeleteFile, InlinedDelete
+from polynya.ducklake.rows.files import DataFile, DeleteFile, InlinedDelete, snapshots_of_rows
 from polynya.ducklake.rows.listing import StoredDeletes, UncertainFiles
-from polynya.errors import PolynyaError
 from polynya.iceberg.deletion_vector import dated_vectors
 from polynya.iceberg.parquet.files import dated_positions, row_snapshots
-from polynya.storage.objects.reader import ObjectReader
+from polynya.runtime.errors import PolynyaError
+from polynya.storage.objects import ObjectReader
 
 MOST_FILES = 32
 """The files of a table that are read to count its rows; a visitor waits for them."""

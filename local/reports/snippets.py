@@ -1,12 +1,309 @@
-"""The snippets of each client, with the values of a place filled in."""
+"""The snippets of each client, with the values of a place filled in.
 
+The texts of the snippets.
+
+`$name` stands for a value as the language of the snippet writes it, quotes included. `connect`
+parts come first; `read` parts go on from them. README.md and docs/clients.md show the same texts: a
+test compares them.
+
+The statement that reads a table, in the SQL of each client.
+
+How the languages of snippets quote texts and names, whatever these contain.
+
+Where a client finds a table, and at which snapshot it reads.
+"""
+
+import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from string import Template
 
-from . import queries, templates
-from .languages import CLICKHOUSE_SQL, PROPERTIES, PYTHON, SQL, Language
-from .place import Place
+from polynya.runtime.namespaces import Namespace, parsed
+
+from ..clients.duckdb import identifier, literal
+from ..clients.spark_jars import ARTIFACTS
+from ..lakes.files import ALIAS
+
+DUCKDB_EXTENSIONS = """\
+INSTALL httpfs; INSTALL avro; INSTALL iceberg; LOAD httpfs; LOAD avro; LOAD iceberg;
+"""
+DUCKDB_CONNECT = """\
+CREATE OR REPLACE SECRET (TYPE s3, KEY_ID $key_id, SECRET $secret, REGION $region,
+                          ENDPOINT $s3_host, URL_STYLE 'path', USE_SSL $has_tls);
+ATTACH $warehouse AS ice (TYPE iceberg, ENDPOINT $catalog_uri, AUTHORIZATION_TYPE 'none',
+                      ACCESS_DELEGATION_MODE 'none', DEFAULT_SCHEMA 'main',
+                      REMOVE_FILES_ON_DELETE false);
+"""
+QUERY = "$query;\n"
+
+PYICEBERG_CONNECT = """\
+from pyiceberg.catalog import load_catalog
+
+catalog = load_catalog(
+    "polynya",
+    **{
+        "type": "rest",
+        "uri": $catalog_uri,
+        "warehouse": $warehouse,
+        "s3.endpoint": $s3_endpoint,
+        "s3.region": $region,
+        "s3.access-key-id": $key_id,
+        "s3.secret-access-key": $secret,
+    },
+)
+"""
+PYICEBERG_READ = """\
+catalog.load_table(($identifier)).scan($at).to_arrow()
+"""
+
+SPARK_CONNECT = """\
+from pyspark.sql import SparkSession
+
+settings = {
+    $jars_setting: $jars,
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+    "spark.sql.catalog.ice.type": "rest",
+    "spark.sql.catalog.ice.uri": $catalog_uri,
+    "spark.sql.catalog.ice.warehouse": $warehouse,
+    "spark.sql.catalog.ice.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+    "spark.sql.catalog.ice.s3.endpoint": $s3_endpoint,
+    "spark.sql.catalog.ice.s3.path-style-access": "true",
+    "spark.sql.catalog.ice.s3.access-key-id": $key_id,
+    "spark.sql.catalog.ice.s3.secret-access-key": $secret,
+    "spark.sql.catalog.ice.client.region": $region,
+    "spark.sql.catalog.ice.cache-enabled": "false",
+}
+spark = SparkSession.builder.config(map=settings).getOrCreate()
+"""
+SPARK_READ = """\
+spark.sql($query)
+"""
+
+POLARS_READ = """\
+import polars
+
+table = catalog.load_table(($identifier))  # with PyIceberg, as above
+storage_options = {
+    "aws_endpoint_url": $s3_endpoint,
+    "aws_region": $region,
+    "aws_access_key_id": $key_id,
+    "aws_secret_access_key": $secret,
+    "aws_allow_http": "true",
+    "aws_virtual_hosted_style_request": "false",
+}
+polars.scan_iceberg(table, ${then}storage_options=storage_options).collect()
+"""
+
+DAFT_READ = """\
+import daft
+from daft.io import IOConfig, S3Config
+
+table = catalog.load_table(($identifier))  # with PyIceberg, as above
+s3 = S3Config(
+    endpoint_url=$s3_endpoint,
+    region_name=$region,
+    key_id=$key_id,
+    access_key=$secret,
+    use_ssl=$has_tls,
+    force_virtual_addressing=False,
+)
+daft.read_iceberg(table, ${then}io_config=IOConfig(s3=s3)).to_arrow()
+"""
+
+DATAFUSION_READ = """\
+from datafusion import SessionContext
+
+table = catalog.load_table(($identifier))  # with PyIceberg, as above
+# Rust does not take the objects of PyIceberg that are among them.
+properties = {k: v for k, v in table.io.properties.items() if isinstance(v, str)}
+table.io.properties = {**properties, "s3.path-style-access": "true"}
+context = SessionContext()
+context.register_table("t", table)
+context.sql("SELECT * FROM t").to_arrow_table()
+"""
+
+CLICKHOUSE_CONNECT = """\
+SET allow_database_iceberg = 1;
+CREATE DATABASE ice ENGINE = DataLakeCatalog($rest_uri, $key_id, $secret)
+    SETTINGS catalog_type = 'rest', warehouse = $warehouse, vended_credentials = false,
+             storage_endpoint = $virtual_location;
+"""
+
+TRINO_CONNECT = """\
+connector.name=iceberg
+iceberg.catalog.type=rest
+iceberg.rest-catalog.uri=$catalog_uri
+iceberg.rest-catalog.warehouse=$warehouse
+iceberg.rest-catalog.case-insensitive-name-matching=true
+fs.native-s3.enabled=true
+s3.endpoint=$s3_endpoint
+s3.region=$region
+s3.path-style-access=true
+s3.aws-access-key=$key_id
+s3.aws-secret-key=$secret
+"""
+
+FLINK_CONNECT = """\
+CREATE CATALOG ice WITH ('type'='iceberg', 'catalog-type'='rest', 'uri'=$catalog_uri,
+    'warehouse'=$warehouse, 'io-impl'='org.apache.iceberg.aws.s3.S3FileIO',
+    's3.endpoint'=$s3_endpoint, 's3.path-style-access'='true', 's3.access-key-id'=$key_id,
+    's3.secret-access-key'=$secret, 'client.region'=$region);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language that a snippet is written in."""
+
+    name: str
+    """Of the code block: `sql`, `python`, `properties`."""
+    text: Callable[[str], str]
+    """Writes a text as a literal."""
+
+
+def python_literal(text: str) -> str:
+    """A text as a literal of Python, in double quotes and without invisible characters."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(one if one.isprintable() else _escape(one) for one in quoted)
+
+
+def _escape(character: str) -> str:
+    number = ord(character)
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def backticked(name: str) -> str:
+    """A name for Spark SQL and Flink SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def clickhouse_name(name: str) -> str:
+    """A name for ClickHouse, which has escapes within backticks."""
+    return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
+
+
+def clickhouse_literal(text: str) -> str:
+    """A text as a literal of ClickHouse, which has escapes within quotes."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def property_value(text: str) -> str:
+    """A value in a file of Java's properties, which is ASCII."""
+    escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    units = escaped.encode("utf-16-be")
+    codes = (units[at] << 8 | units[at + 1] for at in range(0, len(units), 2))
+    return "".join(chr(code) if 0x20 <= code < 0x7F else f"\\u{code:04x}" for code in codes)
+
+
+PYTHON = Language("python", python_literal)
+SQL = Language("sql", literal)
+CLICKHOUSE_SQL = Language("sql", clickhouse_literal)
+PROPERTIES = Language("properties", property_value)
+
+__all__ = [
+    "CLICKHOUSE_SQL",
+    "PROPERTIES",
+    "PYTHON",
+    "SQL",
+    "Language",
+    "backticked",
+    "clickhouse_literal",
+    "clickhouse_name",
+    "identifier",
+    "literal",
+    "property_value",
+    "python_literal",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The values of a snippet; a local S3 takes any credentials."""
+
+    catalog_uri: str
+    warehouse: str
+    s3_endpoint: str
+    namespace: str
+    """All levels, as people write them."""
+    table: str
+    lake_snapshot: int | None = None
+    """DuckLake's snapshot that is to be read; None: the newest."""
+    snapshot_id: int | None = None
+    """The snapshot of the table in Iceberg that shows the same; None: the table has none."""
+    virtual_bucket: str = ALIAS
+    """The bucket of the metadata files."""
+    key_id: str = "any"
+    secret: str = field(default="any", repr=False)
+    region: str = "us-east-1"
+    jars_setting: str = "spark.jars.packages"
+    jars: str = ",".join(ARTIFACTS)
+
+    @property
+    def levels(self) -> Namespace:
+        """The levels of the namespace; none for a place without a table."""
+        return parsed(self.namespace) if self.namespace else ()
+
+    @property
+    def s3_host(self) -> str:
+        """The host and the port of the S3."""
+        return self.s3_endpoint.rpartition("://")[2]
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether the S3 is reached by HTTPS."""
+        return self.s3_endpoint.startswith("https://")
+
+    def pinned(self) -> "Place":
+        """The same rows by the name of the warehouse, which pins every table to a snapshot."""
+        if self.lake_snapshot is None:
+            return replace(self, snapshot_id=None)
+        warehouse = f"{self.warehouse}@{self.lake_snapshot}"
+        return replace(self, warehouse=warehouse, lake_snapshot=None, snapshot_id=None)
+
+
+CATALOG = "ice"
+"""The name that all snippets give to the catalog."""
+
+
+def _joined_lines(quote: Callable[[str], str], place: Place) -> str:
+    """The name for clients that take a namespace for one name, with dots between its levels."""
+    return f"{CATALOG}.{quote('.'.join(place.levels))}.{quote(place.table)}"
+
+
+def duckdb(place: Place) -> str:
+    """DuckDB's."""
+    at = "" if place.snapshot_id is None else f" AT (VERSION => {place.snapshot_id})"
+    return f"SELECT * FROM {_joined_lines(identifier, place)}{at}"
+
+
+def spark(place: Place) -> str:
+    """Spark's."""
+    at = "" if place.snapshot_id is None else f" VERSION AS OF {place.snapshot_id}"
+    name = ".".join(map(backticked, (*place.levels, place.table)))
+    return f"SELECT * FROM {CATALOG}.{name}{at}"
+
+
+def clickhouse(place: Place) -> str:
+    """ClickHouse's, whose tables have the namespace in their names."""
+    name = clickhouse_name(".".join((*place.levels, place.table)))
+    at = "" if place.snapshot_id is None else f" SETTINGS iceberg_snapshot_id = {place.snapshot_id}"
+    return f"SELECT * FROM {CATALOG}.{name}{at}"
+
+
+def trino(place: Place) -> str:
+    """Trino's."""
+    # Trino refuses a plain number.
+    at = "" if place.snapshot_id is None else f" FOR VERSION AS OF BIGINT '{place.snapshot_id}'"
+    return f"SELECT * FROM {_joined_lines(identifier, place)}{at}"
+
+
+def flink(place: Place) -> str:
+    """Flink's."""
+    hint = f" /*+ OPTIONS('snapshot-id'='{place.snapshot_id}') */"
+    at = "" if place.snapshot_id is None else hint
+    return f"SELECT * FROM {_joined_lines(backticked, place)}{at}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,51 +373,51 @@ class Block:
     text: str
 
 
-PYICEBERG_CATALOG = Part(PYTHON, templates.PYICEBERG_CONNECT)
+PYICEBERG_CATALOG = Part(PYTHON, PYICEBERG_CONNECT)
 NOT_IN_CI = "CI does not run this snippet; `make trino` and `make flink` do."
 
 CLIENTS = (
     Client(
         "DuckDB",
         "1.5.5",
-        (Part(SQL, templates.DUCKDB_EXTENSIONS), Part(SQL, templates.DUCKDB_CONNECT)),
-        Part(SQL, templates.QUERY, queries.duckdb),
+        (Part(SQL, DUCKDB_EXTENSIONS), Part(SQL, DUCKDB_CONNECT)),
+        Part(SQL, QUERY, duckdb),
     ),
-    Client("PyIceberg", "0.12", (PYICEBERG_CATALOG,), Part(PYTHON, templates.PYICEBERG_READ)),
+    Client("PyIceberg", "0.12", (PYICEBERG_CATALOG,), Part(PYTHON, PYICEBERG_READ)),
     Client(
         "Spark",
         "4.1, Iceberg 1.11",
-        (Part(PYTHON, templates.SPARK_CONNECT),),
-        Part(PYTHON, templates.SPARK_READ, queries.spark),
+        (Part(PYTHON, SPARK_CONNECT),),
+        Part(PYTHON, SPARK_READ, spark),
     ),
-    Client("Polars", "2.1", (PYICEBERG_CATALOG,), Part(PYTHON, templates.POLARS_READ)),
-    Client("Daft", "0.7.26", (PYICEBERG_CATALOG,), Part(PYTHON, templates.DAFT_READ)),
+    Client("Polars", "2.1", (PYICEBERG_CATALOG,), Part(PYTHON, POLARS_READ)),
+    Client("Daft", "0.7.26", (PYICEBERG_CATALOG,), Part(PYTHON, DAFT_READ)),
     Client(
         "DataFusion",
         "54",
         (PYICEBERG_CATALOG,),
-        Part(PYTHON, templates.DATAFUSION_READ),
+        Part(PYTHON, DATAFUSION_READ),
         is_newest_only=True,
         note="pip install pyiceberg pyarrow pyiceberg-core==0.11.0 'datafusion<55'",
     ),
     Client(
         "ClickHouse",
         "chdb 4.4",
-        (Part(CLICKHOUSE_SQL, templates.CLICKHOUSE_CONNECT),),
-        Part(CLICKHOUSE_SQL, templates.QUERY, queries.clickhouse),
+        (Part(CLICKHOUSE_SQL, CLICKHOUSE_CONNECT),),
+        Part(CLICKHOUSE_SQL, QUERY, clickhouse),
     ),
     Client(
         "Trino",
         "476",
-        (Part(PROPERTIES, templates.TRINO_CONNECT, file="etc/catalog/ice.properties"),),
-        Part(SQL, templates.QUERY, queries.trino),
+        (Part(PROPERTIES, TRINO_CONNECT, file="etc/catalog/ice.properties"),),
+        Part(SQL, QUERY, trino),
         note=NOT_IN_CI,
     ),
     Client(
         "Flink",
         "2.1",
-        (Part(SQL, templates.FLINK_CONNECT),),
-        Part(SQL, templates.QUERY, queries.flink),
+        (Part(SQL, FLINK_CONNECT),),
+        Part(SQL, QUERY, flink),
         note=NOT_IN_CI,
     ),
 )

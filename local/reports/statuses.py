@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.rows.lake import Lake
-from polynya.errors import PolynyaError, Refused
-from polynya.namespaces import parsed
+from polynya.ducklake.rows.objects import Lake
+from polynya.runtime.errors import PolynyaError, Refused
+from polynya.runtime.namespaces import parsed
 
-from ..diagnosis.report import HIDDEN, UNREADABLE, WRONG_ROWS, worst
-from ..generator import Generator
-from ..reading.faults import FAILS, WRONG, clients_by_kind, known_faults
-from ..reading.table_facts import table_facts
-from ..table_report import default_columns, hidden_columns
+from .client_faults import FAILS, WRONG, clients_by_kind, known_faults
+from .findings import HIDDEN, UNREADABLE, WRONG_ROWS, worst
+from .generator import Generator
+from .table_facts import table_facts
+from .table_report import default_columns, hidden_columns
 
 CAPACITY = 20_000
 CPU_SECONDS = 0.15

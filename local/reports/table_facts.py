@@ -1,16 +1,147 @@
-"""What the faults of clients depend on, of one table at one snapshot."""
+"""What the faults of clients depend on, of one table at one snapshot.
 
+The columns of a table at a snapshot and before, and how many visible files hold each.
+
+How many visible files hold a column; there may be ten thousand batches of files.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 
 from polynya.ducklake.history import TableHistory, state_at, unservable_reason
 from polynya.ducklake.paths import table_location
-from polynya.ducklake.queries.listing.file_batches import early_files, file_batches
+from polynya.ducklake.queries.listed_files import early_files, file_batches
 from polynya.ducklake.rows.listing import FileBatch
+from polynya.ducklake.rows.objects import Column, MappedName
 
-from ..generator import OpenedTable
-from ..table_report import hidden_columns
-from .columns import ColumnFact, column_facts
-from .file_counts import FileCounts
+from .generator import OpenedTable
+from .table_report import hidden_columns
+
+
+class FileCounts:
+    """Counts of visible files by what they hold."""
+
+    def __init__(
+        self,
+        batches: Iterable[FileBatch],
+        mapped_names: Iterable[MappedName],
+        early: Mapping[int, int],
+        borns: Mapping[int, int],
+    ) -> None:
+        """Count the files by the snapshot that they begin with.
+
+        Args:
+            mapped_names: what is in files that somebody has added.
+            early: by column_id, how many files began before a column and have it.
+            borns: the snapshot that added each column, by column_id.
+        """
+        self._early, self._borns = early, borns
+        batches = sorted(batches, key=lambda batch: batch.begin_snapshot)
+        own = [batch for batch in batches if batch.mapping_id is None]
+        self._begins = [batch.begin_snapshot for batch in own]
+        self._sums = [0, *accumulate(batch.files for batch in own)]
+        self._added = [batch for batch in batches if batch.mapping_id is not None]
+        self._stored: dict[int | None, set[int]] = {}
+        self._known: dict[int | None, set[int]] = {}
+        for name in mapped_names:
+            self._known.setdefault(name.mapping_id, set()).add(name.target_field_id)
+            if not name.is_partition:  # otherwise its values are in the path of the file
+                self._stored.setdefault(name.mapping_id, set()).add(name.target_field_id)
+
+    def holding(self, column: Column) -> int:
+        """The files that were written with this version of a column."""
+        first = bisect_left(self._begins, column.begin_snapshot)
+        last = len(self._begins)
+        if column.end_snapshot is not None:
+            last = bisect_left(self._begins, column.end_snapshot)
+        is_first = column.begin_snapshot == self._borns.get(column.column_id)
+        return (
+            self._sums[max(first, last)]
+            - self._sums[first]
+            + (self._early.get(column.column_id, 0) if is_first else 0)
+            + sum(
+                batch.files
+                for batch in self._added
+                if column.visible_at(batch.begin_snapshot)
+                and column.column_id in self._stored.get(batch.mapping_id, ())
+            )
+        )
+
+    def lacking(self, column_id: int) -> int:
+        """The files that give no value of a column, which a snapshot has added."""
+        older = self._sums[bisect_left(self._begins, self._borns[column_id])]
+        return (
+            older
+            - self._early.get(column_id, 0)
+            + sum(
+                batch.files
+                for batch in self._added
+                if column_id not in self._known.get(batch.mapping_id, ())
+            )
+        )
+
+
+NESTED = frozenset(("struct", "list", "map"))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFact:
+    """One version of a column, at any level."""
+
+    column_id: int
+    name: str
+    """With dots, as Iceberg has it."""
+    type: str
+    """DuckLake's."""
+    is_shown: bool
+    """Iceberg clients see it at the snapshot."""
+    is_past: bool
+    """It is not visible at the snapshot."""
+    files: int
+    """How many visible data files were written with it."""
+    parents: tuple[int, ...]
+    """Their column ids, outermost first."""
+    begin_snapshot: int
+
+
+def column_facts(
+    history: TableHistory, counts: FileCounts, hidden: Mapping[str, str]
+) -> tuple[ColumnFact, ...]:
+    """Every version of every column up to the snapshot of the history.
+
+    Args:
+        hidden: the dotted names that Iceberg clients do not get.
+    """
+    known: dict[int, Column] = {column.column_id: column for column in history.columns}
+
+    def fact(column: Column) -> ColumnFact:
+        lineage = [*_lineage(column, known)][::-1]
+        names = [one.column_name for one in lineage]
+        paths = [".".join(names[: at + 1]) for at in range(len(names))]
+        is_past = not column.visible_at(history.snapshot_id)
+        is_hidden = any(path in hidden for path in paths)
+        return ColumnFact(
+            column.column_id,
+            paths[-1],
+            column.column_type,
+            not is_past and not is_hidden,
+            is_past,
+            counts.holding(column),
+            tuple(one.column_id for one in lineage[:-1]),
+            column.begin_snapshot,
+        )
+
+    return tuple(fact(column) for column in history.columns)
+
+
+def _lineage(column: Column, known: Mapping[int, Column]) -> Iterator[Column]:
+    """The column, its parent, the parent of that …"""
+    found: Column | None = column
+    while found is not None:
+        yield found
+        found = None if found.parent_column is None else known.get(found.parent_column)
 
 
 @dataclass(frozen=True, slots=True)

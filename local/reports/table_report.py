@@ -10,9 +10,9 @@ from typing import Any
 from polynya.ducklake import queries
 from polynya.ducklake.history import states, unservable_reason
 from polynya.ducklake.paths import file_location, table_location
-from polynya.ducklake.rows.data_files import DataFile
-from polynya.errors import BadRequest
-from polynya.files.content.deletes import Deletes, deletes_at
+from polynya.ducklake.rows.files import DataFile
+from polynya.runtime.errors import BadRequest
+from polynya.virtual_files.deletes import Deletes, deletes_at
 
 from .generator import OpenedTable
 from .manifests import File, ManifestList, manifest_list

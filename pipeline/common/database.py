@@ -13,11 +13,11 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
-from polynya.database import credentials_provider
+from polynya.catalog.open_catalog import credentials_provider
 from polynya.ducklake.connection.catalog_connection import CatalogConnection, ConnectionLost
 from polynya.ducklake.connection.database import TEXT_FORMS
 from polynya.ducklake.connection.url import connection_arguments
-from polynya.errors import PolynyaError, ServiceUnavailable
+from polynya.runtime.errors import PolynyaError, ServiceUnavailable
 
 from .errors import BadInput, JobError, Unavailable
 

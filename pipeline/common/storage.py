@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from polynya.parallel import AT_A_TIME
-from polynya.storage.s3 import body_of, bucket_and_key, is_s3
+from polynya.runtime.prefetch import AT_A_TIME
+from polynya.storage.objects import body_of, bucket_and_key, is_s3
 
 from .errors import BadInput, Unavailable
 

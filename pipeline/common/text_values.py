@@ -2,16 +2,23 @@
 
 Values are those of `plain_array`: days for dates, units since 1970 for timestamps,
 bytes for UUIDs and blobs, `str` for strings. Python's `datetime` is not used: its range is smaller.
+
+Names of tables, as options of the jobs.
 """
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from polynya.ducklake.column_tree import DECIMAL
-from polynya.ducklake.writes.text_bounds import truncated
+from polynya.ducklake.text_values import DECIMAL
+from polynya.ducklake.writes.stats import truncated
+from polynya.runtime.errors import BadRequest
+from polynya.runtime.namespaces import Namespace, dotted, parsed
+
+from .errors import BadInput
 
 
 def plain_array(array: pa.Array) -> pa.Array:
@@ -118,3 +125,43 @@ def bounds(column_type: str, low: Any, high: Any) -> tuple[str | None, str | Non
     return truncated(
         column_type, statistics_text(column_type, low), statistics_text(column_type, high)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    schema_name: str
+    table_name: str
+    parents: Namespace = ()
+    """The names of the schemas that the schema is in, outermost first."""
+
+    @property
+    def namespace(self) -> Namespace:
+        """All levels of the schema's name."""
+        return (*self.parents, self.schema_name)
+
+    def __str__(self) -> str:
+        return dotted(*self.namespace, self.table_name)
+
+
+def table_name(text: str) -> TableName:
+    """Parse `t`, `s.t`, `a.b.t`; with quotes around names that have a dot: `"my.schema"."t"`.
+
+    Raises:
+        BadInput: the text is not a table name.
+    """
+    *levels, name = _levels(text)
+    *parents, schema_name = levels or ["main"]
+    return TableName(schema_name, name, tuple(parents))
+
+
+def _levels(text: str) -> Namespace:
+    try:
+        names = parsed(text)
+    except BadRequest:
+        names = ()
+    if not names or not all(names) or "\0" in text:
+        raise BadInput(
+            f'{text or "an empty text"} is not a table name: write schema.table, and "a.b"."c" if '
+            "a name contains a dot or a quote"
+        )
+    return names

@@ -7,7 +7,7 @@ import typer
 
 from ..common.errors import JobError, report_error
 from ..common.options import AsJson, Database, Master, MetadataSchema, S3Endpoint, use_s3
-from .modes import Format, Mode
+from .summary import Format, Mode
 
 
 def ingest(

@@ -15,22 +15,20 @@ from dataclasses import dataclass, replace
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
 from polynya.ducklake import queries, writes
-from polynya.ducklake.changes import quoted
-from polynya.ducklake.column_tree import leaves
-from polynya.ducklake.connection.catalog_connection import ConnectionLost
-from polynya.ducklake.connection.statements import run_batched
-from polynya.ducklake.rows.writers.layout import Layout
+from polynya.ducklake.connection.catalog_connection import ConnectionLost, run_batched
+from polynya.ducklake.rows.objects import Layout, quoted
+from polynya.ducklake.text_values import leaves
 from polynya.ducklake.writes.files import NewDataFile
 from polynya.ducklake.writes.snapshots import Snapshot
-from polynya.ducklake.writes.widening import widened
-from polynya.namespaces import dotted
+from polynya.ducklake.writes.stats import widened
+from polynya.runtime.namespaces import dotted
 
 from ..common.database import sqlstate
 from ..common.errors import BadInput, Conflict, Unavailable
 from . import catalog
 from .catalog import LiveFile
-from .modes import Mode
 from .planning import Plan
+from .summary import Mode
 
 TRIES = 60
 LONGEST_PAUSE = 2.0
@@ -113,7 +111,7 @@ class _Target:
 def _write_snapshot(con: Connection, plan: Plan, files: list[NewDataFile]) -> Committed:
     before, has = run_batched(con, writes.snapshots.newest(), queries.layout())
     target = _target(before, plan, files, has)
-    writes.snapshots.claim(con, target.snapshot)
+    writes.snapshots.insert_snapshot(con, target.snapshot)
     if (done := catalog.committed(con, plan.spec.token)) is not None:
         return Committed(done, already=True)
     _check_unchanged(con, plan)

@@ -2,12 +2,20 @@
 
 from polynya_pipeline.ingest.job import ingest
 ingest(frame, "main.events", database="postgresql://…", token="events of 2026-11-20")
+
+The Parquet files of a job in the table's directory: written by Spark, found, removed.
+
+The names of all files of a job begin with a prefix that depends on its token alone, so a run finds
+the files of earlier runs.
 """
 
+import re
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -15,18 +23,90 @@ from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
 from polynya.ducklake.connection.catalog_connection import ConnectionLost
 from polynya.ducklake.writes.files import NewDataFile
+from polynya.storage.objects import is_s3
 
 from ..common import storage
 from ..common.database import connect, translate_errors
-from ..common.errors import BadInput, Conflict, Unavailable
+from ..common.errors import BadInput, Conflict, JobError, Unavailable
 from ..common.progress import Reporter
-from ..common.table_names import table_name
-from . import catalog, job_files, planning
+from ..common.spark import error_line
+from ..common.text_values import table_name
+from . import catalog, planning
 from .commit import Committed, commit
-from .modes import Mode
-from .parquet_files import FilePlan
+from .parquet_files import (
+    PARTITION,
+    SPARK_ROWS,
+    FilePlan,
+    with_partition,
+    write_files,
+    written_file,
+)
 from .planning import IngestSpec, Plan
-from .summary import Summary
+from .summary import Mode, Summary
+
+TASK_ERROR = re.compile(r"polynya_pipeline\.common\.errors\.(BadInput|Unavailable): (.*)")
+"""An error of ours in the text by which Spark reports that a task failed."""
+TASK_ERRORS = {"BadInput": BadInput, "Unavailable": Unavailable}
+
+
+def write(frame: Any, plan: FilePlan, files: int | None) -> list[NewDataFile]:
+    """Write the rows of a DataFrame; gives the files in the DataFrame's order, as row ids will be.
+
+    Args:
+        files: the approximate number of files; None: one for each partition of the DataFrame.
+
+    Raises:
+        BadInput: a value does not fit its column.
+        Unavailable: a file cannot be written.
+        JobError: Spark failed.
+    """
+    from pyspark.sql.types import StringType, StructType
+
+    # mapInArrow looks columns up by name, and does not find those with a dot.
+    frame = frame.toDF(*map(str, range(len(frame.columns))))
+    if plan.partition_keys:
+        schema = StructType([*frame.schema.fields]).add(PARTITION, StringType())
+        frame = frame.mapInArrow(partial(with_partition, plan=plan), schema)
+        frame = frame.repartition(*([files] if files else []), PARTITION)
+        frame = frame.sortWithinPartitions(PARTITION)
+    elif files:
+        frame = frame.repartition(files)
+    try:
+        # Evaluated only once: a second evaluation would write all files again.
+        rows = frame.mapInArrow(partial(write_files, plan=plan), SPARK_ROWS).collect()
+    except Exception as error:
+        if found := TASK_ERROR.search(str(error)):
+            raise TASK_ERRORS[found[1]](found[2].strip()) from None
+        raise JobError(f"Spark has failed: {error_line(error)}") from error
+    return [written_file(tuple(row)) for row in rows]
+
+
+def check_writable(plan: FilePlan) -> None:
+    """Write and remove a small file, so that a job without rights fails before its work.
+
+    Raises:
+        Unavailable: the table's directory cannot be written to.
+    """
+    probe = f"{plan.location}{plan.file_prefix}probe"
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "probe"
+        source.write_bytes(b"PAR1")
+        storage.move(source, probe)
+    storage.remove([probe])
+
+
+def locations(plan: FilePlan) -> Iterator[str]:
+    """The files of this job, from all of its runs.
+
+    Raises:
+        Unavailable: the table's directory cannot be listed.
+    """
+    below = plan.location
+    if not plan.partition_keys and is_s3(below):
+        below += plan.file_prefix  # S3 lists by prefix, which is fast
+    for location, _ in storage.list_files(below):
+        if location.rpartition("/")[2].startswith(plan.file_prefix):
+            yield location
 
 
 def ingest(
@@ -125,7 +205,7 @@ class _Job:
         summary.added_columns = [new.path for new in plan.new_columns] if plan.table else []
         summary.location = file_plan.location
         if self.remove_orphans or self.dry_run:
-            summary.orphans = list(job_files.locations(file_plan))
+            summary.orphans = list(locations(file_plan))
         if not self.dry_run:
             if self.remove_orphans:
                 summary.orphans_removed = storage.remove(summary.orphans)
@@ -154,11 +234,11 @@ class _Job:
         summary: Summary,
     ) -> None:
         """Write the files, and commit them; records the result in `summary`."""
-        job_files.check_writable(file_plan)
+        check_writable(file_plan)
         with _removed_on_failure(connection, file_plan):
             doing = f"Writing Parquet for {self.spec.name}"
             with self.reporter.spark_stage(doing, frame.sparkSession):
-                files = job_files.write(frame, file_plan, self.files)
+                files = write(frame, file_plan, self.files)
             if self._is_nothing_to_do(plan, files):
                 summary.outcome = "nothing-to-do"
                 return
@@ -232,7 +312,7 @@ def _removed_on_failure(connection: _JobConnection, plan: FilePlan) -> Iterator[
     except Exception:
         if connection.is_alive:  # it still holds the lock: no other run of the job has begun
             with suppress(Unavailable):
-                storage.remove(job_files.locations(plan))
+                storage.remove(locations(plan))
         raise
 
 

@@ -1,25 +1,231 @@
-"""In a Spark task: writes rows into Parquet files as DuckLake writes them."""
+"""In a Spark task: writes rows into Parquet files as DuckLake writes them.
+
+Partition values of rows as DuckLake's texts, and the directories that are named after them.
+
+Parts of a `timestamptz` are taken in UTC; DuckDB takes them in the time zone of its session.
+
+Statistics of the columns of a file while its rows are written.
+"""
 
 import io
 import json
+import re
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
+import mmh3
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from polynya.ducklake.column_tree import FLOATS, ColumnNode, leaves
-from polynya.ducklake.rows.partitions import PartitionColumn
+from polynya.ducklake.rows.objects import PartitionColumn
+from polynya.ducklake.text_values import FLOATS, LIST, MAP, STRUCT, ColumnNode, leaves
 from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
 
-from ..common import storage
-from . import partitions
-from .statistics import FileStatistics
-from .types.arrow import arrow_schema
-from .types.conform import conformed, nulls
+from ..common import storage, text_values
+from ..common.errors import BadInput
+from ..common.text_values import partition_text, plain_array
+from .types import arrow_schema, conformed, nulls
+
+BUCKET = re.compile(r"bucket\((\d+)\)")
+PARTS: dict[str, Callable[[pa.Array], pa.Array]] = {
+    "year": pc.year,
+    "month": pc.month,
+    "day": pc.day,
+    "hour": pc.hour,
+}
+TIMES = {"timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamptz"}
+PARTS_OF = {"year": {"date", *TIMES}, "month": {"date", *TIMES}, "day": {"date", *TIMES}}
+PARTS_OF["hour"] = TIMES
+
+HASHED: dict[str, Callable[[object], bytes]] = {
+    **{
+        name: lambda number: number.to_bytes(8, "little", signed=True)  # type: ignore[attr-defined]
+        for name in (
+            *("int8", "int16", "int32", "int64"),
+            *("date", "time", "timestamp", "timestamptz"),
+        )
+    },
+    "varchar": lambda text: str(text).encode(),
+    "blob": lambda data: data,  # type: ignore[dict-item,return-value]
+}
+"""The bytes that DuckLake hashes, as Iceberg does; types that are not here are refused."""
+
+NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
+
+
+def check(keys: tuple[PartitionColumn, ...], columns: tuple[ColumnNode, ...]) -> None:
+    """Raises:
+    BadInput: values of this partitioning cannot be computed as DuckLake does.
+    """
+    for key, column in zip(keys, sources(keys, columns), strict=True):
+        is_supported = (
+            (key.transform == "identity" and not column.children)
+            or column.column_type in PARTS_OF.get(key.transform, ())
+            or (BUCKET.fullmatch(key.transform) and column.column_type in HASHED)
+        )
+        if not is_supported:
+            raise BadInput(
+                f"partitioning by {key.transform} of {column.column_name} "
+                f"({column.column_type}) is not supported by this job"
+            )
+
+
+def sources(keys: tuple[PartitionColumn, ...], columns: tuple[ColumnNode, ...]) -> list[ColumnNode]:
+    """The column of each partition key.
+
+    Raises:
+        BadInput: a key is a field within another column.
+    """
+    by_id = {column.column_id: column for column in columns}
+    missing = [key.column_id for key in keys if key.column_id not in by_id]
+    if missing:
+        raise BadInput("the table is partitioned by a field within another column")
+    return [by_id[key.column_id] for key in keys]
+
+
+def partition_texts(key: PartitionColumn, column: ColumnNode, array: pa.Array) -> list[str | None]:
+    """The partition value of each row."""
+    if key.transform in PARTS:
+        if pa.types.is_timestamp(array.type) and array.type.tz:
+            array = array.view(pa.timestamp(array.type.unit))
+        return [None if p is None else str(p) for p in PARTS[key.transform](array).to_pylist()]
+    seen = plain_array(array).dictionary_encode()
+    values = [_text(key, column, value) for value in seen.dictionary.to_pylist()]
+    return [None if i is None else values[i] for i in seen.indices.to_pylist()]
+
+
+def _text(key: PartitionColumn, column: ColumnNode, value: object) -> str:
+    if match := BUCKET.fullmatch(key.transform):
+        return str((mmh3.hash(HASHED[column.column_type](value)) & 0x7FFFFFFF) % int(match[1]))
+    text = partition_text(column.column_type, value)
+    if "\0" in text:
+        raise BadInput(f"a partition value of {column.column_name} contains a NUL character")
+    return text
+
+
+def partition_directory(
+    keys: tuple[PartitionColumn, ...], columns: tuple[ColumnNode, ...], values: Sequence[str | None]
+) -> str:
+    """The directory of a partition, such as `year=2024/b%20c=x/`.
+
+    Everything except letters, digits and `_.-~` is escaped, as DuckLake does.
+    """
+    parts, used = [], set()
+    for key, column, value in zip(keys, sources(keys, columns), values, strict=True):
+        transform = key.transform.partition("(")[0]
+        name = column.column_name if transform == "identity" else transform
+        if name in used:
+            name = f"{name}_{column.column_name}"
+        used.add(name)
+        text = NULL_DIRECTORY if value is None else quote(value, safe="")
+        parts.append(f"{quote(name, safe='')}={text}/")
+    return "".join(parts)
+
+
+class FileStatistics:
+    """Collects the smallest and largest values of the columns of one file."""
+
+    def __init__(self, columns: tuple[ColumnNode, ...]) -> None:
+        self._columns = columns
+        self._extremes: dict[int, tuple[Any, Any]] = {}
+        self._nan: set[int] = set()
+        self._value_counts: Counter[int] = Counter()
+
+    def add(self, table: pa.RecordBatch) -> None:
+        """Include rows, whose columns are those of the table in its order."""
+        for column, array in zip(self._columns, table.columns, strict=True):
+            for leaf, values in _leaf_arrays(column, array):
+                self._add(leaf, values)
+
+    def _add(self, leaf: ColumnNode, values: pa.Array) -> None:
+        values = text_values.plain_array(values)
+        self._value_counts[leaf.column_id] += len(values) - values.null_count
+        if leaf.column_type in FLOATS:
+            nan = pc.is_nan(values)
+            if pc.any(nan).as_py():
+                self._nan.add(leaf.column_id)
+                values = values.filter(pc.invert(nan))
+        found = pc.min_max(values)
+        low, high = found["min"].as_py(), found["max"].as_py()
+        if low is None:
+            return
+        if leaf.column_type in FLOATS:
+            low, high = (_first_zero(values) if number == 0 else number for number in (low, high))
+        if leaf.column_id in self._extremes:
+            before = self._extremes[leaf.column_id]
+            low, high = min(before[0], low), max(before[1], high)
+        self._extremes[leaf.column_id] = (low, high)
+
+    def stats(self, footer: pq.FileMetaData) -> list[FileColumnStats]:
+        """The statistics of each leaf column.
+
+        A NULL is any level of the column in the file that holds no value, as DuckLake counts.
+        """
+        return [
+            self._stats(leaf, [footer.row_group(g).column(i) for g in range(footer.num_row_groups)])
+            for i, leaf in enumerate(leaves(self._columns))
+        ]
+
+    def _stats(self, leaf: ColumnNode, chunks: list[pq.ColumnChunkMetaData]) -> FileColumnStats:
+        value_count = self._value_counts[leaf.column_id]
+        low, high = None, None
+        exact: tuple[bool | None, bool | None] = (None, None)
+        if leaf.column_id in self._extremes:
+            extremes = self._extremes[leaf.column_id]
+            low, high = text_values.bounds(leaf.column_type, *extremes)
+            exact = self._exactness(leaf, low, high)
+        return FileColumnStats(
+            leaf.column_id,
+            sum(chunk.total_compressed_size for chunk in chunks),
+            value_count,
+            sum(chunk.num_values for chunk in chunks) - value_count,
+            low,
+            high,
+            leaf.column_id in self._nan if leaf.column_type in FLOATS else None,
+            *exact,
+        )
+
+    def _exactness(
+        self, leaf: ColumnNode, low: str | None, high: str | None
+    ) -> tuple[bool | None, bool | None]:
+        """Whether the bounds are values; None: there is no bound, or NaN is above it."""
+        texts = [
+            text_values.statistics_text(leaf.column_type, value)
+            for value in self._extremes[leaf.column_id]
+        ]
+        return (
+            None if low is None else low == texts[0],
+            None if high is None or leaf.column_id in self._nan else high == texts[1],
+        )
+
+
+def _first_zero(values: pa.Array) -> float:
+    """The first zero: -0.0 equals 0.0, and DuckDB records the first of equal values."""
+    index = pc.index(values, pa.scalar(0.0, values.type)).as_py()
+    zero: float = values[index].as_py()
+    return zero
+
+
+def _leaf_arrays(column: ColumnNode, array: pa.Array) -> Iterator[tuple[ColumnNode, pa.Array]]:
+    if column.column_type == STRUCT:
+        parts = array.flatten()
+    elif column.column_type == LIST:
+        parts = [array.flatten()]
+    elif column.column_type == MAP:
+        start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        parts = [array.keys[start:end], array.items[start:end]]
+    else:
+        yield column, array
+        return
+    for child, part in zip(column.children, parts, strict=True):
+        yield from _leaf_arrays(child, part)
+
 
 PARTITION = "_polynya_partition"
 """The column with the partition values of a row, as a JSON list of texts."""
@@ -62,10 +268,10 @@ class FilePlan:
 
 def with_partition(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterator[pa.RecordBatch]:
     """For `mapInArrow`: add the column `PARTITION` to the rows."""
-    columns = partitions.sources(plan.partition_keys, plan.columns)
+    columns = sources(plan.partition_keys, plan.columns)
     for batch in batches:
         texts = [
-            partitions.partition_texts(key, column, _array(batch, plan, column))
+            partition_texts(key, column, _array(batch, plan, column))
             for key, column in zip(plan.partition_keys, columns, strict=True)
         ]
         encoded: dict[tuple[str | None, ...], str] = {}
@@ -169,7 +375,7 @@ class _OpenFile:
         plan = self._plan
         path = f"{plan.file_prefix}{uuid4().hex}.parquet"
         if plan.hive_directories:
-            path = partitions.directory(plan.partition_keys, plan.columns, self.values) + path
+            path = partition_directory(plan.partition_keys, plan.columns, self.values) + path
         storage.move(self._path, plan.location + path)
         self._folder.cleanup()
         return NewDataFile(

@@ -8,19 +8,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from polynya.ducklake.column_tree import ColumnNode, NewColumn, new_columns
 from polynya.ducklake.paths import directory
-from polynya.ducklake.rows.partitions import PartitionColumn
-from polynya.ducklake.rows.writers.layout import PREFIX
+from polynya.ducklake.rows.objects import PREFIX, PartitionColumn
+from polynya.ducklake.text_values import ColumnNode, NewColumn, new_columns
 
 from ..common.errors import BadInput
-from ..common.table_names import TableName
-from . import partitions
+from ..common.text_values import TableName
+from . import parquet_files
 from .catalog import Lake, Schema, Table
-from .modes import Mode
 from .parquet_files import FilePlan
-from .types.arrow import arrow_schema
-from .types.spark import check_names, columns_of, mismatches, with_new_fields
+from .summary import Mode
+from .types import arrow_schema, check_names, columns_of, mismatches, with_new_fields
 
 PARTITION_BY = re.compile(r"(?:(year|month|day|hour)\((.+)\)|bucket\((\d+),\s*(.+)\)|(.+))")
 ROW_GROUP_ROWS = 122_880  # DuckDB's, and so DuckLake's
@@ -111,7 +109,7 @@ def plan(
     keys = table.partition_keys if table else _partition_keys(spec.partition_by, columns)
     if spec.mode == Mode.OVERWRITE_PARTITIONS and not keys:
         raise BadInput(f"{name} is not partitioned: use the mode overwrite")
-    partitions.check(keys, columns)
+    parquet_files.check(keys, columns)
     arrow_schema(columns)  # raises BadInput if a type cannot be written
     table_uuid = str(uuid4())
     return Plan(

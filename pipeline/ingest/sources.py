@@ -7,7 +7,7 @@ from typing import Any
 from ..common.errors import BadInput
 from ..common.spark import error_line
 from .catalog import Table
-from .types.text_files import read_types
+from .types import read_types
 
 # A record that cannot be parsed fails the job: NULL in its place would be a wrong row.
 TEXT_OPTIONS = {

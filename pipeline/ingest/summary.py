@@ -1,6 +1,10 @@
-"""What a run of `ingest` has done."""
+"""What a run of `ingest` has done.
+
+The choices of the command line. This module imports nothing that takes time to load.
+"""
 
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Any
 
 
@@ -60,3 +64,19 @@ OUTCOMES = {
     "nothing-to-do": "there are no rows; nothing was changed",
     "dry-run": "would {self.mode} at {self.location}; nothing was changed",
 }
+
+
+class Mode(StrEnum):
+    """What happens to the rows that a table has."""
+
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    OVERWRITE_PARTITIONS = "overwrite-partitions"
+
+
+class Format(StrEnum):
+    """The formats of files that Spark reads."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSON = "json"

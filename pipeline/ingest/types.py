@@ -1,13 +1,25 @@
-"""Spark's types as DuckLake's, and which of them can be written into which column."""
+"""Spark's types as DuckLake's, and which of them can be written into which column.
 
-from collections.abc import Iterator
+The schema with which text files are read: the table's types, under the names in the files.
+
+Spark's JSON reader finds a field by its exact name, and drops fields that the schema lacks.
+
+Converts Arrow arrays of Spark into arrays of the types that are written.
+
+DuckLake column types as Arrow types, with which PyArrow writes Parquet as DuckLake does.
+"""
+
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
-from polynya.ducklake.column_tree import DECIMAL, LIST, MAP, STRUCT, ColumnNode
+import pyarrow as pa
+import pyarrow.compute as pc
+from polynya.ducklake.text_values import DECIMAL, LIST, MAP, STRUCT, ColumnNode
 
-from ...common.errors import BadInput
-from ...common.spark import quoted
+from ..common.errors import BadInput
+from ..common.spark import quoted
 
 # By the name of the Spark type: `simpleString` without its parameters.
 DUCKLAKE = {
@@ -219,3 +231,226 @@ def spark_type(column: ColumnNode) -> str:
     if column.column_type not in READ_AS:
         raise BadInput(f"Spark has no type for {column.column_name} ({column.column_type})")
     return READ_AS[column.column_type]
+
+
+def read_types(found: Any, columns: Iterable[ColumnNode], *, evolve: bool) -> str:
+    """The schema to read with, as DDL.
+
+    Args:
+        found: the schema that Spark has inferred.
+        evolve: also read fields that the table's columns lack.
+
+    Raises:
+        BadInput: without `evolve`, there are such fields; or two names differ only in their case.
+    """
+    surplus: list[str] = []
+    ddl = ", ".join(f"{name} {kind}" for name, kind in _fields(found, columns, "", surplus))
+    if surplus and not evolve:
+        paths = ", ".join(dict.fromkeys(surplus))
+        raise BadInput(
+            f"fields in the files that the table does not have: {paths}; --evolve adds them"
+        )
+    return ddl
+
+
+def _fields(
+    found: Any, columns: Iterable[ColumnNode], above: str, surplus: list[str]
+) -> Iterator[tuple[str, str]]:
+    """Name and type of each inferred field; paths that the columns lack are added to `surplus`."""
+    check_names([field.name for field in found], above.rstrip(".") or "a file")
+    by_name = {column.column_name.casefold(): column for column in columns}
+    for field in found:
+        path, column = above + field.name, by_name.get(field.name.casefold())
+        if column is None:
+            if above:  # a new top-level column is detected when the job is planned
+                surplus.append(path)
+            yield quoted(field.name), _ddl(field.dataType)
+        else:
+            yield quoted(field.name), _read_as(field.dataType, column, path, surplus)
+
+
+def _read_as(found: Any, column: ColumnNode, path: str, surplus: list[str]) -> str:
+    kind = found.typeName()
+    if kind == "array" and column.column_type == LIST:
+        element = _read_as(found.elementType, column.children[0], f"{path}.element", surplus)
+        return f"array<{element}>"
+    if kind == "struct" and column.column_type == MAP and len(found):  # as JSON's are inferred
+        key, value = column.children
+        of_all = reduce(_union, (field.dataType for field in found))
+        return f"map<{spark_type(key)},{_read_as(of_all, value, f'{path}.value', surplus)}>"
+    if kind == "struct" and column.column_type == STRUCT:
+        fields = dict(_fields(found, column.children, f"{path}.", surplus))
+        names = {field.name.casefold() for field in found}
+        absent = [child for child in column.children if child.column_name.casefold() not in names]
+        fields |= {quoted(child.column_name): spark_type(child) for child in absent}
+        return _struct(fields.items())
+    return spark_type(column)
+
+
+def _ddl(found: Any) -> str:
+    """An inferred type as DDL, with quoted names."""
+    kind = found.typeName()
+    if kind == "struct":
+        return _struct((quoted(field.name), _ddl(field.dataType)) for field in found)
+    return f"array<{_ddl(found.elementType)}>" if kind == "array" else str(found.simpleString())
+
+
+def _struct(fields: Iterable[tuple[str, str]]) -> str:
+    return f"struct<{','.join(f'{name}:{kind}' for name, kind in fields)}>"
+
+
+def _union(one: Any, other: Any) -> Any:
+    """The type that Spark infers for values of both types."""
+    from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, StructType
+
+    kinds = {one.typeName(), other.typeName()}
+    if kinds == {"struct"}:
+        types = {field.name: field.dataType for field in one}
+        for field in other:
+            first = types.get(field.name)
+            types[field.name] = field.dataType if first is None else _union(first, field.dataType)
+        return StructType([StructField(name, kind) for name, kind in types.items()])
+    if kinds == {"array"}:
+        return ArrayType(_union(one.elementType, other.elementType))
+    if one == other:
+        return one
+    return DoubleType() if kinds == {"long", "double"} else StringType()
+
+
+ARROW = {
+    "boolean": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "uint8": pa.uint8(),
+    "uint16": pa.uint16(),
+    "uint32": pa.uint32(),
+    "uint64": pa.uint64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "varchar": pa.string(),
+    "json": pa.json_(),
+    "blob": pa.binary(),
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    "timestamp": pa.timestamp("us"),
+    "timestamp_s": pa.timestamp("us"),  # Parquet has no seconds; DuckLake writes microseconds too
+    "timestamp_ms": pa.timestamp("ms"),
+    "timestamp_ns": pa.timestamp("ns"),
+    "timestamptz": pa.timestamp("us", "UTC"),
+    "uuid": pa.uuid(),
+}
+
+
+def arrow_type(column: ColumnNode) -> pa.DataType:
+    """The Arrow type of a column, with field ids at every level.
+
+    Raises:
+        BadInput: PyArrow cannot write this type as DuckLake does.
+    """
+    if column.column_type == STRUCT:
+        return pa.struct([arrow_field(child) for child in column.children])
+    if column.column_type == LIST:
+        return pa.list_(arrow_field(column.children[0]))
+    if column.column_type == MAP:
+        key, value = map(arrow_field, column.children)
+        return pa.map_(key.with_nullable(False), value)
+    if match := DECIMAL.fullmatch(column.column_type):
+        return pa.decimal128(int(match[1]), int(match[2]))
+    if column.column_type not in ARROW:
+        raise BadInput(
+            f"the column {column.column_name} has DuckLake's type {column.column_type}, which "
+            "Spark does not have: write this table with DuckDB"
+        )
+    return ARROW[column.column_type]
+
+
+def arrow_field(column: ColumnNode) -> pa.Field:
+    """The Arrow field of a column, with its field id."""
+    field_id = {"PARQUET:field_id": str(column.column_id)}
+    return pa.field(column.column_name, arrow_type(column), metadata=field_id)
+
+
+def arrow_schema(columns: tuple[ColumnNode, ...]) -> pa.Schema:
+    """The Arrow schema of a table's columns.
+
+    Raises:
+        BadInput: PyArrow cannot write a type as DuckLake does.
+    """
+    return pa.schema([arrow_field(column) for column in columns])
+
+
+UUID_BYTES = 16
+
+
+def conformed(array: pa.Array, column: ColumnNode) -> pa.Array:
+    """The array in the type of `column`, with field ids; no value changes.
+
+    Raises:
+        BadInput: a value does not fit the type, or is NULL in a NOT NULL column.
+    """
+    if not column.nulls_allowed and array.null_count:
+        raise BadInput(f"a NULL in the column {column.column_name}, which is NOT NULL")
+    try:
+        return _conformed(array, column)
+    except (pa.ArrowInvalid, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise BadInput(
+            f"a value does not fit into the column {column.column_name} "
+            f"({column.column_type}): {reason}"
+        ) from None
+
+
+def nulls(column: ColumnNode, length: int) -> pa.Array:
+    """An array of NULLs, for a column or field that the DataFrame lacks."""
+    return _typed(arrow_type(column), pa.nulls(length, _storage(arrow_type(column))))
+
+
+def _conformed(array: pa.Array, column: ColumnNode) -> pa.Array:
+    type = arrow_type(column)
+    if array.offset:  # the children below are used without an offset
+        array = pa.concat_arrays([array, array[:0]])
+    if column.column_type == STRUCT:
+        fields = {array.type.field(i).name.casefold(): i for i in range(array.type.num_fields)}
+        children = [
+            nulls(child, len(array)) if index is None else _conformed(array.field(index), child)
+            for child in column.children
+            for index in [fields.get(child.column_name.casefold())]
+        ]
+        return pa.Array.from_buffers(type, len(array), array.buffers()[:1], children=children)
+    if column.column_type == LIST:
+        values = _conformed(array.values, column.children[0])
+        return pa.Array.from_buffers(type, len(array), array.buffers()[:2], children=[values])
+    if column.column_type == MAP:
+        key, value = column.children
+        arrays = [_conformed(array.keys, key), _conformed(array.items, value)]
+        entries = pa.StructArray.from_arrays(arrays, fields=[type.key_field, type.item_field])
+        return pa.Array.from_buffers(type, len(array), array.buffers()[:2], children=[entries])
+    if column.column_type == "uuid":
+        return _typed(type, uuids(array))
+    return _typed(type, array.cast(_storage(type)))
+
+
+def _storage(type: pa.DataType) -> pa.DataType:
+    return type.storage_type if isinstance(type, pa.BaseExtensionType) else type
+
+
+def _typed(type: pa.DataType, storage: pa.Array) -> pa.Array:
+    if isinstance(type, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(type, storage)
+    return storage
+
+
+def uuids(texts: pa.Array) -> pa.Array:
+    """UUIDs as 16 bytes, from texts with or without hyphens and braces."""
+    digits = pc.replace_substring(texts.cast(pa.string()), "-", "")
+    digits = pc.replace_substring_regex(digits, r"^\{(.*)\}$", r"\1")
+    filled = pc.fill_null(digits, "0" * 2 * UUID_BYTES)
+    wrong = pc.invert(pc.match_substring_regex(filled, r"^[0-9a-fA-F]{32}$"))
+    if pc.any(wrong).as_py():
+        raise ValueError(f"{texts.filter(wrong)[0].as_py()!r} is not a UUID")
+    data = pa.py_buffer(bytes.fromhex("".join(filled.to_pylist())))
+    validity = pc.is_valid(texts)
+    mask = validity.buffers()[1] if texts.null_count else None
+    return pa.Array.from_buffers(pa.binary(UUID_BYTES), len(texts), [mask, data])

@@ -76,7 +76,7 @@ def publish(
     from ..common.progress import Reporter
     from ..common.spark import session
     from . import job
-    from .report_table import show
+    from .report import show
 
     try:
         use_s3(s3_endpoint)

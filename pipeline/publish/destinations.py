@@ -6,15 +6,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from polynya.config import FileSettings, StorageSettings
-from polynya.ducklake.rows.named_objects import Schema, Table
-from polynya.errors import NoSuchKey
-from polynya.files.build_context import BuildContext
-from polynya.files.names import GENERATOR
-from polynya.storage import configured
-from polynya.storage.objects.reader import ObjectReader, object_reader
-from polynya.storage.s3 import bucket_and_key, is_s3
+from polynya.ducklake.rows.objects import Schema, Table
+from polynya.runtime.errors import NoSuchKey
+from polynya.runtime.settings import FileSettings, StorageSettings
+from polynya.storage import file_cache
+from polynya.storage.objects import ObjectReader, bucket_and_key, is_s3, object_reader
 from polynya.storage.stores import Store
+from polynya.virtual_files.bucket_files import BuildContext
+from polynya.virtual_files.names import GENERATOR
 
 from ..common import storage
 from ..common.errors import BadInput
@@ -82,8 +81,8 @@ class Destination:
         if self.storage is None:
             return Folder(self.location)
         if self.storage.is_materialized:
-            return configured.bucket_store(self.storage.virtual_bucket)
-        store = configured.cache_store(self.storage)
+            return file_cache.bucket_store(self.storage.virtual_bucket)
+        store = file_cache.cache_store(self.storage)
         if store is None or not self.storage.cache_bucket:
             raise BadInput(
                 "there is no store to publish into: set CACHE_TABLE and CACHE_BUCKET as the "
@@ -153,7 +152,7 @@ def settings(environ: Mapping[str, str], is_export: bool, snapshots: int | None)
     job = {"BUILD_SECONDS": str(86_400)}  # no client waits for an answer
     if not is_export:
         files = FileSettings.from_env({**environ, **job})
-        return PublishSettings(files, configured.resolve_bucket(StorageSettings.from_env(environ)))
+        return PublishSettings(files, file_cache.resolve_bucket(StorageSettings.from_env(environ)))
     job |= {"VIRTUAL_PREFIX": EXPORT_PREFIX}
     job |= {"SNAPSHOT_LIMIT": str(snapshots)} if snapshots else {}
     return PublishSettings(FileSettings.from_env({**environ, **job}), None)

@@ -16,14 +16,15 @@ from typing import Any
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.rows.lake import Lake
-from polynya.errors import BadRequest, Misconfigured, NoSuchKey, PolynyaError, Refused
-from polynya.translate.tables import check_lake
+from polynya.ducklake.rows.objects import Lake
+from polynya.mapping.tables import check_lake
+from polynya.runtime.errors import BadRequest, Misconfigured, NoSuchKey, PolynyaError, Refused
 
 from ..common.errors import BadInput, Overtaken, Unavailable
 from ..common.progress import Reporter
-from ..common.table_names import TableName, table_name
-from . import shared_snapshot
+from ..common.text_values import TableName, table_name
+from . import steps
+from . import table as shared_snapshot
 from .destinations import (
     Destination,
     PublishSettings,
@@ -33,15 +34,20 @@ from .destinations import (
     table_directory,
 )
 from .report import Report
-from .shared_snapshot import SharedSnapshot
-from .steps import build_manifests, plan_manifests
-from .steps.build_manifests import build_in_executor
-from .steps.missing_lists import find_missing_lists
-from .steps.plan_manifests import plan_in_driver, plan_in_executor, record_plans
-from .steps.register_tables import Registrar, registrar
-from .steps.select_tables import Selected, select_schemas, select_tables
-from .steps.write_lists import write_lists
-from .table import PublishedTable
+from .steps import (
+    Registrar,
+    Selected,
+    build_in_executor,
+    find_missing_lists,
+    plan_in_driver,
+    plan_in_executor,
+    record_plans,
+    registrar,
+    select_schemas,
+    select_tables,
+    write_lists,
+)
+from .table import PublishedTable, SharedSnapshot
 from .tasks import Answer, Executors, Part, Task
 
 TABLES_TOGETHER = 50
@@ -159,9 +165,9 @@ class _Publication:
         with self.reporter.stage(f"Examining {_names(selected)}"):
             tables = [self._open(con, lake, one) for one in selected]
             self._for_each(find_missing_lists, tables)
-        work = self._tasks(snapshot, tables, plan_manifests.parts)
+        work = self._tasks(snapshot, tables, steps.plan_parts)
         self._plan_manifests(work, tables)
-        work = self._tasks(snapshot, tables, build_manifests.parts)
+        work = self._tasks(snapshot, tables, steps.build_parts)
         if self.writes:
             self._build_manifests(work, tables)
             with self.reporter.stage("Writing lists and metadata"):

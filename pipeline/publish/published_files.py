@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 
-from polynya.parallel import in_parallel
-from polynya.storage.memory_cache import MemoryCache
-from polynya.storage.stores import Store
+from polynya.runtime.prefetch import in_parallel
+from polynya.storage.stores import MemoryCache, Store
 
 from ..common.errors import Unavailable
-from .pages import Page, pack, page_key, pages, unpack
+from .report import Page, pack, page_key, pages, unpack
 
 SUMMARY = ".summary"
 

@@ -1,8 +1,22 @@
-"""What a run of `publish` has done, in all and for each table."""
+"""What a run of `publish` has done, in all and for each table.
 
+A report of `publish` on the terminal.
+
+Groups small files into pages: neighbours in a list are also stored together in one object.
+
+A thousand summaries are then read with about thirty requests. A page does not prove that its files
+exist: if a bucket deletes objects by age, a page, which is younger, outlives them.
+"""
+
+import itertools
+import sys
+import zlib
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from polynya.mapping.manifests import fingerprint
 
 
 @dataclass(slots=True)
@@ -78,3 +92,73 @@ class Report:
         return (
             f"Glue: {', '.join(numbers)}, {len(self.deregistered):,} removed, {left:,} left alone"
         )
+
+
+COLUMNS = ("table", "snapshots", "manifests", "existing", "lists", "existing", "files", "bytes")
+TEXT_COLUMNS = ("table", "metadata")
+
+
+def show(report: Report) -> None:
+    """Print one line for each table and the summary on stdout."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    out = Console(
+        file=sys.stdout, markup=False, highlight=False, width=None if sys.stdout.isatty() else 200
+    )
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for name in (*COLUMNS, "metadata"):
+        is_text = name in TEXT_COLUMNS
+        grid.add_column(name, justify="left" if is_text else "right", overflow="fold")
+    for table in report.tables:
+        numbers = (
+            table.snapshots,
+            table.manifests_built,
+            table.manifests_existing,
+            table.lists_built,
+            table.lists_existing,
+            table.files,
+            table.bytes,
+        )
+        text = table.refused or table.metadata_location or ""
+        grid.add_row(Text(table.name), *(f"{number:,}" for number in numbers), Text(text))
+    if report.tables:
+        out.print(grid)
+    out.print(report.summary, style="bold green", soft_wrap=True)
+    if report.glue_summary:
+        out.print(report.glue_summary, style="bold green", soft_wrap=True)
+
+
+PAGE = 32
+"""The approximate number of files on a page: if one of them is new, all are read one by one."""
+
+Page = tuple[str, ...]
+"""The keys of the files on a page."""
+
+
+def pages(keys: Sequence[str]) -> Iterator[Page]:
+    """Divide keys into pages, unless they are few.
+
+    Whether a page begins at a key depends on this key alone, so a new key changes only its page.
+    """
+    if len(keys) <= PAGE:
+        return
+    starts = [index for index, key in enumerate(keys) if not zlib.crc32(key.encode()) % PAGE]
+    for start, end in itertools.pairwise(sorted({0, *starts, len(keys)})):
+        yield tuple(keys[start:end])
+
+
+def page_key(page: Page) -> str:
+    """The key of the object that stores a page; it depends on all keys of the page."""
+    return f"{page[0]}.{fingerprint(*page)}.page"
+
+
+def pack(bodies: Iterable[bytes]) -> bytes:
+    """The content of a page; each file must be one line."""
+    return zlib.compress(b"\n".join(bodies))
+
+
+def unpack(body: bytes) -> list[bytes]:
+    """The contents of the files on a page, in the order of its keys."""
+    return zlib.decompress(body).split(b"\n")

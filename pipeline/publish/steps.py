@@ -1,14 +1,44 @@
-"""Step 1: which tables to publish."""
+"""Step 1: which tables to publish.
 
-from collections.abc import Iterable, Sequence
+Step 3: which manifests the incomplete lists refer to; executors query them if they can.
+
+Step 4: executors build the missing manifests, and the files that these refer to.
+
+Step 2: which manifest lists are missing at the destination, or refer to missing manifests.
+
+Step 5: writes the missing manifest lists, and after them what leads to them.
+
+Step 6: registers the published tables in AWS's Glue catalog, and removes those that are gone.
+
+Step 6, for exported tables: writes the metadata document and points to it.
+
+As in Iceberg's Hadoop tables, `version-hint.text` contains the N of `v<N>.metadata.json`. A reader
+that finds v<N+1> uses that one. So a document is written once, after everything it refers to, and
+the hint after the document.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.rows.lake import Lake
-from polynya.ducklake.rows.named_objects import Schema, Table
+from polynya.ducklake.rows.objects import Lake, Schema, Table
+from polynya.iceberg.avro.manifests import manifest_paths
+from polynya.storage.objects import is_s3
+from polynya.virtual_files.names import GENERATOR, Manifest, Name, parse
+from polynya.virtual_files.table_files import TableFiles
 
-from ...common.errors import BadInput
-from ...common.table_names import TableName
+from ..common import storage
+from ..common.errors import BadInput, Conflict, Unavailable
+from ..common.text_values import TableName
+from .destinations import PublishSettings
+from .glue import GlueDatabase, NotOurs, Registration
+from .table import PublishedTable
+from .tasks import Answer, Part, Task, run_parts
 
 Selected = tuple[Schema, Table]
 
@@ -50,3 +80,345 @@ def select_schemas(con: Connection, lake: Lake, namespaces: Sequence[str]) -> li
     if missing := next((name for name in namespaces if name not in by_name), None):
         raise BadInput(f"no namespace {missing}")
     return [by_name[name] for name in namespaces]
+
+
+def plan_parts(number: int, table: PublishedTable) -> Iterator[Part]:
+    """The work of executors for a table.
+
+    Args:
+        number: the position of the table among those that are published together.
+    """
+    if table.incomplete:
+        yield Part(number, table.destination, table.history, tuple(table.incomplete))
+
+
+def plan_in_executor(task: Task) -> list[Answer]:
+    """For each snapshot, the keys of its manifests.
+
+    Returns:
+        Nothing if the executor cannot read the driver's snapshot of PostgreSQL: its rows may be
+        newer. The driver then queries itself.
+    """
+    return run_parts(task, _keys)
+
+
+def _keys(con: Connection, is_shared: bool, part: Part) -> list[Any]:
+    if not is_shared:
+        return []
+    destination = part.destination
+    files = TableFiles(con, part.history, destination.build_context(destination.files()))
+    prefix = destination.settings.virtual_prefix
+    return [
+        [snapshot_id, [manifest.name.key(prefix) for manifest in files.manifests(snapshot_id)]]
+        for snapshot_id in part.snapshot_ids
+    ]
+
+
+def record_plans(table: PublishedTable, answer: Iterable[Sequence[Any]]) -> None:
+    """Record the keys that an executor found."""
+    prefix = table.destination.settings.virtual_prefix
+    for snapshot_id, keys in answer:
+        names = [parse(key, prefix) for key in keys]
+        table.plans[snapshot_id] = [table.files.manifest(name) for name in names]
+
+
+def plan_in_driver(table: PublishedTable) -> None:
+    """Query the manifests of the snapshots that no executor found.
+
+    Raises:
+        Refused, NoSuchKey: the table cannot be served.
+    """
+    for snapshot_id in table.incomplete:
+        if snapshot_id not in table.plans:
+            table.plans[snapshot_id] = table.files.manifests(snapshot_id)
+
+
+def build_parts(number: int, table: PublishedTable) -> Iterator[Part]:
+    """The work of executors for a table; records how many manifests are missing.
+
+    Args:
+        number: the position of the table among those that are published together.
+    """
+    for snapshot_id, manifests in _missing_manifests(table).items():
+        keys = tuple(table.key(manifest.name) for manifest in manifests)
+        yield Part(number, table.destination, table.history, (snapshot_id,), keys)
+
+
+def _missing_manifests(table: PublishedTable) -> dict[int, list[Manifest]]:
+    """The missing manifests, each once, by the newest snapshot whose list refers to it."""
+    newest: dict[Manifest, int] = {}
+    for snapshot_id in sorted(table.plans, reverse=True):
+        for manifest in table.plans[snapshot_id]:
+            newest.setdefault(manifest, snapshot_id)
+    names = set(table.files.missing(manifest.name for manifest in newest))
+    result = table.result
+    result.manifests_built = len(names)
+    result.manifests_existing = max(result.manifests_existing, len(newest) - len(names))
+    missing: dict[int, list[Manifest]] = {}
+    for manifest, snapshot_id in newest.items():
+        if manifest.name in names:
+            missing.setdefault(snapshot_id, []).append(manifest)
+    return missing
+
+
+def build_in_executor(task: Task) -> list[Answer]:
+    """For each part, the number of files that were written and their size in bytes."""
+    return run_parts(task, _build)
+
+
+def _build(con: Connection, is_shared: bool, part: Part) -> list[int]:
+    destination = part.destination
+    store = destination.files()
+    # Rows that are newer than the driver's may include partial files.
+    history = part.history if is_shared else replace(part.history, has_partial=True)
+    files = TableFiles(con, history, destination.build_context(store))
+    prefix = destination.settings.virtual_prefix
+    manifests = [files.manifest(parse(key, prefix)) for key in part.keys]
+    if not is_shared:
+        # Only manifests that the rows still give; the driver builds the others.
+        (snapshot_id,) = part.snapshot_ids
+        current = set(files.manifests(snapshot_id))
+        manifests = [manifest for manifest in manifests if manifest in current]
+    files.cache_manifests(manifests)
+    return [store.made, store.bytes_made]
+
+
+def find_missing_lists(table: PublishedTable) -> None:
+    """Record the incomplete snapshots of a table.
+
+    Raises:
+        Refused: the table cannot be served.
+        NoSuchKey: a file that the table needs does not exist.
+        Unavailable: the destination cannot be read.
+    """
+    bodies = table.store.get_many([table.key(name) for name in table.lists.values()])
+    listed = {
+        snapshot_id: [_name(table, path) for path in manifest_paths(body)]
+        for snapshot_id, body in zip(table.lists, bodies, strict=True)
+        if body is not None
+    }
+    manifests = list(dict.fromkeys(name for names in listed.values() for name in names))
+    missing = set(table.files.missing(manifests))
+    table.incomplete = [
+        snapshot_id
+        for snapshot_id in table.lists
+        if snapshot_id not in listed or not missing.isdisjoint(listed[snapshot_id])
+    ]
+    result = table.result
+    result.snapshots = len(table.lists)
+    result.manifests_existing = len(manifests) - len(missing)
+    result.lists_built = len(table.incomplete)
+    result.lists_existing = len(table.lists) - len(table.incomplete)
+
+
+def _name(table: PublishedTable, location: str) -> Name:
+    """The name of a manifest, from its location in a list."""
+    prefix = table.destination.settings.virtual_prefix
+    file_name = location.rpartition("/")[2]
+    return parse(f"{prefix}/{table.history.table.table_uuid}/{GENERATOR}/{file_name}", prefix)
+
+
+HINT = "version-hint.text"
+MOST_AHEAD = 1000
+"""The number of documents newer than the hint, from runs that were interrupted before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPointer:
+    directory: str
+    """That of the exported table."""
+
+    def move(self, document: bytes) -> tuple[bool, str]:
+        """Make this document the newest one, unless the newest one has read more of the lake.
+
+        Returns:
+            Whether the document is new, and the location of the newest document.
+
+        Raises:
+            BadInput: the newest document is that of another table.
+            Conflict: another export of the table was faster.
+            Unavailable: the directory cannot be read or written.
+        """
+        version = self.version()
+        newest = storage.read_file(self._document(version)) if version else None
+        is_new = newest != document
+        if newest and self._is_ahead(newest, document):
+            is_new = False  # a run that has read a newer snapshot of the lake was faster
+        if is_new:
+            version += 1
+            if not storage.create(self._document(version), document):
+                raise Conflict(
+                    f"another run has exported to {self.directory} in the meantime; run again"
+                )
+        hint = str(version).encode()
+        if storage.read_file(self._hint) != hint:
+            storage.replace(self._hint, hint)
+        return is_new, self._document(version)
+
+    def _is_ahead(self, newest: bytes, document: bytes) -> bool:
+        """Whether the newest document has a higher sequence number than ours."""
+        theirs, ours = json.loads(newest), json.loads(document)
+        if theirs.get("table-uuid") != ours["table-uuid"]:
+            raise BadInput(
+                f"{self.directory} holds another table, perhaps of the same name: export to "
+                "another directory, or remove it"
+            )
+        return bool(theirs["last-sequence-number"] > ours["last-sequence-number"])
+
+    def version(self) -> int:
+        """The version of the newest document; 0: there is none."""
+        hint = storage.read_file(self._hint) or b"0"
+        try:
+            version = int(hint)
+        except ValueError:
+            raise Unavailable(f"{self._hint} contains no number") from None
+        for ahead in range(version + 1, version + MOST_AHEAD):
+            if storage.file_size(self._document(ahead)) is None:
+                return ahead - 1
+        raise Unavailable(f"{self._hint} is more than {MOST_AHEAD} versions old")
+
+    @property
+    def _hint(self) -> str:
+        return f"{self.directory}/metadata/{HINT}"
+
+    def _document(self, version: int) -> str:
+        return f"{self.directory}/metadata/v{version}.metadata.json"
+
+
+def write_lists(table: PublishedTable) -> None:
+    """Write lists, then the metadata document; builds manifests that no executor has built.
+
+    Raises:
+        Refused, NoSuchKey: the table cannot be served.
+        Conflict: another export of the table was faster.
+        Unavailable: the destination cannot be written.
+    """
+    for snapshot_id in sorted(table.plans):
+        table.files.cache_list(table.lists[snapshot_id], table.plans[snapshot_id])
+    if table.destination.is_export:
+        pointer = ExportPointer(table.destination.directory)
+        result = table.result
+        result.is_new, result.metadata_location = pointer.move(table.document.body)
+    elif len(table.lists) == len(table.document.snapshots):
+        # A document may only name lists that exist: a plain bucket generates nothing when read.
+        _write_document(table)
+    table.result.add_files(table.store.made, table.store.bytes_made)
+
+
+def _write_document(table: PublishedTable) -> None:
+    before = table.store.made
+    table.files.cache_document(table.document)
+    table.result.is_new = table.store.made > before
+    table.result.metadata_location = table.files.metadata_location(table.document)
+
+
+NAME = re.compile(r"[a-z0-9_]{1,255}")
+"""What all engines that read Glue accept: Athena takes no other characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registrar:
+    """Registers the tables of a run in one database of Glue."""
+
+    database: GlueDatabase
+    deregisters: bool
+    """Whether tables that the lake has no more are removed from Glue."""
+
+    def register(self, table: PublishedTable, selected: Sequence[Selected]) -> None:
+        """Register a table whose metadata document is published; its result says what was done.
+
+        Args:
+            selected: all tables of the run.
+
+        Raises:
+            Unavailable: Glue does not answer, or denies access.
+        """
+        try:
+            table.result.registered = self.database.register(_registration(table, selected))
+        except NotOurs as error:
+            table.result.not_registered = str(error)
+
+    def deregister(
+        self, lake: Lake, schemas: Iterable[Schema], selected: Sequence[Selected]
+    ) -> list[str]:
+        """Remove the tables that are gone; gives their names in Glue.
+
+        Args:
+            schemas: those of the run; empty: all.
+            selected: all tables of the run.
+
+        Raises:
+            Unavailable: as `register`.
+        """
+        if not self.deregisters:
+            return []
+        names = set(_names(selected))
+        return self.database.remove_others(lake.data_path, set(map(_mark, schemas)), names)
+
+
+def registrar(
+    register: str | None,
+    deregister: bool,
+    settings: PublishSettings,
+    export: str | None,
+    tables: Sequence[str],
+) -> Registrar | None:
+    """What `--register` and `--deregister` ask for; None: nothing.
+
+    Raises:
+        BadInput: the options contradict others, or there is no such database.
+        Unavailable: Glue does not answer, or denies access.
+    """
+    if register is None:
+        if deregister:
+            raise BadInput("--deregister needs --register")
+        return None
+    catalog, _, name = register.partition(":")
+    if catalog != "glue" or not NAME.fullmatch(name):
+        raise BadInput(
+            "--register must be glue:DATABASE, a database of lower-case letters, digits and _"
+        )
+    if export and not is_s3(export):
+        raise BadInput("--register needs an --export to s3://bucket/prefix: Glue's readers use S3")
+    if settings.storage and not settings.storage.is_materialized:
+        raise BadInput(
+            "--register needs DELIVERY=materialize or --export: Glue's readers use no S3 Object "
+            "Lambda access point"
+        )
+    if deregister and tables:
+        raise BadInput("--deregister needs whole schemas: leave out --table")
+    database = GlueDatabase(name)
+    database.check()
+    return Registrar(database, deregister)
+
+
+def _registration(table: PublishedTable, selected: Sequence[Selected]) -> Registration:
+    history, location = table.history, table.result.metadata_location
+    name = history.table.table_name.lower()
+    if not NAME.fullmatch(name):
+        raise NotOurs("Athena takes a-z, 0-9 and _ in names only; rename the table")
+    if (number := _names(selected)[name]) > 1:
+        raise NotOurs(
+            f"{number} tables would have the Glue name {name}; publish each schema into a Glue "
+            "database of its own, with --namespace"
+        )
+    if location is None:
+        raise NotOurs("its metadata document is not published; leave out --snapshots")
+    return Registration(
+        name=name,
+        namespace=_mark(history.schema),
+        data_path=history.lake.data_path,
+        snapshot_id=history.snapshot_id,
+        metadata_location=location,
+        document=table.document,
+    )
+
+
+def _mark(schema: Schema) -> str:
+    """What Glue's table says of its namespace: a name, or the names of several levels as JSON."""
+    return json.dumps(schema.namespace) if schema.parents else schema.schema_name
+
+
+def _names(selected: Sequence[Selected]) -> Counter[str]:
+    """How many of the tables have each Glue name, which has lower-case letters only."""
+    return Counter(table.table_name.lower() for _, table in selected)

@@ -7,14 +7,14 @@ from typing import Any
 
 from pg8000.native import Connection
 from polynya.ducklake.history import TableHistory
-from polynya.errors import NoSuchKey, PolynyaError, Refused
+from polynya.runtime.errors import NoSuchKey, PolynyaError, Refused
 
 from ..common import errors
 from ..common.errors import JobError, Unavailable
 from ..common.progress import Reporter
 from ..common.spark import map_in_spark
 from .destinations import Destination
-from .shared_snapshot import SharedSnapshot, joined
+from .table import SharedSnapshot, joined
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def verify(
     from ..common.progress import Reporter
     from ..common.spark import session
     from . import job
-    from .findings_table import show
+    from .findings import show
 
     try:
         use_s3(s3_endpoint)

@@ -7,7 +7,7 @@ snapshot is checked, because DuckLake rewrites older ones. `statistics` checks b
 from dataclasses import dataclass
 
 from pg8000.native import Connection
-from polynya.ducklake.queries.fragments import PARENT
+from polynya.ducklake.queries.catalog import PARENT
 
 from .catalog import Fragments
 

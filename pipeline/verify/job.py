@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from pg8000.native import Connection
 from polynya.ducklake.connection.database import BEGIN
-from polynya.ducklake.rows.lake import Lake
+from polynya.ducklake.rows.objects import Lake
 
 from ..common.database import connect, translate_errors
 from ..common.errors import BadInput
 from ..common.progress import Reporter
 from ..common.spark import map_in_spark
-from ..common.table_names import table_name
+from ..common.text_values import table_name
 from . import catalog, statistics
 from .catalog import CatalogFile, CatalogTable, Fragments
 from .findings import Level, Report
@@ -206,12 +206,12 @@ class _Verification:
 
     def check_served(self, catalog_uri: str, s3_endpoint: str | None, warehouse: str) -> None:
         """Levels metadata and client: what a served catalog gives Iceberg clients."""
-        from . import client
+        from . import metadata
         from .metadata import ServedCatalog
 
         served = ServedCatalog(catalog_uri, s3_endpoint, warehouse, self.lake.snapshot_id)
         if Level.CLIENT in self.report.levels:
-            client.connect(self.spark, served)
+            metadata.connect(self.spark, served)
         for table in self.tables:
             with self.reporter.stage(f"Served metadata of {table.name}"):
                 files = catalog.files(self.con, table)
@@ -238,10 +238,10 @@ class _Verification:
         rows: int,
         counts: dict[int, int] | None,
     ) -> None:
-        from . import client
+        from . import metadata
 
         self.report.count("tables read by Spark", 1)
-        for name, message in client.check(self.spark, served, table, rows, counts):
+        for name, message in metadata.check_client(self.spark, served, table, rows, counts):
             self.report.find(Level.CLIENT, name, table.name, message)
 
     def _value_counts(self, table: CatalogTable, files: list[CatalogFile]) -> dict[int, int]:

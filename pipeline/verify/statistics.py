@@ -2,22 +2,28 @@
 
 A bound that is too narrow loses rows: DuckDB relies on the bounds of the table, Iceberg clients on
 those of the files.
+
+Row groups whose bounds exclude NaN: DuckDB, which orders NaN above every number, skips them.
+
+DuckDB writes no bounds if there is a NaN. PyArrow and Java write the bounds of the numbers, so
+`f > 100` and `f = 'nan'` do not find the NaN, whatever the catalog says.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow.parquet as pq
 from pg8000.native import Connection
 from polynya.ducklake.queries import table_column_stats
-from polynya.ducklake.rows.writers.table_stats import TableColumnStats
-from polynya.ducklake.text_order import comparable
-from polynya.ducklake.writes.text_bounds import TEXT_BYTES, TEXTS
+from polynya.ducklake.rows.files import TableColumnStats
+from polynya.ducklake.text_values import comparable
+from polynya.ducklake.writes.stats import TEXT_BYTES, TEXTS
 
 from ..common.database import connect
 from . import catalog
-from .catalog import CatalogStats, ColumnVersion
+from .catalog import CatalogFile, CatalogStats, ColumnVersion
 from .findings import Problem
 
 UNCOUNTED = {"timetz", "interval", "variant", "geometry"}
@@ -221,3 +227,49 @@ def _value(column_type: str, text: str | None) -> Any:
 def _is_unparsed(text: str) -> bool:
     """Whether a text may be valid, but is not parsed: distant years, infinities, bytes."""
     return "(BC)" in text or "inf" in text or text[:6].lstrip("+-")[4:5].isdigit() or "\\x" in text
+
+
+FLOATS = {"FLOAT", "DOUBLE"}
+"""Parquet's physical types."""
+
+
+def check(
+    file: CatalogFile,
+    footer: pq.FileMetaData,
+    ids: Mapping[int, int],
+    contains_nan: Mapping[int, bool | None],
+) -> Iterator[Problem]:
+    """Findings (`nan-bounds`), and notes (`nan-unknown`) if the catalog does not count NaN.
+
+    Args:
+        ids: column ids by the index of the leaf column; empty for a file that was added.
+        contains_nan: by column id, from the catalog; None: it does not say.
+    """
+    if (footer.created_by or "").startswith("DuckDB"):
+        return
+    for index in range(footer.num_columns):
+        if footer.schema.column(index).physical_type not in FLOATS:
+            continue
+        groups = sum(_has_bounds(footer, group, index) for group in range(footer.num_row_groups))
+        has_nan = contains_nan.get(ids[index]) if index in ids else None
+        if not groups or has_nan is False:
+            continue
+        path = footer.schema.column(index).path
+        if has_nan:
+            yield (
+                "nan-bounds",
+                f"the column {path} of {file.location} holds NaN, and {groups} of its "
+                f"{footer.num_row_groups} row groups have bounds, which exclude NaN: DuckDB "
+                "skips these rows; an UPDATE of all rows of the table rewrites them correctly",
+            )
+        else:
+            yield (
+                "nan-unknown",
+                f"the column {path} has bounds in files that DuckDB did not write, and the catalog "
+                "does not say whether it holds NaN there: DuckDB would skip these rows",
+            )
+
+
+def _has_bounds(footer: pq.FileMetaData, group: int, index: int) -> bool:
+    statistics = footer.row_group(group).column(index).statistics
+    return statistics is not None and bool(statistics.has_min_max)

@@ -7,12 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from polynya.ducklake.column_tree import leaves
-from polynya.ducklake.text_order import comparable
+from polynya.ducklake.text_values import comparable, leaves
 
 from ..common import storage
 from ..common.errors import JobError
-from . import nan_bounds
+from . import statistics as nan_bounds
 from .catalog import CatalogFile, CatalogTable
 from .findings import Problem
 

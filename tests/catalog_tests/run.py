@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import boto3
 from moto.server import ThreadedMotoServer
-from polynya_local.clients.duckdb_connection import KEY_ID, REGION, SECRET
+from polynya_local.clients.duckdb import KEY_ID, REGION, SECRET
 from polynya_local.processes.postgres import postgres
 from polynya_local.processes.serving import Bridge, environment, serving
 

@@ -10,10 +10,10 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polynya.commits.plans.parquet.added_files import AddedFiles, buckets
+from polynya.commits.file_statistics import partition_values
+from polynya.commits.parquet_files import AddedFiles, buckets
 from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
-from polynya.iceberg.avro.written import WrittenFile
-from polynya.translate.commits.partition_values import partition_values
+from polynya.iceberg.avro.client_manifests import WrittenFile
 from polynya_functions.commits import app as commits
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.cli import app

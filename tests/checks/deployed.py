@@ -19,8 +19,8 @@ import boto3
 import requests
 from polynya_local.clients import native
 from polynya_local.clients.canonical import difference, from_arrow
-from polynya_local.clients.duckdb_connection import ICEBERG, LAKE, connect, identifier, s3_secret
-from polynya_local.clients.lakes import Lake, attach, write_lake
+from polynya_local.clients.duckdb import ICEBERG, LAKE, connect, identifier, s3_secret
+from polynya_local.clients.native import Lake, attach, write_lake
 from polynya_local.processes.postgres import postgres
 from pyiceberg.catalog import load_catalog
 

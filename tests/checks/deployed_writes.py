@@ -10,10 +10,10 @@ import boto3
 import pyarrow as pa
 import requests
 from duckdb import DuckDBPyConnection
-from polynya.catalog import WRITE_ENDPOINTS
+from polynya.catalog.reader import WRITE_ENDPOINTS
 from polynya_local.checkout import ROOT
-from polynya_local.clients.duckdb_connection import ICEBERG, LAKE, REGION, connect, s3_secret
-from polynya_local.clients.lakes import Lake, attach
+from polynya_local.clients.duckdb import ICEBERG, LAKE, REGION, connect, s3_secret
+from polynya_local.clients.native import Lake, attach
 from pyiceberg.catalog import Catalog
 
 READER, WRITER = "reader", "committer"

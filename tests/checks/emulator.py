@@ -14,11 +14,10 @@ import boto3
 import requests
 import yaml
 from polynya_local.build.template import TemplateLoader
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.native import Lake
+from polynya_local.local_aws.http_server import PER_CONNECTION, HttpServer, Request, Response
 from polynya_local.processes.postgres import free_port
 from polynya_local.processes.serving import environment
-from polynya_local.stand_in.http_message import PER_CONNECTION, Request, Response
-from polynya_local.stand_in.http_server import HttpServer
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / ".aws-sam/local"

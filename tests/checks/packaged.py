@@ -107,7 +107,7 @@ def problems(package: Path, architecture: str) -> list[str]:
 
 def _run(environment: Path, job: Path) -> list[str]:
     """Write to a lake and verify it with the environment's Python in driver and executors."""
-    from polynya_local.clients.lakes import write_lake
+    from polynya_local.clients.native import write_lake
     from polynya_local.processes.postgres import postgres
 
     with tempfile.TemporaryDirectory(prefix="polynya-package-") as folder, postgres() as server:

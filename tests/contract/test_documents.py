@@ -67,7 +67,7 @@ def broken_links(document: Path) -> list[str]:
 
 def exists(path: str) -> bool:
     if "/" not in path:
-        return any(ROOT.glob(f"[!.]*/**/{path}"))
+        return (ROOT / path).exists() or any(ROOT.glob(f"[!.]*/**/{path}"))
     return any((base / path).exists() for base in BASES)
 
 

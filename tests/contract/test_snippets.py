@@ -4,9 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from polynya_local.reports.reading.faults import RULES
-from polynya_local.reports.reading.place import Place
-from polynya_local.reports.reading.snippets import CLIENTS, client
+from polynya_local.reports.client_faults import RULES
+from polynya_local.reports.snippets import CLIENTS, Place, client
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -30,8 +30,8 @@ from polynya_local.clients.canonical import (
     difference,
     from_arrow,
 )
-from polynya_local.clients.duckdb_connection import LAKE, connect, literal
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.duckdb import LAKE, connect, literal
+from polynya_local.clients.native import Lake
 from pyiceberg.expressions import EqualTo, IsNull
 
 from tests.differential.test_rows import opened, spread

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from polynya_local.clients import duckdb, native, pyiceberg
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.native import Lake
 from polynya_local.processes.serving import Bridge
 from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, IsNull, LessThan
 from pyiceberg.table import Table

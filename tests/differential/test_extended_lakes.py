@@ -21,8 +21,8 @@ from polynya_local.clients.canonical import (
     difference,
     from_arrow,
 )
-from polynya_local.clients.duckdb_connection import LAKE, connect, identifier
-from polynya_local.clients.lakes import attach
+from polynya_local.clients.duckdb import LAKE, connect, identifier
+from polynya_local.clients.native import attach
 
 from tests.differential.test_rows import refused_with_a_reason
 from tests.support.servers.in_process import standing_in

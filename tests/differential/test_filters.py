@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from polynya_local.clients import pyiceberg, rest
-from polynya_local.clients.duckdb_connection import identifier
+from polynya_local.clients.duckdb import identifier
 from pyiceberg.expressions import (
     BooleanExpression,
     EqualTo,

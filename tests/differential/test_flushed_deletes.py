@@ -9,8 +9,8 @@ from contextlib import closing
 
 import pytest
 from polynya_local.clients import pyiceberg, rest
-from polynya_local.clients.duckdb_connection import LAKE, connect, literal
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.duckdb import LAKE, connect, literal
+from polynya_local.clients.native import Lake
 
 from tests.support.servers.in_process import standing_in
 

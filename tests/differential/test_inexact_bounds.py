@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from polynya_local.clients import duckdb, pyiceberg
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.native import Lake
 from polynya_local.clients.spark_jars import why_not
 from polynya_local.processes.serving import Bridge
 from polynya_pipeline.verify import catalog

@@ -19,8 +19,8 @@ from polynya_local.clients.canonical import (
     difference,
     from_arrow,
 )
-from polynya_local.clients.duckdb_connection import LAKE, connect, literal
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.duckdb import LAKE, connect, literal
+from polynya_local.clients.native import Lake
 from polynya_pipeline.verify.job import verify
 
 from tests.support.servers.in_process import standing_in

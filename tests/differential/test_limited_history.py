@@ -6,14 +6,14 @@ With a limit, only the newest part of the history is read; the older part is one
 from contextlib import closing
 
 import pytest
-from polynya.catalog import Catalog
-from polynya.config import Config
+from polynya.catalog.reader import Catalog
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
-from polynya.files.virtual_files import VirtualFiles
+from polynya.runtime.settings import Config
 from polynya.storage.file_cache import FileCache
-from polynya.storage.memory_cache import MemoryCache
-from polynya.storage.objects.reader import object_reader
+from polynya.storage.objects import object_reader
+from polynya.storage.stores import MemoryCache
+from polynya.virtual_files.virtual_files import VirtualFiles
 
 LAKES = ("09", "13", "14", "19", "22", "36", "38", "53", "71", "72")
 LIMITS = (1, 2, 3, 5)

@@ -6,8 +6,8 @@ import pytest
 from pg8000.native import Connection
 from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.canonical import difference, from_arrow
-from polynya_local.clients.duckdb_connection import LAKE, connect, literal
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.duckdb import LAKE, connect, literal
+from polynya_local.clients.native import Lake
 
 from tests.support.servers.in_process import standing_in
 

@@ -12,12 +12,11 @@ from contextlib import closing
 import duckdb
 import pytest
 from duckdb import DuckDBPyConnection
-from polynya.errors import Misconfigured
-from polynya_local.clients.duckdb import Process
-from polynya_local.clients.duckdb_connection import connect, identifier, literal
-from polynya_local.lakes.mirroring import mirror as module
-from polynya_local.lakes.mirroring.catalogs import DuckDBCatalog, PostgresCatalog, SQLiteCatalog
-from polynya_local.lakes.mirroring.mirror import Mirror
+from polynya.runtime.errors import Misconfigured
+from polynya_local.clients.duckdb import Process, connect, identifier, literal
+from polynya_local.lakes import mirror as module
+from polynya_local.lakes.catalogs import DuckDBCatalog, PostgresCatalog, SQLiteCatalog
+from polynya_local.lakes.mirror import Mirror
 from polynya_local.processes.postgres import Database
 
 from tests.support import file_lakes

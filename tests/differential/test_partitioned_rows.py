@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from polynya_local.clients import native, pyiceberg
-from polynya_local.clients.duckdb_connection import identifier
+from polynya_local.clients.duckdb import identifier
 from pyiceberg.expressions import EqualTo
 from pyiceberg.table import Table
 

@@ -8,8 +8,8 @@ from contextlib import closing
 
 import pytest
 from polynya_local.clients import duckdb, pyiceberg
-from polynya_local.clients.duckdb_connection import LAKE, connect
-from polynya_local.clients.lakes import attach
+from polynya_local.clients.duckdb import LAKE, connect
+from polynya_local.clients.native import attach
 
 from tests.support.servers.in_process import bridge
 

@@ -31,7 +31,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from polynya_local.clients import pyiceberg, rest
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.native import Lake
 from pyiceberg.exceptions import RESTError
 
 from tests.histories import draws

@@ -6,8 +6,8 @@ import duckdb
 import pytest
 from polynya_local.clients import pyiceberg
 from polynya_local.clients.canonical import canonical, columns_of, difference, from_arrow
-from polynya_local.clients.duckdb_connection import LAKE, connect, literal
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.duckdb import LAKE, connect, literal
+from polynya_local.clients.native import Lake
 
 from tests.support.servers.in_process import standing_in
 

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from polynya.ducklake.queries.files.bound_texts import READ
+from polynya.ducklake.queries.file_columns import READ
 
 CASES = {  # texts that are read, and texts that are not
     "integer": (["0", "-1", "12345678901234567890123456789012345678"],

@@ -14,8 +14,8 @@ import boto3
 import fastavro
 import pytest
 from polynya_local.clients import native
-from polynya_local.clients.duckdb_connection import LAKE, connect
-from polynya_local.clients.lakes import attach
+from polynya_local.clients.duckdb import LAKE, connect
+from polynya_local.clients.native import attach
 from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.processes.serving import serving
 from pyiceberg.catalog import load_catalog

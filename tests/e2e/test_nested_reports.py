@@ -15,19 +15,18 @@ from urllib.parse import quote
 
 import boto3
 import pytest
-from polynya.namespaces import Namespace, dotted
+from polynya.runtime.namespaces import Namespace, dotted
 from polynya.storage.aws import client
 from polynya_local.cli import app
 from polynya_local.clients import native
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.native import Lake
 from polynya_local.clients.pyiceberg import s3_properties
-from polynya_local.pages.links import table_path
-from polynya_local.reports.preview.answers import Question
-from polynya_local.reports.preview.databases import Endpoints, IcebergDuckDB, NoName
-from polynya_local.reports.reading import snippets
-from polynya_local.reports.reading.place import Place
+from polynya_local.page.links import table_path
+from polynya_local.reports import snippets
+from polynya_local.reports.preview import Endpoints, IcebergDuckDB, NoName, Question
+from polynya_local.reports.snippets import Place
 from polynya_pipeline.common.errors import BadInput
-from polynya_pipeline.publish.glue import catalog as glue_catalog
+from polynya_pipeline.publish import glue as glue_catalog
 from polynya_pipeline.publish.job import publish
 from polynya_pipeline.verify.job import verify
 from pyiceberg.table import StaticTable

@@ -16,10 +16,10 @@ import pytest
 import requests
 from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
-from polynya.ducklake.queries import table_locations
-from polynya_local.clients import duckdb, duckdb_connection, native, pyiceberg
+from polynya.ducklake.queries import named_objects
+from polynya_local.clients import duckdb, native, pyiceberg
 from polynya_local.clients.canonical import Canonical, Columns, difference, from_arrow
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.native import Lake
 
 from tests.support.catalog_versions import catalog_of, to_1_1
 from tests.support.nested_schemas import FLAT, NESTED, nest, script
@@ -124,7 +124,7 @@ def test_duckdb(case, bridge):
         rows = from_arrow(reader.rows("a.b", "t"), case.columns)
         assert not difference(case.rows["in_a"], rows)
         reader.query("DETACH ice")
-        attaching = duckdb_connection.attaching(bridge.catalog_uri, "lake")
+        attaching = duckdb.attaching(bridge.catalog_uri, "lake")
         reader.query(attaching.replace(")", ", SUPPORT_NESTED_NAMESPACES true)"))
         schemas = reader.query("SELECT schema_name FROM duckdb_schemas WHERE database_name = 'ice'")
         assert set(schemas["schema_name"].to_pylist()) == {".".join(name) for name in FLAT}
@@ -230,7 +230,7 @@ def test_other_tables_are_those_of_other_names_at_all_levels(case):
     con = catalog_of(case.lake)
     found = queries.lake().run(con)
     for table_id in case.table_ids.values():
-        others = table_locations.others(found, table_id).run(con)
+        others = named_objects.others(found, table_id).run(con)
         assert others.table_ids == {table_id} and len(others.directories) == len(FLAT) - 1
     con.close()
 

@@ -11,8 +11,8 @@ from contextlib import closing, contextmanager
 import pytest
 from polynya_local.clients import duckdb, pyiceberg, rest
 from polynya_local.clients.canonical import canonical, columns_of, difference, from_arrow
-from polynya_local.clients.duckdb_connection import LAKE, connect, identifier
-from polynya_local.clients.lakes import attach
+from polynya_local.clients.duckdb import LAKE, connect, identifier
+from polynya_local.clients.native import attach
 
 from tests.support.servers import in_process
 from tests.support.shared_duckdb import SharedDuckDB

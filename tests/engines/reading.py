@@ -15,8 +15,7 @@ from typing import Protocol
 
 import pyarrow as pa
 from polynya_local.clients import native, rest
-from polynya_local.clients.lakes import Lake, write_lake
-from polynya_local.clients.native import Native
+from polynya_local.clients.native import Lake, Native, write_lake
 from polynya_local.processes.postgres import Server, postgres
 from polynya_local.processes.serving import Bridge, serving
 

@@ -9,7 +9,7 @@ import re
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from polynya_local.clients.duckdb_connection import connect, identifier
+from polynya_local.clients.duckdb import connect, identifier
 
 TYPES = {
     "boolean": "BOOLEAN",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
-from polynya_local.clients.duckdb_connection import literal
+from polynya_local.clients.duckdb import literal
 
 from . import events
 from .events import Event

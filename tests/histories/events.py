@@ -4,7 +4,7 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from polynya_local.clients.duckdb_connection import identifier, literal
+from polynya_local.clients.duckdb import identifier, literal
 
 from .model import Column, Model, Table, found
 

@@ -6,8 +6,8 @@ from contextlib import closing
 import duckdb as engine
 from polynya_local.clients import native
 from polynya_local.clients.canonical import Canonical, difference
-from polynya_local.clients.duckdb_connection import literal
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.duckdb import literal
+from polynya_local.clients.native import Lake
 
 from .events import SCHEMA, WRITERS, Event
 from .model import Model, Then

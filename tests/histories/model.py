@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb as engine
 from polynya_local.clients.canonical import Canonical, Columns
-from polynya_local.clients.duckdb_connection import identifier, literal
+from polynya_local.clients.duckdb import identifier, literal
 
 Row = dict[int, Any]
 """Values by column id; the value of a struct is such a row of its fields."""

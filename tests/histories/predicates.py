@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from polynya_local.clients import duckdb, pyiceberg
 from polynya_local.clients.canonical import Canonical, Columns, canonical
-from polynya_local.clients.duckdb_connection import connect, identifier, literal
+from polynya_local.clients.duckdb import connect, identifier, literal
 from pyiceberg import expressions as iceberg
 
 from .events import SCHEMA

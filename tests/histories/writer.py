@@ -1,8 +1,7 @@
 """The DuckDB that writes, in a process of its own, because it was seen to abort at a ROLLBACK."""
 
-from polynya_local.clients.duckdb import Process
-from polynya_local.clients.duckdb_connection import LAKE, connect, literal
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.duckdb import LAKE, Process, connect, literal
+from polynya_local.clients.native import Lake
 
 
 class Writer:

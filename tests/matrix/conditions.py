@@ -5,7 +5,7 @@ DuckLake's answer comes from counts with FILTER, so that its own pruning has no 
 
 from collections.abc import Iterator
 
-from polynya_local.clients.duckdb_connection import identifier
+from polynya_local.clients.duckdb import identifier
 from polynya_local.clients.native import Native
 
 from tests.matrix.condition import DUCKDB, OPERATORS, PYTHON, Condition

@@ -30,7 +30,7 @@ import pyarrow as pa
 from moto.server import ThreadedMotoServer
 from polynya_local.clients import duckdb, native, pyiceberg, rest, spark
 from polynya_local.clients.canonical import difference, from_arrow
-from polynya_local.clients.lakes import write_lake
+from polynya_local.clients.native import write_lake
 from polynya_local.clients.spark_jars import ICEBERG
 from polynya_local.processes.postgres import postgres
 from polynya_local.processes.serving import Bridge, environment, serving

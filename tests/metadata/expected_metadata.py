@@ -15,8 +15,8 @@ from functools import cache, cached_property
 from pg8000.native import identifier
 from polynya_local.clients import native, pyiceberg, rest
 from polynya_local.clients.canonical import difference, from_arrow
-from polynya_local.clients.duckdb_connection import LAKE, connect
-from polynya_local.clients.lakes import attach
+from polynya_local.clients.duckdb import LAKE, connect
+from polynya_local.clients.native import attach
 from pyiceberg.manifest import DataFileContent, ManifestEntryStatus
 
 from tests.differential.test_rows import MOST_SNAPSHOTS, NATIVE_DEFECTS, hidden_columns, spread

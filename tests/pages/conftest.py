@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from polynya_local.clients.lakes import Lake
-from polynya_local.lakes.readable import ReadableLake
-from polynya_local.pages.app import page_handler
-from polynya_local.pages.site import Addresses, Site
-from polynya_local.stand_in import StandIn
+from polynya_local.clients.native import Lake
+from polynya_local.lakes.opened import ReadableLake
+from polynya_local.local_aws.local_aws import StandIn
+from polynya_local.page.app import page_handler
+from polynya_local.page.site import Addresses, Site
 
 from tests.support.servers.in_process import settings
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import boto3
 from playwright.sync_api import Browser, sync_playwright
-from polynya_local.clients.lakes import write_lake
+from polynya_local.clients.native import write_lake
 from polynya_local.processes.postgres import postgres
 from polynya_local.processes.serving import environment
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from polynya.ducklake.rows.listed_files import BoundsOverlap, BoundsSpan, SizeClass
-from polynya_local.pages import charts
-from polynya_local.pages.words import ago, counted, number, size, time_text
-from polynya_local.reports.tables.moments import Counts, Moment
+from polynya.ducklake.rows.files import BoundsOverlap, BoundsSpan, SizeClass
+from polynya_local.page import charts
+from polynya_local.page.links import ago, counted, number, size, time_text
+from polynya_local.reports.table_history import Counts, Moment
 
 BARS = [(0, 10, 0), (10, 10, 100), (5, 10, 50), (1, 10_000, 1.5), (3, 0, 0), (-1, 10, 0)]
 

@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from polynya_local.cli import app
-from polynya_local.clients.duckdb import Process
-from polynya_local.clients.duckdb_connection import connect, literal
+from polynya_local.clients.duckdb import Process, connect, literal
 from polynya_local.processes.serving import serving
 from typer.testing import CliRunner
 

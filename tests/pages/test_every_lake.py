@@ -4,9 +4,9 @@ from collections import deque
 from urllib.parse import urlsplit
 
 import pytest
-from polynya.namespaces import parsed
-from polynya_local.clients.duckdb_connection import LAKE, connect, identifier
-from polynya_local.clients.lakes import attach
+from polynya.runtime.namespaces import parsed
+from polynya_local.clients.duckdb import LAKE, connect, identifier
+from polynya_local.clients.native import attach
 
 from tests.pages.conftest import Page, showing
 from tests.pages.markup import Markup

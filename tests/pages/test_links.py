@@ -3,8 +3,8 @@
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from polynya.namespaces import dotted, parsed
-from polynya_local.pages.links import link, name_of, namespace_of, segment, table_path, with_query
+from polynya.runtime.namespaces import dotted, parsed
+from polynya_local.page.links import link, name_of, namespace_of, segment, table_path, with_query
 
 NAMES = [
     "orders",

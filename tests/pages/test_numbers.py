@@ -9,10 +9,10 @@ from itertools import pairwise
 
 import pytest
 from polynya.ducklake import queries
-from polynya.errors import Refused
+from polynya.runtime.errors import Refused
 from polynya_local.clients import native
-from polynya_local.pages.links import table_path
-from polynya_local.reports.diagnosis.iceberg_rows import iceberg_rows
+from polynya_local.page.links import table_path
+from polynya_local.reports.findings import iceberg_rows
 from polynya_local.reports.generator import Generator, OpenedTable, tables_of
 from polynya_local.reports.table_report import Snapshot, table_report
 

@@ -5,10 +5,9 @@ import time
 from html import unescape
 
 import pytest
-from polynya_local.clients.duckdb_connection import LAKE, connect
-from polynya_local.clients.lakes import attach
-from polynya_local.reports.reading.place import Place
-from polynya_local.reports.reading.snippets import FIRST_CLIENTS, client, connect_blocks
+from polynya_local.clients.duckdb import LAKE, connect
+from polynya_local.clients.native import attach
+from polynya_local.reports.snippets import FIRST_CLIENTS, Place, client, connect_blocks
 
 from tests.pages.markup import Markup
 

@@ -9,10 +9,10 @@ from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import native
 from polynya_local.clients.canonical import difference, from_arrow
-from polynya_local.lakes.readable import ReadableLake
-from polynya_local.pages.app import page_handler
-from polynya_local.pages.site import Addresses, Site
-from polynya_local.stand_in import StandIn
+from polynya_local.lakes.opened import ReadableLake
+from polynya_local.local_aws.local_aws import StandIn
+from polynya_local.page.app import page_handler
+from polynya_local.page.site import Addresses, Site
 
 from tests.e2e.reading.test_snippets import run_python, run_sql
 from tests.pages.chromium import executable

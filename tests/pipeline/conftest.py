@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from zlib import crc32
 
 import pytest
-from polynya_local.clients.duckdb_connection import LAKE, connect
-from polynya_local.clients.lakes import Lake, attach
+from polynya_local.clients.duckdb import LAKE, connect
+from polynya_local.clients.native import Lake, attach
 from polynya_local.clients.spark_jars import why_not
 from polynya_local.processes.postgres import Database
 from polynya_pipeline.ingest.job import ingest

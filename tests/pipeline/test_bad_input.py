@@ -9,7 +9,7 @@ from polynya.ducklake.connection.url import connection_arguments
 from polynya_local.cli import app
 from polynya_pipeline.common.database import _secret_url, with_credentials
 from polynya_pipeline.common.errors import BadInput, Unavailable
-from polynya_pipeline.common.table_names import TableName, table_name
+from polynya_pipeline.common.text_values import TableName, table_name
 from polynya_pipeline.ingest.job import ingest
 from polynya_pipeline.verify.job import verify
 from typer.testing import CliRunner

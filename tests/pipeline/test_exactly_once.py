@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from polynya.ducklake.writes import snapshots
-from polynya_local.clients.duckdb_connection import LAKE, connect
-from polynya_local.clients.lakes import attach
+from polynya_local.clients.duckdb import LAKE, connect
+from polynya_local.clients.native import attach
 from polynya_pipeline.common.database import connect as connect_postgres
 from polynya_pipeline.common.errors import Conflict
-from polynya_pipeline.common.table_names import TableName
+from polynya_pipeline.common.text_values import TableName
 from polynya_pipeline.ingest import commit, job
 from polynya_pipeline.ingest.planning import IngestSpec, Plan
 

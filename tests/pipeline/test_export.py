@@ -8,7 +8,7 @@ from contextlib import closing
 import boto3
 import pyarrow.parquet as pq
 import pytest
-from polynya.namespaces import dotted
+from polynya.runtime.namespaces import dotted
 from polynya.storage.aws import client
 from polynya_local.clients import native as natives
 from polynya_local.clients.canonical import difference, from_arrow
@@ -16,7 +16,7 @@ from polynya_local.clients.pyiceberg import s3_properties
 from polynya_pipeline.common.errors import BadInput, Conflict, Unavailable
 from polynya_pipeline.publish import destinations
 from polynya_pipeline.publish.job import publish
-from polynya_pipeline.publish.steps.export_pointer import ExportPointer
+from polynya_pipeline.publish.steps import ExportPointer
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import StaticTable
 
@@ -44,7 +44,7 @@ def hidden(table) -> list[str]:
 
 DUCKDB = """
 import sys
-from polynya_local.clients.duckdb_connection import ICEBERG, connect
+from polynya_local.clients.duckdb import ICEBERG, connect
 con = connect(ICEBERG, sys.argv[1])
 con.execute("SET arrow_lossless_conversion = true")
 con.execute(f"COPY (FROM iceberg_scan('{sys.argv[2]}')) TO '{sys.argv[3]}' (FORMAT parquet)")

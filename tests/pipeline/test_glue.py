@@ -16,7 +16,7 @@ from polynya_local.clients import native as natives
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.pyiceberg import s3_properties
 from polynya_pipeline.common.errors import BadInput, Unavailable
-from polynya_pipeline.publish.glue import catalog as glue_catalog
+from polynya_pipeline.publish import glue as glue_catalog
 from polynya_pipeline.publish.job import publish
 from pyiceberg.catalog.glue import GlueCatalog, _to_columns
 

@@ -7,7 +7,7 @@ import pytest
 from polynya.ducklake import queries
 from polynya.ducklake.writes import inlined
 from polynya.ducklake.writes.snapshots import Snapshot
-from polynya_local.clients.duckdb_connection import LAKE, connect, literal
+from polynya_local.clients.duckdb import LAKE, connect, literal
 from polynya_pipeline.ingest import catalog
 
 TYPES = (

@@ -1,7 +1,7 @@
 """Append, overwrite and overwrite-partitions on a table that DuckDB changes, too."""
 
 import pytest
-from polynya_local.clients.duckdb_connection import connect
+from polynya_local.clients.duckdb import connect
 from polynya_pipeline.common.errors import BadInput, Conflict
 from polynya_pipeline.ingest import commit
 
@@ -222,7 +222,7 @@ def test_a_table_created_by_another_writer_in_the_meantime(lake, spark, monkeypa
 def test_duckdb_sees_a_conflict_with_an_overwrite(lake, spark, moto, native):
     lake.ingest(rows(spark, 0, 30), create=True)
     con = connect(("ducklake", "postgres_scanner", "httpfs"), moto)
-    from polynya_local.clients.lakes import attach
+    from polynya_local.clients.native import attach
 
     attach(con, lake.as_lake, read_only=False)
     con.execute("BEGIN")

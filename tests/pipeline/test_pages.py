@@ -5,8 +5,8 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polynya_pipeline.publish.pages import PAGE, pack, pages, unpack
 from polynya_pipeline.publish.published_files import PublishedFiles
+from polynya_pipeline.publish.report import PAGE, pack, pages, unpack
 
 MANY = 1_000
 KEYS = [f"p/t/g2/data-{number}.avro.summary" for number in range(MANY)]

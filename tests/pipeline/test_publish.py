@@ -12,24 +12,25 @@ from functools import cache
 
 import boto3
 import pytest
-from polynya.catalog import Catalog
-from polynya.config import Config
-from polynya.database import open_database
-from polynya.errors import Refused
-from polynya.files.virtual_files import VirtualFiles
-from polynya.parallel import AT_A_TIME
-from polynya.storage import configured
+from polynya.catalog.open_catalog import open_database
+from polynya.catalog.reader import Catalog
+from polynya.runtime.errors import Refused
+from polynya.runtime.prefetch import AT_A_TIME
+from polynya.runtime.settings import Config
+from polynya.storage import file_cache
 from polynya.storage.aws import client
 from polynya.storage.bucket_store import BucketStore
 from polynya.storage.file_cache import FileCache
-from polynya.storage.objects.reader import object_reader
+from polynya.storage.objects import object_reader
+from polynya.virtual_files.virtual_files import VirtualFiles
 from polynya_local.cli import app
 from polynya_local.clients import pyiceberg, rest
 from polynya_local.processes.serving import environment
 from polynya_pipeline.common.errors import BadInput, Unavailable
-from polynya_pipeline.publish import destinations, pages, published_files, shared_snapshot, tasks
+from polynya_pipeline.publish import destinations, published_files, report, tasks
+from polynya_pipeline.publish import table as shared_snapshot
 from polynya_pipeline.publish.job import publish
-from polynya_pipeline.publish.steps.build_manifests import build_in_executor
+from polynya_pipeline.publish.steps import build_in_executor
 from typer.testing import CliRunner
 
 from tests.support.servers.in_process import ALIAS, cache_settings, standing_in
@@ -96,7 +97,7 @@ def functions(lake, environ: dict[str, str]) -> dict[str, bytes]:
     at = {"DATABASE_URL": lake.database.url, "METADATA_SCHEMA": lake.metadata_schema}
     config = Config.from_env(environ | at)
     with closing(open_database(config)) as database:
-        cache = configured.file_cache(config.storage)
+        cache = file_cache.file_cache(config.storage)
         files = VirtualFiles(config, database, cache, object_reader())
         catalog = Catalog(config, database, files)
         for namespace in map(tuple, catalog.list_namespaces(None, None, None)["namespaces"]):
@@ -115,7 +116,7 @@ def published(lake, environ: dict[str, str], **options):
 
 @pytest.mark.parametrize("number", LAKES)
 def test_every_key_has_the_same_bytes_as_from_the_functions(number, lake, bucket, monkeypatch):
-    monkeypatch.setattr(pages, "PAGE", 2)  # otherwise there are too few files for a page
+    monkeypatch.setattr(report, "PAGE", 2)  # otherwise there are too few files for a page
     monkeypatch.setattr(published_files, "MANY", 1)
     lake = lake(number)
     expected = functions(lake, bucket)

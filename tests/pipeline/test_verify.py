@@ -13,9 +13,9 @@ import pytest
 from polynya.storage.cache_store import CacheStore
 from polynya_local.cli import app
 from polynya_local.clients import rest
-from polynya_local.clients.duckdb_connection import LAKE, connect
-from polynya_local.clients.lakes import attach
-from polynya_local.stand_in.dynamodb import TABLE
+from polynya_local.clients.duckdb import LAKE, connect
+from polynya_local.clients.native import attach
+from polynya_local.local_aws.dynamodb import TABLE
 from polynya_pipeline.verify.job import verify
 from typer.testing import CliRunner
 
@@ -247,7 +247,7 @@ INSERT INTO p VALUES ('a', 1), ('a', 2), ('b', 3);
 
 @pytest.fixture(scope="module")
 def faulty(postgres_server, moto):
-    from polynya_local.clients.lakes import Lake
+    from polynya_local.clients.native import Lake
 
     database = postgres_server.create_database("planted faults")
     lake = Lake("planted faults", database, "s3://lakes/planted faults")

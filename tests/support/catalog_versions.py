@@ -18,7 +18,7 @@ from typing import Any
 
 import boto3
 from pg8000.native import Connection, DatabaseError, identifier
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.native import Lake
 from tenacity import retry, retry_if_exception, stop_after_attempt
 
 OLD = Path(__file__).parents[1] / "lakes" / "old"

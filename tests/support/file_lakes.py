@@ -12,8 +12,8 @@ from pathlib import Path
 from duckdb import DuckDBPyConnection
 from pg8000.native import identifier
 from polynya_local.clients import native
-from polynya_local.clients.duckdb_connection import connect, literal
-from polynya_local.clients.lakes import REPEAT
+from polynya_local.clients.duckdb import connect, literal
+from polynya_local.clients.native import REPEAT
 
 from tests.support import lakes
 from tests.support.catalog_versions import ADDED_COLUMNS, RENAMED, VIEW_COLUMN_TAG

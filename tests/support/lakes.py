@@ -9,7 +9,7 @@ import itertools
 from dataclasses import replace
 from pathlib import Path
 
-from polynya_local.clients.lakes import REPEAT, Lake, write_lake
+from polynya_local.clients.native import REPEAT, Lake, write_lake
 from polynya_local.processes.postgres import Server
 
 from tests.support.catalog_versions import to_1_1

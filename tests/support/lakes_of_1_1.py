@@ -24,10 +24,10 @@ import boto3
 import pyarrow as pa
 import pyarrow.parquet as pq
 from polynya_local.clients.canonical import Canonical, canonical, columns_of, difference
-from polynya_local.clients.duckdb_connection import connect, identifier
-from polynya_local.clients.lakes import Lake
-from polynya_local.lakes.mirroring.catalogs import SQLiteCatalog
-from polynya_local.lakes.mirroring.mirror import Mirror
+from polynya_local.clients.duckdb import connect, identifier
+from polynya_local.clients.native import Lake
+from polynya_local.lakes.catalogs import SQLiteCatalog
+from polynya_local.lakes.mirror import Mirror
 from polynya_local.processes.postgres import Server
 from pyroaring import BitMap64
 

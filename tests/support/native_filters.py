@@ -6,7 +6,7 @@ expected rows come from a plain table of DuckDB with the same rows.
 
 from collections.abc import Iterator
 
-from polynya_local.clients.duckdb_connection import identifier
+from polynya_local.clients.duckdb import identifier
 
 AT_ONCE = 100
 """The number of conditions in one statement."""

@@ -6,8 +6,8 @@ each other. After `flatten` and `to_1_0` native DuckLake reads what was written 
 
 from collections.abc import Sequence
 
-from polynya_local.clients.duckdb_connection import identifier
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.duckdb import identifier
+from polynya_local.clients.native import Lake
 
 from tests.support.catalog_versions import catalog_of
 

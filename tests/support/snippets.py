@@ -1,11 +1,11 @@
 """The lake that snippets of the page read, the places of its tables, and the judge of the rows."""
 
 import pyarrow as pa
-from polynya.namespaces import dotted
+from polynya.runtime.namespaces import dotted
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.native import Native
 from polynya_local.clients.rest import Rest
-from polynya_local.reports.reading.place import Place
+from polynya_local.reports.snippets import Place
 
 from tests.support.servers.in_process import ALIAS, StandIn
 

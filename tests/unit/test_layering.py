@@ -67,10 +67,10 @@ def of_folder(folder: str) -> list[Import]:
 
 
 def test_the_parser_of_imports_finds_relative_nested_and_lazy_ones(tmp_path):
-    translate = ROOT / "layers/bridge/polynya/translate/tables.py"
+    translate = ROOT / "layers/bridge/polynya/mapping/tables.py"
     found = {(one.of, one.lazy) for one in imports(translate)}
     assert ("polynya.ducklake.history.states", False) in found
-    assert ("polynya.errors.Refused", False) in found
+    assert ("polynya.runtime.errors.Refused", False) in found
     assert ("polynya.ducklake.text_values.EPOCH", False) in found
     assert ("duckdb", True) in {
         (one.of, one.lazy) for one in imports(PACKAGE / "iceberg/parquet/sandbox.py")
@@ -112,100 +112,47 @@ def test_imports_form_no_circle():
         name: {imported(one.of, known) for one in imports(path)} - {None, name}
         for name, path in known.items()
     }
-    assert "polynya.ducklake.queries" in needs["polynya.catalog"]
-    assert "polynya_local.pages.site" in needs["polynya_local.pages.lazy"]
-    assert "polynya.storage.s3" in needs["polynya_local.lakes.data_path"]
+    assert "polynya.ducklake.queries" in needs["polynya.catalog.reader"]
+    assert "polynya_local.page.site" in needs["polynya_local.page.app"]
+    assert "polynya.storage.objects" in needs["polynya_local.lakes.files"]
     TopologicalSorter(needs).prepare()
 
 
-# The parts of Polynya that each folder or module may import, besides itself.
+# The rooms of Polynya, each with the rooms that it may import.
 OURS = [
-    ("ducklake/", {"errors", "config", "budget", "namespaces"}),
-    (
-        "ducklake/writes/",
-        {
-            *("ducklake.column_tree", "ducklake.connection", "ducklake.queries"),
-            *("ducklake.rows", "ducklake.text_order", "errors"),
-        },
-    ),
-    ("ducklake/column_tree.py", set()),
-    ("ducklake/text_order.py", {"ducklake.column_tree", "ducklake.text_values"}),
-    ("ducklake/text_values.py", set()),
-    ("iceberg/", {"errors", "budget"}),
-    ("ducklake/rows/conditions.py", {"ducklake.rows.data_files"}),
-    (
-        "planning/",
-        {
-            *("catalog", "files", "translate", "iceberg", "errors", "namespaces"),
-            *("ducklake.connection.database", "ducklake.faults", "ducklake.rows"),
-        },
-    ),
-    (
-        "translate/",
-        {
-            *("ducklake.rows", "ducklake.history", "ducklake.changes", "ducklake.text_values"),
-            *("ducklake.column_tree", "ducklake.text_order"),
-            *("ducklake.writes.files", "ducklake.writes.text_bounds"),
-            *("iceberg", "errors"),
-        },
-    ),
+    ("runtime/", set()),
+    ("ducklake/", {"runtime"}),
+    ("ducklake/rows/", {"runtime"}),
+    ("ducklake/connection/", {"runtime"}),
+    ("ducklake/queries/", {"ducklake", "runtime"}),
+    ("ducklake/writes/", {"ducklake", "runtime"}),
+    ("iceberg/", {"runtime"}),
+    ("rest/", {"iceberg", "runtime"}),
+    ("storage/", {"runtime"}),
+    ("mapping/", {"rest", "iceberg", "ducklake", "runtime"}),
+    ("virtual_files/", {"mapping", "iceberg", "ducklake", "storage", "runtime"}),
+    ("scan_planning/", {"virtual_files", "mapping", "rest", "ducklake", "runtime"}),
+    ("access/", {"virtual_files", "mapping", "rest", "ducklake", "storage", "runtime"}),
     (
         "commits/",
         {
-            *("catalog", "access", "files", "storage", "translate", "ducklake", "iceberg"),
-            *("errors", "budget", "config", "parallel", "namespaces"),
+            *("access", "virtual_files", "mapping", "rest", "iceberg", "ducklake"),
+            *("storage", "runtime"),
         },
     ),
-    ("web/rest_app.py", {"budget", "errors", "web.events", "metrics", "tracing"}),
-    ("web/open_catalog.py", {"catalog", "config", "database", "files", "storage"}),
-    ("web/requests.py", set()),
-    ("parallel.py", set()),
-    ("storage/", {"errors", "metrics", "budget", "config", "parallel"}),
     (
-        "files/",
+        "catalog/",
         {
-            *("storage", "translate", "ducklake", "iceberg"),
-            *("errors", "budget", "config", "parallel", "read_ahead"),
+            *("commits", "access", "scan_planning", "virtual_files", "mapping", "rest"),
+            *("iceberg", "ducklake", "storage", "runtime"),
         },
     ),
-    ("read_ahead.py", set()),
-    (
-        "access/",
-        {
-            "files",
-            "storage",
-            "ducklake",
-            "iceberg.rest",
-            "translate.write_locations",
-            "errors",
-            "web.events",
-            "metrics",
-            "config",
-            "namespaces",
-        },
-    ),
-    ("access/policy.py", {"errors", "namespaces"}),
-    ("access/writable.py", {"access.policy", "errors", "namespaces"}),
-    ("access/session_policy.py", {"access.table_scope"}),
-    ("access/principals.py", {"web.events"}),
-    ("storage/stores.py", {"storage.listing"}),
-    ("storage/listing.py", set()),
-    ("storage/circuit_breaker.py", set()),
-    ("parallel.py", set()),
-    ("storage/memory_cache.py", set()),
-    ("storage/s3.py", set()),
-    ("web/http_headers.py", {"errors"}),
-    ("web/events.py", set()),
-    ("settings.py", set()),
-    ("pagination.py", {"errors"}),
-    ("namespaces.py", {"errors"}),
-    ("warehouse.py", set()),
-    ("metrics.py", set()),
-    ("budget.py", {"errors"}),
-    ("tracing.py", set()),
-    ("config.py", {"errors", "settings"}),
-    ("errors.py", set()),
 ]
+
+
+def test_every_room_has_a_rule_here():
+    rooms = {path.relative_to(PACKAGE).parts[0] for path in MODULES} - {"__init__.py"}
+    assert rooms == {folder.split("/")[0] for folder, _ in OURS}
 
 
 @pytest.mark.parametrize(("folder", "allowed"), OURS, ids=[folder for folder, _ in OURS])
@@ -217,37 +164,34 @@ def test_a_part_imports_only_the_parts_below_it(folder, allowed):
     assert (PACKAGE / folder).exists()
 
 
-def test_translate_does_not_read_history():
+def test_mapping_does_not_read_history():
     """It imports records and pure functions of `history`, never `read` (needs a connection)."""
-    taken = {
-        one.of for one in of_folder("translate/") if within(one.of, "polynya.ducklake.history")
-    }
+    taken = {one.of for one in of_folder("mapping/") if within(one.of, "polynya.ducklake.history")}
     names = {"State", "TableHistory", "Totals", "states", "state_at", "unservable_reason"}
     assert taken <= {f"polynya.ducklake.history.{name}" for name in names}
 
 
 # They depend on numpy, and no other module may load them at its import.
 COLUMNAR = {
-    "files/content/data_manifests.py",
-    *(f"iceberg/avro/{name}.py" for name in ("columns", "row_encoder", "columnar")),
-    *(
-        f"translate/metrics/{name}.py"
-        for name in ("bounds", "data_files", "file_metrics", "text_columns")
-    ),
+    "iceberg/avro/columnar.py",
+    "iceberg/avro/row_encoder.py",
+    "mapping/bounds.py",
+    "mapping/data_files.py",
+    "virtual_files/data_manifests.py",
 }
 
 # A dependency and the modules that may import it; True: only lazily.
 THIRD_PARTY = [
     ("pg8000", {"ducklake/": False}),
     ("fastavro", {"iceberg/": False}),
-    ("deflate", {"iceberg/avro/compression.py": False}),
+    ("deflate", {"iceberg/avro/container.py": False}),
     ("duckdb", {"iceberg/": True}),
     ("pyroaring", {"iceberg/": True}),
     ("mmh3", {"iceberg/": True}),
     (
         "numpy",
         dict.fromkeys(COLUMNAR, False)
-        | dict.fromkeys(("iceberg/positions.py", "iceberg/parquet/lake_deletes.py"), True),
+        | dict.fromkeys(("iceberg/deletion_vector.py", "iceberg/parquet/delete_files.py"), True),
     ),
     ("boto3", {"storage/aws.py": True}),
     (
@@ -255,8 +199,7 @@ THIRD_PARTY = [
         dict.fromkeys(
             (
                 "storage/aws.py",
-                "storage/objects/ranges.py",
-                "storage/objects/translated_errors.py",
+                "storage/objects.py",
             ),
             True,
         ),
@@ -266,15 +209,14 @@ THIRD_PARTY = [
         {
             "storage/file_cache.py": False,
             "storage/cache_store.py": False,
-            "storage/delivery_bucket.py": False,
+            "storage/bucket_store.py": False,
             "access/vended_credentials.py": False,
-            "metrics.py": False,
-            "web/rest_app.py": False,
-            "tracing.py": True,
+            "runtime/metrics.py": False,
+            "catalog/rest_app.py": False,
         },
     ),
-    *((name, {"web/rest_app.py": False}) for name in ("fastapi", "mangum", "starlette")),
-    ("pydantic", {"iceberg/commits/": False, "iceberg/planning/": False}),
+    *((name, {"catalog/rest_app.py": False}) for name in ("fastapi", "mangum", "starlette")),
+    ("pydantic", {"rest/": False}),
     *((name, {}) for name in ("urllib3", "requests")),
     *((name, {}) for name in ("pyarrow", "pyiceberg", "pandas", "uvicorn", "moto")),
     *((f"polynya_{name}", {}) for name in ("local", "functions", "pipeline")),
@@ -290,24 +232,21 @@ def test_modules_that_depend_on_numpy_are_loaded_only_when_needed():
 
 # They pass a connection on and name its type; only `ducklake/` queries the database.
 ANNOTATED = {
+    "access/authorized_lake.py",
     "access/own_scopes.py",
-    "access/readable_lake.py",
     "access/vended_credentials.py",
-    "catalog.py",
-    "commits/catalog.py",
-    "commits/targets.py",
-    "commits/writing/new_paths.py",
-    "files/content/added_files.py",
-    "files/content/data_manifests.py",
-    "files/content/deletes.py",
-    "files/content/inlined_rows.py",
-    "files/content/manifests.py",
-    "files/content/live_rows.py",
-    "files/scans/padded.py",
-    "files/scans/scan_files.py",
-    "files/table_files.py",
-    "files/unservable.py",
-    "files/virtual_files.py",
+    "catalog/reader.py",
+    "catalog/writer.py",
+    "commits/writing.py",
+    "virtual_files/contexts.py",
+    "virtual_files/data_manifests.py",
+    "virtual_files/deletes.py",
+    "virtual_files/inlined_rows.py",
+    "virtual_files/manifests.py",
+    "virtual_files/padded.py",
+    "virtual_files/scan_files.py",
+    "virtual_files/table_files.py",
+    "virtual_files/virtual_files.py",
 }
 
 
@@ -363,58 +302,35 @@ def test_a_function_imports_neither_other_functions_nor_local():
 
 
 def test_functions_have_no_rows_no_sql_and_no_avro():
-    hidden = ("polynya.iceberg", "polynya.translate", "polynya.ducklake")
+    hidden = ("polynya.iceberg", "polynya.mapping", "polynya.ducklake")
     seen = {one.of for one in FUNCTION_IMPORTS if within(one.of, *hidden)}
-    # The bodies of requests, which are read where the request is.
-    bodies = ("polynya.iceberg.commits", "polynya.iceberg.planning")
-    assert {one for one in seen if not within(one, *bodies)} == set()
+    assert seen == set()
 
 
 SQL = re.compile(
     r"\b(SELECT|INSERT|UPDATE|DELETE(?! /)|FROM|WHERE|JOIN|COPY|CAST|CREATE|UNION|BEGIN)\b"
 )
 SQL_HERE = {
-    "ducklake/connection/statements.py",
     "ducklake/connection/catalog_connection.py",
     "ducklake/connection/database.py",
-    "ducklake/queries/files/file_columns.py",
-    "ducklake/queries/lifetimes.py",
     *(
         f"ducklake/queries/{name}.py"
         for name in (
-            *("catalog", "commits", "deletes", "fragments", "inlined_tables"),
-            *("named_objects", "table_columns", "table_snapshots"),
-            *("files/bound_texts", "files/data_files", "files/planned_files"),
-            *("listing/changed_rows", "listing/changes", "listing/entries"),
-            "listing/uncertain_rows",
-            *("listing/data_files", "listing/file_batches", "listing/overlaps"),
-            *("writers/known_paths", "writers/live_files", "writers/table_stats"),
-            *("writers/view_texts", "writers/writer_rights"),
+            *("catalog", "changes", "data_files", "deletes", "entries", "file_columns"),
+            *("inlined_tables", "lifetimes", "listed_files", "named_objects", "table_columns"),
+            "writers",
         )
     ),
     *(
         f"ducklake/writes/{name}.py"
-        for name in (
-            *("commits", "commits_table", "copy", "delete_files", "deletes", "files", "inlined"),
-            *(
-                "new_snapshot",
-                "snapshots",
-                "stats",
-                "objects/columns",
-                "objects/schemas",
-                "objects/table_names",
-            ),
-            *("objects/tables", "objects/tags", "objects/views"),
-        )
+        for name in ("commits", "files", "inlined", "objects", "snapshots", "stats", "tables")
     ),
-    "ducklake/queries/table_locations.py",
     "iceberg/parquet/delete_files.py",
     "iceberg/parquet/files.py",
-    "iceberg/parquet/lake_deletes.py",
     "iceberg/parquet/metadata.py",
     "iceberg/parquet/sandbox.py",
     "iceberg/view_text.py",
-    "translate/inlined/rows.py",
+    "mapping/inlined_rows.py",
 }
 
 
@@ -483,20 +399,18 @@ def test_the_pipeline_imports_neither_the_functions_nor_local():
 # The parts of `polynya` that the jobs may import. `publish` may import everything, because it
 # generates the functions' own files. The other jobs read and write the catalog themselves.
 POLYNYA_IN_JOBS = {
-    "namespaces",
-    "database",
-    "errors",
-    "ducklake.changes",
-    "ducklake.column_tree",
+    "catalog.open_catalog",
     "ducklake.connection",
     "ducklake.paths",
     "ducklake.queries",
     "ducklake.rows",
-    "ducklake.text_order",
+    "ducklake.text_values",
     "ducklake.writes",
-    "parallel.AT_A_TIME",
-    "storage.s3",
-    "translate.tables.check_lake",
+    "mapping.tables.check_lake",
+    "runtime.errors",
+    "runtime.namespaces",
+    "runtime.prefetch.AT_A_TIME",
+    "storage.objects",
 }
 
 
@@ -529,16 +443,15 @@ DUCKLAKE = sorted(PACKAGE.glob("ducklake/**/*.py"))
 def test_only_ducklake_writes_has_sql_that_changes_the_catalog(path):
     found = [text for text in texts(path) if WRITES.search(text)]
     is_writer = path.is_relative_to(PACKAGE / "ducklake/writes")
-    # `commits` writes by `copy` alone.
-    is_pure = path.stem in {"__init__", "widening", "text_bounds", "commits"}
+    is_pure = path.stem == "__init__"
     assert bool(found) == (is_writer and not is_pure), found
 
 
 WRITERS = (
-    *("ducklake/writes/", "pipeline/ingest/", "commits/"),
-    *("local/writes.py", "local/lakes/uncommitted.py"),
+    *("ducklake/writes/", "pipeline/ingest/", "catalog/", "commits/"),
+    *("local/writes.py", "local/lakes/served.py"),
 )
-RECORDS = ("polynya.ducklake.writes.files", "polynya.ducklake.writes.text_bounds")
+RECORDS = ("polynya.ducklake.writes.files", "polynya.ducklake.writes.stats")
 
 
 def test_only_ingest_and_commits_import_what_changes_the_catalog():

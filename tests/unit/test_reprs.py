@@ -6,15 +6,15 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from polynya.catalog import Catalog, LoadedTable
-from polynya.config import Config
+from polynya.catalog.reader import Catalog, LoadedTable
 from polynya.ducklake.connection.database import Database
-from polynya_local.clients.lakes import Lake
+from polynya.runtime.settings import Config
+from polynya_local.clients.native import Lake
+from polynya_local.local_aws.http_server import Request, Response
+from polynya_local.local_aws.s3_requests import S3Address
 from polynya_local.processes import postgres
-from polynya_local.stand_in.http_message import Request, Response
-from polynya_local.stand_in.s3.address import S3Address
 from polynya_pipeline.ingest.job import _Job
-from polynya_pipeline.publish.shared_snapshot import SharedSnapshot
+from polynya_pipeline.publish.table import SharedSnapshot
 from polynya_pipeline.publish.tasks import Task
 from polynya_pipeline.verify.job import _Verification
 from polynya_pipeline.verify.statistics import FileRange

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from polynya_local.clients.duckdb_connection import KEY_ID, REGION, SECRET
+from polynya_local.clients.duckdb import KEY_ID, REGION, SECRET
 from polynya_local.processes.postgres import HOST, free_port
 
 from ..lakes import BUCKET

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
-from polynya import errors
-from polynya.access.session_policy import session_policy
 from polynya.access.table_scope import S3Scope
-from polynya.config import DELIVERIES as DEFAULTS
-from polynya.metrics import METRICS
-from polynya.settings import SETTINGS
+from polynya.access.vended_credentials import session_policy
+from polynya.runtime import errors
+from polynya.runtime.metrics import METRICS
+from polynya.runtime.settings import DELIVERIES as DEFAULTS
+from polynya.runtime.settings import SETTINGS
 from polynya_local.build.template import NO_VALUE, Stack, template
 
 ROOT = Path(__file__).parents[3]
@@ -247,7 +247,7 @@ def test_rest_function_cannot_write_to_s3_under_object_lambda() -> None:
 
 def test_the_store_has_exactly_the_rights_it_needs_in_s3() -> None:
     storage = ROOT / "layers/bridge/polynya/storage"
-    store = (storage / "cache_store.py").read_text() + (storage / "s3.py").read_text()
+    store = (storage / "cache_store.py").read_text() + (storage / "objects.py").read_text()
     calls = set(re.findall(r"s3(?:\(\))?\.([a-z]+_object)\(", store))
     cache = {"Fn::Sub": "${CacheBucket.Arn}/*"}
     allowed = {

@@ -8,10 +8,10 @@ import boto3
 import pytest
 import typer
 from botocore.validate import ParamValidator
-from polynya.settings import SETTINGS
+from polynya.runtime.settings import SETTINGS
 from polynya_local.build.package import ARCHIVE, JOB_FILE
 from polynya_local.build.template import Stack
-from polynya_local.stand_in.limits.role import Role
+from polynya_local.local_aws.limits import Role
 from polynya_pipeline.commands import app
 
 from tests.contract.template import test_template as template

@@ -6,10 +6,10 @@ from contextlib import closing
 
 import pytest
 from polynya.ducklake.connection.database import Database
-from polynya.errors import NoSuchKey
-from polynya.files import table_names
-from polynya.iceberg.avro import compression
+from polynya.iceberg.avro import container
 from polynya.iceberg.parquet.sandbox import writer_of
+from polynya.runtime.errors import NoSuchKey
+from polynya.virtual_files import names
 
 from tests.support.servers.avro_files import AvroServer, empty_cache
 
@@ -25,12 +25,12 @@ def upgrade(request, monkeypatch):
 
     def replace() -> None:
         if request.param == "duckdb":
-            monkeypatch.setattr(table_names, "WRITER", writer_of("2.0.0"))
+            monkeypatch.setattr(names, "WRITER", writer_of("2.0.0"))
             return
         codecs = {"deflate": lambda block: zlib.compress(block, 9, wbits=-15)}
-        monkeypatch.setattr(compression, "CODECS", codecs)
+        monkeypatch.setattr(container, "CODECS", codecs)
         monkeypatch.setattr("polynya.iceberg.avro.container.CODECS", codecs)
-        monkeypatch.setattr(table_names, "COMPRESSOR", "zlib")
+        monkeypatch.setattr(names, "COMPRESSOR", "zlib")
 
     return replace
 

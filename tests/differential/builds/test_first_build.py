@@ -5,17 +5,17 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
-from polynya.catalog import Catalog
-from polynya.config import Config
+from polynya.catalog.reader import Catalog
 from polynya.ducklake.connection.database import Database
-from polynya.errors import ServiceUnavailable
-from polynya.files.virtual_files import VirtualFiles
-from polynya.parallel import AT_A_TIME
-from polynya.storage import aws, configured
-from polynya.storage.delivery_bucket import DeliveryBucket
+from polynya.runtime.errors import ServiceUnavailable
+from polynya.runtime.prefetch import AT_A_TIME
+from polynya.runtime.settings import Config
+from polynya.storage import aws, file_cache
+from polynya.storage.bucket_store import DeliveryBucket
 from polynya.storage.file_cache import FileCache
-from polynya.storage.memory_cache import MemoryCache
-from polynya.storage.objects.reader import object_reader
+from polynya.storage.objects import object_reader
+from polynya.storage.stores import MemoryCache
+from polynya.virtual_files.virtual_files import VirtualFiles
 
 TABLE = (("main",), "pe")
 LAKE = "62"
@@ -49,7 +49,7 @@ class Server:
 def empty_bucket() -> FileCache:
     name = f"first-build-{next(NUMBERS)}"
     aws.client("s3").create_bucket(Bucket=name)
-    bucket = configured.bucket_store(name)
+    bucket = file_cache.bucket_store(name)
     return FileCache(bucket, MemoryCache(), bucket=DeliveryBucket(bucket))
 
 

@@ -7,10 +7,10 @@ import pytest
 from polynya.ducklake import queries
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
 from polynya.ducklake.connection.database import Database
-from polynya.errors import Refused, ServiceUnavailable
-from polynya.files.content import data_manifests
+from polynya.runtime.errors import Refused, ServiceUnavailable
 from polynya.storage.file_cache import FileCache
-from polynya.storage.memory_cache import MemoryCache
+from polynya.storage.stores import MemoryCache
+from polynya.virtual_files import data_manifests
 
 from tests.support.servers.avro_files import AvroServer
 

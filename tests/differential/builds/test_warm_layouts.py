@@ -8,11 +8,11 @@ unpartitioned; and the manifest of unpartitioned files, which was empty before, 
 from contextlib import closing
 
 import pytest
-from polynya.translate.partitions import Partitions
+from polynya.mapping.partitions import Partitions
 from polynya_local.clients import native, pyiceberg
 from polynya_local.clients.canonical import difference, from_arrow
-from polynya_local.clients.duckdb_connection import LAKE, connect
-from polynya_local.clients.lakes import attach
+from polynya_local.clients.duckdb import LAKE, connect
+from polynya_local.clients.native import attach
 from pyiceberg.exceptions import ServerError
 
 from tests.support.servers.in_process import bridge

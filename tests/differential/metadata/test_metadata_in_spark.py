@@ -11,7 +11,7 @@ from itertools import groupby, pairwise, takewhile
 import pytest
 from polynya_local.clients import native, spark
 from polynya_local.clients.canonical import canonical, columns_of, difference, from_arrow
-from polynya_local.clients.duckdb_connection import literal
+from polynya_local.clients.duckdb import literal
 from polynya_local.clients.spark_jars import why_not
 
 from tests.differential.test_rows import MOST_SNAPSHOTS, SPARK_CANNOT, spread

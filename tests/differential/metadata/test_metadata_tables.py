@@ -10,7 +10,7 @@ from collections import Counter
 from datetime import UTC
 
 import pytest
-from polynya_local.clients.duckdb_connection import identifier
+from polynya_local.clients.duckdb import identifier
 from pyiceberg.manifest import ManifestEntryStatus
 
 from tests.metadata.expected_metadata import EPOCH, MILLISECOND, Entry, served

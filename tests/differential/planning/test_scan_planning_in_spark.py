@@ -3,7 +3,7 @@
 from contextlib import closing
 
 import pytest
-from polynya.planning.scans import ScanPlanner
+from polynya.catalog.scans import ScanPlanner
 from polynya_local.clients import native, rest, spark
 from polynya_local.clients.canonical import difference, from_arrow
 from polynya_local.clients.spark_jars import why_not

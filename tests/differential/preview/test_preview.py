@@ -6,15 +6,13 @@ from dataclasses import replace
 
 import pytest
 from polynya.ducklake import queries
-from polynya.errors import BadRequest
+from polynya.runtime.errors import BadRequest
 from polynya_local.clients import native
+from polynya_local.reports import preview_worker as reader_module
 from polynya_local.reports.generator import Generator, tables_of
-from polynya_local.reports.preview import reader as reader_module
-from polynya_local.reports.preview.answers import Limits
-from polynya_local.reports.preview.databases import Endpoints
-from polynya_local.reports.preview.reader import PreviewReader
-from polynya_local.reports.preview.report import Lines, Preparation, preparation
-from polynya_local.reports.tables.opened import Wanted, open_at
+from polynya_local.reports.opened_table import Wanted, open_at
+from polynya_local.reports.preview import Endpoints, Limits, Lines, Preparation, preparation
+from polynya_local.reports.preview_worker import PreviewReader
 
 from tests.support.lakes import number_of
 from tests.support.servers.in_process import bridge

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from polynya.ducklake import queries
-from polynya.errors import Refused
-from polynya_local.clients.duckdb_connection import connect, literal
+from polynya.runtime.errors import Refused
+from polynya_local.clients.duckdb import connect, literal
+from polynya_local.reports import conditions
+from polynya_local.reports.client_faults import FAILS, RARE, RULES, WRONG, known_faults
 from polynya_local.reports.generator import Generator, tables_of
-from polynya_local.reports.reading import conditions
-from polynya_local.reports.reading.faults import FAILS, RARE, RULES, WRONG, known_faults
-from polynya_local.reports.reading.table_facts import table_facts
+from polynya_local.reports.table_facts import table_facts
 
 from tests.support.servers.in_process import settings
 

@@ -20,12 +20,11 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import rest, spark
-from polynya_local.clients.duckdb_connection import ICEBERG, connect
+from polynya_local.clients.duckdb import ICEBERG, connect
 from polynya_local.clients.spark_jars import why_not
-from polynya_local.stand_in.api_gateway import payload, response
-from polynya_local.stand_in.http_message import Request, Response
-from polynya_local.stand_in.http_server import HttpServer
-from polynya_local.stand_in.lambda_function import LambdaFunction
+from polynya_local.local_aws.api_gateway import payload, response
+from polynya_local.local_aws.http_server import HttpServer, Request, Response
+from polynya_local.local_aws.lambda_function import LambdaFunction
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 

@@ -12,14 +12,13 @@ import fastavro
 import pytest
 from moto.core import DEFAULT_ACCOUNT_ID
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
-from polynya.planning.plan_tasks import PlanTask
+from polynya.scan_planning.plans import PlanTask
 from polynya_functions.commits import app as commits
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
-from polynya_local.stand_in.http_message import Response
-from polynya_local.stand_in.http_server import HttpServer
-from polynya_local.stand_in.lambda_function import LambdaFunction
-from polynya_local.stand_in.object_lambda import written_response
+from polynya_local.local_aws.http_server import HttpServer, Response
+from polynya_local.local_aws.lambda_function import LambdaFunction
+from polynya_local.local_aws.object_lambda import written_response
 
 from tests.support.answers import json_of
 from tests.support.servers.in_process import ALIAS, reset_functions, settings

@@ -10,10 +10,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import boto3
 import pytest
-from polynya.config import Config
-from polynya.database import IamCredentials, open_database
+from polynya.catalog.open_catalog import IamCredentials, open_database
 from polynya.ducklake.connection.url import connection_arguments
-from polynya.errors import Misconfigured, ServiceUnavailable
+from polynya.runtime.errors import Misconfigured, ServiceUnavailable
+from polynya.runtime.settings import Config
 from polynya_local.processes import postgres
 
 from tests.support.servers.in_process import settings

@@ -13,8 +13,7 @@ import pytest
 import requests
 from duckdb import DuckDBPyConnection
 from moto.core import DEFAULT_ACCOUNT_ID
-from polynya_local.clients.duckdb import Process
-from polynya_local.clients.duckdb_connection import ICEBERG, connect, literal
+from polynya_local.clients.duckdb import ICEBERG, Process, connect, literal
 from polynya_local.processes.serving import Bridge
 from pyiceberg.catalog.rest import RestCatalog
 

@@ -8,7 +8,7 @@ import requests
 import typer
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sts.models import sts_backends
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.native import Lake
 from polynya_local.doctor import doctor
 
 from tests.support.iam import allowed

@@ -9,9 +9,9 @@ import requests
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sts.models import sts_backends
 from polynya.access.vended_credentials import CredentialVending
-from polynya.config import Config
 from polynya.ducklake import queries
-from polynya.ducklake.rows.named_objects import Table
+from polynya.ducklake.rows.objects import Table
+from polynya.runtime.settings import Config
 
 from tests.e2e.access.test_vended_places import LAKE, MORE, NOTHING, ROLE, check, policies
 from tests.support.iam import allowed

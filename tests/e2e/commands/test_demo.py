@@ -16,7 +16,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from polynya_local.clients.duckdb_connection import connect, extension_path, literal
+from polynya_local.clients.duckdb import connect, extension_path, literal
 from polynya_local.clients.pyiceberg import open as open_client
 from polynya_local.processes.serving import COMMAND, serving
 

@@ -10,12 +10,12 @@ import duckdb
 import pytest
 from pg8000.native import identifier
 from polynya_local.cli import app
-from polynya_local.clients.duckdb_connection import LAKE, connect
-from polynya_local.clients.duckdb_connection import identifier as quoted
-from polynya_local.clients.lakes import attach
-from polynya_local.lakes.conninfo import for_libpq
+from polynya_local.clients.duckdb import LAKE, connect
+from polynya_local.clients.duckdb import identifier as quoted
+from polynya_local.clients.native import attach
+from polynya_local.lakes.address import for_libpq
 from polynya_local.processes.serving import COMMAND, environment
-from polynya_local.reports.duckdb_access import redacted, secrets_of
+from polynya_local.reports.generator import redacted, secrets_of
 from typer.testing import CliRunner
 
 from tests.differential.test_catalog_versions import WRITTEN, restored

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 from polynya_local.cli import app
-from polynya_local.clients.duckdb_connection import LAKE, connect, identifier
-from polynya_local.clients.lakes import attach
+from polynya_local.clients.duckdb import LAKE, connect, identifier
+from polynya_local.clients.native import attach
 from polynya_local.processes.serving import COMMAND, environment
 from typer.testing import CliRunner
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from polynya.ducklake.connection.database import Database
-from polynya.errors import PolynyaError
+from polynya.runtime.errors import PolynyaError
 from polynya_local import reach
 from polynya_local.cli import app
 from polynya_local.processes import postgres

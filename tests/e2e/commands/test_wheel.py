@@ -1,8 +1,10 @@
 """The wheel installs into an empty environment, and its commands work without a checkout."""
 
+import contextlib
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -11,6 +13,8 @@ import venv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 from zipfile import ZipFile
 
 import pytest
@@ -18,7 +22,21 @@ from polynya_local.clients.pyiceberg import PyIceberg
 from polynya_local.processes.serving import environment
 
 ROOT = Path(__file__).parents[3]
+
+
+def arguments_of_setup() -> dict[str, Any]:
+    """What setup.py tells setuptools."""
+    arguments: dict[str, Any] = {}
+    with (
+        patch("setuptools.setup", lambda **given: arguments.update(given)),
+        contextlib.chdir(ROOT),
+    ):
+        runpy.run_path("setup.py")
+    return arguments
+
+
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+PACKAGES = arguments_of_setup()
 UNTRACKED = shutil.ignore_patterns("__pycache__")
 # Downloads 170 MB, or takes them from pip's cache.
 installs = pytest.mark.slow
@@ -28,19 +46,19 @@ EXTRA_PACKAGES = ["pyarrow", "pandas", "pyspark", "moto", "pytest"]
 
 def folder_of(package: str) -> Path:
     top, *below = package.split(".")
-    return ROOT.joinpath(SETUPTOOLS["package-dir"][top], *below)
+    return ROOT.joinpath(PACKAGES["package_dir"][top], *below)
 
 
 def test_every_folder_with_modules_is_a_package_of_the_wheel():
-    tops = {ROOT / path: name for name, path in SETUPTOOLS["package-dir"].items()}
-    found = {
+    tops = {ROOT / path: name for name, path in PACKAGES["package_dir"].items()}
+    folders = {
         ".".join([name, *module.parent.relative_to(top).parts])
         for top, name in tops.items()
         for module in top.rglob("*.py")
     }
-    assert found == set(SETUPTOOLS["packages"])
-    assert {name.partition(".")[0] for name in found} == set(SETUPTOOLS["package-dir"])
-    assert all(re.fullmatch(r"polynya(_[a-z]+)?", name) for name in SETUPTOOLS["package-dir"])
+    # Functions have no __init__.py, and no module of their own beside them.
+    assert folders | {"polynya_functions"} == set(PACKAGES["packages"]) | {"polynya_functions"}
+    assert all(re.fullmatch(r"polynya(_[a-z]+)?", name) for name in PACKAGES["package_dir"])
 
 
 def test_every_file_beside_the_modules_is_data_of_the_wheel():
@@ -53,7 +71,7 @@ def test_every_file_beside_the_modules_is_data_of_the_wheel():
     }
     beside = {
         path
-        for package in SETUPTOOLS["packages"]
+        for package in PACKAGES["packages"]
         for path in files_of(folder_of(package))
         if path.suffix != ".py" and not path.name.startswith("requirements")
     }
@@ -62,8 +80,8 @@ def test_every_file_beside_the_modules_is_data_of_the_wheel():
 
 def test_no_extra_is_needed_to_serve_and_to_look_inside():
     """The modules of these commands, where packages of the extras cannot be imported."""
-    modules = ["cli", "lakes.served", "lakes.readable", "reports.render", "reports.table_report"]
-    modules += ["reports.diagnosis", "pages.app", "reports.preview.worker"]
+    modules = ["cli", "lakes.served", "lakes.opened", "reports.render", "reports.table_report"]
+    modules += ["reports.diagnosis", "page.app", "reports.preview_worker"]
     blocked = "import sys; sys.modules.update(dict.fromkeys({}))"
     imports = "; ".join(f"import polynya_local.{module}" for module in modules)
     code = f"{blocked.format(EXTRA_PACKAGES)}; {imports}"
@@ -115,9 +133,17 @@ def installed(tmp_path_factory) -> Installed:
     clean = without_checkout(os.environ)
     source = folder / "source"
     source.mkdir()
-    for path in SETUPTOOLS["package-dir"].values():
+    for path in PACKAGES["package_dir"].values():
         shutil.copytree(ROOT / path, source / path, ignore=UNTRACKED)
-    for pattern in ("*.toml", "*.md", "LICENSE", "NOTICE", "*/requirements*", "*/*/requirements*"):
+    for pattern in (
+        "*.toml",
+        "setup.py",
+        "*.md",
+        "LICENSE",
+        "NOTICE",
+        "*/requirements*",
+        "*/*/requirements*",
+    ):
         for path in ROOT.glob(pattern):
             target = source / path.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -141,7 +167,7 @@ def installed(tmp_path_factory) -> Installed:
 def test_the_wheel_installs_no_generic_package_name(installed):
     with ZipFile(installed.wheel) as wheel:
         tops = {name.partition("/")[0] for name in wheel.namelist()}
-    assert {top for top in tops if not top.endswith(".dist-info")} == set(SETUPTOOLS["package-dir"])
+    assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES["package_dir"])
 
 
 @installs

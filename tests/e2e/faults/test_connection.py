@@ -14,16 +14,16 @@ from pathlib import Path
 
 import pytest
 from pg8000.native import Connection, identifier, literal
-from polynya import budget
 from polynya.ducklake import queries
 from polynya.ducklake.connection.database import Database
 from polynya.ducklake.connection.url import connection_arguments
-from polynya.errors import Misconfigured, ServiceUnavailable
-from polynya.settings import SETTINGS
+from polynya.runtime import budget
+from polynya.runtime.errors import Misconfigured, ServiceUnavailable
+from polynya.runtime.settings import SETTINGS
 from polynya_local.cli import app
 from polynya_local.clients import native, pyiceberg, rest
 from polynya_local.clients.canonical import difference, from_arrow
-from polynya_local.clients.lakes import write_lake
+from polynya_local.clients.native import write_lake
 from polynya_local.processes import postgres
 from polynya_local.processes.serving import serving
 from typer.testing import CliRunner

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
-from polynya.storage.objects import reader as object_reader
-from polynya.storage.objects.reader import ObjectReader
+from polynya.storage import objects as object_reader
+from polynya.storage.objects import ObjectReader
 from polynya_functions.rest_catalog import app as rest_catalog
 from polynya_local.clients import pyiceberg
 

@@ -5,11 +5,11 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from polynya.storage import aws, circuit_breaker
-from polynya.translate.fingerprints import LENGTH
-from polynya.web.rest_app import RESERVE_SECONDS
+from polynya.catalog.rest_app import RESERVE_SECONDS
+from polynya.mapping.manifests import LENGTH
+from polynya.storage import aws
 from polynya_functions.object_lambda import app as object_lambda
-from polynya_local.stand_in import machine
+from polynya_local.local_aws import local_aws
 
 from tests.support.servers.in_process import cache_settings, standing_in
 from tests.support.servers.raw_http import send
@@ -28,9 +28,9 @@ SLACK = 1.5
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     """Shortens the timeouts so that each request has the budget above."""
-    monkeypatch.setattr(machine, "REST_TIMEOUT_S", SECONDS + RESERVE_SECONDS)
+    monkeypatch.setattr(local_aws, "REST_TIMEOUT_S", SECONDS + RESERVE_SECONDS)
     reserve = object_lambda.RESERVE_SECONDS
-    monkeypatch.setattr(machine, "OBJECT_LAMBDA_TIMEOUT_S", SECONDS + reserve)
+    monkeypatch.setattr(local_aws, "OBJECT_LAMBDA_TIMEOUT_S", SECONDS + reserve)
 
 
 @contextmanager
@@ -109,7 +109,7 @@ def test_bucket_of_the_virtual_files_that_never_answers(lake, moto):
 def test_cache_that_never_answers_costs_time_once(lake, moto, monkeypatch):
     """The files are built and served without the cache."""
     monkeypatch.setitem(aws.LONGEST_READ_SECONDS, "dynamodb", 0.25)
-    monkeypatch.setattr(circuit_breaker, "SLOW_SECONDS", 0.25)
+    monkeypatch.setattr(aws, "SLOW_SECONDS", 0.25)
     one = lake(LAKE)
     with silent() as port, standing_in(one, moto) as stand_in:
         targets = lists_of(load(stand_in.api_uri))

@@ -19,22 +19,21 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
-from polynya.catalog import Catalog
-from polynya.config import SECONDS_PER_DAY, Config
+from polynya.catalog.reader import Catalog
 from polynya.ducklake.connection.database import Database
-from polynya.errors import Misconfigured, NoSuchKey
-from polynya.files.names import KINDS, parse
-from polynya.files.virtual_files import VirtualFiles
+from polynya.runtime.errors import Misconfigured, NoSuchKey
+from polynya.runtime.settings import SECONDS_PER_DAY, Config
 from polynya.storage import aws
-from polynya.storage.bucket_store import BucketStore
+from polynya.storage.bucket_store import BucketStore, DeliveryBucket
 from polynya.storage.cache_store import CacheStore
-from polynya.storage.delivery_bucket import DeliveryBucket
 from polynya.storage.file_cache import FileCache
-from polynya.storage.memory_cache import MemoryCache
-from polynya.storage.objects.reader import object_reader
-from polynya_local.clients.duckdb_connection import LAKE, connect
-from polynya_local.clients.lakes import attach
-from polynya_local.stand_in.dynamodb import TABLE as CACHE_TABLE
+from polynya.storage.objects import object_reader
+from polynya.storage.stores import MemoryCache
+from polynya.virtual_files.names import KINDS, parse
+from polynya.virtual_files.virtual_files import VirtualFiles
+from polynya_local.clients.duckdb import LAKE, connect
+from polynya_local.clients.native import attach
+from polynya_local.local_aws.dynamodb import TABLE as CACHE_TABLE
 
 from tests.support.servers.in_process import cache_settings
 

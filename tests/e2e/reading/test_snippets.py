@@ -12,10 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from polynya_local.clients import native
-from polynya_local.clients.duckdb_connection import ICEBERG, connect
-from polynya_local.reports.reading.place import Place
-from polynya_local.reports.reading.snippets import blocks, client
-from polynya_local.reports.reading.templates import DUCKDB_EXTENSIONS
+from polynya_local.clients.duckdb import ICEBERG, connect
+from polynya_local.reports.snippets import DUCKDB_EXTENSIONS, Place, blocks, client
 
 from tests.support.servers.in_process import standing_in
 from tests.support.snippets import HOSTILE, check, places_of

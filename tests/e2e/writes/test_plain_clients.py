@@ -15,9 +15,8 @@ import requests
 from botocore.exceptions import ClientError
 from duckdb import DuckDBPyConnection
 from polynya.ducklake.connection.database import Database
-from polynya_local.clients.duckdb import Process
-from polynya_local.clients.duckdb_connection import ICEBERG, connect, literal, s3_secret
-from polynya_local.lakes.uncommitted import UncommittedFiles
+from polynya_local.clients.duckdb import ICEBERG, Process, connect, literal, s3_secret
+from polynya_local.lakes.served import UncommittedFiles
 from pyiceberg.catalog.rest import RestCatalog
 
 from tests.e2e.writes.rows.test_deletes import OPERATIONS

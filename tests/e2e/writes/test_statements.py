@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pyarrow as pa
 import pytest
-from polynya.commits.catalog import CommitCatalog
+from polynya.catalog.writer import CommitCatalog
 from polynya.ducklake.connection.catalog_connection import CatalogConnection
 from polynya_local.clients import duckdb as duckdb_client
 from polynya_local.clients.pyiceberg import s3_properties

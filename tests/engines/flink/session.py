@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from polynya_local.clients.duckdb_connection import KEY_ID, REGION, SECRET
+from polynya_local.clients.duckdb import KEY_ID, REGION, SECRET
 from polynya_local.processes.serving import Bridge
 
 HERE = Path(__file__).parent

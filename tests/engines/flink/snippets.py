@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 from polynya_local.clients import native
-from polynya_local.reports.reading.snippets import blocks, client
+from polynya_local.reports.snippets import blocks, client
 
 from tests.engines.flink.client import Cluster
 from tests.engines.values import Failed, arrow_table

@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 import requests
-from polynya_local.clients.duckdb_connection import KEY_ID, REGION, SECRET
+from polynya_local.clients.duckdb import KEY_ID, REGION, SECRET
 from polynya_local.processes.serving import Bridge
 
 from tests.engines.values import Answer, Failed, arrow_table

@@ -7,8 +7,7 @@ from contextlib import closing
 
 import pytest
 from polynya_local.clients import native
-from polynya_local.reports.reading.queries import CATALOG
-from polynya_local.reports.reading.snippets import blocks, client
+from polynya_local.reports.snippets import CATALOG, blocks, client
 
 from tests.engines.trino.client import query
 from tests.engines.trino.server import trino

@@ -6,7 +6,7 @@ from typing import Any
 
 import duckdb as engine
 from polynya_local.clients.canonical import Canonical, canonical, difference
-from polynya_local.clients.duckdb_connection import literal
+from polynya_local.clients.duckdb import literal
 from polynya_pipeline.verify.job import verify
 from pyiceberg.expressions import EqualTo, GreaterThanOrEqual, IsNull, LessThan, NotNull
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb as engine
 from polynya_local.clients.canonical import Canonical, Columns, canonical, columns_of, difference
-from polynya_local.clients.duckdb_connection import literal
+from polynya_local.clients.duckdb import literal
 
 from .operations import Operation
 from .scene import MEMORY, TABLE, Scene

@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb as engine
 from polynya_local.clients.canonical import canonical, columns_of, difference
-from polynya_local.clients.duckdb_connection import identifier, literal
+from polynya_local.clients.duckdb import identifier, literal
 from pyiceberg.expressions import BooleanExpression, EqualTo
 
 TWIN = "memory.main.twin"

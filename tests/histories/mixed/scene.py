@@ -7,8 +7,8 @@ from typing import Any
 import duckdb as engine
 from polynya_local.clients import duckdb
 from polynya_local.clients.canonical import Canonical, Columns, canonical, columns_of
-from polynya_local.clients.duckdb_connection import LAKE, connect, identifier, literal
-from polynya_local.clients.lakes import Lake
+from polynya_local.clients.duckdb import LAKE, connect, identifier, literal
+from polynya_local.clients.native import Lake
 from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.processes.serving import Bridge
 from pyiceberg.catalog.rest import RestCatalog

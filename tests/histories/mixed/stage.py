@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 import boto3
-from polynya_local.clients.lakes import Lake, write_lake
+from polynya_local.clients.native import Lake, write_lake
 
 from tests.support.catalog_versions import SERVED
 from tests.support.servers.in_process import bridge

@@ -3,13 +3,13 @@
 import io
 
 import fastavro
-from polynya.catalog import Catalog
-from polynya.config import Config
+from polynya.catalog.reader import Catalog
 from polynya.ducklake.connection.database import Database
-from polynya.files.virtual_files import VirtualFiles
+from polynya.runtime.settings import Config
 from polynya.storage.file_cache import FileCache
-from polynya.storage.memory_cache import MemoryCache
-from polynya.storage.objects.reader import object_reader
+from polynya.storage.objects import object_reader
+from polynya.storage.stores import MemoryCache
+from polynya.virtual_files.virtual_files import VirtualFiles
 
 
 def empty_cache() -> FileCache:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from polynya.settings import SETTINGS
+from polynya.runtime.settings import SETTINGS
 from polynya_local.build.template import TemplateLoader
 
 from tests.checks.emulator import BUILD, PARAMETERS, SAM, in_json

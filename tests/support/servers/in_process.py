@@ -14,15 +14,15 @@ from polynya.storage import aws
 from polynya_functions.commits import app as commits
 from polynya_functions.object_lambda import app as object_lambda
 from polynya_functions.rest_catalog import app as rest_catalog
-from polynya_local.clients.duckdb_connection import REGION
-from polynya_local.clients.lakes import Lake
-from polynya_local.lakes.served import EVERYBODY_MAY_WRITE
-from polynya_local.lakes.uncommitted import UncommittedFiles
+from polynya_local.build.template import as_deployed
+from polynya_local.clients.duckdb import REGION
+from polynya_local.clients.native import Lake
+from polynya_local.lakes.served import EVERYBODY_MAY_WRITE, UncommittedFiles
+from polynya_local.local_aws import local_aws
+from polynya_local.local_aws.dynamodb import TABLE
+from polynya_local.local_aws.local_aws import StandIn
+from polynya_local.local_aws.local_bucket import UploadPaths
 from polynya_local.processes.serving import Bridge
-from polynya_local.stand_in import StandIn, machine
-from polynya_local.stand_in.dynamodb import TABLE
-from polynya_local.stand_in.limits.deployment import as_deployed
-from polynya_local.stand_in.s3.uploads import UploadPaths
 
 from tests.support.catalog_versions import SERVED
 
@@ -165,7 +165,7 @@ def bridge(
 def _without_timeouts() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("REST_TIMEOUT_S", "OBJECT_LAMBDA_TIMEOUT_S"):
-            patch.setattr(machine, name, UNLIMITED_SECONDS)
+            patch.setattr(local_aws, name, UNLIMITED_SECONDS)
         yield
 
 

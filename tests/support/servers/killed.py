@@ -12,11 +12,11 @@ from typing import Any
 
 def main() -> None:
     step, *words = sys.argv[1:]
-    from polynya.commits import catalog
+    from polynya.catalog import writer
     from polynya.ducklake.connection import database
     from polynya.ducklake.writes import files
 
-    modules: dict[str, Any] = {"catalog": catalog, "files": files, "database": database}
+    modules: dict[str, Any] = {"catalog": writer, "files": files, "database": database}
     if step == "commit":
         _kill_after_commit(database.CatalogConnection)
     elif step:

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from duckdb import DuckDBPyConnection
-from polynya_local.clients.duckdb_connection import LAKE, connect
-from polynya_local.clients.lakes import Lake, attach
+from polynya_local.clients.duckdb import LAKE, connect
+from polynya_local.clients.native import Lake, attach
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import Table

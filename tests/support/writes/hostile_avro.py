@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
-from polynya import budget
-from polynya.errors import OutOfTime
-from polynya.iceberg.avro.malformed import Malformed
-from polynya.iceberg.avro.written import files_in, manifests_in
+from polynya.iceberg.avro.client_manifests import files_in, manifests_in
+from polynya.iceberg.avro.untrusted_schema import Malformed
+from polynya.runtime import budget
+from polynya.runtime.errors import OutOfTime
 
 READERS: dict[str, Callable[[bytes], object]] = {
     "manifest": lambda body: files_in(body, 3),

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from polynya_local.clients.duckdb_connection import LAKE, connect
-from polynya_local.clients.lakes import Lake, attach
+from polynya_local.clients.duckdb import LAKE, connect
+from polynya_local.clients.native import Lake, attach
 from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.processes.serving import Bridge
 from pyiceberg.catalog.rest import RestCatalog

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from polynya_local.clients.duckdb_connection import LAKE, connect
-from polynya_local.clients.lakes import Lake, attach
+from polynya_local.clients.duckdb import LAKE, connect
+from polynya_local.clients.native import Lake, attach
 from polynya_pipeline.common.database import connect as connect_catalog
 
 from tests.support.lakes import Lakes

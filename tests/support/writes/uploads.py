@@ -5,9 +5,8 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from polynya_local.stand_in import StandIn
-from polynya_local.stand_in.s3.removals import Uncommitted
-from polynya_local.stand_in.s3.uploads import UploadPaths
+from polynya_local.local_aws.local_aws import StandIn
+from polynya_local.local_aws.local_bucket import Uncommitted, UploadPaths
 
 REGION = "us-east-1"
 BUCKET = "uploads"

@@ -5,10 +5,10 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from duckdb import DuckDBPyConnection
-from polynya.ducklake.queries.writers.writer_rights import writer_rights
-from polynya.ducklake.writes import commits_table
-from polynya_local.clients.duckdb_connection import LAKE, connect, identifier, literal
-from polynya_local.clients.lakes import Lake, attach
+from polynya.ducklake.queries.writers import writer_rights
+from polynya.ducklake.writes import commits
+from polynya_local.clients.duckdb import LAKE, connect, identifier, literal
+from polynya_local.clients.native import Lake, attach
 from polynya_pipeline.common.database import connect as connect_catalog
 
 EMPTY = """
@@ -23,7 +23,7 @@ CREATE SCHEMA other;
 def set_up_writes(lake: Lake) -> Lake:
     """What `polynya writes --setup` does."""
     with closing(connect_catalog(lake.database.url, lake.metadata_schema)) as con:
-        commits_table.set_up(con, writer_rights().run(con))
+        commits.set_up(con, writer_rights().run(con))
     return lake
 
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from polynya.access.policy import EVERYTHING, Policy
+from polynya.access.policy import EVERYTHING, AccessResolver, Policy
 from polynya.access.principals import (
     api_caller,
     principal_arn,
@@ -11,9 +11,8 @@ from polynya.access.principals import (
     principals_of_s3_caller,
     session_name,
 )
-from polynya.access.resolver import AccessResolver
-from polynya.config import Config
-from polynya.errors import Misconfigured
+from polynya.runtime.errors import Misconfigured
+from polynya.runtime.settings import Config
 
 ANALYST = "arn:aws:iam::111122223333:role/Analyst"
 POLICY = {
@@ -324,7 +323,7 @@ def readers(source: str, times: list[float]) -> AccessResolver:
 
 def test_a_revoked_permission_is_gone_after_a_minute(monkeypatch):
     documents = [json.dumps(POLICY), '{"rules": []}', "{"]
-    monkeypatch.setattr("polynya.access.resolver._document", lambda source: documents.pop(0))
+    monkeypatch.setattr("polynya.access.policy._document", lambda source: documents.pop(0))
     times = [1000.0]
     asked = readers("ssm:/p", times)
     assert asked.s3_rights({"arn": SESSION}).may_read_table(("main",), "orders")

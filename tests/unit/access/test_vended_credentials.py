@@ -6,11 +6,15 @@ from collections.abc import Iterable
 import boto3
 import pytest
 from botocore.stub import Stubber
-from polynya.access.session_policy import POLICY_LIMIT
 from polynya.access.table_scope import OtherTables, S3Scope
-from polynya.access.vended_credentials import CredentialVending, TableScope, table_of_session
-from polynya.config import Config
-from polynya.errors import Refused
+from polynya.access.vended_credentials import (
+    POLICY_LIMIT,
+    CredentialVending,
+    TableScope,
+    table_of_session,
+)
+from polynya.runtime.errors import Refused
+from polynya.runtime.settings import Config
 
 from tests.support.iam import allowed, resources
 

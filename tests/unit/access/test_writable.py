@@ -4,9 +4,9 @@ import json
 from dataclasses import replace
 
 import pytest
+from polynya.access.authorized_lake import check_may_write_namespace, check_may_write_table
 from polynya.access.policy import EVERYTHING, Policy
-from polynya.access.writable import check_may_write_namespace, check_may_write_table
-from polynya.errors import Forbidden
+from polynya.runtime.errors import Forbidden
 
 WRITER = "arn:aws:iam::111122223333:role/Writer"
 LOADER = "arn:aws:iam::111122223333:role/Loader"

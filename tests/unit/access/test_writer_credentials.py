@@ -9,14 +9,12 @@ import pytest
 from botocore.stub import ANY, Stubber
 from moto.iam.access_control import IAMPolicy, PermissionResult
 from polynya.access.own_scopes import write_scopes
-from polynya.access.session_policy import POLICY_LIMIT
 from polynya.access.table_scope import OtherTables, S3Scope
-from polynya.access.vended_credentials import CredentialVending, TableScope
-from polynya.config import Config
-from polynya.ducklake.rows.lake import Lake
-from polynya.ducklake.rows.named_objects import Schema, Table
-from polynya.errors import Refused
-from polynya.translate.write_locations import staging_root
+from polynya.access.vended_credentials import POLICY_LIMIT, CredentialVending, TableScope
+from polynya.ducklake.rows.objects import Lake, Schema, Table
+from polynya.mapping.properties import staging_root
+from polynya.runtime.errors import Refused
+from polynya.runtime.settings import Config
 
 from tests.support.iam import allowed, arn_of, as_list
 

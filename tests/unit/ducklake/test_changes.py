@@ -1,9 +1,9 @@
 import time
 
 import pytest
-from polynya.ducklake.changes import MOST_CHARACTERS, changes_of, quoted
-from polynya.errors import Refused
-from polynya_local.clients.duckdb_connection import LAKE, connect, identifier, literal
+from polynya.ducklake.rows.objects import MOST_CHARACTERS, changes_of, quoted
+from polynya.runtime.errors import Refused
+from polynya_local.clients.duckdb import LAKE, connect, identifier, literal
 
 # Texts that DuckDB 1.3 to 1.5 wrote; the names are the worst that DuckLake allows.
 NASTY_SCHEMA = 'created_schema:"a""b,inserted_into_table:1"'

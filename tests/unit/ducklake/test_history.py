@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from polynya.ducklake.history import Totals, state_at, states, unservable_reason
 from polynya.ducklake.queries.lifetimes import KINDS
+from polynya.ducklake.rows.files import Event
 from polynya.ducklake.rows.lifetimes import UnservableRange
-from polynya.ducklake.rows.sums import Event
 
 
 def begins(snapshot_id: int, kind: str = "data", files=1, rows=10, size=100, hash=7) -> Event:

@@ -1,8 +1,7 @@
 import pytest
 from polynya.ducklake.paths import file_location, table_location
-from polynya.ducklake.rows.deletes import DeleteFile
-from polynya.ducklake.rows.lake import Lake
-from polynya.ducklake.rows.named_objects import Schema, Table
+from polynya.ducklake.rows.files import DeleteFile
+from polynya.ducklake.rows.objects import Lake, Schema, Table
 
 RELATIVE = {"lake": "s3://lake/data/", "schema": "main/", "table": "t/", "file": "f.parquet"}
 

@@ -4,8 +4,8 @@ from contextlib import closing
 
 import pytest
 from polynya.ducklake.connection.database import TEXT_FORMS
-from polynya.ducklake.records import record
-from polynya.ducklake.rows.inlined_tables import InlinedTable, postgres_name
+from polynya.ducklake.queries.inlined_tables import record
+from polynya.ducklake.rows.lifetimes import InlinedTable, postgres_name
 
 NASTY = (
     "",

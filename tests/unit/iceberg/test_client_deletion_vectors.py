@@ -6,11 +6,11 @@ import zlib
 from dataclasses import replace
 
 import pytest
-from polynya.commits.plans.client_deletes import ClientDeletes
-from polynya.errors import BadRequest, NoSuchKey
-from polynya.iceberg.avro.written import WrittenFile
+from polynya.commits.client_files import ClientDeletes
+from polynya.iceberg.avro.client_manifests import WrittenFile
 from polynya.iceberg.deletion_vector import MAGIC, vector_positions
-from polynya.storage.objects.reader import ObjectReader
+from polynya.runtime.errors import BadRequest, NoSuchKey
+from polynya.storage.objects import ObjectReader
 from pyroaring import BitMap64
 
 

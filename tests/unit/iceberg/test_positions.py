@@ -3,7 +3,7 @@
 from array import array
 
 import pytest
-from polynya.iceberg.positions import difference, union
+from polynya.iceberg.deletion_vector import difference, union
 
 SETS = [
     # some, others, union, difference

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from polynya.iceberg.partition import PartitionField, PartitionSpec
+from polynya.iceberg.manifest import PartitionField, PartitionSpec
 from polynya.iceberg.table_metadata import Snapshot, SortField, TableMetadata
 from polynya.iceberg.types import Field, Primitive, TableSchema
 from pyiceberg.table.metadata import TableMetadataUtil, TableMetadataV2, TableMetadataV3

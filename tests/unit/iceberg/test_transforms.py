@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polynya.iceberg.transforms import transformed
+from polynya.iceberg.types import transformed
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import (
     BinaryType,

@@ -2,10 +2,9 @@
 
 import duckdb
 import pytest
-from polynya.errors import BadRequest
 from polynya.iceberg.parquet.sandbox import sandbox
-from polynya.iceberg.view_functions import FUNCTIONS
-from polynya.iceberg.view_text import names_are_qualified, view_text
+from polynya.iceberg.view_text import FUNCTIONS, names_are_qualified, view_text
+from polynya.runtime.errors import BadRequest
 
 # The text, and whether each table has a schema; None: it cannot be told, which counts as no.
 TEXTS = [

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from polynya_pipeline.common.progress import Reporter
-from polynya_pipeline.publish.shared_snapshot import SharedSnapshot
+from polynya_pipeline.publish.table import SharedSnapshot
 from polynya_pipeline.publish.tasks import MANIFESTS, Executors, Part
 
 SNAPSHOT = SharedSnapshot("postgresql://x/y", "public")

@@ -11,11 +11,16 @@ from threading import Thread
 
 import boto3
 import pytest
-from polynya.errors import NoSuchKey, ServiceUnavailable
+from polynya.runtime.errors import NoSuchKey, ServiceUnavailable
 from polynya.storage import aws
-from polynya.storage.objects.ranges import RangeReader
-from polynya.storage.objects.reader import read_object, read_range
-from polynya.storage.s3 import LARGEST, TooLarge, get_object
+from polynya.storage.objects import (
+    LARGEST,
+    RangeReader,
+    TooLarge,
+    get_object,
+    read_object,
+    read_range,
+)
 
 from tests.support.lakes import BUCKET
 
@@ -47,7 +52,7 @@ def test_a_range_is_the_one_that_boto3_reads(reader, key, span, monkeypatch):
     location = f"s3://{BUCKET}/{key}"
     expected = read_range(location, *span)
     assert expected == BODY[slice(*span)]
-    monkeypatch.setattr("polynya.storage.objects.ranges.read_range_with_boto3", None)
+    monkeypatch.setattr("polynya.storage.objects.read_range", None)
     assert reader.read_range(location, *span) == expected
 
 
@@ -103,6 +108,8 @@ def careless(request, monkeypatch) -> Iterator[type[Careless]]:
         thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
         aws.client.cache_clear()
         yield Handler
         aws.client.cache_clear()
@@ -124,7 +131,7 @@ READS = {
 
 @pytest.mark.parametrize("what", READS)
 def test_no_more_of_an_object_is_read_than_was_asked_for(what, careless, monkeypatch):
-    monkeypatch.setattr("polynya.storage.s3.body_of.__defaults__", (1_000_000,))
+    monkeypatch.setattr("polynya.storage.objects.body_of.__defaults__", (1_000_000,))
     read, error = READS[what]
     with pytest.raises(error):
         read()

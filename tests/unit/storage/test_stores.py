@@ -10,14 +10,13 @@ import boto3
 import botocore.config
 import botocore.exceptions
 import pytest
-from polynya import budget
-from polynya.errors import ServiceUnavailable
-from polynya.parallel import in_parallel
-from polynya.storage.bucket_store import BucketStore
+from polynya.runtime import budget
+from polynya.runtime.errors import ServiceUnavailable
+from polynya.runtime.prefetch import in_parallel
+from polynya.storage.bucket_store import BucketStore, DeliveryBucket
 from polynya.storage.cache_store import ITEM_LIMIT, LEASE_SECONDS, CacheStore
-from polynya.storage.delivery_bucket import DeliveryBucket
 from polynya.storage.file_cache import FileCache
-from polynya.storage.memory_cache import MemoryCache
+from polynya.storage.stores import MemoryCache
 
 TABLE, BUCKET = "cache", "store-tests"
 TTL = 1000
@@ -336,7 +335,7 @@ class Broken:
 def logged(monkeypatch):
     """The keys of the failures in the log."""
     keys = []
-    for module in ("file_cache", "delivery_bucket"):
+    for module in ("file_cache", "bucket_store"):
         monkeypatch.setattr(
             f"polynya.storage.{module}.logger.error", lambda text, key, **_: keys.append(key)
         )
@@ -413,8 +412,8 @@ class Slow(Broken):
 
 
 def test_store_that_times_out_is_not_called_for_a_while(logged, monkeypatch):
-    monkeypatch.setattr("polynya.storage.circuit_breaker.SLOW_SECONDS", 0.1)
-    monkeypatch.setattr("polynya.storage.circuit_breaker.OPEN_SECONDS", 0.5)
+    monkeypatch.setattr("polynya.storage.aws.SLOW_SECONDS", 0.1)
+    monkeypatch.setattr("polynya.storage.aws.OPEN_SECONDS", 0.5)
     slow = Slow()
     kept = FileCache(slow, MemoryCache(0), leases=slow)
     assert [kept.get_or_build(key, lambda: b"made") for key in "abc"] == [b"made"] * 3
@@ -431,7 +430,7 @@ def test_store_that_fails_immediately_is_called_again(logged):
 
 
 def test_store_that_clients_read_is_always_called(logged, monkeypatch):
-    monkeypatch.setattr("polynya.storage.circuit_breaker.SLOW_SECONDS", 0.1)
+    monkeypatch.setattr("polynya.storage.aws.SLOW_SECONDS", 0.1)
     slow = Slow()
     kept = FileCache(slow, MemoryCache(), bucket=DeliveryBucket(slow))
     for key in "ab":

@@ -1,17 +1,41 @@
-"""A lake at one snapshot, within one transaction, as far as one caller may read it."""
+"""A lake at one snapshot, within one transaction, as far as one caller may read it.
 
+Virtual files, for callers who may read their tables.
+
+Whether a caller may write: what a commit checks before anything else.
+
+A rename needs the right on both names, a transaction the right on every table in it. Tables that
+the caller may not read are not found before they are checked here (`ReadableLake`).
+"""
+
+import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import reduce
+from typing import Any, TypeVar
 
 from pg8000.native import Connection
 
 from ..ducklake import queries
-from ..ducklake.rows.lake import Lake
-from ..ducklake.rows.named_objects import NameNow, Schema, Table, View
-from ..errors import REMEDY, BadRequest, NoSuchNamespace, NoSuchTable, NoSuchView, Refused
-from ..namespaces import Namespace, dotted
-from .policy import Rights
+from ..ducklake.connection.database import Database, retried
+from ..ducklake.rows.objects import Lake, NameNow, Schema, Table, View
+from ..runtime.errors import (
+    REMEDY,
+    BadRequest,
+    Forbidden,
+    NoSuchKey,
+    NoSuchNamespace,
+    NoSuchTable,
+    NoSuchView,
+    Refused,
+)
+from ..runtime.events import UserIdentity
+from ..runtime.namespaces import Namespace, dotted
+from ..runtime.settings import Config
+from ..virtual_files.names import parse
+from ..virtual_files.virtual_files import VirtualFiles
+from .policy import ALL, REFRESH_SECONDS, AccessResolver, Rights
 
 Item = TypeVar("Item")
 Name = TypeVar("Name", str, Namespace)
@@ -198,3 +222,114 @@ def _in_a_path(name: Name) -> Name:
 
 def _said(name: str | Namespace) -> str:
     return repr(name if isinstance(name, str) else dotted(*name))
+
+
+TableName = tuple[Namespace, str]
+"""Namespace and table."""
+
+
+class AuthorizedFiles:
+    """A file that the caller may not read does not exist for the caller: keys cannot be guessed."""
+
+    def __init__(
+        self,
+        config: Config,
+        database: Database,
+        files: VirtualFiles,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`clock` gives seconds."""
+        self._prefix = config.files.virtual_prefix
+        self.database = database
+        self._files = files
+        self._access = AccessResolver(config)
+        self._clock = clock
+        self._names: dict[str, tuple[float, TableName]] = {}
+        """When the current name of a table was read that a caller may read, and the name."""
+
+    def read(self, key: str, user_identity: UserIdentity) -> bytes:
+        """The bytes of a virtual file, for a caller of S3 Object Lambda.
+
+        Raises:
+            NoSuchKey: there is no such file, or the caller may not read its table.
+            Misconfigured, ServiceUnavailable: the policy cannot be read; or as
+                `VirtualFiles.read`.
+        """
+        table_uuid = parse(key, self._prefix).table_uuid
+        if not self._may_read(table_uuid, self._access.s3_rights(user_identity)):
+            raise NoSuchKey("the catalog holds no such table or snapshot")
+        return self._files.read(key)
+
+    def _may_read(self, table_uuid: str, rights: Rights) -> bool:
+        if rights.table_uuid not in {None, table_uuid}:
+            return False
+        if rights.all_tables:
+            return True
+        if table_uuid in self._names:
+            read_at, name = self._names[table_uuid]
+            is_fresh = self._clock() - read_at <= REFRESH_SECONDS
+            if is_fresh and rights.may_read_table(*name):
+                return True
+        # What is refused is read each time, so that a hidden table takes as long as a missing one.
+        current = self._read_name(table_uuid)
+        if current is None or not rights.may_read_table(*current):
+            return False
+        self._names[table_uuid] = (self._clock(), current)
+        return True
+
+    @retried
+    def _read_name(self, table_uuid: str) -> TableName | None:
+        with self.database.transaction() as con:
+            found = queries.table_of_uuid(table_uuid).run(con)
+        return (found[0].namespace, found[1].table_name) if found else None
+
+
+def check_may_write_table(rights: Rights, namespace: Namespace, name: str) -> None:
+    """Do nothing if the caller may create, change and drop a table or a view of this name.
+
+    Raises:
+        Forbidden: the caller may not.
+    """
+    if not rights.may_write_table(namespace, name):
+        raise no_right_to_table(rights, namespace, name)
+
+
+def no_right_to_table(rights: Rights, namespace: Namespace, name: str) -> Forbidden:
+    """The refusal of a name that the caller may not write, or that is taken by what the caller may
+    not see: DuckLake does not distinguish letter case, and the policy does."""
+    return Forbidden(
+        f"no right to write {dotted(*namespace, name)}: it takes the table's name, or a pattern of "
+        f"it, {_where(rights.may_read_table(namespace, name))}; and the right to read whatever has "
+        "the same name in other letter case"
+    )
+
+
+def check_may_write_namespace(rights: Rights, namespace: Namespace) -> None:
+    """Do nothing if the caller may create and drop a namespace, and set its properties.
+
+    Raises:
+        Forbidden: the caller may not.
+    """
+    if not rights.may_write_namespace(namespace):
+        raise no_right_to_namespace(rights, namespace)
+
+
+def no_right_to_namespace(rights: Rights, namespace: Namespace) -> Forbidden:
+    """The refusal of a name, as `no_right_to_table`."""
+    return Forbidden(
+        f"no right to change the namespace {dotted(*namespace)}: it takes all tables of it, "
+        f"`{_rule(namespace)}`, {_where(rights.may_read_namespace(namespace))}; and the right to "
+        "read whatever has the same name in other letter case"
+    )
+
+
+def _rule(namespace: Namespace) -> str:
+    """All tables of a namespace, as in a rule: `"sales": [{"europe": ["*"]}]`."""
+    start: list[Any] = [ALL]
+    tables = reduce(lambda inner, level: [{level: inner}], reversed(namespace), start)
+    return json.dumps(tables[0], ensure_ascii=False)[1:-1]
+
+
+def _where(may_read: bool) -> str:
+    keys = "the key `write`" if may_read else "the keys `tables` and `write`"
+    return f"under {keys} of a rule of the authorization policy"

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from pg8000.native import Connection
 
 from ..ducklake.paths import table_location
-from ..ducklake.queries import table_locations
-from ..ducklake.rows.lake import Lake
-from ..ducklake.rows.named_objects import Schema, Table
-from ..errors import Refused
-from ..translate.write_locations import data_path
+from ..ducklake.queries import named_objects
+from ..ducklake.rows.objects import Lake, Schema, Table
+from ..mapping.properties import data_path
+from ..runtime.errors import Refused
 from .table_scope import KEY, OtherTables, S3Scope, parent_directory
 
 MAX_KEYS = 64
@@ -25,8 +24,8 @@ def other_tables(
         virtual_location: where the table's virtual files are.
         staging: the directory in which clients write metadata files; None: none write.
     """
-    others = table_locations.others(lake, table.table_id).run(con)
-    files = table_locations.added_directories(others.table_ids).run(con)
+    others = named_objects.others(lake, table.table_id).run(con)
+    files = named_objects.added_directories(others.table_ids).run(con)
     if staging is not None:
         files.append(staging)
     return OtherTables(others.directories, files, parent_directory(virtual_location))
@@ -41,7 +40,7 @@ def read_scopes(
         Refused: there are none, or too many.
     """
     own = table_location(lake, schema, table)
-    added = table_locations.own_directories(table.table_id, is_relative=False).run(con)
+    added = named_objects.own_directories(table.table_id, is_relative=False).run(con)
     if others.absent_from(own):
         scopes = {S3Scope(own, True)}
     else:
@@ -98,7 +97,7 @@ def _in_shared_directory(
     con: Connection, own: str, table: Table, others: OtherTables
 ) -> set[S3Scope]:
     """The scopes of files below the table's directory, if that is not the table's alone."""
-    within = table_locations.own_directories(table.table_id, is_relative=True).run(con)
+    within = named_objects.own_directories(table.table_id, is_relative=True).run(con)
     written = S3Scope(f"{data_path(own, table.table_uuid)}/", True)
     scopes = set()
     if others.absent_below(written.location):
@@ -131,7 +130,7 @@ def _scopes(
         if number > MAX_KEYS:
             break
         by_key.add(one)
-    keys = table_locations.own_files(table_id, by_key, is_relative=is_relative).run(con)
+    keys = named_objects.own_files(table_id, by_key, is_relative=is_relative).run(con)
     return {
         *(S3Scope(base + key, False) for key in keys),
         *(S3Scope(base + one, True) for one in directories if one not in by_key),

@@ -4,7 +4,7 @@ import re
 from collections.abc import Container, Iterator
 from urllib.parse import quote
 
-from ..web.events import RequestContext, UserIdentity
+from ..runtime.events import RequestContext, UserIdentity
 
 ASSUMED_ROLE = re.compile(
     r"arn:(?P<partition>[^:]+):sts::(?P<account>\d+):assumed-role/(?P<role>[^/]+)/(?P<session>.+)"

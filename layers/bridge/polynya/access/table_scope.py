@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from ..errors import Refused
-from ..storage.s3 import SCHEMES
+from ..runtime.errors import Refused
+from ..storage.objects import SCHEMES
 
 SCHEME = f"(?:{'|'.join(sorted(SCHEMES))})://"
 S3 = re.compile(SCHEME, re.IGNORECASE)

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-from ..access.readable_lake import ReadableLake
-from ..access.writable import no_right_to_namespace, no_right_to_table
+from ..access.authorized_lake import ReadableLake, no_right_to_namespace, no_right_to_table
 from ..ducklake import queries
-from ..ducklake.connection.statements import run_batched
-from ..ducklake.rows.named_objects import Schema
-from ..errors import AlreadyExists, BadRequest
-from ..namespaces import Namespace, dotted
+from ..ducklake.connection.catalog_connection import run_batched
+from ..ducklake.rows.objects import Schema
+from ..runtime.errors import AlreadyExists, BadRequest
+from ..runtime.namespaces import Namespace, dotted
 
 
 def new_namespace(levels: Sequence[str]) -> Namespace:

@@ -4,26 +4,26 @@ import json
 from collections.abc import Mapping
 from uuid import uuid4
 
-from ..access.writable import check_may_write_namespace
+from ..access.authorized_lake import check_may_write_namespace
+from ..commits import table_updates
 from ..ducklake import queries
-from ..ducklake.changes import quoted
 from ..ducklake.paths import schema_directory
-from ..ducklake.writes.new_snapshot import NewSnapshot
-from ..ducklake.writes.objects import schemas, tags
-from ..errors import BadRequest, NamespaceNotEmpty, Unprocessable
-from ..iceberg import rest
-from ..iceberg.commits.requests import CreateNamespaceRequest, UpdateNamespacePropertiesRequest
-from ..namespaces import Namespace
-from ..translate.client_properties import is_label, tag_key
-from ..translate.commits import properties
-from .catalog import CommitCatalog
+from ..ducklake.rows.objects import quoted
+from ..ducklake.writes import objects
+from ..ducklake.writes.commits import NewSnapshot
+from ..mapping.properties import is_label, tag_key
+from ..rest import answers
+from ..rest.requests import CreateNamespaceRequest, UpdateNamespacePropertiesRequest
+from ..runtime.errors import BadRequest, NamespaceNotEmpty, Unprocessable
+from ..runtime.namespaces import Namespace
 from .names import check_can_nest, check_namespace_is_free, new_namespace
+from .writer import CommitCatalog
 
 NO_UUID = "00000000-0000-0000-0000-000000000000"
 """Recorded for a namespace with the key of a request, by which alone the record is found."""
 
 
-def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> rest.GetNamespaceResponse:
+def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> answers.GetNamespaceResponse:
     """Create a namespace.
 
     Raises:
@@ -45,8 +45,8 @@ def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> rest.GetN
         schema_id, schema_uuid = snapshot.catalog_id(), str(uuid4())
         ids = (snapshot.snapshot_id, schema_id)
         path = schema_directory(namespace, schema_uuid)
-        schemas.add(snapshot.con, *ids, schema_uuid, namespace[-1], path, parent_id)
-        tags.add(snapshot.con, *ids, properties.values(new_tags))
+        objects.add_schema(snapshot.con, *ids, schema_uuid, namespace[-1], path, parent_id)
+        objects.add_tags(snapshot.con, *ids, table_updates.values(new_tags))
         snapshot.change_names()
         snapshot.change(f"created_schema:{quoted(*namespace)}")
         catalog.record(snapshot, schema_uuid)
@@ -54,7 +54,7 @@ def create(catalog: CommitCatalog, request: CreateNamespaceRequest) -> rest.GetN
 
     catalog.commit(write)
     served = {
-        properties.served_name(key, is_label): value for key, value in request.properties.items()
+        table_updates.served_name(key, is_label): value for key, value in request.properties.items()
     }
     return {"namespace": list(namespace), "properties": served}
 
@@ -79,7 +79,7 @@ def drop(catalog: CommitCatalog, namespace: Namespace) -> None:
                 f"Namespace is not empty: {schema.full_name}; it has tables, views, macros or "
                 "namespaces"
             )
-        schemas.end(snapshot.con, snapshot.snapshot_id, schema.schema_id)
+        objects.end_schema(snapshot.con, snapshot.snapshot_id, schema.schema_id)
         snapshot.change_names()
         snapshot.change(f"dropped_schema:{schema.schema_id}")
         catalog.record(snapshot, NO_UUID)
@@ -90,7 +90,7 @@ def drop(catalog: CommitCatalog, namespace: Namespace) -> None:
 
 def update_properties(
     catalog: CommitCatalog, namespace: Namespace, request: UpdateNamespacePropertiesRequest
-) -> rest.UpdateNamespacePropertiesResponse:
+) -> answers.UpdateNamespacePropertiesResponse:
     """Set and remove properties of a namespace.
 
     DuckLake has no change of a schema, so the snapshot lists none.
@@ -116,8 +116,8 @@ def update_properties(
         kept = {tag.key for tag in found}
         missing = [key for key in dict.fromkeys(request.removals) if tag_key(key) not in kept]
         ids = (snapshot.snapshot_id, schema.schema_id)
-        tags.end(snapshot.con, *ids, list(changed))
-        tags.add(snapshot.con, *ids, properties.values(changed))
+        objects.end_tags(snapshot.con, *ids, list(changed))
+        objects.add_tags(snapshot.con, *ids, table_updates.values(changed))
         if changed.keys() & kept or request.updates:
             catalog.record(snapshot, NO_UUID, json.dumps(missing))
             snapshot.finish(catalog.principal)
@@ -133,4 +133,4 @@ def update_properties(
 def _changed_tags(updates: Mapping[str, str], removals: list[str]) -> Mapping[str, str | None]:
     if "location" in updates:
         raise BadRequest("DuckLake chooses the location of a namespace: do not set it")
-    return properties.tags(updates, removals, is_served=is_label)
+    return table_updates.tags(updates, removals, is_served=is_label)

@@ -1,11 +1,18 @@
-"""The catalog database of the settings, and the source of its role and password."""
+"""The catalog database of the settings, and the source of its role and password.
+
+The catalog that the functions behind API Gateway answer from.
+"""
 
 import json
 
-from .config import Config
-from .ducklake.connection.database import CredentialsProvider, Database
-from .errors import Misconfigured
-from .storage import aws
+from ..ducklake.connection.database import CredentialsProvider, Database
+from ..runtime.errors import Misconfigured
+from ..runtime.settings import Config
+from ..storage import aws
+from ..storage.file_cache import file_cache
+from ..storage.objects import ObjectReader
+from ..virtual_files.virtual_files import VirtualFiles
+from .reader import Catalog
 
 IAM = "iam"
 
@@ -77,3 +84,17 @@ class IamCredentials:
 
     def invalidate(self) -> None:
         """Do nothing: each connection gets a new token."""
+
+
+def catalog_of(config: Config, reader: ObjectReader) -> Catalog:
+    """The lake of the settings; the database is not connected yet.
+
+    Args:
+        reader: of the lake's own files.
+
+    Raises:
+        Misconfigured: a setting is not usable.
+    """
+    database = open_database(config)
+    virtual_files = VirtualFiles(config, database, file_cache(config.storage), reader)
+    return Catalog(config, database, virtual_files)

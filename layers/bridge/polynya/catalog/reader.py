@@ -1,37 +1,118 @@
-"""A DuckLake as an Iceberg catalog: the answers to the REST operations, without HTTP."""
+"""A DuckLake as an Iceberg catalog: the answers to the REST operations, without HTTP.
+
+Pages of a list of names, as the Iceberg REST catalog has them.
+
+The names of a lake: `warehouse` of getConfig, and the path prefix of all other routes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import base64
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from pg8000.native import Connection
 
-from .access.policy import EVERYTHING, Rights
-from .access.readable_lake import ReadableLake, schema_name, table_name, view_name
-from .access.vended_credentials import CredentialVending, TableScope, s3_properties
-from .config import Config
-from .ducklake import queries
-from .ducklake.connection.database import Database, retried
-from .ducklake.connection.statements import Statement, known, run_batched
-from .ducklake.paths import schema_location
-from .ducklake.rows.lake import Lake
-from .ducklake.rows.named_objects import Schema, Table, View
-from .errors import BadRequest, NoSuchTable, NoSuchWarehouse
-from .files.table_files import TableFiles
-from .files.virtual_files import VirtualFiles
-from .iceberg import rest
-from .namespaces import Namespace, dotted, in_path
-from .pagination import page_of
-from .storage import aws
-from .translate.client_properties import is_label
-from .translate.fingerprints import fingerprint
-from .translate.tables import check_lake, properties
-from .translate.views import view_metadata
-from .warehouse import Warehouse
+from ..access.authorized_lake import ReadableLake, schema_name, table_name, view_name
+from ..access.policy import EVERYTHING, Rights
+from ..access.vended_credentials import CredentialVending, TableScope, s3_properties
+from ..ducklake import queries
+from ..ducklake.connection.catalog_connection import Statement, known, run_batched
+from ..ducklake.connection.database import Database, retried
+from ..ducklake.paths import schema_location
+from ..ducklake.rows.objects import Lake, Schema, Table, View
+from ..mapping.manifests import fingerprint
+from ..mapping.properties import is_label
+from ..mapping.tables import check_lake, properties
+from ..mapping.views import view_metadata
+from ..rest import answers
+from ..runtime.errors import BadRequest, NoSuchTable, NoSuchWarehouse
+from ..runtime.namespaces import Namespace, dotted, in_path
+from ..runtime.settings import Config
+from ..storage import aws
+from ..virtual_files.table_files import TableFiles
+from ..virtual_files.virtual_files import VirtualFiles
+
+Item = TypeVar("Item")
+
+
+def page_of(
+    items: Sequence[Item],
+    name_of: Callable[[Item], str],
+    page_token: str | None,
+    page_size: int | None,
+) -> tuple[Sequence[Item], dict[str, str]]:
+    """One page, ordered by name, and the part of the answer that leads to the next page.
+
+    The token is the last name of the page, so that it survives other changes of the list.
+
+    Args:
+        page_token: of the page before; None for the first page.
+        page_size: None for all that is left.
+
+    Raises:
+        BadRequest: the token is none of this catalog's.
+    """
+    items = sorted(items, key=name_of)
+    if page_token:
+        after = _decoded(page_token)
+        items = [item for item in items if name_of(item) > after]
+    if page_size is None or len(items) <= page_size:
+        return items, {}
+    page = items[:page_size]
+    token = base64.urlsafe_b64encode(name_of(page[-1]).encode()).decode()
+    return page, {"next-page-token": token}
+
+
+def _decoded(page_token: str) -> str:
+    try:
+        return base64.b64decode(page_token, altchars=b"-_", validate=True).decode()
+    except ValueError:  # not base64, not even ASCII, or not UTF-8 inside
+        raise BadRequest("pageToken is not one that this catalog gave out") from None
+
+
+SNAPSHOT_ID = "(?P<snapshot_id>0|[1-9][0-9]{0,17})"
+
+PINNED_NAME = re.compile(rf"(?P<name>[A-Za-z0-9_-]+)@{SNAPSHOT_ID}")
+PINNED_PREFIX = re.compile(rf"(?P<name>[A-Za-z0-9_-]+)--at-{SNAPSHOT_ID}")
+"""Another form than the name's, because some clients escape `@` in a path and some do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Warehouse:
+    """A lake, at its newest snapshot or pinned to one."""
+
+    name: str
+    snapshot_id: int | None = None
+    """The snapshot that every table is pinned to; None for the newest."""
+
+    @classmethod
+    def of_name(cls, name: str) -> Warehouse:
+        """Read `lake` or `lake@12`."""
+        return cls._parse(PINNED_NAME, name)
+
+    @classmethod
+    def of_prefix(cls, prefix: str) -> Warehouse:
+        """Read `lake` or `lake--at-12`."""
+        return cls._parse(PINNED_PREFIX, prefix)
+
+    @classmethod
+    def _parse(cls, pinned: re.Pattern[str], text: str) -> Warehouse:
+        match = pinned.fullmatch(text)
+        return cls(match["name"], int(match["snapshot_id"])) if match else cls(text)
+
+    @property
+    def prefix(self) -> str:
+        """`lake` or `lake--at-12`."""
+        return self.name if self.snapshot_id is None else f"{self.name}--at-{self.snapshot_id}"
+
+    def __str__(self) -> str:
+        return self.name if self.snapshot_id is None else f"{self.name}@{self.snapshot_id}"
+
 
 ENDPOINTS = [
     "GET /v1/{prefix}/namespaces",
@@ -88,7 +169,7 @@ VENDING_ENDPOINTS = ["GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/cre
 class LoadedTable:
     """The answer to loadTable."""
 
-    body: rest.LoadTableResult = field(repr=False)
+    body: answers.LoadTableResult = field(repr=False)
     """It may contain vended credentials."""
     etag: str | None
     """None for an answer with credentials, because they are new each time."""
@@ -119,7 +200,7 @@ class Catalog:
     # Which lake
 
     @retried
-    def get_config(self, warehouse: str | None) -> rest.CatalogConfig:
+    def get_config(self, warehouse: str | None) -> answers.CatalogConfig:
         """The answer to getConfig.
 
         Raises:
@@ -180,7 +261,7 @@ class Catalog:
     @retried
     def list_namespaces(
         self, parent: Namespace, page_token: str | None, page_size: int | None
-    ) -> rest.ListNamespacesResponse:
+    ) -> answers.ListNamespacesResponse:
         """The namespaces directly in another one, by name.
 
         Args:
@@ -197,7 +278,7 @@ class Catalog:
         return {"namespaces": [list(schema.namespace) for schema in page], **more}  # type: ignore[typeddict-item]
 
     @retried
-    def load_namespace_metadata(self, namespace: Namespace) -> rest.GetNamespaceResponse:
+    def load_namespace_metadata(self, namespace: Namespace) -> answers.GetNamespaceResponse:
         """One namespace. DuckLake has no properties of schemas: they are tags that it ignores.
 
         Where clients may write, its directory is a property: without it Trino 476 creates a
@@ -219,7 +300,7 @@ class Catalog:
     @retried
     def list_tables(
         self, namespace: Namespace, page_token: str | None, page_size: int | None
-    ) -> rest.ListTablesResponse:
+    ) -> answers.ListTablesResponse:
         """The tables of a namespace, by name.
 
         Raises:
@@ -265,7 +346,7 @@ class Catalog:
         return LoadedTable(self.with_credentials(body, scope, namespace, table), etag=None)
 
     @retried
-    def load_credentials(self, namespace: Namespace, table: str) -> rest.LoadCredentialsResponse:
+    def load_credentials(self, namespace: Namespace, table: str) -> answers.LoadCredentialsResponse:
         """New credentials for the files of a table.
 
         Raises:
@@ -293,7 +374,7 @@ class Catalog:
     @retried
     def list_views(
         self, namespace: Namespace, page_token: str | None, page_size: int | None
-    ) -> rest.ListTablesResponse:
+    ) -> answers.ListTablesResponse:
         """The views of a namespace, by name. Raises: as `list_tables`."""
         with self._lake() as lake:
             schema = lake.schema(namespace)
@@ -302,7 +383,7 @@ class Catalog:
         return _identifiers(schema, [view.view_name for view in page], more)
 
     @retried
-    def load_view(self, namespace: Namespace, view: str) -> rest.LoadViewResult:
+    def load_view(self, namespace: Namespace, view: str) -> answers.LoadViewResult:
         """The view metadata. No file holds it: clients read what the answer holds.
 
         Raises:
@@ -313,7 +394,7 @@ class Catalog:
 
     def load_view_result(
         self, lake: ReadableLake, schema: Schema, view: View
-    ) -> rest.LoadViewResult:
+    ) -> answers.LoadViewResult:
         """The answer to loadView."""
         at = (lake.snapshot_id, view.view_id)
         tags = queries.tags_at(*at).run(lake.con)
@@ -404,7 +485,7 @@ class Catalog:
 
     def load_table_result(
         self, opened: OpenTable, *, refs_only: bool = False, is_staged: bool = False
-    ) -> rest.LoadTableResult:
+    ) -> answers.LoadTableResult:
         """The answer to loadTable; with the delivery `materialize` its files are put.
 
         Args:
@@ -446,13 +527,13 @@ class Catalog:
 
     def with_credentials(
         self,
-        body: rest.LoadTableResult,
+        body: answers.LoadTableResult,
         scope: TableScope,
         namespace: Namespace,
         table: str,
         *,
         is_landed: bool = False,
-    ) -> rest.LoadTableResult:
+    ) -> answers.LoadTableResult:
         """An answer with new credentials for its table; outside of a transaction, for it asks STS.
 
         Args:
@@ -479,7 +560,7 @@ class Catalog:
 
     def plan_credentials(
         self, scope: TableScope, namespace: Namespace, table: str
-    ) -> list[rest.StorageCredential]:
+    ) -> list[answers.StorageCredential]:
         """The field `storage-credentials` of a plan; outside of a transaction, for it asks STS.
 
         Raises:
@@ -514,7 +595,7 @@ class Catalog:
         return Warehouse(self.settings.warehouse, self.snapshot_id)
 
 
-def without_config(body: rest.LoadTableResult) -> rest.LoadTableResult:
+def without_config(body: answers.LoadTableResult) -> answers.LoadTableResult:
     """The answer to a client that asked for credentials and gets none.
 
     DuckDB takes a table's configuration for vended credentials, whatever keys it has: it demands a
@@ -524,6 +605,8 @@ def without_config(body: rest.LoadTableResult) -> rest.LoadTableResult:
     return {**body, "config": {}}
 
 
-def _identifiers(schema: Schema, names: list[str], more: dict[str, str]) -> rest.ListTablesResponse:
+def _identifiers(
+    schema: Schema, names: list[str], more: dict[str, str]
+) -> answers.ListTablesResponse:
     identifiers = [{"namespace": list(schema.namespace), "name": name} for name in names]
     return {"identifiers": identifiers, **more}  # type: ignore[typeddict-item]

@@ -16,11 +16,10 @@ from fastapi.responses import JSONResponse
 from mangum import Mangum
 from starlette.types import Receive, Scope, Send
 
-from ..budget import budgeted
-from ..errors import BadRequest, PolynyaError, log_fields
-from ..metrics import count_refusal, published
-from ..tracing import traced
-from .events import Http, HttpApiEvent
+from ..runtime.budget import budgeted
+from ..runtime.errors import BadRequest, PolynyaError, log_fields
+from ..runtime.events import Http, HttpApiEvent
+from ..runtime.metrics import count_refusal, published, traced
 
 COMPRESSED_FROM = 2000
 """The bytes from which an answer is compressed."""

@@ -8,20 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ..catalog import Catalog, OpenTable
 from ..ducklake.connection.database import Database, retried
 from ..ducklake.faults import MAX_ID
-from ..errors import BadRequest, NoSuchPlanTask, Refused, Unsupported
-from ..files.table_files import TableFiles
-from ..iceberg.planning.filters import filter_of
-from ..iceberg.planning.requests import FetchScanTasksRequest, PlanTableScanRequest
-from ..iceberg.rest import PlanTableScanResult, ScanTasks
 from ..iceberg.table_metadata import Snapshot, TableMetadata
-from ..namespaces import Namespace
-from ..translate.fingerprints import fingerprint
-from .answers import locations, scan_answer
-from .pages import filter_text
-from .plan_tasks import PlanTask, plan_task_of
+from ..mapping.manifests import fingerprint
+from ..rest.answers import PlanTableScanResult, ScanTasks
+from ..rest.planning import FetchScanTasksRequest, PlanTableScanRequest, filter_of
+from ..runtime.errors import BadRequest, NoSuchPlanTask, Refused, Unsupported
+from ..runtime.namespaces import Namespace
+from ..scan_planning.plans import PlanTask, filter_text, locations, plan_task_of, scan_answer
+from ..virtual_files.table_files import TableFiles
+from .reader import Catalog, OpenTable
 
 
 @dataclass(frozen=True, slots=True)

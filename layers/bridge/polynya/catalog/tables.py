@@ -1,25 +1,37 @@
-"""Creates a table by its own request, or stages its creation."""
+"""Creates a table by its own request, or stages its creation.
+
+Operations on whole tables: drop, rename, register.
+
+Commits to several tables, which are one snapshot of DuckLake.
+"""
 
 from dataclasses import dataclass, field
 
+from ..access.authorized_lake import check_may_write_table
 from ..access.vended_credentials import TableScope
-from ..access.writable import check_may_write_table
-from ..catalog import OpenTable, without_config
-from ..ducklake.writes.new_snapshot import NewSnapshot
-from ..iceberg import rest
-from ..iceberg.commits.requests import CreateTableRequest
-from ..namespaces import Namespace
-from .catalog import CommitCatalog
-from .committer import check_time
-from .names import check_name_is_free
-from .writing.plans import write_plans
+from ..commits.committer import check_time
+from ..commits.table_updates import table_commit
+from ..commits.writing import write_plans
+from ..ducklake import queries
+from ..ducklake.connection.catalog_connection import run_batched
+from ..ducklake.paths import table_location, within
+from ..ducklake.rows.objects import Schema, quoted
+from ..ducklake.writes import inlined, tables
+from ..ducklake.writes.commits import NewSnapshot
+from ..rest import answers
+from ..rest.requests import CommitTransactionRequest, CreateTableRequest, RenameTableRequest
+from ..runtime.errors import BadRequest
+from ..runtime.namespaces import Namespace, dotted
+from .names import check_name_is_free, destination_schema
+from .reader import OpenTable, without_config
+from .writer import CommitCatalog, Target
 
 
 @dataclass(frozen=True, slots=True)
 class Created:
     """The answer, and what credentials for its table allow."""
 
-    body: rest.LoadTableResult = field(repr=False)
+    body: answers.LoadTableResult = field(repr=False)
     scope: TableScope | None
     """None: no credentials are vended."""
 
@@ -61,7 +73,7 @@ class TableCreation:
         write_plans(snapshot, [plan], self.catalog.request_key)
         snapshot.finish(self.catalog.principal)
 
-    def _created(self, body: rest.LoadTableResult, opened: OpenTable) -> Created:
+    def _created(self, body: answers.LoadTableResult, opened: OpenTable) -> Created:
         wanted = self.with_credentials
         return Created(body, self.catalog.catalog.credentials_scope(opened) if wanted else None)
 
@@ -72,7 +84,7 @@ def create(
     request: CreateTableRequest,
     *,
     with_credentials: bool = False,
-) -> rest.LoadTableResult:
+) -> answers.LoadTableResult:
     """Create a table, or stage its creation.
 
     Args:
@@ -95,3 +107,109 @@ def create(
         request.name,
         is_landed=not request.stage_create,
     )
+
+
+def drop(catalog: CommitCatalog, namespace: Namespace, name: str) -> None:
+    """Drop a table, as DROP TABLE does. No file is deleted: older snapshots need them.
+
+    Raises:
+        NoSuchTable: it does not exist.
+    """
+
+    def write(snapshot: NewSnapshot) -> None:
+        if catalog.done_before(snapshot):
+            return
+        opened = catalog.catalog.find_table(snapshot.con, namespace, name)
+        names = opened.schema.namespace, opened.table.table_name
+        check_may_write_table(catalog.catalog.rights, *names)
+        table_id = opened.table.table_id
+        tables.end(snapshot.con, snapshot.snapshot_id, table_id)
+        snapshot.change_names()
+        snapshot.change(f"dropped_table:{table_id}")
+        catalog.record(snapshot, opened.table.table_uuid)
+        snapshot.finish(catalog.principal)
+
+    catalog.commit(write)
+
+
+def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
+    """Rename a table, also into another namespace; its files stay where they are.
+
+    Raises:
+        NoSuchTable: it does not exist.
+        NoSuchNamespace: the destination does not exist.
+        AlreadyExists: a table or a view has the new name.
+    """
+    source, new_name = request.source, request.destination.name
+    namespace = tuple(source.namespace)
+
+    def write(snapshot: NewSnapshot) -> None:
+        if catalog.done_before(snapshot):
+            return
+        opened = catalog.catalog.find_table(snapshot.con, namespace, source.name)
+        lake, rights = opened.readable, catalog.catalog.rights
+        names = opened.schema.namespace, opened.table.table_name
+        check_may_write_table(rights, *names)
+        schema = destination_schema(lake, request.destination.namespace)
+        check_may_write_table(rights, schema.namespace, new_name)
+        check_name_is_free(lake, schema, new_name, renamed=dotted(*names[0], names[1]))
+        _rename(snapshot, opened, schema, new_name)
+        catalog.record(snapshot, opened.table.table_uuid)
+        snapshot.finish(catalog.principal)
+
+    catalog.commit(write)
+
+
+def _rename(snapshot: NewSnapshot, opened: OpenTable, schema: Schema, name: str) -> None:
+    con, lake, table = snapshot.con, opened.readable.lake, opened.table
+    path = table.path, table.path_is_relative
+    if schema.schema_id != opened.schema.schema_id:
+        path = within(table_location(lake, opened.schema, table), lake, schema)
+    ids = (snapshot.snapshot_id, table.table_id, schema.schema_id)
+    tables.rename(con, *ids, name, path)
+    snapshot.change_schema_of(table.table_id)
+    # DuckLake's word for it.
+    snapshot.change(f"created_table:{quoted(*schema.namespace, name)}")
+    columns, known = run_batched(
+        con,
+        queries.columns_now(table.table_id),
+        queries.inlined(lake, table.table_id, table.begin_snapshot),
+    )
+    if known.tables:
+        newest = known.tables[-1].table_name
+        inlined.add_table(con, snapshot.row, table.table_id, newest, columns, snapshot.layout)
+
+
+def commit_transaction(catalog: CommitCatalog, request: CommitTransactionRequest) -> None:
+    """Commit the changes of all tables of a transaction, or of none.
+
+    Raises:
+        NoSuchTable: a table does not exist.
+        AlreadyExists: a table was to be created.
+        CommitFailed: a requirement does not hold.
+        BadRequest: DuckLake cannot represent it, or a table is in it twice.
+        CommitStateUnknown: it is not known whether the commit took place.
+    """
+    catalog.commit_targets(targets(request))
+
+
+def targets(request: CommitTransactionRequest) -> list[Target]:
+    """The tables of a transaction.
+
+    Raises:
+        BadRequest: there is none, one has no name, or one is there twice.
+    """
+    found: dict[tuple[str, ...], Target] = {}
+    for change in request.table_changes:
+        if change.identifier is None:
+            raise BadRequest("each change of a transaction must name its table (`identifier`)")
+        names = (*change.identifier.namespace, change.identifier.name)
+        # DuckLake does not distinguish letter case.
+        key = tuple(name.casefold() for name in names)
+        if key in found:
+            raise BadRequest(f"the table {dotted(*names)} is in the transaction twice")
+        commit = table_commit(change.requirements, change.updates)
+        found[key] = Target(names[:-1], names[-1], commit)
+    if not found:
+        raise BadRequest("the transaction has no changes (`table-changes`)")
+    return list(found.values())

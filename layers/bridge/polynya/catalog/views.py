@@ -4,37 +4,27 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-from ..access.readable_lake import ReadableLake
-from ..access.writable import check_may_write_table
+from ..access.authorized_lake import ReadableLake, check_may_write_table
+from ..commits import table_updates
+from ..commits.committer import after_landing
+from ..commits.view_updates import ViewCommit, current_version, query, said, said_text, view_commit
 from ..ducklake import queries
-from ..ducklake.changes import quoted
-from ..ducklake.rows.named_objects import VIEW_VERSION, Schema, View
-from ..ducklake.writes.new_snapshot import NewSnapshot
-from ..ducklake.writes.objects import tags, views
-from ..errors import BadRequest, CommitFailed, NoSuchView
-from ..iceberg import rest
-from ..iceberg.commits.requests import RenameTableRequest
-from ..iceberg.commits.views import CommitViewRequest, CreateViewRequest
+from ..ducklake.rows.objects import VIEW_VERSION, Schema, View, quoted
+from ..ducklake.writes import objects
+from ..ducklake.writes.commits import NewSnapshot
 from ..iceberg.view_text import names_are_qualified, view_text
-from ..namespaces import Namespace, dotted
-from ..translate.client_properties import is_label
-from ..translate.commits import properties
-from ..translate.commits.views import (
-    ViewCommit,
-    current_version,
-    query,
-    said,
-    said_text,
-    view_commit,
-)
-from .catalog import CommitCatalog
-from .committer import after_landing
+from ..mapping.properties import is_label
+from ..rest import answers
+from ..rest.requests import CommitViewRequest, CreateViewRequest, RenameTableRequest
+from ..runtime.errors import BadRequest, CommitFailed, NoSuchView
+from ..runtime.namespaces import Namespace, dotted
 from .names import check_name_is_free, destination_schema
+from .writer import CommitCatalog
 
 
 def create(
     catalog: CommitCatalog, namespace: Namespace, request: CreateViewRequest
-) -> rest.LoadViewResult:
+) -> answers.LoadViewResult:
     """Create a view.
 
     Raises:
@@ -45,10 +35,10 @@ def create(
     """
     version, name = request.view_version, request.name
     sql = view_text(query(version))
-    new_tags = properties.values(properties.tags(request.properties, is_served=is_label))
+    new_tags = table_updates.values(table_updates.tags(request.properties, is_served=is_label))
     new_tags[VIEW_VERSION] = said_text(said(version, request.schema_))
 
-    def write(snapshot: NewSnapshot) -> rest.LoadViewResult:
+    def write(snapshot: NewSnapshot) -> answers.LoadViewResult:
         if landed := _landed(catalog, snapshot):
             return landed
         lake = catalog.catalog.readable(snapshot.con)
@@ -58,8 +48,8 @@ def create(
         _check_namespace(sql, version.default_namespace, schema)
         view_id, view_uuid = snapshot.catalog_id(), str(uuid4())
         ids = (snapshot.snapshot_id, schema.schema_id, view_id)
-        views.add(snapshot.con, *ids, view_uuid, name, sql)
-        tags.add(snapshot.con, snapshot.snapshot_id, view_id, new_tags)
+        objects.add_view(snapshot.con, *ids, view_uuid, name, sql)
+        objects.add_tags(snapshot.con, snapshot.snapshot_id, view_id, new_tags)
         catalog.record(snapshot, view_uuid)
         _finish(catalog, snapshot, f"created_view:{quoted(*schema.namespace, name)}")
         return catalog.catalog.load_view_result(lake, *lake.view(schema.namespace, name))
@@ -69,7 +59,7 @@ def create(
 
 def replace(
     catalog: CommitCatalog, namespace: Namespace, name: str, request: CommitViewRequest
-) -> rest.LoadViewResult:
+) -> answers.LoadViewResult:
     """Change the text or the properties of a view, which stays the same view.
 
     Raises:
@@ -81,7 +71,7 @@ def replace(
     change = view_commit(request.updates)
     wanted = {str(one.uuid) for one in request.requirements}
 
-    def write(snapshot: NewSnapshot) -> rest.LoadViewResult:
+    def write(snapshot: NewSnapshot) -> answers.LoadViewResult:
         if landed := _landed(catalog, snapshot):
             return landed
         lake, schema, view = _writable(catalog, snapshot, namespace, name)
@@ -110,7 +100,7 @@ def drop(catalog: CommitCatalog, namespace: Namespace, name: str) -> None:
         if catalog.done_before(snapshot):
             return
         _, _, view = _writable(catalog, snapshot, namespace, name)
-        views.drop(snapshot.con, snapshot.snapshot_id, view.view_id)
+        objects.drop(snapshot.con, snapshot.snapshot_id, view.view_id)
         catalog.record(snapshot, view.view_uuid)
         _finish(catalog, snapshot, f"dropped_view:{view.view_id}")
 
@@ -140,7 +130,7 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
         if schema != old:
             _check_namespace(view.sql, old.namespace, schema)
         ids = (snapshot.snapshot_id, view.view_id, schema.schema_id)
-        views.rename(snapshot.con, *ids, name)
+        objects.rename(snapshot.con, *ids, name)
         catalog.record(snapshot, view.view_uuid)
         # DuckLake's word for it.
         _finish(catalog, snapshot, f"created_view:{quoted(*schema.namespace, name)}")
@@ -148,7 +138,7 @@ def rename(catalog: CommitCatalog, request: RenameTableRequest) -> None:
     catalog.commit(write)
 
 
-def _landed(catalog: CommitCatalog, snapshot: NewSnapshot) -> rest.LoadViewResult | None:
+def _landed(catalog: CommitCatalog, snapshot: NewSnapshot) -> answers.LoadViewResult | None:
     """The view that this request has changed, if it took place before; the transaction is ended.
 
     Raises:
@@ -191,17 +181,19 @@ def _change(
         document: its metadata now.
     """
     changed = dict(
-        properties.tags(change.properties, change.removed_properties, is_served=is_label)
+        table_updates.tags(change.properties, change.removed_properties, is_served=is_label)
     )
     if version := current_version(change, document):
         sql, kept = view_text(version[0]), version[1]
         _check_namespace(sql, kept["default-namespace"], schema)
-        views.end(snapshot.con, snapshot.snapshot_id, view.view_id)
+        objects.end_view(snapshot.con, snapshot.snapshot_id, view.view_id)
         ids = (snapshot.snapshot_id, schema.schema_id, view.view_id)
-        views.add(snapshot.con, *ids, view.view_uuid, view.view_name, sql)
+        objects.add_view(snapshot.con, *ids, view.view_uuid, view.view_name, sql)
         changed[VIEW_VERSION] = said_text(kept)
-    tags.end(snapshot.con, snapshot.snapshot_id, view.view_id, list(changed))
-    tags.add(snapshot.con, snapshot.snapshot_id, view.view_id, properties.values(changed))
+    objects.end_tags(snapshot.con, snapshot.snapshot_id, view.view_id, list(changed))
+    objects.add_tags(
+        snapshot.con, snapshot.snapshot_id, view.view_id, table_updates.values(changed)
+    )
 
 
 def _check_namespace(sql: str, default_namespace: Sequence[str], schema: Schema) -> None:

@@ -2,6 +2,8 @@
 
 An operation is an attempt that can be repeated (`CommitCatalog.commit`). A commit to tables plans
 in one transaction that reads, and writes in another one, if the tables are still as planned.
+
+A table of a commit: what the client asks for, and what will change.
 """
 
 from __future__ import annotations
@@ -9,20 +11,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from pg8000.native import Connection
 
-from ..access.readable_lake import ReadableLake
-from ..access.writable import check_may_write_table
-from ..catalog import Catalog, OpenTable
+from ..access.authorized_lake import ReadableLake, check_may_write_table
+from ..access.policy import Rights
+from ..commits.committer import RequestKey, after_landing, check_time, commit, took_place
+from ..commits.creation import Creator
+from ..commits.plan import TablePlan
+from ..commits.planner import Planner
+from ..commits.table_state import TableState, table_state
+from ..commits.table_updates import TableCommit, table_commit
+from ..commits.writing import DeleteFiles, check_paths_are_new, write_plans
 from ..ducklake import queries
 from ..ducklake.connection.database import BEGIN_WRITE, Database
-from ..ducklake.rows.named_objects import Schema
+from ..ducklake.rows.objects import Schema
 from ..ducklake.writes import commits
-from ..ducklake.writes.commits import CommitRow
-from ..ducklake.writes.new_snapshot import NewSnapshot, claim
-from ..errors import (
+from ..ducklake.writes.commits import CommitRow, NewSnapshot, claim
+from ..rest import answers as rest
+from ..rest.requests import CommitTableRequest
+from ..runtime.errors import (
     AlreadyExists,
     BadRequest,
     CommitStateUnknown,
@@ -31,21 +40,53 @@ from ..errors import (
     Overtaken,
     PolynyaError,
 )
-from ..iceberg import rest
-from ..iceberg.commits.requests import CommitTableRequest
-from ..namespaces import Namespace
-from ..storage.objects.reader import ObjectReader
-from ..translate.commits.table_commit import table_commit
-from .committer import after_landing, check_time, commit, took_place
-from .delete_files.uploads import DeleteFiles
+from ..runtime.namespaces import Namespace, dotted
+from ..storage.objects import ObjectReader
 from .names import check_name_is_free
-from .plans.creation import Creator
-from .plans.planner import Planner
-from .plans.table_state import TableState, table_state
-from .request_key import RequestKey
-from .targets import Planned, Target, has_landed
-from .writing.new_paths import check_paths_are_new
-from .writing.plans import write_plans
+from .reader import Catalog, OpenTable
+
+
+class Target(NamedTuple):
+    """A table of a commit, by its name."""
+
+    namespace: Namespace
+    name: str
+    commit: TableCommit
+
+    @property
+    def full_name(self) -> str:
+        """The name for people."""
+        return dotted(*self.namespace, self.name)
+
+    @property
+    def uuid(self) -> str | None:
+        """The table that the client means, whatever its name is now."""
+        return self.commit.uuid or self.commit.asserted_uuid
+
+
+class Planned(NamedTuple):
+    """What a commit will change in one table, and the lake that it was planned with."""
+
+    plan: TablePlan
+    lake: ReadableLake
+    state: TableState | None
+    """None: the table did not exist."""
+
+
+def has_landed(con: Connection, target: Target, rights: Rights) -> bool:
+    """Whether this part of a commit has taken place before, as far as it can be recognised."""
+    if target.uuid is None:
+        return False
+    change = target.commit
+    statement = commits.landed(target.uuid, change.snapshot_ids, creates=change.creates)
+    if not statement.run(con):
+        return False
+    if change.snapshots:
+        return True
+    # Others may know the uuid, which is in the paths of files: it is no proof of who created it.
+    table = queries.table_of_uuid(target.uuid).run(con)
+    return table is None or rights.may_write_table(table[0].namespace, table[1].table_name)
+
 
 Result = TypeVar("Result")
 

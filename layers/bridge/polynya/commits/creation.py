@@ -5,26 +5,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ...access.readable_lake import ReadableLake
-from ...ducklake import paths
-from ...ducklake.rows.named_objects import Schema
-from ...ducklake.writes.commits import uuid_was_used
-from ...ducklake.writes.files import NewDataFile
-from ...errors import BadRequest
-from ...iceberg.commits.requests import CreateTableRequest
-from ...storage.objects.reader import ObjectReader
-from ...translate.commits.net_change import net_change
-from ...translate.commits.paths import normalised
-from ...translate.commits.properties import FORMAT_VERSION, values
-from ...translate.commits.statistics import changed_statistics
-from ...translate.commits.table_commit import TableCommit
-from ...translate.write_locations import data_path, staging_path
-from ...translate.write_properties import write_properties
+from ..access.authorized_lake import ReadableLake
+from ..ducklake import paths
+from ..ducklake.rows.objects import Schema
+from ..ducklake.writes.commits import uuid_was_used
+from ..ducklake.writes.files import NewDataFile
+from ..mapping.properties import data_path, staging_path, write_properties
+from ..rest.requests import CreateTableRequest
+from ..runtime.errors import BadRequest
+from ..storage.objects import ObjectReader
 from .client_files import ClientFiles
-from .new_table import columns_of_request, greatest_id, new_ids, new_table
-from .parquet.added_files import AddedFiles
-from .plan import NewTable, TablePlan
+from .file_statistics import normalised
+from .net_change import net_change
+from .parquet_files import AddedFiles
+from .plan import NewTable, TablePlan, columns_of_request, greatest_id, new_ids, new_table
 from .planner import check_parents, commit_rows
+from .table_updates import FORMAT_VERSION, TableCommit, changed_statistics, values
 
 Item = TypeVar("Item")
 

@@ -2,19 +2,39 @@
 
 Bounds come from the footers: a bound that is too wide makes DuckDB's max() wrong, and clients may
 cut the bounds of their manifests.
+
+Partition values of added files, from their footers: a client's own word is not needed.
+
+A file whose values are not certain gets none: DuckLake knows such files from before SET PARTITIONED
+BY, and Iceberg clients see them in the unpartitioned spec.
+
+Where a client may have put the files of a commit.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from unicodedata import category
 
-from ...ducklake.column_tree import FLOATS, ColumnNode
-from ...ducklake.text_order import comparable
-from ...ducklake.writes.files import FileColumnStats
-from ...ducklake.writes.text_bounds import truncated
-from ...iceberg.parquet.metadata import Leaf, ParquetMetadata, RowGroup
-from .file_checks import check_json, check_not_null, refused
-from .file_columns import INTEGERS, FileColumns, Target, file_columns
+from ..ducklake.rows.objects import PartitionColumn
+from ..ducklake.text_values import FLOATS, ColumnNode, comparable
+from ..ducklake.writes.files import FileColumnStats
+from ..ducklake.writes.stats import TEXT_BYTES, truncated
+from ..iceberg.parquet.metadata import Leaf, ParquetMetadata, RowGroup
+from ..iceberg.types import transformed
+from ..mapping.partitions import EPOCHS, FINEST
+from ..mapping.types import iceberg_type, value
+from ..runtime.errors import BadRequest
+from .data_files import (
+    INTEGERS,
+    FileColumns,
+    Target,
+    check_json,
+    check_not_null,
+    file_columns,
+    refused,
+)
 
 Stats = tuple[FileColumnStats, ...]
 
@@ -182,3 +202,165 @@ def _check_range(
                 f"{column.column_name} is {column.column_type} in DuckLake, and {text} is outside "
                 "of its range",
             )
+
+
+PARTS = re.compile(
+    r"(?P<year>\d{4,})-(?P<month>\d\d)-(?P<day>\d\d)(?: (?P<hour>\d\d):\d\d:\d\d.*)?"
+)
+
+
+class NotCertain(ValueError):
+    """The statistics do not say that all rows of the file have one partition value."""
+
+
+def partition_values(
+    keys: Sequence[PartitionColumn],
+    columns: Sequence[ColumnNode],
+    stats: Sequence[FileColumnStats],
+    buckets: Mapping[tuple[int, str], Any],
+) -> tuple[str | None, ...]:
+    """One text for each partition key; empty if not all are certain.
+
+    Args:
+        buckets: the client's values, by column_id and DuckLake's transform. Only the rows
+            themselves could prove them; the smallest and the largest value are checked.
+    """
+    types = {column.column_id: column.column_type for column in columns}
+    by_column = {one.column_id: one for one in stats}
+    try:
+        return tuple(
+            _value(key, types[key.column_id], by_column.get(key.column_id), buckets) for key in keys
+        )
+    except (NotCertain, KeyError):
+        return ()
+
+
+def _value(
+    key: PartitionColumn,
+    column_type: str,
+    stats: FileColumnStats | None,
+    buckets: Mapping[tuple[int, str], Any],
+) -> str | None:
+    if stats is None or stats.value_count == 0:
+        return None  # every row has NULL
+    if stats.null_count != 0:
+        raise NotCertain
+    low, high = stats.min_value, stats.max_value
+    if key.transform.startswith("bucket"):
+        bucket = buckets[key.column_id, key.transform]
+        _check_bucket(key, column_type, bucket, (low, high))
+        return str(bucket)
+    if low is None or high is None:
+        raise NotCertain
+    if key.transform == "identity":
+        if low != high or len(low) >= TEXT_BYTES or stats.contains_nan:
+            raise NotCertain
+        return {"0": "false", "1": "true"}[low] if column_type == "boolean" else low
+    if key.transform in EPOCHS:
+        return _since_1970(EPOCHS[key.transform], iceberg_type(column_type) or "", low, high)
+    place = FINEST.index(key.transform)
+    first, last = _parts(low), _parts(high)
+    if first[: place + 1] != last[: place + 1]:
+        raise NotCertain
+    return first[place]
+
+
+def _since_1970(part: str, type_name: str, low: str, high: str) -> str:
+    """The number of years, months, days or hours since 1970, which both bounds must have.
+
+    All values between them have it too, also if the bounds are none of the values.
+    """
+    try:
+        first, last = (transformed(part, type_name, value(type_name, one)) for one in (low, high))
+    except ValueError:
+        raise NotCertain from None
+    if first != last:
+        raise NotCertain
+    return str(first)
+
+
+def _check_bucket(
+    key: PartitionColumn, column_type: str, bucket: int, bounds: Iterable[str | None]
+) -> None:
+    """Check a client's bucket with the values that are known: the smallest and the largest."""
+    count = int(key.transform.removeprefix("bucket(").removesuffix(")"))
+    if not 0 <= bucket < count:
+        raise NotCertain
+    type_name = iceberg_type(column_type) or ""
+    for text in bounds:
+        if text is None or len(text.encode()) >= TEXT_BYTES:
+            continue  # of a long text the bound is no value
+        try:
+            is_right = transformed(f"bucket[{count}]", type_name, value(type_name, text)) == bucket
+        except ValueError:
+            raise NotCertain from None
+        if not is_right:
+            raise NotCertain
+
+
+def _parts(text: str) -> list[str]:
+    """Year, month, day and hour as DuckLake writes them, without leading zeros."""
+    match = PARTS.fullmatch(text)
+    if match is None:
+        raise NotCertain
+    return [str(int(match[part] or 0)) for part in FINEST]
+
+
+SCHEME = "s3://"
+SCHEMES = ("s3a://", "s3n://")
+"""Hadoop's names for s3://."""
+
+BREAKING = frozenset("?#&<\\")
+BREAKING_CATEGORIES = frozenset({"Cc", "Cn", "Cs"})
+"""Characters with which a client cannot read a file, or DuckDB cannot remove it. DuckDB writes
+names as they are into the XML that it sends to S3, which is no XML then, so that
+ducklake_cleanup_old_files fails for the whole lake; Arrow drops tabs and ends of lines."""
+
+
+def normalised(location: str) -> str:
+    """The location with the scheme `s3`."""
+    for scheme in SCHEMES:
+        if location.startswith(scheme):
+            return SCHEME + location.removeprefix(scheme)
+    return location
+
+
+def spellings(location: str) -> list[str]:
+    """Every path by which DuckLake may know the file: absolute, or relative to some directory."""
+    key = normalised(location).removeprefix(SCHEME)
+    parts = key.split("/")
+    relative_paths = ("/".join(parts[start:]) for start in range(1, len(parts)))
+    return [*(scheme + key for scheme in (SCHEME, *SCHEMES)), *relative_paths]
+
+
+def relative(location: str, directory: str, what: str) -> str:
+    """The part of a location after a directory.
+
+    Args:
+        directory: with a slash at its end.
+        what: the kind of file, for the message.
+
+    Raises:
+        BadRequest: the location is not below the directory.
+    """
+    directory = normalised(directory)
+    path = normalised(location)
+    rest = path.removeprefix(directory)
+    # S3 has no `..`, but clients that write to other places normalise it.
+    is_below = path.startswith(directory) and rest and "\0" not in rest
+    breaking = next(filter(_is_breaking, rest), None)
+    if is_below and breaking is not None:
+        raise BadRequest(
+            f"the name of {what} has {breaking!r} in it, with which clients cannot read it or "
+            "DuckDB cannot remove it"
+        )
+    if not is_below or any(part in {"", ".", ".."} for part in rest.split("/")):
+        raise BadRequest(
+            f"{what} is not below {directory}, where the table's properties write.data.path and "
+            "write.metadata.path say that clients write"
+        )
+    return rest
+
+
+def _is_breaking(character: str) -> bool:
+    return character in BREAKING or category(character) in BREAKING_CATEGORIES

@@ -2,15 +2,27 @@
 
 Statuses of entries are not trusted further than live or not: a commit may have merged and
 rewritten manifests, and files that it added and removed again never become rows.
+
+Which rows of a data file a commit deletes, by what its delete files say in the end.
+
+Row lineage that a client has written into a data file.
+
+DuckLake and Iceberg reserve the same field ids, and DuckLake takes the row ids and the snapshots of
+such a file from the columns, also where they are NULL.
+https://iceberg.apache.org/spec/#reserved-field-ids
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
-from ...errors import BadRequest
-from ...iceberg.avro.written import ListedManifest, WrittenFile
-from ...iceberg.manifest import FileContent, Status
-from .paths import normalised
+from ..iceberg.avro.client_manifests import ListedManifest, WrittenFile
+from ..iceberg.deletion_vector import difference as positions_difference
+from ..iceberg.manifest import FileContent, Status
+from ..iceberg.parquet.metadata import ParquetMetadata, RowGroup
+from ..iceberg.table_metadata import LAST_UPDATED, ROW_ID
+from ..runtime.errors import BadRequest
+from .file_statistics import normalised
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +106,115 @@ def _check(file: WrittenFile) -> None:
         raise BadRequest(
             f"DuckLake has no {file.file_format.lower()} files: set write.format.default=parquet"
         )
+
+
+MOST_INLINED = 100_000
+"""Rows that one commit may delete as rows in PostgreSQL, which every reader of the table reads
+until ducklake_flush_inlined_data writes them to files: with a million of them a native query took
+1.3 s more, and our own files took longer than one request may."""
+
+Key = TypeVar("Key")
+
+UNDELETE = (
+    "the commit brings deleted rows back, which DuckLake cannot do: read them as warehouse=lake@ID "
+    "and append them"
+)
+
+
+def new_positions(
+    after: Sequence[int], before: Sequence[int], record_count: int, *, is_replaced: bool
+) -> Sequence[int] | None:
+    """The positions that a commit deletes, ascending; None: all rows of the file are deleted then.
+
+    Args:
+        after: what the client's new delete files of the data file delete, ascending.
+        before: what is deleted already, ascending.
+        record_count: the rows of the data file.
+        is_replaced: the commit removes the delete file that says what is deleted already.
+
+    Raises:
+        BadRequest: a position is outside of the file, or deleted rows come back.
+    """
+    check_positions(after, record_count)
+    if len(after) == record_count:
+        return None
+    if is_replaced and positions_difference(before, after):
+        raise BadRequest(UNDELETE)
+    new = positions_difference(after, before)
+    return None if len(new) + len(before) == record_count else new
+
+
+def check_positions(positions: Sequence[int], record_count: int) -> None:
+    """Check that a file has rows at ascending positions.
+
+    Raises:
+        BadRequest: it has not.
+    """
+    if positions and not 0 <= positions[0] <= positions[-1] < record_count:
+        raise BadRequest(
+            f"a delete file of the commit deletes row {positions[-1]} of a data file that has "
+            f"{record_count} rows"
+        )
+
+
+def too_many_to_inline(deleted: Mapping[Key, Sequence[int]]) -> list[Key]:
+    """The data files of which a commit deletes too many rows to keep these in PostgreSQL.
+
+    Those with the most deleted rows come first, until the others together have few: so there are as
+    few delete files as possible, and only large ones.
+
+    Args:
+        deleted: the new positions of each data file.
+    """
+    left = sum(map(len, deleted.values()))
+    found = []
+    for key in sorted(deleted, key=lambda key: len(deleted[key]), reverse=True):
+        if left <= MOST_INLINED:
+            break
+        found.append(key)
+        left -= len(deleted[key])
+    return found
+
+
+class RowLineage(NamedTuple):
+    """What DuckLake makes of the lineage in a file."""
+
+    has_row_ids: bool
+    """The file carries the ids of its rows."""
+    hidden: tuple[int, ...]
+    """The field ids of columns that DuckLake must not see."""
+
+
+def row_lineage(file: ParquetMetadata, next_row_id: int) -> RowLineage:
+    """The lineage of a file's rows.
+
+    Its numbers of snapshots mean nothing to DuckLake, which knows when the file has begun. If only
+    some rows have an id (Spark's MERGE), all get new ones: DuckLake would read NULL as their ids.
+
+    Args:
+        next_row_id: the first row id that the table never had.
+
+    Raises:
+        BadRequest: a row has an id that the table never had.
+    """
+    ids = {leaf.ids for leaf in file.leaves}
+    hidden = (LAST_UPDATED,) if (LAST_UPDATED,) in ids else ()
+    if (ROW_ID,) not in ids:
+        return RowLineage(False, hidden)
+    of_leaves = zip(file.leaves, file.row_groups, strict=True)
+    groups = [group for leaf, found in of_leaves if leaf.ids == (ROW_ID,) for group in found]
+    groups = [group for group in groups if group.num_values]
+    if not groups or any(group.null_count != 0 for group in groups):
+        return RowLineage(False, (*hidden, ROW_ID))
+    if not all(_is_valid(group, next_row_id) for group in groups):
+        raise BadRequest(
+            "a data file of the commit has a column of row ids (_row_id) that are not those of "
+            "the table's rows: DuckLake would give its rows wrong ids. Append, or delete and "
+            "insert instead of updating"
+        )
+    return RowLineage(True, hidden)
+
+
+def _is_valid(group: RowGroup, next_row_id: int) -> bool:
+    low, high = group.min_value, group.max_value
+    return low is not None and high is not None and 0 <= int(low) <= int(high) < next_row_id

@@ -1,28 +1,224 @@
-"""The data files that a commit adds, as DuckLake will know them: from their footers."""
+"""The data files that a commit adds, as DuckLake will know them: from their footers.
 
-from collections.abc import Sequence
-from contextlib import closing
+The footers of the data files that a commit adds, read from S3.
+
+Copies of data files in which columns have other field ids.
+
+The catalog cannot hide a column from DuckLake that has one of its reserved ids: the file must not
+have it. A copy differs in five bytes of its footer for each column; S3 copies the rest.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import Any
 
-from .... import budget
-from ....ducklake.column_tree import ColumnNode
-from ....ducklake.rows.partitions import PartitionColumn
-from ....ducklake.writes.files import NewDataFile
-from ....errors import BadRequest, CommitFailed
-from ....iceberg.avro.written import WrittenFile
-from ....iceberg.parquet.metadata import ParquetMetadata
-from ....parallel import in_parallel
-from ....storage.objects.reader import ObjectReader
-from ....translate.commits.file_statistics import FileStatistics
-from ....translate.commits.partition_values import partition_values
-from ....translate.commits.paths import normalised, relative
-from ....translate.commits.row_ids import row_lineage
-from ....translate.commits.schema.partitioning import BUCKET, is_bucket
-from ....translate.partitions import BUCKET_TYPES
-from .file_copies import FileCopy, check_is_no_copy, path_of_copy
-from .footers import FooterReader
+from ..ducklake.rows.objects import PartitionColumn
+from ..ducklake.text_values import ColumnNode
+from ..ducklake.writes.files import NewDataFile
+from ..iceberg.avro.client_manifests import WrittenFile
+from ..iceberg.parquet.files import with_field_ids
+from ..iceberg.parquet.footer import TAIL, NotParquet
+from ..iceberg.parquet.metadata import Footer, ParquetMetadata, footer_length, metadata
+from ..iceberg.table_metadata import LAST_UPDATED, ROW_ID
+from ..mapping.partitions import BUCKET_TYPES
+from ..runtime import budget
+from ..runtime.errors import BadRequest, CommitFailed, Misconfigured, NoSuchKey
+from ..runtime.prefetch import in_parallel
+from ..storage.objects import AT_A_TIME, ObjectReader, copy_with_end
+from .file_statistics import FileStatistics, normalised, partition_values, relative
+from .net_change import row_lineage
+from .table_layout import BUCKET, is_bucket
+
+FIRST_GUESS, LEAST_GUESS = 64 * 1024, 4 * 1024
+"""How much of a file's end one request reads. Later files are taken to be like the first ones:
+64 KB of 10,000 files would take S3 and Lambda 9 s."""
+
+FIRST_BATCH, BATCH = 32, 1000
+"""Files that are read together."""
+
+LONGEST_FOOTER = 16 * 1024 * 1024
+"""Of 1,000 columns and 100 row groups."""
+
+MOST_BYTES = 128 * 1024 * 1024
+"""Of all footers of a commit; those of 10,000 files with 20 columns are 60 MB."""
+
+
+class FooterReader:
+    """Reads the footers of one commit."""
+
+    def __init__(self, reader: ObjectReader) -> None:
+        self._reader = reader
+        self._guess = FIRST_GUESS
+        self._bytes = 0
+        self._lock = Lock()
+
+    def metadata(
+        self, files: Sequence[WrittenFile]
+    ) -> Generator[tuple[Sequence[WrittenFile], list[ParquetMetadata]], None, None]:
+        """The files in batches, with what their footers say.
+
+        While the caller works on one batch, DuckDB reads the next one, and S3 a later one.
+
+        Raises:
+            BadRequest: a file cannot be read, or the footers are too long in all.
+        """
+        batches = [files[:FIRST_BATCH], *_batches(files[FIRST_BATCH:])] if files else []
+        with _one_thread() as fetch, _one_thread() as parse:
+            # What is handed over is forgotten, because it takes several times a footer's size.
+            parsed = deque(parse(_parsed, fetch(self.read, batch)) for batch in batches)
+            for batch in batches:
+                yield batch, parsed.popleft().result()
+
+    def read(self, files: Sequence[WrittenFile]) -> list[Footer]:
+        """The footers of these files, in order. Raises: as `metadata`."""
+        found = in_parallel(self._footer, files, AT_A_TIME)
+        longest = max(len(footer.tail) for footer in found)
+        self._guess = min(FIRST_GUESS, max(LEAST_GUESS, 2 * longest))
+        return found
+
+    def _footer(self, file: WrittenFile) -> Footer:
+        size = file.file_size_in_bytes
+        if size <= TAIL:
+            raise BadRequest("a data file of the commit is too short for a Parquet file")
+        try:
+            return Footer(size, self._tail(normalised(file.file_path), size))
+        except (NoSuchKey, Misconfigured):
+            # S3 answers 403 for what does not exist, because no role may list the bucket.
+            raise BadRequest(
+                "a data file of the commit does not exist in S3, or is shorter than the manifest "
+                "says, or cannot be read"
+            ) from None
+        except NotParquet as error:
+            raise _unreadable(error) from None
+
+    def _tail(self, location: str, size: int) -> bytes:
+        """The end of a file, from the first byte of the footer."""
+        start = max(0, size - self._guess)
+        # One byte more, to see that the file ends there.
+        tail = self._reader.read_range(location, start, size + 1)
+        if len(tail) != size - start:
+            raise NotParquet("it is longer or shorter than the manifest says")
+        length = footer_length(tail)
+        if not TAIL < length <= min(size, LONGEST_FOOTER):
+            raise NotParquet("its footer is longer than the file, or than 16 MB")
+        self._count(length)
+        if length > len(tail):
+            tail = self._reader.read_range(location, size - length, size)
+        return tail[-length:]
+
+    def _count(self, length: int) -> None:
+        with self._lock:
+            self._bytes += length
+            if self._bytes > MOST_BYTES:
+                raise BadRequest(
+                    f"the footers of the added data files have more than {MOST_BYTES >> 20} MB: "
+                    "commit fewer files at a time, or write files with fewer row groups or columns"
+                )
+
+
+def _batches(files: Sequence[WrittenFile]) -> Iterator[Sequence[WrittenFile]]:
+    return (files[at : at + BATCH] for at in range(0, len(files), BATCH))
+
+
+def _unreadable(error: NotParquet) -> BadRequest:
+    """The error of a file that is no Parquet file that DuckDB reads."""
+    return BadRequest(f"a data file of the commit cannot be read: {error}")
+
+
+def _parsed(footers: Future[list[Footer]]) -> list[ParquetMetadata]:
+    try:
+        return metadata(footers.result())
+    except NotParquet as error:
+        raise _unreadable(error) from None
+
+
+@contextmanager
+def _one_thread() -> Iterator[Callable[..., Future[Any]]]:
+    """A function that hands work to one thread; what has not begun at the end is given up."""
+    pool = ThreadPoolExecutor(1)
+    try:
+        yield lambda work, item: pool.submit(copy_context().run, work, item)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+UNKNOWN_IDS = {ROW_ID: 2147483446, LAST_UPDATED: 2147483445}
+"""Iceberg reserves the ids from 2147483447 on, and no column of a table gets as far as these."""
+
+
+PREFIX = "polynya-"
+"""Of the names of copies; template.yaml permits no others."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileCopy:
+    """A file, and where its copy is to be."""
+
+    source: str
+    target: str
+    file_size: int
+    footer_size: int
+    hidden: tuple[int, ...]
+    """The field ids that the copy does not have."""
+
+    @classmethod
+    def of(
+        cls, source: str, target: str, file: ParquetMetadata, hidden: tuple[int, ...]
+    ) -> "FileCopy":
+        """The copy of a file, by what its footer says."""
+        return cls(source, target, file.file_size, file.footer_size, hidden)
+
+    def make(self, reader: ObjectReader) -> None:
+        """Write the copy to S3.
+
+        Raises:
+            BadRequest: the file is gone, or its footer has an unexpected form.
+            Misconfigured, ServiceUnavailable: S3 does not take it.
+        """
+        start = self.file_size - self.footer_size - TAIL
+        try:
+            footer = reader.read_range(self.source, start, self.file_size)
+        except (NoSuchKey, Misconfigured):
+            # S3 answers 403 for what does not exist, because no role may list the bucket.
+            raise _is_gone() from None
+        found = with_field_ids(footer, {id_: UNKNOWN_IDS[id_] for id_ in self.hidden})
+        if found is None:
+            raise BadRequest(
+                "a data file of the commit has columns of row lineage (_row_id, "
+                "_last_updated_sequence_number) that cannot be hidden from DuckLake: append, "
+                "or delete and insert instead of updating"
+            )
+        try:
+            copy_with_end(self.source, self.target, start, found)
+        except NoSuchKey:
+            raise _is_gone() from None
+
+
+def _is_gone() -> BadRequest:
+    return BadRequest("a data file of the commit does not exist in S3, or cannot be read")
+
+
+def path_of_copy(path: str) -> str:
+    """Where the copy of a file is: beside it. No client's file may have such a name."""
+    directory, separator, name = path.rpartition("/")
+    return f"{directory}{separator}{PREFIX}{name}"
+
+
+def check_is_no_copy(path: str) -> None:
+    """Refuse a client's file with the name of a copy, which would replace it.
+
+    Raises:
+        BadRequest: it has such a name.
+    """
+    if path.rpartition("/")[2].startswith(PREFIX):
+        raise BadRequest(f"a data file of the commit has a name that begins with {PREFIX}")
+
 
 Values = tuple[str | None, ...]
 

@@ -5,27 +5,27 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from ...access.readable_lake import ReadableLake
-from ...ducklake.paths import table_location
-from ...ducklake.rows.named_objects import Schema, Table
-from ...ducklake.writes.commits import CommitRow
-from ...errors import BadRequest, CommitFailed
-from ...iceberg.commits.requirements import failures
-from ...iceberg.commits.updates import Snapshot
-from ...storage.objects.reader import ObjectReader
-from ...translate.commits.net_change import NetChange, difference, net_change
-from ...translate.commits.statistics import changed_statistics
-from ...translate.commits.table_commit import TableCommit
-from ...translate.write_locations import data_path, staging_path
-from .alteration import alteration
+from ..access.authorized_lake import ReadableLake
+from ..ducklake.paths import table_location
+from ..ducklake.rows.objects import Schema, Table
+from ..ducklake.writes.commits import CommitRow
+from ..mapping.properties import data_path, staging_path
+from ..rest.updates import Snapshot, failures
+from ..runtime.errors import BadRequest, CommitFailed
+from ..storage.objects import ObjectReader
+from .alteration import (
+    alteration,
+    check_hidden_columns,
+    check_moved_rows,
+    check_replaced_partitions,
+)
 from .client_files import ClientFiles
-from .early_reads import early_reads
-from .new_table import greatest_id
-from .overwrite_checks import check_hidden_columns, check_moved_rows, check_replaced_partitions
-from .parquet.added_files import AddedFiles
-from .plan import TablePlan
-from .removals import RemovalFinder
-from .table_state import TableState
+from .deletes import RemovalFinder
+from .net_change import NetChange, difference, net_change
+from .parquet_files import AddedFiles
+from .plan import TablePlan, greatest_id
+from .table_state import TableState, early_reads
+from .table_updates import TableCommit, changed_statistics
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,20 +6,22 @@ Fields are matched by their ids. Columns that clients do not see stay as they ar
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ....ducklake.column_tree import ColumnNode, NewColumn
-from ....errors import BadRequest
-from ....iceberg.commits.schemas import Schema, docs, field_of
-from ....iceberg.types import Field, List, Map, Primitive, Struct, Type
-from ...columns.types import may_become
-from .checks import (
+from ..ducklake.text_values import ColumnNode, NewColumn
+from ..iceberg.types import Field, List, Map, Primitive, Struct, Type
+from ..mapping.types import may_become
+from ..rest.schemas import Schema, docs, field_of
+from ..runtime.errors import BadRequest
+from .schema_columns import (
+    check_ids,
     check_names,
     check_new,
     check_not_reserved,
     check_order,
     check_schema,
+    column_nodes,
+    ducklake_type,
     same_default,
 )
-from .columns import check_ids, column_nodes, ducklake_type
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,31 @@
-"""A table as a commit finds it, within one transaction."""
+"""A table as a commit finds it, within one transaction.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+The files of a small commit, read from S3 while PostgreSQL reads the table.
+
+Neither needs the other; only the plan needs both. The plan parses and checks the files as if they
+had not been read before.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ...access.readable_lake import ReadableLake
-from ...ducklake import queries
-from ...ducklake.column_tree import ColumnNode
-from ...ducklake.connection.statements import run_batched
-from ...ducklake.paths import table_location
-from ...ducklake.rows.named_objects import Schema, Table
-from ...ducklake.rows.partitions import PartitionColumn
-from ...files.table_files import TableFiles
-from ...iceberg.table_metadata import Snapshot, TableMetadata
+from ..access.authorized_lake import ReadableLake
+from ..ducklake import queries
+from ..ducklake.connection.catalog_connection import run_batched
+from ..ducklake.paths import table_location
+from ..ducklake.rows.objects import PartitionColumn, Schema, Table
+from ..ducklake.text_values import ColumnNode
+from ..iceberg.table_metadata import Snapshot as ListedSnapshot
+from ..iceberg.table_metadata import TableMetadata
+from ..runtime.prefetch import meanwhile
+from ..storage.objects import ObjectReader
+from ..virtual_files.table_files import TableFiles
+from .client_files import ClientFiles
+from .file_statistics import normalised, relative
+from .net_change import net_change
+from .parquet_files import FooterReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +55,7 @@ class TableState:
         return self.files.metadata_location(self.document)
 
     @property
-    def head(self) -> Snapshot | None:
+    def head(self) -> ListedSnapshot | None:
         """The snapshot of the branch `main`; None for a table without one."""
         return self.document.snapshots[-1] if self.document.snapshots else None
 
@@ -72,3 +85,52 @@ def table_state(lake: ReadableLake, schema: Schema, table: Table, files: TableFi
     table_id, document = table.table_id, files.metadata()
     now = run_batched(lake.con, queries.columns_now(table_id), queries.next_row_id(table_id))
     return TableState(lake, schema, table, files, document, document.json(refs_only=True), *now)
+
+
+MOST = 4
+"""New manifests of a small commit, and data files that it adds."""
+
+MOST_BYTES = 64 * 1024
+"""Of its new manifests in all."""
+
+
+@contextmanager
+def early_reads(
+    reader: ObjectReader, staging: str, data_location: str, manifest_list: str
+) -> Iterator[ObjectReader]:
+    """Read the files of a commit in another thread, for the duration of the block.
+
+    Gives a reader that answers from memory after the block. What the thread has not read, or could
+    not, it reads from S3, so that an error is raised where the file is needed.
+
+    Args:
+        staging: the directory of the client's manifests, with a slash at its end.
+        data_location: that of its data files. Nothing outside of the two is read.
+        manifest_list: of the commit's last snapshot.
+    """
+    pieces: dict[tuple[str, int, int], bytes] = {}
+
+    def keep(*piece: *tuple[str, int, int]) -> bytes:
+        pieces[piece] = reader.read_range(*piece)
+        return pieces[piece]
+
+    def kept(*piece: *tuple[str, int, int]) -> bytes:
+        body = pieces.pop(piece, None)
+        return reader.read_range(*piece) if body is None else body
+
+    keeping = replace(reader, read_range=keep)
+    with meanwhile(lambda: _read(keeping, staging, data_location, manifest_list)):
+        yield replace(reader, read_range=kept)
+
+
+def _read(reader: ObjectReader, staging: str, data_location: str, manifest_list: str) -> None:
+    client = ClientFiles(reader, staging, None)
+    listed = client.manifests(manifest_list)
+    new = [one for one in listed if normalised(one.manifest_path).startswith(normalised(staging))]
+    if len(new) > MOST or sum(one.manifest_length for one in new) > MOST_BYTES:
+        return
+    added = net_change(client.entries(new), []).added
+    if len(added) <= MOST:
+        for file in added:
+            relative(file.file_path, data_location, "a data file")
+        FooterReader(reader).read(added)

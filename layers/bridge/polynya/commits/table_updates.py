@@ -1,14 +1,40 @@
-"""The updates of one commit to one table as one record, or a refusal."""
+"""The updates of one commit to one table as one record, or a refusal.
 
-from collections.abc import Callable, Sequence
+Changes of properties as changes of DuckLake's tags, or a refusal.
+
+Statistics files that a commit sets and removes, as changes of DuckLake's tags, or a refusal.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import BadRequest
-from ...iceberg.commits import updates
-from ...iceberg.commits.requirements import AssertCreate, AssertTableUuid, Requirement
-from ...iceberg.commits.schemas import Schema
-from ...iceberg.commits.updates import LAST_ADDED, PartitionSpec, Snapshot, SortOrder, Update
+from ..ducklake.rows.objects import Tag
+from ..iceberg.parquet.metadata import CODECS
+from ..mapping.properties import (
+    TAG_PREFIX,
+    IsServed,
+    is_configuration,
+    is_table_property,
+    property_name,
+    tag_key,
+)
+from ..mapping.tables import KINDS, file_text, kept_file
+from ..rest import updates
+from ..rest.schemas import Schema
+from ..rest.updates import (
+    LAST_ADDED,
+    AssertCreate,
+    AssertTableUuid,
+    PartitionSpec,
+    Requirement,
+    Snapshot,
+    SortOrder,
+    Update,
+)
+from ..runtime.errors import BadRequest
+from .file_statistics import relative
 
 MAIN = "main"
 
@@ -214,3 +240,129 @@ READERS: dict[type[Any], Callable[[TableCommit, Any], None]] = {
     updates.Advice: _ignore,
 }
 """The function that reads an update into a TableCommit, by the update's type."""
+
+
+PARQUET = "parquet: DuckLake has no other files"
+READABLE_CODECS = tuple(codec.lower() for codec in CODECS)
+READABLE = f"one of {', '.join(READABLE_CODECS)}: DuckDB, and so DuckLake, reads no other"
+VALUES = {
+    "write.format.default": (("parquet",), PARQUET),
+    "write.delete.format.default": (("parquet",), PARQUET),
+    "write.parquet.compression-codec": (READABLE_CODECS, READABLE),
+    "write.delete.parquet.compression-codec": (READABLE_CODECS, READABLE),
+}
+"""The values that a property may have in lower case, and what the message says that it must be."""
+
+IGNORED = {"format-version"}
+"""What a client may give at the creation, and what follows from the columns."""
+
+FORMAT_VERSION = (
+    "a table has format version 2, which becomes 3 by itself if a column needs a default: leave "
+    "format-version out, or set it to 2"
+)
+
+MOST_CHARACTERS = 100_000
+
+
+NO_PROPERTIES: Mapping[str, str] = {}
+
+
+def tags(
+    updates: Mapping[str, str],
+    removals: Iterable[str] = (),
+    own: Mapping[str, str] = NO_PROPERTIES,
+    is_served: IsServed = is_table_property,
+) -> dict[str, str | None]:
+    """The tags that change, with their new values; None: the tag ends.
+
+    Args:
+        own: the properties of the object that are ours.
+        is_served: which names are served as they are; those of a table, if nothing is said.
+
+    Raises:
+        BadRequest: a property configures clients, or says something else than we do.
+    """
+    changed: dict[str, str | None] = {}
+    for key, value in updates.items():
+        served = served_name(key, is_served)
+        if value in (own.get(key), own.get(served)):
+            continue  # a client that sends back what it has read
+        check(key, value, own.keys() & {key, served})
+        if key not in IGNORED:
+            changed[tag_key(key)] = value
+    for key in removals:
+        if own.keys() & {key, served_name(key, is_served)}:
+            raise BadRequest(f"the property {key} follows from the table and cannot be removed")
+        changed[tag_key(key)] = None
+    return changed
+
+
+def served_name(key: str, is_served: IsServed) -> str:
+    """The name under which a property that a client sets is served."""
+    return property_name(tag_key(key), is_served)
+
+
+def values(changed: Mapping[str, str | None]) -> dict[str, str]:
+    """The tags that have a value after a change."""
+    return {key: value for key, value in changed.items() if value is not None}
+
+
+def check(key: str, value: str, own: Iterable[str]) -> None:
+    """Refuse a property that cannot be kept.
+
+    Args:
+        own: its names, if it is ours.
+
+    Raises:
+        BadRequest: the message says why.
+    """
+    name = key.removeprefix(TAG_PREFIX)
+    if list(own) or is_configuration(name):
+        raise BadRequest(
+            f"the property {key} cannot be set: it would configure the clients of other users or "
+            "load code in them, or is given by this catalog; set it in the client's own "
+            "configuration"
+        )
+    allowed, must_be = VALUES.get(name, ((value.lower(),), ""))
+    if value.lower() not in allowed:
+        raise BadRequest(f"{name} must be {must_be}")
+    if key == "format-version" and value != "2":
+        raise BadRequest(FORMAT_VERSION)
+    if not name or "\0" in key + value or len(key) + len(value) > MOST_CHARACTERS:
+        raise BadRequest("the name or the value of a property is empty, too long, or has a NUL")
+
+
+STATISTICS_CHARACTERS = 1_000_000
+
+
+def changed_statistics(
+    commit: TableCommit, tags: Sequence[Tag], staging: str
+) -> dict[str, str | None]:
+    """The tags that change, with their new values; None: the tag ends.
+
+    Args:
+        tags: of the table now.
+        staging: where clients write metadata files, with a slash at its end.
+
+    Raises:
+        BadRequest: the file is elsewhere, or its description is too long.
+    """
+    changed: dict[str, str | None] = {}
+    for kind, snapshot_id in commit.removed_statistics:
+        kept = kept_file(kind, tags)
+        if kept and kept[0]["snapshot-id"] == snapshot_id:
+            changed[KINDS[kind]] = None
+    for kind, file in commit.statistics.items():
+        # Readers open what the table metadata names, with their own credentials.
+        relative(file["statistics-path"], staging, "the statistics file")
+        kept = kept_file(kind, tags)
+        if kept and kept[0] == file:
+            continue
+        text = file_text(file, round(time.time() * 1000))
+        if len(text) > STATISTICS_CHARACTERS:
+            raise BadRequest(
+                f"the description of the statistics file has more than {STATISTICS_CHARACTERS:,} "
+                "characters: compute statistics for fewer columns"
+            )
+        changed[KINDS[kind]] = text
+    return changed

@@ -5,18 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import BadRequest
-from ...iceberg.commits import updates
-from ...iceberg.commits.schemas import Schema
-from ...iceberg.commits.updates import LAST_ADDED
-from ...iceberg.commits.views import (
+from ..mapping.views import DIALECT
+from ..rest import updates
+from ..rest.requests import (
     AddViewVersion,
     SetCurrentViewVersion,
     ViewUpdate,
     ViewVersion,
     schema_json,
 )
-from ..views import DIALECT
+from ..rest.schemas import Schema
+from ..rest.updates import LAST_ADDED
+from ..runtime.errors import BadRequest
 
 Json = dict[str, Any]
 

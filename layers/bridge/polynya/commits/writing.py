@@ -1,21 +1,182 @@
-"""Writes plans as the rows of one snapshot, within its transaction."""
+"""Writes plans as the rows of one snapshot, within its transaction.
 
-from collections.abc import Iterable, Sequence
+Writes what a plan ends: data files, inlined rows, and single rows of data files.
 
-from ...ducklake import queries
-from ...ducklake.changes import quoted
-from ...ducklake.column_tree import NewColumn, leaves
-from ...ducklake.writes import commits, files, stats
-from ...ducklake.writes.files import NewDataFile
-from ...ducklake.writes.new_snapshot import NewSnapshot
-from ...ducklake.writes.objects import tables, tags
-from ...ducklake.writes.widening import widened
-from ...translate.client_properties import COMMENT
-from ...translate.statistics_files import KINDS
-from ..plans.plan import NewTable, TablePlan
-from ..request_key import RequestKey
-from .alterations import alter
-from .ended_rows import delete_rows, end_rows
+Writes what changes in a table beside its rows, as DuckLake's own ALTER TABLE writes it.
+
+A commit adds only files that the catalog has never had.
+
+Writes the delete files of a commit to S3.
+
+This happens before the commit claims its snapshot, because other writers wait from then on. A file
+that replaces another one names the snapshot in its rows: if another writer has taken the expected
+one, it is written once more after the claim.
+
+If the commit does not land, the files stay in S3 until ducklake_delete_orphaned_files.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+from pg8000.native import Connection
+
+from ..ducklake import queries
+from ..ducklake.rows.objects import Lake, quoted
+from ..ducklake.text_values import NewColumn, leaves
+from ..ducklake.writes import commits, files, inlined, objects, stats, tables
+from ..ducklake.writes.commits import NewSnapshot
+from ..ducklake.writes.files import NewDataFile, NewDeleteFile
+from ..ducklake.writes.stats import widened
+from ..iceberg.deletion_vector import dated_vectors, deletion_vector_positions
+from ..iceberg.parquet.delete_files import (
+    DeleteFileBytes,
+    LakeDeletes,
+    StoredDeletes,
+    lake_delete_files,
+)
+from ..mapping.properties import COMMENT
+from ..mapping.tables import KINDS
+from ..runtime.errors import BadRequest, NoSuchKey, Overtaken
+from ..runtime.prefetch import in_parallel
+from ..storage.objects import ObjectReader
+from .committer import RequestKey
+from .deletes import CANNOT_BE_MERGED, LargeDelete, Replaced
+from .file_statistics import normalised, spellings
+from .plan import Alteration, NewTable, TablePlan
+from .schema_change import SchemaChange
+
+
+def end_rows(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> None:
+    """End the data files and the inlined rows of a plan.
+
+    Raises:
+        Overtaken: some of them have ended already.
+    """
+    if plan.ends_all:
+        _end_all(snapshot, table_id)
+        return
+    con, at = snapshot.con, snapshot.snapshot_id
+    if ids := list(plan.removals.files):
+        _check(files.end(con, at, ids), len(ids))
+        snapshot.change(f"deleted_from_table:{table_id}")
+    for table, row_ids in plan.removals.rows.items():
+        _check(inlined.end_rows_of(con, at, table, row_ids), len(row_ids))
+        snapshot.change(f"inlined_delete:{table_id}")
+
+
+def delete_rows(
+    snapshot: NewSnapshot, table_id: int, plan: TablePlan, added_ids: Sequence[int]
+) -> None:
+    """Delete single rows of data files.
+
+    Args:
+        added_ids: the ids of the files that the commit adds.
+
+    Raises:
+        Overtaken: a data file has another delete file than it had.
+    """
+    removals = plan.removals
+    if removals.large:
+        _add_delete_files(snapshot, table_id, plan, added_ids)
+    of_added = {added_ids[n]: positions for n, positions in removals.of_added.items()}
+    positions: Mapping[int, Sequence[int]] = {**removals.positions, **of_added}
+    if not any(positions.values()):
+        return
+    files.add_inlined_deletes(snapshot.con, snapshot.snapshot_id, table_id, positions)
+    # With `inlined_delete` alone, a native merge that began before brings the rows back.
+    snapshot.change(f"deleted_from_table:{table_id}", f"inlined_delete:{table_id}")
+
+
+def _add_delete_files(
+    snapshot: NewSnapshot, table_id: int, plan: TablePlan, added_ids: Sequence[int]
+) -> None:
+    con, large = snapshot.con, plan.removals.large
+    ids = [added_ids[one.data_file] if one.is_added else one.data_file for one in large]
+    replaced = [one.replaces for one in large if one.replaces is not None]
+    paths = {one.file.delete_file_id: one.path for one in replaced}
+    if files.remove_delete_files(con, table_id, ids) != paths.keys():
+        raise Overtaken("other delete files of the table have come; load it again")
+    if flushed := [one.data_file for one in large if one.flushed]:
+        files.remove_inlined_deletes(con, table_id, flushed)
+        # Else a native flush that began before writes a second file of the same deletes.
+        snapshot.change(f"altered_table:{table_id}")
+    if paths:
+        files.schedule_deletion(con, paths)
+        # A delete file that replaces another begins where that began, so that native transactions
+        # which began before do not see it, and add a second one: rows return, and are doubled.
+        # They do so among themselves; a change of the table is a conflict for all of them.
+        snapshot.change(f"altered_table:{table_id}")
+    new = list(zip(ids, plan.delete_files, strict=True))
+    first_id = snapshot.file_ids(len(new))
+    files.add_delete_files(con, snapshot.snapshot_id, table_id, first_id, new, snapshot.layout)
+    snapshot.change(f"deleted_from_table:{table_id}")
+
+
+def _end_all(snapshot: NewSnapshot, table_id: int) -> None:
+    con, at = snapshot.con, snapshot.snapshot_id
+    if files.end_all(con, at, table_id):
+        snapshot.change(f"deleted_from_table:{table_id}")
+    if inlined.end_rows(con, at, queries.inlined_table_names(table_id).run(con)):
+        snapshot.change(f"inlined_delete:{table_id}")
+
+
+def _check(ended: int, wanted: int) -> None:
+    if ended != wanted:
+        raise Overtaken("rows of the table have changed; load it again")
+
+
+def alter(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> int | None:
+    """Write the alteration of a table; gives the id of its partitioning afterwards."""
+    alteration, partition_id = plan.alteration, plan.partition_id
+    if alteration.is_empty:
+        return partition_id
+    # DuckDB keeps what it knows of the tables by the schema version.
+    snapshot.change_names()
+    snapshot.change(f"altered_table:{table_id}")
+    if alteration.schema is not None:
+        _change_schema(snapshot, table_id, alteration.schema)
+    if alteration.partition_keys is not None:
+        partition_id = _partition(snapshot, table_id, alteration)
+    if alteration.sort_keys is not None:
+        _sort(snapshot, table_id, alteration)
+    is_reshaped = alteration.schema is not None and alteration.schema.is_reshaped
+    if is_reshaped or alteration.partition_keys is not None:
+        before = inlined.newest_table(snapshot.con, table_id)
+        if before is not None:
+            inlined.add_table(
+                snapshot.con, snapshot.row, table_id, before, plan.columns, snapshot.layout
+            )
+    return partition_id
+
+
+def _change_schema(snapshot: NewSnapshot, table_id: int, change: SchemaChange) -> None:
+    con, at = snapshot.con, snapshot.snapshot_id
+    if change.changed or change.dropped or change.added:
+        snapshot.change_schema_of(table_id)
+    tables.change(con, at, table_id, change.changed)
+    tables.drop(con, at, table_id, change.dropped, snapshot.layout)
+    tables.add_columns(con, at, table_id, change.added)
+    if change.comments:
+        tables.set_comments(con, at, table_id, change.comments)
+    if change.widened_floats:
+        stats.widen_floats(con, table_id, change.widened_floats)
+
+
+def _partition(snapshot: NewSnapshot, table_id: int, alteration: Alteration) -> int | None:
+    con, at, keys = snapshot.con, snapshot.snapshot_id, alteration.partition_keys or ()
+    snapshot.change_schema_of(table_id)
+    tables.end_partitioning(con, at, table_id)
+    partition_id = snapshot.catalog_id()
+    tables.add_partitioning(con, at, table_id, partition_id, keys)
+    return partition_id if keys else None
+
+
+def _sort(snapshot: NewSnapshot, table_id: int, alteration: Alteration) -> None:
+    con, at = snapshot.con, snapshot.snapshot_id
+    tables.end_sort_order(con, at, table_id)
+    if alteration.sort_keys:
+        tables.add_sort_order(con, at, table_id, snapshot.catalog_id(), alteration.sort_keys)
 
 
 def write_plans(
@@ -47,7 +208,7 @@ def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
     tables.add(con, at, new.schema_id, table_id, new.table_uuid, new.table_name, new.path)
     tables.add_columns(con, at, table_id, (NewColumn(c, None, c.column_name) for c in new.columns))
     tables.add_comments(con, at, table_id, None, new.columns)
-    tags.add(con, at, table_id, new.tags)
+    objects.add_tags(con, at, table_id, new.tags)
     snapshot.change_schema_of(table_id)
     snapshot.change(f"created_table:{quoted(*new.namespace, new.table_name)}")
     partition_id = None
@@ -61,10 +222,10 @@ def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
 
 def _set_tags(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> None:
     if plan.tags:
-        tags.end(snapshot.con, snapshot.snapshot_id, table_id, list(plan.tags))
+        objects.end_tags(snapshot.con, snapshot.snapshot_id, table_id, list(plan.tags))
         # DuckDB writes a comment that is removed as NULL.
         new = {key: v for key, v in plan.tags.items() if v is not None or key == COMMENT}
-        tags.add(snapshot.con, snapshot.snapshot_id, table_id, new)
+        objects.add_tags(snapshot.con, snapshot.snapshot_id, table_id, new)
         # Not those that DuckLake does not know: a concurrent INSERT would be a conflict.
         if not plan.tags.keys() <= set(KINDS.values()):
             snapshot.change_names()
@@ -107,3 +268,120 @@ def _add_files(
 
 def _rows(added: Sequence[NewDataFile]) -> int:
     return sum(file.record_count for file in added)
+
+
+def check_paths_are_new(con: Connection, lake: Lake, plan: TablePlan) -> None:
+    """Check the added files, after the claim of the snapshot.
+
+    A file that belongs to two tables, or to one table twice, is deleted while one of them needs it.
+
+    Raises:
+        BadRequest: the catalog has, or has had, one of the files; whichever table it belongs to.
+    """
+    if not plan.added:
+        return
+    wanted = {normalised(plan.location + file.path) for file in plan.added}
+    paths = {path for location in wanted for path in spellings(location)}
+    found = queries.known_locations(lake, paths).run(con)
+    for location in wanted.intersection(map(normalised, found)):
+        raise BadRequest(
+            f"the file {location.rpartition('/')[2]} is in the catalog already, or was; files that "
+            "DuckLake has removed cannot be added again"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFiles:
+    """Where the lake's delete files are read from and written to."""
+
+    reader: ObjectReader
+    write: Callable[[str, bytes], None]
+    """Puts bytes at a location."""
+
+    def uploaded(self, plan: TablePlan, snapshot_id: int) -> TablePlan:
+        """The plan with delete files that fit the snapshot, all of which are in S3.
+
+        Raises:
+            Overtaken: a delete file that is to be replaced is gone.
+            BadRequest: one of them cannot be replaced exactly.
+            Misconfigured: this process may not write to the table's directory.
+            ServiceUnavailable: S3 does not answer.
+        """
+        large = plan.removals.large
+        known = {
+            n: file
+            for n, file in enumerate(plan.delete_files)
+            if _fits(large[n], file, snapshot_id)
+        }
+        missing = [n for n in range(len(large)) if n not in known]
+        if not missing:
+            return plan
+        written = self._written(plan, [large[n] for n in missing], snapshot_id)
+        known |= dict(zip(missing, written, strict=True))
+        return replace(plan, delete_files=[known[n] for n in range(len(large))])
+
+    def _written(
+        self, plan: TablePlan, large: Sequence[LargeDelete], snapshot_id: int
+    ) -> list[NewDeleteFile]:
+        stored = in_parallel(self._stored, [one.replaces for one in large])
+        files = lake_delete_files(
+            LakeDeletes(
+                _data_file(plan, one),
+                one.positions,
+                snapshot_id,
+                before,
+                [(row.position or 0, row.begin_snapshot) for row in one.flushed],
+            )
+            for one, before in zip(large, stored, strict=True)
+        )
+        named = [(f"ducklake-{uuid4()}-delete.parquet", file) for file in files]
+        in_parallel(lambda one: self.write(plan.location + one[0], one[1].body), named)
+        return [
+            _new(*name_and_file, one, snapshot_id)
+            for name_and_file, one in zip(named, large, strict=True)
+        ]
+
+    def _stored(self, replaced: Replaced | None) -> StoredDeletes | None:
+        """What a delete file says that is replaced."""
+        if replaced is None:
+            return None
+        try:
+            body = self.reader.read(replaced.location)
+        except NoSuchKey:
+            raise Overtaken("a delete file of the table was replaced; load it again") from None
+        if replaced.file.format == "parquet":
+            return StoredDeletes(body, replaced.file.begin_snapshot)
+        if len(dated_vectors(body)) > 1:
+            # Of a flush, whose row of the catalog does not tell it (`partial_max` is NULL).
+            raise BadRequest(CANNOT_BE_MERGED)
+        return StoredDeletes(deletion_vector_positions(body), replaced.file.begin_snapshot)
+
+
+def _fits(large: LargeDelete, file: NewDeleteFile, snapshot_id: int) -> bool:
+    """Whether a file names no other snapshot as that of the deletes of the commit."""
+    return not large.positions or file.partial_max in {None, snapshot_id}
+
+
+def _data_file(plan: TablePlan, large: LargeDelete) -> str:
+    """The location of the data file, as DuckLake spells it."""
+    return plan.location + plan.added[large.data_file].path if large.is_added else large.location
+
+
+def _new(name: str, file: DeleteFileBytes, large: LargeDelete, snapshot_id: int) -> NewDeleteFile:
+    snapshots = {row.begin_snapshot for row in large.flushed}
+    if large.positions:
+        snapshots.add(snapshot_id)
+    if large.replaces is not None:
+        stored = large.replaces.file
+        snapshots |= {stored.begin_snapshot, stored.partial_max or stored.begin_snapshot}
+    first, last = min(snapshots), max(snapshots)
+    return NewDeleteFile(
+        path=name,
+        delete_count=file.rows,
+        file_size_bytes=len(file.body),
+        footer_size=file.footer_size,
+        row_group_count=file.row_group_count,
+        first_snapshot=first,
+        # Also of one snapshot, as DuckLake's flush writes it.
+        partial_max=last if large.flushed or large.replaces else None,
+    )

@@ -8,7 +8,7 @@ file are not served.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..errors import REMEDY
+from ..runtime.errors import REMEDY
 
 MAX_ID = 10**18 - 1
 """The largest data_file_id that is served: chunks of files end there, and names have 18 digits."""

@@ -14,18 +14,27 @@ from itertools import accumulate
 from pg8000.native import Connection
 
 from . import queries
-from .changes import DELETING, changes_of
-from .connection.statements import known, run_batched
+from .connection.catalog_connection import known, run_batched
 from .inlined_columns import with_columns
 from .queries.lifetimes import KINDS, TableLifetimes
-from .rows.columns import Column, MappedName, SortKey
-from .rows.commits import ClientSnapshot
-from .rows.inlined_tables import Inlined
-from .rows.lake import Lake, Snapshot, Window, own_changes
-from .rows.lifetimes import UnservableRange
-from .rows.named_objects import Schema, Table, Tag
-from .rows.partitions import Partitioning
-from .rows.sums import Event
+from .rows.files import Event
+from .rows.lifetimes import Inlined, UnservableRange
+from .rows.objects import (
+    DELETING,
+    ClientSnapshot,
+    Column,
+    Lake,
+    MappedName,
+    Partitioning,
+    Schema,
+    Snapshot,
+    SortKey,
+    Table,
+    Tag,
+    Window,
+    changes_of,
+    own_changes,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,8 @@ from dataclasses import replace
 from pg8000.native import Connection
 
 from . import queries
-from .rows.columns import Column
-from .rows.inlined_tables import Inlined, InlinedOrigin, InlinedTable, postgres_name
-from .rows.lifetimes import UnservableRange
+from .rows.lifetimes import Inlined, InlinedOrigin, InlinedTable, UnservableRange, postgres_name
+from .rows.objects import Column
 
 Shape = tuple[int, str, str, int | None]
 """What determines how a column is read; its default does not."""

@@ -2,11 +2,9 @@
 
 import re
 
-from ..namespaces import Namespace
-from .rows.data_files import DataFile
-from .rows.deletes import DeleteFile
-from .rows.lake import Lake
-from .rows.named_objects import Schema, Table
+from ..runtime.namespaces import Namespace
+from .rows.files import DataFile, DeleteFile
+from .rows.objects import Lake, Schema, Table
 
 
 def location(*levels: tuple[str, bool]) -> str:

@@ -3,13 +3,18 @@
 A blob `deletion-vector-v1` is: its length (u32, big-endian), the magic, a 64-bit Roaring bitmap in
 the portable format, and a CRC-32 (u32, big-endian) of magic and bitmap.
 https://iceberg.apache.org/puffin-spec/#deletion-vector-v1-blob-type
+
+Positions of rows: ascending, each once. A commit can delete millions of rows.
+
+They are in arrays of the standard library, which have eight bytes for each. Numpy is imported when
+it is needed, because the REST catalog has none.
 """
 
 import json
 import zlib
 from array import array
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -105,3 +110,44 @@ def _bitmap(blob: bytes) -> "BitMap64":
         return BitMap64.deserialize(vector[4:])
     except LookupError:
         raise ValueError("not a Roaring bitmap") from None
+
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def union(parts: Iterable[Collection[int]]) -> "array[int]":
+    """The positions that are in any of the parts, which may be in any order."""
+    import numpy as np
+
+    found = np.concatenate([numbers(()), *map(numbers, parts)])
+    is_ascending = bool(np.all(found[1:] > found[:-1]))
+    return of_numbers(found if is_ascending else np.unique(found))
+
+
+def difference(some: Collection[int], others: Collection[int]) -> "array[int]":
+    """The positions that are in `some` and not in `others`."""
+    import numpy as np
+
+    return of_numbers(np.setdiff1d(numbers(some), numbers(others), assume_unique=True))
+
+
+def numbers(positions: Collection[int]) -> "NDArray[np.int64]":
+    """Positions for numpy, in their order; those of an array are not copied."""
+    import numpy as np
+
+    if isinstance(positions, range):
+        return np.arange(positions.start, positions.stop, positions.step, dtype=np.int64)
+    if isinstance(positions, array) and positions:
+        return np.frombuffer(positions, np.int64)
+    return np.fromiter(positions, np.int64, len(positions))
+
+
+def of_numbers(found: "NDArray[Any]") -> "array[int]":
+    """The positions in an array of numpy, in their order."""
+    import numpy as np
+
+    positions = array("q")
+    positions.frombytes(np.ascontiguousarray(found, np.int64).view(np.uint8).data)
+    return positions

@@ -1,13 +1,18 @@
-"""The table metadata document (specification, "Table Metadata" and Appendix C)."""
+"""The table metadata document (specification, "Table Metadata" and Appendix C).
+
+Row lineage: the columns in which a data file carries the ids of its rows.
+
+https://iceberg.apache.org/spec/#row-lineage
+"""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from .partition import PartitionSpec
-from .types import TableSchema
+from .manifest import PartitionSpec
+from .types import Field, Primitive, TableSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +132,20 @@ def _snapshot(snapshot: Snapshot) -> dict[str, Any]:
     if snapshot.parent_snapshot_id is not None:
         json["parent-snapshot-id"] = snapshot.parent_snapshot_id
     return json
+
+
+ROW_ID = 2147483540
+"""The field id of `_row_id`."""
+
+LAST_UPDATED = 2147483539
+"""The field id of `_last_updated_sequence_number`."""
+
+
+def lineage_fields(fields: Iterable[Field]) -> tuple[Field, Field]:
+    """The two columns, for a file with these columns, one of which may have their names."""
+    taken = {field.name.casefold() for field in fields}
+    row_id, last_updated = "_row_id", "_last_updated_sequence_number"
+    while {row_id, last_updated} & taken:
+        row_id, last_updated = f"_{row_id}", f"_{last_updated}"
+    long = Primitive("long")
+    return Field(ROW_ID, row_id, long), Field(LAST_UPDATED, last_updated, long)

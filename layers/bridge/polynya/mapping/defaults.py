@@ -3,16 +3,23 @@
 It applies to files that were written before the column was added. Never `default_value`, which is
 for new rows, and is the text 'NULL' if there is none.
 JSON single-value form: https://iceberg.apache.org/spec/#json-single-value-serialization
+
+Faults of ducklake_column: rows that do not form a tree of columns.
+
+Columns that Iceberg may call required.
 """
 
 import math
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from ...ducklake.text_values import EPOCH
-from ..values import value
+from ..ducklake.rows.objects import Column
+from ..ducklake.text_values import EPOCH
+from ..runtime.errors import REMEDY
+from .types import value
 
 
 def default_json(type_name: str, text: str) -> Any:
@@ -67,3 +74,88 @@ JSON: dict[str, Callable[[Any], Any]] = {
     "timestamptz": _timestamptz,
 }
 """Decimals and strings are JSON strings."""
+
+
+MAX_FIELD_ID = 2147483447
+"""The largest id that Iceberg does not reserve (specification, "Reserved Field IDs")."""
+
+MAX_DEPTH = 100
+"""Levels of nesting. Readers and writers of JSON, Avro and Parquet recurse, also in clients."""
+
+CHILDREN: Mapping[str, tuple[int, int | None]] = {
+    "struct": (1, None),
+    "list": (1, 1),
+    "map": (2, 2),
+}
+"""The smallest and the largest number of children of a nested type."""
+
+
+def column_fault(columns: Sequence[Column]) -> str | None:
+    """Why the columns that are visible at one snapshot are not a schema; None if they are."""
+    reason = next(filter(None, map(_own_fault, columns)), None)
+    reason = reason or _repeated(columns) or _nesting_fault(columns)
+    return reason and f"broken rows in ducklake_column: {reason}{REMEDY}"
+
+
+def _own_fault(column: Column) -> str | None:
+    # Columns of the catalog may be NULL, although the types here say otherwise.
+    if column.column_id is None or not 0 <= column.column_id <= MAX_FIELD_ID:
+        return f"{column.column_id} is no column_id"
+    if not column.column_name:
+        return f"the column {column.column_id} has no name"
+    if not column.column_type:
+        return f"the column {column.column_name!r} has no type"
+    return None
+
+
+def _repeated(columns: Sequence[Column]) -> str | None:
+    ids = Counter(column.column_id for column in columns)
+    names = Counter((column.parent_column, column.column_name) for column in columns)
+    for column_id, times in ids.items():
+        if times > 1:
+            return f"the column_id {column_id} is there {times} times at one snapshot"
+    for (_, name), times in names.items():
+        if times > 1:
+            return f"{times} columns have the name {name!r}"
+    return None
+
+
+def _nesting_fault(columns: Sequence[Column]) -> str | None:
+    children: dict[int | None, list[Column]] = defaultdict(list)
+    for column in columns:
+        children[column.parent_column].append(column)
+    level, depth, seen = children[None], 0, 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            return f"{level[0].column_name!r} is nested deeper than {MAX_DEPTH} levels"
+        for column in level:
+            least, most = CHILDREN.get(column.column_type, (0, None))
+            found = len(children[column.column_id])
+            if found < least or (most is not None and found > most):
+                return f"the {column.column_type} {column.column_name!r} has {found} children"
+        seen += len(level)
+        level = [child for column in level for child in children[column.column_id]]
+    if seen < len(columns):
+        return "a parent_column names no column that is there, or columns are inside each other"
+    return None
+
+
+def never_null(columns: Iterable[Column], table_begin: int) -> frozenset[int]:
+    """The top-level columns that have been NOT NULL in every row that the table ever had.
+
+    A column that became NOT NULL later may have NULL in the deleted rows of its files.
+
+    Args:
+        columns: every version of every column.
+        table_begin: the snapshot that made the table.
+    """
+    versions: dict[int, list[Column]] = defaultdict(list)
+    for column in columns:
+        versions[column.column_id].append(column)
+    return frozenset(
+        column_id
+        for column_id, history in versions.items()
+        if all(one.parent_column is None and not one.nulls_allowed for one in history)
+        and min(one.begin_snapshot for one in history) <= table_begin
+    )

@@ -3,18 +3,31 @@
 DuckLake keeps inlined rows in PostgreSQL in one table per schema version, with the column names of
 that version and values in DuckDB's text forms. A row of an old version is read as DuckLake reads
 it: columns by id, later ones from their default, types cast.
+
+The files of the inlined rows, and the snapshot at which each was written.
+
+The rows that a snapshot added are in a file of their own, which keeps its name while others add
+rows: a client that reads only what was added gets exactly these rows, and one that replaces files
+finds them. When rows end, or the columns or the partitioning change, the rows that are left move to
+a new file, whose snapshot says so. So do they when there are too many files.
+
+Partition values of inlined rows, from their text form.
 """
 
-from collections.abc import Sequence
-from itertools import count
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count, groupby
+from typing import Any, NamedTuple
 
-from ...ducklake.rows.columns import Column
-from ...ducklake.rows.inlined_tables import InlinedTable, postgres_name
-from ...iceberg.parquet.files import Rows, Texts
-from ...iceberg.parquet.sandbox import literal, quoted
-from ...iceberg.types import Field, List, Map, Primitive, Struct, Type
-from ..columns.types import is_decimal
+from ..ducklake.rows.files import Event
+from ..ducklake.rows.lifetimes import InlinedTable, postgres_name
+from ..ducklake.rows.objects import Column
+from ..iceberg.manifest import PartitionField, PartitionSpec
+from ..iceberg.parquet.files import Rows, Texts
+from ..iceberg.parquet.sandbox import literal, quoted
+from ..iceberg.types import Field, List, Map, Primitive, Struct, Type, primitives, transformed
+from .types import is_decimal, value
 
 # DuckLake's name -> DuckDB's. https://ducklake.select/docs/stable/specification/data_types
 SOURCE_TYPES = {
@@ -206,3 +219,125 @@ def _target_type(type_: Type) -> str:
             return f"{_target_type(element)}[]"
         case Map(_, key, _, value):
             return f"MAP({_target_type(key)}, {_target_type(value)})"
+
+
+OLDER, NEW, ALL = 0, 1, 2
+"""Parts of the inlined rows. `ALL` is one file for scans that the server plans."""
+
+MOST_NEW = 32
+"""Files of rows that snapshots added one after the other; all are read in each scan. The next one
+moves their rows to one file."""
+
+
+class RowsFile(NamedTuple):
+    """One file of inlined rows."""
+
+    part: int
+    """`OLDER`: rows from before the last move; `NEW`: rows that a snapshot added since."""
+    record_count: int
+    begin_snapshot: int
+    """The sequence number: rows that only moved keep that of the table."""
+    written_at: int
+    """The snapshot as of which the rows are read."""
+    hash: int
+    """Sum of 64-bit hashes of the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowsFiles:
+    """The files of the inlined rows of a table at each snapshot."""
+
+    snapshot_ids: Sequence[int]
+    """The snapshots that changed the files, ascending."""
+    files: Sequence[tuple[RowsFile, ...]]
+    """The files since each of these."""
+
+    def at(self, snapshot_id: int) -> tuple[RowsFile, ...]:
+        """The files at a snapshot."""
+        number = bisect_right(self.snapshot_ids, snapshot_id)
+        return self.files[number - 1] if number else ()
+
+    def changed_at(self, snapshot_id: int) -> int:
+        """The last snapshot, up to this one, that changed the files; 0 if there is none."""
+        number = bisect_right(self.snapshot_ids, snapshot_id)
+        return self.snapshot_ids[number - 1] if number else 0
+
+
+def rows_files(events: Iterable[Event], moves: Iterable[int], table_begin: int) -> RowsFiles:
+    """The files of inlined rows.
+
+    Args:
+        events: the sums of all rows that began and ended, by snapshot.
+        moves: the snapshots that changed the columns or the partitioning.
+        table_begin: older rows were added at several snapshots; the table began before them all.
+    """
+    inlined = (event for event in events if event.kind == "inlined")
+    changes = {at: list(of) for at, of in groupby(inlined, key=lambda event: event.snapshot_id)}
+    moves = frozenset(moves)
+    rows = hash_ = 0
+    files: tuple[RowsFile, ...] = ()
+    files_since: dict[int, tuple[RowsFile, ...]] = {}
+    for at in sorted(changes.keys() | moves):
+        added = [event for event in changes.get(at, ()) if event.sign > 0]
+        ended = [event for event in changes.get(at, ()) if event.sign < 0]
+        new = sum(event.rows for event in added), sum(event.hash for event in added)
+        rows += new[0] - sum(event.rows for event in ended)
+        hash_ += new[1] - sum(event.hash for event in ended)
+        has_moved = at in moves or bool(ended)
+        if has_moved or len(files) > MOST_NEW:
+            begin = at if has_moved else table_begin
+            files = (RowsFile(OLDER, rows - new[0], begin, at, hash_ - new[1]),)
+        files = tuple(f for f in (*files, RowsFile(NEW, new[0], at, at, new[1])) if f.record_count)
+        files_since[at] = files
+    return RowsFiles(tuple(files_since), tuple(files_since.values()))
+
+
+Row = Sequence[str | bytes | None]
+
+
+def inlined_partitions(
+    spec: PartitionSpec,
+    table: InlinedTable,
+    columns: Sequence[Column],
+    fields: tuple[Field, ...],
+    rows: Sequence[Row],
+) -> list[tuple[Any, ...] | None]:
+    """The partition tuple of each row; None if a value is not certain.
+
+    Args:
+        fields: the schema of the rows; it has the columns of the spec.
+        rows: the columns that `inlined_columns` names.
+    """
+    source = Source(columns, table.schema_begin)
+    names = inlined_columns(table, columns, fields)
+    types = primitives(fields)
+    values = [_values(field, types[field.source_id], source, names) for field in spec.fields]
+    return [_tuple(values, row) for row in rows]
+
+
+def _values(
+    field: PartitionField, type_name: str, source: Source, names: Sequence[str]
+) -> Callable[[Row], Any]:
+    """A function from a row to the value of a partition field."""
+    column = source.by_id.get(field.source_id)
+    # A row that is older than the column has the default.
+    place = None if column is None else names.index(postgres_name(column.column_name))
+
+    def of(row: Row) -> Any:
+        text = source.default(field.source_id) if place is None else row[place]
+        return transformed(field.transform, type_name, _partition_value(type_name, text))
+
+    return of
+
+
+def _partition_value(type_name: str, text: str | bytes | None) -> Any:
+    if text is None or (isinstance(text, bytes) and type_name == "binary"):
+        return text
+    return value(type_name, text.decode() if isinstance(text, bytes) else text)
+
+
+def _tuple(values: Sequence[Callable[[Row], Any]], row: Row) -> tuple[Any, ...] | None:
+    try:
+        return tuple(of(row) for of in values)
+    except ValueError:
+        return None

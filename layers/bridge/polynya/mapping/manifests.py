@@ -2,15 +2,29 @@
 
 The sequence number of a file is the DuckLake snapshot at which it began, so that a delete applies
 to exactly the data files that existed before it.
+
+The columns that have metrics in a manifest.
+
+A fingerprint: a short text that is equal if and only if the rows a virtual file comes from are.
+
+It is part of the file's name, so that a name never changes its bytes: when DuckLake has rewritten
+its history, today's rows have another fingerprint than the requested name, and the answer is
+"no such key".
 """
 
+import hashlib
+import json
+from itertools import islice
 from typing import Any
 
-from ..ducklake.rows.lake import Window
+from ..ducklake.rows.objects import Window
 from ..iceberg import manifest
 from ..iceberg.manifest import FileContent, ManifestEntry, Status
-from .inlined.rows_files import RowsFile
-from .snapshot_ids import SAME, SnapshotIds
+from ..iceberg.types import primitives
+from .inlined_rows import RowsFile
+from .partitions import Partitions
+from .schemas import Schemas
+from .snapshots import SAME, SnapshotIds
 
 FILE_PATH_ID = 2147483546
 """Reserved field id of `file_path` in position delete files."""
@@ -72,3 +86,43 @@ def _entry(
         file_sequence_number=begin_snapshot,
         data_file=file,
     )
+
+
+MOST_COLUMNS = 100
+"""The default number of columns with metrics in Iceberg (write.metadata.metrics)."""
+
+
+def columns_with_metrics(schemas: Schemas, partitions: Partitions, snapshot_id: int) -> set[int]:
+    """The ids of the columns whose statistics are needed."""
+    return _first(schemas, snapshot_id) | _sources(partitions)
+
+
+def late_columns(schemas: Schemas, partitions: Partitions, snapshot_id: int) -> list[int]:
+    """The ids of the columns that have metrics only because a partition spec uses them.
+
+    The content of a manifest depends on them, also if the spec is newer than the manifest.
+    """
+    late = _sources(partitions) - _first(schemas, snapshot_id)
+    return sorted(late & primitives(schemas.at(snapshot_id).fields).keys())
+
+
+def _first(schemas: Schemas, snapshot_id: int) -> set[int]:
+    return set(islice(primitives(schemas.at(snapshot_id).fields), MOST_COLUMNS))
+
+
+def _sources(partitions: Partitions) -> set[int]:
+    return {field.source_id for spec in partitions.specs for field in spec.fields}
+
+
+LENGTH = 20
+
+
+def fingerprint(*parts: Any) -> str:
+    """20 hexadecimal digits (80 bits) of a hash of the parts as JSON."""
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+    return fingerprint_of_bytes(text.encode())
+
+
+def fingerprint_of_bytes(body: bytes) -> str:
+    """20 hexadecimal digits (80 bits) of a hash of the bytes."""
+    return hashlib.sha256(body).hexdigest()[:LENGTH]

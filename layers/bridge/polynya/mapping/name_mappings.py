@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...ducklake.rows.columns import MappedName
-from ...errors import REMEDY
-from ...iceberg.parquet.footer import Column as FileColumn
-from .faults import MAX_DEPTH
+from ..ducklake.rows.objects import MappedName
+from ..iceberg.parquet.footer import Column as FileColumn
+from ..runtime.errors import REMEDY
+from .defaults import MAX_DEPTH
 
 DECIMALS = {"timestamp_s": 0, "timestamp_ms": 3, "timestamp_ns": 9, "timestamptz_ns": 9}
 """Decimal places of the seconds by DuckLake type; 6 for others. DuckLake rounds finer values of an

@@ -4,25 +4,28 @@ DuckLake's older time transforms are calendar parts (month 1 to 12), Iceberg's c
 the `epoch_` ones of version 1.1 do; a bucket is the same only if both hash the same bytes. A
 transform without an Iceberg equivalent is omitted: a spec with fewer fields is still true. Files
 whose path holds the value of a column need an identity field, which gives readers the constant.
+
+DuckLake's SORTED BY as an Iceberg sort order, if it names only columns; else a client's own.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
-from ..ducklake.rows.data_files import FileGroup
+from ..ducklake.rows.files import FileGroup
 from ..ducklake.rows.lifetimes import UnservableRange
-from ..ducklake.rows.partitions import Partitioning
+from ..ducklake.rows.objects import Partitioning, SortKey, Tag
 from ..ducklake.text_values import EPOCH_DAY
-from ..errors import Refused
-from ..iceberg.partition import UNPARTITIONED, PartitionField, PartitionSpec
-from ..iceberg.transforms import CALENDAR
-from ..iceberg.types import Field, primitives
-from .columns.schemas import Schemas
-from .columns.types import iceberg_type
-from .values import in_range, value
+from ..iceberg.manifest import UNPARTITIONED, PartitionField, PartitionSpec
+from ..iceberg.table_metadata import SortField
+from ..iceberg.types import CALENDAR, Field, Primitive, primitives
+from ..runtime.errors import Refused
+from .properties import SORT_ORDER
+from .schemas import Schemas
+from .types import iceberg_type, in_range, value
 
 IDENTITY = re.compile(r"boolean|int|long|date|string|timestamp|decimal\(\d+, \d+\)")
 """Iceberg types whose DuckLake partition values are certain. Not floats, because of NaN and the
@@ -339,3 +342,40 @@ def _since_1970(parts: Sequence[int]) -> int:
         return (year - 1970) * 12 + month - 1
     days = date(year, month, day).toordinal() - EPOCH_DAY
     return days if len(parts) == 3 else days * 24 + hour
+
+
+DIRECTIONS = {"ASC": "asc", "DESC": "desc"}
+NULL_ORDERS = {"NULLS_FIRST": "nulls-first", "NULLS_LAST": "nulls-last"}
+
+
+def sort_fields(keys: Sequence[SortKey], fields: Sequence[Field]) -> list[SortField]:
+    """The sort fields; none if a key is an expression: a part of an order is another order."""
+    ids = {f.name: f.field_id for f in fields if isinstance(f.type, Primitive)}
+    quoted = {'"' + name.replace('"', '""') + '"': field_id for name, field_id in ids.items()}
+    known = ids | quoted
+    found = [
+        SortField(
+            known[key.expression], DIRECTIONS[key.sort_direction], NULL_ORDERS[key.null_order]
+        )
+        for key in keys
+        if key.expression in known
+        and key.sort_direction in DIRECTIONS
+        and key.null_order in NULL_ORDERS
+    ]
+    return found if len(found) == len(keys) else []
+
+
+def order_text(fields: Iterable[SortField]) -> str:
+    """The value of the tag that keeps a sort order."""
+    return json.dumps([[f.source_id, f.direction, f.null_order, f.transform] for f in fields])
+
+
+def tagged_sort_fields(tags: Iterable[Tag], fields: tuple[Field, ...]) -> list[SortField]:
+    """The sort order that a tag keeps; none if there is none, or a column of it was dropped."""
+    texts = [tag.value for tag in tags if tag.key == SORT_ORDER and tag.value is not None]
+    try:
+        found = [SortField(*row) for text in texts for row in json.loads(text)]
+    except (ValueError, TypeError):
+        return []  # somebody has changed the tag by hand
+    known = primitives(fields)
+    return found if all(one.source_id in known for one in found) else []

@@ -2,16 +2,32 @@
 
 Clients write dates and times as text or as numbers since 1970. A literal that is not certain is
 None, and keeps every file.
+
+Filters of scans and the partition values of inlined rows.
+
+Daft drops a condition on a partition column, because it expects that all files of a plan were
+chosen by it (Daft issue 7428): files of other values would give it wrong rows.
+
+Data files and delete files as file scan tasks of the REST catalog.
+
+Every file has the unpartitioned spec: the server has skipped files already, clients disagree on the
+form of partition values, and Java would bind the residual of a partitioned spec to the current
+schema. Bounds are left out: the specification and the clients disagree on their form too.
 """
 
 import math
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
-from ...ducklake import text_values
-from ...ducklake.text_values import EPOCH, EPOCH_DAY
+from ..ducklake import text_values
+from ..ducklake.rows.files import AllOf, AnyOf, ColumnTest, Condition
+from ..ducklake.text_values import EPOCH, EPOCH_DAY
+from ..iceberg.manifest import DataFile, FileContent, PartitionSpec
+from ..rest.answers import ScanTasks
+from .types import value
 
 Literal = bool | int | float | str
 
@@ -127,3 +143,102 @@ TEXTS: dict[str, Callable[[Literal], str]] = {
     "timestamp": _timestamp,
     "timestamptz": _timestamptz,
 }
+
+
+Partition = tuple[Any, ...]
+
+
+def may_hold(condition: Condition, spec: PartitionSpec, partition: Partition | None) -> bool:
+    """Whether a file of a partition may hold a row that a filter selects.
+
+    Only the fields are compared whose values are those of their column.
+    """
+    fields = zip(spec.fields, partition or (), strict=bool(partition))
+    known = {
+        field.source_id: (field.result_type, found)
+        for field, found in fields
+        if field.transform == "identity"
+    }
+    return _may_hold(condition, known)
+
+
+def _may_hold(condition: Condition, known: Mapping[int, tuple[str, Any]]) -> bool:
+    match condition:
+        case AllOf(parts):
+            return all(_may_hold(part, known) for part in parts)
+        case AnyOf(parts):
+            return any(_may_hold(part, known) for part in parts)
+        case ColumnTest(column) if column.column_id in known:
+            return _passes(condition, *known[column.column_id])
+    return True
+
+
+def _passes(test: ColumnTest, type_name: str, found: Any) -> bool:
+    if test.operation not in COMPARED or found is None:
+        return test.operation not in (NEVER_NULL if found is None else {"is-null"})
+    try:
+        values = [value(type_name, text) for text in test.values]
+    except ValueError:
+        return True  # a value that the column cannot have
+    return COMPARED[test.operation](found, values)
+
+
+NEVER_NULL = {"not-null", "is-nan", "lt", "lt-eq", "gt", "gt-eq", "in", "one-of", "starts-with"}
+"""The operations that a NULL does not pass. Clients disagree on the negated ones."""
+
+COMPARED: dict[str, Callable[[Any, list[Any]], bool]] = {
+    "lt": lambda found, values: found < values[0],
+    "lt-eq": lambda found, values: found <= values[0],
+    "gt": lambda found, values: found > values[0],
+    "gt-eq": lambda found, values: found >= values[0],
+    "in": lambda found, values: found in values,
+    "one-of": lambda found, values: found in values,
+    "not-in": lambda found, values: found not in values,
+    "starts-with": lambda found, values: found.startswith(values[0]),
+    "not-starts-with": lambda found, values: not found.startswith(values[0]),
+}
+"""Whether a value passes."""
+
+
+CONTENTS = {FileContent.DATA: "data", FileContent.POSITION_DELETES: "position-deletes"}
+
+
+def scan_tasks(
+    files: Iterable[DataFile], deletes: Mapping[str, DataFile], residual: Any
+) -> ScanTasks:
+    """File scan tasks and their delete files, which are numbered within one answer.
+
+    Args:
+        deletes: by the location of a data file.
+        residual: what the client has still to filter by; for every file.
+    """
+    tasks: list[dict[str, Any]] = []
+    delete_files: list[dict[str, Any]] = []
+    for file in files:
+        task = {"data-file": content_file(file), "residual-filter": residual}
+        if found := deletes.get(file.file_path):
+            task["delete-file-references"] = [len(delete_files)]
+            delete_files.append(content_file(found))
+        tasks.append(task)
+    answer: ScanTasks = {"file-scan-tasks": tasks}
+    if delete_files:  # absent, not empty
+        answer["delete-files"] = delete_files
+    return answer
+
+
+def content_file(file: DataFile) -> dict[str, Any]:
+    """`ContentFile` of the specification. Keys without a value are left out: Java takes no null."""
+    json: dict[str, Any] = {
+        "content": CONTENTS[file.content],
+        "file-path": file.file_path,
+        "file-format": "parquet",
+        "spec-id": 0,
+        "partition": [],
+        "file-size-in-bytes": file.file_size_in_bytes,
+        "record-count": file.record_count,
+    }
+    if file.referenced_data_file is not None:
+        json["referenced-data-file"] = file.referenced_data_file
+    if file.first_row_id is not None:
+        json["first-row-id"] = file.first_row_id
+    return json

@@ -1,40 +1,85 @@
-"""One DuckLake table, with its history, as Iceberg table metadata."""
+"""One DuckLake table, with its history, as Iceberg table metadata.
+
+Statistics files that clients have written (Puffin), as tags of the table that DuckLake ignores.
+
+Of each kind the newest one is kept, which is the one that clients read: Trino and Spark take the
+numbers of distinct values from what the table metadata says of the file.
+"""
 
 import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta
+from typing import Any
 
-from ..ducklake.changes import ADDING, DELETING, REWRITING
 from ..ducklake.history import State, TableHistory, Totals, states, unservable_reason
-from ..ducklake.rows.columns import Column
-from ..ducklake.rows.lake import Snapshot, Window
 from ..ducklake.rows.lifetimes import UnservableRange
-from ..ducklake.rows.named_objects import Schema, Table, Tag
+from ..ducklake.rows.objects import (
+    ADDING,
+    DELETING,
+    REWRITING,
+    Column,
+    Schema,
+    Snapshot,
+    Table,
+    Tag,
+    Window,
+)
 from ..ducklake.text_values import EPOCH
-from ..errors import REMEDY, Refused
 from ..iceberg import table_metadata
 from ..iceberg.table_metadata import SortField, TableMetadata
-from .client_properties import (
+from ..runtime.errors import REMEDY, Refused
+from .inlined_rows import OLDER, RowsFile, RowsFiles
+from .name_mappings import Mappings
+from .partitions import Partitions, sort_fields, tagged_sort_fields
+from .properties import (
     COMMENT,
+    PARTITION_STATISTICS,
+    STATISTICS,
     IsServed,
     is_of_clients,
     is_table_property,
     property_name,
 )
-from .client_properties import (
-    NO_PROPERTIES as TAGS_OF_METADATA,
-)
-from .client_snapshots import listed
-from .columns.default_columns import default_columns
-from .columns.name_mappings import Mappings
-from .columns.schemas import Schemas
-from .inlined.rows_files import OLDER, RowsFile, RowsFiles
-from .partitions import Partitions
-from .snapshot_ids import SnapshotIds
-from .sort_orders import sort_fields, tagged_sort_fields
-from .statistics_files import shown_files
+from .properties import NO_PROPERTIES as TAGS_OF_METADATA
+from .schemas import Schemas, default_columns
+from .snapshots import SnapshotIds, listed
+
+Json = dict[str, Any]
+
+KINDS = {"statistics": STATISTICS, "partition-statistics": PARTITION_STATISTICS}
+"""The keys of tags, by the names in the table metadata."""
+
+SHOWN_MS = 28 * 24 * 3600 * 1000
+"""The file is among those that a commit reads once, which the template deletes after 30 days. Trino
+fails in INSERT if it cannot read the file that the table metadata names."""
+
+
+def kept_file(kind: str, tags: Iterable[Tag]) -> tuple[Json, int] | None:
+    """The file of a kind, and when it was set (milliseconds since 1970); None if there is none."""
+    for tag in tags:
+        if tag.key == KINDS[kind] and tag.value is not None:
+            try:
+                kept = json.loads(tag.value)
+                file: Json = kept["file"]
+                return file | {"snapshot-id": int(file["snapshot-id"])}, int(kept["at"])
+            except (ValueError, TypeError, KeyError):
+                return None  # somebody has changed the tag by hand
+    return None
+
+
+def file_text(file: Json, set_ms: int) -> str:
+    """The value of the tag that keeps a file."""
+    return json.dumps({"at": set_ms, "file": file})
+
+
+def shown_files(tags: Iterable[Tag], now_ms: int) -> dict[str, list[Json]]:
+    """The lists of the table metadata, by their names; without those that are empty."""
+    tags = list(tags)
+    files = {kind: kept_file(kind, tags) for kind in KINDS}
+    return {kind: [kept[0]] for kind, kept in files.items() if kept and now_ms - kept[1] < SHOWN_MS}
+
 
 LATEST = (1, 1)
 VERSIONS = {"0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4", "1.0", "1.1-dev1", "1.1"}

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..ducklake.rows.named_objects import VIEW_VERSION, Schema, Tag, View, ViewText
+from ..ducklake.rows.objects import VIEW_VERSION, Schema, Tag, View, ViewText
 from ..ducklake.text_values import EPOCH
-from ..errors import REMEDY, Refused
-from .client_properties import is_label
+from ..runtime.errors import REMEDY, Refused
+from .properties import is_label
 from .tables import ONE_MILLISECOND, properties
 
 DIALECT = "duckdb"

@@ -1,4 +1,9 @@
-"""Metrics in CloudWatch's embedded metric format: a line on stdout for each invocation."""
+"""Metrics in CloudWatch's embedded metric format: a line on stdout for each invocation.
+
+X-Ray, if it is switched on: the time of an answer, and of its requests to AWS.
+
+The packages come with a layer of their own; unless it is switched on they are not imported.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -73,3 +78,20 @@ def published(handler: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 def _is_on() -> bool:
     return os.environ.get("POWERTOOLS_METRICS_DISABLED", "").lower() not in {"true", "1"}
+
+
+Handler = Callable[[Any, Any], Any]
+"""A Lambda handler: (event, context) -> answer."""
+
+
+def traced(handler: Handler) -> Handler:
+    """Decorate a Lambda handler: with POWERTOOLS_TRACE_DISABLED=false each invocation is a
+    subsegment."""
+    if os.environ.get("POWERTOOLS_TRACE_DISABLED", "true").lower() not in {"false", "0"}:
+        return handler
+    from aws_lambda_powertools import Tracer
+
+    tracer = Tracer(patch_modules=("botocore",))
+    # An answer may hold vended credentials.
+    wrapped: Handler = tracer.capture_lambda_handler(handler, capture_response=False)
+    return wrapped

@@ -1,16 +1,20 @@
-"""boto3 clients and requests to AWS; boto3 is imported when first needed, because it is slow."""
+"""boto3 clients and requests to AWS; boto3 is imported when first needed, because it is slow.
+
+A circuit breaker: a service that fails slowly is not called for a while.
+"""
 
 import re
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cache
 from threading import Lock
 from typing import Any
 
-from .. import budget
-from ..errors import Misconfigured, ServiceUnavailable
-from ..parallel import AT_A_TIME
+from ..runtime import budget
+from ..runtime.errors import Misconfigured, ServiceUnavailable
+from ..runtime.prefetch import AT_A_TIME
 
 ATTEMPTS = 2
 """For each request, if the failure is a transient one."""
@@ -167,3 +171,34 @@ def timestamp(value: Any) -> datetime:
             return datetime.fromisoformat(value)
     parsed: datetime = parse_timestamp(value)
     return parsed
+
+
+SLOW_SECONDS = 1
+"""A failure that took longer opens the breaker. Quick ones, such as throttling, cost no time."""
+
+OPEN_SECONDS = 30
+
+
+class CircuitBreaker:
+    """Open for 30 s after a failure that took more than a second."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` gives seconds."""
+        self._clock = clock
+        self._open_until = -float("inf")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the service is not to be called now."""
+        return self._clock() < self._open_until
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Open the breaker if the block fails slowly; its error is raised in any case."""
+        started = self._clock()
+        try:
+            yield
+        except Exception:
+            if self._clock() - started >= SLOW_SECONDS:
+                self._open_until = self._clock() + OPEN_SECONDS
+            raise

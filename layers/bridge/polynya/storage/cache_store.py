@@ -8,8 +8,8 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from ..metrics import count
-from .s3 import get_object
+from ..runtime.metrics import count
+from .objects import get_object
 
 logger = Logger(child=True)
 

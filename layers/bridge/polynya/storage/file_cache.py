@@ -1,23 +1,27 @@
 """Generated files: in this process's memory, in a store, or generated now by one instance.
 
 A store that is broken, throttled or hanging costs speed, never an answer.
+
+The stores and the file cache that the settings describe.
 """
 
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TypeVar
 
 from aws_lambda_powertools import Logger
 
-from .. import budget
-from ..errors import log_fields
-from ..metrics import count
-from ..parallel import in_parallel
-from .circuit_breaker import CircuitBreaker
-from .delivery_bucket import DeliveryBucket
-from .memory_cache import MemoryCache
-from .stores import Leases, Store
+from ..runtime import budget
+from ..runtime.errors import log_fields
+from ..runtime.metrics import count
+from ..runtime.prefetch import in_parallel
+from ..runtime.settings import StorageSettings
+from .aws import CircuitBreaker, client, ssm_parameter
+from .bucket_store import BucketStore, DeliveryBucket
+from .cache_store import CacheStore
+from .stores import Leases, MemoryCache, Store
 
 logger = Logger(child=True)
 
@@ -168,3 +172,47 @@ class FileCache:
             logger.error(message, key=key, **log_fields(error))
             count("StoreFailures")
             return default
+
+
+def resolve_bucket(settings: StorageSettings) -> StorageSettings:
+    """The settings with the name of the virtual bucket, where they name an SSM parameter.
+
+    The Object Lambda function serves the access point and the access point names the function, so
+    the template cannot pass the alias to the function: VIRTUAL_BUCKET is `ssm:NAME`.
+
+    Raises:
+        Misconfigured: the parameter does not exist, or may not be read.
+        ServiceUnavailable: SSM does not answer.
+    """
+    source, _, parameter = settings.virtual_bucket.partition(":")
+    if source != "ssm":
+        return settings
+    name = ssm_parameter("the name of the bucket", parameter)
+    return replace(settings, virtual_bucket=name)
+
+
+def bucket_store(bucket: str) -> BucketStore:
+    """The store of the delivery `materialize`."""
+    return BucketStore(bucket, lambda: client("s3"))
+
+
+def cache_store(settings: StorageSettings) -> CacheStore | None:
+    """The store of the delivery `object-lambda`; None without CACHE_TABLE."""
+    if not settings.cache_table:
+        return None
+    return CacheStore(
+        table=settings.cache_table,
+        bucket=settings.cache_bucket,
+        ttl_seconds=settings.ttl_seconds,
+        dynamodb=lambda: client("dynamodb"),
+        s3=lambda: client("s3"),
+    )
+
+
+def file_cache(settings: StorageSettings) -> FileCache:
+    """The cache of generated files, with the store of the delivery."""
+    if settings.is_materialized:
+        bucket = bucket_store(settings.virtual_bucket)
+        return FileCache(bucket, MemoryCache(), bucket=DeliveryBucket(bucket))
+    store = cache_store(settings)
+    return FileCache(store, MemoryCache(), leases=store)

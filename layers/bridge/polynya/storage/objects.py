@@ -1,12 +1,118 @@
-"""The lake's own files in S3: data files and delete files."""
+"""The lake's own files in S3: data files and delete files.
 
-from collections.abc import Callable
+Reads pieces of very many objects in S3, for less CPU time than GetObject of boto3 takes.
+
+Copies of objects in S3 with another end: S3 itself copies what comes before.
+
+What an answer of S3 means for a file of the lake.
+
+S3 locations, and objects that may be missing.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
-from ...errors import Misconfigured, NoSuchKey, ServiceUnavailable
-from ..aws import client
-from ..s3 import LARGEST, TooLarge, body_of, bucket_and_key
-from .translated_errors import ErrorTable, translate_errors
+from ..runtime import budget
+from ..runtime.errors import Misconfigured, NoSuchKey, PolynyaError, ServiceUnavailable
+from ..runtime.prefetch import in_parallel
+from .aws import CONNECT_SECONDS, client, read_seconds
+
+SCHEMES = frozenset({"s3", "s3a", "s3n"})
+"""The schemes under which Hadoop, Spark and other clients write locations in S3."""
+
+
+def is_s3(location: str) -> bool:
+    """Whether a location is in S3."""
+    scheme, separator, _ = location.partition("://")
+    return bool(separator) and scheme in SCHEMES
+
+
+def bucket_and_key(location: str) -> tuple[str, str] | None:
+    """The bucket and the key of `s3://bucket/key`, not decoded; None if it is not in S3."""
+    bucket, _, key = location.partition("://")[2].partition("/")
+    return (bucket, key) if is_s3(location) else None
+
+
+LARGEST = 256 * 1024 * 1024
+"""Of an object, or a range, that is read into memory: of a function that has 1,769 MB."""
+
+
+class TooLarge(ValueError):
+    """An object has more bytes than are read."""
+
+
+def body_of(answer: Mapping[str, Any], most: int = LARGEST) -> bytes:
+    """The body of an answer of GetObject, which S3 sends whole if it takes a range for invalid.
+
+    Raises:
+        TooLarge: it has more than `most` bytes; the others are not read.
+        botocore.exceptions.BotoCoreError: S3 stops sending.
+    """
+    stream, pieces, left = answer["Body"], [], most + 1
+    # Up to the empty piece after the last one, with which botocore checks that nothing is missing.
+    while piece := stream.read(left):
+        pieces.append(piece)
+        left -= len(piece)
+        if left <= 0:
+            stream.close()
+            raise TooLarge(f"an object has more than {most:,} bytes")
+    return b"".join(pieces)
+
+
+def get_object(s3: Any, bucket: str, key: str) -> bytes | None:
+    """The bytes of an object; None if there is none.
+
+    Args:
+        s3: a boto3 client.
+
+    Raises:
+        botocore.exceptions.ClientError, BotoCoreError: S3 fails.
+        TooLarge: it has more than LARGEST bytes.
+    """
+    try:
+        return body_of(s3.get_object(Bucket=bucket, Key=key))
+    except s3.exceptions.ClientError as error:
+        # S3 answers 403 for a missing object if the caller may not list the bucket.
+        if status_code(error) in {403, 404}:
+            return None
+        raise
+
+
+def status_code(error: Any) -> int:
+    """The HTTP status of a boto3 `ClientError`."""
+    status: int = error.response["ResponseMetadata"]["HTTPStatusCode"]
+    return status
+
+
+ErrorTable = Mapping[int, tuple[type[PolynyaError], str]]
+"""The error for an HTTP status, and what the status means."""
+
+
+@contextmanager
+def translate_errors(what: str, by_status: ErrorTable) -> Iterator[None]:
+    """Raise Polynya's errors instead of boto3's.
+
+    Args:
+        what: what the requests do, for the message about a status that is not in the table.
+        by_status: the error for an HTTP status, and what it means.
+
+    Raises:
+        ServiceUnavailable: S3 does not answer, or with another status.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except ClientError as error:
+        raised, meaning = by_status.get(status_code(error), (ServiceUnavailable, what))
+        code = error.response.get("Error", {}).get("Code", "an error")
+        raise raised(f"S3 answers {code}: {meaning}") from None
+    except BotoCoreError:
+        raise ServiceUnavailable("S3 does not answer") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +221,146 @@ def _write_errors(bucket: str) -> ErrorTable:
             "DataBucket and DataPrefix must cover the table's directory",
         )
     }
+
+
+AT_A_TIME = 48
+"""How many ranges are worth reading at the same time: S3 takes 20 ms for each."""
+
+SIGNED_SECONDS = 60
+"""The shortest time for which a URL is signed. It is used at once, and by nobody else."""
+
+
+class RangeReader:
+    """Reads ranges of objects, also from several threads.
+
+    boto3 signs a URL, and botocore's HTTP session sends the request, without boto3's layers for
+    parameters and answers. What is not answered as expected is asked again through boto3, which
+    knows errors, redirections and retries.
+    """
+
+    def read_range(self, location: str, first: int, end: int) -> bytes:
+        """The bytes of `s3://bucket/key` from `first` up to, not including, `end`.
+
+        Raises:
+            NoSuchKey, Misconfigured, ServiceUnavailable, TooLarge: as `reader.read_range`.
+            OutOfTime: no time is left in the budget.
+        """
+        check_range(first, end)
+        found = bucket_and_key(location)
+        body = self.fetch(*found, first, end) if found else None
+        return read_range(location, first, end) if body is None else body
+
+    def fetch(self, bucket: str, key: str, first: int, end: int) -> bytes | None:
+        """The bytes of a range; None if S3 answers anything else.
+
+        Raises:
+            OutOfTime: no time is left in the budget.
+        """
+        from botocore.awsrequest import AWSRequest
+        from botocore.exceptions import BotoCoreError
+        from botocore.response import StreamingBody
+
+        budget.check()
+        try:
+            url = client("s3").generate_presigned_url(
+                "get_object", Params={"Bucket": bucket, "Key": key}, ExpiresIn=SIGNED_SECONDS
+            )
+            headers = {"Range": f"bytes={first}-{end - 1}"}
+            request = AWSRequest("GET", url, headers=headers, stream_output=True)
+            answer = _session(read_seconds("s3")).send(request.prepare())
+            if answer.status_code == 206:
+                stream = StreamingBody(answer.raw, answer.headers.get("Content-Length"))
+                return body_of({"Body": stream}, end - first)
+            answer.raw.close()
+        except (BotoCoreError, TooLarge):
+            pass
+        return None
+
+
+@cache
+def _session(seconds: float) -> Any:
+    """Connections with a read timeout."""
+    from botocore.httpsession import URLLib3Session
+    from botocore.utils import get_environ_proxies
+
+    return URLLib3Session(
+        verify=os.environ.get("AWS_CA_BUNDLE") or True,
+        proxies=get_environ_proxies(client("s3").meta.endpoint_url),
+        timeout=(min(CONNECT_SECONDS, seconds), seconds),
+        max_pool_connections=AT_A_TIME,
+    )
+
+
+SMALLEST_PART = 5 * 1024 * 1024
+"""Of an upload in parts (S3, "Multipart upload limits"), except the last one."""
+
+PART = 64 * 1024 * 1024
+PARTS_AT_A_TIME = 8
+
+ERRORS: ErrorTable = {
+    404: (NoSuchKey, "a data file is gone"),
+    403: (
+        Misconfigured,
+        "this function may not copy a data file: its role needs s3:PutObject beside the files "
+        "that clients upload",
+    ),
+}
+
+
+def copy_with_end(source: str, target: str, start: int, end: bytes) -> None:
+    """Write the bytes of an object before `start`, and then `end`, as another object.
+
+    Args:
+        source, target: as `s3://bucket/key`.
+
+    Raises:
+        NoSuchKey: there is no such object.
+        Misconfigured: this process may not read or write it.
+        ServiceUnavailable: S3 does not answer.
+    """
+    places = bucket_and_key(source), bucket_and_key(target)
+    if places[0] is None or places[1] is None:
+        raise NoSuchKey("the data is not in S3")
+    with translate_errors("a data file cannot be copied now", ERRORS):
+        if start < SMALLEST_PART:
+            body = (read_range(source, 0, start) if start else b"") + end
+            client("s3").put_object(Bucket=places[1][0], Key=places[1][1], Body=body)
+        else:
+            _in_parts(places[0], places[1], start, end)
+
+
+def _in_parts(source: tuple[str, str], target: tuple[str, str], start: int, end: bytes) -> None:
+    s3, (bucket, key) = client("s3"), target
+    upload = s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
+    place = {"Bucket": bucket, "Key": key, "UploadId": upload}
+    try:
+        parts = in_parallel(
+            lambda part: _copied_part(place, source, *part), _parts(start), PARTS_AT_A_TIME
+        )
+        number = len(parts) + 1
+        last = s3.upload_part(**place, PartNumber=number, Body=end)
+        parts.append({"PartNumber": number, "ETag": last["ETag"]})
+        s3.complete_multipart_upload(**place, MultipartUpload={"Parts": parts})
+    except BaseException:
+        with suppress(Exception):
+            s3.abort_multipart_upload(**place)
+        raise
+
+
+def _parts(start: int) -> list[tuple[int, int, int]]:
+    """The number of each part, and its bytes: from, and up to but not including."""
+    count = -(-start // PART)
+    ends = [start * n // count for n in range(count + 1)]
+    return [(n + 1, ends[n], ends[n + 1]) for n in range(count)]
+
+
+def _copied_part(
+    place: dict[str, Any], source: tuple[str, str], number: int, first: int, end: int
+) -> dict[str, Any]:
+    copied = client("s3").upload_part_copy(
+        **place,
+        PartNumber=number,
+        CopySource=dict(zip(("Bucket", "Key"), source, strict=True)),
+        CopySourceRange=f"bytes={first}-{end - 1}",
+    )
+    return {"PartNumber": number, "ETag": copied["CopyPartResult"]["ETag"]}

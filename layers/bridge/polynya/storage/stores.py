@@ -1,12 +1,49 @@
 """Interfaces of what holds generated files: bytes by key, of any format.
 
 A key never changes its bytes, so the first copy stays.
+
+What S3 has said of the keys of a bucket.
+
+The files that this process used last.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import RLock
 from typing import Protocol
 
-from .listing import Listing
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The keys of a folder, from one key to another, in S3's order: that of their bytes."""
+
+    folder: str
+    first: str
+    last: str | None
+    """None: the page is the last one of the folder."""
+    modified: Mapping[str, float]
+    """When each key was put or renewed, in seconds since 1970."""
+
+    def covers(self, key: str) -> bool:
+        """Whether the page shows if the bucket has this key."""
+        if not key.startswith(self.folder) or key.encode() < self.first.encode():
+            return False
+        return self.last is None or key.encode() <= self.last.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is known of a bucket within one request, so that it is not asked again."""
+
+    pages: list[Page] = field(default_factory=list)
+    put: set[str] = field(default_factory=set)
+    """The keys that were put since, whatever the pages say."""
+
+    def page_of(self, key: str) -> Page | None:
+        """The page that shows if the bucket has this key; None: S3 was not asked."""
+        # Keys are looked up in S3's order: mostly the newest page has the next one too.
+        return next((page for page in reversed(self.pages) if page.covers(key)), None)
 
 
 class Store(Protocol):
@@ -64,3 +101,37 @@ class Cache(Protocol):
 
     def missing(self, keys: Sequence[str]) -> list[str]:
         """The keys that are not cached, in order."""
+
+
+DEFAULT_LIMIT = 64 * 1024 * 1024
+
+
+class MemoryCache:
+    """Bytes by key, up to a limit; the least recently used are dropped first."""
+
+    def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
+        """`limit`: the bytes of all bodies together. A larger body is not cached."""
+        self._bodies: OrderedDict[str, bytes] = OrderedDict()
+        self._limit = limit
+        self._size = 0
+        self._lock = RLock()
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes of a file; None if they are not in memory."""
+        with self._lock:
+            body = self._bodies.get(key)
+            if body is not None:
+                self._bodies.move_to_end(key)
+            return body
+
+    def put(self, key: str, body: bytes) -> bytes:
+        """Cache `body` unless the key is taken; returns what is cached under the key."""
+        with self._lock:
+            cached = self.get(key)
+            if cached is not None or len(body) > self._limit:
+                return cached or body
+            self._bodies[key] = body
+            self._size += len(body)
+            while self._size > self._limit:
+                self._size -= len(self._bodies.popitem(last=False)[1])
+            return body

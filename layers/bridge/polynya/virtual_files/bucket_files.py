@@ -2,18 +2,167 @@
 
 Any object may be gone: a lifecycle rule removes by age, a person by mistake. So each loadTable
 lists what is there, puts back what is missing, and renews what is old.
+
+What a table's files are built with, besides the rows of the catalog.
+
+Which virtual files a virtual file refers to, read from its bytes once in a process.
+
+The metadata documents built last: most loadTables find the table unchanged.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from ..errors import ServiceUnavailable
-from ..parallel import meanwhile
-from ..storage.delivery_bucket import DeliveryBucket
-from .build_context import BuildContext
+from ..ducklake.history import TableHistory
+from ..ducklake.rows.lifetimes import UnservableRange
+from ..ducklake.rows.objects import Snapshot
+from ..iceberg.avro.manifests import file_paths, manifest_paths
+from ..iceberg.table_metadata import TableMetadata
+from ..runtime.errors import ServiceUnavailable
+from ..runtime.prefetch import meanwhile
+from ..runtime.settings import Config, FileSettings
+from ..storage.bucket_store import DeliveryBucket
+from ..storage.file_cache import FileCache
+from ..storage.objects import ObjectReader
+from ..storage.stores import Cache
 from .names import Name, parse
-from .references import PATHS
+
+CAPACITY = 200_000
+"""Keys, which take some 40 MB."""
+
+PATHS: dict[str, Callable[[bytes], list[str]]] = {
+    "list": manifest_paths,
+    "rows-manifest": file_paths,
+    "deletes-manifest": file_paths,
+}
+"""By the kind of a file: reads the locations that it refers to. A data manifest refers only to the
+lake's own files."""
+
+
+class ReferenceCache:
+    """The keys of the virtual files to which a file refers, by its key."""
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        """`capacity`: the number of keys, referring and referred to."""
+        self._keys: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+        self._capacity = capacity
+        self._size = 0
+
+    def get(self, key: str) -> tuple[str, ...] | None:
+        """The keys to which a file refers; None if its bytes have not been read."""
+        keys = self._keys.get(key)
+        if keys is not None:
+            self._keys.move_to_end(key)
+        return keys
+
+    def put(self, key: str, keys: Iterable[str]) -> None:
+        """Remember to which keys a file refers."""
+        self._keys[key] = tuple(keys)
+        self._size += 1 + len(self._keys[key])
+
+    def trim(self) -> None:
+        """Drop the least recently used keys beyond the capacity.
+
+        It is called after an answer, not in `put`: an answer may need more keys than that.
+        """
+        while self._size > self._capacity:
+            self._size -= 1 + len(self._keys.popitem(last=False)[1])
+
+
+DOCUMENTS = 8
+"""Documents; one of a thousand snapshots takes some megabytes."""
+
+
+class Source(NamedTuple):
+    """What a document is built from, but for the time of day."""
+
+    history: TableHistory
+    unservable: Sequence[UnservableRange]
+
+
+class MetadataCache:
+    """The last document of each table, with what it was built from."""
+
+    def __init__(self) -> None:
+        self._documents: OrderedDict[str, tuple[Source, TableMetadata]] = OrderedDict()
+
+    def get_or_build(
+        self,
+        history: TableHistory,
+        unservable: Sequence[UnservableRange],
+        build: Callable[[int], TableMetadata],
+    ) -> TableMetadata:
+        """The document of this history: the cached one, or what `build` gives.
+
+        Args:
+            unservable: the snapshots that the document leaves out.
+            build: from the time now, in milliseconds since 1970.
+        """
+        now_ms = int(time.time() * 1000)
+        if any(_milliseconds(snapshot) > now_ms for snapshot in history.snapshots):
+            # The document says "now" for them, and so changes with the time.
+            return build(now_ms)
+        source = Source(_without_lake_snapshot(history), unservable)
+        uuid = history.table.table_uuid
+        cached, document = self._documents.get(uuid, (None, None))
+        if document is None or cached != source:
+            document = build(now_ms)
+        self._documents[uuid] = source, document
+        self._documents.move_to_end(uuid)
+        if len(self._documents) > DOCUMENTS:
+            self._documents.popitem(last=False)
+        return document
+
+
+def _without_lake_snapshot(history: TableHistory) -> TableHistory:
+    """A document does not depend on the lake's snapshots after the table's own last one."""
+    return replace(history, lake=replace(history.lake, snapshot_id=0), snapshot_id=0)
+
+
+def _milliseconds(snapshot: Snapshot) -> float:
+    return snapshot.snapshot_time.timestamp() * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class BuildContext:
+    """What the files of all tables of a lake share. It is made once in a process."""
+
+    settings: FileSettings
+    location: Callable[[str], str]
+    """Where clients find a virtual file, by its key."""
+    cache: Cache
+    object_reader: ObjectReader
+    bucket: DeliveryBucket | None = None
+    """The bucket that clients read, with the delivery `materialize`."""
+    staging_location: str | None = None
+    """Where clients put the files of a commit (the setting); None: they may not write."""
+    renew_seconds: float = math.inf
+    """Older objects of the bucket are renewed, before a lifecycle rule removes them."""
+    documents: MetadataCache = field(default_factory=MetadataCache)
+    references: ReferenceCache = field(default_factory=ReferenceCache)
+
+    @property
+    def virtual_location(self) -> str:
+        """Where all virtual files are."""
+        return self.location(self.settings.virtual_prefix)
+
+
+def build_context(config: Config, cache: FileCache, object_reader: ObjectReader) -> BuildContext:
+    """The context of a function."""
+    return BuildContext(
+        settings=config.files,
+        location=config.storage.location,
+        cache=cache,
+        object_reader=object_reader,
+        bucket=cache.bucket,
+        renew_seconds=config.storage.ttl_seconds,
+        staging_location=config.staging_location if config.writes else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,19 +10,18 @@ from typing import NamedTuple
 
 from pg8000.native import Connection
 
-from ...ducklake import queries
-from ...ducklake.paths import location, table_location
-from ...ducklake.queries.files.file_columns import FEW, Chunk, ChunkColumns, file_columns
-from ...ducklake.rows.data_files import DataFile
-from ...iceberg.avro.columnar import manifest_bytes
-from ...iceberg.avro.columns import DataFiles
-from ...iceberg.partition import PartitionSpec
-from ...read_ahead import read_ahead
-from ...translate.metrics.data_files import NO_FILES, NO_FILES_WITH_ROW_IDS, data_files
-from ...translate.metrics.measured_columns import columns_with_metrics
-from ..names import Name
-from ..table_context import TableContext
-from ..table_names import Manifest
+from ..ducklake import queries
+from ..ducklake.paths import location, table_location
+from ..ducklake.queries.file_columns import FEW, Chunk, ChunkColumns, file_columns
+from ..ducklake.rows.files import DataFile
+from ..iceberg.avro.columnar import manifest_bytes
+from ..iceberg.avro.row_encoder import DataFiles
+from ..iceberg.manifest import PartitionSpec
+from ..mapping.data_files import NO_FILES, NO_FILES_WITH_ROW_IDS, data_files
+from ..mapping.manifests import columns_with_metrics
+from ..runtime.prefetch import read_ahead
+from .contexts import TableContext
+from .names import Manifest, Name
 
 CHUNKS_PER_QUERY = 32
 """A query sorts their statistics before its first row, while the chunks of the query before are

@@ -8,18 +8,15 @@ from functools import partial
 
 from pg8000.native import Connection
 
-from ...ducklake import queries
-from ...ducklake.history import TableHistory
-from ...ducklake.partial_files import rows_until
-from ...ducklake.paths import file_location
-from ...ducklake.rows.data_files import DataFile
-from ...ducklake.rows.deletes import DeleteFile, InlinedDelete
-from ...errors import REMEDY, NoSuchKey, Refused
-from ...iceberg.deletion_vector import deletion_vector_positions
-from ...iceberg.parquet.delete_copy import delete_copy
-from ...iceberg.parquet.files import later_rows, position_deletes_bytes, positions
-from ...iceberg.positions import union
-from ...storage.objects.reader import ObjectReader
+from ..ducklake import queries
+from ..ducklake.history import TableHistory
+from ..ducklake.paths import file_location
+from ..ducklake.rows.files import DataFile, DeleteFile, InlinedDelete, rows_until
+from ..iceberg.deletion_vector import deletion_vector_positions, union
+from ..iceberg.parquet.delete_files import delete_copy
+from ..iceberg.parquet.files import later_rows, position_deletes_bytes, positions
+from ..runtime.errors import REMEDY, NoSuchKey, Refused
+from ..storage.objects import ObjectReader
 
 POSITIONS = {"parquet": positions, "puffin": deletion_vector_positions}
 """The reader of the positions in a delete file, by its format."""

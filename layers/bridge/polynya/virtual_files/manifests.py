@@ -7,21 +7,19 @@ from typing import Any
 
 from pg8000.native import Connection
 
-from ...ducklake import queries
-from ...ducklake.rows.data_files import DataFile, FileGroup
-from ...iceberg.avro.manifests import manifest_bytes
-from ...iceberg.manifest import DataFile as DataFileEntry
-from ...iceberg.manifest import ManifestContent, ManifestEntry
-from ...iceberg.partition import UNPARTITIONED, PartitionSpec
-from ...translate.inlined.rows_files import RowsFile
-from ...translate.manifests import delete_entry, rows_entry
-from ...translate.partitions import Constant
-from ..names import Name
-from ..summarized_files import Summary
-from ..table_context import TableContext
-from ..table_names import Manifest
+from ..ducklake import queries
+from ..ducklake.rows.files import DataFile, FileGroup
+from ..iceberg.avro.manifests import manifest_bytes
+from ..iceberg.manifest import UNPARTITIONED, ManifestContent, ManifestEntry, PartitionSpec
+from ..iceberg.manifest import DataFile as DataFileEntry
+from ..mapping.inlined_rows import RowsFile
+from ..mapping.manifests import delete_entry, rows_entry
+from ..mapping.partitions import Constant
+from .contexts import TableContext
 from .deletes import Deletes, deletes_at
 from .inlined_rows import TableRows
+from .manifest_lists import Summary
+from .names import Manifest, Name
 
 PartitionTuples = dict[DataFile, tuple[PartitionSpec, tuple[Any, ...]]]
 """The partition spec and the partition values of data files."""

@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 
 from pg8000.native import Connection
 
-from ...ducklake import queries
-from ...ducklake.history import state_at
-from ...ducklake.rows.conditions import Condition
-from ...ducklake.rows.lake import no_changes
-from ...errors import Refused
-from ...iceberg.manifest import DataFile, FileContent
-from ...iceberg.parquet.padding import deletes_size, padded, rows_size
-from ...iceberg.types import Field
-from ...translate.inlined.rows_files import ALL
-from ...translate.planning.inlined import may_hold
-from ..content.deletes import Deletes
-from ..content.inlined_rows import TableRows
-from ..names import Name
-from ..table_context import TableContext
+from ..ducklake import queries
+from ..ducklake.history import state_at
+from ..ducklake.rows.files import Condition
+from ..ducklake.rows.objects import no_changes
+from ..iceberg.manifest import DataFile, FileContent
+from ..iceberg.parquet.padding import deletes_size, padded, rows_size
+from ..iceberg.types import Field
+from ..mapping.inlined_rows import ALL
+from ..mapping.scan_tasks import may_hold
+from ..runtime.errors import Refused
+from .contexts import TableContext
+from .deletes import Deletes
+from .inlined_rows import TableRows
+from .names import Name
 
 PADDED = "padded-"
 

@@ -1,23 +1,61 @@
-"""The data files and delete files that a scan of one table reads, found without any manifest."""
+"""The data files and delete files that a scan of one table reads, found without any manifest.
+
+Generated files as manifests list them, with their sizes: they are built if they are missing.
+
+For the delivery `materialize`: the files of every snapshot that is listed are in the bucket.
+
+The files of a scan that are generated: those of inlined rows and of deletes.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from pg8000.native import Connection
 
-from ...ducklake import queries
-from ...ducklake.connection.statements import run_batched
-from ...ducklake.history import state_at
-from ...ducklake.rows.conditions import Condition, PlannedFile
-from ...ducklake.rows.data_files import DataFile
-from ...iceberg import manifest
-from ...iceberg.manifest import FileContent
-from ...translate.columns.schemas import Schemas
-from ...translate.fingerprints import fingerprint
-from ...translate.partitions import Partitions
-from ..content.deletes import deletes_of
-from ..table_context import TableContext
-from .generated import GeneratedFiles
+from ..ducklake import queries
+from ..ducklake.connection.catalog_connection import run_batched
+from ..ducklake.history import state_at
+from ..ducklake.rows.files import Condition, PlannedFile
+from ..ducklake.rows.files import DataFile as CatalogFile
+from ..iceberg import manifest
+from ..iceberg.manifest import DataFile, FileContent
+from ..mapping.manifests import fingerprint
+from ..mapping.partitions import Partitions
+from ..mapping.scan_tasks import may_hold
+from ..mapping.schemas import Schemas
+from .contexts import TableContext
+from .deletes import Deletes, deletes_of
+from .manifest_lists import Summary
+from .manifests import TableManifests
+from .names import Name
+
+
+class GeneratedFiles(Protocol):
+    """Names generated files in Iceberg's words, with the sizes by which clients open them."""
+
+    @property
+    def are_listed(self) -> bool:
+        """Whether manifests give the files the same names."""
+        ...
+
+    def rows(self, snapshot_id: int, condition: Condition) -> list[DataFile]:
+        """The files of inlined rows at a snapshot that may hold a row that is wanted.
+
+        Raises:
+            Refused: they cannot be built exactly.
+        """
+        ...
+
+    def deletes(self, deletes: Sequence[Deletes]) -> list[DataFile]:
+        """The delete file of each data file, in order.
+
+        Raises:
+            Refused: one of them cannot be built exactly.
+            ServiceUnavailable: building them takes longer than one request may; the next request
+                continues.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +65,7 @@ class ScanFiles:
     con: Connection
     table: TableContext
     generated: GeneratedFiles
-    check_added_file: Callable[[DataFile], None]
+    check_added_file: Callable[[CatalogFile], None]
     """Raises Refused for a file that clients would read differently."""
 
     @property
@@ -89,7 +127,7 @@ class ScanFiles:
         # Two rows of statistics give a file twice.
         return [*{one.file.data_file_id: one for one in found}.values()]
 
-    def data_files(self, files: Iterable[DataFile]) -> Iterator[manifest.DataFile]:
+    def data_files(self, files: Iterable[CatalogFile]) -> Iterator[manifest.DataFile]:
         """Data files in Iceberg's words.
 
         Raises:
@@ -113,7 +151,7 @@ class ScanFiles:
         return self.generated.rows(snapshot_id, condition)
 
     def delete_files(
-        self, snapshot_id: int, files: Sequence[DataFile]
+        self, snapshot_id: int, files: Sequence[CatalogFile]
     ) -> dict[str, manifest.DataFile]:
         """The delete file of each of these data files that has one, by the data file's location.
 
@@ -124,3 +162,53 @@ class ScanFiles:
         deletes = deletes_of(self.con, self.table.history, snapshot_id, files)
         locations = [self.table.location_of(one.data_file) for one in deletes]
         return dict(zip(locations, self.generated.deletes(deletes), strict=True))
+
+
+AT_ONCE = 50
+"""Delete files that are built before the time is checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFiles:
+    """Names the files of one table; implements `GeneratedFiles`."""
+
+    table: TableContext
+    manifests: TableManifests
+    location: Callable[[Name], str]
+    summaries: Callable[[Iterable[Name]], list[Summary]]
+    check_time: Callable[[str, int, int], None]
+    """Raises ServiceUnavailable if the request takes too long."""
+
+    @property
+    def are_listed(self) -> bool:
+        """True."""
+        return True
+
+    def rows(self, snapshot_id: int, condition: Condition) -> list[DataFile]:
+        """The files of inlined rows that may be selected: for each part and partition value."""
+        manifests = self.table.names.rows_manifests(self.table.history.window(snapshot_id))
+        return [
+            file
+            for manifest in manifests
+            for file in self.manifests.rows_files(manifest)
+            if may_hold(condition, manifest.spec, file.partition)
+        ]
+
+    def deletes(self, deletes: Sequence[Deletes]) -> list[DataFile]:
+        """The delete file of each data file."""
+        found: list[DataFile] = []
+        for start in range(0, len(deletes), AT_ONCE):
+            some = deletes[start : start + AT_ONCE]
+            summaries = self.summaries(self.table.deletes_name(one) for one in some)
+            found += map(self._delete_file, some, summaries)
+            self.check_time("delete files", len(found), len(deletes))
+        return found
+
+    def _delete_file(self, deletes: Deletes, summary: Summary) -> DataFile:
+        return DataFile(
+            content=FileContent.POSITION_DELETES,
+            file_path=self.location(self.table.deletes_name(deletes)),
+            record_count=summary["record_count"],
+            file_size_in_bytes=summary["file_size_in_bytes"],
+            referenced_data_file=self.table.location_of(deletes.data_file),
+        )

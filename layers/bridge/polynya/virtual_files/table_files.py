@@ -14,33 +14,27 @@ from itertools import islice
 
 from pg8000.native import Connection
 
-from .. import budget
 from ..ducklake.faults import MAX_ID
 from ..ducklake.history import TableHistory, state_at, states, unservable_reason
 from ..ducklake.paths import table_location
 from ..ducklake.queries import lifetimes
-from ..ducklake.rows.lake import Window
 from ..ducklake.rows.lifetimes import UnservableRange
-from ..errors import NoSuchKey, ServiceUnavailable
+from ..ducklake.rows.objects import Window
 from ..iceberg.table_metadata import TableMetadata
-from ..parallel import AT_A_TIME
-from ..translate.tables import check_table, metadata
-from ..translate.write_properties import write_properties
-from .build_context import BuildContext
-from .content.added_files import AddedFiles
-from .content.deletes import Deletes, deletes_at, deletes_bytes
-from .content.inlined_rows import TableRows
-from .content.live_rows import LiveRows
-from .content.manifest_lists import LiveFiles, manifest_list
-from .content.manifests import TableManifests
-from .names import Name, parse
-from .scans.listed import ListedFiles
-from .scans.padded import PaddedFiles, padded_body
-from .scans.scan_files import ScanFiles
-from .summarized_files import SummarizedFiles
-from .table_context import TableContext, table_context
-from .table_names import Manifest
-from .unservable import UnservableSnapshots
+from ..mapping.properties import write_properties
+from ..mapping.tables import check_table, metadata
+from ..runtime import budget
+from ..runtime.errors import NoSuchKey, ServiceUnavailable
+from ..runtime.prefetch import AT_A_TIME
+from .bucket_files import BuildContext
+from .contexts import AddedFiles, TableContext, UnservableSnapshots, table_context
+from .deletes import Deletes, deletes_at, deletes_bytes
+from .inlined_rows import LiveRows, TableRows
+from .manifest_lists import LiveFiles, SummarizedFiles, manifest_list
+from .manifests import TableManifests
+from .names import Manifest, Name, parse
+from .padded import PaddedFiles, padded_body
+from .scan_files import ListedFiles, ScanFiles
 
 TAIL = 16
 """The chunks of the newest files, where files are added, are this many times smaller."""

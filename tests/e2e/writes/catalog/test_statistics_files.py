@@ -5,7 +5,7 @@ from contextlib import closing
 import pyarrow as pa
 import pytest
 import urllib3
-from polynya.translate.statistics_files import SHOWN_MS
+from polynya.mapping.tables import SHOWN_MS
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError

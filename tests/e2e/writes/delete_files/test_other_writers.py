@@ -4,12 +4,12 @@ from contextlib import suppress
 
 import duckdb
 import pytest
-from polynya.commits import catalog
-from polynya.commits.delete_files.uploads import DeleteFiles
-from polynya.errors import CommitFailed
-from polynya_local.clients.duckdb_connection import LAKE as EXTENSIONS
-from polynya_local.clients.duckdb_connection import connect
-from polynya_local.clients.lakes import attach
+from polynya.catalog import writer
+from polynya.commits.writing import DeleteFiles
+from polynya.runtime.errors import CommitFailed
+from polynya_local.clients.duckdb import LAKE as EXTENSIONS
+from polynya_local.clients.duckdb import connect
+from polynya_local.clients.native import attach
 
 from tests.support.writes.starts import DO_NOT_INLINE, STARTS
 
@@ -71,7 +71,7 @@ def test_a_commit_that_fails_leaves_files_that_ducklake_removes(twin, change, mo
         raise CommitFailed("the time is up")
 
     with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="Failed to commit"):
-        patch.setattr(catalog, "check_time", fail)
+        patch.setattr(writer, "check_time", fail)
         change(DELETE)
     assert rows(twin) == before
     left = objects(twin) - files

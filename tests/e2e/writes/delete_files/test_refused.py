@@ -1,17 +1,17 @@
 """Deletes that are refused before anything changes, with what to do instead."""
 
 import pytest
-from polynya.commits.plans import removals
-from polynya.files.content import live_rows
+from polynya.commits import deletes
 from polynya.iceberg.parquet import delete_files
+from polynya.virtual_files import inlined_rows
 
 from tests.support.writes.starts import DO_NOT_INLINE, STARTS
 
 DELETE = "DELETE FROM {t} WHERE id IN (1, 4, 6)"
 
 REFUSED = {
-    "data files": (removals, "MOST_DELETE_FILES", 1),
-    "rows deleted before": (live_rows, "MOST_DELETED", 2),
+    "data files": (deletes, "MOST_DELETE_FILES", 1),
+    "rows deleted before": (inlined_rows, "MOST_DELETED", 2),
     "rows deleted now": (delete_files, "MOST_POSITIONS", 2),
 }
 

@@ -6,9 +6,9 @@ from contextlib import closing
 
 import fastavro
 import pytest
-from polynya.commits.plans.parquet import footers
-from polynya.commits.plans.parquet.added_files import MOST_FILES
-from polynya.storage.objects.ranges import RangeReader
+from polynya.commits import parquet_files
+from polynya.commits.parquet_files import MOST_FILES
+from polynya.storage.objects import RangeReader
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError
@@ -126,7 +126,7 @@ def test_more_files_than_fit_into_the_function_are_refused(attack):
 
 
 def test_footers_that_do_not_fit_into_the_function_are_refused(attack, monkeypatch):
-    monkeypatch.setattr(footers, "MOST_BYTES", 100)
+    monkeypatch.setattr(parquet_files, "MOST_BYTES", 100)
     with pytest.raises(BadRequestError, match="the footers of the added data files have more"):
         attack.append(attack.file.file_path)
 

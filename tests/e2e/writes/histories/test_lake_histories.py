@@ -10,8 +10,8 @@ from random import Random
 
 import pytest
 from polynya_local.clients import native
-from polynya_local.clients.duckdb_connection import LAKE, connect, identifier
-from polynya_local.clients.lakes import attach
+from polynya_local.clients.duckdb import LAKE, connect, identifier
+from polynya_local.clients.native import attach
 from polynya_local.clients.pyiceberg import s3_properties
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import BadRequestError

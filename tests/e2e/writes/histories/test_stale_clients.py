@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
-from polynya.translate.inlined.rows_files import MOST_NEW
-from polynya_local.clients.duckdb import Process
-from polynya_local.clients.duckdb_connection import LAKE as EXTENSIONS
-from polynya_local.clients.duckdb_connection import connect
-from polynya_local.clients.lakes import Lake, attach
+from polynya.mapping.inlined_rows import MOST_NEW
+from polynya_local.clients.duckdb import LAKE as EXTENSIONS
+from polynya_local.clients.duckdb import Process, connect
+from polynya_local.clients.native import Lake, attach
 from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.processes.serving import Bridge
 from pyiceberg.catalog.rest import RestCatalog

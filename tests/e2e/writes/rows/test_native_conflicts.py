@@ -5,9 +5,9 @@ from contextlib import suppress
 
 import duckdb
 import pytest
-from polynya_local.clients.duckdb_connection import LAKE as EXTENSIONS
-from polynya_local.clients.duckdb_connection import connect
-from polynya_local.clients.lakes import attach
+from polynya_local.clients.duckdb import LAKE as EXTENSIONS
+from polynya_local.clients.duckdb import connect
+from polynya_local.clients.native import attach
 from pyiceberg.exceptions import (
     CommitFailedException,
     ServiceUnavailableError,

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from polynya.commits import catalog as commit_catalog
-from polynya.translate.commits import new_deletes
-from polynya_local.clients.lakes import attach
+from polynya.catalog import writer as commit_catalog
+from polynya.commits import net_change
+from polynya_local.clients.native import attach
 from pyiceberg.exceptions import BadRequestError
 from pyiceberg.expressions import EqualTo, LessThan
 from pyiceberg.schema import Schema
@@ -163,7 +163,7 @@ def test_the_new_columns_say_what_is_true(twin, monkeypatch, tmp_path):
     assert id_ == [1, "1", "40", None, True]
     assert s == [2, "a", f"{LONG[:255]}{{", True, False]
     assert p[3:] == [None, None]
-    monkeypatch.setattr(new_deletes, "MOST_INLINED", 0)
+    monkeypatch.setattr(net_change, "MOST_INLINED", 0)
     location = twin.table().inspect.files()["file_path"].to_pylist()[0]
     columns = {("file_path", 2147483546): pa.array([location]), ("pos", 2147483545): pa.array([0])}
     deletes = replace(parquet(columns), content=DELETES)

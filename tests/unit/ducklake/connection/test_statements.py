@@ -3,7 +3,7 @@
 from itertools import count
 
 import pytest
-from polynya.ducklake.connection.statements import Statement, known, run_batched, select
+from polynya.ducklake.connection.catalog_connection import Statement, known, run_batched, select
 
 NUMBERS = count(1)
 

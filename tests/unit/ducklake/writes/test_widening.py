@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
-from polynya.ducklake.column_tree import ColumnNode, column_tree
-from polynya.ducklake.rows.writers.table_stats import TableColumnStats
+from polynya.ducklake.rows.files import TableColumnStats
+from polynya.ducklake.text_values import ColumnNode, column_tree
 from polynya.ducklake.writes.files import FileColumnStats, NewDataFile
-from polynya.ducklake.writes.widening import WiderStats, widened
-from polynya_local.clients.duckdb_connection import LAKE, connect, literal
+from polynya.ducklake.writes.stats import WiderStats, widened
+from polynya_local.clients.duckdb import LAKE, connect, literal
 
 COLUMNS = """
 SELECT column_id, column_name, column_type, nulls_allowed, nullif(default_value, 'NULL'),

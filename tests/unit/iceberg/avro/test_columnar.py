@@ -14,14 +14,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polynya.iceberg.avro import columnar, manifests
-from polynya.iceberg.avro.columns import ColumnMetrics, DataFiles, Integers, Texts
-from polynya.iceberg.avro.compression import CODECS
-from polynya.iceberg.avro.container import long
-from polynya.iceberg.avro.row_encoder import Constant, Varints, joined
-from polynya.iceberg.manifest import DataFile, FileContent, ManifestContent, ManifestEntry, Status
-from polynya.iceberg.partition import PartitionField, PartitionSpec
+from polynya.iceberg.avro.container import CODECS, long
+from polynya.iceberg.avro.row_encoder import (
+    ColumnMetrics,
+    Constant,
+    DataFiles,
+    Integers,
+    Texts,
+    Varints,
+    joined,
+)
+from polynya.iceberg.manifest import (
+    DataFile,
+    FileContent,
+    ManifestContent,
+    ManifestEntry,
+    PartitionField,
+    PartitionSpec,
+    Status,
+)
 from polynya.iceberg.types import Field, Primitive, TableSchema
-from polynya_local.clients.duckdb_connection import connect
+from polynya_local.clients.duckdb import connect
 
 from tests.unit.iceberg.avro.test_manifests import METRICS, PARTITIONED, SCHEMA, with_pyiceberg
 

@@ -5,7 +5,7 @@ import zlib
 
 import deflate
 import pytest
-from polynya.iceberg.avro.compression import CODECS, COMPRESSOR
+from polynya.iceberg.avro.container import CODECS, COMPRESSOR
 
 
 def like_entries(count: int) -> bytes:

@@ -26,9 +26,10 @@ from polynya.iceberg.manifest import (
     ManifestContent,
     ManifestEntry,
     ManifestFile,
+    PartitionField,
+    PartitionSpec,
     Status,
 )
-from polynya.iceberg.partition import PartitionField, PartitionSpec
 from polynya.iceberg.types import Field, Primitive, TableSchema
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import construct_partition_summaries, read_manifest_list

@@ -10,19 +10,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 from polynya.iceberg.avro import columnar
-from polynya.iceberg.avro.columns import ColumnMetrics, DataFiles, Integers, Texts
 from polynya.iceberg.avro.manifests import (
     manifest_bytes,
     manifest_file,
     manifest_list_bytes,
     summary_of,
 )
-from polynya.iceberg.manifest import DataFile, FileContent, ManifestContent, ManifestEntry, Status
+from polynya.iceberg.avro.row_encoder import ColumnMetrics, DataFiles, Integers, Texts
+from polynya.iceberg.manifest import (
+    DataFile,
+    FileContent,
+    ManifestContent,
+    ManifestEntry,
+    PartitionField,
+    PartitionSpec,
+    Status,
+)
 from polynya.iceberg.parquet.files import Rows, position_deletes_bytes, rows_bytes
-from polynya.iceberg.partition import PartitionField, PartitionSpec
 from polynya.iceberg.table_metadata import Snapshot, SortField, TableMetadata
 from polynya.iceberg.types import Field, List, Map, Primitive, Struct, TableSchema
-from polynya.translate.fingerprints import fingerprint
+from polynya.mapping.manifests import fingerprint
 
 ROOT = Path(__file__).parents[4]
 FIELDS = (

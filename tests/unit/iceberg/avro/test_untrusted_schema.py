@@ -5,8 +5,7 @@ import json
 
 import fastavro
 import pytest
-from polynya.iceberg.avro.malformed import Malformed
-from polynya.iceberg.avro.untrusted_schema import Wanted, record_reader
+from polynya.iceberg.avro.untrusted_schema import Malformed, Wanted, record_reader
 
 from tests.support.writes.hostile_avro import array, long, record
 

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 from polynya.iceberg.avro import limits
-from polynya.iceberg.avro.malformed import Malformed
-from polynya.iceberg.avro.written import files_in, manifests_in
+from polynya.iceberg.avro.client_manifests import files_in, manifests_in
+from polynya.iceberg.avro.untrusted_schema import Malformed
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import (
     DataFile,

@@ -5,8 +5,8 @@ import io
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-from polynya.iceberg.parquet.delete_copy import delete_copy
-from polynya_local.clients.duckdb_connection import connect
+from polynya.iceberg.parquet.delete_files import delete_copy
+from polynya_local.clients.duckdb import connect
 
 FILE_PATH, POS, SNAPSHOT = 2147483646, 2147483645, 2147483539
 """The field ids that DuckLake writes (`ducklake_delete.cpp`)."""

@@ -5,8 +5,12 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from polynya.iceberg.parquet.delete_copy import delete_copy
-from polynya.iceberg.parquet.lake_deletes import LakeDeletes, StoredDeletes, lake_delete_files
+from polynya.iceberg.parquet.delete_files import (
+    LakeDeletes,
+    StoredDeletes,
+    delete_copy,
+    lake_delete_files,
+)
 from polynya.iceberg.parquet.sandbox import Unreadable
 
 DATA_FILE = "s3://b/lake/main/it's/ducklake-1.parquet"

@@ -5,9 +5,9 @@ import time
 from pathlib import Path
 
 import pytest
-from polynya import budget
-from polynya.errors import OutOfTime, PolynyaError
 from polynya.iceberg.parquet.sandbox import Unreadable, literal, sandbox
+from polynya.runtime import budget
+from polynya.runtime.errors import OutOfTime, PolynyaError
 
 STATEMENTS = [
     "SELECT * FROM read_text('{folder}/secret.txt')",

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 from polynya_local.clients.canonical import canonical, columns_of, difference, from_arrow
-from polynya_local.clients.duckdb_connection import connect
+from polynya_local.clients.duckdb import connect
 
 # DuckLake's rows, the client's rows (both as SELECT), hidden columns
 SAME = [

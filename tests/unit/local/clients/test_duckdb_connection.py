@@ -8,8 +8,8 @@ from threading import Timer
 
 import duckdb
 import pytest
-from polynya_local.clients.duckdb_connection import confine, connect, interruptible, literal
-from polynya_local.reports.duckdb_access import connect_to_s3
+from polynya_local.clients.duckdb import confine, connect, interruptible, literal
+from polynya_local.reports.generator import connect_to_s3
 
 
 class Stopped(Exception):

@@ -1,4 +1,4 @@
-from polynya_local.clients.lakes import filled_in
+from polynya_local.clients.native import filled_in
 
 CATALOG = "postgres:dbname=d host=it's"
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 from polynya.ducklake.connection.url import connection_arguments
-from polynya.errors import Misconfigured
-from polynya_local.lakes.address import DuckDBLake, PostgresLake, SQLiteLake, parse
-from polynya_local.lakes.conninfo import url_of
+from polynya.runtime.errors import Misconfigured
+from polynya_local.lakes.address import DuckDBLake, PostgresLake, SQLiteLake, parse, url_of
 
 FILES = [
     ("metadata.ducklake", DuckDBLake(Path("metadata.ducklake"))),

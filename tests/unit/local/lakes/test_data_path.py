@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
-from polynya.errors import Misconfigured
-from polynya_local.clients.duckdb_connection import connect
-from polynya_local.lakes.data_path import BUCKET, DataPath, data_path_of
+from polynya.runtime.errors import Misconfigured
+from polynya_local.clients.duckdb import connect
+from polynya_local.lakes.files import BUCKET, DataPath, data_path_of
 
 LOCAL = [
     ("/data/lake/", "/data/lake"),

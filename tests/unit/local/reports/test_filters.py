@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from polynya.errors import BadRequest
-from polynya_local.pages.views.rows import lines_of
-from polynya_local.reports.preview.filters import OPERATORS, Condition, operators_of, parse
-from polynya_local.reports.preview.report import Lines
+from polynya.runtime.errors import BadRequest
+from polynya_local.page.table_views import lines_of
+from polynya_local.reports.preview import Lines
+from polynya_local.reports.preview_sql import OPERATORS, Condition, operators_of, parse
 
 TYPES = {
     "i": "int32",

@@ -4,7 +4,7 @@ import ast
 
 import duckdb
 import pytest
-from polynya_local.reports.reading.languages import (
+from polynya_local.reports.snippets import (
     SQL,
     backticked,
     clickhouse_literal,

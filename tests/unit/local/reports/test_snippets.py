@@ -3,11 +3,11 @@
 import ast
 
 import pytest
-from polynya.namespaces import dotted
-from polynya_local.reports.reading.place import Place
-from polynya_local.reports.reading.snippets import (
+from polynya.runtime.namespaces import dotted
+from polynya_local.reports.snippets import (
     CLIENTS,
     FIRST_CLIENTS,
+    Place,
     blocks,
     client,
     connect_blocks,

@@ -11,8 +11,8 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection
 
-from ... import budget
-from ...errors import (
+from ...runtime import budget
+from ...runtime.errors import (
     BadRequest,
     CommitStateUnknown,
     Misconfigured,
@@ -20,10 +20,9 @@ from ...errors import (
     PolynyaError,
     ServiceUnavailable,
 )
-from . import sockets
+from . import url as sockets
 from .catalog_connection import CatalogConnection, ConnectionLost, connection_errors
-from .sockets import limit_tls
-from .url import connection_arguments
+from .url import connection_arguments, limit_tls
 
 GONE_TABLE = "42P01"
 """undefined_table. DuckLake drops an empty inlined table at a flush, between two statements."""

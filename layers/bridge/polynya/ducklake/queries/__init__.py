@@ -4,8 +4,27 @@
 including, its end_snapshot.
 """
 
-from .catalog import lake, layout, snapshot_exists
-from .commits import client_snapshots, has_commits
+from .catalog import (
+    CATALOG_SCHEMA,
+    client_snapshots,
+    fragment,
+    has_commits,
+    lake,
+    layout,
+    next_snapshots,
+    previous_snapshot,
+    snapshot_exists,
+    snapshots,
+)
+from .data_files import (
+    column_stats,
+    data_files_at,
+    file_groups,
+    first_added_files,
+    partition_values,
+    planned_files,
+    unservable_data_files,
+)
 from .deletes import (
     delete_files_at,
     inlined_delete_names,
@@ -14,16 +33,6 @@ from .deletes import (
     unservable_deletes,
     unservable_inlined_deletes,
 )
-from .files.data_files import (
-    column_stats,
-    data_files_at,
-    file_groups,
-    first_added_files,
-    partition_values,
-    unservable_data_files,
-)
-from .files.planned_files import planned_files
-from .fragments import CATALOG_SCHEMA, fragment
 from .inlined_tables import (
     inlined,
     inlined_origin,
@@ -55,11 +64,7 @@ from .table_columns import (
     partitionings,
     sort_keys_at,
 )
-from .table_snapshots import next_snapshots, previous_snapshot, snapshots
-from .writers.known_paths import known_locations
-from .writers.live_files import live_files
-from .writers.table_stats import next_row_id, table_column_stats
-from .writers.view_texts import view_texts
+from .writers import known_locations, live_files, next_row_id, table_column_stats, view_texts
 
 __all__ = [
     "CATALOG_SCHEMA",

@@ -1,10 +1,119 @@
-"""The lake as a whole."""
+"""The lake as a whole.
 
-from ...errors import Misconfigured
-from ..connection.statements import Rows, Statement
-from ..rows.lake import Lake
-from ..rows.writers.layout import ADDED, Layout
-from .fragments import CATALOG_SCHEMA
+SQL that several statements share, and what differs between versions of the catalog.
+
+The versions are 0.2 to 1.1. The columns that exist decide, not the name of the version.
+
+The snapshots that touched a table.
+
+What Iceberg clients committed to a table.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from ...runtime.errors import Misconfigured
+from ..connection.catalog_connection import Rows, Statement, known, select
+from ..rows.objects import (
+    ADDED,
+    MOST_CHARACTERS,
+    ClientSnapshot,
+    Lake,
+    Layout,
+    Snapshot,
+    Table,
+    changes_of,
+)
+
+# The predicate of the DuckLake specification, word for word, so that one can compare them:
+# https://ducklake.select/docs/stable/specification/queries
+VISIBLE = """:snapshot_id >= {0}.begin_snapshot
+  AND (:snapshot_id < {0}.end_snapshot OR {0}.end_snapshot IS NULL)"""
+
+# Partial files: the newest snapshot whose rows the file holds. Until 0.4 it was at the end of
+# the text partial_file_info, '14:1|15:2' (snapshot:rows so far).
+FRAGMENTS = {
+    "data_partial_max": (
+        ("ducklake_data_file.partial_max", "f.partial_max"),
+        (
+            "ducklake_data_file.partial_file_info",
+            r"(regexp_match(f.partial_file_info, '(?:^|[|]|partial_max:)(\d+)(?::\d+)?$'))[1]"
+            "::bigint",
+        ),
+    ),
+    # Files flushed by DuckDB 1.4 say only 'partial_max:16', and hold the snapshot of each row.
+    "partial_file_info": (
+        (
+            "ducklake_data_file.partial_file_info",
+            "CASE WHEN f.partial_file_info NOT LIKE 'partial_max:%' THEN f.partial_file_info END",
+        ),
+    ),
+    # DuckDB 1.5 leaves partial_max out of the deletes that it flushes together with their rows;
+    # a file that was written at a flush holds deletes of the snapshots up to the flush. A flush of
+    # 1.1 also writes deletion vectors so; a Puffin file that has a footer may hold several.
+    "delete_partial_max": (
+        (
+            "ducklake_delete_file.partial_max",
+            "coalesce(d.partial_max, CASE WHEN f.partial_max IS NOT NULL"
+            " OR lower(d.format) = 'puffin' AND d.footer_size > 0 THEN"
+            " (SELECT min(s.snapshot_id) FROM ducklake_snapshot AS s"
+            " WHERE s.snapshot_id >= d.begin_snapshot AND s.next_file_id > d.delete_file_id) END)",
+        ),
+    ),
+    "mapping_id": (("ducklake_data_file.mapping_id", "f.mapping_id"),),
+    # Which snapshots made which schema versions: per table since 0.4, absent in 0.2.
+    "schema_versions": (
+        (
+            "ducklake_schema_versions.table_id",
+            "(SELECT begin_snapshot, schema_version FROM ducklake_schema_versions"
+            " WHERE table_id = :table_id)",
+        ),
+        ("ducklake_schema_versions.begin_snapshot", "ducklake_schema_versions"),
+        (
+            "ducklake_data_file.data_file_id",
+            "(SELECT NULL::bigint AS begin_snapshot, NULL::bigint AS schema_version)",
+        ),
+    ),
+    "row_group_count": (("ducklake_data_file.row_group_count", "f.row_group_count"),),
+    # Whether a bound is a value of the column; NULL: not known. Without the columns nobody says.
+    "min_is_exact": (("ducklake_file_column_stats.min_is_exact", "s.min_is_exact"),),
+    "max_is_exact": (("ducklake_file_column_stats.max_is_exact", "s.max_is_exact"),),
+    "is_partition": (("ducklake_name_mapping.is_partition", "n.is_partition"),),
+    "author": (("ducklake_snapshot_changes.author", "c.author"),),
+    "commit_message": (("ducklake_snapshot_changes.commit_message", "c.commit_message"),),
+    "stats_table": (
+        ("ducklake_file_column_stats.column_id", "ducklake_file_column_stats"),
+        ("ducklake_file_column_statistics.column_id", "ducklake_file_column_statistics"),
+    ),
+}
+
+# The schema that a schema is in: a column of 1.1. The row itself is asked for it, so that one text
+# of SQL serves catalogs with and without the column, also while a lake is migrated.
+PARENT = "CAST(to_jsonb({0}) ->> 'parent_schema_id' AS bigint)"
+
+# The names of the schemas that a schema is in, by their newest rows, outermost first. It is NULL if
+# a row is missing, or a schema is within itself.
+PARENTS = f"""
+CASE WHEN {PARENT} IS NULL THEN CAST(ARRAY[] AS text[]) ELSE (
+  WITH RECURSIVE above AS (
+    SELECT ARRAY[{{0}}.schema_id] AS ids, {PARENT} AS parent_id, CAST(ARRAY[] AS text[]) AS names
+    UNION ALL
+    SELECT a.ids || a.parent_id, p.parent_id, CAST(p.schema_name AS text) || a.names
+    FROM above AS a CROSS JOIN LATERAL (
+      SELECT o.schema_name, {PARENT.format("o")} AS parent_id FROM ducklake_schema AS o
+      WHERE o.schema_id = a.parent_id ORDER BY o.begin_snapshot DESC LIMIT 1) AS p
+    WHERE NOT a.parent_id = ANY(a.ids))
+  SELECT a.names FROM above AS a WHERE a.parent_id IS NULL) END"""
+
+
+def fragment(lake: Lake, name: str) -> str:
+    """The SQL for what `name` is in this catalog's version; NULL where it has no such thing."""
+    return next((sql for column, sql in FRAGMENTS[name] if column in lake.layout), "NULL")
+
+
+# `to_regclass` looks in the schema that `catalog_connection` puts before every table.
+CATALOG_SCHEMA = "(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('ducklake_metadata'))"
+
 
 LAKE = f"""
 SELECT 'option', key, value FROM ducklake_metadata
@@ -64,3 +173,152 @@ def layout() -> Statement[Layout]:
         return Layout(frozenset(name for (name,) in rows))
 
     return Statement(LAYOUT, {"added": list(ADDED)}, result)
+
+
+COMMITS = """
+SELECT c.snapshot_id, c.position, c.client_snapshot_id,
+  CASE WHEN c.snapshot_id >= :since THEN c.operation END,
+  CASE WHEN c.snapshot_id >= :since THEN c.summary END
+FROM polynya_commits AS c
+WHERE c.table_uuid = CAST(:table_uuid AS uuid) AND c.snapshot_id <= :snapshot_id
+ORDER BY c.snapshot_id, c.position"""
+
+
+def has_commits(lake: Lake) -> bool:
+    """Whether the catalog has the table of commits."""
+    return "polynya_commits.table_uuid" in lake.layout
+
+
+def client_snapshots(
+    lake: Lake, table_uuid: str, snapshot_id: int, since: int
+) -> Statement[list[ClientSnapshot]]:
+    """The commits to a table up to a snapshot, in order.
+
+    Args:
+        since: the first snapshot whose operation and summary are read.
+    """
+    if not has_commits(lake):
+        return known([])
+    parameters = {"table_uuid": table_uuid, "snapshot_id": snapshot_id, "since": since}
+    return select(ClientSnapshot, COMMITS, **parameters)
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# Python and Iceberg have neither infinite times nor all years of PostgreSQL.
+IS_TIME = "s.snapshot_time BETWEEN '1970-01-01' AND '9999-12-31'"
+
+# A number is read ten times as fast as a timestamp.
+# 0 becomes the time of the snapshot before.
+MICROS = f"""CASE WHEN {IS_TIME}
+  THEN (extract(epoch FROM s.snapshot_time) * 1000000)::bigint ELSE 0 END"""
+
+# One character more than is accepted: a text that was cut off is refused.
+CHANGES_MADE = f"coalesce(left(c.changes_made, {MOST_CHARACTERS + 1}), '')"
+
+# The snapshot before, and the ids of the files that were made since.
+PREVIOUS = "coalesce(p.snapshot_id, s.snapshot_id - 1), p.next_file_id, s.next_file_id"
+PREVIOUS_OF = """LEFT JOIN LATERAL (
+  SELECT p.snapshot_id, p.next_file_id FROM ducklake_snapshot AS p
+  WHERE p.snapshot_id < {0}.snapshot_id ORDER BY p.snapshot_id DESC LIMIT 1) AS p ON TRUE"""
+
+# LIKE and the pattern are only a first filter: a name may contain the same characters.
+# `changes.changes_of` decides. A creation or a renaming contains the table's name, not its id.
+# Changes are filtered before the join: a lake has a million of them, the table a thousand.
+SNAPSHOTS = f"""
+WITH touched AS (
+  SELECT begin_snapshot AS snapshot_id FROM ducklake_table WHERE table_id = :table_id
+  UNION
+  SELECT snapshot_id FROM ducklake_snapshot_changes
+  WHERE snapshot_id >= :since AND changes_made LIKE '%:' || CAST(:table_id AS text) || '%'
+    AND changes_made ~ (':' || CAST(:table_id AS text) || '(,|$)'){{or_committed}})
+SELECT s.snapshot_id, {MICROS}, {CHANGES_MADE}, {PREVIOUS},
+  EXISTS (SELECT FROM ducklake_table AS t
+    WHERE t.table_id = :table_id AND t.begin_snapshot = s.snapshot_id){{is_commit}}
+FROM touched JOIN ducklake_snapshot AS s USING (snapshot_id)
+LEFT JOIN ducklake_snapshot_changes AS c USING (snapshot_id)
+{PREVIOUS_OF.format("s")}
+WHERE s.snapshot_id >= greatest(:since, 1) AND s.snapshot_id <= :snapshot_id
+ORDER BY s.snapshot_id DESC LIMIT :most"""
+
+# An Iceberg commit without any change is a snapshot of the table too.
+COMMITS_OF = "polynya_commits AS p WHERE p.table_uuid = CAST(:table_uuid AS uuid)"
+WITH_COMMITS = {
+    "or_committed": f"""
+  UNION
+  SELECT p.snapshot_id FROM {COMMITS_OF} AND p.snapshot_id >= :since""",
+    "is_commit": f"""
+  OR EXISTS (SELECT FROM {COMMITS_OF} AND p.snapshot_id = s.snapshot_id)""",
+}
+WITHOUT_COMMITS = dict.fromkeys(WITH_COMMITS, "")
+
+
+def snapshots(
+    lake: Lake, table: Table, snapshot_id: int, since: int, limit: int | None
+) -> Statement[tuple[list[Snapshot], int]]:
+    """Snapshots from `since` up to `snapshot_id` that touched the table, oldest first.
+
+    Never snapshot 0: it only makes the schema `main`, and PyIceberg takes id 0 for "the newest".
+
+    With a `limit` the newest so many, and one more, which is their parent; beside them the id of
+    the oldest, or 0 if the list is complete.
+    """
+    most = None if limit is None else limit + 1
+
+    def result(rows: Rows) -> tuple[list[Snapshot], int]:
+        is_cut = most is not None and len(rows) == most
+        found = [
+            _snapshot(*row[:6]) for row in rows if row[6] or changes_of(row[2], table.table_id)
+        ]
+        return found[::-1], rows[-1][0] if is_cut else 0
+
+    parameters: dict[str, Any] = {
+        "table_id": table.table_id,
+        "snapshot_id": snapshot_id,
+        "since": since,
+        "most": most,
+    }
+    if not has_commits(lake):
+        return Statement(SNAPSHOTS.format(**WITHOUT_COMMITS), parameters, result)
+    parameters |= {"table_uuid": table.table_uuid}
+    return Statement(SNAPSHOTS.format(**WITH_COMMITS), parameters, result)
+
+
+def _snapshot(
+    snapshot_id: int,
+    micros: int,
+    changes_made: str,
+    previous_id: int,
+    first_file_id: int | None,
+    end_file_id: int | None,
+) -> Snapshot:
+    time = EPOCH + timedelta(microseconds=micros)
+    # Without both numbers nothing is known of the files that it made.
+    ids = (first_file_id or 0, end_file_id or 0) if first_file_id is not None else (0, 0)
+    return Snapshot(snapshot_id, time, changes_made, previous_id, *ids)
+
+
+PREVIOUS_SNAPSHOT = """
+SELECT coalesce(max(snapshot_id), CAST(:since AS bigint) - 1) FROM ducklake_snapshot
+WHERE snapshot_id < :since"""
+
+
+def previous_snapshot(snapshot_id: int) -> Statement[int]:
+    """The newest snapshot before another one that has not expired; one less if there is none."""
+    return Statement(PREVIOUS_SNAPSHOT, {"since": snapshot_id}, lambda rows: int(rows[0][0]))
+
+
+NEXT_SNAPSHOTS = f"""
+SELECT DISTINCT s.snapshot_id, s.micros, {CHANGES_MADE}, {PREVIOUS}
+FROM unnest(CAST(:snapshot_ids AS bigint[])) AS wanted(snapshot_id)
+CROSS JOIN LATERAL (
+  SELECT s.snapshot_id, {MICROS} AS micros, s.next_file_id FROM ducklake_snapshot AS s
+  WHERE s.snapshot_id >= wanted.snapshot_id AND s.snapshot_id <= :newest
+  ORDER BY s.snapshot_id LIMIT 1) AS s
+LEFT JOIN ducklake_snapshot_changes AS c ON c.snapshot_id = s.snapshot_id
+{PREVIOUS_OF.format("s")}"""
+
+
+def next_snapshots(snapshot_ids: list[int], newest: int) -> Statement[list[Snapshot]]:
+    """For each id the first snapshot from it on that has not expired, up to `newest`."""
+    return select(_snapshot, NEXT_SNAPSHOTS, snapshot_ids=snapshot_ids, newest=newest)

@@ -4,22 +4,26 @@ DuckLake rewrites its history: a merged file has one row in the catalog and rows
 snapshots, and so has the delete file of the second delete on a file. What the catalog counts in
 these is what they hold at the end. Several deletes on one file may name the same row, and broken
 rows of the catalog say nothing.
+
+Inlined rows and deletes of several tables at once, as sums.
+
+Snapshots of the whole lake, newest first, with what their writers said of them.
 """
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
-from pg8000.native import identifier
+from pg8000.native import Connection, identifier
 
-from ...connection.statements import Statement, known, select
-from ...faults import DATA_FILE_FAULTS, DELETE_FILE_FAULTS, any_of
-from ...rows.data_files import DataFile
-from ...rows.deletes import DeleteFile, InlinedDelete
-from ...rows.inlined_tables import Inlined
-from ...rows.lake import Lake
-from ...rows.listing import InlinedNames, StoredDeletes, UncertainFiles
-from ..files.data_files import data_file_columns
-from ..fragments import fragment
+from ..connection.catalog_connection import Statement, known, select
+from ..faults import DATA_FILE_FAULTS, DELETE_FILE_FAULTS, any_of
+from ..rows.files import DataFile, DeleteFile, InlinedDelete
+from ..rows.lifetimes import Inlined
+from ..rows.listing import Change, Changed, InlinedNames, StoredDeletes, UncertainFiles
+from ..rows.objects import Lake
+from .catalog import CATALOG_SCHEMA, EPOCH, MICROS, fragment
+from .data_files import data_file_columns
 
 IS_BROKEN_FILE, IS_BROKEN_DELETE = any_of(DATA_FILE_FAULTS), any_of(DELETE_FILE_FAULTS)
 
@@ -175,3 +179,123 @@ def inlined_deletes_of(
     table = identifier(f"ducklake_inlined_delete_{int(table_id)}")
     sql = INLINED_OF.format(file=file, position=position, begin=begin, table=table)
     return select(InlinedDelete, sql, ids=list(ids), most=most)
+
+
+INLINED_NAMES = f"""
+SELECT w.table_id, c.relname::text, i.table_name IS NULL,
+  (SELECT array_agg(attname::text ORDER BY attnum) FROM (
+    SELECT attname, attnum FROM pg_attribute
+    WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped ORDER BY attnum LIMIT 3) AS a)
+FROM unnest(CAST(:table_ids AS bigint[])) AS w(table_id)
+CROSS JOIN LATERAL (
+  SELECT table_name::text FROM ducklake_inlined_data_tables AS d WHERE d.table_id = w.table_id
+  UNION SELECT 'ducklake_inlined_delete_' || w.table_id) AS named(relname)
+JOIN pg_class AS c ON c.relname = named.relname AND c.relnamespace = {CATALOG_SCHEMA}
+LEFT JOIN ducklake_inlined_data_tables AS i
+  ON i.table_id = w.table_id AND i.table_name = c.relname
+ORDER BY 1, 2"""
+
+
+def inlined_names(table_ids: Sequence[int]) -> Statement[list[InlinedNames]]:
+    """Which PostgreSQL tables hold the inlined rows and deletes of these tables."""
+
+    def row(table_id: int, name: str, is_deletes: bool, columns: list[str]) -> InlinedNames:
+        first, second, third = columns
+        return InlinedNames(table_id, name, is_deletes, (first, second, third))
+
+    return select(row, INLINED_NAMES, table_ids=list(table_ids))
+
+
+# A delete file often keeps end_snapshot NULL after its data file ended: the data file decides.
+DELETE_FILES = """
+SELECT d.table_id, 0 AS inlined, CASE WHEN l.is_live THEN d.delete_count ELSE 0 END AS deleted,
+  d.begin_snapshot AS changed_at
+FROM ducklake_delete_file AS d JOIN ducklake_data_file AS f USING (data_file_id)
+CROSS JOIN LATERAL (
+  SELECT least(d.end_snapshot, f.end_snapshot) IS NULL
+    OR least(d.end_snapshot, f.end_snapshot) > :snapshot_id) AS l(is_live)
+WHERE d.table_id = ANY(CAST(:table_ids AS bigint[])) AND d.begin_snapshot <= :snapshot_id"""
+
+COLUMNS = """
+SELECT c.table_id, 0, 0,
+  CASE WHEN c.end_snapshot <= :snapshot_id THEN c.end_snapshot ELSE c.begin_snapshot END
+FROM ducklake_column AS c
+WHERE c.table_id = ANY(CAST(:table_ids AS bigint[])) AND c.begin_snapshot <= :snapshot_id"""
+
+INLINED_ROWS = """
+SELECT {table_id}, count(*) FILTER (WHERE r.{end} IS NULL OR r.{end} > :snapshot_id), 0,
+  max(CASE WHEN r.{end} <= :snapshot_id THEN r.{end} ELSE r.{begin} END)
+FROM {table} AS r WHERE r.{begin} <= :snapshot_id"""
+
+INLINED_DELETES = """
+SELECT {table_id}, 0, count(*), max(r.{begin})
+FROM (SELECT DISTINCT d.{file}, d.{position}, d.{begin} FROM {table} AS d
+  JOIN ducklake_data_file AS f ON f.data_file_id = d.{file}
+  WHERE d.{begin} <= :snapshot_id
+    AND (f.end_snapshot IS NULL OR f.end_snapshot > :snapshot_id)) AS r"""
+
+CHANGED = """
+SELECT table_id, sum(inlined), sum(deleted), coalesce(max(changed_at), 0) FROM ({parts}) AS part
+GROUP BY table_id"""
+
+
+def changed_rows(
+    con: Connection, table_ids: Sequence[int], names: Sequence[InlinedNames], snapshot_id: int
+) -> dict[int, Changed]:
+    """Inlined rows, deletes and changed columns of these tables, by table_id.
+
+    Args:
+        names: the tables of their inlined rows and deletes.
+    """
+    parts = [DELETE_FILES, COLUMNS, *map(_inlined_part, names)]
+    sql = CHANGED.format(parts="\nUNION ALL".join(parts))
+    found = select(_changed, sql, table_ids=list(table_ids), snapshot_id=snapshot_id)
+    return {one.table_id: one for one in found.run(con)}
+
+
+def _inlined_part(names: InlinedNames) -> str:
+    table = {"table_id": int(names.table_id), "table": identifier(names.table_name)}
+    first, second, third = map(identifier, names.system_columns)
+    if names.is_deletes:
+        return INLINED_DELETES.format(file=first, position=second, begin=third, **table)
+    return INLINED_ROWS.format(begin=second, end=third, **table)
+
+
+def _changed(table_id: int, inlined: int, deleted: int, changed_at: int) -> Changed:
+    return Changed(table_id, int(inlined), int(deleted), changed_at)
+
+
+LONGEST_TEXT = 10_000
+"""Characters of a text of the catalog that are read; a person reads less."""
+
+CHANGES = f"""
+SELECT s.snapshot_id, {MICROS},
+  coalesce(left(c.changes_made, {LONGEST_TEXT}), ''),
+  left({{author}}, {LONGEST_TEXT}), left({{commit_message}}, {LONGEST_TEXT})
+FROM ducklake_snapshot AS s LEFT JOIN ducklake_snapshot_changes AS c USING (snapshot_id)
+WHERE {{condition}}
+ORDER BY s.snapshot_id DESC LIMIT :most"""
+
+
+def changes(lake: Lake, snapshot_id: int, most: int) -> Statement[list[Change]]:
+    """The newest snapshots up to this one."""
+    sql = _sql(lake, "s.snapshot_id <= :snapshot_id")
+    return select(_change, sql, snapshot_id=snapshot_id, most=most)
+
+
+def changes_at(lake: Lake, snapshot_ids: list[int]) -> Statement[list[Change]]:
+    """These snapshots, as far as they have not expired."""
+    sql = _sql(lake, "s.snapshot_id = ANY(CAST(:snapshot_ids AS bigint[]))")
+    return select(_change, sql, snapshot_ids=snapshot_ids, most=len(snapshot_ids))
+
+
+def _sql(lake: Lake, condition: str) -> str:
+    names = {name: fragment(lake, name) for name in ("author", "commit_message")}
+    return CHANGES.format(condition=condition, **names)
+
+
+def _change(
+    snapshot_id: int, micros: int, changes_made: str, author: str | None, message: str | None
+) -> Change:
+    time = EPOCH + timedelta(microseconds=micros)
+    return Change(snapshot_id, time, changes_made, author, message)

@@ -2,27 +2,160 @@
 
 A file is skipped only if its statistics prove that none of its rows passes. What is missing, not
 parsable or contradictory keeps the file: each test is `IS NOT FALSE` or `IS NOT TRUE`.
+
+Data files of a table, their partition values and statistics.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
-from ...connection.statements import Statement, select
-from ...rows.conditions import (
+from ..connection.catalog_connection import Rows, Statement, select
+from ..faults import DATA_FILE_FAULTS, any_of, reason_of
+from ..rows.files import (
     AllOf,
     AnyOf,
+    ColumnStats,
     ColumnTest,
     Condition,
+    DataFile,
+    FileGroup,
+    FileGroups,
     FilteredColumn,
     PartitionKey,
     PartitionTest,
     PlannedFile,
 )
-from ...rows.data_files import DataFile
-from ...rows.lake import Lake
-from ..fragments import VISIBLE, fragment
-from .bound_texts import READ, SQL_TYPES
-from .data_files import data_file_columns
+from ..rows.lifetimes import Lifetime, UnservableRange
+from ..rows.objects import Lake
+from .catalog import VISIBLE, fragment
+from .file_columns import READ, SQL_TYPES
+
+DATA_FILE_COLUMNS = """f.data_file_id, f.begin_snapshot, f.end_snapshot, f.path,
+  f.path_is_relative, f.record_count, f.file_size_bytes, {data_partial_max}, {partial_file_info},
+  f.partition_id, {mapping_id}, f.row_id_start"""
+
+
+def data_file_columns(lake: Lake) -> str:
+    """The columns of `DataFile`, from a relation `f` with those of ducklake_data_file."""
+    names = ("data_partial_max", "partial_file_info", "mapping_id")
+    return DATA_FILE_COLUMNS.format(**{name: fragment(lake, name) for name in names})
+
+
+# Includes files that ended at this snapshot: a manifest lists them as DELETED.
+DATA_FILES_AT = """
+SELECT {columns}
+FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND f.data_file_id BETWEEN :first_id AND :last_id
+  AND f.begin_snapshot <= :snapshot_id
+  AND (f.end_snapshot >= :snapshot_id OR f.end_snapshot IS NULL)
+ORDER BY f.data_file_id"""
+
+
+def data_files_at(
+    lake: Lake, table_id: int, snapshot_id: int, first_id: int, last_id: int
+) -> Statement[list[DataFile]]:
+    """Data files with an id in [first_id, last_id]: visible, or ended at `snapshot_id`."""
+    return select(
+        DataFile,
+        DATA_FILES_AT.format(columns=data_file_columns(lake)),
+        table_id=table_id,
+        snapshot_id=snapshot_id,
+        first_id=first_id,
+        last_id=last_id,
+    )
+
+
+FIRST_ADDED_FILES = f"""
+SELECT DISTINCT ON (f.mapping_id) {{columns}}
+FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND f.mapping_id IS NOT NULL AND f.begin_snapshot <= :snapshot_id
+  AND {any_of(DATA_FILE_FAULTS)} IS NOT TRUE
+ORDER BY f.mapping_id, f.end_snapshot DESC NULLS FIRST, f.data_file_id"""
+
+
+def first_added_files(lake: Lake, table_id: int, snapshot_id: int) -> Statement[list[DataFile]]:
+    """For each name mapping one of the files that are visible the longest."""
+    partial_max = fragment(lake, "data_partial_max")
+    columns = data_file_columns(lake)
+    sql = FIRST_ADDED_FILES.format(columns=columns, data_partial_max=partial_max)
+    return select(DataFile, sql, table_id=table_id, snapshot_id=snapshot_id)
+
+
+# One query for everything that concerns all data files: there may be a million.
+FILE_GROUPS = f"""
+SELECT f.partition_id, {{mapping_id}}, min(f.begin_snapshot),
+  CASE WHEN bool_and(f.end_snapshot IS NOT NULL) THEN max(f.end_snapshot) END,
+  coalesce(bool_or({{data_partial_max}} > f.begin_snapshot), false),
+  coalesce(bool_or({any_of(DATA_FILE_FAULTS)}), false)
+FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND f.begin_snapshot IS NOT NULL
+GROUP BY 1, 2 ORDER BY min(f.data_file_id)"""
+
+
+def file_groups(lake: Lake, table_id: int) -> Statement[FileGroups]:
+    """Data files grouped by partitioning and name mapping, in the order of their oldest files."""
+    names = ("mapping_id", "data_partial_max")
+    sql = FILE_GROUPS.format(**{name: fragment(lake, name) for name in names})
+    return Statement(sql, {"table_id": table_id}, _file_groups)
+
+
+def _file_groups(rows: Rows) -> FileGroups:
+    return FileGroups(
+        lifetimes={FileGroup(*row[:2]): Lifetime(*row[2:4]) for row in rows},
+        has_partial=any(row[4] for row in rows),
+        has_faults=any(row[5] for row in rows),
+    )
+
+
+UNSERVABLE_DATA_FILES = f"""
+SELECT DISTINCT f.begin_snapshot, f.end_snapshot, {reason_of(DATA_FILE_FAULTS)}
+FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND f.begin_snapshot IS NOT NULL AND {any_of(DATA_FILE_FAULTS)}
+ORDER BY 1, 2, 3"""
+
+
+def unservable_data_files(lake: Lake, table_id: int) -> Statement[list[UnservableRange]]:
+    """The lifetimes of data files that make a snapshot impossible to serve as it was, and why."""
+    sql = UNSERVABLE_DATA_FILES.format(data_partial_max=fragment(lake, "data_partial_max"))
+    return select(UnservableRange, sql, table_id=table_id)
+
+
+PARTITION_VALUES = """
+SELECT v.data_file_id, v.partition_key_index, v.partition_value
+FROM ducklake_file_partition_value AS v
+WHERE v.table_id = :table_id AND v.data_file_id BETWEEN :first_id AND :last_id"""
+
+
+def partition_values(
+    table_id: int, first_id: int, last_id: int
+) -> Statement[dict[int, dict[int, str | None]]]:
+    """Partition values as text: by data_file_id, by partition_key_index."""
+    parameters = {"table_id": table_id, "first_id": first_id, "last_id": last_id}
+    return Statement(PARTITION_VALUES, parameters, _partition_values)
+
+
+def _partition_values(rows: Rows) -> dict[int, dict[int, str | None]]:
+    values: dict[int, dict[int, str | None]] = {}
+    for data_file_id, key, text in rows:
+        values.setdefault(data_file_id, {})[key] = text
+    return values
+
+
+COLUMN_STATS = """
+SELECT s.data_file_id, s.column_id, s.column_size_bytes, s.value_count, s.null_count,
+  s.min_value, s.max_value, s.contains_nan
+FROM {stats_table} AS s
+WHERE s.table_id = :table_id AND s.data_file_id BETWEEN :first_id AND :last_id
+ORDER BY s.data_file_id, s.column_id"""
+
+
+def column_stats(
+    lake: Lake, table_id: int, first_id: int, last_id: int
+) -> Statement[list[ColumnStats]]:
+    """The statistics of each column of the data files with an id in [first_id, last_id]."""
+    sql = COLUMN_STATS.format(stats_table=fragment(lake, "stats_table"))
+    return select(ColumnStats, sql, table_id=table_id, first_id=first_id, last_id=last_id)
+
 
 MOST_JOINS = 8
 """The columns whose statistics, and the keys whose partition values, are read; more tests keep the
@@ -38,7 +171,7 @@ STATS = """
       AND s.data_file_id BETWEEN :first_id AND :last_id) AS c{number}
   ON c{number}.data_file_id = f.data_file_id"""
 
-PARTITION_VALUES = """
+PARTITION_VALUES_OF_KEY = """
   LEFT JOIN (SELECT p.data_file_id, p.partition_value{bounds}
     FROM ducklake_file_partition_value AS p
     WHERE p.table_id = :table_id AND p.partition_key_index = :key_{number}
@@ -104,10 +237,10 @@ def planned_files(
 
 def _join(lake: Lake, number: int, of: FilteredColumn | PartitionKey) -> str:
     if isinstance(of, PartitionKey):
-        return PARTITION_VALUES.format(number=number, bounds="")
+        return PARTITION_VALUES_OF_KEY.format(number=number, bounds="")
     if of.key is not None:
         both = ("p.partition_value", "p.partition_value")
-        return PARTITION_VALUES.format(number=number, bounds=_bounds(of, *both))
+        return PARTITION_VALUES_OF_KEY.format(number=number, bounds=_bounds(of, *both))
     bounds = _bounds(of, "s.min_value", "s.max_value")
     return STATS.format(stats_table=fragment(lake, "stats_table"), number=number, bounds=bounds)
 

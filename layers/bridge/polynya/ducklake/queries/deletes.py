@@ -5,13 +5,12 @@ from typing import Any
 
 from pg8000.native import identifier
 
-from ..connection.statements import Rows, Statement, known, select
+from ..connection.catalog_connection import Rows, Statement, known, select
 from ..faults import DELETE_FILE_FAULTS, INLINED_DELETE_FAULT, any_of, reason_of
-from ..rows.deletes import DeleteFile, InlinedDelete
-from ..rows.inlined_tables import Inlined
-from ..rows.lake import Lake
-from ..rows.lifetimes import UnservableRange
-from .fragments import VISIBLE, fragment
+from ..rows.files import DeleteFile, InlinedDelete
+from ..rows.lifetimes import Inlined, UnservableRange
+from ..rows.objects import Lake
+from .catalog import VISIBLE, fragment
 
 # A delete file often keeps end_snapshot NULL after its data file ended: the data file decides.
 DELETE_FILES_AT = f"""

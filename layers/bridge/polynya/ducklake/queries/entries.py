@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...connection.statements import Rows, Statement
-from ...rows.listing import Entry, NamedFrom, Namespace, Namespaces, Totals
-from ...rows.named_objects import Schema
-from ..fragments import PARENTS, VISIBLE
+from ..connection.catalog_connection import Rows, Statement
+from ..rows.listing import Entry, NamedFrom, Namespace, Namespaces, Totals
+from ..rows.objects import Schema
+from .catalog import PARENTS, VISIBLE
 
 ORDERS = {
     "name": "namespace, name, kind",

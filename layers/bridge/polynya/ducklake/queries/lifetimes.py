@@ -9,15 +9,14 @@ from typing import Any
 
 from pg8000.native import identifier, literal
 
-from ..connection.statements import Statement, select
+from ..connection.catalog_connection import Statement, select
 from ..faults import MAX_BYTES, MAX_ROWS, within
-from ..rows.data_files import FileGroup
-from ..rows.inlined_tables import Inlined
-from ..rows.lake import Lake, Window
-from ..rows.sums import ChunkSum, Event
+from ..rows.files import ChunkSum, Event, FileGroup
+from ..rows.lifetimes import Inlined
+from ..rows.objects import Lake, Window
+from .catalog import fragment
 from .deletes import inlined_delete_names
-from .files.file_columns import IS_AGAIN
-from .fragments import fragment
+from .file_columns import IS_AGAIN
 
 KINDS = ("data", "delete", "hidden", "inlined", "partial", "partial_delete")
 """`data`: data files; `delete`: delete files and inlined deletes; `hidden`: the deletes of each

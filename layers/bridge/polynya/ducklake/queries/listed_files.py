@@ -1,17 +1,26 @@
-"""The data files of a table a page at a time, and sums over all of them."""
+"""The data files of a table a page at a time, and sums over all of them.
+
+How the bounds of a column overlap over all data files of a table: does pruning work?
+
+Bounds are compared as values of their type, and placed by their rank among all bounds, so that a
+picture shows them for every type. Bounds whose text is not certain are left out.
+
+The visible data files of a table, counted by what a reader's faults depend on.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pg8000.native import identifier
 
-from ...connection.statements import Rows, Statement, select
-from ...rows.data_files import DataFile
-from ...rows.inlined_tables import Inlined
-from ...rows.lake import Lake
-from ...rows.listed_files import ListedFiles, SizeClass
-from ..files.data_files import data_file_columns
-from ..fragments import VISIBLE, fragment
+from ..connection.catalog_connection import Rows, Statement, known, select
+from ..rows.files import BoundsOverlap, BoundsSpan, DataFile, ListedFiles, SizeClass
+from ..rows.lifetimes import Inlined
+from ..rows.listing import FileBatch
+from ..rows.objects import Lake
+from .catalog import VISIBLE, fragment
+from .data_files import data_file_columns
+from .file_columns import READ, SQL_TYPES
 
 ORDERS = {
     "newest": "f.begin_snapshot DESC, f.data_file_id DESC",
@@ -156,3 +165,122 @@ def deleted_in(
 
     parameters = {"table_id": table_id, "snapshot_id": snapshot_id, "ids": list(ids)}
     return Statement(sql, parameters, result)
+
+
+OVERLAP = f"""
+WITH bound AS (
+  SELECT s.data_file_id, {{lower}} AS lower, {{upper}} AS upper,
+    left(s.min_value, 100) AS lower_text, left(s.max_value, 100) AS upper_text
+  FROM {{stats_table}} AS s JOIN ducklake_data_file AS f USING (data_file_id)
+  WHERE s.table_id = :table_id AND s.column_id = :column_id AND {VISIBLE.format("f")}),
+known AS (
+  SELECT * FROM bound WHERE lower IS NOT NULL AND upper IS NOT NULL AND lower <= upper),
+endpoint AS (
+  SELECT data_file_id, lower AS value, 1 AS delta FROM known
+  UNION ALL SELECT data_file_id, upper, -1 FROM known),
+placed AS (
+  SELECT data_file_id, delta, dense_rank() OVER (ORDER BY value) AS place,
+    sum(delta) OVER (ORDER BY value, delta DESC, data_file_id ROWS UNBOUNDED PRECEDING) AS open
+  FROM endpoint),
+span AS (
+  SELECT data_file_id, min(place) AS first, max(place) AS last,
+    max(open) FILTER (WHERE delta = 1) AS depth
+  FROM placed GROUP BY data_file_id),
+numbered AS (
+  SELECT data_file_id, first, last, row_number() OVER (ORDER BY first, last, data_file_id) AS n,
+    count(*) OVER () AS files, max(last) OVER () AS places, avg(depth) OVER () AS mean_depth,
+    max(depth) OVER () AS most_depth
+  FROM span)
+SELECT n.data_file_id, n.first, n.last, k.lower_text, k.upper_text,
+  n.files, n.places, n.mean_depth, n.most_depth
+FROM numbered AS n JOIN known AS k USING (data_file_id)
+WHERE (n.n - 1) % greatest(1, (n.files + :most - 1) / :most) = 0
+ORDER BY n.n"""
+
+NO_OVERLAP = BoundsOverlap([], 0, 0, 0.0, 0)
+
+
+def overlap(
+    lake: Lake, table_id: int, column_id: int, form: str, snapshot_id: int, most: int
+) -> Statement[BoundsOverlap]:
+    """The overlap of a column's bounds.
+
+    Args:
+        form: how the texts are compared, one of `rows.conditions.FORMS`.
+        most: how many files are named, evenly chosen.
+    """
+    sql = OVERLAP.format(
+        lower=_value(form, "s.min_value"),
+        upper=_value(form, "s.max_value"),
+        stats_table=fragment(lake, "stats_table"),
+    )
+    parameters: dict[str, Any] = {"table_id": table_id, "column_id": column_id}
+    return Statement(sql, {**parameters, "snapshot_id": snapshot_id, "most": most}, _overlap)
+
+
+def _value(form: str, text: str) -> str:
+    value = READ[form].replace("@", text)
+    # The order of bytes; the database may sort texts as people of some country do.
+    return value if form in SQL_TYPES else f'({value}) COLLATE "C"'
+
+
+def _overlap(rows: Rows) -> BoundsOverlap:
+    if not rows:
+        return NO_OVERLAP
+    files, places, mean, most = rows[0][5:]
+    spans = [BoundsSpan(*row[:5]) for row in rows]
+    return BoundsOverlap(spans, files, places, float(mean), int(most))
+
+
+FILE_BATCHES = f"""
+SELECT f.begin_snapshot, f.partition_id, {{mapping_id}}, count(*),
+  coalesce(sum(f.file_size_bytes), 0)::bigint
+FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND {VISIBLE.format("f")}
+GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
+
+
+def file_batches(lake: Lake, table_id: int, snapshot_id: int) -> Statement[list[FileBatch]]:
+    """The data files that are visible at a snapshot, by the snapshot that wrote them."""
+    sql = FILE_BATCHES.format(mapping_id=fragment(lake, "mapping_id"))
+    return select(FileBatch, sql, table_id=table_id, snapshot_id=snapshot_id)
+
+
+EARLY_FILES = f"""
+SELECT c.column_id, count(DISTINCT f.data_file_id)
+FROM unnest(CAST(:column_ids AS bigint[]), CAST(:borns AS bigint[])) AS c(column_id, born)
+JOIN ducklake_data_file AS f ON f.table_id = :table_id AND f.begin_snapshot < c.born
+  AND {{mapping_id}} IS NULL AND {VISIBLE.format("f")}
+JOIN {{stats_table}} AS s ON s.table_id = :table_id AND s.data_file_id = f.data_file_id
+  AND s.column_id = c.column_id
+GROUP BY 1"""
+
+
+def early_files(
+    lake: Lake, table_id: int, snapshot_id: int, borns: Mapping[int, int]
+) -> Statement[dict[int, int]]:
+    """How many visible files began before a column and have it, by column_id.
+
+    A merge has written them since. Files that somebody has added are not counted.
+
+    Args:
+        borns: the snapshot that added each column, by column_id.
+    """
+    if not borns:
+        return known({})
+    names = ("stats_table", "mapping_id")
+    sql = EARLY_FILES.format(**{name: fragment(lake, name) for name in names})
+    return Statement(
+        sql,
+        {
+            "column_ids": list(borns),
+            "borns": list(borns.values()),
+            "table_id": table_id,
+            "snapshot_id": snapshot_id,
+        },
+        _early_files,
+    )
+
+
+def _early_files(rows: Rows) -> dict[int, int]:
+    return {row[0]: row[1] for row in rows}

@@ -1,11 +1,9 @@
 """Columns, sort keys, partition columns and name mappings of a table."""
 
-from ..column_tree import ColumnNode, column_tree
-from ..connection.statements import Rows, Statement, known, select
-from ..rows.columns import Column, MappedName, SortKey
-from ..rows.lake import Lake
-from ..rows.partitions import PartitionColumn
-from .fragments import VISIBLE, fragment
+from ..connection.catalog_connection import Rows, Statement, known, select
+from ..rows.objects import Column, Lake, MappedName, PartitionColumn, SortKey
+from ..text_values import ColumnNode, column_tree
+from .catalog import VISIBLE, fragment
 
 COLUMNS = """
 SELECT c.column_id, c.begin_snapshot, c.end_snapshot, c.column_name, c.column_type,

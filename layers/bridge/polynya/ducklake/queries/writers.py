@@ -1,11 +1,24 @@
-"""Files that the catalog has or has had, by their paths."""
+"""Files that the catalog has or has had, by their paths.
+
+The data files of a table that are live now, found by their paths.
+
+The statistics of whole tables.
+
+Whether the role of the connection may commit for Iceberg clients, from PostgreSQL's own tables.
+
+Every role can read these, so a missing grant is found before a commit fails.
+
+The texts that a view had.
+"""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from ...connection.statements import Rows, Statement
-from ...paths import location
-from ...rows.lake import Lake
+from ..connection.catalog_connection import Rows, Statement, select
+from ..paths import location
+from ..rows.files import LiveFile, TableColumnStats
+from ..rows.objects import VIEW_VERSION, Lake, ViewText, WriterRights
+from .catalog import CATALOG_SCHEMA, IS_TIME
 
 # A join, because a list of paths is compared one by one before PostgreSQL 14. JSON, because pg8000
 # writes an array character by character: 10,000 files have 80,000 paths. Rows of a table that is
@@ -46,3 +59,87 @@ def known_locations(lake: Lake, paths: Collection[str]) -> Statement[set[str]]:
 def _levels(row: list[object]) -> list[tuple[str, bool]]:
     pairs = zip(row[::2], row[1::2], strict=True)
     return [(str(path), bool(is_relative)) for path, is_relative in pairs if path is not None]
+
+
+LIVE_FILES = """
+SELECT f.data_file_id, f.path, f.path_is_relative, f.record_count FROM ducklake_data_file AS f
+WHERE f.table_id = :table_id AND f.end_snapshot IS NULL AND CASE WHEN f.path_is_relative
+  THEN f.path = ANY(CAST(:relative AS text[])) ELSE f.path = ANY(CAST(:absolute AS text[])) END"""
+
+
+def live_files(
+    table_id: int, relative: Sequence[str], absolute: Sequence[str]
+) -> Statement[list[LiveFile]]:
+    """The live data files with one of these paths.
+
+    Args:
+        relative: to the directory of the table.
+        absolute: of files that are elsewhere.
+    """
+    paths = {"relative": list(relative), "absolute": list(absolute)}
+    return select(LiveFile, LIVE_FILES, table_id=table_id, **paths)
+
+
+# Catalogs before 1.1 do not have the last two: as members of an object they are NULL there.
+TABLE_COLUMN_STATS = """
+SELECT s.column_id, s.contains_null, s.contains_nan, s.min_value, s.max_value,
+  (to_jsonb(s)->>'min_is_exact')::boolean, (to_jsonb(s)->>'max_is_exact')::boolean
+FROM ducklake_table_column_stats AS s WHERE s.table_id = :table_id"""
+
+
+def table_column_stats(table_id: int) -> Statement[dict[int, TableColumnStats]]:
+    """The statistics of the columns of a table, by column_id."""
+    return Statement(TABLE_COLUMN_STATS, {"table_id": table_id}, _table_column_stats)
+
+
+def _table_column_stats(rows: Rows) -> dict[int, TableColumnStats]:
+    return {row[0]: TableColumnStats(*row) for row in rows}
+
+
+NEXT_ROW_ID = """
+SELECT next_row_id FROM ducklake_table_stats WHERE table_id = :table_id"""
+
+
+def next_row_id(table_id: int) -> Statement[int]:
+    """The first row id that a table never had."""
+    return Statement(NEXT_ROW_ID, {"table_id": table_id}, lambda rows: rows[0][0] if rows else 0)
+
+
+# Tables that a commit creates must belong to the owner of DuckLake's: DuckLake drops them at a
+# flush, and the owner's default privileges let readers read them. So the role must be able to
+# SET ROLE; before PostgreSQL 16 each member is.
+WRITER_RIGHTS = f"""
+SELECT current_user::text, pg_get_userbyid(s.relowner)::text,
+  pg_has_role(s.relowner, CASE WHEN current_setting('server_version_num')::int >= 160000
+    THEN 'SET' ELSE 'MEMBER' END),
+  (SELECT value FROM ducklake_metadata WHERE key = 'version'),
+  pg_get_userbyid(p.relowner)::text,
+  ARRAY(SELECT CASE a.grantee WHEN 0 THEN 'public' ELSE pg_get_userbyid(a.grantee)::text END
+    FROM aclexplode(s.relacl) AS a WHERE a.privilege_type = 'SELECT' AND a.grantee <> s.relowner
+    EXCEPT
+    SELECT CASE a.grantee WHEN 0 THEN 'public' ELSE pg_get_userbyid(a.grantee)::text END
+    FROM aclexplode(p.relacl) AS a WHERE a.privilege_type = 'SELECT' ORDER BY 1)
+FROM pg_class AS s
+LEFT JOIN pg_class AS p ON p.relnamespace = s.relnamespace AND p.relname = 'polynya_commits'
+WHERE s.relnamespace = {CATALOG_SCHEMA} AND s.relname = 'ducklake_snapshot'"""
+
+
+def writer_rights() -> Statement[WriterRights]:
+    """The rights of the connection's role."""
+
+    return Statement(WRITER_RIGHTS, {}, lambda rows: WriterRights(*rows[0]))
+
+
+VIEW_TEXTS = f"""
+SELECT v.begin_snapshot, CASE WHEN {IS_TIME} THEN s.snapshot_time END, v.sql,
+  (SELECT t.value FROM ducklake_tag AS t
+   WHERE t.object_id = v.view_id AND t.key = :key AND t.begin_snapshot <= v.begin_snapshot
+     AND (t.end_snapshot IS NULL OR t.end_snapshot > v.begin_snapshot) LIMIT 1)
+FROM ducklake_view AS v LEFT JOIN ducklake_snapshot AS s ON s.snapshot_id = v.begin_snapshot
+WHERE v.view_id = :view_id AND v.begin_snapshot <= :snapshot_id
+ORDER BY v.begin_snapshot"""
+
+
+def view_texts(snapshot_id: int, view_id: int) -> Statement[list[ViewText]]:
+    """The texts that a view had up to a snapshot, oldest first; a name has a row of its own."""
+    return select(ViewText, VIEW_TEXTS, snapshot_id=snapshot_id, view_id=view_id, key=VIEW_VERSION)

@@ -1,6 +1,22 @@
-"""Data files, their statistics, and groups of them."""
+"""Data files, their statistics, and groups of them.
 
-from dataclasses import dataclass
+Data files in bulk: each field holds the values of many files as one text.
+
+Conditions on the statistics of data files: which files may hold rows that a filter selects.
+
+Data files in pages, and sums over all of them: their sizes, and how their bounds overlap.
+
+Delete files and inlined deletes: the deleted rows of data files.
+
+Sums over the rows of a table, by snapshot or by chunk of data files.
+
+Statistics of a column in a whole table.
+
+Merged data files of catalogs up to 0.4: their rows are in the order of their snapshots.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from .lifetimes import Lifetime
 
@@ -69,3 +85,289 @@ class FileGroups:
     """Some files hold rows of snapshots later than their own."""
     has_faults: bool
     """Some files cannot be served: another format, encrypted, or broken catalog rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The texts of n rows, one after the other."""
+
+    lengths: str
+    """Numbers of characters, separated by commas; -1 for NULL."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumns:
+    """Data files column by column: numbers separated by commas, -1 for NULL."""
+
+    data_file_id: str
+    """Ascending."""
+    begin_snapshot: str
+    end_snapshot: str
+    record_count: str
+    file_size_bytes: str
+    partition_id: str
+    mapping_id: str
+    path_is_relative: str
+    is_again: str
+    """1 for a file that was visible before and shows other rows now, else 0."""
+    path: Texts
+    row_id_start: str = ""
+    """NULL for files whose rows carry their ids; empty if it was not asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionKeyColumn:
+    """The values of one partition key, in the same form."""
+
+    partition_key_index: int
+    data_file_id: str
+    partition_value: Texts
+
+
+@dataclass(frozen=True, slots=True)
+class StatsColumn:
+    """ColumnStats of one column, in the same form; contains_nan is 0 or 1."""
+
+    column_id: int
+    data_file_id: str
+    column_size_bytes: str
+    value_count: str
+    null_count: str
+    contains_nan: str
+    min_value: Texts
+    max_value: Texts
+    min_is_inexact: str = ""
+    max_is_inexact: str = ""
+    """The data_file_ids, ascending, of which the bound is known to be no value of the column."""
+
+
+FORMS = frozenset(
+    {
+        *("boolean", "integer", "decimal", "float", "double"),
+        *("string", "binary", "date", "time", "timestamp", "timestamptz"),
+    }
+)
+"""How the texts of bounds, and the values that they are compared with, are read and ordered."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionKey:
+    """One key of a partitioning."""
+
+    partition_id: int
+    partition_key_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredColumn:
+    """A column whose statistics a filter needs."""
+
+    column_id: int
+    counts_since: int
+    """Older files do not have the column."""
+    form: str | None = None
+    """One of `FORMS`; None: its bounds are not comparable."""
+    bounds_since: int = 0
+    """The bounds of older files are those of another type."""
+    key: PartitionKey | None = None
+    """Where every file has its one value of the column; None: not all have one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTest:
+    """Whether a file may hold a row whose value of a column passes a test."""
+
+    column: FilteredColumn
+    operation: str
+    """`is-null`, `not-null`, `is-nan`; `lt`, `lt-eq`, `gt`, `gt-eq`, `in`, `not-in`, `starts-with`,
+    `not-starts-with`; `one-of`: `in`, for files of one value only."""
+    values: tuple[str, ...] = ()
+    """In the form of the column; one, or any number for `in`, `not-in` and `one-of`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTest:
+    """Whether a file of a partitioning may hold a row of some whole numbers."""
+
+    key: PartitionKey
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Files that fulfil all of the conditions."""
+
+    parts: tuple["Condition", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Files that fulfil one of the conditions."""
+
+    parts: tuple["Condition", ...]
+
+
+Condition = ColumnTest | PartitionTest | AllOf | AnyOf
+
+EVERY_FILE, NO_FILE = AllOf(()), AnyOf(())
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """A data file that a scan may need, and its place among all of them, from 1 on."""
+
+    place: int
+    file: DataFile
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFiles:
+    """A page of data files."""
+
+    files: list[DataFile]
+    total: int
+    """The files of all pages."""
+    rows: int
+    bytes: int
+    most_rows: int
+    most_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SizeClass:
+    """The files whose size has the same number of binary digits: [2^exponent, 2^(exponent+1))."""
+
+    exponent: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoundsSpan:
+    """One file's bounds of a column, as places in the order of all bounds of the table."""
+
+    data_file_id: int
+    first: int
+    last: int
+    lower: str
+    upper: str
+
+
+@dataclass(frozen=True, slots=True)
+class BoundsOverlap:
+    """How the bounds of a column overlap."""
+
+    spans: list[BoundsSpan]
+    """Some of the files, in the order of their lower bounds."""
+    files: int
+    """The files that have bounds of the column."""
+    places: int
+    """How many different bounds there are."""
+    mean_depth: float
+    """How many files may hold the value that is the lower bound of a file, on average."""
+    most_depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFile:
+    """A row of ducklake_delete_file."""
+
+    delete_file_id: int
+    data_file_id: int
+    begin_snapshot: int
+    path: str
+    path_is_relative: bool
+    format: str
+    """`parquet`, or `puffin`: a deletion vector."""
+    partial_max: int | None
+    # Not in the representation, of which the names of virtual files are made.
+    delete_count: int = field(repr=False)
+    file_size_bytes: int = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InlinedDelete:
+    """A row of ducklake_inlined_delete_<table_id>: one deleted row of a data file."""
+
+    data_file_id: int
+    position: int | None
+    """None in broken rows."""
+    begin_snapshot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Sums over the rows of one table that begin (`sign` 1) or end (-1) at one snapshot."""
+
+    snapshot_id: int
+    kind: str
+    """One of `queries.lifetimes.KINDS`."""
+    sign: int
+    files: int
+    rows: int
+    bytes: int
+    hash: int
+    """Sum of 64-bit hashes: equal for equal sets of rows, in any order."""
+    past: int = 0
+    """Sum of 64-bit hashes of the rows that ended, and when."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSum:
+    """What is visible at a snapshot: of one kind, in one chunk and one group of data files."""
+
+    kind: str
+    """One of `queries.lifetimes.KINDS`."""
+    first_id: int
+    last_id: int
+    """The data_file_ids of the chunk, both included."""
+    version: int
+    """The last snapshot, up to the requested one, at which a row of this kind began or ended."""
+    group: FileGroup
+    files: int
+    hash: int
+    """Sum of 64-bit hashes of the visible rows."""
+    ended: int
+    """Sum of 64-bit hashes of the rows that ended at `version`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumnStats:
+    """A row of ducklake_table_column_stats.
+
+    DuckDB's optimizer relies on it: a bound that is too narrow silently loses rows.
+    """
+
+    column_id: int
+    contains_null: bool | None
+    contains_nan: bool | None
+    min_value: str | None
+    max_value: str | None
+    min_is_exact: bool | None = None
+    """Whether the bound is a value that the column has, or had; None: not known."""
+    max_is_exact: bool | None = None
+
+
+def rows_until(file: DataFile, snapshot_id: int) -> int:
+    """The number of rows, from the beginning of the file, that existed at the snapshot."""
+    rows = 0
+    for snapshot, rows_so_far in _parts(file):
+        if snapshot <= snapshot_id:
+            rows = rows_so_far
+    return rows
+
+
+def snapshots_of_rows(file: DataFile) -> list[int]:
+    """The snapshot of each row, in the order of the rows."""
+    found: list[int] = []
+    for snapshot, rows_so_far in _parts(file):
+        found += [snapshot] * (rows_so_far - len(found))
+    return found
+
+
+def _parts(file: DataFile) -> Iterator[tuple[int, int]]:
+    """The parts of `partial_file_info`, which reads 'snapshot:rows so far|…', ascending."""
+    for part in (file.partial_file_info or "").split("|"):
+        snapshot, _, rows_so_far = part.partition(":")
+        yield int(snapshot), int(rows_so_far)

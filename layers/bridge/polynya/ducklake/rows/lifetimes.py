@@ -1,7 +1,74 @@
-"""Ranges of snapshots: of visible rows, and of states that cannot be served."""
+"""Inlined rows: which PostgreSQL tables hold them.
+
+Ranges of snapshots: of visible rows, and of states that cannot be served.
+"""
 
 from dataclasses import dataclass
 from typing import NamedTuple
+
+INLINED_COLUMNS = ("row_id", "begin_snapshot", "end_snapshot")
+"""The system columns of inlined rows before version 1.1."""
+
+
+@dataclass(frozen=True, slots=True)
+class InlinedTable:
+    """A PostgreSQL table of inlined rows, with the user's column names of its schema version.
+
+    The schema version is that of the snapshot that made the table, if that made no other.
+    """
+
+    table_name: str
+    schema_version: int
+    schema_begin: int
+    """The first snapshot that can have made the table. The table has the columns of its maker."""
+    schema_until: int | None
+    """The last such snapshot; None for the newest. Equal to the first if the catalog names it."""
+    system_columns: tuple[str, str, str]
+    """row_id, begin_snapshot, end_snapshot; their names differ between catalog versions."""
+    user_columns: tuple[str, ...]
+    user_types: tuple[str, ...]
+    """The names of their types in PostgreSQL."""
+
+    @property
+    def binary_columns(self) -> frozenset[str]:
+        """The columns that PostgreSQL holds as bytea: varchar, json (as UTF-8) and blob."""
+        types = zip(self.user_columns, self.user_types, strict=True)
+        return frozenset(name for name, type_ in types if type_ == "bytea")
+
+
+MOST_BYTES = 63
+"""PostgreSQL cuts longer names."""
+
+
+def postgres_name(name: str | None) -> str:
+    """A name as PostgreSQL stores it: cut after 63 bytes."""
+    return (name or "").encode()[:MOST_BYTES].decode(errors="ignore")
+
+
+@dataclass(frozen=True, slots=True)
+class InlinedOrigin:
+    """Snapshots around the one that made an inlined table; None for those that do not exist."""
+
+    before: int | None
+    """The newest snapshot of an earlier schema version."""
+    same: int | None
+    """The oldest snapshot of its own schema version."""
+    after: int | None
+    """The oldest snapshot of a later schema version."""
+    first_row: int | None
+    """When the oldest of its rows began; None if it has no rows."""
+    last_row: int | None
+    """When the last of its rows ended; None if some rows are live."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inlined:
+    """Where a table's inlined rows and inlined deletes are in PostgreSQL."""
+
+    tables: tuple[InlinedTable, ...]
+    delete_columns: tuple[str, ...]
+    """Columns of ducklake_inlined_delete_<table_id>: data file, position, begin. Empty if the table
+    does not exist."""
 
 
 class Lifetime(NamedTuple):

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from ...namespaces import Namespace as Levels
-from ...namespaces import dotted
-from .deletes import DeleteFile
+from ...runtime.namespaces import Namespace as Levels
+from ...runtime.namespaces import dotted
+from .files import DeleteFile
 
 
 @dataclass(frozen=True, slots=True)

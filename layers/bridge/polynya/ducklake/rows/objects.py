@@ -1,9 +1,38 @@
-"""Schemas, tables and views, with their tags."""
+"""Schemas, tables and views, with their tags.
 
+The lake as a whole and its snapshots.
+
+Columns, name mappings and sort keys of a table.
+
+How the files of a table are partitioned.
+
+Snapshots that Iceberg clients committed: rows of `polynya_commits`, which is beside DuckLake's.
+
+DuckLake has no place for the snapshot id that a client chose: ducklake_expire_snapshots deletes
+the row of ducklake_snapshot_changes, also that of a table's current snapshot.
+
+What a database role may do, from PostgreSQL's own tables.
+
+The text `ducklake_snapshot_changes.changes_made`: what one snapshot did, and to which tables.
+
+A comma list of `type:value`; a value is an id or quoted names, in which a quote is written `""`.
+https://ducklake.select/docs/stable/specification/tables/ducklake_snapshot_changes
+
+The versions of the catalog that can be written, and the columns that not all of them have.
+
+What a catalog has decides, not what its version says: 1.1-dev1 may have any of the additions.
+https://ducklake.select/docs/stable/duckdb/maintenance/upgrading
+"""
+
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ...namespaces import Namespace, dotted
+from ...runtime.errors import Refused
+from ...runtime.namespaces import Namespace, dotted
+from .files import FileGroup
+from .lifetimes import INLINED_COLUMNS, Lifetime
 
 VIEW_VERSION = "polynya.view-version"
 """The key of the tag that keeps what Iceberg clients said of the text of a view."""
@@ -104,3 +133,275 @@ class Tag:
     """The table or view; in a column tag the column."""
     key: str
     value: str | None
+
+
+MARK_OF_1_1 = "ducklake_data_file.row_group_count"
+"""A column that catalogs of version 1.1 have, and older ones do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """The lake as a whole: options, newest snapshot, layout of the metadata tables."""
+
+    version: str
+    data_path: str
+    encrypted: bool
+    snapshot_id: int
+    layout: frozenset[str]
+    """`table.column` of the metadata tables whose columns differ between catalog versions."""
+
+    @property
+    def is_1_1(self) -> bool:
+        """Whether DuckLake treats the catalog as one of version 1.1."""
+        return MARK_OF_1_1 in self.layout
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A row of ducklake_snapshot, with its row of ducklake_snapshot_changes."""
+
+    snapshot_id: int
+    snapshot_time: datetime
+    changes_made: str
+    previous_id: int
+    """The snapshot before it that has not expired, of any table; one less if there is none."""
+    first_file_id: int
+    end_file_id: int
+    """The files that were made after the previous snapshot have ids in [first, end)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The snapshots whose changes one listed snapshot shows: after `base_id`, up to `snapshot_id`.
+
+    They are more than one if snapshots in between have expired.
+    """
+
+    base_id: int
+    snapshot_id: int
+    first_file_id: int = 0
+    end_file_id: int = 0
+    """The files that were made in the window have ids in [first, end)."""
+    adds_rows: bool = False
+    """Files that were there before may hold rows that were added in the window."""
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether it shows changes of snapshots that have expired, too."""
+        return self.base_id < self.snapshot_id - 1
+
+
+def own_changes(snapshot_id: int) -> Window:
+    """The window of a snapshot that shows no change but those that name it."""
+    return Window(snapshot_id - 1, snapshot_id)
+
+
+def no_changes(snapshot_id: int) -> Window:
+    """The state at a snapshot, as later ones show it."""
+    return Window(snapshot_id, snapshot_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A row of ducklake_column: one version of a column."""
+
+    column_id: int
+    begin_snapshot: int
+    end_snapshot: int | None
+    column_name: str
+    column_type: str
+    initial_default: str | None
+    parent_column: int | None
+    nulls_allowed: bool = True
+    """False is certain only at the top level: DuckLake writes it for nested columns too."""
+
+    def visible_at(self, snapshot_id: int) -> bool:
+        """Whether this version of the column is visible at a snapshot."""
+        ended = self.end_snapshot is not None and self.end_snapshot <= snapshot_id
+        return self.begin_snapshot <= snapshot_id and not ended
+
+
+@dataclass(frozen=True, slots=True)
+class MappedName:
+    """A row of ducklake_name_mapping: a column in the files that were added with the mapping."""
+
+    mapping_id: int
+    column_id: int
+    """An ordinal within the mapping, to which `parent_column` refers; no column of the table."""
+    source_name: str
+    target_field_id: int
+    parent_column: int | None
+    is_partition: bool | None
+    """Its value is in the path of the files (`part=1/…`), not in the files."""
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """A row of ducklake_sort_expression."""
+
+    expression: str
+    sort_direction: str
+    null_order: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionColumn:
+    """A row of ducklake_partition_column."""
+
+    partition_key_index: int
+    column_id: int
+    transform: str
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    """How the files of a table are partitioned, now and before."""
+
+    columns: Mapping[int | None, Sequence[PartitionColumn]]
+    """By partition_id."""
+    column_types: Mapping[int, frozenset[str]]
+    """Every type that a column ever had, by column_id."""
+    constants: Mapping[int | None, Sequence[int]]
+    """Columns whose values are in the paths of the files, by mapping_id."""
+    groups: Mapping[FileGroup, Lifetime]
+    """From the begin of a group's first file to the end of its last; ordered by oldest file."""
+    current: int | None
+    """The partition_id of new files."""
+    begins: Sequence[int] = ()
+    """The snapshots that changed the partitioning."""
+
+    @property
+    def first_added_file(self) -> int | None:
+        """The snapshot of the first file that somebody has added as it was; None: there is none.
+
+        DuckLake does not look for NULL in such a file.
+        """
+        begins = (
+            one.begin_snapshot for of, one in self.groups.items() if of.mapping_id is not None
+        )
+        return min(begins, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSnapshot:
+    """An Iceberg snapshot as a client committed it."""
+
+    snapshot_id: int
+    """DuckLake's snapshot."""
+    position: int
+    """One commit may add several Iceberg snapshots; the last one is the state of the table."""
+    client_snapshot_id: int | None
+    """The id that the client chose; None: the commit added no Iceberg snapshot."""
+    operation: str | None
+    """None in snapshots that are not listed."""
+    summary: str | None
+    """The client's summary as a JSON object, without `operation`."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriterRights:
+    """What a role needs for commits, and has or lacks."""
+
+    role: str
+    owner: str
+    """The owner of DuckLake's tables."""
+    may_be_owner: bool
+    """Whether the role may create tables as the owner."""
+    version: str
+    """The version of the catalog."""
+    commits_owner: str | None
+    """The owner of the table `polynya_commits`; None: there is no such table."""
+    readers: list[str]
+    """Roles with a grant to read DuckLake's snapshots, and none to read `polynya_commits`."""
+
+
+# Two quotes within a name end one match and begin the next, so that each text has only one reading.
+QUOTED = re.compile('"[^"]*(?:"|$)')
+
+ADDING = frozenset({"inserted_into_table", "inlined_insert"})
+DELETING = frozenset({"deleted_from_table", "inlined_delete"})
+REWRITING = frozenset(
+    {"inline_flush", "flushed_inlined", "merge_adjacent", "compacted_table", "rewrite_delete"}
+)
+"""The types of changes that add rows, delete rows, and move rows to other files."""
+
+MOST_CHARACTERS = 1_000_000
+"""The longest text that is read: about 40,000 changes."""
+
+
+def quoted(*names: str) -> str:
+    """Names as the value of a change: those of a schema and a table, for `created_table`."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def changes_of(changes_made: str, table_id: int) -> frozenset[str]:
+    """The types of the changes that name this table by its id, in time linear in the text.
+
+    Raises:
+        Refused: the text is too long.
+    """
+    if len(changes_made) > MOST_CHARACTERS:
+        raise Refused(
+            f"a snapshot that changed this table lists more than {MOST_CHARACTERS:,} characters of "
+            "changes; ducklake_expire_snapshots removes it"
+        )
+    if '"' in changes_made:
+        changes_made = QUOTED.sub('"', changes_made)  # no id has a quote
+    changes = (change.partition(":") for change in changes_made.split(","))
+    return frozenset(kind for kind, _, value in changes if value == str(table_id))
+
+
+WRITABLE_VERSIONS = ("1.0", "1.1-dev1", "1.1")
+"""The versions of DuckLake's catalog that Polynya can write to."""
+
+VERSIONS = f"{', '.join(WRITABLE_VERSIONS[:-1])} and {WRITABLE_VERSIONS[-1]}"
+"""The versions, for messages."""
+
+ADDED = (
+    *(MARK_OF_1_1, "ducklake_delete_file.row_group_count"),
+    *("ducklake_file_column_stats.min_is_exact", "ducklake_file_column_stats.max_is_exact"),
+    *("ducklake_table_column_stats.min_is_exact", "ducklake_table_column_stats.max_is_exact"),
+)
+"""The columns of 1.1 that commits fill, as `table.column`."""
+
+PREFIX = "_ducklake_"
+"""Of the system columns in tables of inlined rows since 1.1; no column of a user has it there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a catalog has."""
+
+    added: frozenset[str]
+    """Those of ADDED that it has."""
+
+    @property
+    def is_1_1(self) -> bool:
+        """Whether DuckLake treats the catalog as one of version 1.1.
+
+        The migration renames the system columns of inlined tables before it adds a column.
+        """
+        return MARK_OF_1_1 in self.added
+
+    @property
+    def inlined_columns(self) -> tuple[str, ...]:
+        """The system columns of a new table of inlined rows."""
+        return tuple(PREFIX * self.is_1_1 + name for name in INLINED_COLUMNS)
+
+    def lacks(self, table: str, column: str) -> bool:
+        """Whether a column is one of those that this catalog does not have."""
+        name = f"{table}.{column}"
+        return name in ADDED and name not in self.added
+
+    def rows(
+        self, table: str, names: Sequence[str], rows: Sequence[Sequence[object]]
+    ) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        """The columns of a table that this catalog has, and the rows without the others."""
+        places = [n for n, name in enumerate(names) if not self.lacks(table, name)]
+        if len(places) == len(names):
+            return names, rows
+        return [names[n] for n in places], [[row[n] for n in places] for row in rows]
+
+
+ALL = Layout(frozenset(ADDED))
+"""That of the newest version."""

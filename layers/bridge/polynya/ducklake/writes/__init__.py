@@ -5,7 +5,6 @@ Columns are always named, because later catalog versions add some. Identifiers g
 https://ducklake.select/docs/stable/specification/tables/overview
 """
 
-from . import files, inlined, snapshots, stats
-from .objects import tables
+from . import files, inlined, snapshots, stats, tables
 
 __all__ = ["files", "inlined", "snapshots", "stats", "tables"]

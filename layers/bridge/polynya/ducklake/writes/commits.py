@@ -1,12 +1,27 @@
-"""The rows of `polynya_commits`: what Iceberg clients committed."""
+"""The rows of `polynya_commits`: what Iceberg clients committed.
+
+The table of what Iceberg clients committed: `polynya_commits`, beside DuckLake's own tables.
+
+DuckLake has no place for it that lasts: ducklake_expire_snapshots deletes what a snapshot's row
+says, also that of a table's current snapshot. DuckLake ignores tables that it does not know.
+
+A snapshot that is being written: its ids, and the list of what it changes.
+"""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from pg8000.native import Connection
+from pg8000.exceptions import DatabaseError
+from pg8000.native import Connection, identifier
 
-from ..connection.statements import Statement, known, select
-from .copy import copy
+from ...runtime.errors import Refused
+from ..connection.catalog_connection import ConnectionLost, Statement, known, run_batched, select
+from ..queries import CATALOG_SCHEMA, layout
+from ..rows.objects import VERSIONS, WRITABLE_VERSIONS, Layout, WriterRights
+from . import snapshots, tables
+from .files import copy
+from .snapshots import Snapshot
 
 COLUMNS = (
     *("table_uuid", "client_snapshot_id", "snapshot_id", "position", "operation", "summary"),
@@ -90,3 +105,169 @@ def landed(
     if creates:
         return Statement(CREATED, {"table_uuid": table_uuid}, lambda rows: rows[0][0] > 0)
     return known(False)
+
+
+# A row is an Iceberg snapshot that a client committed. The commit of several has a row for each,
+# in the order of `position`; a commit of a schema or of properties alone has one without an id.
+TABLE = """
+CREATE TABLE IF NOT EXISTS polynya_commits (
+  table_uuid uuid NOT NULL,
+  client_snapshot_id bigint,
+  snapshot_id bigint NOT NULL,
+  position integer NOT NULL,
+  operation text,
+  summary text,
+  idempotency_key uuid,
+  principal text,
+  route text,
+  body_hash text,
+  UNIQUE (table_uuid, client_snapshot_id))"""
+
+# For the snapshots of a table, whenever it is loaded.
+INDEX_OF_TABLE = """
+CREATE INDEX IF NOT EXISTS polynya_commits_of_table ON polynya_commits (table_uuid, snapshot_id)"""
+
+# For a request that is sent again, before anything else is done with it.
+INDEX_OF_KEY = """
+CREATE INDEX IF NOT EXISTS polynya_commits_of_key ON polynya_commits (idempotency_key)
+WHERE idempotency_key IS NOT NULL"""
+
+
+def statements(rights: WriterRights) -> list[str]:
+    """The statements of one transaction that create what is missing.
+
+    The table belongs to the owner of DuckLake's tables, whose default privileges apply to it; the
+    roles that may read DuckLake's snapshots may read it.
+    """
+    grants = (
+        f"GRANT SELECT ON polynya_commits TO {'public' if name == 'public' else identifier(name)}"
+        for name in rights.readers
+    )
+    created = (TABLE.strip(), INDEX_OF_TABLE.strip(), INDEX_OF_KEY.strip())
+    return [f"SET LOCAL ROLE {identifier(rights.owner)}", *created, *grants]
+
+
+def set_up(con: Connection, rights: WriterRights) -> None:
+    """Create what is missing.
+
+    Raises:
+        DatabaseError: the database refuses a statement; nothing is created.
+        ConnectionLost: the connection is gone.
+    """
+    con.run("BEGIN")
+    try:
+        for statement in statements(rights):
+            con.run(statement)
+        con.run("COMMIT")
+    except BaseException:
+        with suppress(DatabaseError, ConnectionLost):
+            con.run("ROLLBACK")
+        raise
+
+
+CATALOG = f"""
+SELECT pg_get_userbyid(c.relowner), pg_get_userbyid(c.relowner) = current_user,
+  (SELECT value FROM ducklake_metadata WHERE key = 'version'), txid_current()
+FROM pg_class AS c
+WHERE c.relname = 'ducklake_snapshot' AND c.relnamespace = {CATALOG_SCHEMA}"""
+
+FINISH = """
+UPDATE ducklake_snapshot SET schema_version = :schema_version,
+  next_catalog_id = :next_catalog_id, next_file_id = :next_file_id
+WHERE snapshot_id = :snapshot_id"""
+
+
+class NewSnapshot:
+    """The next snapshot of the lake, claimed by this transaction.
+
+    Until the transaction ends, no other writer of the lake can commit, so what is read after the
+    claim stays true.
+    """
+
+    def __init__(
+        self, con: Connection, before: Snapshot, transaction_id: int, layout: Layout
+    ) -> None:
+        self.con = con
+        self.layout = layout
+        """What the catalog has that not every version has."""
+        self.before = before
+        self.transaction_id = transaction_id
+        """PostgreSQL's own, by which it says afterwards whether the transaction took place."""
+        self.snapshot_id = before.snapshot_id + 1
+        self._catalog_id = before.next_catalog_id
+        self._file_id = before.next_file_id
+        self._has_new_schema_version = False
+        self._tables_versioned: set[int] = set()
+        self._changes: list[str] = []
+
+    @property
+    def schema_version(self) -> int:
+        """That of the snapshot: a new one if a table was created or altered, or a name changed."""
+        return self.before.schema_version + self._has_new_schema_version
+
+    def catalog_id(self) -> int:
+        """A new id of a schema, a table, a view, a partitioning or a sort order."""
+        self._catalog_id += 1
+        return self._catalog_id - 1
+
+    def file_ids(self, count: int) -> int:
+        """The first of so many new ids of data files or delete files."""
+        self._file_id += count
+        return self._file_id - count
+
+    def change(self, *texts: str) -> None:
+        """Add to `changes_made`, each text once."""
+        self._changes += [text for text in texts if text not in self._changes]
+
+    def change_schema_of(self, object_id: int) -> None:
+        """Give the snapshot a new schema version because of a table."""
+        self._has_new_schema_version = True
+        if object_id not in self._tables_versioned:
+            self._tables_versioned.add(object_id)
+            tables.add_schema_version(self.con, self.row, object_id)
+
+    def change_names(self) -> None:
+        """Give the snapshot a new schema version because of a schema, a view, a tag or an order."""
+        self._has_new_schema_version = True
+
+    @property
+    def row(self) -> Snapshot:
+        """The row of ducklake_snapshot as it will be."""
+        return Snapshot(self.snapshot_id, self.schema_version, self._catalog_id, self._file_id)
+
+    def finish(self, author: str | None) -> None:
+        """Write the final rows of ducklake_snapshot and ducklake_snapshot_changes."""
+        row = self.row
+        self.con.run(
+            FINISH,
+            snapshot_id=row.snapshot_id,
+            schema_version=row.schema_version,
+            next_catalog_id=row.next_catalog_id,
+            next_file_id=row.next_file_id,
+        )
+        made = ",".join(self._changes)
+        snapshots.changes(self.con, row.snapshot_id, made, None, author, None)
+
+
+def claim(con: Connection) -> NewSnapshot:
+    """Claim the next snapshot, within a transaction that writes.
+
+    Tables that the transaction creates belong to the owner of the catalog, for its default
+    privileges hold for them then, and DuckDB can drop them.
+
+    Raises:
+        Refused: the catalog has a version that Polynya cannot write to.
+        DatabaseError: another writer has claimed it (SQLSTATE 23505).
+    """
+    [[owner, is_owner, version, transaction_id]] = con.run(CATALOG)
+    if version not in WRITABLE_VERSIONS:
+        raise Refused(
+            f"the catalog has DuckLake version {version}, and Iceberg clients can write to "
+            f"{VERSIONS} only; write with DuckDB"
+        )
+    if not is_owner:
+        con.run(f"SET LOCAL ROLE {identifier(owner)}")
+    before, has = run_batched(con, snapshots.newest(), layout())
+    snapshot = NewSnapshot(con, before, transaction_id, has)
+    snapshots.insert_snapshot(con, snapshot.row)
+    return snapshot

@@ -1,13 +1,57 @@
-"""Rows of data files: added at a snapshot, ended at a snapshot."""
+"""Rows of data files: added at a snapshot, ended at a snapshot.
 
-from collections.abc import Sequence
+Rows of delete files: added at a snapshot, where they replace those that are there.
+
+Rows of inlined deletes: rows of data files that a snapshot deletes.
+
+Inserts rows by COPY: 10,000 files with statistics take half a second, by INSERT a minute.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pg8000.native import Connection
+from pg8000.native import Connection, identifier
 
-from ..rows.writers.layout import Layout
-from .copy import copy
+from ..rows.objects import ALL, Layout
+
+ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
+
+
+def copy(
+    con: Connection,
+    table_name: str,
+    names: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    layout: Layout = ALL,
+) -> None:
+    """Insert rows, in the order of the columns `names`.
+
+    Args:
+        layout: what the catalog has; columns that it lacks are left out.
+
+    Raises:
+        DatabaseError: the database refuses them.
+    """
+    if not rows:
+        return
+    names, rows = layout.rows(table_name, names, rows)
+    lines = ("\t".join(map(_text, row)) + "\n" for row in rows)
+    columns = ", ".join(map(identifier, names))
+    stream = io.BytesIO("".join(lines).encode())
+    con.run(f"COPY {identifier(table_name)} ({columns}) FROM STDIN", stream=stream)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return r"\N"
+    if isinstance(value, bool):
+        return "t" if value else "f"
+    text = str(value)
+    # Most texts need no escapes, and to look for them is quicker than to translate.
+    is_plain = text.isprintable() and "\\" not in text
+    return text if is_plain else text.translate(ESCAPES)
 
 
 class FileColumnStats(NamedTuple):
@@ -121,3 +165,123 @@ def end_all(con: Connection, snapshot_id: int, table_id: int) -> int:
     con.run(END_ALL_FILES, snapshot_id=snapshot_id, table_id=table_id)
     count: int = con.row_count
     return count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDeleteFile:
+    """A delete file that is not in the catalog yet, with what the catalog will say about it."""
+
+    path: str
+    """Relative to the table's directory."""
+    delete_count: int
+    file_size_bytes: int
+    footer_size: int
+    row_group_count: int
+    first_snapshot: int | None = None
+    """That of the first delete in it, if it has deletes of several snapshots."""
+    partial_max: int | None = None
+    """That of the newest delete, if it has deletes of several snapshots."""
+
+
+DELETE_FILE_COLUMNS = (
+    *("delete_file_id", "table_id", "begin_snapshot", "data_file_id", "path", "path_is_relative"),
+    *("format", "delete_count", "file_size_bytes", "footer_size", "partial_max"),
+    "row_group_count",
+)
+
+
+def add_delete_files(
+    con: Connection,
+    snapshot_id: int,
+    table_id: int,
+    first_id: int,
+    files: Sequence[tuple[int, NewDeleteFile]],
+    layout: Layout,
+) -> None:
+    """Add delete files.
+
+    Args:
+        first_id: the delete_file_id of the first file; the others follow in order.
+        files: each with the data_file_id of its data file.
+        layout: what the catalog has.
+    """
+    rows = [
+        (
+            *(id_, table_id, file.first_snapshot or snapshot_id),
+            *(data_file_id, file.path, True, "parquet"),
+            *(file.delete_count, file.file_size_bytes, file.footer_size, file.partial_max),
+            file.row_group_count,
+        )
+        for id_, (data_file_id, file) in enumerate(files, first_id)
+    ]
+    copy(con, "ducklake_delete_file", DELETE_FILE_COLUMNS, rows, layout)
+
+
+REMOVE_DELETE_FILES = """
+DELETE FROM ducklake_delete_file
+WHERE table_id = :table_id AND data_file_id = ANY(:data_file_ids) AND end_snapshot IS NULL
+RETURNING delete_file_id"""
+
+
+def remove_delete_files(con: Connection, table_id: int, data_file_ids: list[int]) -> set[int]:
+    """Remove the rows of the live delete files of data files; gives their ids.
+
+    As DuckLake does it: what older snapshots read of them is in the files that replace them.
+    """
+    rows = con.run(REMOVE_DELETE_FILES, table_id=table_id, data_file_ids=data_file_ids)
+    return {delete_file_id for (delete_file_id,) in rows}
+
+
+SCHEDULE = """
+INSERT INTO ducklake_files_scheduled_for_deletion
+  (data_file_id, path, path_is_relative, schedule_start)
+SELECT f.id, f.path, f.is_relative, now() FROM unnest(
+  CAST(:ids AS bigint[]), CAST(:paths AS text[]), CAST(:are_relative AS boolean[])
+) AS f (id, path, is_relative)"""
+
+
+def schedule_deletion(con: Connection, paths: Mapping[int, tuple[str, bool]]) -> None:
+    """Leave the deletion of files that were removed to ducklake_cleanup_old_files.
+
+    Args:
+        paths: by delete_file_id, at least one; with each, whether it is relative to the lake's
+            data path.
+    """
+    texts, are_relative = zip(*paths.values(), strict=True)
+    values = {"paths": list(texts), "are_relative": list(are_relative)}
+    con.run(SCHEDULE, ids=list(paths), **values)
+
+
+INLINED_DELETE_COLUMNS = ("file_id", "row_id", "begin_snapshot")
+
+# As DuckDB creates it at the first small DELETE: it is registered nowhere.
+INLINED_DELETE_TABLE = """
+CREATE TABLE IF NOT EXISTS {table} (file_id bigint, row_id bigint, begin_snapshot bigint)"""
+
+
+REMOVE_INLINED_DELETES = """
+DELETE FROM {table} WHERE file_id = ANY(:data_file_ids)"""
+
+
+def remove_inlined_deletes(con: Connection, table_id: int, data_file_ids: list[int]) -> None:
+    """Remove the inlined deletes of data files: they are in delete files now."""
+    name = identifier(f"ducklake_inlined_delete_{table_id}")
+    con.run(REMOVE_INLINED_DELETES.format(table=name), data_file_ids=data_file_ids)
+
+
+def add_inlined_deletes(
+    con: Connection, snapshot_id: int, table_id: int, positions: Mapping[int, Sequence[int]]
+) -> None:
+    """Delete rows of data files.
+
+    Args:
+        positions: by data_file_id; rows that are not deleted yet.
+    """
+    name = f"ducklake_inlined_delete_{table_id}"
+    con.run(INLINED_DELETE_TABLE.format(table=identifier(name)))
+    rows = [
+        (data_file_id, position, snapshot_id)
+        for data_file_id, found in sorted(positions.items())
+        for position in found
+    ]
+    copy(con, name, INLINED_DELETE_COLUMNS, rows)

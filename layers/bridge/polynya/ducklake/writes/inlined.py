@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from pg8000.native import Connection, identifier
 
-from ..column_tree import ColumnNode
 from ..queries import CATALOG_SCHEMA, system_columns
-from ..rows.writers.layout import Layout
+from ..rows.objects import Layout
+from ..text_values import ColumnNode
 from .snapshots import Snapshot
 
 TYPES = {

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pg8000.native import Connection
 
-from ..connection.statements import Statement
+from ..connection.catalog_connection import Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,13 @@ def newest() -> Statement[Snapshot]:
     return Statement(NEWEST, {}, lambda rows: Snapshot(*rows[0]))
 
 
-CLAIM = """
+INSERT_SNAPSHOT = """
 INSERT INTO ducklake_snapshot
   (snapshot_id, snapshot_time, schema_version, next_catalog_id, next_file_id)
 VALUES (:snapshot_id, now(), :schema_version, :next_catalog_id, :next_file_id)"""
 
 
-def claim(con: Connection, snapshot: Snapshot) -> None:
+def insert_snapshot(con: Connection, snapshot: Snapshot) -> None:
     """Insert the snapshot's row.
 
     Its primary key is the lock: until the transaction ends, no other writer of the lake can
@@ -43,7 +43,7 @@ def claim(con: Connection, snapshot: Snapshot) -> None:
         DatabaseError: another writer has committed a snapshot with this id (SQLSTATE 23505).
     """
     con.run(
-        CLAIM,
+        INSERT_SNAPSHOT,
         snapshot_id=snapshot.snapshot_id,
         schema_version=snapshot.schema_version,
         next_catalog_id=snapshot.next_catalog_id,

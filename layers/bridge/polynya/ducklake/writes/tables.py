@@ -1,13 +1,18 @@
-"""The rows of a new table, its columns, partitioning and comments."""
+"""The rows of a new table, its columns, partitioning and comments.
 
-from collections.abc import Iterable, Sequence
+Columns of a table that exists: new versions of their rows, and the end of dropped ones.
+
+Rows of tables that are renamed or dropped, as native DuckLake writes them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 
 from pg8000.native import Connection
 
-from ...column_tree import ColumnNode, NewColumn
-from ...rows.partitions import PartitionColumn
-from ..copy import copy
-from ..snapshots import Snapshot
+from ..rows.objects import Layout, PartitionColumn
+from ..text_values import ColumnNode, NewColumn
+from .files import copy
+from .snapshots import Snapshot
 
 TABLE = """
 INSERT INTO ducklake_table
@@ -181,3 +186,138 @@ def add_sort_order(
         for index, (expression, direction, null_order) in enumerate(keys)
     ]
     copy(con, "ducklake_sort_expression", SORT_COLUMNS, rows)
+
+
+# The position, the defaults and the parent stay.
+CHANGE = """
+WITH ended AS (
+  UPDATE ducklake_column AS c SET end_snapshot = :snapshot_id
+  FROM unnest(CAST(:ids AS bigint[]), CAST(:names AS text[]), CAST(:column_types AS text[]),
+    CAST(:nulls_allowed AS boolean[])) AS new(column_id, column_name, column_type, nulls_allowed)
+  WHERE c.table_id = :table_id AND c.end_snapshot IS NULL AND c.column_id = new.column_id
+  RETURNING c.*, new.column_name AS new_name, new.column_type AS new_type,
+    new.nulls_allowed AS new_nulls_allowed)
+INSERT INTO ducklake_column (column_id, begin_snapshot, end_snapshot, table_id, column_order,
+  column_name, column_type, initial_default, default_value, nulls_allowed, parent_column,
+  default_value_type, default_value_dialect)
+SELECT column_id, :snapshot_id, NULL, table_id, column_order, new_name, new_type, initial_default,
+  default_value, new_nulls_allowed, parent_column, default_value_type, default_value_dialect
+FROM ended ORDER BY column_id"""
+
+
+def change(con: Connection, snapshot_id: int, table_id: int, columns: Sequence[ColumnNode]) -> None:
+    """Give columns a new name, type or NOT NULL from a snapshot on; their children stay."""
+    con.run(
+        CHANGE,
+        snapshot_id=snapshot_id,
+        table_id=table_id,
+        ids=[column.column_id for column in columns],
+        names=[column.column_name for column in columns],
+        column_types=[column.column_type for column in columns],
+        nulls_allowed=[column.nulls_allowed for column in columns],
+    )
+
+
+DROP = """
+UPDATE ducklake_column SET end_snapshot = :snapshot_id
+WHERE table_id = :table_id AND column_id = ANY(:ids) AND end_snapshot IS NULL"""
+
+
+END_TAGS = """
+UPDATE ducklake_column_tag SET end_snapshot = :snapshot_id
+WHERE table_id = :table_id AND column_id = ANY(:ids) AND end_snapshot IS NULL"""
+
+
+def drop(
+    con: Connection, snapshot_id: int, table_id: int, column_ids: Sequence[int], layout: Layout
+) -> None:
+    """End columns at a snapshot, as DuckLake's own ALTER does.
+
+    Their statistics stay, and before version 1.1 their comments.
+    """
+    ids = list(column_ids)
+    con.run(DROP, snapshot_id=snapshot_id, table_id=table_id, ids=ids)
+    if layout.is_1_1:
+        con.run(END_TAGS, snapshot_id=snapshot_id, table_id=table_id, ids=ids)
+
+
+END_COMMENTS = """
+UPDATE ducklake_column_tag SET end_snapshot = :snapshot_id
+WHERE table_id = :table_id AND column_id = ANY(:ids) AND key = 'comment' AND end_snapshot IS NULL"""
+
+
+def set_comments(
+    con: Connection, snapshot_id: int, table_id: int, comments: Mapping[int, str | None]
+) -> None:
+    """Set the comments of columns by column_id; None, which DuckDB writes too, for no comment."""
+    con.run(END_COMMENTS, snapshot_id=snapshot_id, table_id=table_id, ids=list(comments))
+    rows = [
+        (table_id, column_id, snapshot_id, "comment", text) for column_id, text in comments.items()
+    ]
+    copy(
+        con,
+        "ducklake_column_tag",
+        ("table_id", "column_id", "begin_snapshot", "key", "value"),
+        rows,
+    )
+
+
+END = """
+UPDATE {table} SET end_snapshot = :snapshot_id
+WHERE {key} = :table_id AND end_snapshot IS NULL"""
+
+ENDING = (
+    ("ducklake_table", "table_id"),
+    ("ducklake_column", "table_id"),
+    ("ducklake_column_tag", "table_id"),
+    ("ducklake_data_file", "table_id"),
+    ("ducklake_delete_file", "table_id"),
+    ("ducklake_partition_info", "table_id"),
+    ("ducklake_sort_info", "table_id"),
+    ("ducklake_tag", "object_id"),
+)
+"""What ends with a table. Its inlined rows do not: nothing shows them without the table."""
+
+
+def end(con: Connection, snapshot_id: int, table_id: int) -> None:
+    """End a table: older snapshots still show it, so its files stay."""
+    for table, key in ENDING:
+        con.run(END.format(table=table, key=key), snapshot_id=snapshot_id, table_id=table_id)
+
+
+RENAMED = """
+INSERT INTO ducklake_table
+  (table_id, table_uuid, begin_snapshot, schema_id, table_name, path, path_is_relative)
+SELECT t.table_id, t.table_uuid, t.end_snapshot, :schema_id, :table_name, :path,
+  :path_is_relative
+FROM ducklake_table AS t WHERE t.table_id = :table_id AND t.end_snapshot = :snapshot_id"""
+
+
+def rename(
+    con: Connection,
+    snapshot_id: int,
+    table_id: int,
+    schema_id: int,
+    table_name: str,
+    path: tuple[str, bool],
+) -> None:
+    """Give a table another name, in the same or another schema.
+
+    Args:
+        path: of the table's directory, and whether it is relative to that of the schema. The
+            directory must stay: the paths of the files are relative to it.
+    """
+    con.run(
+        END.format(table="ducklake_table", key="table_id"),
+        snapshot_id=snapshot_id,
+        table_id=table_id,
+    )
+    con.run(
+        RENAMED,
+        snapshot_id=snapshot_id,
+        table_id=table_id,
+        schema_id=schema_id,
+        table_name=table_name,
+        path=path[0],
+        path_is_relative=path[1],
+    )

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from .limits import Allowance, Container
-from .malformed import Malformed
-from .untrusted_schema import LONGEST_SCHEMA, Fields, Wanted
+from .untrusted_schema import LONGEST_SCHEMA, Fields, Malformed, Wanted
 
 
 @dataclass(frozen=True, slots=True)

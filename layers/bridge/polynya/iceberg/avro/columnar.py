@@ -11,10 +11,8 @@ import fastavro
 import numpy as np
 from numpy.typing import NDArray
 
-from ..manifest import FileContent, ManifestContent, Status
-from ..partition import PartitionSpec
+from ..manifest import FileContent, ManifestContent, PartitionSpec, Status
 from ..types import TableSchema
-from .columns import ColumnMetrics, DataFiles, Integers, Texts
 from .container import block, header, long
 from .manifests import (
     lowest_row_id,
@@ -24,7 +22,18 @@ from .manifests import (
     partition_record,
     partition_schema,
 )
-from .row_encoder import Bytes, Constant, Fixed, Part, Varints, joined
+from .row_encoder import (
+    Bytes,
+    ColumnMetrics,
+    Constant,
+    DataFiles,
+    Fixed,
+    Integers,
+    Part,
+    Texts,
+    Varints,
+    joined,
+)
 
 BLOCK_ENTRIES = 4000
 BLOCK_BYTES = 32_000_000

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ... import budget
-from .malformed import Malformed
-from .untrusted_schema import Fields, cut_off, length_at, long_at, record_reader
+from ...runtime import budget
+from .untrusted_schema import Fields, Malformed, cut_off, length_at, long_at, record_reader
 
 MAGIC = b"Obj\x01"
 LONGEST_FILE = 16 * 1024 * 1024

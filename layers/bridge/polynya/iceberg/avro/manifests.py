@@ -14,8 +14,16 @@ from typing import Any
 
 import fastavro
 
-from ..manifest import ManifestContent, ManifestEntry, ManifestFile, Status
-from ..partition import PartitionField, PartitionSpec, avro_type, summaries
+from ..manifest import (
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+    PartitionField,
+    PartitionSpec,
+    Status,
+    avro_type,
+    summaries,
+)
 from ..types import TableSchema
 from .container import container
 

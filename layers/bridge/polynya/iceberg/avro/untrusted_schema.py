@@ -7,6 +7,8 @@ Logical types change no bytes and are ignored; Java, PyIceberg and iceberg-go ma
 with them (date, timestamp-micros, decimal, uuid, map).
 
 https://avro.apache.org/docs/1.12.0/specification/#binary-encoding
+
+The error of Avro files that others wrote.
 """
 
 import json
@@ -14,8 +16,12 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ... import budget
-from .malformed import Malformed
+from ...runtime import budget
+
+
+class Malformed(ValueError):
+    """The file is not what it has to be; the message says why, without its content."""
+
 
 LONGEST_SCHEMA = 1024 * 1024
 LONGEST_TEXT = 4096

@@ -1,1 +1,0 @@
-"""Delete files, where a commit deletes too many rows to keep them in PostgreSQL."""

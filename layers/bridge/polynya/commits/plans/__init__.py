@@ -1,1 +1,0 @@
-"""What a commit will change, found out before the transaction that writes."""

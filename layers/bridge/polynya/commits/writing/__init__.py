@@ -1,1 +1,0 @@
-"""Writes plans into DuckLake's tables, within one transaction."""

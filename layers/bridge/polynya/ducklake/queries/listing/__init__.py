@@ -1,1 +1,0 @@
-"""Statements about many tables or many snapshots at once, in pages: what a person looks through."""

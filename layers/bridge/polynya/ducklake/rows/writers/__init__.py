@@ -1,1 +1,0 @@
-"""Rows that only writers of the catalog read."""

@@ -1,1 +1,0 @@
-"""Rows of schemas, tables, views, columns and tags."""

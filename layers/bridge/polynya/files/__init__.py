@@ -1,1 +1,0 @@
-"""Virtual files: their names, one table's files, and the cache of table metadata."""

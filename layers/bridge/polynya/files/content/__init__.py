@@ -1,1 +1,0 @@
-"""The content of virtual files, a module for each kind."""

@@ -1,1 +1,0 @@
-"""The files of scans that the server plans, found without any manifest."""

@@ -1,1 +1,0 @@
-"""Bodies of the requests of server-side scan planning, and the filters that they contain."""

@@ -1,1 +1,0 @@
-"""The answers to the REST operations that plan scans."""

@@ -1,1 +1,0 @@
-"""Objects in S3: read whole, in ranges, and copied with another end."""

@@ -1,1 +1,0 @@
-"""DuckLake's columns as Iceberg schemas: types, defaults, name mappings."""

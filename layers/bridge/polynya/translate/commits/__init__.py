@@ -1,1 +1,0 @@
-"""Iceberg commits as changes of a DuckLake: pure functions."""

@@ -1,1 +1,0 @@
-"""DuckLake's inlined rows as Iceberg data files."""

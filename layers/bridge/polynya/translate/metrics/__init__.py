@@ -1,1 +1,0 @@
-"""DuckLake's statistics as Iceberg metrics: bounds and counts of data files."""

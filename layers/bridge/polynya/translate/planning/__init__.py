@@ -1,1 +1,0 @@
-"""Scan planning: filters in, conditions on DuckLake's statistics out; files as scan tasks."""

@@ -1,1 +1,0 @@
-"""What the functions share of AWS's events and of HTTP."""

@@ -1,1 +1,0 @@
-"""A catalog of any kind as a copy in PostgreSQL, which follows its changes."""

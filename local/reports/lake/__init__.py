@@ -1,1 +1,0 @@
-"""What a lake has, and what changed in it, in pages."""

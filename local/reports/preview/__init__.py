@@ -1,1 +1,0 @@
-"""A preview of rows through the Iceberg endpoints, and the same filter in native DuckLake."""

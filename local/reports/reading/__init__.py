@@ -1,1 +1,0 @@
-"""How each client reads a table: the text to copy, and what is wrong with this client and table."""

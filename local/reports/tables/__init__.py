@@ -1,1 +1,0 @@
-"""One table as its owner sees it: columns, history, files, and what Iceberg clients get."""

@@ -1,1 +1,0 @@
-"""The packages and S3 permissions that template.yaml gives each function."""

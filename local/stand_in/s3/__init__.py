@@ -1,1 +1,0 @@
-"""The S3 behind the stand-in: addresses, errors, and a proxy."""

@@ -1,1 +1,0 @@
-"""The types of Spark, Arrow and DuckLake, and conversions between them."""

@@ -1,1 +1,0 @@
-"""AWS's Glue catalog, for engines that read no other one."""

@@ -1,0 +1,205 @@
+"""Which properties keep their names: none that a client would take for its own configuration."""
+
+import re
+
+import pytest
+from polynya.commits.table_updates import tags, values
+from polynya.ducklake.rows.objects import Tag
+from polynya.mapping.properties import (
+    OF_COLUMNS,
+    TABLE_PROPERTIES,
+    VIEW_PROPERTIES,
+    is_configuration,
+    is_label,
+    is_table_property,
+)
+from polynya.mapping.tables import client_properties, properties
+from polynya.runtime.errors import BadRequest
+
+from tests.unit.mapping.property_names import (
+    CONFIGURATION,
+    GO_TABLES,
+    JARS,
+    JAVA_CONFIGURATION,
+    JAVA_TABLES,
+    RUST_TABLES,
+    listed,
+    of_java,
+    of_pyiceberg,
+)
+
+SHAPE = re.compile(r"[a-z][a-z0-9]*([.-][a-z0-9]+)+\.?")
+"""Names of properties, among constants such as `gzip`."""
+
+# Names that clients read from tables, and why no table has them under their own name.
+WITHHELD = {
+    **dict.fromkeys(
+        ("write.location-provider.impl", "write.py-location-provider.impl"), "loads code"
+    ),
+    **dict.fromkeys(
+        (
+            *("write.data.path", "write.metadata.path", "write.metadata.location"),
+            *("write.object-storage.enabled", "write.object-storage.path"),
+            *("write.object-storage.partitioned-paths", "write.folder-storage.path"),
+        ),
+        "says where files are",
+    ),
+    **dict.fromkeys(("encryption.key-id", "encryption.data-key-length"), "how to read them"),
+    **dict.fromkeys(
+        (
+            *("format-version", "snapshot-count", "current-snapshot-summary", "current-schema"),
+            *("current-snapshot-id", "current-snapshot-timestamp", "default-partition-spec"),
+            *("current-snapshot-timestamp-ms", "default-sort-order"),
+        ),
+        "reserved: Java shows facts of the metadata under these names",
+    ),
+    **dict.fromkeys(("engine.hive.enabled", "engine.hive.lock-enabled"), "for catalogs in Hive"),
+    "identifier-fields.rely": "Spark would take fields for unique, and rows would be wrong",
+    "write.manifest-lists.enabled": "of format version 1",
+    "parquet.enable.dictionary": "a name of Hadoop's configuration",
+}
+
+
+@pytest.fixture(scope="module")
+def table_names() -> set[str]:
+    java = set().union(*of_java(JAVA_TABLES).values()) if has_jars() else set()
+    names = java | of_pyiceberg()[0] | listed(GO_TABLES) | listed(RUST_TABLES)
+    # PyIceberg and Go write the beginnings of names of columns without the dot.
+    whole = {f"{name}." if f"{name}." in OF_COLUMNS else name for name in names}
+    return {name for name in whole if SHAPE.fullmatch(name)} - {"copy-on-write", "merge-on-read"}
+
+
+def has_jars() -> bool:
+    return any(JARS.glob("iceberg-spark-runtime-*.jar"))
+
+
+def test_each_name_that_a_client_reads_from_a_table_is_judged(table_names):
+    judged = TABLE_PROPERTIES | set(OF_COLUMNS) | VIEW_PROPERTIES | set(WITHHELD)
+    assert table_names - judged == set()
+    assert not [name for name in WITHHELD if is_table_property(name)]
+
+
+@pytest.mark.skipif(not has_jars(), reason="make setup downloads them")
+def test_each_listed_name_is_one_that_a_client_reads(table_names):
+    assert (TABLE_PROPERTIES | set(OF_COLUMNS) | VIEW_PROPERTIES) - table_names == {"owner"}
+
+
+def test_no_name_of_pyicebergs_configuration_is_served():
+    _, names = of_pyiceberg()
+    assert {"py-io-impl", "s3.endpoint", "buffer-size", "uri", "DEFAULT_SCHEME"} <= names
+    # Hive's catalog has an owner, too.
+    assert [name for name in names if is_table_property(name)] == ["owner"]
+
+
+@pytest.mark.skipif(not has_jars(), reason="make setup downloads them")
+@pytest.mark.parametrize("name", sorted(JAVA_CONFIGURATION))
+def test_no_name_of_javas_configuration_is_served(name):
+    names = of_java((name,))[name]
+    assert len(names) > 2
+    assert [one for one in names if is_table_property(one)] == []
+
+
+@pytest.mark.parametrize("source", CONFIGURATION)
+def test_no_name_of_another_clients_configuration_is_served(source):
+    names = CONFIGURATION[source].split()
+    assert [one for one in names if is_table_property(one)] == []
+
+
+# Names that nobody may set: with them a client would load code, or look elsewhere for files.
+REFUSED = (
+    *WITHHELD.keys() - {"format-version"},
+    *("py-io-impl", "io-impl", "IO-Impl", "catalog-impl", "s3.endpoint", "S3.Endpoint", "uri"),
+    *("write.py-location-provider.x", "client.factory", "parquet.crypto.factory.class", "x\nimpl"),
+    *("my.Factory", "middle-class", "write.metadata.metrics.column.impl", "polynya.sort-order"),
+    *("polynya.property.a", "polynya.tag.py-io-impl", "polynya.tag.polynya.tag.a"),
+)
+KEPT_AS_TAGS = tuple(name for name, reason in WITHHELD.items() if not is_configuration(name))
+
+
+@pytest.mark.parametrize("is_served", [is_table_property, is_label])
+@pytest.mark.parametrize("name", sorted(set(REFUSED).difference(KEPT_AS_TAGS)))
+def test_refused(name, is_served):
+    with pytest.raises(BadRequest, match="would configure the clients of other users"):
+        tags({name: "x"}, is_served=is_served)
+    # Whatever somebody has written into the catalog before, or beside it.
+    written = [Tag(1, f"polynya.property.{name}", "x"), Tag(1, f"x.{name}", "x")]
+    assert all(one.startswith("polynya.tag.") for one in properties(written, is_served))
+
+
+# What clients set, and what they get back; None: the same.
+SERVED = {
+    "write.delete.mode": None,
+    "write.metadata.metrics.column.a.b": None,
+    "read.split.target-size": None,
+    "commit.retry.num-retries": None,
+    "owner": None,
+    "comment": None,
+    "team": "polynya.tag.team",
+    "a.b": "polynya.tag.a.b",
+    "polynya.tag.a.b": "polynya.tag.a.b",
+    "polynya.tag.comment": "polynya.tag.comment",
+    "polynya.tag.write.delete.mode": "write.delete.mode",
+    "snapshot-id": "polynya.tag.snapshot-id",
+    "DEFAULT_SCHEME": "polynya.tag.DEFAULT_SCHEME",
+    " id > pwned; cat >/dev/null": "polynya.tag. id > pwned; cat >/dev/null",
+    **{name: f"polynya.tag.{name}" for name in KEPT_AS_TAGS if name != "format-version"},
+}
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_what_clients_set_they_get_back_and_can_remove(name):
+    expected = SERVED[name] or name
+    kept = [Tag(1, key, value) for key, value in values(tags({name: "x"})).items()]
+    assert properties(kept) == {expected: "x"}
+    assert client_properties(kept) == {expected}
+    for removed in (name, expected):
+        assert tags({}, [removed]) == {kept[0].key: None}
+    # A client that creates a table from the answer to a staged creation sends it back.
+    assert tags({expected: "x"}) == tags({name: "x"})
+
+
+LABELS = ["prop", "created-at", "last_modified", "owner", "comment", "User1"]
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_words_of_the_users_stay_on_views_and_namespaces(name):
+    kept = [Tag(1, key, "x") for key in values(tags({name: "x"}, is_served=is_label))]
+    assert properties(kept, is_label) == {name: "x"}
+
+
+def test_a_tag_of_ducklake_is_not_a_clients():
+    native, set_by_client = Tag(1, "a.b", "native"), Tag(1, "polynya.property.a.b", "client's")
+    own = properties([native])
+    assert own == {"polynya.tag.a.b": "native"}
+    assert client_properties([native]) == set()
+    assert tags({"polynya.tag.a.b": "native"}, (), own) == {}
+    for name in ("a.b", "polynya.tag.a.b"):
+        with pytest.raises(BadRequest, match="given by this catalog"):
+            tags({name: "x"}, (), own)
+        with pytest.raises(BadRequest, match="cannot be removed"):
+            tags({}, [name], own)
+    for both in ([native, set_by_client], [set_by_client, native]):
+        assert properties(both) == {"polynya.tag.a.b": "client's"}
+
+
+# Values that no file of a DuckLake can have.
+VALUES = [
+    ("write.format.default", "orc", "must be parquet"),
+    ("write.delete.format.default", "avro", "must be parquet"),
+    ("write.parquet.compression-codec", "lz4", "must be one of uncompressed, snappy, gzip"),
+    ("write.parquet.compression-codec", "LZO", "must be one of"),
+    ("write.delete.parquet.compression-codec", "lz4", "must be one of"),
+    ("polynya.tag.write.parquet.compression-codec", "lz4", "must be one of"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "message"), VALUES)
+def test_values_that_are_refused(name, value, message):
+    with pytest.raises(BadRequest, match=message):
+        tags({name: value})
+
+
+@pytest.mark.parametrize("value", ["zstd", "ZSTD", "lz4_raw", "brotli", "uncompressed"])
+def test_codecs(value):
+    key = "polynya.property.write.parquet.compression-codec"
+    assert tags({"write.parquet.compression-codec": value}) == {key: value}

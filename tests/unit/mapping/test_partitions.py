@@ -1,0 +1,211 @@
+"""Partition values: PyIceberg's own transforms compute the expected values."""
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+from polynya.ducklake.rows.files import FileGroup
+from polynya.ducklake.rows.lifetimes import Lifetime
+from polynya.ducklake.rows.objects import Column, PartitionColumn, Partitioning
+from polynya.mapping.partitions import NO_VALUE, Constant, partitions
+from polynya.mapping.schemas import schemas
+from polynya.runtime.errors import Refused
+from pyiceberg.partitioning import PartitionSpec as IcebergSpec
+from pyiceberg.schema import Schema
+
+GROUP = FileGroup(7, None)
+
+
+def partitioned(column_type: str, *transforms: str):
+    """A table with one column `c`, partitioned by it: its specs, and PyIceberg's schema."""
+    columns = [Column(1, 1, None, "c", column_type, None, None)]
+    shown = schemas(columns, 1, 9)
+    keys = [PartitionColumn(index, 1, transform) for index, transform in enumerate(transforms)]
+    partitioning = Partitioning(
+        {7: keys}, {1: frozenset({column_type})}, {}, {GROUP: Lifetime(2, None)}, 7
+    )
+    return partitions(partitioning, shown, 9), Schema.model_validate(shown.at(9).json())
+
+
+GROUP = FileGroup(7, None)
+
+
+MOMENT = dt.datetime(2024, 2, 29, 23, 59, 59)
+OLD = dt.datetime(1969, 12, 31, 23, 0, 0)
+YMDH = ("year", "month", "day", "hour")
+
+
+def parts(moment: dt.datetime, count: int) -> list[str]:
+    """The parts of the calendar that DuckLake writes."""
+    return [str(getattr(moment, part)) for part in YMDH[:count]]
+
+
+# (DuckLake type, its transforms, the texts that DuckLake writes, a value of the column)
+SAME = [
+    *(
+        ("timestamp", YMDH[:n], parts(then, n), then)
+        for n in (1, 2, 3, 4)
+        for then in (MOMENT, OLD)
+    ),
+    *(("date", YMDH[:n], parts(then, n), then.date()) for n in (1, 2, 3) for then in (MOMENT, OLD)),
+    ("int32", ("identity",), ["-7"], -7),
+    ("int64", ("identity",), [str(2**40)], 2**40),
+    ("varchar", ("identity",), ["NULL"], "NULL"),
+    ("varchar", ("identity",), [""], ""),
+    ("boolean", ("identity",), ["true"], True),
+    ("decimal(9,2)", ("identity",), ["1.50"], Decimal("1.50")),
+    ("date", ("identity",), ["2024-02-29"], dt.date(2024, 2, 29)),
+    *(
+        (type_, (f"epoch_{part}",), [text], MOMENT)
+        for type_ in ("timestamp", "timestamptz", "timestamp_s", "timestamp_ms")
+        for part, text in zip(YMDH, ("54", "649", "19782", str(19782 * 24 + 23)), strict=True)
+    ),
+    *(
+        ("timestamptz", (f"epoch_{part}",), ["-1"], dt.datetime(1969, 12, 31, 23, 59, 59, 999999))
+        for part in YMDH
+    ),
+    ("date", ("epoch_month",), ["-1"], OLD.date()),
+    ("date", ("epoch_day",), ["-1"], OLD.date()),
+    ("timestamp", ("epoch_year", "epoch_day"), ["54", "19782"], MOMENT),  # the finest alone
+    ("timestamp", ("year", "epoch_day"), ["2024", "19782"], MOMENT),
+]
+
+
+@pytest.mark.parametrize(("column_type", "transforms", "texts", "value"), SAME)
+def test_partition_value_is_pyicebergs_transform_of_the_columns_value(
+    column_type, transforms, texts, value
+):
+    found, schema = partitioned(column_type, *transforms)
+    spec, values = found.spec_and_values(GROUP, dict(enumerate(texts)), {})
+    [field] = IcebergSpec(**spec.json()).fields
+    type_ = schema.find_field("c").field_type
+    if isinstance(value, dt.datetime):
+        value = (value - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
+    elif isinstance(value, dt.date):
+        value = (value - dt.date(1970, 1, 1)).days
+    assert values == (field.transform.transform(type_)(value),)
+
+
+TIMES = [*(("timestamp", YMDH[:count]) for count in (1, 2, 3, 4)), ("timestamptz", ("epoch_day",))]
+
+
+@pytest.mark.parametrize(("column_type", "transforms"), TIMES)
+def test_null_has_a_null_partition(column_type, transforms):
+    """The year of an infinite time is NULL in DuckDB; a reader would skip such a file."""
+    found, _ = partitioned(column_type, *transforms)
+    texts = dict.fromkeys(range(len(transforms)))
+    spec, values = found.spec_and_values(GROUP, texts, {1: NO_VALUE})
+    assert values == (None,) and spec.spec_id == 1
+    for uncertain in ({}, {1: Constant(1, None, None)}, {1: Constant(None, None, None)}):
+        assert found.spec_and_values(GROUP, texts, uncertain) == (found.specs[0], ())
+
+
+NO_TWIN = [
+    ("timestamp", ("month",)),  # the month without the year
+    ("timestamp", ("day", "hour")),
+    ("timestamptz", ("year",)),  # in the writer's time zone
+    ("float64", ("identity",)),
+    ("timestamptz", ("identity",)),
+    ("uuid", ("identity",)),
+    ("decimal(9,2)", ("bucket(4)",)),
+    ("timestamp_ms", ("bucket(4)",)),
+    # DuckLake does not write these.
+    ("int32", (None,)),
+    ("int32", ("bucket(0)",)),
+    ("int32", ("bucket(99999999999)",)),
+    ("timestamp", ("epoch_century",)),
+    ("date", ("epoch_hour",)),  # Iceberg has no hours of dates
+    ("int32", ("epoch_day",)),
+]
+
+
+@pytest.mark.parametrize(("column_type", "transforms"), NO_TWIN)
+def test_partitioning_without_an_iceberg_equivalent_is_omitted(column_type, transforms):
+    found, _ = partitioned(column_type, *transforms)
+    spec, values = found.spec_and_values(GROUP, {0: "1", 1: "1"}, {})
+    assert (spec.spec_id, values) == (0, ())
+    assert found.default_spec_id == 0
+
+
+@pytest.mark.parametrize("text", ["x", "", "infinity", "0044-03-15 (BC)"])
+def test_file_with_an_uncertain_value_is_unpartitioned(text):
+    found, _ = partitioned("date", "identity")
+    assert found.spec_and_values(GROUP, {0: text}, {}) == (found.specs[0], ())
+    assert found.spec_and_values(GROUP, {}, {}) == (found.specs[0], ())
+
+
+TOO_LARGE = [
+    ("int32", "identity", str(2**31)),
+    ("int32", "bucket(4)", str(2**31)),
+    ("date", "year", str(2**31 + 2000)),
+    ("decimal(9,2)", "identity", "10000000.00"),
+]
+
+
+@pytest.mark.parametrize(("column_type", "transform", "text"), TOO_LARGE)
+def test_file_with_a_value_that_its_type_cannot_hold_is_unpartitioned(column_type, transform, text):
+    found, _ = partitioned(column_type, transform)
+    spec, values = found.spec_and_values(GROUP, {0: text}, {})
+    assert (spec.spec_id, values) == (0, ())
+
+
+def test_a_repeated_key_is_one_field():
+    found, _ = partitioned("int32", "identity", "identity")
+    assert [len(spec.fields) for spec in found.specs] == [0, 1]
+
+
+HIVE = FileGroup(None, 3)
+
+
+def hive(columns: list[Column], lifetime: Lifetime):
+    """A table with added files that have the column 2 in their path."""
+    shown = schemas(columns, 1, 9)
+    types = {column.column_id: frozenset({column.column_type}) for column in columns}
+    return partitions(Partitioning({}, types, {3: [2]}, {HIVE: lifetime}, None), shown, 9)
+
+
+OK, PART = (
+    Column(1, 1, None, "ok", "int32", None, None),
+    Column(2, 1, None, "p", "int32", None, None),
+)
+
+
+def test_column_in_the_path_of_added_files_is_an_identity_field():
+    found = hive([OK, PART], Lifetime(2, None))
+    spec, values = found.spec_and_values(HIVE, {}, {2: Constant(1, "7", "7")})
+    assert [(field.source_id, field.transform) for field in spec.fields] == [(2, "identity")]
+    assert (values, found.unservable) == ((7,), ())
+    assert found.spec_and_values(HIVE, {}, {2: Constant(0, None, None)})[1] == (None,)
+
+
+@pytest.mark.parametrize(
+    "constants", [{}, {2: Constant(1, "1", "2")}, {2: Constant(1, None, None)}]
+)
+def test_uncertain_value_in_a_path_is_refused(constants):
+    """The file would be unpartitioned, and its readers would return NULL."""
+    with pytest.raises(Refused, match="in its path"):
+        hive([OK, PART], Lifetime(2, None)).spec_and_values(HIVE, {}, constants)
+
+
+@pytest.mark.parametrize("type_", ["float64", "timestamptz", "uuid", "time"])
+def test_there_is_a_gap_if_no_identity_field_can_provide_a_column_in_the_path(type_):
+    found = hive([OK, Column(2, 1, None, "p", type_, None, None)], Lifetime(2, None))
+    assert [(gap.begin_snapshot, gap.end_snapshot) for gap in found.unservable] == [(2, None)]
+
+
+# (the end of the column, the lifetime of the files, the snapshots at which both are visible)
+GONE = [
+    (6, Lifetime(3, None), (3, 6)),
+    (6, Lifetime(3, 5), (3, 5)),
+    (6, Lifetime(7, None), None),
+    (3, Lifetime(3, 5), None),
+]
+
+
+@pytest.mark.parametrize(("end", "lifetime", "expected"), GONE)
+def test_there_is_a_gap_while_files_have_a_dropped_column_in_their_path(end, lifetime, expected):
+    dropped = Column(2, 1, end, "p", "int32", None, None)
+    unservable = hive([OK, dropped], lifetime).unservable
+    assert [(gap.begin_snapshot, gap.end_snapshot) for gap in unservable] == (
+        [expected] if expected else []
+    )
