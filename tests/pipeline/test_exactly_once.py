@@ -204,4 +204,4 @@ def test_a_commit_claims_its_snapshot_before_it_reads_anything():
     )  # fmt: skip
     assert commit._write_snapshot(Recorder(), plan, []).already
     assert [call.split()[0] for call in calls] == ["SELECT", "INSERT", "SELECT"]
-    assert calls[1].startswith(" ".join(snapshots.CLAIM.split())[:40])
+    assert calls[1].startswith(" ".join(snapshots.INSERT_SNAPSHOT.split())[:40])
