@@ -43,7 +43,7 @@ class FileStatistics:
     last_column_id: int
     """The greatest id that a column of the table ever had."""
     with_default: frozenset[int]
-    """Ids of columns with an initial default, which a file that lacks them has."""
+    """Ids of columns with an initial default, which are not NULL in files without them."""
     _columns_by_leaves: dict[tuple[Leaf, ...], FileColumns] = field(default_factory=dict)
     """Most files of a commit have the same columns."""
 

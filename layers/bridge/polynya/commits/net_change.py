@@ -1,6 +1,6 @@
 """What a commit changes: files, by the manifests before and after it; deleted rows; row lineage.
 
-Of the status of an entry only live or deleted is trusted: a commit may have merged and rewritten
+An entry's status is only trusted to be live or deleted: a commit may have merged and rewritten
 manifests, and files that it added and removed again never become rows.
 
 Iceberg and DuckLake reserve the same field ids for row lineage, and DuckLake takes the row ids and

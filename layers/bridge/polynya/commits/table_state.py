@@ -69,7 +69,7 @@ class TableState:
 
     @property
     def with_default(self) -> frozenset[int]:
-        """The columns that files which lack them have another value than NULL in."""
+        """Ids of columns with an initial default, which are not NULL in files without them."""
         columns = self.files.history.columns
         return frozenset(c.column_id for c in columns if c.initial_default is not None)
 
