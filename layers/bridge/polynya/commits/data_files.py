@@ -177,7 +177,7 @@ def file_columns(
         location: of the file, for messages.
         columns: all of the table.
         last_column_id: the greatest id that a column of the table ever had.
-        with_default: ids of columns with an initial default, which are not NULL in files without them.
+        with_default: ids of columns with an initial default: not NULL in files without them.
 
     Raises:
         BadRequest: DuckLake would not read the file as the client means it.
