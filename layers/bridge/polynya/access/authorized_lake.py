@@ -91,7 +91,8 @@ class ReadableLake:
     def meant(self, namespace: Namespace) -> Namespace:
         """The namespace that a client means.
 
-        DuckDB takes the dots of a name for levels. Where there are none, it can mean nothing else.
+        DuckDB takes the dots of a name for levels. Without nested schemas they can only be a part
+        of the name.
         """
         return namespace if self.has_nested_schemas else (".".join(namespace),)
 

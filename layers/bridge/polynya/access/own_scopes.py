@@ -81,9 +81,9 @@ def delete_scopes(
 ) -> set[S3Scope]:
     """The directories below which DuckDB puts delete files, beside the data files of a table.
 
-    There is none for files that DuckLake has written into a directory of several tables: there an
-    upload of another table's client may be replaced. What clients have written is in the table's
-    own part of it (`write_scopes`), and so are delete files for that.
+    A directory of several tables is left out: the uploads of other tables' clients could be
+    replaced there. What clients have written is in the table's own part of it (`write_scopes`),
+    and so are the delete files for that.
 
     Args:
         virtual_files: where uploads beside the table's virtual files arrive, of which one has the

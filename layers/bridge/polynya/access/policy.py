@@ -241,7 +241,7 @@ class AccessResolver:
     """Reads the policy, again every minute, and looks up callers in it."""
 
     def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nothing is read yet; `clock` gives seconds."""
+        """Do not read the policy yet; `clock` gives seconds."""
         self._source = config.authorization
         self._vended_roles = [role for role in (config.vending_role, config.writer_role) if role]
         self._clock = clock

@@ -227,7 +227,7 @@ class CredentialVending:
     def for_plan(self, scope: TableScope, refresh: str) -> list[answers.StorageCredential]:
         """The field `storage-credentials` of a plan: one entry, for Java asks for it by scheme.
 
-        There is none if AWS's packed form of the policy is too long: the client has the table's.
+        It is empty if AWS's packed form of the policy is too long: the client has the table's.
 
         Args:
             refresh: the path that gives new ones, those of the whole table.
@@ -247,7 +247,7 @@ class CredentialVending:
     ) -> dict[str, Any]:
         """The fields `config` and `storage-credentials` of loadTable's and createTable's answers.
 
-        There are none for a table that no policy fits: the caller may have other credentials.
+        Both are left out for a table that no policy fits: the caller may have other credentials.
 
         Args:
             refresh: the path that gives new ones, below the catalog's address.

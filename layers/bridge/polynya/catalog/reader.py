@@ -50,7 +50,7 @@ def page_of(
         page_size: None for all that is left.
 
     Raises:
-        BadRequest: the token is none of this catalog's.
+        BadRequest: the token is not one that this catalog gave out.
     """
     items = sorted(items, key=name_of)
     if page_token:
@@ -267,7 +267,7 @@ class Catalog:
 
         Raises:
             NoSuchNamespace: the parent does not exist.
-            BadRequest: the page token is none of this catalog's.
+            BadRequest: the page token is not one that this catalog gave out.
         """
         with self._lake() as lake:
             within = lake.schema(parent).namespace if parent else ()
@@ -303,7 +303,7 @@ class Catalog:
 
         Raises:
             NoSuchNamespace: the namespace does not exist.
-            BadRequest: the page token is none of this catalog's.
+            BadRequest: the page token is not one that this catalog gave out.
         """
         with self._lake() as lake:
             schema = lake.schema(namespace)

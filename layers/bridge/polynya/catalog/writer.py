@@ -99,7 +99,7 @@ class CommitCatalog:
     principal: str | None = None
     """Who commits, for `author` in DuckLake's list of snapshots."""
     request_key: RequestKey | None = None
-    """Of the request that is answered."""
+    """The `Idempotency-Key` of the request that is answered."""
 
     @property
     def database(self) -> Database:
@@ -238,10 +238,10 @@ class CommitCatalog:
             yield claim(con)
 
     def _landed(self, con: Connection, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
-        """The tables as they are now, if all of this commit has landed before; else empty.
+        """The tables as they are now, if all of this commit took place before; else empty.
 
         Raises:
-            CommitStateUnknown: it has landed, and a table cannot be loaded any more.
+            CommitStateUnknown: it took place, and a table can no longer be loaded.
         """
         # A change without a new snapshot cannot be recognised, but was committed with the others.
         recognisable = [t for t in targets if t.commit.snapshots or t.commit.creates]

@@ -305,5 +305,5 @@ def _uuid(text: str) -> str:
 
 
 def _in_all_digits(text: str) -> str:
-    """As float64 the text 0.1 is less than the float32 0.1 that is in the file."""
+    """A float32 as float64, in all its digits: 0.1 as float64 is less than 0.1 as float32."""
     return repr(struct.unpack("f", struct.pack("f", float(text)))[0])

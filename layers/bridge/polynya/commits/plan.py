@@ -68,7 +68,7 @@ UNALTERED = Alteration()
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """The changes of one table, found out before the transaction that makes them."""
+    """The changes of one table, determined before the transaction that makes them."""
 
     table_uuid: str
     table: NewTable | int
