@@ -1,11 +1,8 @@
-"""A lake at one snapshot, within one transaction, as far as one caller may read it.
+"""The lake, its virtual files and the right to write, as far as one caller has the rights.
 
-Virtual files, for callers who may read their tables.
-
-Whether a caller may write: what a commit checks before anything else.
-
-A rename needs the right on both names, a transaction the right on every table in it. Tables that
-the caller may not read are not found before they are checked here (`ReadableLake`).
+A commit checks the right to write before anything else: a rename needs it on both names, a
+transaction on every table in it. Tables that the caller may not read do not exist for the caller
+(`ReadableLake`), so that they are refused before this check.
 """
 
 import json
@@ -41,12 +38,15 @@ Item = TypeVar("Item")
 Name = TypeVar("Name", str, Namespace)
 
 NO_UUID = "00000000-0000-0000-0000-000000000000"
-"""Of no table."""
+"""The uuid of no table."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadableLake:
-    """What the caller may not read is as if it did not exist."""
+    """A lake at one snapshot, within one transaction, as far as one caller may read it.
+
+    What the caller may not read is as if it did not exist.
+    """
 
     con: Connection
     lake: Lake
@@ -59,15 +59,15 @@ class ReadableLake:
         schemas = queries.schemas_at(self.snapshot_id).run(self.con)
         if self.rights.all_tables:
             return schemas
-        has_readable = {found.schema_id for found in self._readable()}
-        seen = {
+        has_readable = {entry.schema_id for entry in self._readable()}
+        visible = {
             schema.namespace
             for schema in schemas
             if schema.schema_id in has_readable or self.rights.may_read_namespace(schema.namespace)
         }
-        # One sees what a schema is in, too, or could not find it.
-        seen |= {names[:level] for names in seen for level in range(1, len(names))}
-        return [schema for schema in schemas if schema.namespace in seen]
+        # The parents of a visible schema are visible too: clients find it through them.
+        visible |= {names[:level] for names in visible for level in range(1, len(names))}
+        return [schema for schema in schemas if schema.namespace in visible]
 
     def schema(self, namespace: Namespace) -> Schema:
         """The schema of this name.
@@ -91,7 +91,8 @@ class ReadableLake:
     def meant(self, namespace: Namespace) -> Namespace:
         """The namespace that a client means.
 
-        DuckDB takes the dots of a name for levels. Where there are none, it can mean nothing else.
+        DuckDB takes the dots of a name for levels. Without nested schemas they can only be a part
+        of the name.
         """
         return namespace if self.has_nested_schemas else (".".join(namespace),)
 
@@ -108,12 +109,12 @@ class ReadableLake:
         return [v for v in views if readable is None or v.view_id in readable]
 
     def table(
-        self, namespace: Namespace, name: str, found: tuple[Schema, Table] | None
+        self, namespace: Namespace, name: str, match: tuple[Schema, Table] | None
     ) -> tuple[Schema, Table]:
         """The table that a request means.
 
         Args:
-            found: the table of exactly this name, if there is one. Java writes a space as `+`, so
+            match: the table of exactly this name, if there is one. Java writes a space as `+`, so
                 that a name with a `+` may mean another one.
 
         Raises:
@@ -122,13 +123,13 @@ class ReadableLake:
         if "+" in "".join((*namespace, name)):
             schema = self._schema(namespace)
             table = named(self.tables(schema) if schema else [], table_name, name)
-            found = (schema, table) if schema and table else None
+            match = (schema, table) if schema and table else None
         elif (meant := self.meant(namespace)) != namespace:
-            found = queries.table_at(self.snapshot_id, meant, name).run(self.con)
-        newest = self._newest(found)
-        if found is None or newest is None or not self.may_read(*newest):
+            match = queries.table_at(self.snapshot_id, meant, name).run(self.con)
+        newest = self._newest(match)
+        if match is None or newest is None or not self.may_read(*newest):
             raise NoSuchTable(f"Table does not exist: {dotted(*namespace, name)}")
-        return found
+        return match
 
     def view(self, namespace: Namespace, name: str) -> tuple[Schema, View]:
         """The view of this name.
@@ -148,28 +149,28 @@ class ReadableLake:
         Rights do not change with the snapshot, and are the same for the files of a table.
         """
         return [
-            found
-            for found in queries.names_now(self.snapshot_id).run(self.con)
-            if self.rights.may_read_table(found.namespace, found.name)
+            entry
+            for entry in queries.names_now(self.snapshot_id).run(self.con)
+            if self.rights.may_read_table(entry.namespace, entry.name)
         ]
 
     def _readable_ids(self, kind: str) -> set[int] | None:
         """The ids of the tables or views that may be read; None: all may be."""
         if self.rights.all_tables:
             return None
-        return {found.object_id for found in self._readable() if found.kind == kind}
+        return {entry.object_id for entry in self._readable() if entry.kind == kind}
 
     def may_read(self, schema: Schema, table: Table) -> bool:
         """Whether the caller may read a table under its newest name."""
         return self.rights.may_read_table(schema.namespace, table.table_name)
 
-    def _newest(self, found: tuple[Schema, Table] | None) -> tuple[Schema, Table] | None:
+    def _newest(self, match: tuple[Schema, Table] | None) -> tuple[Schema, Table] | None:
         """A table under its newest name, which rights depend on; None if there is no table."""
         if self.snapshot_id == self.lake.snapshot_id:
-            return found
+            return match
         # Also if there is none: otherwise the time would tell a hidden table from a missing one.
-        table_uuid = found[1].table_uuid if found else NO_UUID
-        return queries.table_of_uuid(table_uuid).run(self.con) or found
+        table_uuid = match[1].table_uuid if match else NO_UUID
+        return queries.table_of_uuid(table_uuid).run(self.con) or match
 
 
 def schema_name(schema: Schema) -> str:
@@ -202,15 +203,15 @@ def named(items: Sequence[Item], name_of: Callable[[Item], Name], name: Name) ->
         BadRequest: two items are possible; the wrong one would have the wrong rows.
         Refused: two rows of the catalog have the name.
     """
-    found = [one for one in items if name in {name_of(one), _in_a_path(name_of(one))}]
-    if len({name_of(one) for one in found}) < len(found):
-        raise Refused(f"{_said(name)} is {len(found)} times in DuckLake's catalog{REMEDY}")
-    if len(found) > 1:
-        names = " and ".join(_said(name_of(one)) for one in found)
+    matches = [item for item in items if name in {name_of(item), _in_a_path(name_of(item))}]
+    if len({name_of(item) for item in matches}) < len(matches):
+        raise Refused(f"{_quoted(name)} is {len(matches)} times in DuckLake's catalog{REMEDY}")
+    if len(matches) > 1:
+        names = " and ".join(_quoted(name_of(item)) for item in matches)
         raise BadRequest(
-            f"{_said(name)} may be {names}: Java writes a space as +; rename one of them"
+            f"{_quoted(name)} may be {names}: Java writes a space as +; rename one of them"
         )
-    return found[0] if found else None
+    return matches[0] if matches else None
 
 
 def _in_a_path(name: Name) -> Name:
@@ -220,7 +221,7 @@ def _in_a_path(name: Name) -> Name:
     return tuple(level.replace(" ", "+") for level in name)
 
 
-def _said(name: str | Namespace) -> str:
+def _quoted(name: str | Namespace) -> str:
     return repr(name if isinstance(name, str) else dotted(*name))
 
 
@@ -229,7 +230,10 @@ TableName = tuple[Namespace, str]
 
 
 class AuthorizedFiles:
-    """A file that the caller may not read does not exist for the caller: keys cannot be guessed."""
+    """Reads virtual files for callers who may read their tables.
+
+    Other files do not exist for the caller, so that keys cannot be guessed.
+    """
 
     def __init__(
         self,
@@ -280,8 +284,8 @@ class AuthorizedFiles:
     @retried
     def _read_name(self, table_uuid: str) -> TableName | None:
         with self.database.transaction() as con:
-            found = queries.table_of_uuid(table_uuid).run(con)
-        return (found[0].namespace, found[1].table_name) if found else None
+            row = queries.table_of_uuid(table_uuid).run(con)
+        return (row[0].namespace, row[1].table_name) if row else None
 
 
 def check_may_write_table(rights: Rights, namespace: Namespace, name: str) -> None:

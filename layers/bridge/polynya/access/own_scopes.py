@@ -24,15 +24,15 @@ def other_tables(
         virtual_location: where the table's virtual files are.
         staging: the directory in which clients write metadata files; None: none write.
     """
-    others = named_objects.others(lake, table.table_id).run(con)
-    files = named_objects.added_directories(others.table_ids).run(con)
+    tables = named_objects.others(lake, table.table_id).run(con)
+    files = named_objects.added_directories(tables.table_ids).run(con)
     if staging is not None:
         files.append(staging)
-    return OtherTables(others.directories, files, parent_directory(virtual_location))
+    return OtherTables(tables.directories, files, parent_directory(virtual_location))
 
 
 def read_scopes(
-    con: Connection, lake: Lake, schema: Schema, table: Table, others: OtherTables
+    con: Connection, lake: Lake, schema: Schema, table: Table, other_locations: OtherTables
 ) -> set[S3Scope]:
     """Objects and directories that hold all data files of a table and none of other tables.
 
@@ -41,20 +41,20 @@ def read_scopes(
     """
     own = table_location(lake, schema, table)
     added = named_objects.own_directories(table.table_id, is_relative=False).run(con)
-    if others.absent_from(own):
+    if other_locations.absent_from(own):
         scopes = {S3Scope(own, True)}
     else:
-        scopes = _in_shared_directory(con, own, table, others)
-    scopes |= _scopes(con, table.table_id, added, "", others, is_relative=False)
+        scopes = _in_shared_directory(con, own, table, other_locations)
+    scopes |= _scopes(con, table.table_id, added, "", other_locations, is_relative=False)
     if not all(KEY.fullmatch(scope.location) for scope in scopes):
         raise Refused("no credentials for this table: it has files outside of S3")
-    if any(others.is_virtual(scope.location) for scope in scopes):
+    if any(other_locations.is_virtual(scope.location) for scope in scopes):
         raise Refused("no credentials for this table: it has files among the virtual ones")
     return scopes
 
 
 def write_scopes(
-    lake: Lake, schema: Schema, table: Table, staging: str, others: OtherTables
+    lake: Lake, schema: Schema, table: Table, staging: str, other_locations: OtherTables
 ) -> set[S3Scope]:
     """The two directories in which clients write the files of a table.
 
@@ -67,8 +67,8 @@ def write_scopes(
     """
     data = f"{data_path(table_location(lake, schema, table), table.table_uuid)}/"
     metadata = f"{staging}{table.table_uuid}/"
-    # Tables may share a directory, of which each has a part; files of others are in none of both.
-    if not (others.absent_below(data) and others.absent_from(metadata)):
+    # Tables may share a directory, in which each has its own `data`, without files of others.
+    if not (other_locations.absent_below(data) and other_locations.absent_from(metadata)):
         raise Refused(
             "no credentials to write this table: the directories of its new files are not in S3, "
             "or are among the virtual files, or those of other tables"
@@ -77,35 +77,35 @@ def write_scopes(
 
 
 def delete_scopes(
-    lake: Lake, schema: Schema, table: Table, virtual_files: S3Scope, others: OtherTables
+    lake: Lake, schema: Schema, table: Table, virtual_files: S3Scope, other_locations: OtherTables
 ) -> set[S3Scope]:
     """The directories below which DuckDB puts delete files, beside the data files of a table.
 
-    There is none for files that DuckLake has written into a directory of several tables: there an
-    upload of another table's client may be replaced. What clients have written is in the table's
-    own part of it (`write_scopes`), and so are delete files for that.
+    A directory of several tables is left out: the uploads of other tables' clients could be
+    replaced there. What clients have written is in the table's own part of it (`write_scopes`),
+    and so are the delete files for that.
 
     Args:
         virtual_files: where uploads beside the table's virtual files arrive, of which one has the
             inlined rows.
     """
     own = table_location(lake, schema, table)
-    return {virtual_files, *([S3Scope(own, True)] if others.absent_from(own) else [])}
+    return {virtual_files, *([S3Scope(own, True)] if other_locations.absent_from(own) else [])}
 
 
 def _in_shared_directory(
-    con: Connection, own: str, table: Table, others: OtherTables
+    con: Connection, own: str, table: Table, other_locations: OtherTables
 ) -> set[S3Scope]:
     """The scopes of files below the table's directory, if that is not the table's alone."""
     within = named_objects.own_directories(table.table_id, is_relative=True).run(con)
     written = S3Scope(f"{data_path(own, table.table_uuid)}/", True)
     scopes = set()
-    if others.absent_below(written.location):
+    if other_locations.absent_below(written.location):
         # The files that clients of Iceberg have written.
-        ours = {one for one in within if f"{own}{one}".startswith(written.location)}
+        ours = {path for path in within if f"{own}{path}".startswith(written.location)}
         scopes = {written} if ours else set()
-        within = {one: number for one, number in within.items() if one not in ours}
-    return scopes | _scopes(con, table.table_id, within, own, others, is_relative=True)
+        within = {path: number for path, number in within.items() if path not in ours}
+    return scopes | _scopes(con, table.table_id, within, own, other_locations, is_relative=True)
 
 
 def _scopes(
@@ -113,25 +113,29 @@ def _scopes(
     table_id: int,
     directories: Mapping[str, int],
     base: str,
-    others: OtherTables,
+    other_locations: OtherTables,
     *,
     is_relative: bool,
 ) -> set[S3Scope]:
-    """The files in these directories: each by its key, as far as a policy has room for keys."""
-    by_key = {one for one in directories if not others.absent_from(base + one)}
-    number = sum(directories[one] for one in by_key)
+    """The scopes of the files in these directories, whose values are numbers of files.
+
+    Each file is a key as far as a policy has room for keys, and always where other tables have
+    files too. The other directories are scopes themselves.
+    """
+    by_key = {path for path in directories if not other_locations.absent_from(base + path)}
+    number = sum(directories[path] for path in by_key)
     if number > MAX_KEYS:
         raise Refused(
             f"no credentials for this table: {number:,} of its files are in directories that hold "
             "files of other tables too, and a session policy cannot name them all"
         )
-    for one in sorted(directories.keys() - by_key, key=lambda one: (directories[one], one)):
-        number += directories[one]
+    for path in sorted(directories.keys() - by_key, key=lambda path: (directories[path], path)):
+        number += directories[path]
         if number > MAX_KEYS:
             break
-        by_key.add(one)
+        by_key.add(path)
     keys = named_objects.own_files(table_id, by_key, is_relative=is_relative).run(con)
     return {
         *(S3Scope(base + key, False) for key in keys),
-        *(S3Scope(base + one, True) for one in directories if one not in by_key),
+        *(S3Scope(base + path, True) for path in directories if path not in by_key),
     }

@@ -19,8 +19,6 @@ A namespace in another one is an object in the list of that one: `{"sales": ["or
 {"europe": ["*"]}]}` has the table `orders` of `sales`, and all tables of `sales.europe`. Each key
 is the name of one level, so that a name with a dot is never taken for two. All tables, `["*"]`, are
 also those of every namespace below; other patterns of tables are those of the namespace alone.
-
-The rights of a caller, by the policy that the settings name.
 """
 
 import json
@@ -137,7 +135,7 @@ class Policy:
         """What a caller with these names may read and write (see `principals`)."""
         names = list(names)
         rules = [
-            rule for rule in self.rules if any(_is_principal(one, names) for one in rule.principals)
+            rule for rule in self.rules if any(_is_principal(p, names) for p in rule.principals)
         ]
         return Rights(
             _union(rule.tables for rule in rules), _union(rule.writable for rule in rules)
@@ -177,12 +175,12 @@ def _matches(pattern: str, name: str) -> bool:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object. A key that is there twice is an error: json.loads would ignore the first."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    by_key = dict(pairs)
+    if len(by_key) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
         raise _wrong(f"the key {twice!r} is in one object twice")
-    return found
+    return by_key
 
 
 def _rule(rule: Any) -> Rule:
@@ -243,9 +241,9 @@ class AccessResolver:
     """Reads the policy, again every minute, and looks up callers in it."""
 
     def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nothing is read yet; `clock` gives seconds."""
+        """Do not read the policy yet; `clock` gives seconds."""
         self._source = config.authorization
-        self._vended_roles = [one for one in (config.vending_role, config.writer_role) if one]
+        self._vended_roles = [role for role in (config.vending_role, config.writer_role) if role]
         self._clock = clock
         self._policy: Policy | None = None
         self._read_at = 0.0
@@ -301,8 +299,8 @@ def _document(source: str) -> str:
     what = "the authorization policy"
     if source.startswith("ssm:"):
         return aws.ssm_parameter(what, source.removeprefix("ssm:"))
-    if found := bucket_and_key(source):
-        text: str = aws.call(what, lambda: _object_text(*found))
+    if location := bucket_and_key(source):
+        text: str = aws.call(what, lambda: _object_text(*location))
         return text
     return source
 

@@ -51,10 +51,10 @@ class OtherTables:
             files: directories outside of these that hold files of the tables.
             virtual_root: the directory of the virtual files of all tables.
         """
-        self._tables = {normalized(one) for one in (*tables, virtual_root)}
-        self._without_slash = [one for one in self._tables if not one.endswith("/")]
-        self._sorted = sorted(self._tables | {normalized(one) for one in files})
-        paths = [one[match.end() :] for one in self._sorted if (match := HTTP.match(one))]
+        self._tables = {normalized(path) for path in (*tables, virtual_root)}
+        self._without_slash = [path for path in self._tables if not path.endswith("/")]
+        self._sorted = sorted(self._tables | {normalized(path) for path in files})
+        paths = [path[match.end() :] for path in self._sorted if (match := HTTP.match(path))]
         self._over_http = {*paths, *map(unquote, paths)}
         self._root = normalized(virtual_root)
 
@@ -75,7 +75,7 @@ class OtherTables:
         # In an HTTP location the name of the bucket is in the host, or in the path.
         _, _, key = name.partition("/")
         return not (
-            any(name.startswith(one) for one in self._without_slash)
+            any(name.startswith(path) for path in self._without_slash)
             or any(key in path for path in self._over_http)
         )
 
@@ -94,7 +94,7 @@ def normalized(location: str) -> str:
 
 
 def coarsen_until(
-    scopes: Iterable[S3Scope], others: OtherTables, fits: Callable[[set[S3Scope]], bool]
+    scopes: Iterable[S3Scope], other_locations: OtherTables, fits: Callable[[set[S3Scope]], bool]
 ) -> list[S3Scope]:
     """These scopes, made coarser step by step until they fit; sorted.
 
@@ -106,7 +106,9 @@ def coarsen_until(
     """
     scopes = set(scopes)
     while not fits(scopes):
-        coarser = _whole_directory(scopes, others) or _without_partitions(scopes, others)
+        coarser = _whole_directory(scopes, other_locations) or _without_partitions(
+            scopes, other_locations
+        )
         if coarser is None:
             raise Refused(
                 "no credentials for this table: its files are in too many places for one session "
@@ -117,25 +119,25 @@ def coarsen_until(
     return sorted(scopes)
 
 
-def _whole_directory(scopes: set[S3Scope], others: OtherTables) -> set[S3Scope] | None:
+def _whole_directory(scopes: set[S3Scope], other_locations: OtherTables) -> set[S3Scope] | None:
     """These, with the directory that has the most keys; None if there is none."""
     keys = Counter(scope.directory for scope in scopes if not scope.is_directory)
     for directory, count in keys.most_common():
-        if count > 1 and others.absent_from(directory):
+        if count > 1 and other_locations.absent_from(directory):
             return {*scopes, S3Scope(directory, True)}
     return None
 
 
-def _without_partitions(scopes: set[S3Scope], others: OtherTables) -> set[S3Scope] | None:
+def _without_partitions(scopes: set[S3Scope], other_locations: OtherTables) -> set[S3Scope] | None:
     """These, with the parents of the deepest partition directories; None if there is none."""
     above = {
         match[1] for scope in scopes if (match := PARTITION.fullmatch(scope.directory)) is not None
     }
-    above = {directory for directory in above if others.absent_from(directory)}
+    above = {directory for directory in above if other_locations.absent_from(directory)}
     if not above:
         return None
     depth = max(directory.count("/") for directory in above)
-    deepest = {S3Scope(one, True) for one in above if one.count("/") == depth}
+    deepest = {S3Scope(path, True) for path in above if path.count("/") == depth}
     return {*scopes, *deepest}
 
 

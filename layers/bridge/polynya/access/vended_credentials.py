@@ -1,13 +1,9 @@
 """Credentials for one table: AssumeRole with a session policy of this table's files.
 
 S3 Object Lambda has no permission for a single key, so the name of the session holds the table's
-uuid, and the function behind the access point checks it (`table_of_session`). Only the catalog can
-assume the roles: one for readers, one for writers.
-
-Session policies: what vended credentials may do in S3, as the JSON that AssumeRole takes.
-
-A session has those rights of its role that its policy repeats. S3 Object Lambda has no permission
-for a single key: see `vended_credentials`.
+uuid, and the function behind the access point checks it (`table_of_session`). A session has those
+rights of its role that its policy repeats. Only the catalog can assume the roles: one for readers,
+one for writers.
 """
 
 import json
@@ -79,7 +75,7 @@ def session_policy(
         key = _escaped(virtual_files.location).partition("/")[2]
         directories.append(SUPPORTING.format(partition) + key)
         through = [*OBJECT_LAMBDA, *UPLOADS]
-    written += [one + names for one in directories for names in DELETE_FILES]
+    written += [path + names for path in directories for names in DELETE_FILES]
     # S3 takes `..` for a name like any other, but what a client makes of such a location may be
     # that of another table.
     statements = [
@@ -144,7 +140,7 @@ def table_of_session(session: str) -> str | None:
 def _is_within(location: str, scopes: Iterable[str]) -> bool:
     """Whether an object is one of these objects, or below one of these directories."""
     return any(
-        location == one or (one.endswith("/") and location.startswith(one)) for one in scopes
+        location == path or (path.endswith("/") and location.startswith(path)) for path in scopes
     )
 
 
@@ -189,25 +185,25 @@ class CredentialVending:
             may_write: whether the caller may write the table.
         """
         staging = None if self._staging is None else staging_root(self._staging, lake.data_path)
-        others = other_tables(con, lake, table, virtual_location, staging)
+        other_locations = other_tables(con, lake, table, virtual_location, staging)
         blank = TableScope(table.table_uuid, virtual_location, self._reader, "")
         try:
-            reads = read_scopes(con, lake, schema, table, others)
+            reads = read_scopes(con, lake, schema, table, other_locations)
         except Refused as reason:
             return replace(blank, reason=str(reason))
-        reader = self._fitted(blank, reads, set(), set(), others)
+        reader = self._fitted(blank, reads, set(), set(), other_locations)
         if not (may_write and self._writer and staging):
             return reader
         blank = replace(blank, role=self._writer, otherwise=reader)
         try:
-            writes = write_scopes(lake, schema, table, staging, others)
+            writes = write_scopes(lake, schema, table, staging, other_locations)
         except Refused as reason:
             return replace(blank, reason=str(reason))
         beside = virtual_location
         if not self._materialized:
             beside = behind_access_point(virtual_location, lake.data_path)
-        deletes = delete_scopes(lake, schema, table, S3Scope(f"{beside}/", True), others)
-        return self._fitted(blank, reads, writes, deletes, others)
+        deletes = delete_scopes(lake, schema, table, S3Scope(f"{beside}/", True), other_locations)
+        return self._fitted(blank, reads, writes, deletes, other_locations)
 
     def file_scope(self, scope: TableScope, locations: Collection[str]) -> TableScope | None:
         """The part of a reader's scope that is exactly these files.
@@ -219,10 +215,10 @@ class CredentialVending:
             scope: that of the table.
             locations: of data files and virtual files.
         """
-        own = {one for one in locations if not one.startswith(f"{scope.virtual_location}/")}
-        if scope.reason or not all(_is_within(one, scope.locations) for one in own):
+        own = {path for path in locations if not path.startswith(f"{scope.virtual_location}/")}
+        if scope.reason or not all(_is_within(path, scope.locations) for path in own):
             return None
-        keys = {S3Scope(one, False) for one in own}
+        keys = {S3Scope(path, False) for path in own}
         policy = self._policy(keys, (), (), scope.virtual_location)
         if len(policy) > POLICY_LIMIT:
             return None
@@ -231,7 +227,7 @@ class CredentialVending:
     def for_plan(self, scope: TableScope, refresh: str) -> list[answers.StorageCredential]:
         """The field `storage-credentials` of a plan: one entry, for Java asks for it by scheme.
 
-        There is none if AWS's packed form of the policy is too long: the client has the table's.
+        It is empty if AWS's packed form of the policy is too long: the client has the table's.
 
         Args:
             refresh: the path that gives new ones, those of the whole table.
@@ -251,7 +247,7 @@ class CredentialVending:
     ) -> dict[str, Any]:
         """The fields `config` and `storage-credentials` of loadTable's and createTable's answers.
 
-        There are none for a table that no policy fits: the caller may have other credentials.
+        Both are left out for a table that no policy fits: the caller may have other credentials.
 
         Args:
             refresh: the path that gives new ones, below the catalog's address.
@@ -293,7 +289,7 @@ class CredentialVending:
         reads: set[S3Scope],
         writes: set[S3Scope],
         deletes: set[S3Scope],
-        others: OtherTables,
+        other_locations: OtherTables,
     ) -> TableScope:
         """The scope with a policy that fits, or with the reason why none does."""
 
@@ -302,7 +298,7 @@ class CredentialVending:
 
         try:
             scopes = coarsen_until(
-                reads - writes, others, lambda some: len(policy(some)) <= POLICY_LIMIT
+                reads - writes, other_locations, lambda some: len(policy(some)) <= POLICY_LIMIT
             )
         except Refused as reason:
             return replace(blank, reason=str(reason))

@@ -79,18 +79,20 @@ def check_name_is_free(
         Forbidden: it does, and the caller may not see the other one.
     """
     check_usable(name, kind.lower())
-    at = (lake.snapshot_id, schema.schema_id)
-    tables, views = run_batched(lake.con, queries.tables_at(*at), queries.views_at(*at))
+    ids = (lake.snapshot_id, schema.schema_id)
+    tables, views = run_batched(lake.con, queries.tables_at(*ids), queries.views_at(*ids))
     full_name = schema.name_of(name)
-    for found, names in (
+    for existing, names in (
         ("Table", [table.table_name for table in tables]),
         ("View", [view.view_name for view in views]),
     ):
         if name in names and renamed is not None:
-            raise AlreadyExists(f"Cannot rename {renamed} to {full_name}. {found} already exists")
+            raise AlreadyExists(
+                f"Cannot rename {renamed} to {full_name}. {existing} already exists"
+            )
         if name in names:
-            same = "" if found == kind else " with same name"
-            raise AlreadyExists(f"{found}{same} already exists: {full_name}")
+            same = "" if existing == kind else " with same name"
+            raise AlreadyExists(f"{existing}{same} already exists: {full_name}")
         if other := _same_name(names, name):
             if not lake.rights.may_read_table(schema.namespace, other):
                 raise no_right_to_table(lake.rights, schema.namespace, name)
@@ -118,7 +120,7 @@ def destination_schema(lake: ReadableLake, levels: Sequence[str]) -> Schema:
         NoSuchNamespace: it does not exist.
     """
     namespace = tuple(levels)
-    there = {schema.namespace for schema in lake.schemas()}
-    if len(namespace) > 1 and not there & {lake.meant(namespace), namespace[:1]}:
+    namespaces = {schema.namespace for schema in lake.schemas()}
+    if len(namespace) > 1 and not namespaces & {lake.meant(namespace), namespace[:1]}:
         return lake.schema(namespace[1:])
     return lake.schema(namespace)

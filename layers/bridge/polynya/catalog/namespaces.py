@@ -105,20 +105,20 @@ def update_properties(
     changed = _changed_tags(request.updates, request.removals)
 
     def write(snapshot: NewSnapshot) -> list[str]:
-        """The properties that were not there."""
+        """Write the changes; gives the properties to be removed that were not there."""
         if before := catalog.done_before(snapshot):
             missing: list[str] = json.loads(before.summary or "[]")
             return missing
         lake = catalog.catalog.readable(snapshot.con)
         schema = lake.schema(namespace)
         check_may_write_namespace(catalog.catalog.rights, schema.namespace)
-        found = queries.tags_at(lake.snapshot_id, schema.schema_id).run(snapshot.con)
-        kept = {tag.key for tag in found}
-        missing = [key for key in dict.fromkeys(request.removals) if tag_key(key) not in kept]
+        tags = queries.tags_at(lake.snapshot_id, schema.schema_id).run(snapshot.con)
+        keys = {tag.key for tag in tags}
+        missing = [key for key in dict.fromkeys(request.removals) if tag_key(key) not in keys]
         ids = (snapshot.snapshot_id, schema.schema_id)
         objects.end_tags(snapshot.con, *ids, list(changed))
         objects.add_tags(snapshot.con, *ids, table_updates.values(changed))
-        if changed.keys() & kept or request.updates:
+        if changed.keys() & keys or request.updates:
             catalog.record(snapshot, NO_UUID, json.dumps(missing))
             snapshot.finish(catalog.principal)
         else:

@@ -1,7 +1,4 @@
-"""The catalog database of the settings, and the source of its role and password.
-
-The catalog that the functions behind API Gateway answer from.
-"""
+"""The catalog of the settings: its database, and the source of the role and the password."""
 
 import json
 

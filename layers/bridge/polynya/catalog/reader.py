@@ -1,9 +1,4 @@
-"""A DuckLake as an Iceberg catalog: the answers to the REST operations, without HTTP.
-
-Pages of a list of names, as the Iceberg REST catalog has them.
-
-The names of a lake: `warehouse` of getConfig, and the path prefix of all other routes.
-"""
+"""A DuckLake as an Iceberg catalog: the answers to the REST operations that read, without HTTP."""
 
 from __future__ import annotations
 
@@ -55,7 +50,7 @@ def page_of(
         page_size: None for all that is left.
 
     Raises:
-        BadRequest: the token is none of this catalog's.
+        BadRequest: the token is not one that this catalog gave out.
     """
     items = sorted(items, key=name_of)
     if page_token:
@@ -84,7 +79,10 @@ PINNED_PREFIX = re.compile(rf"(?P<name>[A-Za-z0-9_-]+)--at-{SNAPSHOT_ID}")
 
 @dataclass(frozen=True, slots=True)
 class Warehouse:
-    """A lake, at its newest snapshot or pinned to one."""
+    """A lake, at its newest snapshot or pinned to one, and its names.
+
+    They are `warehouse` of getConfig, and the path prefix of all other routes.
+    """
 
     name: str
     snapshot_id: int | None = None
@@ -269,7 +267,7 @@ class Catalog:
 
         Raises:
             NoSuchNamespace: the parent does not exist.
-            BadRequest: the page token is none of this catalog's.
+            BadRequest: the page token is not one that this catalog gave out.
         """
         with self._lake() as lake:
             within = lake.schema(parent).namespace if parent else ()
@@ -290,10 +288,10 @@ class Catalog:
         with self._lake() as lake:
             schema = lake.schema(namespace)
             tags = queries.tags_at(lake.snapshot_id, schema.schema_id).run(lake.con)
-            found = properties(tags, is_label)
+            labels = properties(tags, is_label)
             if self.settings.writes and self.snapshot_id is None:
-                found["location"] = schema_location(lake.lake, schema).rstrip("/")
-        return {"namespace": list(schema.namespace), "properties": found}
+                labels["location"] = schema_location(lake.lake, schema).rstrip("/")
+        return {"namespace": list(schema.namespace), "properties": labels}
 
     # Tables
 
@@ -305,7 +303,7 @@ class Catalog:
 
         Raises:
             NoSuchNamespace: the namespace does not exist.
-            BadRequest: the page token is none of this catalog's.
+            BadRequest: the page token is not one that this catalog gave out.
         """
         with self._lake() as lake:
             schema = lake.schema(namespace)
@@ -396,10 +394,10 @@ class Catalog:
         self, lake: ReadableLake, schema: Schema, view: View
     ) -> answers.LoadViewResult:
         """The answer to loadView."""
-        at = (lake.snapshot_id, view.view_id)
-        tags = queries.tags_at(*at).run(lake.con)
-        texts = queries.view_texts(*at).run(lake.con)
-        comments = queries.view_column_comments_at(lake.lake, *at).run(lake.con)
+        ids = (lake.snapshot_id, view.view_id)
+        tags = queries.tags_at(*ids).run(lake.con)
+        texts = queries.view_texts(*ids).run(lake.con)
+        comments = queries.view_column_comments_at(lake.lake, *ids).run(lake.con)
         location = self.virtual_files.location
         metadata = view_metadata(schema, view, texts, tags, comments, location)
         # Java keeps the metadata that it has as long as this is the same.
@@ -446,9 +444,9 @@ class Catalog:
             NoSuchWarehouse: the lake does not have the pinned snapshot.
         """
         of_this_name = queries.table_at(self.snapshot_id, namespace, name)
-        lake, found = self._read_lake(con, of_this_name)
+        lake, match = self._read_lake(con, of_this_name)
         readable = self._readable(con, lake)
-        return OpenTable(readable, *readable.table(namespace, name, found))
+        return OpenTable(readable, *readable.table(namespace, name, match))
 
     def _read_lake(self, con: Connection, statement: Statement[Any]) -> tuple[Lake, Any]:
         """The lake and the result of another statement, in one round trip."""
@@ -478,9 +476,9 @@ class Catalog:
         Raises:
             Refused: the table's own rows in the catalog are broken.
         """
-        at = opened.readable
+        lake = opened.readable
         return self.virtual_files.table_files(
-            at.con, at.lake, opened.schema, opened.table, at.snapshot_id
+            lake.con, lake.lake, opened.schema, opened.table, lake.snapshot_id
         )
 
     def load_table_result(
@@ -510,12 +508,14 @@ class Catalog:
         planned_by_client = self.planned_by_client(opened, files, files.history.snapshot_id)
         return {SCAN_PLANNING_MODE: CLIENT_PLANS} if planned_by_client else {}
 
-    def planned_by_client(self, opened: OpenTable, files: TableFiles, at: int) -> str | None:
+    def planned_by_client(
+        self, opened: OpenTable, files: TableFiles, snapshot_id: int
+    ) -> str | None:
         """Why clients have to plan the scans of a snapshot; None: they need not."""
         scans = files.scan_files()
         if scans.have_constants:
             return "files that were added to it have a column in their path"
-        if scans.rename_rows(at) and self._may_write(opened):
+        if scans.rename_rows(snapshot_id) and self._may_write(opened):
             return "writers have to name its inlined rows as its manifests do"
         return None
 
@@ -578,10 +578,10 @@ class Catalog:
 
     def _scope(self, opened: OpenTable, *, may_write: bool = True) -> TableScope:
         virtual = f"{self.virtual_files.location}/{opened.table.table_uuid}"
-        at = opened.readable
+        lake = opened.readable
         may_write = may_write and self._may_write(opened)
         return self._vending.scope(
-            at.con, at.lake, opened.schema, opened.table, virtual, may_write=may_write
+            lake.con, lake.lake, opened.schema, opened.table, virtual, may_write=may_write
         )
 
     def _may_write(self, opened: OpenTable) -> bool:

@@ -53,7 +53,9 @@ def rest_app(logger: Logger) -> FastAPI:
     @app.exception_handler(RequestValidationError)
     async def invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:
         """Answer parameters of the wrong type with 400."""
-        problems = "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors())
+        problems = "; ".join(
+            f"{problem['loc'][-1]}: {problem['msg']}" for problem in error.errors()
+        )
         return await error_response(request, BadRequest(problems))
 
     @app.exception_handler(Exception)

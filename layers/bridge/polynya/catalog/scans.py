@@ -63,13 +63,13 @@ class ScanPlanner:
             snapshot = _snapshot(files.metadata(), request.snapshot_id)
             if snapshot is None:
                 return {"status": "completed", "plan-id": "empty", "file-scan-tasks": []}
-            at = snapshot.sequence_number
-            self._check(opened, files, at)
+            snapshot_id = snapshot.sequence_number
+            self._check(opened, files, snapshot_id)
             scan = PlanTask(
                 table_uuid=files.history.table.table_uuid,
-                snapshot_id=at,
+                snapshot_id=snapshot_id,
                 named_at=files.history.snapshot_id,
-                data=files.scan_files().fingerprint(at),
+                data=files.scan_files().fingerprint(snapshot_id),
                 caller=self._caller,
                 filter=text,
                 is_case_sensitive=request.case_sensitive,
@@ -106,15 +106,15 @@ class ScanPlanner:
         with self._files(namespace, table) as (opened, files):
             if (task.table_uuid, task.caller) != (files.history.table.table_uuid, self._caller):
                 raise NoSuchPlanTask("the plan task is one of another table or caller")
-            at, found = task.snapshot_id, files.scan_files()
+            snapshot_id, scan_files = task.snapshot_id, files.scan_files()
             listed = {snapshot.sequence_number for snapshot in files.metadata().snapshots}
-            if at not in listed or found.fingerprint(at) != task.data:
+            if snapshot_id not in listed or scan_files.fingerprint(snapshot_id) != task.data:
                 raise NoSuchPlanTask(
                     "the snapshot of the plan task has expired, or DuckLake has rewritten its "
                     "files; plan the scan again"
                 )
-            self._check(opened, files, at)
-            return scan_answer(found, task)
+            self._check(opened, files, snapshot_id)
+            return scan_answer(scan_files, task)
 
     @contextmanager
     def _files(self, namespace: Namespace, table: str) -> Iterator[tuple[OpenTable, TableFiles]]:
@@ -128,9 +128,9 @@ class ScanPlanner:
             files = self.catalog.table_files(opened)
             yield opened, files
 
-    def _check(self, opened: OpenTable, files: TableFiles, at: int) -> None:
+    def _check(self, opened: OpenTable, files: TableFiles, snapshot_id: int) -> None:
         """Raises Refused if clients have to plan the scans of a snapshot themselves."""
-        if reason := self.catalog.planned_by_client(opened, files, at):
+        if reason := self.catalog.planned_by_client(opened, files, snapshot_id):
             raise Refused(
                 f"scans of the table {files.history.full_name} are planned by the client: "
                 f"{reason}; set the client's scan-planning-mode to `client`"

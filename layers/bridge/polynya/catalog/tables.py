@@ -1,8 +1,6 @@
-"""Creates a table by its own request, or stages its creation.
+"""Operations that create, drop and rename tables, and commits to several tables.
 
-Operations on whole tables: drop, rename, register.
-
-Commits to several tables, which are one snapshot of DuckLake.
+Each operation is one snapshot of DuckLake.
 """
 
 from dataclasses import dataclass, field
@@ -74,8 +72,8 @@ class TableCreation:
         snapshot.finish(self.catalog.principal)
 
     def _created(self, body: answers.LoadTableResult, opened: OpenTable) -> Created:
-        wanted = self.with_credentials
-        return Created(body, self.catalog.catalog.credentials_scope(opened) if wanted else None)
+        catalog = self.catalog.catalog
+        return Created(body, catalog.credentials_scope(opened) if self.with_credentials else None)
 
 
 def create(
@@ -170,13 +168,13 @@ def _rename(snapshot: NewSnapshot, opened: OpenTable, schema: Schema, name: str)
     snapshot.change_schema_of(table.table_id)
     # DuckLake's word for it.
     snapshot.change(f"created_table:{quoted(*schema.namespace, name)}")
-    columns, known = run_batched(
+    columns, inlined_rows = run_batched(
         con,
         queries.columns_now(table.table_id),
         queries.inlined(lake, table.table_id, table.begin_snapshot),
     )
-    if known.tables:
-        newest = known.tables[-1].table_name
+    if inlined_rows.tables:
+        newest = inlined_rows.tables[-1].table_name
         inlined.add_table(con, snapshot.row, table.table_id, newest, columns, snapshot.layout)
 
 
@@ -199,17 +197,17 @@ def targets(request: CommitTransactionRequest) -> list[Target]:
     Raises:
         BadRequest: there is none, one has no name, or one is there twice.
     """
-    found: dict[tuple[str, ...], Target] = {}
+    by_name: dict[tuple[str, ...], Target] = {}
     for change in request.table_changes:
         if change.identifier is None:
             raise BadRequest("each change of a transaction must name its table (`identifier`)")
         names = (*change.identifier.namespace, change.identifier.name)
         # DuckLake does not distinguish letter case.
         key = tuple(name.casefold() for name in names)
-        if key in found:
+        if key in by_name:
             raise BadRequest(f"the table {dotted(*names)} is in the transaction twice")
         commit = table_commit(change.requirements, change.updates)
-        found[key] = Target(names[:-1], names[-1], commit)
-    if not found:
+        by_name[key] = Target(names[:-1], names[-1], commit)
+    if not by_name:
         raise BadRequest("the transaction has no changes (`table-changes`)")
-    return list(found.values())
+    return list(by_name.values())

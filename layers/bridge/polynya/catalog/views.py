@@ -69,22 +69,22 @@ def replace(
         CommitStateUnknown: it was changed, and cannot be loaded any more.
     """
     change = view_commit(request.updates)
-    wanted = {str(one.uuid) for one in request.requirements}
+    uuids = {str(requirement.uuid) for requirement in request.requirements}
 
     def write(snapshot: NewSnapshot) -> answers.LoadViewResult:
         if landed := _landed(catalog, snapshot):
             return landed
         lake, schema, view = _writable(catalog, snapshot, namespace, name)
         before = catalog.catalog.load_view_result(lake, schema, view)
-        if wanted - {view.view_uuid}:
+        if uuids - {view.view_uuid}:
             raise CommitFailed(
                 f"Cannot commit to {dotted(*namespace, name)}: it is another view now"
             )
         _change(snapshot, schema, view, change, before["metadata"])
         catalog.record(snapshot, view.view_uuid)
         _finish(catalog, snapshot, f"altered_view:{view.view_id}")
-        found = lake.view(schema.namespace, view.view_name)
-        return catalog.catalog.load_view_result(lake, *found)
+        changed = lake.view(schema.namespace, view.view_name)
+        return catalog.catalog.load_view_result(lake, *changed)
 
     return catalog.commit(write)
 
@@ -184,12 +184,12 @@ def _change(
         table_updates.tags(change.properties, change.removed_properties, is_served=is_label)
     )
     if version := current_version(change, document):
-        sql, kept = view_text(version[0]), version[1]
-        _check_namespace(sql, kept["default-namespace"], schema)
+        sql, record = view_text(version[0]), version[1]
+        _check_namespace(sql, record["default-namespace"], schema)
         objects.end_view(snapshot.con, snapshot.snapshot_id, view.view_id)
         ids = (snapshot.snapshot_id, schema.schema_id, view.view_id)
         objects.add_view(snapshot.con, *ids, view.view_uuid, view.view_name, sql)
-        changed[VIEW_VERSION] = said_text(kept)
+        changed[VIEW_VERSION] = said_text(record)
     objects.end_tags(snapshot.con, snapshot.snapshot_id, view.view_id, list(changed))
     objects.add_tags(
         snapshot.con, snapshot.snapshot_id, view.view_id, table_updates.values(changed)

@@ -2,8 +2,6 @@
 
 An operation is an attempt that can be repeated (`CommitCatalog.commit`). A commit to tables plans
 in one transaction that reads, and writes in another one, if the tables are still as planned.
-
-A table of a commit: what the client asks for, and what will change.
 """
 
 from __future__ import annotations
@@ -101,7 +99,7 @@ class CommitCatalog:
     principal: str | None = None
     """Who commits, for `author` in DuckLake's list of snapshots."""
     request_key: RequestKey | None = None
-    """Of the request that is answered."""
+    """The `Idempotency-Key` of the request that is answered."""
 
     @property
     def database(self) -> Database:
@@ -114,11 +112,11 @@ class CommitCatalog:
         Raises:
             BadRequest: its key belongs to another request.
         """
-        found = self._recorded(snapshot.con)
-        if not found:
+        rows = self._recorded(snapshot.con)
+        if not rows:
             return None
         snapshot.con.run("ROLLBACK")
-        return found[0]
+        return rows[0]
 
     def record(self, snapshot: NewSnapshot, uuid: str, summary: str | None = None) -> None:
         """Record the key of this request, if it has one, with what it changes.
@@ -180,20 +178,20 @@ class CommitCatalog:
             if landed := self._landed(con, targets):
                 return landed
             planned = [self._planned(con, target) for target in targets]
-            if len({one.plan.table_uuid for one in planned}) < len(planned):
+            if len({p.plan.table_uuid for p in planned}) < len(planned):
                 raise BadRequest("a table is in the transaction twice, under two names")
-            if all(one.plan.is_empty for one in planned):
-                return [self._answer(con, one.namespace, one.name) for one in targets]
-        plans = [self.delete_files.uploaded(one.plan, one.lake.snapshot_id + 1) for one in planned]
+            if all(p.plan.is_empty for p in planned):
+                return [self._answer(con, target.namespace, target.name) for target in targets]
+        plans = [self.delete_files.uploaded(p.plan, p.lake.snapshot_id + 1) for p in planned]
 
         def write(snapshot: NewSnapshot) -> list[rest.LoadTableResult]:
-            for target, one in zip(targets, planned, strict=True):
-                self._check_unchanged(snapshot, target, one)
-                check_paths_are_new(snapshot.con, one.lake.lake, one.plan)
-            final = [self.delete_files.uploaded(one, snapshot.snapshot_id) for one in plans]
+            for target, p in zip(targets, planned, strict=True):
+                self._check_unchanged(snapshot, target, p)
+                check_paths_are_new(snapshot.con, p.lake.lake, p.plan)
+            final = [self.delete_files.uploaded(plan, snapshot.snapshot_id) for plan in plans]
             write_plans(snapshot, final, self.request_key)
             snapshot.finish(self.principal)
-            answers = [self._answer(snapshot.con, one.namespace, one.name) for one in targets]
+            answers = [self._answer(snapshot.con, t.namespace, t.name) for t in targets]
             check_time()
             return answers
 
@@ -221,7 +219,7 @@ class CommitCatalog:
                 result = write(snapshot)
         except CommitStateUnknown as error:
             if not error.is_transient:
-                raise  # of `write`, about an earlier request
+                raise  # by `write`, about an earlier request
             # The answer is complete: whatever happens to its table from now on comes after it.
             if not took_place(self.database, snapshot.transaction_id):
                 raise Overtaken("the connection to the catalog was lost before COMMIT") from None
@@ -240,20 +238,19 @@ class CommitCatalog:
             yield claim(con)
 
     def _landed(self, con: Connection, targets: Sequence[Target]) -> list[rest.LoadTableResult]:
-        """The tables as they are now, if all of this commit has landed before; else empty.
+        """The tables as they are now, if all of this commit took place before; else empty.
 
         Raises:
-            CommitStateUnknown: it has landed, and a table cannot be loaded any more.
+            CommitStateUnknown: it took place, and a table can no longer be loaded.
         """
-        # One without a new snapshot has nothing to recognise it by, and has landed with the others.
-        known = [target for target in targets if target.commit.snapshots or target.commit.creates]
+        # A change without a new snapshot cannot be recognised, but was committed with the others.
+        recognisable = [t for t in targets if t.commit.snapshots or t.commit.creates]
         rights = self.catalog.rights
-        if known and all(has_landed(con, target, rights) for target in known):
-            return [self._answer_by_uuid(con, target.uuid or "") for target in known]
-        return [self._answer_by_uuid(con, uuid) for uuid in self.changed_before(con)]
-
-    def _answer_by_uuid(self, con: Connection, table_uuid: str) -> rest.LoadTableResult:
-        return self.landed_table(con, table_uuid)[0]
+        if recognisable and all(has_landed(con, target, rights) for target in recognisable):
+            uuids = [target.uuid or "" for target in recognisable]
+        else:
+            uuids = self.changed_before(con)
+        return [self.landed_table(con, uuid)[0] for uuid in uuids]
 
     def landed_table(
         self, con: Connection, table_uuid: str
@@ -264,22 +261,22 @@ class CommitCatalog:
             CommitStateUnknown: it cannot be loaded any more.
         """
         lake = self.catalog.readable(con)
-        found = queries.table_of_uuid(table_uuid).run(con)
+        table = queries.table_of_uuid(table_uuid).run(con)
         with after_landing("the commit has landed, and the table"):
-            if found is None or found[1].end_snapshot is not None or not lake.may_read(*found):
+            if table is None or table[1].end_snapshot is not None or not lake.may_read(*table):
                 # Not its name: it may be one that the caller may not read.
                 raise NoSuchTable("it was dropped, or the caller may not read it")
-            opened = OpenTable(lake, *found)
+            opened = OpenTable(lake, *table)
             return self.catalog.load_table_result(opened), opened
 
     def _planned(self, con: Connection, target: Target) -> Planned:
-        opened = self._found(con, target)
+        opened = self._opened(con, target)
         if opened is None:
             return self._creation(con, target)
         if target.commit.creates:
             raise AlreadyExists(f"Requirement failed: table already exists: {target.full_name}")
         lake, schema, table = opened.readable, opened.schema, opened.table
-        # Of the table that was found: a path `a+b` can mean the table `a b`.
+        # The name in the catalog counts, not the one in the path: `a+b` can mean the table `a b`.
         self._check_rights(schema.namespace, table.table_name)
         settings = self.catalog.settings
         is_materialized = settings.storage.is_materialized
@@ -312,13 +309,13 @@ class CommitCatalog:
         """
         if snapshot.before.snapshot_id == planned.lake.snapshot_id:
             return  # nobody has committed since
-        opened = self._found(snapshot.con, target)
+        opened = self._opened(snapshot.con, target)
         state = self._state(opened) if opened else None
-        locations = [one.metadata_location if one else None for one in (planned.state, state)]
+        locations = [s.metadata_location if s else None for s in (planned.state, state)]
         if locations[0] != locations[1]:
             raise Overtaken(f"{target.full_name} has changed; load it again")
 
-    def _found(self, con: Connection, target: Target) -> OpenTable | None:
+    def _opened(self, con: Connection, target: Target) -> OpenTable | None:
         """The table of a commit; None if there is none."""
         with suppress(NoSuchTable):
             return self.catalog.find_table(con, target.namespace, target.name)

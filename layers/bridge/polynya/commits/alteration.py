@@ -1,8 +1,7 @@
 """What a commit changes in a table that exists, beside its rows: schema, partitioning, order, tags.
 
-Each part is compared with what the table has, so that what stays is not written.
-
-Overwrites that would lose rows or values which the client has not seen.
+Each part is compared with what the table has, so that what stays is not written. Overwrites that
+would lose rows or values which the client has not seen are refused.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -63,14 +62,14 @@ def _schema(state: TableState, commit: TableCommit) -> SchemaChange | None:
         if commit.schemas:
             raise BadRequest("a schema that is added must become the current one")
         return None
-    published = {one["schema-id"]: one for one in document["schemas"]}
-    wanted = _chosen(commit.schemas, published, commit.current_schema, Schema, "schema")
+    published = {s["schema-id"]: s for s in document["schemas"]}
+    schema = _chosen(commit.schemas, published, commit.current_schema, Schema, "schema")
     shown = next(s for s in state.document.schemas if s.schema_id == current)
     change = schema_change(
         state.columns,
         shown.fields,
         state.document.docs,
-        wanted,
+        schema,
         state.document.last_column_id,
         ends_all=commit.removes_main or not _has_rows(state),
         is_1_1=state.lake.lake.is_1_1,
@@ -84,22 +83,22 @@ def _schema(state: TableState, commit: TableCommit) -> SchemaChange | None:
 def _has_rows(state: TableState) -> bool:
     """Whether the table has data files or inlined rows, also if all of their rows are deleted."""
     history = state.files.history
-    return any(one.files for one in state_at(history.events, history.snapshot_id).values())
+    return any(totals.files for totals in state_at(history.events, history.snapshot_id).values())
 
 
 def _chosen(
     added: Mapping[int, Any],
     published: Mapping[int, Any],
-    wanted: int | None,
+    id_: int | None,
     kind: Any,
     what: str,
 ) -> Any:
     """The schema or spec that a commit makes current: one that it adds, or an older one."""
-    if wanted is not None and wanted in added:
-        return added[wanted]
-    if wanted is None or wanted not in published:
+    if id_ is not None and id_ in added:
+        return added[id_]
+    if id_ is None or id_ not in published:
         raise BadRequest(f"the {what} that the commit makes current is not known")
-    return kind.model_validate(published[wanted])
+    return kind.model_validate(published[id_])
 
 
 def _check_inlined(state: TableState, change: SchemaChange, *, ends_all: bool) -> None:
@@ -127,13 +126,13 @@ def _partition_keys(
 ) -> tuple[PartitionColumn, ...] | None:
     """The new partitioning; None if it stays."""
     document = state.json
-    wanted = commit.default_spec
-    if wanted is None or (wanted == document["default-spec-id"] and wanted not in commit.specs):
+    spec_id = commit.default_spec
+    if spec_id is None or (spec_id == document["default-spec-id"] and spec_id not in commit.specs):
         if commit.specs:
             raise BadRequest("a partition spec that is added must become the default")
         return None
-    published = {one["spec-id"]: one for one in document["partition-specs"]}
-    spec = _chosen(commit.specs, published, wanted, PartitionSpec, "partition spec")
+    published = {s["spec-id"]: s for s in document["partition-specs"]}
+    spec = _chosen(commit.specs, published, spec_id, PartitionSpec, "partition spec")
     if _fields(spec) == _fields(
         PartitionSpec.model_validate(published[document["default-spec-id"]])
     ):
@@ -173,21 +172,21 @@ def _sort_keys(
 ) -> Keys | None:
     """The new sort order, also in `tags` if DuckLake has no expression for it; None if it stays."""
     current = state.files.history.sort_keys
-    wanted = commit.default_sort_order
+    order_id = commit.default_sort_order
     default = state.json["default-sort-order-id"]
-    if wanted is None or (wanted == default and wanted not in commit.sort_orders):
+    if order_id is None or (order_id == default and order_id not in commit.sort_orders):
         if commit.sort_orders:
             raise BadRequest("a sort order that is added must become the default")
         return renamed_keys(current, state.columns, columns) if current else None
-    published = {one["order-id"]: one for one in state.json["sort-orders"]}
-    order = _chosen(commit.sort_orders, published, wanted, SortOrder, "sort order")
+    published = {o["order-id"]: o for o in state.json["sort-orders"]}
+    order = _chosen(commit.sort_orders, published, order_id, SortOrder, "sort order")
     keys = sort_keys(order, columns)
     tagged = any(tag.key == SORT_ORDER for tag in state.files.history.tags)
     if keys is None:
         tags[SORT_ORDER] = order_tag(order)
     elif tagged:
         tags[SORT_ORDER] = None
-    before = tuple((one.expression, one.sort_direction, one.null_order) for one in current)
+    before = tuple((key.expression, key.sort_direction, key.null_order) for key in current)
     return None if (keys or ()) == before else keys or ()
 
 
@@ -201,14 +200,17 @@ def changed_tags(state: TableState, commit: TableCommit) -> Tags:
     theirs = client_properties(history.tags)
     own = {key: value for key, value in state.document.properties.items() if key not in theirs}
     before = {tag.key: tag.value for tag in history.tags}
-    found = table_updates.tags(commit.properties, commit.removed_properties, own)
-    return {key: value for key, value in found.items() if before.get(key) != value}
+    changed = table_updates.tags(commit.properties, commit.removed_properties, own)
+    return {key: value for key, value in changed.items() if before.get(key) != value}
 
 
 def _check_dropped(
     state: TableState, columns: tuple[ColumnNode, ...], keys: tuple[PartitionColumn, ...]
 ) -> None:
-    """Refuse to drop a column by which the table is partitioned. Orders: see `renamed_keys`."""
+    """Refuse to drop a column by which the table is partitioned.
+
+    `renamed_keys` does the same for sort orders.
+    """
     remaining = {column.column_id for column in columns}
     for column in state.columns:
         if column.column_id not in remaining and any(
@@ -244,7 +246,7 @@ def check_hidden_columns(state: TableState, net: NetChange) -> None:
 
 
 def check_moved_rows(
-    client: ClientFiles, state: TableState, snapshots: Sequence[Snapshot], at: int
+    client: ClientFiles, state: TableState, snapshots: Sequence[Snapshot], snapshot_id: int
 ) -> None:
     """Refuse a stale commit that removes a file of inlined rows which has moved.
 
@@ -252,14 +254,18 @@ def check_moved_rows(
     move them (`rows_files.MOST_NEW`), and with the isolation level `snapshot` it reads no appends.
 
     Args:
-        at: the table's newest listed snapshot.
+        snapshot_id: the table's newest listed snapshot.
 
     Raises:
         BadRequest: the rows have moved.
     """
     for location in _removed(client, snapshots):
         name = client.own_name(location)
-        if name and name.kind == ROWS and state.files.live_rows().inlined(name, at) is None:
+        if (
+            name
+            and name.kind == ROWS
+            and state.files.live_rows().inlined(name, snapshot_id) is None
+        ):
             raise BadRequest(
                 "rows that this commit removes have moved to another file since the client loaded "
                 "the table: load the table, and run the statement again"
@@ -272,7 +278,7 @@ def _removed(client: ClientFiles, snapshots: Iterable[Snapshot]) -> Iterator[str
         # Whatever is wrong with a stale commit, the conflict is its answer.
         with suppress(BadRequest, CommitFailed):
             listed = client.manifests(snapshot.manifest_list)
-            own = [one for one in listed if not client.own_name(one.manifest_path)]
+            own = [manifest for manifest in listed if not client.own_name(manifest.manifest_path)]
             for file in client.entries(own):
                 if file.status == Status.DELETED:
                     yield file.file_path
@@ -293,7 +299,7 @@ def check_replaced_partitions(
         BadRequest: rows have no certain partition value, so that the client does not replace them,
             or all of them are in one partition, so that it replaces them all.
     """
-    if not any(one.summary.get(REPLACES_PARTITIONS) == "true" for one in snapshots):
+    if not any(snapshot.summary.get(REPLACES_PARTITIONS) == "true" for snapshot in snapshots):
         return
     document = state.document
     spec = next(spec for spec in document.specs if spec.spec_id == document.default_spec_id)
@@ -302,12 +308,12 @@ def check_replaced_partitions(
             "the table is not partitioned for Iceberg, so that overwriting partitions would end "
             "all of its rows: overwrite it by a filter"
         )
-    others = [
-        one
-        for one in base
-        if one.content == ManifestContent.DATA and one.partition_spec_id != spec.spec_id
+    of_other_specs = [
+        manifest
+        for manifest in base
+        if manifest.content == ManifestContent.DATA and manifest.partition_spec_id != spec.spec_id
     ]
-    if any(entry.status != Status.DELETED for entry in client.own_entries(others)):
+    if any(entry.status != Status.DELETED for entry in client.own_entries(of_other_specs)):
         raise BadRequest(
             "some rows of the table have no certain partition value, so that overwriting "
             "partitions would leave rows behind: overwrite it by a filter, or CALL "

@@ -1,7 +1,4 @@
-"""The positions that the delete files of a commit delete.
-
-The Avro files of a commit, which the client has put beside its data files.
-"""
+"""The files of a commit that a client has put into S3: its delete files and its Avro files."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -61,13 +58,13 @@ class ClientDeletes:
             raise too_much(f"{MOST_POSITIONS:,} deleted rows")
         bodies = in_parallel(self._read, files)
         pairs = list(zip(files, bodies, strict=True))
-        vectors = [(file, body) for file, body in pairs if file.file_format == "PUFFIN"]
-        found = _merged([_of_files([b for f, b in pairs if f.file_format != "PUFFIN"])])
-        return _merged([found, *(self._of_vector(*pair) for pair in vectors)])
+        vectors = [pair for pair in pairs if pair[0].file_format == "PUFFIN"]
+        deletes = [body for file, body in pairs if file.file_format != "PUFFIN"]
+        return _merged([_of_files(deletes), *(self._of_vector(*pair) for pair in vectors)])
 
     def _check_place(self, location: str) -> None:
         is_duckdb = OF_DUCKDB.fullmatch(location.rpartition("/")[2]) is not None
-        own = [one for one in self.beside if location.startswith(normalised(one))]
+        own = [path for path in self.beside if location.startswith(normalised(path))]
         relative(location, own[0] if is_duckdb and own else self.data_location, "a delete file")
 
     def _of_vector(self, file: WrittenFile, body: bytes) -> Positions:
@@ -76,24 +73,24 @@ class ClientDeletes:
         if file.referenced_data_file is None:
             raise BadRequest("a deletion vector of the commit names no data file")
         try:
-            found = vector_positions(body, MOST_POSITIONS)
+            positions = vector_positions(body, MOST_POSITIONS)
         except ValueError as error:
             raise BadRequest(f"a delete file of the commit cannot be read: {error}") from None
-        if len(found) != file.record_count:
+        if len(positions) != file.record_count:
             raise BadRequest(
-                f"a deletion vector of the commit has {len(found)} positions, and its manifest "
+                f"a deletion vector of the commit has {len(positions)} positions, and its manifest "
                 f"says {file.record_count}"
             )
-        return {file.referenced_data_file: found}
+        return {file.referenced_data_file: positions}
 
     def _read(self, file: WrittenFile) -> bytes:
         start, end = _span(file)
         # One byte more than the whole file, to see that it ends there.
         more = 0 if _is_part(file) else 1
-        named, kept = self.behind
+        directory, uploads = self.behind
         location = normalised(file.file_path)
-        if named and location.startswith(named):
-            location = kept + location.removeprefix(named)
+        if directory and location.startswith(directory):
+            location = uploads + location.removeprefix(directory)
         try:
             body = self.reader.read_range(location, start, end + more)
         except (NoSuchKey, Misconfigured):
@@ -132,13 +129,13 @@ def _of_files(bodies: Sequence[bytes]) -> Positions:
 
 def _merged(parts: Sequence[Positions]) -> Positions:
     """The union of the positions of each data file."""
-    found: Positions = {}
+    merged: Positions = {}
     for part in parts:
         for location, positions in part.items():
             path = normalised(location)
-            known = found.get(path)
-            found[path] = sorted({*known, *positions}) if known else positions
-    return found
+            earlier = merged.get(path)
+            merged[path] = sorted({*earlier, *positions}) if earlier else positions
+    return merged
 
 
 def too_much(what: str) -> BadRequest:
@@ -185,14 +182,14 @@ class ClientFiles:
                 f"the commit has {len(manifests):,} new manifests; {MOST_MANIFESTS:,} are the "
                 "most: commit fewer files at a time"
             )
-        found: list[WrittenFile] = []
+        entries: list[WrittenFile] = []
         allowance = Allowance()
         for start in range(0, len(manifests), AT_A_TIME):
-            some = manifests[start : start + AT_A_TIME]
-            for manifest, body in zip(some, in_parallel(self._manifest, some), strict=True):
+            batch = manifests[start : start + AT_A_TIME]
+            for manifest, body in zip(batch, in_parallel(self._manifest, batch), strict=True):
                 parse = partial(files_in, body, manifest.partition_spec_id, allowance)
-                found += _parsed(MANIFEST, parse)
-        return found
+                entries += _parsed(MANIFEST, parse)
+        return entries
 
     def _manifest(self, manifest: ListedManifest) -> bytes:
         if self.own_name(manifest.manifest_path):
@@ -212,13 +209,13 @@ class ClientFiles:
         Raises:
             CommitFailed: one of them is not of the table as it is now.
         """
-        found: list[WrittenFile] = []
+        entries: list[WrittenFile] = []
         for manifest in manifests:
             body = self.files and self.files.body_at(manifest.manifest_path)
             if not body:
                 raise _rewritten()
-            found += files_in(body, manifest.partition_spec_id)
-        return found
+            entries += files_in(body, manifest.partition_spec_id)
+        return entries
 
     def base(self, snapshot_id: int) -> list[ListedManifest]:
         """The manifests of a listed snapshot.

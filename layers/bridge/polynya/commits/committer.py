@@ -1,9 +1,8 @@
-"""Repeats an attempt to commit until it lands, is refused, or the time is up.
+"""Attempts to commit: repeated until one is committed or refused, or the time is up.
 
-The header `Idempotency-Key`: a request that is sent again has no second effect.
-
-It is recorded with the commit, in the same transaction, together with the request that it belongs
-to. Only what took place is recorded: a refused request can be sent again. Keys never expire.
+A request that is sent again with its `Idempotency-Key` has no second effect. The key is recorded
+with the commit, in the same transaction, together with the request that it belongs to. Only what
+took place is recorded: a refused request can be sent again. Keys never expire.
 """
 
 import random
@@ -60,8 +59,8 @@ def commit(attempt: Callable[[], Result]) -> Result:
 def took_place(database: Database, transaction_id: int) -> bool:
     """Whether a transaction took place whose COMMIT was not answered.
 
-    PostgreSQL remembers it of every transaction, so that no operation needs a mark of its own by
-    which an earlier attempt is recognised.
+    PostgreSQL remembers the outcome of every transaction, so that no operation needs a mark of its
+    own by which an earlier attempt is recognised.
 
     Raises:
         CommitStateUnknown: PostgreSQL does not say, until the time is up.
@@ -93,13 +92,15 @@ def _tries() -> Iterator[None]:
 
 @contextmanager
 def after_landing(what: str) -> Iterator[None]:
-    """For the answer to a request that has taken place before: a refusal in the block is none.
+    """Load the answer to a request that has taken place before.
+
+    A refusal in the block becomes CommitStateUnknown: the request itself was not refused.
 
     Args:
         what: what is loaded for the answer, for the error's message.
 
     Raises:
-        CommitStateUnknown: what it has changed cannot be loaded any more.
+        CommitStateUnknown: what the request has changed cannot be loaded any more.
     """
     try:
         yield
@@ -163,16 +164,15 @@ class RequestKey:
             for row in rows
         ]
 
-    def own(self, found: Iterable[CommitRow]) -> list[CommitRow]:
+    def own(self, rows: list[CommitRow]) -> list[CommitRow]:
         """What the request has recorded, if it took place before; else empty.
 
         Args:
-            found: the rows with this key.
+            rows: those with this key.
 
         Raises:
             BadRequest: the key belongs to another request.
         """
-        rows = list(found)
         own = (self.principal, self.route, self.body_hash)
         if any((row.principal, row.route, row.body_hash) != own for row in rows):
             raise BadRequest("this Idempotency-Key was used for another request")

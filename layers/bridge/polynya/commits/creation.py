@@ -99,7 +99,10 @@ class Creator:
         return self._plan(new, commit, self._added(new, commit))
 
     def _check_location(self, request: CreateTableRequest) -> None:
-        """Trino always asks for one: the namespace's with the table's name, and 32 hex digits."""
+        """Refuse a location, but for the one that Trino always sends.
+
+        That is the directory of the namespace with the table's name, and 32 hex digits.
+        """
         if request.location is None:
             return
         of_schema = paths.schema_location(self.lake.lake, self.schema)
@@ -154,10 +157,10 @@ class Creator:
         )
 
 
-def _chosen(added: Mapping[int, Item], wanted: int | None, what: str) -> Item:
+def _chosen(added: Mapping[int, Item], id_: int | None, what: str) -> Item:
     """The schema, spec or order that a commit makes current."""
-    if wanted is None and len(added) == 1:
+    if id_ is None and len(added) == 1:
         return next(iter(added.values()))
-    if wanted is None or wanted not in added:
+    if id_ is None or id_ not in added:
         raise BadRequest(f"the commit does not say which {what} the new table has")
-    return added[wanted]
+    return added[id_]

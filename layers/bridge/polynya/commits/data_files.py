@@ -1,6 +1,6 @@
-"""Which columns of a table the leaf columns of a client's Parquet file are.
+"""The columns of a client's Parquet file: which of the table they are, and what they may contain.
 
-What the values of an added file must be, as far as its footer says.
+All of it is checked by the file's footer alone.
 """
 
 import json
@@ -20,19 +20,19 @@ from ..runtime.errors import BadRequest
 def check_present(
     location: str,
     columns: Iterable[ColumnNode],
-    found: Collection[int],
+    column_ids: Collection[int],
     with_default: Collection[int],
 ) -> None:
     """Refuse a file that lacks a column which would not be NULL then.
 
     Args:
-        found: the column_ids of the leaves that the file has.
+        column_ids: the column_ids of the leaves that the file has.
 
     Raises:
         BadRequest: the message names the column.
     """
     for column in columns:
-        if any(leaf.column_id in found for leaf in column.leaves):
+        if any(leaf.column_id in column_ids for leaf in column.leaves):
             continue
         if not column.nulls_allowed or column.column_id in with_default:
             raise refused(
@@ -56,14 +56,14 @@ def not_null_columns(
 
 
 def check_not_null(
-    location: str, columns: Iterable[ColumnNode], found: Iterable[FileColumnStats]
+    location: str, columns: Iterable[ColumnNode], stats: Iterable[FileColumnStats]
 ) -> None:
     """Refuse NULL in these columns.
 
     Raises:
         BadRequest: the message names the column.
     """
-    nulls: Mapping[int, int | None] = {one.column_id: one.null_count for one in found}
+    nulls: Mapping[int, int | None] = {s.column_id: s.null_count for s in stats}
     for column in columns:
         # NULL in a struct or a list is NULL in each of its leaves.
         counts = [nulls[leaf.column_id] for leaf in column.leaves if leaf.column_id in nulls]
@@ -76,9 +76,9 @@ def check_not_null(
 
 
 def check_json(location: str, column: ColumnNode, bounds: Iterable[str | None]) -> None:
-    """Refuse texts in a column of JSON which are none: DuckDB could not read the column any more.
+    """Refuse texts that are no JSON in a column of JSON: DuckDB could no longer read the column.
 
-    Only the smallest and the largest text are known; of a long one the bound is no value.
+    Only the smallest and the largest text are known, and long ones are truncated.
 
     Raises:
         BadRequest: the message names the column.
@@ -144,22 +144,22 @@ class Target(NamedTuple):
     column: ColumnNode
     is_float: bool
     is_truncated: bool
-    """Long bounds are."""
+    """Whether long bounds are truncated."""
     text: Callable[[str], str | None] | None
-    """A bound in DuckLake's spelling; None: DuckDB's text is."""
+    """Converts DuckDB's text of a bound to DuckLake's; None: they are the same."""
     is_narrow: bool
-    """The file can hold numbers that the column cannot."""
+    """Whether the file can hold numbers that the column cannot."""
     is_json: bool
-    """The file can hold texts that are no JSON."""
+    """Whether the file can hold texts that are no JSON."""
 
 
 class FileColumns(NamedTuple):
     """The columns of files that have the same leaves."""
 
     targets: tuple[Target | None, ...]
-    """Of each leaf; None if the table has its column no more."""
+    """The target of each leaf; None if the table no longer has its column."""
     not_null: tuple[ColumnNode, ...]
-    """Those in which each file must be searched for NULL."""
+    """The columns whose number of NULLs must be checked in each file."""
     missing: tuple[ColumnNode, ...]
     """The leaves that the files lack, so that all rows have NULL in them."""
 
@@ -171,47 +171,47 @@ def file_columns(
     last_column_id: int,
     with_default: Collection[int],
 ) -> FileColumns:
-    """The columns that the leaves of a file are.
+    """Match the file's leaf columns to table columns by field id.
 
     Args:
         location: of the file, for messages.
         columns: all of the table.
         last_column_id: the greatest id that a column of the table ever had.
-        with_default: the columns that a file which lacks them has another value than NULL in.
+        with_default: ids of columns with an initial default: not NULL in files without them.
 
     Raises:
         BadRequest: DuckLake would not read the file as the client means it.
     """
-    known = dict(_with_paths(columns, ()))
+    by_path = dict(_with_paths(columns, ()))
     targets: list[Target | None] = []
-    found: set[int] = set()
+    column_ids: set[int] = set()
     for leaf in leaves:
-        column = _column_of(location, leaf, known, last_column_id)
-        if column is not None and column.column_id in found:
+        column = _column_of(location, leaf, by_path, last_column_id)
+        if column is not None and column.column_id in column_ids:
             raise refused(location, f"it has the field id {column.column_id} twice ({leaf.name})")
         if column is not None:
-            found.add(column.column_id)
+            column_ids.add(column.column_id)
         targets.append(_target(location, leaf, column) if column is not None else None)
-    check_present(location, columns, found, with_default)
-    missing = tuple(_missing(columns, found, with_default))
+    check_present(location, columns, column_ids, with_default)
+    missing = tuple(_missing(columns, column_ids, with_default))
     return FileColumns(tuple(targets), not_null_columns(columns, leaves), missing)
 
 
 def _missing(
-    columns: Iterable[ColumnNode], found: Collection[int], with_default: Collection[int]
+    columns: Iterable[ColumnNode], column_ids: Collection[int], with_default: Collection[int]
 ) -> Iterable[ColumnNode]:
-    """The leaves that have one NULL in each row of a file that lacks them.
+    """The leaves that are NULL in every row of a file that lacks them.
 
-    Not those of the elements of lists and maps: the file does not say how many there are.
+    Leaves within lists and maps are left out: the file does not say how many elements there are.
     """
     for column in columns:
         if column.column_id in with_default:
             continue
-        if column.children and any(leaf.column_id in found for leaf in column.leaves):
+        if column.children and any(leaf.column_id in column_ids for leaf in column.leaves):
             inner = column.children if column.column_type == STRUCT else ()
-            yield from _missing(inner, found, with_default)
+            yield from _missing(inner, column_ids, with_default)
         else:
-            outside = {*found, *with_default}
+            outside = {*column_ids, *with_default}
             yield from (leaf for leaf in column.leaves if leaf.column_id not in outside)
 
 
@@ -229,47 +229,47 @@ def _with_paths(
 def _column_of(
     location: str,
     leaf: Leaf,
-    known: Mapping[tuple[int, ...], ColumnNode],
+    by_path: Mapping[tuple[int, ...], ColumnNode],
     last_column_id: int,
 ) -> ColumnNode | None:
-    """The column of a leaf; None if the table has it no more."""
+    """The column of a leaf; None if the table no longer has it."""
     if None in leaf.ids:
         raise refused(
             location,
             f"its column {leaf.name} has no field id. Files of other writers are added in DuckDB "
             "with ducklake_add_data_files",
         )
-    ids = tuple(one for one in leaf.ids if one is not None)
-    if (column := known.get(ids)) is not None:
+    ids = tuple(id_ for id_ in leaf.ids if id_ is not None)
+    if (column := by_path.get(ids)) is not None:
         return column
-    if any(last_column_id < one < RESERVED_FROM for one in ids):
+    if any(last_column_id < id_ < RESERVED_FROM for id_ in ids):
         raise refused(location, f"its column {leaf.name} has a field id that the table never had")
-    if set(ids) & set(chain.from_iterable(known)):
+    if set(ids) & set(chain.from_iterable(by_path)):
         raise refused(location, f"its column {leaf.name} is nested in another way than the table's")
     return None
 
 
 def _target(location: str, leaf: Leaf, column: ColumnNode) -> Target:
     _check_type(location, leaf, column)
-    wanted = column.column_type
-    is_signed_and_wide = not wanted.startswith("uint") and (
-        FILE_INTEGERS.get(leaf.type, 0) <= INTEGERS.get(wanted, 0)
+    column_type = column.column_type
+    is_signed_and_wide = not column_type.startswith("uint") and (
+        FILE_INTEGERS.get(leaf.type, 0) <= INTEGERS.get(column_type, 0)
     )
     return Target(
         column,
-        is_float=wanted in FLOATS,
-        is_truncated=wanted in TEXTS,
-        text=_spelling(wanted, leaf.type),
-        is_narrow=wanted in INTEGERS and not is_signed_and_wide,
-        is_json=wanted == "json" and leaf.type != "JSON",
+        is_float=column_type in FLOATS,
+        is_truncated=column_type in TEXTS,
+        text=_spelling(column_type, leaf.type),
+        is_narrow=column_type in INTEGERS and not is_signed_and_wide,
+        is_json=column_type == "json" and leaf.type != "JSON",
     )
 
 
 def _check_type(location: str, leaf: Leaf, column: ColumnNode) -> None:
-    if wanted := DECIMAL.fullmatch(column.column_type):
-        found = DECIMAL.fullmatch(leaf.type.lower())
-        is_readable = found is not None and (
-            int(found[1]) <= int(wanted[1]) and found[2] == wanted[2]
+    if decimal := DECIMAL.fullmatch(column.column_type):
+        in_file = DECIMAL.fullmatch(leaf.type.lower())
+        is_readable = in_file is not None and (
+            int(in_file[1]) <= int(decimal[1]) and in_file[2] == decimal[2]
         )
     else:
         is_readable = leaf.type in READABLE.get(column.column_type, ())
@@ -305,5 +305,5 @@ def _uuid(text: str) -> str:
 
 
 def _in_all_digits(text: str) -> str:
-    """As float64 the text 0.1 is less than the float32 0.1 that is in the file."""
+    """A float32 as float64, in all its digits: 0.1 as float64 is less than 0.1 as float32."""
     return repr(struct.unpack("f", struct.pack("f", float(text)))[0])

@@ -1,6 +1,6 @@
-"""The rows that a commit ends, in DuckLake's terms.
+"""The rows that a commit ends, in DuckLake's terms, and the delete files that it will need.
 
-The delete files that a commit will need, found out before its transaction.
+Both are determined before the transaction that writes.
 """
 
 from collections import defaultdict
@@ -39,7 +39,7 @@ class Replaced:
     file: DeleteFile
     location: str
     path: tuple[str, bool]
-    """Of the lake, and whether it is relative to the lake's data path."""
+    """The path in the catalog, and whether it is relative to the lake's data path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class LargeDelete:
     data_file: int
     """Its id, or the index of a file that the commit adds."""
     location: str
-    """Of the data file; empty for one that the commit adds."""
+    """Where the data file is; empty if the commit adds it."""
     positions: Sequence[int] = ()
     """Ascending; rows that the commit deletes, too many to inline them."""
     replaces: Replaced | None = None
@@ -111,15 +111,18 @@ def flushed_deletes(
     lake, con = state.lake.lake, state.lake.con
     ids = None if data_file_ids is None else list(data_file_ids)
     span = (min(ids), max(ids)) if ids else (0, MAX_ID)
-    at = (state.table.table_id, lake.snapshot_id, *span)
+    table_id, snapshot_id = state.table.table_id, lake.snapshot_id
+    deletes = queries.inlined_deletes_at(
+        state.files.history.inlined, table_id, snapshot_id, *span, ids
+    )
     inlined: dict[int, list[InlinedDelete]] = defaultdict(list)
-    for row in queries.inlined_deletes_at(state.files.history.inlined, *at, ids).run(con):
+    for row in deletes.run(con):
         inlined[row.data_file_id].append(row)
     if not inlined:
         return []
     flushed = {id_: inlined[id_] for id_ in sorted(inlined)[:MOST_DELETE_FILES]}
     replaced = _replaced(state, flushed)
-    at = (state.table.table_id, lake.snapshot_id, min(flushed), max(flushed))
+    files = queries.data_files_at(lake, table_id, snapshot_id, min(flushed), max(flushed))
     return [
         LargeDelete(
             data_file=file.data_file_id,
@@ -127,7 +130,7 @@ def flushed_deletes(
             replaces=replaced.get(file.data_file_id),
             flushed=flushed[file.data_file_id],
         )
-        for file in queries.data_files_at(lake, *at).run(con)
+        for file in files.run(con)
         if file.data_file_id in flushed
     ]
 
@@ -137,16 +140,18 @@ def _location(state: TableState, file: LiveFile | DataFile) -> str:
 
 
 def _replaced(state: TableState, data_file_ids: Iterable[int]) -> dict[int, Replaced]:
-    wanted, lake = list(data_file_ids), state.lake.lake
-    at = (state.table.table_id, lake.snapshot_id, min(wanted), max(wanted), wanted)
-    found: dict[int, Replaced] = {}
-    for file in queries.delete_files_at(lake, *at).run(state.lake.con):
+    ids, lake = list(data_file_ids), state.lake.lake
+    delete_files = queries.delete_files_at(
+        lake, state.table.table_id, lake.snapshot_id, min(ids), max(ids), ids
+    )
+    replaced: dict[int, Replaced] = {}
+    for file in delete_files.run(state.lake.con):
         has_history = file.format != "parquet" and file.partial_max is not None
-        if file.data_file_id in found or has_history:
+        if file.data_file_id in replaced or has_history:
             raise BadRequest(CANNOT_BE_MERGED)
         location = file_location(lake, state.schema, state.table, file)
-        found[file.data_file_id] = Replaced(file, location, within_lake(location, lake))
-    return found
+        replaced[file.data_file_id] = Replaced(file, location, within_lake(location, lake))
+    return replaced
 
 
 Key = tuple[bool, int]
@@ -166,8 +171,8 @@ class Removals:
     rows: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """The ids of inlined rows, by their PostgreSQL table."""
     large: Sequence[LargeDelete] = ()
-    """Of other data files so many rows that they get delete files; and deletes of data files that
-    end, which are in PostgreSQL yet."""
+    """Deletes that go into delete files: of data files that lose too many rows to inline them, and
+    those in PostgreSQL of data files that end."""
 
 
 NOTHING = Removals()
@@ -204,8 +209,8 @@ class RemovalFinder:
         positions = deletes.positions(net.added_deletes)
         added = {normalised(file.file_path): n for n, file in enumerate(net.added)}
         of_added = {added[path]: positions.pop(path) for path in added if path in positions}
-        for number, found in of_added.items():
-            check_positions(found, net.added[number].record_count)
+        for number, deleted in of_added.items():
+            check_positions(deleted, net.added[number].record_count)
         removed = [normalised(file.file_path) for file in net.removed]
         rows = self._inlined_rows(removed, positions)
         live = self._live({*removed, *positions} - rows.keys())
@@ -230,9 +235,9 @@ class RemovalFinder:
         positions: dict[int, Sequence[int]],
         of_added: dict[int, Sequence[int]],
     ) -> list[LargeDelete]:
-        """Take the deletes out that get delete files."""
+        """Remove the deletes that are too many to inline: they go into delete files."""
         deleted: dict[Key, Sequence[int]] = {(False, id_): p for id_, p in positions.items()}
-        deleted |= {(True, n): found for n, found in of_added.items()}
+        deleted |= {(True, n): p for n, p in of_added.items()}
         chosen = too_many_to_inline(deleted)
         if len(chosen) > MOST_DELETE_FILES:
             raise too_much(f"{MOST_DELETE_FILES:,} data files of which it deletes many rows")
@@ -244,37 +249,37 @@ class RemovalFinder:
         self, removed: Iterable[str], positions: Positions
     ) -> dict[str, set[tuple[str, int]]]:
         """The inlined rows that end, by the location of their virtual file."""
-        found: dict[str, set[tuple[str, int]]] = {}
+        rows: dict[str, set[tuple[str, int]]] = {}
         is_removed = set(removed)
-        at = self.state.head.sequence_number if self.state.head else -1
+        snapshot_id = self.state.head.sequence_number if self.state.head else -1
         for path in dict.fromkeys([*is_removed, *positions]):
             name = self._virtual(path)
             if name is None:
                 continue
             is_rows = name.kind == "rows"
-            ids = self.state.files.live_rows().inlined(name, at) if is_rows else None
+            ids = self.state.files.live_rows().inlined(name, snapshot_id) if is_rows else None
             if ids is None:
                 raise _gone()
             deleted = positions.get(path, ())
             check_positions(deleted, len(ids))
-            found[path] = set(ids if path in is_removed else [ids[n] for n in deleted])
-        return found
+            rows[path] = set(ids if path in is_removed else [ids[n] for n in deleted])
+        return rows
 
     def _live(self, paths: Iterable[str]) -> dict[str, LiveFile]:
         """The live data files at these locations; each must be one."""
-        wanted = set(paths)
-        if not wanted:
+        locations = set(paths)
+        if not locations:
             return {}
         directory = normalised(self.state.location)
-        relative = [p.removeprefix(directory) for p in wanted if p.startswith(directory)]
-        rows = queries.live_files(self.state.table.table_id, relative, [*wanted])
-        found = {
+        relative = [p.removeprefix(directory) for p in locations if p.startswith(directory)]
+        rows = queries.live_files(self.state.table.table_id, relative, [*locations])
+        files = {
             normalised(directory + file.path if file.path_is_relative else file.path): file
             for file in rows.run(self.state.lake.con)
         }
-        if found.keys() != wanted:
+        if files.keys() != locations:
             raise _gone()
-        return found
+        return files
 
     def _replaced(self, removed: Iterable[WrittenFile]) -> set[int]:
         """The data files whose virtual delete files the commit removes."""
@@ -300,8 +305,9 @@ class RemovalFinder:
             new_positions((), before.get(id_, ()), 1, is_replaced=True)
         whole, partly = [], {}
         for id_, (file, after) in sorted(by_id.items()):
-            known = before.get(id_, ())
-            new = new_positions(after, known, file.record_count, is_replaced=id_ in replaced)
+            new = new_positions(
+                after, before.get(id_, ()), file.record_count, is_replaced=id_ in replaced
+            )
             if new is None:
                 whole.append(id_)
             elif new:
@@ -316,10 +322,10 @@ class RemovalFinder:
 
 
 def _by_table(groups: Iterable[Iterable[tuple[str, int]]]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
-    for table, row_id in sorted({one for group in groups for one in group}):
-        found[table].append(row_id)
-    return dict(found)
+    row_ids: dict[str, list[int]] = defaultdict(list)
+    for table, row_id in sorted({row for group in groups for row in group}):
+        row_ids[table].append(row_id)
+    return dict(row_ids)
 
 
 def _gone() -> CommitFailed:

@@ -1,14 +1,9 @@
-"""Footers of added Parquet files as rows of ducklake_file_column_stats.
+"""The statistics, the partition values and the paths of added Parquet files, for DuckLake's rows.
 
-Bounds come from the footers: a bound that is too wide makes DuckDB's max() wrong, and clients may
-cut the bounds of their manifests.
-
-Partition values of added files, from their footers: a client's own word is not needed.
-
-A file whose values are not certain gets none: DuckLake knows such files from before SET PARTITIONED
+Statistics come from the footers: a bound that is too wide makes DuckDB's max() wrong, and clients
+may cut the bounds of their manifests. So do partition values, but for buckets. A file whose
+partition values are not certain gets none: DuckLake knows such files from before SET PARTITIONED
 BY, and Iceberg clients see them in the unpartitioned spec.
-
-Where a client may have put the files of a commit.
 """
 
 import re
@@ -48,8 +43,8 @@ class FileStatistics:
     last_column_id: int
     """The greatest id that a column of the table ever had."""
     with_default: frozenset[int]
-    """The columns that a file which lacks them has another value than NULL in."""
-    _known: dict[tuple[Leaf, ...], FileColumns] = field(default_factory=dict)
+    """Ids of columns with an initial default, which are not NULL in files without them."""
+    _columns_by_leaves: dict[tuple[Leaf, ...], FileColumns] = field(default_factory=dict)
     """Most files of a commit have the same columns."""
 
     def of(self, location: str, file: ParquetMetadata, without_nan: frozenset[int]) -> Stats:
@@ -62,25 +57,25 @@ class FileStatistics:
         Raises:
             BadRequest: DuckLake would not read the file as the client means it.
         """
-        known = self._known.get(file.leaves)
-        if known is None:
-            known = self._known[file.leaves] = file_columns(
+        columns = self._columns_by_leaves.get(file.leaves)
+        if columns is None:
+            columns = self._columns_by_leaves[file.leaves] = file_columns(
                 location, file.leaves, self.columns, self.last_column_id, self.with_default
             )
-        found = tuple(
+        stats = tuple(
             _stats(location, target, groups, without_nan)
-            for target, groups in zip(known.targets, file.row_groups, strict=True)
+            for target, groups in zip(columns.targets, file.row_groups, strict=True)
             if target is not None
         )
-        check_not_null(location, known.not_null, found)
-        return found + tuple(_of_nulls(column, file.num_rows) for column in known.missing)
+        check_not_null(location, columns.not_null, stats)
+        return stats + tuple(_of_nulls(column, file.num_rows) for column in columns.missing)
 
 
 def _of_nulls(column: ColumnNode, rows: int) -> FileColumnStats:
     """The statistics of a column that a file lacks.
 
-    DuckLake reads it as NULL without them too, but after a rewrite of other files it would take the
-    column of the table for one without NULL.
+    Without them DuckLake reads it as NULL too, but after a rewrite of other files it would believe
+    that the column has no NULL in the whole table.
     """
     is_float = column.column_type in FLOATS
     return FileColumnStats(column.column_id, 0, 0, rows, None, None, False if is_float else None)
@@ -161,7 +156,7 @@ def _merged(column: ColumnNode, target: Target, groups: Iterable[RowGroup]) -> R
     return RowGroup(
         0,
         sum(group.num_values for group in groups),
-        None if None in nulls else sum(one or 0 for one in nulls),
+        None if None in nulls else sum(count or 0 for count in nulls),
         low,
         high,
         any(group.min_is_exact for group in with_values if group.min_value == low) or None,
@@ -177,11 +172,11 @@ def _extreme(
     def order(text: str) -> Any:
         return comparable(column.column_type, (target.text(text) if target.text else text) or "")
 
-    known = [text for text in texts if text is not None]
-    if not known or len(known) < len(texts):
+    bounds = [text for text in texts if text is not None]
+    if not bounds or len(bounds) < len(texts):
         return None
     try:
-        return choose(known, key=order)
+        return choose(bounds, key=order)
     except ValueError:
         return None
 
@@ -226,7 +221,7 @@ def partition_values(
             themselves could prove them; the smallest and the largest value are checked.
     """
     types = {column.column_id: column.column_type for column in columns}
-    by_column = {one.column_id: one for one in stats}
+    by_column = {s.column_id: s for s in stats}
     try:
         return tuple(
             _value(key, types[key.column_id], by_column.get(key.column_id), buckets) for key in keys
@@ -268,10 +263,12 @@ def _value(
 def _since_1970(part: str, type_name: str, low: str, high: str) -> str:
     """The number of years, months, days or hours since 1970, which both bounds must have.
 
-    All values between them have it too, also if the bounds are none of the values.
+    All values between them have it too, even if no row has the value of a bound.
     """
     try:
-        first, last = (transformed(part, type_name, value(type_name, one)) for one in (low, high))
+        first, last = (
+            transformed(part, type_name, value(type_name, bound)) for bound in (low, high)
+        )
     except ValueError:
         raise NotCertain from None
     if first != last:
@@ -289,7 +286,7 @@ def _check_bucket(
     type_name = iceberg_type(column_type) or ""
     for text in bounds:
         if text is None or len(text.encode()) >= TEXT_BYTES:
-            continue  # of a long text the bound is no value
+            continue  # the bound of a long text is truncated
         try:
             is_right = transformed(f"bucket[{count}]", type_name, value(type_name, text)) == bucket
         except ValueError:
@@ -345,21 +342,21 @@ def relative(location: str, directory: str, what: str) -> str:
     """
     directory = normalised(directory)
     path = normalised(location)
-    rest = path.removeprefix(directory)
+    relative_path = path.removeprefix(directory)
     # S3 has no `..`, but clients that write to other places normalise it.
-    is_below = path.startswith(directory) and rest and "\0" not in rest
-    breaking = next(filter(_is_breaking, rest), None)
+    is_below = path.startswith(directory) and relative_path and "\0" not in relative_path
+    breaking = next(filter(_is_breaking, relative_path), None)
     if is_below and breaking is not None:
         raise BadRequest(
             f"the name of {what} has {breaking!r} in it, with which clients cannot read it or "
             "DuckDB cannot remove it"
         )
-    if not is_below or any(part in {"", ".", ".."} for part in rest.split("/")):
+    if not is_below or any(part in {"", ".", ".."} for part in relative_path.split("/")):
         raise BadRequest(
             f"{what} is not below {directory}, where the table's properties write.data.path and "
             "write.metadata.path say that clients write"
         )
-    return rest
+    return relative_path
 
 
 def _is_breaking(character: str) -> bool:

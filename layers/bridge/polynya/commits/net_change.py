@@ -1,14 +1,10 @@
-"""What a commit changes: the manifests after it, compared with those before it.
+"""What a commit changes: files, by the manifests before and after it; deleted rows; row lineage.
 
-Statuses of entries are not trusted further than live or not: a commit may have merged and
-rewritten manifests, and files that it added and removed again never become rows.
+An entry's status is only trusted to be live or deleted: a commit may have merged and rewritten
+manifests, and files that it added and removed again never become rows.
 
-Which rows of a data file a commit deletes, by what its delete files say in the end.
-
-Row lineage that a client has written into a data file.
-
-DuckLake and Iceberg reserve the same field ids, and DuckLake takes the row ids and the snapshots of
-such a file from the columns, also where they are NULL.
+Iceberg and DuckLake reserve the same field ids for row lineage, and DuckLake takes the row ids and
+the snapshots of a file with such columns from these, also where they are NULL.
 https://iceberg.apache.org/spec/#reserved-field-ids
 """
 
@@ -35,11 +31,11 @@ class Difference:
 
 def difference(base: Iterable[ListedManifest], after: Iterable[ListedManifest]) -> Difference:
     """Compare the manifest list of a commit with that of its base."""
-    before = {normalised(one.manifest_path): one for one in base}
-    then = {normalised(one.manifest_path): one for one in after}
+    old = {normalised(manifest.manifest_path): manifest for manifest in base}
+    new = {normalised(manifest.manifest_path): manifest for manifest in after}
     return Difference(
-        [one for path, one in then.items() if path not in before],
-        [one for path, one in before.items() if path not in then],
+        [manifest for path, manifest in new.items() if path not in old],
+        [manifest for path, manifest in old.items() if path not in new],
     )
 
 
@@ -79,16 +75,16 @@ def net_change(new: Iterable[WrittenFile], gone: Iterable[WrittenFile]) -> NetCh
 
 def _live(files: Iterable[WrittenFile]) -> dict[tuple[str, int | None], WrittenFile]:
     """The live entries by path; several deletion vectors are in one file."""
-    found: dict[tuple[str, int | None], WrittenFile] = {}
+    live: dict[tuple[str, int | None], WrittenFile] = {}
     for file in files:
         if file.status == Status.DELETED:
             continue
         offset = file.content_offset if file.content != FileContent.DATA else None
         key = (normalised(file.file_path), offset)
-        if key in found:
+        if key in live:
             raise BadRequest("the commit adds one file twice")
-        found[key] = file
-    return found
+        live[key] = file
+    return live
 
 
 EQUALITY_DELETES = 2
@@ -167,20 +163,20 @@ def too_many_to_inline(deleted: Mapping[Key, Sequence[int]]) -> list[Key]:
         deleted: the new positions of each data file.
     """
     left = sum(map(len, deleted.values()))
-    found = []
+    chosen = []
     for key in sorted(deleted, key=lambda key: len(deleted[key]), reverse=True):
         if left <= MOST_INLINED:
             break
-        found.append(key)
+        chosen.append(key)
         left -= len(deleted[key])
-    return found
+    return chosen
 
 
 class RowLineage(NamedTuple):
     """What DuckLake makes of the lineage in a file."""
 
     has_row_ids: bool
-    """The file carries the ids of its rows."""
+    """Whether the file carries the ids of its rows."""
     hidden: tuple[int, ...]
     """The field ids of columns that DuckLake must not see."""
 
@@ -188,7 +184,7 @@ class RowLineage(NamedTuple):
 def row_lineage(file: ParquetMetadata, next_row_id: int) -> RowLineage:
     """The lineage of a file's rows.
 
-    Its numbers of snapshots mean nothing to DuckLake, which knows when the file has begun. If only
+    The file's sequence numbers mean nothing to DuckLake, which knows when the file began. If only
     some rows have an id (Spark's MERGE), all get new ones: DuckLake would read NULL as their ids.
 
     Args:
@@ -202,7 +198,7 @@ def row_lineage(file: ParquetMetadata, next_row_id: int) -> RowLineage:
     if (ROW_ID,) not in ids:
         return RowLineage(False, hidden)
     of_leaves = zip(file.leaves, file.row_groups, strict=True)
-    groups = [group for leaf, found in of_leaves if leaf.ids == (ROW_ID,) for group in found]
+    groups = [group for leaf, column in of_leaves if leaf.ids == (ROW_ID,) for group in column]
     groups = [group for group in groups if group.num_values]
     if not groups or any(group.null_count != 0 for group in groups):
         return RowLineage(False, (*hidden, ROW_ID))

@@ -1,11 +1,8 @@
-"""The data files that a commit adds, as DuckLake will know them: from their footers.
+"""The data files that a commit adds, as rows for the catalog: what their footers in S3 say.
 
-The footers of the data files that a commit adds, read from S3.
-
-Copies of data files in which columns have other field ids.
-
-The catalog cannot hide a column from DuckLake that has one of its reserved ids: the file must not
-have it. A copy differs in five bytes of its footer for each column; S3 copies the rest.
+The catalog cannot hide a column from DuckLake that has one of DuckLake's reserved field ids, so
+files with such columns are copied under other ids. A copy differs in five bytes of its footer for
+each column; S3 copies the rest.
 """
 
 from collections import deque
@@ -43,10 +40,10 @@ FIRST_BATCH, BATCH = 32, 1000
 """Files that are read together."""
 
 LONGEST_FOOTER = 16 * 1024 * 1024
-"""Of 1,000 columns and 100 row groups."""
+"""Enough for 1,000 columns and 100 row groups."""
 
 MOST_BYTES = 128 * 1024 * 1024
-"""Of all footers of a commit; those of 10,000 files with 20 columns are 60 MB."""
+"""The size of all footers of a commit; those of 10,000 files with 20 columns are 60 MB."""
 
 
 class FooterReader:
@@ -77,10 +74,10 @@ class FooterReader:
 
     def read(self, files: Sequence[WrittenFile]) -> list[Footer]:
         """The footers of these files, in order. Raises: as `metadata`."""
-        found = in_parallel(self._footer, files, AT_A_TIME)
-        longest = max(len(footer.tail) for footer in found)
+        footers = in_parallel(self._footer, files, AT_A_TIME)
+        longest = max(len(footer.tail) for footer in footers)
         self._guess = min(FIRST_GUESS, max(LEAST_GUESS, 2 * longest))
-        return found
+        return footers
 
     def _footer(self, file: WrittenFile) -> Footer:
         size = file.file_size_in_bytes
@@ -123,7 +120,7 @@ class FooterReader:
 
 
 def _batches(files: Sequence[WrittenFile]) -> Iterator[Sequence[WrittenFile]]:
-    return (files[at : at + BATCH] for at in range(0, len(files), BATCH))
+    return (files[start : start + BATCH] for start in range(0, len(files), BATCH))
 
 
 def _unreadable(error: NotParquet) -> BadRequest:
@@ -153,7 +150,7 @@ UNKNOWN_IDS = {ROW_ID: 2147483446, LAST_UPDATED: 2147483445}
 
 
 PREFIX = "polynya-"
-"""Of the names of copies; template.yaml permits no others."""
+"""Names of copies begin with it; template.yaml permits no others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +163,6 @@ class FileCopy:
     footer_size: int
     hidden: tuple[int, ...]
     """The field ids that the copy does not have."""
-
-    @classmethod
-    def of(
-        cls, source: str, target: str, file: ParquetMetadata, hidden: tuple[int, ...]
-    ) -> "FileCopy":
-        """The copy of a file, by what its footer says."""
-        return cls(source, target, file.file_size, file.footer_size, hidden)
 
     def make(self, reader: ObjectReader) -> None:
         """Write the copy to S3.
@@ -187,15 +177,15 @@ class FileCopy:
         except (NoSuchKey, Misconfigured):
             # S3 answers 403 for what does not exist, because no role may list the bucket.
             raise _is_gone() from None
-        found = with_field_ids(footer, {id_: UNKNOWN_IDS[id_] for id_ in self.hidden})
-        if found is None:
+        renumbered = with_field_ids(footer, {id_: UNKNOWN_IDS[id_] for id_ in self.hidden})
+        if renumbered is None:
             raise BadRequest(
                 "a data file of the commit has columns of row lineage (_row_id, "
                 "_last_updated_sequence_number) that cannot be hidden from DuckLake: append, "
                 "or delete and insert instead of updating"
             )
         try:
-            copy_with_end(self.source, self.target, start, found)
+            copy_with_end(self.source, self.target, start, renumbered)
         except NoSuchKey:
             raise _is_gone() from None
 
@@ -263,8 +253,8 @@ class AddedFiles:
         added: list[NewDataFile] = []
         copies: list[FileCopy] = []
         with closing(FooterReader(self.reader).metadata(files)) as batches:
-            for batch, found in batches:
-                added += map(partial(self._new_file, statistics, copies), batch, found)
+            for batch, footers in batches:
+                added += map(partial(self._new_file, statistics, copies), batch, footers)
                 budget.check()
         in_parallel(lambda copy: copy.make(self.reader), copies)
         return added
@@ -274,30 +264,32 @@ class AddedFiles:
         statistics: FileStatistics,
         copies: list[FileCopy],
         file: WrittenFile,
-        found: ParquetMetadata,
+        footer: ParquetMetadata,
     ) -> NewDataFile:
         path = self._path(file)
-        if file.record_count != found.num_rows:
+        if file.record_count != footer.num_rows:
             raise BadRequest(
                 f"the manifest says that {path.rpartition('/')[2]} has {file.record_count} rows; "
-                f"it has {found.num_rows}"
+                f"it has {footer.num_rows}"
             )
-        stats = statistics.of(path, found, file.without_nan)
+        stats = statistics.of(path, footer, file.without_nan)
         values = partition_values(self.partition_keys, self.columns, stats, buckets(file))
         if not values:
             self._check_buckets(file, path)
-        lineage = row_lineage(found, self.next_row_id)
+        lineage = row_lineage(footer, self.next_row_id)
         if lineage.hidden:
             path = path_of_copy(path)
             target = self.data_location + path.removeprefix(self.directory)
             source = normalised(file.file_path)
-            copies.append(FileCopy.of(source, target, found, lineage.hidden))
+            copies.append(
+                FileCopy(source, target, footer.file_size, footer.footer_size, lineage.hidden)
+            )
         return NewDataFile(
             path=path,
-            record_count=found.num_rows,
-            file_size_bytes=found.file_size,
-            footer_size=found.footer_size,
-            row_group_count=found.row_group_count,
+            record_count=footer.num_rows,
+            file_size_bytes=footer.file_size,
+            footer_size=footer.footer_size,
+            row_group_count=footer.row_group_count,
             partition_values=with_directory(values, path),
             stats=stats,
             has_row_ids=lineage.has_row_ids,
@@ -308,7 +300,7 @@ class AddedFiles:
 
     def _check_buckets(self, file: WrittenFile, path: str) -> None:
         """Refuse a file without a certain bucket: DuckDB would not find its rows in filters."""
-        told = buckets(file)
+        values = buckets(file)
         columns = {column.column_id: column for column in self.columns}
         for key in filter(is_bucket, self.partition_keys):
             column = columns[key.column_id]
@@ -318,7 +310,7 @@ class AddedFiles:
                     f"Iceberg has no such buckets of {column.column_type}: write with DuckDB, or "
                     "change the partitioning"
                 )
-            if (key.column_id, key.transform) not in told:
+            if (key.column_id, key.transform) not in values:
                 raise CommitFailed(
                     f"the table is partitioned by {key.transform} now, and was not when the "
                     "client wrote its files: write them again"
@@ -330,10 +322,10 @@ class AddedFiles:
 
 
 def with_directory(values: Values, path: str) -> Values:
-    """The partition values of a file, and one more, of no key: its directory.
+    """The partition values of a file, and one more that belongs to no key: its directory.
 
-    ducklake_merge_adjacent_files merges files of equal values, and ends with an internal error if
-    these are in different directories: clients have other ones than DuckLake.
+    ducklake_merge_adjacent_files merges files of equal values, and fails with an internal error if
+    these are in different directories, as files of clients and of DuckLake are.
     """
     return (*values, path.rpartition("/")[0]) if values else ()
 

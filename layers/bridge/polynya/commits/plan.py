@@ -1,7 +1,4 @@
-"""What a commit will change in one table.
-
-Tables that clients create, planned from a request or from a commit that creates.
-"""
+"""What a commit will change in one table, which may be a new one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +18,14 @@ from ..runtime.errors import BadRequest
 from ..runtime.namespaces import Namespace
 from .deletes import NOTHING, Removals
 from .schema_change import SchemaChange
-from .schema_columns import check_ids, check_not_reserved, check_schema, column_nodes, numbered
+from .schema_columns import (
+    check_ids,
+    check_not_reserved,
+    check_schema,
+    column_ids,
+    column_nodes,
+    numbered,
+)
 from .table_layout import Keys, order_tag, partition_keys, sort_keys
 from .table_updates import NO_PROPERTIES, tags, values
 
@@ -64,23 +68,22 @@ UNALTERED = Alteration()
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """The changes of one table, found out before the transaction that makes them."""
+    """The changes of one table, determined before the transaction that makes them."""
 
     table_uuid: str
     table: NewTable | int
     """A table that is created, or the id of one that exists."""
     columns: tuple[ColumnNode, ...]
-    """Of the table, after the commit."""
+    """The columns of the table after the commit."""
     commits: Sequence[CommitRow]
     location: str = ""
     """The directory of the table, with a slash at its end."""
     added: Sequence[NewDataFile] = ()
     partition_id: int | None = None
-    """What the partition values of the added files belong to; of a new partitioning it is not known
-    yet."""
+    """The partitioning that the values of the added files belong to; a new one has no id yet."""
     removals: Removals = NOTHING
     delete_files: Sequence[NewDeleteFile] = ()
-    """Of the large deletes of `removals`, in order, once they are in S3."""
+    """Those for the large deletes of `removals`, in order, once they are in S3."""
     ends_all: bool = False
     """All rows that the table has end first."""
     tags: Mapping[str, str | None] = field(default_factory=dict)
@@ -147,11 +150,11 @@ def new_table(
         BadRequest: DuckLake cannot have such a table.
     """
     table_uuid = table_uuid or str(uuid4())
-    found = tags(properties, (), own)
+    changed_tags = tags(properties, (), own)
     order = _renumbered(order, source_ids)
     keys = sort_keys(order, columns)
     if order is not None and keys is None:
-        found[SORT_ORDER] = order_tag(order)
+        changed_tags[SORT_ORDER] = order_tag(order)
     return NewTable(
         schema_id=schema.schema_id,
         namespace=schema.namespace,
@@ -163,14 +166,13 @@ def new_table(
             _renumbered(spec, source_ids), columns, has_epochs=has_epochs
         ),
         sort_keys=keys or (),
-        tags=values(found),
+        tags=values(changed_tags),
     )
 
 
 def greatest_id(columns: Iterable[ColumnNode]) -> int:
     """The greatest id of columns at any level."""
-    below = (max(column.column_id, greatest_id(column.children)) for column in columns)
-    return max(below, default=0)
+    return max(column_ids(columns), default=0)
 
 
 def new_ids(schema: TableSchema, columns: tuple[ColumnNode, ...]) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""From a commit to a plan: everything that can be found out before the transaction that writes."""
+"""From a commit to a plan: everything that can be determined before the transaction that writes."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -3,7 +3,7 @@
 Fields are matched by their ids. Columns that clients do not see stay as they are.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..ducklake.text_values import ColumnNode, NewColumn
@@ -18,6 +18,7 @@ from .schema_columns import (
     check_not_reserved,
     check_order,
     check_schema,
+    column_ids,
     column_nodes,
     ducklake_type,
     same_default,
@@ -32,7 +33,7 @@ class SchemaChange:
     """All columns after the change."""
     added: tuple[NewColumn, ...] = ()
     changed: tuple[ColumnNode, ...] = ()
-    """With their new names, types and NOT NULL; nested ones are in the list themselves."""
+    """Columns with their new names, types and NOT NULL; nested ones have entries of their own."""
     dropped: tuple[int, ...] = ()
     """Ids, those of nested columns included."""
     comments: Mapping[int, str | None] = field(default_factory=dict)
@@ -52,7 +53,7 @@ def schema_change(
     columns: tuple[ColumnNode, ...],
     shown: Sequence[Field],
     comments: Mapping[int, str],
-    wanted: Schema,
+    requested: Schema,
     last_column_id: int,
     *,
     ends_all: bool = False,
@@ -71,21 +72,21 @@ def schema_change(
     Raises:
         BadRequest: DuckLake cannot make this change, or not exactly.
     """
-    check_schema(wanted)
-    found = _Difference(docs(wanted.fields), last_column_id, ends_all, is_1_1)
-    after = found.level(columns, shown, [field_of(one) for one in wanted.fields], "", None)
-    ids = list(_ids(after))
+    check_schema(requested)
+    difference = _Difference(docs(requested.fields), last_column_id, ends_all, is_1_1)
+    after = difference.level(columns, shown, list(map(field_of, requested.fields)), "", None)
+    ids = list(column_ids(after))
     if len(ids) != len(set(ids)):
         raise BadRequest("two fields of the schema have the same id")
-    dropped = tuple(one for one in _ids(columns) if one not in ids)
+    dropped = tuple(id_ for id_ in column_ids(columns) if id_ not in ids)
     return SchemaChange(
         columns=after,
-        added=tuple(found.added),
-        changed=tuple(found.changed),
+        added=tuple(difference.added),
+        changed=tuple(difference.changed),
         dropped=dropped,
-        comments=_comments(comments, found.docs, set(ids), found.shown),
-        is_reshaped=bool(found.added or dropped or found.is_reshaped),
-        widened_floats=tuple(found.widened_floats),
+        comments=_comments(comments, difference.docs, set(ids), difference.shown),
+        is_reshaped=bool(difference.added or dropped or difference.is_reshaped),
+        widened_floats=tuple(difference.widened_floats),
     )
 
 
@@ -105,31 +106,31 @@ class _Difference:
         self.is_reshaped = False
         """Whether a column that stays has another name or type."""
         self.shown: set[int] = set()
-        """The ids of all fields that clients knew and still have."""
+        """The ids of all fields that clients saw before the change and see after it."""
 
     def level(
         self,
         columns: Sequence[ColumnNode],
         shown: Sequence[Field],
-        wanted: Sequence[Field],
+        requested: Sequence[Field],
         above: str,
         parent: int | None,
     ) -> tuple[ColumnNode, ...]:
         """The columns of a struct, or of the table, after the change."""
-        if not wanted:
+        if not requested:
             raise BadRequest(f"{above[:-1] or 'a table'} needs at least one column")
-        known = {one.field_id: one for one in shown}
-        wanted_ids = [one.field_id for one in wanted]
-        check_order([i for i in known if i in wanted_ids], wanted_ids, above)
-        kept = {one.field_id: one for one in wanted if one.field_id in known}
+        before = {f.field_id: f for f in shown}
+        ids = [f.field_id for f in requested]
+        check_order([id_ for id_ in before if id_ in ids], ids, above)
+        remaining = {f.field_id: f for f in requested if f.field_id in before}
         after = [
-            self._kept(column, known[column.column_id], kept[column.column_id], above)
-            if column.column_id in kept
+            self._column(column, before[column.column_id], remaining[column.column_id], above)
+            if column.column_id in remaining
             else column
             for column in columns
-            if column.column_id in kept or column.column_id not in known
+            if column.column_id in remaining or column.column_id not in before
         ]
-        new = [one for one in wanted if one.field_id not in known]
+        new = [f for f in requested if f.field_id not in before]
         after += self._new(new, above, parent)
         check_names((column.column_name for column in after), above)
         return tuple(after)
@@ -137,80 +138,80 @@ class _Difference:
     def _new(
         self, fields: Sequence[Field], above: str, parent: int | None
     ) -> tuple[ColumnNode, ...]:
-        for one in fields:
-            check_new(one, above + one.name, self._last_column_id, ends_all=self._ends_all)
+        for new in fields:
+            check_new(new, above + new.name, self._last_column_id, ends_all=self._ends_all)
             if not above:
-                check_not_reserved(one.name, is_1_1=self._is_1_1)
+                check_not_reserved(new.name, is_1_1=self._is_1_1)
         nodes = column_nodes(fields, self.docs, above)
         check_ids(nodes)
         self.added += [NewColumn(node, parent, above + node.column_name) for node in nodes]
         return nodes
 
-    def _kept(self, column: ColumnNode, shown: Field, wanted: Field, above: str) -> ColumnNode:
+    def _column(self, column: ColumnNode, shown: Field, requested: Field, above: str) -> ColumnNode:
         """A column after the change, with its nested columns."""
         name = above + shown.name
         self.shown.add(column.column_id)
-        if wanted.required and not shown.required:
+        if requested.required and not shown.required:
             raise BadRequest(
                 f"the column {name} may have NULL in it; to make it required, use ALTER TABLE … "
                 "ALTER COLUMN … SET NOT NULL in DuckDB, which checks the rows"
             )
-        if not same_default(shown.initial_default, wanted.initial_default):
+        if not same_default(shown.initial_default, requested.initial_default):
             raise BadRequest(f"the initial default of {name} cannot change")
-        if not above and wanted.name != shown.name:
-            check_not_reserved(wanted.name, is_1_1=self._is_1_1)
+        if not above and requested.name != shown.name:
+            check_not_reserved(requested.name, is_1_1=self._is_1_1)
         after = replace(
             column,
-            column_name=wanted.name,
-            column_type=self._type(column, shown.type, wanted.type, name),
-            nulls_allowed=column.nulls_allowed or (shown.required and not wanted.required),
+            column_name=requested.name,
+            column_type=self._type(column, shown.type, requested.type, name),
+            nulls_allowed=column.nulls_allowed or (shown.required and not requested.required),
         )
         if after != column:
             self.changed.append(after)
         self.is_reshaped |= replace(after, nulls_allowed=column.nulls_allowed) != column
-        children = self._children(column, shown.type, wanted.type, name)
+        children = self._children(column, shown.type, requested.type, name)
         return replace(after, children=children)
 
-    def _type(self, column: ColumnNode, shown: Type, wanted: Type, name: str) -> str:
-        """The type of a column; DuckLake's own if clients see no other than before."""
-        if type(shown) is not type(wanted):
+    def _type(self, column: ColumnNode, shown: Type, requested: Type, name: str) -> str:
+        """The type of a column: it stays if clients ask for the one that they see."""
+        if type(shown) is not type(requested):
             raise BadRequest(
                 f"the column {name} cannot change between a value, a struct and a list"
             )
-        if not isinstance(shown, Primitive) or not isinstance(wanted, Primitive):
+        if not isinstance(shown, Primitive) or not isinstance(requested, Primitive):
             return column.column_type
-        if shown == wanted:
+        if shown == requested:
             return column.column_type
-        if not may_become(shown.name, wanted.name):
+        if not may_become(shown.name, requested.name):
             raise BadRequest(
-                f"the type of {name} cannot change from {shown.name} to {wanted.name}: int may "
+                f"the type of {name} cannot change from {shown.name} to {requested.name}: int may "
                 "become long, float may become double, a decimal may get a greater precision"
             )
         if column.column_type == "float32":
             self.widened_floats.append(column.column_id)
-        return ducklake_type(wanted.name, name)
+        return ducklake_type(requested.name, name)
 
     def _children(
-        self, column: ColumnNode, shown: Type, wanted: Type, name: str
+        self, column: ColumnNode, shown: Type, requested: Type, name: str
     ) -> tuple[ColumnNode, ...]:
-        match shown, wanted:
-            case Struct(fields), Struct(wanted_fields):
+        match shown, requested:
+            case Struct(fields), Struct(requested_fields):
                 return self.level(
-                    column.children, fields, wanted_fields, f"{name}.", column.column_id
+                    column.children, fields, requested_fields, f"{name}.", column.column_id
                 )
             case List(), List():
-                pairs = [(_element(shown), _element(wanted))]
+                pairs = [(_element(shown), _element(requested))]
             case Map(), Map():
-                pairs = list(zip(_key_and_value(shown), _key_and_value(wanted), strict=True))
+                pairs = list(zip(_key_and_value(shown), _key_and_value(requested), strict=True))
                 if pairs[0][0] != pairs[0][1]:
                     raise BadRequest(f"the key of the map {name} cannot change")
             case _:
                 return column.children
-        if any(one.field_id != other.field_id for one, other in pairs):
+        if any(old.field_id != new.field_id for old, new in pairs):
             raise BadRequest(f"the elements of {name} cannot get other field ids")
         return tuple(
-            self._kept(child, one, other, f"{name}.")
-            for child, (one, other) in zip(column.children, pairs, strict=True)
+            self._column(child, old, new, f"{name}.")
+            for child, (old, new) in zip(column.children, pairs, strict=True)
         )
 
 
@@ -231,9 +232,3 @@ def _comments(
         for column_id in sorted((before.keys() & shown) | after.keys())
         if column_id in remaining and before.get(column_id) != after.get(column_id)
     }
-
-
-def _ids(columns: Iterable[ColumnNode]) -> Iterator[int]:
-    for column in columns:
-        yield column.column_id
-        yield from _ids(column.children)

@@ -1,7 +1,4 @@
-"""Iceberg's schema of a new table, or of a new column, as DuckLake's columns.
-
-What DuckLake cannot have in a schema that a client asks for, whatever the table is.
-"""
+"""Iceberg's schemas as DuckLake's columns, and what no schema of DuckLake can have."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,26 +14,26 @@ from ..rest.schemas import Schema, required_within, with_write_default
 from ..runtime.errors import BadRequest
 
 INLINED_COLUMNS = {"row_id", "begin_snapshot", "end_snapshot"}
-"""Of tables of inlined rows in catalogs before 1.1; later ones have RESERVED_PREFIX."""
+"""Columns of tables of inlined rows in catalogs before 1.1; later ones have RESERVED_PREFIX."""
 
 SYSTEM_COLUMNS = {"ctid", "cmin", "cmax", "xmin", "xmax", "tableoid"}
-"""Of each table in PostgreSQL."""
+"""Columns of each table in PostgreSQL."""
 
 RESERVED_PREFIX = "_ducklake_"
 """DuckLake 1.0 reserves two such names, 1.1 all of them, so that the migration to it stops."""
 
 
-def check_schema(wanted: Schema) -> None:
+def check_schema(schema: Schema) -> None:
     """Check a whole schema.
 
     Raises:
         BadRequest: it has what no schema of DuckLake has.
     """
-    if wanted.identifier_field_ids:
+    if schema.identifier_field_ids:
         raise BadRequest("DuckLake has no identifier fields (primary keys)")
-    for name in required_within(wanted.fields):
+    for name in required_within(schema.fields):
         raise BadRequest(f"DuckLake has NOT NULL for whole columns only, not within {name}")
-    for name in with_write_default(wanted.fields):
+    for name in with_write_default(schema.fields):
         raise BadRequest(
             f"the default of {name} is set in DuckDB: ALTER TABLE … ALTER COLUMN … SET DEFAULT …"
         )
@@ -65,17 +62,17 @@ def check_new(field: Field, name: str, last_column_id: int, *, ends_all: bool) -
         )
 
 
-def same_default(one: Any, other: Any) -> bool:
+def same_default(before: Any, after: Any) -> bool:
     """Whether two defaults in JSON are the same value: clients spell times in their own way."""
-    if one == other or not (isinstance(one, str) and isinstance(other, str)):
-        return bool(one == other)
+    if before == after or not (isinstance(before, str) and isinstance(after, str)):
+        return bool(before == after)
     try:
-        return datetime.fromisoformat(one) == datetime.fromisoformat(other)
+        return datetime.fromisoformat(before) == datetime.fromisoformat(after)
     except ValueError:
         return False
 
 
-def check_order(before: Sequence[int], wanted: Sequence[int], above: str) -> None:
+def check_order(before: Sequence[int], after: Sequence[int], above: str) -> None:
     """Refuse another order of fields than that of ids.
 
     DuckLake writes inlined rows by position, and each of its ALTERs puts the column back in the
@@ -84,7 +81,7 @@ def check_order(before: Sequence[int], wanted: Sequence[int], above: str) -> Non
     Raises:
         BadRequest: fields were moved, or a new one is before others.
     """
-    if list(wanted[: len(before)]) != list(before):
+    if list(after[: len(before)]) != list(before):
         raise BadRequest(
             f"DuckLake cannot move columns{f' within {above[:-1]}' if above else ''}, nor insert "
             "one before others: add it at the end, without FIRST or AFTER"
@@ -122,17 +119,17 @@ def check_names(names: Iterable[str], above: str) -> None:
     Raises:
         BadRequest: the message names both.
     """
-    seen: dict[str, str] = {}
+    spellings: dict[str, str] = {}
     for name in names:
         if not name or "\0" in name:
             raise BadRequest(f"a column of {above[:-1] or 'the table'} has no usable name")
-        if name.casefold() in seen:
+        if name.casefold() in spellings:
             raise BadRequest(
-                f"the columns {above}{seen[name.casefold()]} and {above}{name} have the same name "
-                "for DuckLake, which does not distinguish letter case; one of them may be hidden "
-                "(see the table property polynya.hidden-columns)"
+                f"the columns {above}{spellings[name.casefold()]} and {above}{name} have the same "
+                "name for DuckLake, which does not distinguish letter case; one of them may be "
+                "hidden (see the table property polynya.hidden-columns)"
             )
-        seen[name.casefold()] = name
+        spellings[name.casefold()] = name
 
 
 TYPES = {
@@ -250,24 +247,25 @@ def check_ids(columns: Sequence[ColumnNode]) -> None:
         BadRequest: an id is used twice, is reserved, or siblings are not in the order of their ids,
             which is the order that DuckLake writes inlined rows in.
     """
-    every = list(_ids(columns))
-    if len(every) != len(set(every)) or not all(0 < one <= MAX_FIELD_ID for one in every):
+    ids = list(column_ids(columns))
+    if len(ids) != len(set(ids)) or not all(0 < id_ <= MAX_FIELD_ID for id_ in ids):
         raise BadRequest("the field ids of a schema must be different positive numbers")
     _check_order(columns)
 
 
 def _check_order(columns: Sequence[ColumnNode]) -> None:
-    for one, other in pairwise(columns):
-        if one.column_id > other.column_id:
+    for column, following in pairwise(columns):
+        if column.column_id > following.column_id:
             raise BadRequest(
-                f"the column {other.column_name} has a smaller id than {one.column_name} before "
-                "it; use the ids that the answer to the creation has assigned"
+                f"the column {following.column_name} has a smaller id than {column.column_name} "
+                "before it; use the ids that the answer to the creation has assigned"
             )
     for column in columns:
         _check_order(column.children)
 
 
-def _ids(columns: Iterable[ColumnNode]) -> Iterator[int]:
+def column_ids(columns: Iterable[ColumnNode]) -> Iterator[int]:
+    """The ids of columns at every level, depth first."""
     for column in columns:
         yield column.column_id
-        yield from _ids(column.children)
+        yield from column_ids(column.children)

@@ -1,6 +1,6 @@
-"""Iceberg's partition specs as DuckLake's, as far as both mean the same.
+"""Iceberg's partition specs and sort orders as DuckLake's PARTITIONED BY and SORTED BY.
 
-Iceberg's sort orders as DuckLake's SORTED BY, or as a tag; and what renamings change in it.
+A sort order for which DuckLake has no expression becomes a tag.
 """
 
 import re
@@ -45,7 +45,7 @@ def partition_keys(
         BadRequest: DuckLake has no such partitioning, or not for such a column.
     """
     by_id = {column.column_id: column for column in columns}
-    found: list[tuple[int, str]] = []
+    keys: list[tuple[int, str]] = []
     calendar: set[int] = set()
     for field in spec.fields if spec else ():
         if field.source_id not in by_id:
@@ -59,10 +59,10 @@ def partition_keys(
         types = former_types.get(column.column_id, frozenset()) | {column.column_type}
         transforms = _transforms(field.transform, column, types)
         if field.transform in FINEST:
-            known = {key.transform for key in before if key.column_id == column.column_id}
+            current = {key.transform for key in before if key.column_id == column.column_id}
             epochs = _epochs(field.transform, types)
-            stays = transforms and known.issuperset(transforms)
-            if epochs and (known.issuperset(epochs) or (has_epochs and not stays)):
+            stays = transforms and current.issuperset(transforms)
+            if epochs and (current.issuperset(epochs) or (has_epochs and not stays)):
                 transforms = epochs
         if not transforms:
             raise BadRequest(
@@ -70,21 +70,22 @@ def partition_keys(
                 f"({column.column_type}) that Iceberg clients could use; these are supported: "
                 "identity, bucket, year, month, day and hour"
             )
-        found += [(column.column_id, transform) for transform in transforms]
-    distinct = dict.fromkeys(found)  # month and day of one column share the year
+        keys += [(column.column_id, transform) for transform in transforms]
+    distinct = dict.fromkeys(keys)  # month and day of one column share the year
     return tuple(PartitionColumn(index, *key) for index, key in enumerate(distinct))
 
 
 def in_former_order(
     keys: Sequence[PartitionColumn], before: Sequence[PartitionColumn]
 ) -> tuple[PartitionColumn, ...]:
-    """The keys with those first that the table has already: clients see them in another order.
+    """The keys in DuckLake's order: first those that the table has already.
 
-    DuckDB compares buckets with the values of files by the number of the key.
+    DuckDB compares buckets with the values of files by the number of the key. Clients may have
+    seen the keys in another order.
     """
-    wanted = {(key.column_id, key.transform) for key in keys}
-    kept = [one for key in before if (one := (key.column_id, key.transform)) in wanted]
-    distinct = dict.fromkeys([*kept, *((key.column_id, key.transform) for key in keys)])
+    new = [(key.column_id, key.transform) for key in keys]
+    former = [(key.column_id, key.transform) for key in before]
+    distinct = dict.fromkeys([*(key for key in former if key in new), *new])
     return tuple(PartitionColumn(index, *key) for index, key in enumerate(distinct))
 
 
@@ -95,7 +96,7 @@ def is_bucket(key: PartitionColumn) -> bool:
 
 def _epochs(transform: str, types: frozenset[str]) -> list[str]:
     """DuckLake's transform that counts from 1970; an empty list if Iceberg has none like it."""
-    names = {iceberg_type(one) or "" for one in types}
+    names = {iceberg_type(column_type) or "" for column_type in types}
     is_same = len(names) == 1 and (transform, *names) in CALENDAR
     return [f"epoch_{transform}"] if is_same else []
 
@@ -104,7 +105,7 @@ def _transforms(transform: str, column: ColumnNode, types: frozenset[str]) -> li
     """DuckLake's transforms of the column, in catalogs of every version; an empty list if there
     are none."""
     if transform == "identity":
-        names = {iceberg_type(one) or "" for one in types}
+        names = {iceberg_type(column_type) or "" for column_type in types}
         is_certain = len(names) == 1 and all(map(IDENTITY.fullmatch, names))
         return ["identity"] if is_certain and not column.children else []
     if match := BUCKET.fullmatch(transform):
@@ -151,9 +152,9 @@ def order_tag(order: SortOrder) -> str:
 
 
 def _check(order: SortOrder | None, columns: Sequence[ColumnNode]) -> None:
-    known = {leaf.column_id for leaf in leaves(columns)}
+    column_ids = {leaf.column_id for leaf in leaves(columns)}
     for field in order.fields if order else ():
-        if field.source_id not in known or not TRANSFORMS.fullmatch(field.transform):
+        if field.source_id not in column_ids or not TRANSFORMS.fullmatch(field.transform):
             raise BadRequest(
                 f"the table cannot be sorted by {field.transform[:50]} of field {field.source_id}"
             )
@@ -179,7 +180,7 @@ def renamed_keys(
         return None
     by_expression = {name.casefold(): column_id for name, column_id in old.items()}
     by_expression |= {quoted_name(name).casefold(): id_ for name, id_ in old.items()}
-    found, is_changed = [], False
+    renamed, is_changed = [], False
     for key in keys:
         column_id = by_expression.get(key.expression.casefold())
         if column_id is None or column_id not in new:
@@ -190,5 +191,5 @@ def renamed_keys(
         name = new[column_id]
         is_changed |= old.get(name) != column_id
         expression = quoted_name(name) if old.get(name) != column_id else key.expression
-        found.append((expression, key.sort_direction, key.null_order))
-    return tuple(found) if is_changed else None
+        renamed.append((expression, key.sort_direction, key.null_order))
+    return tuple(renamed) if is_changed else None

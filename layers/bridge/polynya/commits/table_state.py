@@ -1,9 +1,7 @@
-"""A table as a commit finds it, within one transaction.
+"""A table as a commit finds it, and the files of a small commit, read at the same time.
 
-The files of a small commit, read from S3 while PostgreSQL reads the table.
-
-Neither needs the other; only the plan needs both. The plan parses and checks the files as if they
-had not been read before.
+PostgreSQL reads the table while another thread reads the files from S3; only the plan needs both.
+It parses and checks the files as if they had not been read before.
 """
 
 from collections.abc import Iterator, Mapping
@@ -51,7 +49,7 @@ class TableState:
 
     @property
     def metadata_location(self) -> str:
-        """It contains a fingerprint of all that clients know of the table."""
+        """Where the metadata file is; it contains a fingerprint of all that clients know."""
         return self.files.metadata_location(self.document)
 
     @property
@@ -71,7 +69,7 @@ class TableState:
 
     @property
     def with_default(self) -> frozenset[int]:
-        """The columns that files which lack them have another value than NULL in."""
+        """Ids of columns with an initial default, which are not NULL in files without them."""
         columns = self.files.history.columns
         return frozenset(c.column_id for c in columns if c.initial_default is not None)
 
@@ -91,7 +89,7 @@ MOST = 4
 """New manifests of a small commit, and data files that it adds."""
 
 MOST_BYTES = 64 * 1024
-"""Of its new manifests in all."""
+"""The size of its new manifests in all."""
 
 
 @contextmanager
@@ -110,24 +108,25 @@ def early_reads(
     """
     pieces: dict[tuple[str, int, int], bytes] = {}
 
-    def keep(*piece: *tuple[str, int, int]) -> bytes:
+    def read_and_store(*piece: *tuple[str, int, int]) -> bytes:
         pieces[piece] = reader.read_range(*piece)
         return pieces[piece]
 
-    def kept(*piece: *tuple[str, int, int]) -> bytes:
+    def read_stored(*piece: *tuple[str, int, int]) -> bytes:
         body = pieces.pop(piece, None)
         return reader.read_range(*piece) if body is None else body
 
-    keeping = replace(reader, read_range=keep)
-    with meanwhile(lambda: _read(keeping, staging, data_location, manifest_list)):
-        yield replace(reader, read_range=kept)
+    storing = replace(reader, read_range=read_and_store)
+    with meanwhile(lambda: _read(storing, staging, data_location, manifest_list)):
+        yield replace(reader, read_range=read_stored)
 
 
 def _read(reader: ObjectReader, staging: str, data_location: str, manifest_list: str) -> None:
     client = ClientFiles(reader, staging, None)
     listed = client.manifests(manifest_list)
-    new = [one for one in listed if normalised(one.manifest_path).startswith(normalised(staging))]
-    if len(new) > MOST or sum(one.manifest_length for one in new) > MOST_BYTES:
+    directory = normalised(staging)
+    new = [m for m in listed if normalised(m.manifest_path).startswith(directory)]
+    if len(new) > MOST or sum(manifest.manifest_length for manifest in new) > MOST_BYTES:
         return
     added = net_change(client.entries(new), []).added
     if len(added) <= MOST:

@@ -1,8 +1,6 @@
 """The updates of one commit to one table as one record, or a refusal.
 
-Changes of properties as changes of DuckLake's tags, or a refusal.
-
-Statistics files that a commit sets and removes, as changes of DuckLake's tags, or a refusal.
+Changes of properties and of statistics files become changes of DuckLake's tags.
 """
 
 import time
@@ -73,7 +71,7 @@ class TableCommit:
     @property
     def creates(self) -> bool:
         """Whether the table must not exist yet."""
-        return any(isinstance(one, AssertCreate) for one in self.requirements)
+        return any(isinstance(r, AssertCreate) for r in self.requirements)
 
     @property
     def asserted_uuid(self) -> str | None:
@@ -144,9 +142,9 @@ def _set_sort_order(commit: TableCommit, update: updates.SetDefaultSortOrder) ->
     commit.default_sort_order = _id(update.sort_order_id, commit.sort_orders, "sort order")
 
 
-def _id(wanted: int, added: dict[int, Any], what: str) -> int:
-    if wanted != LAST_ADDED:
-        return wanted
+def _id(id_: int, added: dict[int, Any], what: str) -> int:
+    if id_ != LAST_ADDED:
+        return id_
     if not added:
         raise BadRequest(f"the commit sets the {what} that it added last, and adds none")
     return list(added)[-1]
@@ -214,7 +212,7 @@ def _remove_statistics(commit: TableCommit, update: updates.RemoveStatistics) ->
 
 
 def _ignore(commit: TableCommit, update: updates.Advice) -> None:
-    """Nothing depends on it."""
+    """Ignore an update that nothing depends on."""
 
 
 READERS: dict[type[Any], Callable[[TableCommit, Any], None]] = {
@@ -254,7 +252,7 @@ VALUES = {
 """The values that a property may have in lower case, and what the message says that it must be."""
 
 IGNORED = {"format-version"}
-"""What a client may give at the creation, and what follows from the columns."""
+"""Properties that a client may set at the creation, although they follow from the columns."""
 
 FORMAT_VERSION = (
     "a table has format version 2, which becomes 3 by itself if a column needs a default: leave "
@@ -349,14 +347,14 @@ def changed_statistics(
     """
     changed: dict[str, str | None] = {}
     for kind, snapshot_id in commit.removed_statistics:
-        kept = kept_file(kind, tags)
-        if kept and kept[0]["snapshot-id"] == snapshot_id:
+        stored = kept_file(kind, tags)
+        if stored and stored[0]["snapshot-id"] == snapshot_id:
             changed[KINDS[kind]] = None
     for kind, file in commit.statistics.items():
         # Readers open what the table metadata names, with their own credentials.
         relative(file["statistics-path"], staging, "the statistics file")
-        kept = kept_file(kind, tags)
-        if kept and kept[0] == file:
+        stored = kept_file(kind, tags)
+        if stored and stored[0] == file:
             continue
         text = file_text(file, round(time.time() * 1000))
         if len(text) > STATISTICS_CHARACTERS:

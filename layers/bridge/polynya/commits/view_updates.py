@@ -62,7 +62,7 @@ def query(version: ViewVersion) -> str:
     Raises:
         BadRequest: it has another dialect, or several.
     """
-    dialects = [one.dialect.lower() for one in version.representations]
+    dialects = [r.dialect.lower() for r in version.representations]
     for dialect in dialects:
         if dialects.count(dialect) > 1:
             raise BadRequest(
@@ -77,8 +77,8 @@ def query(version: ViewVersion) -> str:
 
 
 def said(version: ViewVersion, schema: Schema) -> Json:
-    """What is kept of a version beside its SQL."""
-    found: Json = {
+    """What the view's tag says of a version: all but its SQL."""
+    record: Json = {
         "version-id": version.version_id,
         "timestamp-ms": version.timestamp_ms,
         "summary": version.summary,
@@ -86,17 +86,17 @@ def said(version: ViewVersion, schema: Schema) -> Json:
         "schema": schema_json(schema),
     }
     if version.default_catalog is not None:
-        found["default-catalog"] = version.default_catalog
-    return found
+        record["default-catalog"] = version.default_catalog
+    return record
 
 
-def said_text(found: Json) -> str:
+def said_text(record: Json) -> str:
     """The text of the tag."""
-    return json.dumps(found, ensure_ascii=True, sort_keys=True)
+    return json.dumps(record, ensure_ascii=True, sort_keys=True)
 
 
 def current_version(commit: ViewCommit, document: Json) -> tuple[str, Json] | None:
-    """The SQL of the version that a commit makes current, and what is kept beside it.
+    """The SQL of the version that a commit makes current, and what the view's tag says of it.
 
     The version has the id of an equal one if there is one, else one above all others.
 
@@ -112,16 +112,16 @@ def current_version(commit: ViewCommit, document: Json) -> tuple[str, Json] | No
     if commit.current is None:
         return None
     chosen = commit.versions[-1:] if commit.current == LAST_ADDED else []
-    chosen = chosen or [one for one in commit.versions if one.version_id == commit.current]
+    chosen = chosen or [v for v in commit.versions if v.version_id == commit.current]
     if not chosen:
         return _earlier(commit.current, document)
     version = chosen[-1]
-    sql, found = query(version), said(version, _schema(version, commit, document))
-    for known in document["versions"]:
-        if _is_same(known, sql, found, document):
-            return sql, {**found, "version-id": known["version-id"]}
-    highest = max(known["version-id"] for known in document["versions"])
-    return sql, {**found, "version-id": max(version.version_id, highest + 1)}
+    sql, record = query(version), said(version, _schema(version, commit, document))
+    for earlier in document["versions"]:
+        if _of(earlier, document) == (sql, {**record, "version-id": 0, "timestamp-ms": 0}):
+            return sql, {**record, "version-id": earlier["version-id"]}
+    highest = max(earlier["version-id"] for earlier in document["versions"])
+    return sql, {**record, "version-id": max(version.version_id, highest + 1)}
 
 
 def _schema(version: ViewVersion, commit: ViewCommit, document: Json) -> Schema:
@@ -130,30 +130,26 @@ def _schema(version: ViewVersion, commit: ViewCommit, document: Json) -> Schema:
         return commit.schemas[-1]
     if version.schema_id in added:
         return added[version.schema_id]
-    for known in document["schemas"]:
-        if known["schema-id"] == version.schema_id:
-            return Schema.model_validate(known)
+    for published in document["schemas"]:
+        if published["schema-id"] == version.schema_id:
+            return Schema.model_validate(published)
     raise BadRequest(f"the version of the view has the schema {version.schema_id}, which it lacks")
 
 
-def _is_same(known: Json, sql: str, found: Json, document: Json) -> bool:
-    return _of(known, document) == (sql, {**found, "version-id": 0, "timestamp-ms": 0})
-
-
 def _earlier(version_id: int, document: Json) -> tuple[str, Json]:
-    for known in document["versions"]:
-        if known["version-id"] == version_id:
-            sql, found = _of(known, document)
-            times = {key: known[key] for key in ("version-id", "timestamp-ms")}
-            return sql, {**found, **times}
+    for version in document["versions"]:
+        if version["version-id"] == version_id:
+            sql, record = _of(version, document)
+            times = {key: version[key] for key in ("version-id", "timestamp-ms")}
+            return sql, {**record, **times}
     raise BadRequest(f"the view has no version {version_id}")
 
 
-def _of(known: Json, document: Json) -> tuple[str, Json]:
-    """The SQL of a version of the view, and what is kept beside it."""
-    schema = Schema.model_validate(document["schemas"][known["schema-id"]])
-    kept = {key: known[key] for key in ("summary", "default-namespace")}
-    if "default-catalog" in known:
-        kept["default-catalog"] = known["default-catalog"]
+def _of(version: Json, document: Json) -> tuple[str, Json]:
+    """The SQL of a version of the view, and what its tag says, without id and time."""
+    schema = Schema.model_validate(document["schemas"][version["schema-id"]])
+    record = {key: version[key] for key in ("summary", "default-namespace")}
+    if "default-catalog" in version:
+        record["default-catalog"] = version["default-catalog"]
     times = {"version-id": 0, "timestamp-ms": 0}
-    return known["representations"][0]["sql"], {**kept, **times, "schema": schema_json(schema)}
+    return version["representations"][0]["sql"], {**record, **times, "schema": schema_json(schema)}

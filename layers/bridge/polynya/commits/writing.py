@@ -1,18 +1,11 @@
-"""Writes plans as the rows of one snapshot, within its transaction.
+"""Writes plans as the rows of one snapshot, within its transaction, and delete files to S3.
 
-Writes what a plan ends: data files, inlined rows, and single rows of data files.
+The rows are those that DuckLake's own statements write, ALTER TABLE for example.
 
-Writes what changes in a table beside its rows, as DuckLake's own ALTER TABLE writes it.
-
-A commit adds only files that the catalog has never had.
-
-Writes the delete files of a commit to S3.
-
-This happens before the commit claims its snapshot, because other writers wait from then on. A file
-that replaces another one names the snapshot in its rows: if another writer has taken the expected
-one, it is written once more after the claim.
-
-If the commit does not land, the files stay in S3 until ducklake_delete_orphaned_files.
+Delete files are written before the commit claims its snapshot, because other writers wait from then
+on. A file that replaces another one names the snapshot in its rows: if another writer has taken the
+expected one, it is written once more after the claim. If the commit fails, the files stay in S3
+until ducklake_delete_orphaned_files.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,12 +49,12 @@ def end_rows(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> None:
     if plan.ends_all:
         _end_all(snapshot, table_id)
         return
-    con, at = snapshot.con, snapshot.snapshot_id
+    con, snapshot_id = snapshot.con, snapshot.snapshot_id
     if ids := list(plan.removals.files):
-        _check(files.end(con, at, ids), len(ids))
+        _check(files.end(con, snapshot_id, ids), len(ids))
         snapshot.change(f"deleted_from_table:{table_id}")
     for table, row_ids in plan.removals.rows.items():
-        _check(inlined.end_rows_of(con, at, table, row_ids), len(row_ids))
+        _check(inlined.end_rows_of(con, snapshot_id, table, row_ids), len(row_ids))
         snapshot.change(f"inlined_delete:{table_id}")
 
 
@@ -92,12 +85,12 @@ def _add_delete_files(
     snapshot: NewSnapshot, table_id: int, plan: TablePlan, added_ids: Sequence[int]
 ) -> None:
     con, large = snapshot.con, plan.removals.large
-    ids = [added_ids[one.data_file] if one.is_added else one.data_file for one in large]
-    replaced = [one.replaces for one in large if one.replaces is not None]
-    paths = {one.file.delete_file_id: one.path for one in replaced}
+    ids = [added_ids[d.data_file] if d.is_added else d.data_file for d in large]
+    replaced = [d.replaces for d in large if d.replaces is not None]
+    paths = {r.file.delete_file_id: r.path for r in replaced}
     if files.remove_delete_files(con, table_id, ids) != paths.keys():
         raise Overtaken("other delete files of the table have come; load it again")
-    if flushed := [one.data_file for one in large if one.flushed]:
+    if flushed := [d.data_file for d in large if d.flushed]:
         files.remove_inlined_deletes(con, table_id, flushed)
         # Else a native flush that began before writes a second file of the same deletes.
         snapshot.change(f"altered_table:{table_id}")
@@ -114,15 +107,15 @@ def _add_delete_files(
 
 
 def _end_all(snapshot: NewSnapshot, table_id: int) -> None:
-    con, at = snapshot.con, snapshot.snapshot_id
-    if files.end_all(con, at, table_id):
+    con, snapshot_id = snapshot.con, snapshot.snapshot_id
+    if files.end_all(con, snapshot_id, table_id):
         snapshot.change(f"deleted_from_table:{table_id}")
-    if inlined.end_rows(con, at, queries.inlined_table_names(table_id).run(con)):
+    if inlined.end_rows(con, snapshot_id, queries.inlined_table_names(table_id).run(con)):
         snapshot.change(f"inlined_delete:{table_id}")
 
 
-def _check(ended: int, wanted: int) -> None:
-    if ended != wanted:
+def _check(ended: int, expected: int) -> None:
+    if ended != expected:
         raise Overtaken("rows of the table have changed; load it again")
 
 
@@ -151,32 +144,34 @@ def alter(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> int | None:
 
 
 def _change_schema(snapshot: NewSnapshot, table_id: int, change: SchemaChange) -> None:
-    con, at = snapshot.con, snapshot.snapshot_id
+    con, snapshot_id = snapshot.con, snapshot.snapshot_id
     if change.changed or change.dropped or change.added:
         snapshot.change_schema_of(table_id)
-    tables.change(con, at, table_id, change.changed)
-    tables.drop(con, at, table_id, change.dropped, snapshot.layout)
-    tables.add_columns(con, at, table_id, change.added)
+    tables.change(con, snapshot_id, table_id, change.changed)
+    tables.drop(con, snapshot_id, table_id, change.dropped, snapshot.layout)
+    tables.add_columns(con, snapshot_id, table_id, change.added)
     if change.comments:
-        tables.set_comments(con, at, table_id, change.comments)
+        tables.set_comments(con, snapshot_id, table_id, change.comments)
     if change.widened_floats:
         stats.widen_floats(con, table_id, change.widened_floats)
 
 
 def _partition(snapshot: NewSnapshot, table_id: int, alteration: Alteration) -> int | None:
-    con, at, keys = snapshot.con, snapshot.snapshot_id, alteration.partition_keys or ()
+    con, snapshot_id, keys = snapshot.con, snapshot.snapshot_id, alteration.partition_keys or ()
     snapshot.change_schema_of(table_id)
-    tables.end_partitioning(con, at, table_id)
+    tables.end_partitioning(con, snapshot_id, table_id)
     partition_id = snapshot.catalog_id()
-    tables.add_partitioning(con, at, table_id, partition_id, keys)
+    tables.add_partitioning(con, snapshot_id, table_id, partition_id, keys)
     return partition_id if keys else None
 
 
 def _sort(snapshot: NewSnapshot, table_id: int, alteration: Alteration) -> None:
-    con, at = snapshot.con, snapshot.snapshot_id
-    tables.end_sort_order(con, at, table_id)
+    con, snapshot_id = snapshot.con, snapshot.snapshot_id
+    tables.end_sort_order(con, snapshot_id, table_id)
     if alteration.sort_keys:
-        tables.add_sort_order(con, at, table_id, snapshot.catalog_id(), alteration.sort_keys)
+        tables.add_sort_order(
+            con, snapshot_id, table_id, snapshot.catalog_id(), alteration.sort_keys
+        )
 
 
 def write_plans(
@@ -203,20 +198,22 @@ def write_plans(
 
 def _create(snapshot: NewSnapshot, new: NewTable) -> tuple[int, int | None]:
     """The ids of the new table and of its partitioning."""
-    con, at = snapshot.con, snapshot.snapshot_id
+    con, snapshot_id = snapshot.con, snapshot.snapshot_id
     table_id = snapshot.catalog_id()
-    tables.add(con, at, new.schema_id, table_id, new.table_uuid, new.table_name, new.path)
-    tables.add_columns(con, at, table_id, (NewColumn(c, None, c.column_name) for c in new.columns))
-    tables.add_comments(con, at, table_id, None, new.columns)
-    objects.add_tags(con, at, table_id, new.tags)
+    tables.add(con, snapshot_id, new.schema_id, table_id, new.table_uuid, new.table_name, new.path)
+    tables.add_columns(
+        con, snapshot_id, table_id, (NewColumn(c, None, c.column_name) for c in new.columns)
+    )
+    tables.add_comments(con, snapshot_id, table_id, None, new.columns)
+    objects.add_tags(con, snapshot_id, table_id, new.tags)
     snapshot.change_schema_of(table_id)
     snapshot.change(f"created_table:{quoted(*new.namespace, new.table_name)}")
     partition_id = None
     if new.partition_keys:
         partition_id = snapshot.catalog_id()
-        tables.add_partitioning(con, at, table_id, partition_id, new.partition_keys)
+        tables.add_partitioning(con, snapshot_id, table_id, partition_id, new.partition_keys)
     if new.sort_keys:
-        tables.add_sort_order(con, at, table_id, snapshot.catalog_id(), new.sort_keys)
+        tables.add_sort_order(con, snapshot_id, table_id, snapshot.catalog_id(), new.sort_keys)
     return table_id, partition_id
 
 
@@ -239,12 +236,12 @@ def _add_files(
     if not plan.added:
         return []
     con = snapshot.con
-    known = stats.of_table(table_id).run(con)
+    table_stats = stats.of_table(table_id).run(con)
     # A file without partition values has no partitioning.
     in_order = sorted(range(len(plan.added)), key=lambda n: not plan.added[n].partition_values)
     partitioned = [plan.added[n] for n in in_order if plan.added[n].partition_values]
     plain = [plan.added[n] for n in in_order if not plan.added[n].partition_values]
-    row_id = next_row_id = known[1] if known else 0
+    row_id = next_row_id = table_stats[1] if table_stats else 0
     ids: list[int] = []
     for group, id_ in ((partitioned, partition_id), (plain, None)):
         first_file_id = snapshot.file_ids(len(group))
@@ -254,8 +251,8 @@ def _add_files(
         row_id += sum(file.new_row_ids for file in group)
         ids += range(first_file_id, first_file_id + len(group))
     size = sum(file.file_size_bytes for file in plan.added)
-    sums = stats.wider(known, _rows(plan.added), row_id - next_row_id, size)
-    stats.set_of_table(con, table_id, sums, is_new=known is None)
+    sums = stats.wider(table_stats, _rows(plan.added), row_id - next_row_id, size)
+    stats.set_of_table(con, table_id, sums, is_new=table_stats is None)
     before = queries.table_column_stats(table_id).run(con)
     schema = plan.alteration.schema
     added = leaves(new.column for new in schema.added) if schema else []
@@ -280,10 +277,10 @@ def check_paths_are_new(con: Connection, lake: Lake, plan: TablePlan) -> None:
     """
     if not plan.added:
         return
-    wanted = {normalised(plan.location + file.path) for file in plan.added}
-    paths = {path for location in wanted for path in spellings(location)}
-    found = queries.known_locations(lake, paths).run(con)
-    for location in wanted.intersection(map(normalised, found)):
+    locations = {normalised(plan.location + file.path) for file in plan.added}
+    paths = {path for location in locations for path in spellings(location)}
+    existing = queries.known_locations(lake, paths).run(con)
+    for location in locations.intersection(map(normalised, existing)):
         raise BadRequest(
             f"the file {location.rpartition('/')[2]} is in the catalog already, or was; files that "
             "DuckLake has removed cannot be added again"
@@ -308,41 +305,41 @@ class DeleteFiles:
             ServiceUnavailable: S3 does not answer.
         """
         large = plan.removals.large
-        known = {
+        fitting = {
             n: file
             for n, file in enumerate(plan.delete_files)
             if _fits(large[n], file, snapshot_id)
         }
-        missing = [n for n in range(len(large)) if n not in known]
+        missing = [n for n in range(len(large)) if n not in fitting]
         if not missing:
             return plan
         written = self._written(plan, [large[n] for n in missing], snapshot_id)
-        known |= dict(zip(missing, written, strict=True))
-        return replace(plan, delete_files=[known[n] for n in range(len(large))])
+        fitting |= dict(zip(missing, written, strict=True))
+        return replace(plan, delete_files=[fitting[n] for n in range(len(large))])
 
     def _written(
         self, plan: TablePlan, large: Sequence[LargeDelete], snapshot_id: int
     ) -> list[NewDeleteFile]:
-        stored = in_parallel(self._stored, [one.replaces for one in large])
+        stored = in_parallel(self._stored, [delete.replaces for delete in large])
         files = lake_delete_files(
             LakeDeletes(
-                _data_file(plan, one),
-                one.positions,
+                _data_file(plan, delete),
+                delete.positions,
                 snapshot_id,
                 before,
-                [(row.position or 0, row.begin_snapshot) for row in one.flushed],
+                [(row.position or 0, row.begin_snapshot) for row in delete.flushed],
             )
-            for one, before in zip(large, stored, strict=True)
+            for delete, before in zip(large, stored, strict=True)
         )
         named = [(f"ducklake-{uuid4()}-delete.parquet", file) for file in files]
-        in_parallel(lambda one: self.write(plan.location + one[0], one[1].body), named)
+        in_parallel(lambda pair: self.write(plan.location + pair[0], pair[1].body), named)
         return [
-            _new(*name_and_file, one, snapshot_id)
-            for name_and_file, one in zip(named, large, strict=True)
+            _new(name, file, delete, snapshot_id)
+            for (name, file), delete in zip(named, large, strict=True)
         ]
 
     def _stored(self, replaced: Replaced | None) -> StoredDeletes | None:
-        """What a delete file says that is replaced."""
+        """The content of a delete file that is replaced."""
         if replaced is None:
             return None
         try:
@@ -352,13 +349,13 @@ class DeleteFiles:
         if replaced.file.format == "parquet":
             return StoredDeletes(body, replaced.file.begin_snapshot)
         if len(dated_vectors(body)) > 1:
-            # Of a flush, whose row of the catalog does not tell it (`partial_max` is NULL).
+            # A flush wrote it, which its row in the catalog does not say (`partial_max` is NULL).
             raise BadRequest(CANNOT_BE_MERGED)
         return StoredDeletes(deletion_vector_positions(body), replaced.file.begin_snapshot)
 
 
 def _fits(large: LargeDelete, file: NewDeleteFile, snapshot_id: int) -> bool:
-    """Whether a file names no other snapshot as that of the deletes of the commit."""
+    """Whether a delete file, if it has deletes of this commit, dates them to this snapshot."""
     return not large.positions or file.partial_max in {None, snapshot_id}
 
 

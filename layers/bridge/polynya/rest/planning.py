@@ -1,10 +1,8 @@
-"""Filters of scans: `Predicate` of the Iceberg REST specification, as a closed grammar.
+"""Bodies of planTableScan and fetchScanTasks, under their names in the specification.
 
-Both spellings are read: `term` and `value`, which today's clients send, and `child`, `left` and
-`right`, which the specification prefers. A term that is no field (a transform, a function) is
-valid, but no file can be skipped by it.
-
-Bodies of planTableScan and fetchScanTasks, under their names in the specification.
+Filters (`Predicate`) are a closed grammar. Both spellings are read: `term` and `value`, which
+today's clients send, and `child`, `left` and `right`, which the specification prefers. A term that
+is no field (a transform, a function) is valid, but no file can be skipped by it.
 """
 
 import json
@@ -15,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError
 
 from ..runtime.errors import BadRequest
-from .schemas import Body
+from .schemas import Body, malformed
 
 Parsed = TypeVar("Parsed")
 
@@ -26,7 +24,7 @@ class PlanTableScanRequest(Body):
     snapshot_id: SnapshotId = None
     select: list[str] | None = None
     filter: Any = None
-    """As JSON; `filters.filter_of` reads it."""
+    """As JSON; `filter_of` reads it."""
     case_sensitive: bool = True
     use_snapshot_schema: bool = False
     start_snapshot_id: SnapshotId = None
@@ -59,12 +57,10 @@ def validated(kind: type[Parsed] | Any, thing: Any) -> Parsed:
         BadRequest: it does not; the message says where, without the value, which can be anything.
     """
     try:
-        found: Parsed = TypeAdapter(kind).validate_python(thing)
+        parsed: Parsed = TypeAdapter(kind).validate_python(thing)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the body"
-        raise BadRequest(f"{where}: {first['msg']}") from None
-    return found
+        raise malformed(error) from None
+    return parsed
 
 
 def _refuse(constant: str) -> None:
@@ -196,7 +192,7 @@ def filter_of(thing: Any, level: int = 0) -> Filter:
     if kind in CONSTANTS:
         return CONSTANTS[kind]
     if kind in CHAINS:
-        return CHAINS[kind](tuple(filter_of(one, level + 1) for one in _chain(thing, kind)))
+        return CHAINS[kind](tuple(filter_of(operand, level + 1) for operand in _chain(thing, kind)))
     if kind == "not":
         return Not(filter_of(_part(thing, "child"), level + 1))
     leaf: UnaryPredicate | ComparisonPredicate | SetPredicate = validated(Leaf, thing)
@@ -207,11 +203,11 @@ def _chain(node: dict[str, Any], kind: str) -> Iterator[Any]:
     """The operands of a chain of one operator, however deep it is."""
     stack: list[Any] = [node]
     while stack:
-        one = stack.pop()
-        if isinstance(one, dict) and one.get("type") == kind:
-            stack += [_part(one, "right"), _part(one, "left")]
+        operand = stack.pop()
+        if isinstance(operand, dict) and operand.get("type") == kind:
+            stack += [_part(operand, "right"), _part(operand, "left")]
         else:
-            yield one
+            yield operand
 
 
 def _part(node: dict[str, Any], name: str) -> Any:
@@ -227,7 +223,7 @@ def _predicate(leaf: UnaryPredicate | ComparisonPredicate | SetPredicate) -> Pre
         case SetPredicate():
             values = leaf.values.values if isinstance(leaf.values, TypedValues) else leaf.values
             field = _field(leaf.child or leaf.term)
-            return Predicate(leaf.type, field, tuple(_value(one) for one in values))
+            return Predicate(leaf.type, field, tuple(map(_value, values)))
     left = leaf.term if leaf.left is None else leaf.left
     right = leaf.value if leaf.right is None else leaf.right
     if left is None or right is None:
@@ -243,7 +239,7 @@ def _field(term: str | Reference | Computed | None) -> str | int | None:
         case None:
             raise BadRequest("filter: a predicate has no term")
         case Reference():
-            names = [one for one in (term.name, term.term, term.id) if one is not None]
+            names = [name for name in (term.name, term.term, term.id) if name is not None]
             if not names:
                 raise BadRequest("filter: a reference has neither a name nor an id")
             return names[0]
@@ -252,5 +248,5 @@ def _field(term: str | Reference | Computed | None) -> str | int | None:
     return term
 
 
-def _value(one: Value | TypedValue) -> Value:
-    return one.value if isinstance(one, TypedValue) else one
+def _value(literal: Value | TypedValue) -> Value:
+    return literal.value if isinstance(literal, TypedValue) else literal

@@ -1,8 +1,6 @@
-"""Bodies of the requests that change views, under their names in the specification.
+"""Bodies of the requests that change the catalog, under their names in the specification.
 
-https://iceberg.apache.org/view-spec/
-
-Bodies of the requests that change the catalog, under their names in the specification.
+Views: https://iceberg.apache.org/view-spec/
 """
 
 from typing import Annotated, Any, Literal

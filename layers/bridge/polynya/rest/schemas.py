@@ -1,6 +1,6 @@
-"""Schemas in requests (specification, Appendix C).
+"""The base of the request bodies, which pydantic checks, and schemas in them.
 
-The base of the request bodies: pydantic checks them, names are kebab-case in JSON.
+https://iceberg.apache.org/spec/#appendix-c-json-serialization
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ Parsed = TypeVar("Parsed")
 
 
 class Body(BaseModel):
-    """A JSON object. Keys that the specification may add later are ignored."""
+    """A JSON object with names in kebab-case. Keys that are not known are ignored: the
+    specification may add some."""
 
     model_config = ConfigDict(
         alias_generator=lambda name: name.replace("_", "-"),
@@ -35,17 +36,17 @@ def parse(kind: type[Parsed], body: bytes) -> Parsed:
         BadRequest: it does not have the form of the specification; the message says where.
     """
     try:
-        found: Parsed = TypeAdapter(kind).validate_json(body)
+        return TypeAdapter(kind).validate_json(body)
     except ValidationError as error:
-        # Without the value, which can be anything.
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the body"
-        raise BadRequest(f"{where}: {first['msg']}") from None
-    return found
+        raise malformed(error) from None
 
 
-MOST_LEVELS = 100
-"""The deepest nesting that is accepted; real schemas have less."""
+def malformed(error: ValidationError) -> BadRequest:
+    """The refusal of a body: where it differs from the specification first, and how."""
+    # Without the value, which can be anything.
+    first = error.errors(include_input=False, include_url=False)[0]
+    where = ".".join(map(str, first["loc"])) or "the body"
+    return BadRequest(f"{where}: {first['msg']}")
 
 
 class StructField(Body):

@@ -1,7 +1,4 @@
-"""TableUpdate of the Iceberg REST specification, as a closed list.
-
-TableRequirement of the Iceberg REST specification, as a closed list.
-"""
+"""TableUpdate and TableRequirement of the Iceberg REST specification, as closed lists."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
@@ -204,9 +201,6 @@ Update = Annotated[
 LAST_ADDED = -1
 """In set-current-schema and its siblings: the one that this commit added last."""
 
-Properties = dict[str, str]
-Json = dict[str, Any]
-
 
 class AssertCreate(Body):
     type: Literal["assert-create"]
@@ -276,22 +270,23 @@ def failures(requirements: Iterable[Requirement], document: Mapping[str, Any]) -
     Args:
         document: the table metadata.
     """
-    return [why for one in requirements if (why := _failure(one, document)) is not None]
+    reasons = (_failure(requirement, document) for requirement in requirements)
+    return [reason for reason in reasons if reason is not None]
 
 
 def _failure(requirement: Requirement, document: Mapping[str, Any]) -> str | None:
-    wanted: str | int | None
+    expected: str | int | None
     match requirement:
         case AssertCreate():
             return "Requirement failed: table already exists"
         case AssertTableUuid(uuid=uuid):
-            wanted, found = str(uuid), document["table-uuid"]
+            expected, actual = str(uuid), document["table-uuid"]
             what = "UUID does not match: expected"
-        case AssertRefSnapshotId(ref=ref, snapshot_id=wanted):
-            found = document["refs"].get(ref, {}).get("snapshot-id")
+        case AssertRefSnapshotId(ref=ref, snapshot_id=expected):
+            actual = document["refs"].get(ref, {}).get("snapshot-id")
             what = f"reference {ref} has changed: expected id"
         case _:
             key, name = NUMBERS[requirement.type]
-            wanted, found = requirement.value, document[key]
+            expected, actual = requirement.value, document[key]
             what = f"{name} changed: expected id"
-    return None if found == wanted else f"Requirement failed: {what} {wanted} != {found}"
+    return None if actual == expected else f"Requirement failed: {what} {expected} != {actual}"
