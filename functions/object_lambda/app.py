@@ -243,8 +243,8 @@ def _request(method: str, event: ObjectLambdaEvent, input_s3_url: str) -> urllib
 
 
 def _s3_code(response: urllib3.BaseHTTPResponse) -> str:
-    found = S3_CODE.search(response.read().decode(errors="replace"))
-    return found[1] if found else S3_CODES.get(response.status, "InternalError")
+    match = S3_CODE.search(response.read().decode(errors="replace"))
+    return match[1] if match else S3_CODES.get(response.status, "InternalError")
 
 
 def _conditional(event: ObjectLambdaEvent, body: bytes) -> bytes:

@@ -68,11 +68,11 @@ def schema(con: Connection, lake: Lake, namespace: Namespace) -> Schema:
         schemas = queries.schemas_at(lake.snapshot_id).run(con)
     except Refused as error:
         raise BadInput(str(error)) from None
-    for name_of in (tuple, _lowered):
-        for one in schemas:
-            if name_of(one.namespace) == name_of(namespace):
-                location = lake.data_path + one.path if one.path_is_relative else one.path
-                return Schema(one.schema_id, one.namespace, location)
+    for name_of in (tuple, _lowered):  # first the name as it is written
+        for row in schemas:
+            if name_of(row.namespace) == name_of(namespace):
+                location = lake.data_path + row.path if row.path_is_relative else row.path
+                return Schema(row.schema_id, row.namespace, location)
     raise BadInput(
         f"no schema {dotted(*namespace)} in this lake: create it in DuckDB with CREATE SCHEMA"
     )
@@ -173,12 +173,12 @@ def inlined_tables(con: Connection, table_id: int) -> list[str]:
 
 def inlined_begins(con: Connection, table_id: int) -> list[int]:
     """The newest begin_snapshot of the live inlined rows in each PostgreSQL table."""
-    found = []
+    begins: list[int] = []
     for name in inlined_tables(con, table_id):
         _, begin, end = map(identifier, queries.system_columns(name).run(con))
         newest = f"SELECT max({begin}) FROM {identifier(name)} WHERE {end} IS NULL"
-        found += [begin for (begin,) in con.run(newest) if begin is not None]
-    return found
+        begins += [begin for (begin,) in con.run(newest) if begin is not None]
+    return begins
 
 
 INLINED_DELETES = f"SELECT EXISTS ({TABLE_EXISTS.format('CAST(:name AS text)')})"
@@ -229,5 +229,5 @@ REGISTERED = "SELECT 1 FROM ducklake_data_file WHERE path = :path"
 
 
 def is_registered(con: Connection, path: str) -> bool:
-    """Whether a snapshot, of now or before, names a file with this relative path."""
+    """Whether any snapshot, also an older one, names a file with this relative path."""
     return bool(con.run(REGISTERED, path=path))

@@ -1,7 +1,4 @@
-"""What `verify` finds, as a record, a JSON document and an HTML page.
-
-A report of `verify` on the terminal.
-"""
+"""The report of `verify`: a record, shown on the terminal, as JSON and as an HTML page."""
 
 import sys
 from dataclasses import asdict, dataclass, field
@@ -72,8 +69,8 @@ class Report:
         rows = [
             f"<tr class={kind}>"
             + "".join(f"<td>{escape(w)}</td>" for w in (f.level, f.check, f.about, f.message))
-            for kind, found in (("finding", self.findings), ("note", self.notes))
-            for f in found
+            for kind, findings in (("finding", self.findings), ("note", self.notes))
+            for f in findings
         ]
         return PAGE.format(
             verdict="Findings" if self.findings else "All is well",
@@ -115,8 +112,8 @@ def show(report: Report) -> None:
         for name in ("level", "check", "about"):
             grid.add_column(name, no_wrap=True)
         grid.add_column("message", overflow="fold")
-        for style, found in (("", report.findings), ("dim", report.notes)):
-            for f in found:
+        for style, findings in (("", report.findings), ("dim", report.notes)):
+            for f in findings:
                 grid.add_row(
                     *(Text(text) for text in (f.level, f.check, f.about, f.message)), style=style
                 )

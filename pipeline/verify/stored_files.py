@@ -21,7 +21,7 @@ NO_FIELD_ID = -1
 NOTES = {"nan-unknown"}
 """The checks whose results are notes, not findings."""
 WITHOUT = {"variant", "geometry"}
-"""The types of which DuckLake writes no statistics, or others."""
+"""The types for which DuckLake writes no statistics, or statistics of another form."""
 COMPARED_BYTES = 64
 """Longer strings may be truncated in footers."""
 
@@ -49,20 +49,20 @@ def check_presence(table: CatalogTable, files: list[CatalogFile], referenced: se
         Unavailable: the storage does not answer.
     """
     listed = dict(storage.list_files(table.location))
-    found = Presence(orphans=sorted(listed.keys() - referenced))
+    presence = Presence(orphans=sorted(listed.keys() - referenced))
     for file in files:
         size = listed.get(file.location)
         if size is None and not file.location.startswith(table.location):
             size = storage.file_size(file.location)
         if size is None:
-            found.problems.append(("missing-file", f"{file.location} does not exist"))
+            presence.problems.append(("missing-file", f"{file.location} does not exist"))
         elif size != file.file_size_bytes:
             message = f"{file.location} has {size} bytes; the catalog says {file.file_size_bytes}"
-            found.problems.append(("file-size", message))
+            presence.problems.append(("file-size", message))
         else:
             continue
-        found.faulty.add(file.location)
-    return found
+        presence.faulty.add(file.location)
+    return presence
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +79,19 @@ class FooterTask:
 
 def check_footers(task: FooterTask) -> list[Problem]:
     """Compare the Parquet footers of data files and delete files with the catalog."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for file in task.files:
         try:
             footer = _footer(file)
         except (OSError, JobError, pa.ArrowInvalid, ValueError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            found.append(("footer", f"{file.location} cannot be read: {reason}"))
+            problems.append(("footer", f"{file.location} cannot be read: {reason}"))
             continue
         except Exception as error:  # botocore's
-            found.append(("footer", f"{file.location} cannot be read: {type(error).__name__}"))
+            problems.append(("footer", f"{file.location} cannot be read: {type(error).__name__}"))
             continue
-        found += _check_footer(task, file, footer)
-    return found
+        problems += _check_footer(task, file, footer)
+    return problems
 
 
 def _footer(file: CatalogFile) -> pq.FileMetaData:
@@ -146,10 +146,10 @@ def _check_bounds(
 def _check_statistics(
     task: FooterTask, file: CatalogFile, ids: dict[int, int]
 ) -> Iterator[Problem]:
-    """DuckLake does not read a column that has no statistics, although the file has it."""
-    known = task.bounds.get(file.file_id, {})
+    """Find columns of a file without statistics: DuckLake does not read them."""
+    bounds = task.bounds.get(file.file_id, {})
     columns = {c.column_id for c in leaves(task.table.columns) if c.column_type not in WITHOUT}
-    for column_id in sorted(columns & set(ids.values()) - known.keys()):
+    for column_id in sorted(columns & set(ids.values()) - bounds.keys()):
         yield (
             "missing-stats",
             f"the catalog has no statistics of column {column_id} of {file.location}",
@@ -219,7 +219,7 @@ def _too_narrow(
 
 
 def _footer_value(value: Any) -> Any:
-    """A bound in a footer, comparable with `text_order.comparable`; None: it is not compared."""
+    """A bound in a footer, comparable with `text_values.comparable`; None: it is not compared."""
     if isinstance(value, str):
         value = value.encode()
     if isinstance(value, bytes):
@@ -236,8 +236,8 @@ def _catalog_value(column_type: str, text: str | None) -> Any:
         return None
 
 
-def _is_less(one: Any, other: Any) -> bool:
+def _is_less(left: Any, right: Any) -> bool:
     try:
-        return bool(one < other)
+        return bool(left < right)
     except TypeError:
         return False

@@ -1,8 +1,8 @@
-"""Metrics in CloudWatch's embedded metric format: a line on stdout for each invocation.
+"""Metrics of each invocation, and traces of it if they are switched on.
 
-X-Ray, if it is switched on: the time of an answer, and of its requests to AWS.
-
-The packages come with a layer of their own; unless it is switched on they are not imported.
+Metrics are a line on stdout in CloudWatch's embedded metric format. X-Ray gets the time of an
+answer and of its requests to AWS; its packages come with a layer of their own, and are imported
+only if it is switched on.
 """
 
 import os
