@@ -18,7 +18,7 @@ class Lake:
     data_path: str
     snapshot_id: int
     options: dict[str, str]
-    """Those of the whole lake; a schema's and a table's own options override them."""
+    """The options of the whole lake; a schema's and a table's own options override them."""
     is_1_1: bool = False
     """Whether DuckLake treats the catalog as one of version 1.1."""
 

@@ -82,7 +82,7 @@ class PublishedFiles:
             Unavailable: the store cannot be read.
         """
         new_pages = self._read_pages([key for key in keys if key in self._stored])
-        bodies = in_parallel(self._get_one, keys)
+        bodies = in_parallel(self._read, keys)
         by_key = dict(zip(keys, bodies, strict=True))
         for page in new_pages:
             summaries = [body for key in page if (body := by_key[key]) is not None]
@@ -94,7 +94,7 @@ class PublishedFiles:
         """Put the summaries of stored pages into memory; returns the pages that are not stored."""
         summary_pages = list(pages([key for key in keys if key.endswith(SUMMARY)]))
         new_pages = []
-        bodies = in_parallel(self._get_one, [page_key(page) for page in summary_pages])
+        bodies = in_parallel(self._read, [page_key(page) for page in summary_pages])
         for page, body in zip(summary_pages, bodies, strict=True):
             if body is None:
                 new_pages.append(page)
@@ -118,7 +118,7 @@ class PublishedFiles:
                 self.bytes_written += len(body)
         return self._memory.put(key, body)
 
-    def _get_one(self, key: str) -> bytes | None:
+    def _read(self, key: str) -> bytes | None:
         body = self._memory.get(key)
         if body is None:
             with _store_errors("read"):

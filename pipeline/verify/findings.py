@@ -37,7 +37,7 @@ class Report:
     """The number of checked things of each kind: a check of nothing finds nothing."""
     findings: list[Finding] = field(default_factory=list)
     notes: list[Finding] = field(default_factory=list)
-    """What is no fault, but worth knowing, such as files that no snapshot names."""
+    """Not faults, but worth knowing: files that no snapshot names, for instance."""
 
     def find(self, level: str, check: str, about: str, message: str) -> None:
         """Add a finding once: a fault of a table appears in each range of files."""

@@ -156,8 +156,8 @@ def _partition(row: CatalogStats, column_type: str, value: str | None) -> Iterat
         if row.value_count:
             yield "partition", f"{where}, and has other values"
         return
-    low, high = (_value(column_type, text) for text in (row.min_value, row.max_value))
-    partition_value = _value(column_type, value)
+    low, high = (value_of(column_type, text) for text in (row.min_value, row.max_value))
+    partition_value = value_of(column_type, value)
     if None in (low, high, partition_value):
         return
     is_long = column_type in TEXTS and len(value) > TEXT_BYTES
@@ -177,9 +177,9 @@ def _bounds(row: CatalogStats, column_type: str) -> Iterator[Problem]:
         return
     where = f"column {row.column_id} of data file {row.data_file_id}"
     for side, text in (("min", row.min_value), ("max", row.max_value)):
-        if text is not None and _value(column_type, text) is None and not _is_unparsed(text):
+        if text is not None and value_of(column_type, text) is None and not _is_unparsed(text):
             yield "stats-text", f"the {side} of {where} is not a {column_type}: {text!r}"
-    low, high = (_value(column_type, text) for text in (row.min_value, row.max_value))
+    low, high = (value_of(column_type, text) for text in (row.min_value, row.max_value))
     if low is not None and high is not None and high < low:
         yield "min-max", f"{where} has the min {row.min_value!r} and the max {row.max_value!r}"
 
@@ -205,8 +205,8 @@ def _of_table(
         yield "table-contains-nan", f"the table's statistics say that it has no NaN; {where} has"
     if then != now or now in UNORDERED:
         return  # texts of two types are not compared
-    low, high = (_value(now, text) for text in (row.min_value, row.max_value))
-    least, most = (_value(now, text) for text in (table.min_value, table.max_value))
+    low, high = (value_of(now, text) for text in (row.min_value, row.max_value))
+    least, most = (value_of(now, text) for text in (table.min_value, table.max_value))
     low = None if row.min_is_exact is False else low
     high = None if row.max_is_exact is False else high
     if low == b"":
@@ -217,8 +217,8 @@ def _of_table(
         yield "table-max", f"the table's max is {table.max_value!r}; {where} has {row.max_value!r}"
 
 
-def _value(column_type: str, text: str | None) -> Any:
-    """A value to compare; None: there is no text, or it cannot be compared."""
+def value_of(column_type: str, text: str | None) -> Any:
+    """The value of a text in the catalog, to compare; None: no text, or one that is not parsed."""
     if text is None:
         return None
     try:

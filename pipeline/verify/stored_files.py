@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from polynya.ducklake.text_values import comparable, leaves
+from polynya.ducklake.text_values import leaves
 
 from ..common import storage
 from ..common.errors import JobError
-from . import statistics as nan_bounds
+from . import statistics
 from .catalog import CatalogFile, CatalogTable
 from .findings import Problem
 
@@ -114,7 +114,7 @@ def _check_footer(
     if file.kind != "data":
         return
     ids = {} if file.is_added else _field_ids(footer)
-    yield from nan_bounds.check(file, footer, ids, task.contains_nan.get(file.file_id, {}))
+    yield from statistics.check(file, footer, ids, task.contains_nan.get(file.file_id, {}))
     if not file.is_added:
         yield from _check_field_ids(task.table, file, ids)
         yield from _check_bounds(task, file, footer, ids)
@@ -196,24 +196,24 @@ def _too_narrow(
     """Bounds of the catalog that do not cover those of the footer."""
     for group in range(footer.num_row_groups):
         chunk = footer.row_group(group).column(index)
-        statistics = chunk.statistics
-        if statistics is None or not statistics.has_min_max:
+        extremes = chunk.statistics
+        if extremes is None or not extremes.has_min_max:
             continue
         if chunk.physical_type == "FLOAT":
             column_type = "float32"  # also if the column has been promoted to double since
         try:
-            low, high = (_footer_value(value) for value in (statistics.min, statistics.max))
+            low, high = (_footer_value(value) for value in (extremes.min, extremes.max))
         except (OverflowError, ValueError):  # a date outside the range of Python's dates
             return
-        least, most = (_catalog_value(column_type, text) for text in bounds)
+        least, most = (statistics.value_of(column_type, text) for text in bounds)
         if low is None or high is None:
             return
         if least is not None and _is_less(low, least):
-            message = f"{where} has the minimum {statistics.min!r}; the catalog says {bounds[0]!r}"
+            message = f"{where} has the minimum {extremes.min!r}; the catalog says {bounds[0]!r}"
             yield "file-min", message
             return
         if most is not None and _is_less(most, high):
-            message = f"{where} has the maximum {statistics.max!r}; the catalog says {bounds[1]!r}"
+            message = f"{where} has the maximum {extremes.max!r}; the catalog says {bounds[1]!r}"
             yield "file-max", message
             return
 
@@ -225,15 +225,6 @@ def _footer_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return value if len(value) <= COMPARED_BYTES else None
     return value if isinstance(value, bool | int | float) else None
-
-
-def _catalog_value(column_type: str, text: str | None) -> Any:
-    if text is None:
-        return None
-    try:
-        return comparable(column_type, text)
-    except ValueError:
-        return None
 
 
 def _is_less(left: Any, right: Any) -> bool:

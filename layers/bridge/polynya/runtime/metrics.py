@@ -6,7 +6,7 @@ only if it is switched on.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import wraps
 from time import perf_counter
@@ -14,6 +14,8 @@ from typing import Any
 
 from aws_lambda_powertools import Metrics, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
+
+from .budget import Handler
 
 NAMESPACE = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "Polynya")
 SERVICE = os.environ.get("POWERTOOLS_SERVICE_NAME", "polynya")
@@ -62,7 +64,7 @@ def timed(name: str) -> Iterator[None]:
     count(name, (perf_counter() - started) * 1000)
 
 
-def published(handler: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def published(handler: Handler) -> Handler:
     """Decorate a Lambda handler: its metrics are written out when it returns or raises."""
 
     @wraps(handler)
@@ -78,10 +80,6 @@ def published(handler: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 def _is_on() -> bool:
     return os.environ.get("POWERTOOLS_METRICS_DISABLED", "").lower() not in {"true", "1"}
-
-
-Handler = Callable[[Any, Any], Any]
-"""A Lambda handler: (event, context) -> answer."""
 
 
 def traced(handler: Handler) -> Handler:

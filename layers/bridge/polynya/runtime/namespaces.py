@@ -15,7 +15,7 @@ Namespace = tuple[str, ...]
 """The names of all levels, outermost first; catalogs before DuckLake 1.1 have one level."""
 
 SEPARATOR = "\x1f"
-"""Between levels in paths and queries. Clients use it unless getConfig says another one
+"""Separates levels in paths and queries. Clients use it unless getConfig names another one
 (`namespace-separator`), and older ones know no other."""
 
 QUOTED = re.compile('"(?:[^"]|"")*"')

@@ -174,7 +174,7 @@ def timestamp(value: Any) -> datetime:
 
 
 SLOW_SECONDS = 1
-"""A failure that took longer opens the breaker. Quick ones, such as throttling, cost no time."""
+"""A failure that took longer opens the breaker. Quick failures (throttling) cost no time."""
 
 OPEN_SECONDS = 30
 

@@ -119,7 +119,7 @@ class MetadataCache:
 
 
 def _without_lake_snapshot(history: TableHistory) -> TableHistory:
-    """The history without what a document does not depend on: the lake's newest snapshot."""
+    """The history without the lake's newest snapshot, on which a document does not depend."""
     return replace(history, lake=replace(history.lake, snapshot_id=0), snapshot_id=0)
 
 
@@ -139,7 +139,7 @@ class BuildContext:
     bucket: DeliveryBucket | None = None
     """The bucket that clients read, with the delivery `materialize`."""
     staging_location: str | None = None
-    """Where clients put the files of a commit (the setting); None: they may not write."""
+    """The setting: where clients put the files of a commit. None: they may not write."""
     renew_seconds: float = math.inf
     """Older objects of the bucket are renewed, before a lifecycle rule removes them."""
     documents: MetadataCache = field(default_factory=MetadataCache)
@@ -147,7 +147,7 @@ class BuildContext:
 
     @property
     def virtual_location(self) -> str:
-        """Where all virtual files are."""
+        """The location below which all virtual files are."""
         return self.location(self.settings.virtual_prefix)
 
 

@@ -114,7 +114,7 @@ OUTSIDE = (
     "the added file {location} is neither in S3 nor below the lake's data path, and clients can "
     "read nothing else: copy it below the data path and add it from there, or insert its rows"
 )
-"""Not served though it may be there: a catalog could name any file of this machine."""
+"""Such a file is not served even if it exists: a catalog could name any file of this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ class UnservableSnapshots:
         return ranges
 
     def defaults(self) -> dict[str, list[UnservableRange]]:
-        """By the dotted name of a column with a default: when files that lack it are visible."""
+        """The snapshots that show files without a column that has a default, by its dotted name."""
         history = self.table.history
         columns = default_columns(self.table.schemas, history.columns)
         begin_snapshots = {column.column_id: column.born for column in columns}

@@ -42,7 +42,7 @@ class FoundChunk(NamedTuple):
     chunk: Chunk
     columns: ChunkColumns
     added_files: list[DataFile]
-    """All files, if some of the table were added to it; otherwise none."""
+    """The data files of the chunk, if any file was added to the table; else empty."""
 
 
 def data_manifests(
@@ -129,7 +129,7 @@ def _read(con: Connection, table: TableContext, run: Sequence[Chunk]) -> Iterato
 
 
 def _added_files(con: Connection, table: TableContext, chunk: Chunk) -> list[DataFile]:
-    """The data files of a chunk, if some of the table were added to it."""
+    """The data files of a chunk, if any file was added to the table; else an empty list."""
     if not table.mappings.paths:
         return []
     lake, table_id = table.history.lake, table.history.table.table_id

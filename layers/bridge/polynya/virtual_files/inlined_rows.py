@@ -41,7 +41,7 @@ BEGIN_SNAPSHOTS: dict[int, Callable[[int], tuple[int, int]]] = {
     NEW: lambda snapshot_id: (snapshot_id, MAX_ID),
     ALL: lambda _: (0, MAX_ID),
 }
-"""By part: the snapshots, from and up to but not including, at which its rows began."""
+"""By part: the first snapshot at which its rows began, and the one after the last."""
 
 
 class TablePart(NamedTuple):
@@ -59,7 +59,7 @@ class RowsGroup:
     """The inlined rows of one virtual file."""
 
     partition: tuple[Any, ...] | None
-    """None: the file is an unpartitioned one."""
+    """None: the file is unpartitioned."""
     parts: list[TablePart]
     """In the order of the file's rows."""
 

@@ -39,7 +39,7 @@ SUMMARIES: dict[str, Callable[[bytes], Summary]] = {
     "rows": _rows_summary,
     "deletes": _deletes_summary,
 }
-"""By the kind of a file."""
+"""The function that summarizes a file, by its kind."""
 
 COUNTS = ("added_files_count", "existing_files_count", "deleted_files_count")
 """The fields of a manifest's summary that count its entries."""

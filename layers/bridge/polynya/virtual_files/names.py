@@ -72,7 +72,7 @@ FILE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """One virtual file."""
+    """The name of one virtual file."""
 
     table_uuid: str
     kind: str

@@ -78,7 +78,7 @@ class TableFiles:
         return self._unservable.ranges()
 
     def unservable_defaults(self) -> dict[str, list[UnservableRange]]:
-        """By the dotted name of a column with a default: when files that lack it are visible."""
+        """The snapshots that show files without a column that has a default, by its dotted name."""
         return self._unservable.defaults()
 
     # The metadata document

@@ -75,11 +75,11 @@ class VirtualFiles:
 
     @property
     def location(self) -> str:
-        """Where all virtual files are."""
+        """The location below which all virtual files are."""
         return self._context.virtual_location
 
     def read(self, key: str) -> bytes:
-        """The bytes of a virtual file: the same ones for ever.
+        """The bytes of a virtual file, which never change.
 
         Raises:
             NoSuchKey: the key names no virtual file, or its rows in the catalog were rewritten.
