@@ -127,6 +127,8 @@ def bounds(column_type: str, low: Any, high: Any) -> tuple[str | None, str | Non
 
 @dataclass(frozen=True, slots=True)
 class TableName:
+    """The name of a table, with all levels of its namespace."""
+
     schema_name: str
     table_name: str
     parents: Namespace = ()

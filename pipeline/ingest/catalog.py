@@ -15,6 +15,8 @@ from ..common.errors import BadInput
 
 @dataclass(frozen=True, slots=True)
 class Lake:
+    """The lake at its newest snapshot, as far as a job needs it."""
+
     data_path: str
     snapshot_id: int
     options: dict[str, str]
@@ -50,6 +52,8 @@ def lake(con: Connection) -> Lake:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
+    """A schema of the lake, and the location of its directory."""
+
     schema_id: int
     namespace: Namespace
     location: str
@@ -195,6 +199,8 @@ def newest_inlined_delete(con: Connection, table_id: int, data_file_ids: list[in
 
 @dataclass(frozen=True, slots=True)
 class LiveFile:
+    """A data file at the newest snapshot."""
+
     data_file_id: int
     partition_id: int | None
     newest: int

@@ -363,7 +363,7 @@ def registrar(
     export: str | None,
     tables: Sequence[str],
 ) -> Registrar | None:
-    """What `--register` and `--deregister` ask for; None: nothing.
+    """The registrar for the options `--register` and `--deregister`; None without `--register`.
 
     Raises:
         BadInput: the options contradict others, or there is no such database.

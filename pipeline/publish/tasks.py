@@ -46,6 +46,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Task:
+    """Parts of tables that one executor works on."""
+
     snapshot: SharedSnapshot
     parts: tuple[Part, ...]
 

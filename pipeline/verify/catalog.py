@@ -35,6 +35,8 @@ def lake(con: Connection) -> tuple[Lake, Fragments]:
 
 @dataclass(frozen=True, slots=True)
 class CatalogTable:
+    """A table at the newest snapshot."""
+
     table_id: int
     begin_snapshot: int
     namespace: Namespace

@@ -21,6 +21,8 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """A fault, or a note."""
+
     level: str
     check: str
     about: str
@@ -30,6 +32,8 @@ class Finding:
 
 @dataclass(slots=True)
 class Report:
+    """What a run of `verify` has checked and found."""
+
     snapshot_id: int = 0
     levels: list[str] = field(default_factory=list)
     tables: int = 0

@@ -14,6 +14,8 @@ from .catalog import Fragments
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
+    """A rule for DuckLake's tables: the SQL selects the rows that violate it."""
+
     name: str
     sentence: str
     """The message, with `{}` for the second column of the row."""

@@ -106,6 +106,8 @@ def _tables(con: Connection, lake: Lake, table: str | None) -> list[CatalogTable
 
 @dataclass(frozen=True, slots=True)
 class _Verification:
+    """The checks of a run, by level."""
+
     con: Connection
     address: tuple[str, str] = field(repr=False)
     """Database and PostgreSQL schema, for the connections of executors."""

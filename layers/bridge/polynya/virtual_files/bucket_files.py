@@ -100,7 +100,7 @@ class MetadataCache:
 
         Args:
             unservable: the snapshots that the document leaves out.
-            build: from the time now, in milliseconds since 1970.
+            build: builds the document, given the time in milliseconds since 1970.
         """
         now_ms = int(time.time() * 1000)
         if any(_milliseconds(snapshot) > now_ms for snapshot in history.snapshots):
