@@ -42,10 +42,10 @@ RESERVE_SECONDS = 5
 """The part of S3 Object Lambda's 60 s that is left to send what was built, or to answer 503."""
 
 STATEMENT_SECONDS = 25
-"""For one statement in PostgreSQL: first builds take longer than other requests."""
+"""The time limit of one statement in PostgreSQL: first builds take longer than other requests."""
 
 CONNECT_SECONDS, READ_SECONDS = 5, 50
-"""For a real object."""
+"""The timeouts of a request for a real object."""
 
 Answer = dict[str, Any]
 """The function's result, or the parameters of WriteGetObjectResponse."""
@@ -54,7 +54,7 @@ CONTENT_TYPES = {"json": "application/json", "avro": "avro/binary"}
 
 S3_CODE = re.compile(r"<Code>(\w+)</Code>")
 S3_CODES = {403: "AccessDenied", 404: "NoSuchKey", 412: "PreconditionFailed", 416: "InvalidRange"}
-"""For answers without a body, such as those to HEAD."""
+"""The error codes of answers without a body, such as those to HEAD, by their status."""
 
 CONDITIONS = {"if-match", "if-none-match", "if-modified-since", "if-unmodified-since"}
 """Headers of the caller that S3 answers itself, besides those that the presigned URL signs."""
@@ -243,8 +243,8 @@ def _request(method: str, event: ObjectLambdaEvent, input_s3_url: str) -> urllib
 
 
 def _s3_code(response: urllib3.BaseHTTPResponse) -> str:
-    found = S3_CODE.search(response.read().decode(errors="replace"))
-    return found[1] if found else S3_CODES.get(response.status, "InternalError")
+    match = S3_CODE.search(response.read().decode(errors="replace"))
+    return match[1] if match else S3_CODES.get(response.status, "InternalError")
 
 
 def _conditional(event: ObjectLambdaEvent, body: bytes) -> bytes:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 SECONDS = 0.5
-"""Between two updates of the bar."""
+"""The seconds between two updates of the bar."""
 
 
 class Reporter:

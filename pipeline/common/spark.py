@@ -1,4 +1,4 @@
-"""Spark: the session of a job, the same work for many items in its executors, its messages."""
+"""Spark: the session of a job, work for many items in its executors, and its error messages."""
 
 import json
 import os

@@ -35,23 +35,25 @@ def s3_client() -> Any:
 
 
 def check_scheme(location: str) -> None:
-    """Raises:
-    BadInput: the location is neither in S3 nor a local path.
+    """Check that the job can write to a location.
+
+    Raises:
+        BadInput: it is neither in S3 nor a local path.
     """
     if "://" in location and not is_s3(location):
         raise BadInput(f"the lake's data is at {location}: only S3 and folders can be written to")
 
 
 @contextmanager
-def _unavailable(location: str, done: str) -> Iterator[None]:
-    """Turn errors of the file system and of S3 into `Unavailable`."""
+def _unavailable(location: str, verb: str) -> Iterator[None]:
+    """Raise `Unavailable` for errors of the file system and of S3; `verb`: what was not done."""
     from boto3.exceptions import S3UploadFailedError
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
         yield
     except (OSError, BotoCoreError, ClientError, S3UploadFailedError) as error:
-        raise Unavailable(f"{location} cannot be {done}: {_reason(error)}") from None
+        raise Unavailable(f"{location} cannot be {verb}: {_reason(error)}") from None
 
 
 def _reason(error: Any) -> str:
@@ -71,8 +73,8 @@ def move(source: Path, location: str) -> None:
         Unavailable: the file cannot be written.
     """
     with _unavailable(location, "written"):
-        if found := bucket_and_key(location):
-            s3_client().upload_file(str(source), *found)
+        if s3_object := bucket_and_key(location):
+            s3_client().upload_file(str(source), *s3_object)
         else:
             target = Path(location)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -88,8 +90,8 @@ def remove(locations: Iterable[str]) -> int:
     for location in locations:
         try:
             with _unavailable(location, "deleted"):
-                if found := bucket_and_key(location):
-                    bucket, key = found
+                if s3_object := bucket_and_key(location):
+                    bucket, key = s3_object
                     s3_client().delete_object(Bucket=bucket, Key=key)
                 else:
                     Path(location).unlink()
@@ -106,7 +108,7 @@ def list_files(directory: str) -> Iterator[tuple[str, int]]:
         Unavailable: the directory cannot be listed.
     """
     with _unavailable(directory, "listed"):
-        if not (found := bucket_and_key(directory)):
+        if not (s3_folder := bucket_and_key(directory)):
             root = Path(directory)
             for path in sorted(root.rglob("*")) if root.exists() else ():
                 if path.is_file():
@@ -114,7 +116,7 @@ def list_files(directory: str) -> Iterator[tuple[str, int]]:
                     yield directory + path.relative_to(root).as_posix(), path.stat().st_size
             return
         scheme = directory.partition("://")[0]
-        bucket, prefix = found
+        bucket, prefix = s3_folder
         pages = s3_client().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         for page in pages:
             for item in page.get("Contents", ()):
@@ -125,14 +127,14 @@ def file_size(location: str) -> int | None:
     """The size of one file in bytes; None: there is no such file.
 
     Raises:
-        Unavailable: S3 does not say.
+        Unavailable: S3 does not answer, or denies access.
     """
     from botocore.exceptions import ClientError
 
-    if not (found := bucket_and_key(location)):
+    if not (s3_object := bucket_and_key(location)):
         path = Path(location)
         return path.stat().st_size if path.is_file() else None
-    bucket, key = found
+    bucket, key = s3_object
     with _unavailable(location, "examined"):
         try:
             length: int = s3_client().head_object(Bucket=bucket, Key=key)["ContentLength"]
@@ -145,13 +147,13 @@ def file_size(location: str) -> int | None:
 
 def read_range(location: str, first: int, length: int) -> bytes:
     """`length` bytes of a file from offset `first`; fewer if the file ends before."""
-    if not (found := bucket_and_key(location)):
+    if not (s3_object := bucket_and_key(location)):
         with open(location, "rb") as file:
             file.seek(first)
             return file.read(length)
-    bucket, key = found
-    wanted = f"bytes={first}-{first + length - 1}"
-    return body_of(s3_client().get_object(Bucket=bucket, Key=key, Range=wanted), length)
+    bucket, key = s3_object
+    byte_range = f"bytes={first}-{first + length - 1}"
+    return body_of(s3_client().get_object(Bucket=bucket, Key=key, Range=byte_range), length)
 
 
 def read_file(location: str) -> bytes | None:
@@ -163,10 +165,10 @@ def read_file(location: str) -> bytes | None:
     from botocore.exceptions import ClientError
 
     with _unavailable(location, "read"):
-        if not (found := bucket_and_key(location)):
+        if not (s3_object := bucket_and_key(location)):
             path = Path(location)
             return path.read_bytes() if path.is_file() else None
-        bucket, key = found
+        bucket, key = s3_object
         try:
             return body_of(s3_client().get_object(Bucket=bucket, Key=key))
         except ClientError as error:
@@ -183,9 +185,9 @@ def create(location: str, body: bytes) -> bool:
     """
     from botocore.exceptions import ClientError
 
-    if not (found := bucket_and_key(location)):
+    if not (s3_object := bucket_and_key(location)):
         return _write(location, body, os.link)
-    bucket, key = found
+    bucket, key = s3_object
     with _unavailable(location, "written"):
         try:
             s3_client().put_object(Bucket=bucket, Key=key, Body=body, IfNoneMatch="*")
@@ -202,10 +204,10 @@ def replace(location: str, body: bytes) -> None:
     Raises:
         Unavailable: the file cannot be written.
     """
-    if not (found := bucket_and_key(location)):
+    if not (s3_object := bucket_and_key(location)):
         _write(location, body, os.replace)
         return
-    bucket, key = found
+    bucket, key = s3_object
     with _unavailable(location, "written"):
         s3_client().put_object(Bucket=bucket, Key=key, Body=body)
 

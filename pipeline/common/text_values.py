@@ -1,9 +1,7 @@
-"""Values written as DuckLake's texts in statistics and partition values.
+"""Values as DuckLake's texts in statistics and partition values; and names of tables in options.
 
-Values are those of `plain_array`: days for dates, units since 1970 for timestamps,
-bytes for UUIDs and blobs, `str` for strings. Python's `datetime` is not used: its range is smaller.
-
-Names of tables, as options of the jobs.
+Values are those of `plain_array`: days for dates, units since 1970 for timestamps, bytes for UUIDs
+and blobs, `str` for strings. Python's `datetime` is not used: its range is smaller.
 """
 
 import math
@@ -65,14 +63,14 @@ def _time(micros: int) -> str:
 def _timestamp(micros: int, zone: str = "") -> str:
     if abs(micros) == 2**63 - 1:
         return "infinity" if micros > 0 else "-infinity"
-    days, rest = divmod(micros, 86_400_000_000)
+    days, micros = divmod(micros, 86_400_000_000)
     date, era = _ymd(days)
-    return " ".join(filter(None, (date, era, _time(rest)))) + zone
+    return " ".join(filter(None, (date, era, _time(micros)))) + zone
 
 
 def _nanoseconds(nanos: int) -> str:
-    micros, rest = divmod(nanos, 1000)
-    if not rest:
+    micros, remainder = divmod(nanos, 1000)
+    if not remainder:
         return _timestamp(micros)
     whole = _timestamp(micros - micros % 1_000_000)
     return f"{whole}.{nanos % 1_000_000_000:09d}".rstrip("0")
@@ -129,6 +127,8 @@ def bounds(column_type: str, low: Any, high: Any) -> tuple[str | None, str | Non
 
 @dataclass(frozen=True, slots=True)
 class TableName:
+    """The name of a table, with all levels of its namespace."""
+
     schema_name: str
     table_name: str
     parents: Namespace = ()

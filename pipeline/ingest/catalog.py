@@ -15,10 +15,12 @@ from ..common.errors import BadInput
 
 @dataclass(frozen=True, slots=True)
 class Lake:
+    """The lake at its newest snapshot, as far as a job needs it."""
+
     data_path: str
     snapshot_id: int
     options: dict[str, str]
-    """Those of the whole lake; a schema's and a table's own options override them."""
+    """The options of the whole lake; a schema's and a table's own options override them."""
     is_1_1: bool = False
     """Whether DuckLake treats the catalog as one of version 1.1."""
 
@@ -50,6 +52,8 @@ def lake(con: Connection) -> Lake:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
+    """A schema of the lake, and the location of its directory."""
+
     schema_id: int
     namespace: Namespace
     location: str
@@ -68,11 +72,11 @@ def schema(con: Connection, lake: Lake, namespace: Namespace) -> Schema:
         schemas = queries.schemas_at(lake.snapshot_id).run(con)
     except Refused as error:
         raise BadInput(str(error)) from None
-    for name_of in (tuple, _lowered):
-        for one in schemas:
-            if name_of(one.namespace) == name_of(namespace):
-                location = lake.data_path + one.path if one.path_is_relative else one.path
-                return Schema(one.schema_id, one.namespace, location)
+    for name_of in (tuple, _lowered):  # first the name as it is written
+        for row in schemas:
+            if name_of(row.namespace) == name_of(namespace):
+                location = lake.data_path + row.path if row.path_is_relative else row.path
+                return Schema(row.schema_id, row.namespace, location)
     raise BadInput(
         f"no schema {dotted(*namespace)} in this lake: create it in DuckDB with CREATE SCHEMA"
     )
@@ -173,12 +177,12 @@ def inlined_tables(con: Connection, table_id: int) -> list[str]:
 
 def inlined_begins(con: Connection, table_id: int) -> list[int]:
     """The newest begin_snapshot of the live inlined rows in each PostgreSQL table."""
-    found = []
+    begins: list[int] = []
     for name in inlined_tables(con, table_id):
         _, begin, end = map(identifier, queries.system_columns(name).run(con))
         newest = f"SELECT max({begin}) FROM {identifier(name)} WHERE {end} IS NULL"
-        found += [begin for (begin,) in con.run(newest) if begin is not None]
-    return found
+        begins += [begin for (begin,) in con.run(newest) if begin is not None]
+    return begins
 
 
 INLINED_DELETES = f"SELECT EXISTS ({TABLE_EXISTS.format('CAST(:name AS text)')})"
@@ -195,6 +199,8 @@ def newest_inlined_delete(con: Connection, table_id: int, data_file_ids: list[in
 
 @dataclass(frozen=True, slots=True)
 class LiveFile:
+    """A data file at the newest snapshot."""
+
     data_file_id: int
     partition_id: int | None
     newest: int
@@ -229,5 +235,5 @@ REGISTERED = "SELECT 1 FROM ducklake_data_file WHERE path = :path"
 
 
 def is_registered(con: Connection, path: str) -> bool:
-    """Whether a snapshot, of now or before, names a file with this relative path."""
+    """Whether any snapshot, also an older one, names a file with this relative path."""
     return bool(con.run(REGISTERED, path=path))

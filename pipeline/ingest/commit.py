@@ -32,7 +32,7 @@ from .summary import Mode
 
 TRIES = 60
 LONGEST_PAUSE = 2.0
-"""Between two tries, in seconds."""
+"""The seconds between two tries, at most."""
 RETRYABLE_SQLSTATES = {"23505", "40001", "40P01", "42703"}
 """unique_violation (another writer claimed the snapshot's id), serialization_failure, deadlock,
 undefined_column (the catalog was migrated)."""
@@ -105,12 +105,12 @@ class _Target:
     table_id: int
     partition_id: int | None
     layout: Layout
-    """What the catalog has."""
+    """The columns that DuckLake's tables have in this version of the catalog."""
 
 
 def _write_snapshot(con: Connection, plan: Plan, files: list[NewDataFile]) -> Committed:
-    before, has = run_batched(con, writes.snapshots.newest(), queries.layout())
-    target = _target(before, plan, files, has)
+    before, layout = run_batched(con, writes.snapshots.newest(), queries.layout())
+    target = _target(before, plan, files, layout)
     writes.snapshots.insert_snapshot(con, target.snapshot)
     if (done := catalog.committed(con, plan.spec.token)) is not None:
         return Committed(done, already=True)
@@ -123,8 +123,8 @@ def _write_snapshot(con: Connection, plan: Plan, files: list[NewDataFile]) -> Co
     if files:
         _register(con, target, plan, files)
     snapshot_id, spec = target.snapshot.snapshot_id, plan.spec
-    made = _changes_made(plan, target.table_id, files, ended_files, ended_rows)
-    writes.snapshots.changes(con, snapshot_id, made, spec.token, spec.author, spec.message)
+    changes = _changes_made(plan, target.table_id, files, ended_files, ended_rows)
+    writes.snapshots.changes(con, snapshot_id, changes, spec.token, spec.author, spec.message)
     return Committed(
         snapshot_id, already=False, ended_files=ended_files, ended_inlined_rows=ended_rows
     )
@@ -173,15 +173,15 @@ def _check_unchanged(con: Connection, plan: Plan) -> None:
 
 
 def _create(con: Connection, target: _Target, plan: Plan) -> None:
-    at, table_id = target.snapshot.snapshot_id, target.table_id
+    snapshot_id, table_id = target.snapshot.snapshot_id, target.table_id
     schema_id, name = plan.schema.schema_id, plan.name.table_name
-    writes.tables.add(con, at, schema_id, table_id, plan.table_uuid, name, plan.path)
-    writes.tables.add_columns(con, at, table_id, plan.new_columns)
-    writes.tables.add_comments(con, at, table_id, plan.spec.comment, plan.columns)
+    writes.tables.add(con, snapshot_id, schema_id, table_id, plan.table_uuid, name, plan.path)
+    writes.tables.add_columns(con, snapshot_id, table_id, plan.new_columns)
+    writes.tables.add_comments(con, snapshot_id, table_id, plan.spec.comment, plan.columns)
     writes.tables.add_schema_version(con, target.snapshot, table_id)
     if target.partition_id is not None:
         keys = plan.partition_keys
-        writes.tables.add_partitioning(con, at, table_id, target.partition_id, keys)
+        writes.tables.add_partitioning(con, snapshot_id, table_id, target.partition_id, keys)
 
 
 def _evolve(con: Connection, target: _Target, plan: Plan) -> None:
@@ -262,4 +262,4 @@ def _changes_made(
         (ended_files, f"deleted_from_table:{table_id}"),
         (ended_rows, f"inlined_delete:{table_id}"),
     ]
-    return ",".join(text for is_made, text in changes if is_made)
+    return ",".join(text for has_change, text in changes if has_change)

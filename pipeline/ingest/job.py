@@ -3,10 +3,8 @@
 from polynya_pipeline.ingest.job import ingest
 ingest(frame, "main.events", database="postgresql://…", token="events of 2026-11-20")
 
-The Parquet files of a job in the table's directory: written by Spark, found, removed.
-
 The names of all files of a job begin with a prefix that depends on its token alone, so a run finds
-the files of earlier runs.
+the files that earlier runs have left.
 """
 
 import re
@@ -75,8 +73,8 @@ def write(frame: Any, plan: FilePlan, files: int | None) -> list[NewDataFile]:
         # Evaluated only once: a second evaluation would write all files again.
         rows = frame.mapInArrow(partial(write_files, plan=plan), SPARK_ROWS).collect()
     except Exception as error:
-        if found := TASK_ERROR.search(str(error)):
-            raise TASK_ERRORS[found[1]](found[2].strip()) from None
+        if match := TASK_ERROR.search(str(error)):
+            raise TASK_ERRORS[match[1]](match[2].strip()) from None
         raise JobError(f"Spark has failed: {error_line(error)}") from error
     return [written_file(tuple(row)) for row in rows]
 
@@ -249,8 +247,10 @@ class _Job:
             storage.remove(file_plan.location + file.path for file in files)
 
     def _is_nothing_to_do(self, plan: Plan, files: list[NewDataFile]) -> bool:
-        """Raises:
-        BadInput: the job would delete all rows that it overwrites, without `allow_empty`.
+        """Whether the job has nothing to commit.
+
+        Raises:
+            BadInput: the job would delete all rows that it overwrites, without `allow_empty`.
         """
         if files:
             return False

@@ -1,10 +1,7 @@
-"""In a Spark task: writes rows into Parquet files as DuckLake writes them.
+"""In a Spark task: writes rows into Parquet files as DuckLake does, with partitions and statistics.
 
-Partition values of rows as DuckLake's texts, and the directories that are named after them.
-
-Parts of a `timestamptz` are taken in UTC; DuckDB takes them in the time zone of its session.
-
-Statistics of the columns of a file while its rows are written.
+Year, month, day and hour of a `timestamptz` are those in UTC; DuckDB uses the time zone of its
+session.
 """
 
 import io
@@ -60,8 +57,10 @@ NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
 
 
 def check(keys: tuple[PartitionColumn, ...], columns: tuple[ColumnNode, ...]) -> None:
-    """Raises:
-    BadInput: values of this partitioning cannot be computed as DuckLake does.
+    """Check that partition values can be computed as DuckLake does.
+
+    Raises:
+        BadInput: they cannot.
     """
     for key, column in zip(keys, sources(keys, columns), strict=True):
         is_supported = (
@@ -95,9 +94,9 @@ def partition_texts(key: PartitionColumn, column: ColumnNode, array: pa.Array) -
         if pa.types.is_timestamp(array.type) and array.type.tz:
             array = array.view(pa.timestamp(array.type.unit))
         return [None if p is None else str(p) for p in PARTS[key.transform](array).to_pylist()]
-    seen = plain_array(array).dictionary_encode()
-    values = [_text(key, column, value) for value in seen.dictionary.to_pylist()]
-    return [None if i is None else values[i] for i in seen.indices.to_pylist()]
+    encoded = plain_array(array).dictionary_encode()
+    values = [_text(key, column, value) for value in encoded.dictionary.to_pylist()]
+    return [None if i is None else values[i] for i in encoded.indices.to_pylist()]
 
 
 def _text(key: PartitionColumn, column: ColumnNode, value: object) -> str:
@@ -151,8 +150,8 @@ class FileStatistics:
             if pc.any(nan).as_py():
                 self._nan.add(leaf.column_id)
                 values = values.filter(pc.invert(nan))
-        found = pc.min_max(values)
-        low, high = found["min"].as_py(), found["max"].as_py()
+        extremes = pc.min_max(values)
+        low, high = extremes["min"].as_py(), extremes["max"].as_py()
         if low is None:
             return
         if leaf.column_type in FLOATS:
@@ -321,10 +320,10 @@ def _conformed(batch: pa.RecordBatch, plan: FilePlan) -> pa.RecordBatch:
 
 def _array(batch: pa.RecordBatch, plan: FilePlan, column: ColumnNode) -> pa.Array:
     names = [name.casefold() for name in plan.frame_columns]
-    wanted = column.column_name.casefold()
-    if wanted not in names:
+    name = column.column_name.casefold()
+    if name not in names:
         return nulls(column, batch.num_rows)
-    return conformed(batch.column(names.index(wanted)), column)
+    return conformed(batch.column(names.index(name)), column)
 
 
 class _OpenFile:
@@ -428,5 +427,5 @@ def written_file(row: tuple[str, int, int, int, int, str, str]) -> NewDataFile:
         footer_size=footer_size,
         row_group_count=row_group_count,
         partition_values=tuple(json.loads(values)),
-        stats=tuple(FileColumnStats(*one) for one in json.loads(stats)),
+        stats=tuple(FileColumnStats(*column) for column in json.loads(stats)),
     )

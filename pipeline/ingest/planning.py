@@ -178,8 +178,8 @@ def _partition_keys(
     ids = {column.column_name.casefold(): column.column_id for column in columns}
     keys = []
     for index, text in enumerate(partition_by):
-        found = PARTITION_BY.fullmatch(text.strip())
-        part, of_part, buckets, of_bucket, plain = found.groups() if found else (None,) * 5
+        match = PARTITION_BY.fullmatch(text.strip())
+        part, of_part, buckets, of_bucket, plain = match.groups() if match else (None,) * 5
         whole = text.strip().casefold()
         if whole in ids:  # a column may be called `year(x)`
             part, of_part, buckets, of_bucket, plain = None, None, None, None, text.strip()
@@ -216,7 +216,7 @@ def file_prefix(token: str) -> str:
 
 
 def _bytes(text: str | None) -> int:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", text or "")
-    if not found or found[2].upper() not in UNITS:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", text or "")
+    if not match or match[2].upper() not in UNITS:
         return TARGET_BYTES
-    return int(float(found[1]) * UNITS[found[2].upper()])
+    return int(float(match[1]) * UNITS[match[2].upper()])

@@ -47,12 +47,12 @@ def frame(
         if ddl is None:
             inferring = reader.option("inferSchema", str(table is None).lower())
             with _case_sensitive(spark):
-                found = getattr(inferring, format)(paths).schema
-            if not len(found):
+                inferred = getattr(inferring, format)(paths).schema
+            if not len(inferred):
                 raise BadInput(f"no records in {', '.join(paths)}")
-            ddl = read_types(found, table.columns, evolve=evolve) if table else None
+            ddl = read_types(inferred, table.columns, evolve=evolve) if table else None
             if ddl is None:
-                return getattr(reader.schema(found), format)(paths)
+                return getattr(reader.schema(inferred), format)(paths)
         return getattr(reader.schema(ddl), format)(paths)
     except BadInput:
         raise
@@ -62,7 +62,10 @@ def frame(
 
 @contextmanager
 def _case_sensitive(spark: Any) -> Iterator[None]:
-    """Otherwise Spark infers one field from `a` and `A`, and reads NULL for one of them."""
+    """Within the block, distinguish the fields `a` and `A`.
+
+    Otherwise Spark infers one field from both, and reads NULL for one of them.
+    """
     before = spark.conf.get(CASE)
     spark.conf.set(CASE, "true")
     try:

@@ -1,6 +1,6 @@
-"""What a run of `ingest` has done.
+"""The result of a run of `ingest`, and the choices of its command line.
 
-The choices of the command line. This module imports nothing that takes time to load.
+This module imports nothing that takes time to load: `--help` needs it.
 """
 
 from dataclasses import asdict, dataclass, field

@@ -1,12 +1,8 @@
-"""Spark's types as DuckLake's, and which of them can be written into which column.
+"""The types of Spark, DuckLake and Arrow: which fits which, and values in the type that is written.
 
-The schema with which text files are read: the table's types, under the names in the files.
-
-Spark's JSON reader finds a field by its exact name, and drops fields that the schema lacks.
-
-Converts Arrow arrays of Spark into arrays of the types that are written.
-
-DuckLake column types as Arrow types, with which PyArrow writes Parquet as DuckLake does.
+Text files are read with the table's types under the names in the files, because Spark's JSON reader
+finds a field by its exact name, and drops fields that the schema lacks. Arrays of Spark become
+arrays of the Arrow types with which PyArrow writes Parquet as DuckLake does.
 """
 
 from collections.abc import Iterable, Iterator
@@ -126,14 +122,14 @@ def base(spark_type: str) -> str:
 
 
 def check_names(names: list[str], where: str) -> None:
-    """DuckLake does not distinguish names by their case.
+    """Check the names of columns, which DuckLake does not distinguish by their case.
 
     Raises:
         BadInput: two names are the same to DuckLake, or a name is empty or contains NUL.
     """
-    seen: dict[str, str] = {}
+    first_names: dict[str, str] = {}
     for name in names:
-        first = seen.setdefault(name.casefold(), name)
+        first = first_names.setdefault(name.casefold(), name)
         if first != name or names.count(name) > 1:
             raise BadInput(f"{where} has two columns that are one to DuckLake: {first}, {name}")
         if not name or "\0" in name:
@@ -233,18 +229,18 @@ def spark_type(column: ColumnNode) -> str:
     return READ_AS[column.column_type]
 
 
-def read_types(found: Any, columns: Iterable[ColumnNode], *, evolve: bool) -> str:
+def read_types(inferred: Any, columns: Iterable[ColumnNode], *, evolve: bool) -> str:
     """The schema to read with, as DDL.
 
     Args:
-        found: the schema that Spark has inferred.
+        inferred: the schema that Spark has inferred.
         evolve: also read fields that the table's columns lack.
 
     Raises:
         BadInput: without `evolve`, there are such fields; or two names differ only in their case.
     """
     surplus: list[str] = []
-    ddl = ", ".join(f"{name} {kind}" for name, kind in _fields(found, columns, "", surplus))
+    ddl = ", ".join(f"{name} {kind}" for name, kind in _fields(inferred, columns, "", surplus))
     if surplus and not evolve:
         paths = ", ".join(dict.fromkeys(surplus))
         raise BadInput(
@@ -254,12 +250,12 @@ def read_types(found: Any, columns: Iterable[ColumnNode], *, evolve: bool) -> st
 
 
 def _fields(
-    found: Any, columns: Iterable[ColumnNode], above: str, surplus: list[str]
+    inferred: Any, columns: Iterable[ColumnNode], above: str, surplus: list[str]
 ) -> Iterator[tuple[str, str]]:
     """Name and type of each inferred field; paths that the columns lack are added to `surplus`."""
-    check_names([field.name for field in found], above.rstrip(".") or "a file")
+    check_names([field.name for field in inferred], above.rstrip(".") or "a file")
     by_name = {column.column_name.casefold(): column for column in columns}
-    for field in found:
+    for field in inferred:
         path, column = above + field.name, by_name.get(field.name.casefold())
         if column is None:
             if above:  # a new top-level column is detected when the job is planned
@@ -269,51 +265,52 @@ def _fields(
             yield quoted(field.name), _read_as(field.dataType, column, path, surplus)
 
 
-def _read_as(found: Any, column: ColumnNode, path: str, surplus: list[str]) -> str:
-    kind = found.typeName()
+def _read_as(inferred: Any, column: ColumnNode, path: str, surplus: list[str]) -> str:
+    """The DDL of the type to read a field with: that of the column, and fields that only it has."""
+    kind = inferred.typeName()
     if kind == "array" and column.column_type == LIST:
-        element = _read_as(found.elementType, column.children[0], f"{path}.element", surplus)
+        element = _read_as(inferred.elementType, column.children[0], f"{path}.element", surplus)
         return f"array<{element}>"
-    if kind == "struct" and column.column_type == MAP and len(found):  # as JSON's are inferred
+    if kind == "struct" and column.column_type == MAP and len(inferred):  # as JSON's are inferred
         key, value = column.children
-        of_all = reduce(_union, (field.dataType for field in found))
+        of_all = reduce(_union, (field.dataType for field in inferred))
         return f"map<{spark_type(key)},{_read_as(of_all, value, f'{path}.value', surplus)}>"
     if kind == "struct" and column.column_type == STRUCT:
-        fields = dict(_fields(found, column.children, f"{path}.", surplus))
-        names = {field.name.casefold() for field in found}
+        fields = dict(_fields(inferred, column.children, f"{path}.", surplus))
+        names = {field.name.casefold() for field in inferred}
         absent = [child for child in column.children if child.column_name.casefold() not in names]
         fields |= {quoted(child.column_name): spark_type(child) for child in absent}
         return _struct(fields.items())
     return spark_type(column)
 
 
-def _ddl(found: Any) -> str:
-    """An inferred type as DDL, with quoted names."""
-    kind = found.typeName()
+def _ddl(type: Any) -> str:
+    """A Spark type as DDL, with quoted names."""
+    kind = type.typeName()
     if kind == "struct":
-        return _struct((quoted(field.name), _ddl(field.dataType)) for field in found)
-    return f"array<{_ddl(found.elementType)}>" if kind == "array" else str(found.simpleString())
+        return _struct((quoted(field.name), _ddl(field.dataType)) for field in type)
+    return f"array<{_ddl(type.elementType)}>" if kind == "array" else str(type.simpleString())
 
 
 def _struct(fields: Iterable[tuple[str, str]]) -> str:
     return f"struct<{','.join(f'{name}:{kind}' for name, kind in fields)}>"
 
 
-def _union(one: Any, other: Any) -> Any:
+def _union(left: Any, right: Any) -> Any:
     """The type that Spark infers for values of both types."""
     from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, StructType
 
-    kinds = {one.typeName(), other.typeName()}
+    kinds = {left.typeName(), right.typeName()}
     if kinds == {"struct"}:
-        types = {field.name: field.dataType for field in one}
-        for field in other:
+        types = {field.name: field.dataType for field in left}
+        for field in right:
             first = types.get(field.name)
             types[field.name] = field.dataType if first is None else _union(first, field.dataType)
         return StructType([StructField(name, kind) for name, kind in types.items()])
     if kinds == {"array"}:
-        return ArrayType(_union(one.elementType, other.elementType))
-    if one == other:
-        return one
+        return ArrayType(_union(left.elementType, right.elementType))
+    if left == right:
+        return left
     return DoubleType() if kinds == {"long", "double"} else StringType()
 
 

@@ -68,8 +68,8 @@ class Destination:
         if not self.is_export:
             folder = posixpath.dirname(self.location(keys[0]))
         locations = {self.location(key): key for key in keys}
-        found = (location for location, _ in storage.list_files(f"{folder}/"))
-        return {locations[location] for location in found if location in locations}
+        stored = (location for location, _ in storage.list_files(f"{folder}/"))
+        return {locations[location] for location in stored if location in locations}
 
     def build_context(self, files: PublishedFiles) -> BuildContext:
         """What the files are built with; `files` is their cache."""
@@ -164,8 +164,8 @@ def directory(export: str) -> str:
     Raises:
         BadInput: it is neither.
     """
-    if found := bucket_and_key(export):
-        bucket, _ = found
+    if target := bucket_and_key(export):
+        bucket, _ = target
         if not bucket:
             raise BadInput("--export names no bucket: s3://bucket/prefix")
         return export.rstrip("/")
@@ -175,9 +175,11 @@ def directory(export: str) -> str:
 
 
 def check_directory(export: str, data_path: str) -> None:
-    """Raises:
-    BadInput: the destination is in the lake's data path, where DuckLake would delete the files as
-        orphans, or above it, so that a table's folder could be in it.
+    """Check that an export stays out of the lake's data path.
+
+    Raises:
+        BadInput: the destination is in the data path, where DuckLake would delete the files as
+            orphans, or above it, so that a table's folder could be in it.
     """
     if not data_path:
         return
@@ -195,7 +197,9 @@ def check_directory(export: str, data_path: str) -> None:
 
 
 def _parts(location: str) -> tuple[str, ...]:
-    """Equal for all spellings of one location: s3a:// and s3n://, doubled slashes, dots, links.
+    """The parts of a location, the same for all its spellings.
+
+    Spellings differ by s3a:// and s3n://, doubled slashes, dots and links.
 
     In S3 `a//b` is another key than `a/b`, but not every client distinguishes them.
     """
@@ -213,8 +217,8 @@ SIMPLE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 def table_directory(export: str, schema: Schema, table: Table) -> str:
     """The folder of an exported table.
 
-    Ids replace names that not every client spells alike, and those of schemas in others, which
-    share their names.
+    Ids replace names that not every client spells alike, and the names of nested schemas, which
+    may repeat.
     """
     names = [
         schema.schema_name

@@ -2,13 +2,12 @@
 
 A Glue table of type ICEBERG names a metadata document. It is changed atomically: Glue refuses an
 update that names another version than its newest one. A table that this job did not create is never
-changed; its own ones carry the marks below.
+changed; its own tables carry the marks below.
 https://docs.aws.amazon.com/glue/latest/webapi/API_UpdateTable.html
 
-The columns of a table as Glue shows them, in Hive's types.
-
-Engines read the columns from the Iceberg metadata; these are for Glue's console and Lake Formation.
-Names of types and parameters as Iceberg's own Glue catalogs write them.
+Engines read the columns from the Iceberg metadata; those in Glue, in Hive's types, are for its
+console and Lake Formation. Types and parameters have the names that Iceberg's own Glue catalogs
+write.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,22 +28,22 @@ HIVE_TYPES = {
     "timestamptz": "timestamp",
     "timestamptz_ns": "timestamp_ns",
 }
-"""Where the name differs from Iceberg's."""
+"""The types whose names differ from Iceberg's."""
 
 MOST_CHARACTERS = 131_072
-"""Of the text of a type in Glue."""
+"""The longest text of a type in Glue."""
 
 
 def columns(document: TableMetadata) -> list[dict[str, Any]]:
     """The columns of a table for Glue's `StorageDescriptor`: the current ones, then former ones."""
     current = document.current_schema_id
     schemas = sorted(document.schemas, key=lambda schema: schema.schema_id != current)
-    found: dict[str, dict[str, Any]] = {}
+    by_name: dict[str, dict[str, Any]] = {}
     for schema in schemas:
         for field in schema.fields:
             is_current = schema.schema_id == current
-            found.setdefault(field.name, _column(field, is_current, document.docs))
-    return list(found.values())
+            by_name.setdefault(field.name, _column(field, is_current, document.docs))
+    return list(by_name.values())
 
 
 def _column(field: Field, is_current: bool, docs: Any) -> dict[str, Any]:
@@ -94,7 +93,7 @@ SNAPSHOT_ID, LOCATION = "polynya.snapshot-id", "polynya.metadata-location"
 """Marks of our tables: the lake, the schema, the snapshot of the lake, and what was registered."""
 
 TRIES = 3
-"""To change a table that others change at the same time."""
+"""How often a change is tried, if others change the table at the same time."""
 
 
 class NotOurs(Exception):
@@ -109,9 +108,9 @@ class Registration:
     namespace: str
     """The mark of the schema."""
     data_path: str
-    """Of the lake: it tells our tables of other lakes' ones."""
+    """The lake's data path, which distinguishes our tables from those of other lakes."""
     snapshot_id: int
-    """Of the lake."""
+    """The lake's snapshot."""
     metadata_location: str
     document: TableMetadata
 
@@ -123,9 +122,11 @@ class GlueDatabase:
     name: str
 
     def check(self) -> None:
-        """Raises:
-        BadInput: there is no such database.
-        Unavailable: Glue does not answer, or denies access.
+        """Check that the database can be read.
+
+        Raises:
+            BadInput: there is no such database.
+            Unavailable: Glue does not answer, or denies access.
         """
         with self._errors():
             _client().get_tables(DatabaseName=self.name, MaxResults=1)
@@ -141,15 +142,15 @@ class GlueDatabase:
             Unavailable: Glue does not answer, or denies access, or others keep changing the table.
         """
         for _ in range(TRIES):
-            found = self._table(table.name)
-            if found is None:
+            glue_table = self._table(table.name)
+            if glue_table is None:
                 if self._create(table):
                     return "created"
                 continue
-            _check_is_ours(found, table)
-            if found["Parameters"][LOCATION] == table.metadata_location:
+            _check_is_ours(glue_table, table)
+            if glue_table["Parameters"][LOCATION] == table.metadata_location:
                 return "unchanged"
-            if self._update(found, table):
+            if self._update(glue_table, table):
                 return "updated"
         raise Unavailable(f"the Glue table {self.name}.{table.name} is being changed by others")
 
@@ -161,7 +162,7 @@ class GlueDatabase:
             names: the Glue names of the tables that these schemas have.
 
         Returns:
-            The names of the removed ones.
+            The names of the removed tables.
 
         Raises:
             Unavailable: Glue does not answer, or denies access.
@@ -172,8 +173,8 @@ class GlueDatabase:
             for table in (table for page in pages for table in page["TableList"]):
                 marks = table.get("Parameters", {})
                 is_ours = marks.get(DATA_PATH) == data_path and _is_as_registered(table)
-                is_known = not namespaces or marks.get(NAMESPACE) in namespaces
-                if is_ours and is_known and table["Name"] not in names:
+                is_selected = not namespaces or marks.get(NAMESPACE) in namespaces
+                if is_ours and is_selected and table["Name"] not in names:
                     gone.append(table["Name"])
             for name in gone:
                 _client().delete_table(DatabaseName=self.name, Name=name)
@@ -182,10 +183,11 @@ class GlueDatabase:
     def _table(self, name: str) -> Table | None:
         with self._errors():
             try:
-                found: Table = _client().get_table(DatabaseName=self.name, Name=name)["Table"]
+                answer = _client().get_table(DatabaseName=self.name, Name=name)
             except _client().exceptions.EntityNotFoundException:
                 return None
-            return found
+            table: Table = answer["Table"]
+            return table
 
     def _create(self, table: Registration) -> bool:
         """Create a table; False: somebody was faster."""
@@ -196,14 +198,14 @@ class GlueDatabase:
                 return False
             return True
 
-    def _update(self, found: Table, table: Registration) -> bool:
+    def _update(self, glue_table: Table, table: Registration) -> bool:
         """Change a table; False: somebody was faster."""
         with self._errors():
             try:
                 _client().update_table(
                     DatabaseName=self.name,
-                    TableInput=_input(found, table),
-                    VersionId=found["VersionId"],
+                    TableInput=_input(glue_table, table),
+                    VersionId=glue_table["VersionId"],
                     SkipArchive=True,  # Glue keeps a limited number of versions
                 )
             except (
@@ -240,14 +242,16 @@ def _client() -> Any:
     return boto3.client("glue", config=Config(connect_timeout=5, read_timeout=60, retries=retries))
 
 
-def _check_is_ours(found: Table, table: Registration) -> None:
-    """Raises:
-    NotOurs: see `GlueDatabase.register`.
+def _check_is_ours(glue_table: Table, table: Registration) -> None:
+    """Check that this run may change a Glue table.
+
+    Raises:
+        NotOurs: as `GlueDatabase.register`.
     """
-    marks = found.get("Parameters", {})
+    marks = glue_table.get("Parameters", {})
     if marks.get(DATA_PATH) != table.data_path or marks.get(NAMESPACE) != table.namespace:
         raise NotOurs(f"Glue has a table {table.name} that this lake's schema did not register")
-    if not _is_as_registered(found):
+    if not _is_as_registered(glue_table):
         raise NotOurs(
             f"somebody has committed to the Glue table {table.name}: DuckLake does not have it; "
             "remove the table from Glue to have it registered again"
@@ -256,16 +260,18 @@ def _check_is_ours(found: Table, table: Registration) -> None:
         raise NotOurs(f"a newer run has registered {table.name}")
 
 
-def _is_as_registered(found: Table) -> bool:
+def _is_as_registered(glue_table: Table) -> bool:
     """Whether the table still names the document that was registered last."""
-    marks = found.get("Parameters", {})
+    marks = glue_table.get("Parameters", {})
     return LOCATION in marks and marks.get("metadata_location") == marks[LOCATION]
 
 
-def _input(found: Table, table: Registration) -> dict[str, Any]:
-    """The table as Glue takes it. What others have added to it stays."""
-    kept = {key: found[key] for key in ("Description", "Owner", "Retention") if found.get(key)}
-    before = dict(found.get("Parameters", {}))
+def _input(glue_table: Table, table: Registration) -> dict[str, Any]:
+    """The table as Glue takes it; `glue_table` is the one to update, and what others have added to
+    it stays."""
+    fields = ("Description", "Owner", "Retention")
+    unchanged = {name: glue_table[name] for name in fields if glue_table.get(name)}
+    before = dict(glue_table.get("Parameters", {}))
     if "metadata_location" in before:
         before["previous_metadata_location"] = before["metadata_location"]
     marks = {
@@ -276,7 +282,7 @@ def _input(found: Table, table: Registration) -> dict[str, Any]:
     }
     iceberg = {"table_type": "ICEBERG", "metadata_location": table.metadata_location}
     return {
-        **kept,
+        **unchanged,
         "Name": table.name,
         "TableType": "EXTERNAL_TABLE",
         "Parameters": {**before, **iceberg, "EXTERNAL": "TRUE", **marks},

@@ -16,7 +16,7 @@ from typing import Any
 
 from pg8000.native import Connection
 from polynya.ducklake import queries
-from polynya.ducklake.rows.objects import Lake
+from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.mapping.tables import check_lake
 from polynya.runtime.errors import BadRequest, Misconfigured, NoSuchKey, PolynyaError, Refused
 
@@ -24,7 +24,6 @@ from ..common.errors import BadInput, Overtaken, Unavailable
 from ..common.progress import Reporter
 from ..common.text_values import TableName, table_name
 from . import steps
-from . import table as shared_snapshot
 from .destinations import (
     Destination,
     PublishSettings,
@@ -47,11 +46,11 @@ from .steps import (
     select_tables,
     write_lists,
 )
-from .table import PublishedTable, SharedSnapshot
+from .table import PublishedTable, SharedSnapshot, exported
 from .tasks import Answer, Executors, Part, Task
 
 TABLES_TOGETHER = 50
-"""The number of tables whose histories the driver holds, and sends to the executors."""
+"""The most tables whose histories the driver holds, and sends to the executors."""
 
 
 def publish(
@@ -89,19 +88,19 @@ def publish(
     """
     started = time.monotonic()
     try:
-        found = settings(environ, bool(export), snapshots)
+        publish_settings = settings(environ, bool(export), snapshots)
     except Misconfigured as error:
         raise BadInput(str(error)) from None
     reporter = reporter or Reporter(quiet=True)
     tables = tuple(tables)
     try:
         job = _Publication(
-            settings=found,
+            settings=publish_settings,
             export=directory(export) if export else "",
             snapshots=snapshots,
             tables=tuple(table_name(name) for name in tables),
             namespaces=tuple(namespaces),
-            registrar=registrar(register, deregister, found, export, tables),
+            registrar=registrar(register, deregister, publish_settings, export, tables),
             executors=Executors(spark, reporter),
             writes=not dry_run,
             reporter=reporter,
@@ -139,7 +138,7 @@ class _Publication:
         Raises:
             Overtaken: a table of inlined rows was dropped meanwhile; the run has to be repeated.
         """
-        with shared_snapshot.exported(database, metadata_schema) as (con, snapshot):
+        with exported(database, metadata_schema) as (con, snapshot):
             lake = queries.lake().run(con)
             check_lake(lake.version, lake.encrypted)
             if self.export:
@@ -149,8 +148,8 @@ class _Publication:
                 self.reporter.say("The database exports no snapshot: only the driver queries")
             selected = select_tables(con, lake, self.tables, self.namespaces)
             for start in range(0, len(selected), TABLES_TOGETHER):
-                some = selected[start : start + TABLES_TOGETHER]
-                published = self._publish(con, lake, snapshot, some)
+                batch = selected[start : start + TABLES_TOGETHER]
+                published = self._publish(con, lake, snapshot, batch)
                 self._register(published, selected)
                 report.tables += [table.result for table in published]
             if self.registrar and self.writes:
@@ -163,7 +162,7 @@ class _Publication:
     ) -> list[PublishedTable]:
         """All steps for some tables."""
         with self.reporter.stage(f"Examining {_names(selected)}"):
-            tables = [self._open(con, lake, one) for one in selected]
+            tables = [self._open(con, lake, schema, table) for schema, table in selected]
             self._for_each(find_missing_lists, tables)
         work = self._tasks(snapshot, tables, steps.plan_parts)
         self._plan_manifests(work, tables)
@@ -186,11 +185,11 @@ class _Publication:
                         raise BadInput(f"{table.result.name} is not registered: {reason}")
                     self.reporter.say(f"{table.result.name} is not registered: {reason}")
 
-    def _open(self, con: Connection, lake: Lake, selected: Selected) -> PublishedTable:
-        folder = self.export and table_directory(self.export, *selected)
+    def _open(self, con: Connection, lake: Lake, schema: Schema, table: Table) -> PublishedTable:
+        folder = self.export and table_directory(self.export, schema, table)
         destination = Destination(self.settings.files, self.settings.storage, folder)
         return PublishedTable.open(
-            con, lake, *selected, destination, self.snapshots, writes=self.writes
+            con, lake, schema, table, destination, self.snapshots, writes=self.writes
         )
 
     def _tasks(

@@ -13,7 +13,7 @@ from .report import Page, pack, page_key, pages, unpack
 SUMMARY = ".summary"
 
 MANY = 32
-"""From so many keys on, the store is listed instead of read key by key."""
+"""With so many keys or more, the store is listed instead of read key by key."""
 
 ListStored = Callable[[Sequence[str]], set[str]]
 """Lists which of some keys of one table are stored.
@@ -39,9 +39,9 @@ class PublishedFiles:
         self._memory = MemoryCache()
         self._stored: set[str] = set()
         self._lock = Lock()
-        self.made = 0
-        """Files that were written."""
-        self.bytes_made = 0
+        self.written = 0
+        """The number of files that were written."""
+        self.bytes_written = 0
 
     @property
     def is_listed(self) -> bool:
@@ -82,20 +82,20 @@ class PublishedFiles:
             Unavailable: the store cannot be read.
         """
         new_pages = self._read_pages([key for key in keys if key in self._stored])
-        bodies = in_parallel(self._get_one, keys)
-        found = dict(zip(keys, bodies, strict=True))
+        bodies = in_parallel(self._read, keys)
+        by_key = dict(zip(keys, bodies, strict=True))
         for page in new_pages:
-            summaries = [body for key in page if (body := found[key]) is not None]
+            summaries = [body for key in page if (body := by_key[key]) is not None]
             if len(summaries) == len(page):
                 self.put(page_key(page), pack(summaries))
         return bodies
 
     def _read_pages(self, keys: Sequence[str]) -> list[Page]:
         """Put the summaries of stored pages into memory; returns the pages that are not stored."""
-        wanted = list(pages([key for key in keys if key.endswith(SUMMARY)]))
+        summary_pages = list(pages([key for key in keys if key.endswith(SUMMARY)]))
         new_pages = []
-        bodies = in_parallel(self._get_one, [page_key(page) for page in wanted])
-        for page, body in zip(wanted, bodies, strict=True):
+        bodies = in_parallel(self._read, [page_key(page) for page in summary_pages])
+        for page, body in zip(summary_pages, bodies, strict=True):
             if body is None:
                 new_pages.append(page)
             else:
@@ -114,11 +114,11 @@ class PublishedFiles:
                 body = self._store.put(key, body)
             with self._lock:
                 self._stored.add(key)
-                self.made += 1
-                self.bytes_made += len(body)
+                self.written += 1
+                self.bytes_written += len(body)
         return self._memory.put(key, body)
 
-    def _get_one(self, key: str) -> bytes | None:
+    def _read(self, key: str) -> bytes | None:
         body = self._memory.get(key)
         if body is None:
             with _store_errors("read"):

@@ -1,11 +1,8 @@
-"""What a run of `publish` has done, in all and for each table.
+"""The report of a run of `publish`, on the terminal and as JSON; and pages of small files.
 
-A report of `publish` on the terminal.
-
-Groups small files into pages: neighbours in a list are also stored together in one object.
-
-A thousand summaries are then read with about thirty requests. A page does not prove that its files
-exist: if a bucket deletes objects by age, a page, which is younger, outlives them.
+On a page, small files that are neighbours in a list are also stored together in one object: a
+thousand summaries are read with about thirty requests. A page does not prove that its files exist:
+if a bucket deletes objects by age, a page, which is younger, outlives them.
 """
 
 import itertools

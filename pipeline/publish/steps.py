@@ -1,20 +1,13 @@
-"""Step 1: which tables to publish.
+"""The steps of `publish`, each for one table at a time.
 
-Step 3: which manifests the incomplete lists refer to; executors query them if they can.
-
-Step 4: executors build the missing manifests, and the files that these refer to.
-
-Step 2: which manifest lists are missing at the destination, or refer to missing manifests.
-
-Step 5: writes the missing manifest lists, and after them what leads to them.
-
-Step 6: registers the published tables in AWS's Glue catalog, and removes those that are gone.
-
-Step 6, for exported tables: writes the metadata document and points to it.
-
-As in Iceberg's Hadoop tables, `version-hint.text` contains the N of `v<N>.metadata.json`. A reader
-that finds v<N+1> uses that one. So a document is written once, after everything it refers to, and
-the hint after the document.
+1. `select_tables`: which tables to publish.
+2. `find_missing_lists`: which manifest lists are missing at the destination, or refer to missing
+   manifests.
+3. `plan_in_executor`, `plan_in_driver`: which manifests these lists refer to; executors query them
+   if they can.
+4. `build_in_executor`: builds the missing manifests, and the files that these refer to.
+5. `write_lists`: writes the missing lists, and after them the metadata document that leads to them.
+6. `Registrar`: registers the tables in AWS's Glue catalog, and removes those that are gone.
 """
 
 import json
@@ -51,17 +44,18 @@ def select_tables(
     Raises:
         BadInput: a table or a namespace does not exist.
     """
-    at, tables, namespaces = lake.snapshot_id, list(tables), list(namespaces)
+    tables, namespaces = list(tables), list(namespaces)
     schemas = select_schemas(con, lake, namespaces) if namespaces or not tables else []
     selected: dict[int, Selected] = {}
     for schema in schemas:
-        for table in queries.tables_at(at, schema.schema_id).run(con):
+        for table in queries.tables_at(lake.snapshot_id, schema.schema_id).run(con):
             selected[table.table_id] = (schema, table)
-    for wanted in tables:
-        found = queries.table_at(at, wanted.namespace, wanted.table_name).run(con)
-        if found is None:
-            raise BadInput(f"no table {wanted}")
-        selected[found[1].table_id] = found
+    for name in tables:
+        table_at = queries.table_at(lake.snapshot_id, name.namespace, name.table_name)
+        schema_and_table = table_at.run(con)
+        if schema_and_table is None:
+            raise BadInput(f"no table {name}")
+        selected[schema_and_table[1].table_id] = schema_and_table
     return list(selected.values())
 
 
@@ -180,7 +174,7 @@ def _build(con: Connection, is_shared: bool, part: Part) -> list[int]:
         current = set(files.manifests(snapshot_id))
         manifests = [manifest for manifest in manifests if manifest in current]
     files.cache_manifests(manifests)
-    return [store.made, store.bytes_made]
+    return [store.written, store.bytes_written]
 
 
 def find_missing_lists(table: PublishedTable) -> None:
@@ -220,13 +214,19 @@ def _name(table: PublishedTable, location: str) -> Name:
 
 HINT = "version-hint.text"
 MOST_AHEAD = 1000
-"""The number of documents newer than the hint, from runs that were interrupted before it."""
+"""The most documents newer than the hint, from runs that were interrupted before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportPointer:
+    """Points to the newest metadata document of an exported table, as in Iceberg's Hadoop tables.
+
+    `version-hint.text` contains the N of `v<N>.metadata.json`. A reader that finds v<N+1> uses that
+    one. So a document is written once, after everything it refers to, and the hint after it.
+    """
+
     directory: str
-    """That of the exported table."""
+    """The folder of the exported table."""
 
     def move(self, document: bytes) -> tuple[bool, str]:
         """Make this document the newest one, unless the newest one has read more of the lake.
@@ -302,13 +302,13 @@ def write_lists(table: PublishedTable) -> None:
     elif len(table.lists) == len(table.document.snapshots):
         # A document may only name lists that exist: a plain bucket generates nothing when read.
         _write_document(table)
-    table.result.add_files(table.store.made, table.store.bytes_made)
+    table.result.add_files(table.store.written, table.store.bytes_written)
 
 
 def _write_document(table: PublishedTable) -> None:
-    before = table.store.made
+    before = table.store.written
     table.files.cache_document(table.document)
-    table.result.is_new = table.store.made > before
+    table.result.is_new = table.store.written > before
     table.result.metadata_location = table.files.metadata_location(table.document)
 
 
@@ -363,7 +363,7 @@ def registrar(
     export: str | None,
     tables: Sequence[str],
 ) -> Registrar | None:
-    """What `--register` and `--deregister` ask for; None: nothing.
+    """The registrar for the options `--register` and `--deregister`; None without `--register`.
 
     Raises:
         BadInput: the options contradict others, or there is no such database.

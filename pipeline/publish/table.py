@@ -1,9 +1,8 @@
-"""One table in the transaction of the driver: what the steps of `publish` read and record.
+"""One table in a run of `publish`, and the snapshot of PostgreSQL that driver and executors read.
 
-A snapshot of PostgreSQL that many processes read: one transaction exports it, others import it.
-
-If that is impossible (some poolers, several servers behind one name), `joined` says so; what is
-read then may be newer.
+The driver's transaction exports the snapshot, and those of the executors import it. If that is
+impossible (some poolers, several servers behind one name), `joined` says so; what is read then may
+be newer.
 """
 
 from collections.abc import Iterator
@@ -30,6 +29,8 @@ from .report import TableResult
 
 @dataclass
 class PublishedTable:
+    """One table in the driver's transaction: what the steps of `publish` read and record."""
+
     destination: Destination
     history: TableHistory
     files: TableFiles
@@ -59,11 +60,11 @@ class PublishedTable:
             writes: False: nothing is written into the destination.
         """
         limit = destination.settings.snapshot_limit
-        read = history.read(con, lake, schema, table, lake.snapshot_id, limit=limit)
+        rows = history.read(con, lake, schema, table, lake.snapshot_id, limit=limit)
         store = destination.files(writes=writes)
-        files = TableFiles(con, read, destination.build_context(store))
+        files = TableFiles(con, rows, destination.build_context(store))
         result = TableResult(schema.name_of(table.table_name))
-        return cls(destination, read, files, store, result, snapshot_limit)
+        return cls(destination, rows, files, store, result, snapshot_limit)
 
     @cached_property
     def document(self) -> TableMetadata:
@@ -143,5 +144,5 @@ def _connected(database: str, metadata_schema: str) -> Iterator[Connection]:
 
 def _is_catalog(con: Connection) -> bool:
     con.run("ROLLBACK")
-    [[found]] = con.run("SELECT to_regclass('ducklake_metadata') IS NOT NULL")
-    return bool(found)
+    [[exists]] = con.run("SELECT to_regclass('ducklake_metadata') IS NOT NULL")
+    return bool(exists)

@@ -37,7 +37,7 @@ class Part:
         return len(self.keys or self.snapshot_ids)
 
     def split(self, weight: int) -> "tuple[Part, Part]":
-        """Neighbours stay together: they are read in one pass."""
+        """Two parts, the first with this weight. Neighbours stay together: one pass reads them."""
         name = "keys" if self.keys else "snapshot_ids"
         items = getattr(self, name)
         head, tail = items[:weight], items[weight:]
@@ -46,6 +46,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Task:
+    """Parts of tables that one executor works on."""
+
     snapshot: SharedSnapshot
     parts: tuple[Part, ...]
 
@@ -107,7 +109,7 @@ def run_parts(task: Task, work: Callable[[Connection, bool, Part], list[Any]]) -
 
 @dataclass(frozen=True, slots=True)
 class Executors:
-    """Those of a Spark session; or this process, if there is no session or only one task."""
+    """The executors of a Spark session; or this process, without a session or for one task."""
 
     spark: Any | None
     reporter: Reporter

@@ -25,16 +25,18 @@ def lake(con: Connection) -> tuple[Lake, Fragments]:
         BadInput: there is no lake, or Polynya does not serve it (version, encryption).
     """
     try:
-        found = queries.lake().run(con)
-        check_lake(found.version, found.encrypted)
+        newest = queries.lake().run(con)
+        check_lake(newest.version, newest.encrypted)
     except (Misconfigured, Refused) as error:
         raise BadInput(str(error)) from None
     names = "data_partial_max", "stats_table", "row_group_count", "min_is_exact", "max_is_exact"
-    return found, {name: queries.fragment(found, name) for name in names}
+    return newest, {name: queries.fragment(newest, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogTable:
+    """A table at the newest snapshot."""
+
     table_id: int
     begin_snapshot: int
     namespace: Namespace
@@ -43,7 +45,7 @@ class CatalogTable:
     location: str
     columns: tuple[ColumnNode, ...]
     column_ids: tuple[int, ...]
-    """Those of dropped columns too."""
+    """Also of dropped columns."""
 
     @property
     def name(self) -> str:
@@ -69,7 +71,7 @@ def tables(con: Connection, lake: Lake) -> list[CatalogTable]:
     except Refused as error:
         raise BadInput(str(error)) from None
     schema_of = {schema.schema_id: schema for schema in schemas}
-    found = [
+    catalog_tables = [
         CatalogTable(
             table_id,
             begin_snapshot,
@@ -84,7 +86,7 @@ def tables(con: Connection, lake: Lake) -> list[CatalogTable]:
         for schema_id, table_id, begin_snapshot, table_name, path, relative in con.run(TABLES)
         if (schema := schema_of.get(schema_id))
     ]
-    return sorted(found, key=lambda table: (table.namespace, table.table_name))
+    return sorted(catalog_tables, key=lambda table: (table.namespace, table.table_name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +140,8 @@ def referenced_locations(con: Connection, lake: Lake) -> set[str]:
     """The locations of all files of all snapshots, and of files that are scheduled for deletion."""
     base = (lake.data_path, False)
     files = con.run(REFERENCED)
-    found = {location(base, (s, sr), (t, tr), (f, fr)) for s, sr, t, tr, f, fr in files}
-    return found | {location(base, (path, relative)) for path, relative in con.run(SCHEDULED)}
+    referenced = {location(base, (s, sr), (t, tr), (f, fr)) for s, sr, t, tr, f, fr in files}
+    return referenced | {location(base, (path, relative)) for path, relative in con.run(SCHEDULED)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,14 +223,14 @@ def identities(
 
 def row_count(con: Connection, lake: Lake, table: CatalogTable) -> tuple[int, bool]:
     """The number of rows of a table; and whether all are in data files and none is deleted."""
-    found = files(con, table)
-    rows = sum(file.record_count for file in found if file.kind == "data")
-    deleted = sum(file.record_count for file in found if file.kind != "data")
+    live_files = files(con, table)
+    rows = sum(file.record_count for file in live_files if file.kind == "data")
+    deleted = sum(file.record_count for file in live_files if file.kind != "data")
     stored = queries.inlined(lake, table.table_id, table.begin_snapshot).run(con)
     inlined = 0
-    for one in stored.tables:
-        end = identifier(one.system_columns[2])
-        live = f"SELECT count(*) FROM {identifier(one.table_name)} WHERE {end} IS NULL"
+    for inlined_table in stored.tables:
+        end = identifier(inlined_table.system_columns[2])
+        live = f"SELECT count(*) FROM {identifier(inlined_table.table_name)} WHERE {end} IS NULL"
         inlined += con.run(live)[0][0]
     if stored.delete_columns:
         name = queries.inlined_delete_table(table.table_id)

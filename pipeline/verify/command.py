@@ -66,7 +66,7 @@ def verify(
 
     try:
         use_s3(s3_endpoint)
-        found = job.verify(
+        lake_report = job.verify(
             database=database,
             metadata_schema=metadata_schema,
             levels=level or (Level.CATALOG, Level.STORAGE),
@@ -80,13 +80,13 @@ def verify(
         )
     except JobError as error:
         raise typer.Exit(report_error(error, as_json)) from None
-    document = json.dumps(found.json, ensure_ascii=False, indent=2)
+    document = json.dumps(lake_report.json, ensure_ascii=False, indent=2)
     if report:
         report.write_text(document + "\n")
     if page:
-        page.write_text(found.page)
+        page.write_text(lake_report.page)
     if as_json:
         print(document)
     else:
-        show(found)
-    raise typer.Exit(1 if found.findings else 0)
+        show(lake_report)
+    raise typer.Exit(1 if lake_report.findings else 0)

@@ -1,7 +1,4 @@
-"""What `verify` finds, as a record, a JSON document and an HTML page.
-
-A report of `verify` on the terminal.
-"""
+"""The report of `verify`: a record, shown on the terminal, as JSON and as an HTML page."""
 
 import sys
 from dataclasses import asdict, dataclass, field
@@ -24,6 +21,8 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """A fault, or a note."""
+
     level: str
     check: str
     about: str
@@ -33,6 +32,8 @@ class Finding:
 
 @dataclass(slots=True)
 class Report:
+    """What a run of `verify` has checked and found."""
+
     snapshot_id: int = 0
     levels: list[str] = field(default_factory=list)
     tables: int = 0
@@ -40,7 +41,7 @@ class Report:
     """The number of checked things of each kind: a check of nothing finds nothing."""
     findings: list[Finding] = field(default_factory=list)
     notes: list[Finding] = field(default_factory=list)
-    """What is no fault, but worth knowing, such as files that no snapshot names."""
+    """Not faults, but worth knowing: files that no snapshot names, for instance."""
 
     def find(self, level: str, check: str, about: str, message: str) -> None:
         """Add a finding once: a fault of a table appears in each range of files."""
@@ -72,8 +73,8 @@ class Report:
         rows = [
             f"<tr class={kind}>"
             + "".join(f"<td>{escape(w)}</td>" for w in (f.level, f.check, f.about, f.message))
-            for kind, found in (("finding", self.findings), ("note", self.notes))
-            for f in found
+            for kind, findings in (("finding", self.findings), ("note", self.notes))
+            for f in findings
         ]
         return PAGE.format(
             verdict="Findings" if self.findings else "All is well",
@@ -115,8 +116,8 @@ def show(report: Report) -> None:
         for name in ("level", "check", "about"):
             grid.add_column(name, no_wrap=True)
         grid.add_column("message", overflow="fold")
-        for style, found in (("", report.findings), ("dim", report.notes)):
-            for f in found:
+        for style, findings in (("", report.findings), ("dim", report.notes)):
+            for f in findings:
                 grid.add_row(
                     *(Text(text) for text in (f.level, f.check, f.about, f.message)), style=style
                 )

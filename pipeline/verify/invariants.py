@@ -1,7 +1,7 @@
 """Invariants of DuckLake's tables as SQL: each statement selects the rows that violate it.
 
 A row is (table_id, what); table_id NULL: the lake as a whole. Only what is visible at the newest
-snapshot is checked, because DuckLake rewrites older ones. `statistics` checks bounds.
+snapshot is checked, because DuckLake rewrites older snapshots. `statistics` checks bounds.
 """
 
 from dataclasses import dataclass
@@ -14,6 +14,8 @@ from .catalog import Fragments
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
+    """A rule for DuckLake's tables: the SQL selects the rows that violate it."""
+
     name: str
     sentence: str
     """The message, with `{}` for the second column of the row."""

@@ -98,14 +98,16 @@ def _tables(con: Connection, lake: Lake, table: str | None) -> list[CatalogTable
     if table is None:
         return tables
     name = str(table_name(table))
-    found = [one for one in tables if one.name.casefold() == name.casefold()]
-    if not found:
+    matching = [candidate for candidate in tables if candidate.name.casefold() == name.casefold()]
+    if not matching:
         raise BadInput(f"no table {name}")
-    return found
+    return matching
 
 
 @dataclass(frozen=True, slots=True)
 class _Verification:
+    """The checks of a run, by level."""
+
     con: Connection
     address: tuple[str, str] = field(repr=False)
     """Database and PostgreSQL schema, for the connections of executors."""
@@ -190,12 +192,12 @@ class _Verification:
         return [
             FooterTask(
                 table,
-                tuple(some),
-                {file.file_id: bounds.get(file.file_id, {}) for file in some},
-                {file.file_id: nan.get(file.file_id, {}) for file in some},
+                tuple(batch),
+                {file.file_id: bounds.get(file.file_id, {}) for file in batch},
+                {file.file_id: nan.get(file.file_id, {}) for file in batch},
             )
             for start in range(0, len(files), FILES_PER_TASK)
-            for some in [files[start : start + FILES_PER_TASK]]
+            for batch in [files[start : start + FILES_PER_TASK]]
         ]
 
     def _statistics(
@@ -206,10 +208,9 @@ class _Verification:
 
     def check_served(self, catalog_uri: str, s3_endpoint: str | None, warehouse: str) -> None:
         """Levels metadata and client: what a served catalog gives Iceberg clients."""
-        from . import metadata
-        from .metadata import ServedCatalog
+        from . import metadata  # imports fastavro
 
-        served = ServedCatalog(catalog_uri, s3_endpoint, warehouse, self.lake.snapshot_id)
+        served = metadata.ServedCatalog(catalog_uri, s3_endpoint, warehouse, self.lake.snapshot_id)
         if Level.CLIENT in self.report.levels:
             metadata.connect(self.spark, served)
         for table in self.tables:
@@ -225,10 +226,10 @@ class _Verification:
     def _check_metadata(
         self, served: "ServedCatalog", table: CatalogTable, files: list[CatalogFile], rows: int
     ) -> None:
-        from .metadata import check
+        from . import metadata
 
         self.report.count("tables with metadata", 1)
-        for name, message in check(served, table, files, rows):
+        for name, message in metadata.check(served, table, files, rows):
             self.report.find(Level.METADATA, name, table.name, message)
 
     def _check_client(

@@ -1,8 +1,7 @@
-"""Level metadata: the documents that Iceberg clients get, compared with the catalog.
+"""Levels metadata and client: what Iceberg clients get, compared with DuckLake's catalog.
 
-Level client: what Spark reads through the Iceberg runtime, compared with DuckLake's catalog.
-
-The session needs the runtime on its class path, as AWS's Spark has it.
+The level metadata reads the documents; the level client lets Spark read the table. Its session
+needs the Iceberg runtime on its class path, as AWS's Spark has it.
 """
 
 import io
@@ -51,8 +50,10 @@ class ServedCatalog:
     def __init__(
         self, catalog_uri: str, s3_endpoint: str | None, warehouse: str, snapshot_id: int
     ) -> None:
-        """Raises:
-        Unavailable: the catalog does not answer.
+        """Read the catalog's configuration.
+
+        Raises:
+            Unavailable: the catalog does not answer.
         """
         self.catalog_uri = catalog_uri.rstrip("/")
         self.warehouse = f"{warehouse}@{snapshot_id}"
@@ -151,12 +152,12 @@ def _compare(files: list[CatalogFile], served: dict[str, DataFile]) -> Iterator[
             yield "metadata-surplus", f"{path} is in the documents and not in the catalog"
     for path in sorted(data.keys() & served.keys()):
         ours, theirs = data[path], served[path]
-        for name, expected, found in (
+        for name, expected, actual in (
             ("record_count", ours.record_count, theirs["record_count"]),
             ("file_size_in_bytes", ours.file_size_bytes, theirs["file_size_in_bytes"]),
         ):
-            if found != expected:
-                yield "metadata-differs", f"{path}: {name} {found}, not {expected}"
+            if actual != expected:
+                yield "metadata-differs", f"{path}: {name} {actual}, not {expected}"
 
 
 CATALOG = "polynya_verify"
@@ -221,7 +222,7 @@ def check_client(
     if row[0] != row_count:
         yield "client-rows", f"Spark reads {row[0]} rows, the catalog has {row_count}"
     for column, number in zip(counted, row[1:], strict=True):
-        wanted = (value_counts or {})[column.column_id]
-        if number != wanted:
+        expected = (value_counts or {})[column.column_id]
+        if number != expected:
             message = f"Spark reads {number} values of {column.column_name}, the files have"
-            yield "client-values", f"{message} {wanted}"
+            yield "client-values", f"{message} {expected}"

@@ -1,12 +1,11 @@
-"""Level catalog: the statistics of files and tables, parsed and compared.
+"""Level catalog: the statistics of files and tables, parsed and compared; and bounds without NaN.
 
 A bound that is too narrow loses rows: DuckDB relies on the bounds of the table, Iceberg clients on
 those of the files.
 
-Row groups whose bounds exclude NaN: DuckDB, which orders NaN above every number, skips them.
-
-DuckDB writes no bounds if there is a NaN. PyArrow and Java write the bounds of the numbers, so
-`f > 100` and `f = 'nan'` do not find the NaN, whatever the catalog says.
+DuckDB orders NaN above every number, and writes no bounds of a row group that has one. PyArrow and
+Java write the bounds of the numbers. DuckDB then skips such a row group: `f > 100` and `f = 'nan'`
+do not find the NaN, whatever the catalog says.
 """
 
 from collections.abc import Iterator, Mapping
@@ -50,7 +49,7 @@ def check_range(range: FileRange) -> list[Problem]:
     with closing(connect(range.database, range.metadata_schema)) as con:
         versions = catalog.column_versions(con, range.table_id)
         of_table = table_column_stats(range.table_id).run(con)
-        found = list(_missing(con, range))
+        problems = list(_missing(con, range))
         rows = catalog.stats(con, range.fragments, range.table_id, range.first, range.end)
         identities = catalog.identities(con, range.table_id, range.first, range.end)
     types = _ColumnTypes(versions)
@@ -58,13 +57,15 @@ def check_range(range: FileRange) -> list[Problem]:
         column_type = types.at(row.column_id, row.begin_snapshot)
         if column_type is None:
             continue  # dropped, or its type was promoted later
-        found += _counts(row, column_type, types.is_repeated(row.column_id))
+        problems += _counts(row, column_type, types.is_repeated(row.column_id))
         key = (row.data_file_id, row.column_id)
         if key in identities:
-            found += _partition(row, column_type, identities[key])
-        found += _bounds(row, column_type)
-        found += _of_table(row, column_type, types.now(row.column_id), of_table.get(row.column_id))
-    return found
+            problems += _partition(row, column_type, identities[key])
+        problems += _bounds(row, column_type)
+        problems += _of_table(
+            row, column_type, types.now(row.column_id), of_table.get(row.column_id)
+        )
+    return problems
 
 
 NOTES = {"no-stats"}
@@ -84,10 +85,10 @@ GROUP BY c.column_id ORDER BY c.column_id"""
 
 
 def _missing(con: Connection, range: FileRange) -> Iterator[Problem]:
-    """Columns that DuckLake takes for ones which the files lack.
+    """Find columns without statistics in some files: DuckLake reads them as if the files lack them.
 
-    It may be so: Iceberg clients do not write hidden columns, and DuckLake's own rewrite leaves out
-    columns that are younger than the rows. `stored_files` looks into the files.
+    The files may lack them: Iceberg clients do not write hidden columns, and DuckLake's own rewrite
+    leaves out columns that are younger than the rows. `stored_files` looks into the files.
     """
     parameters = {"table_id": range.table_id, "first": range.first, "end": range.end}
     for column_id, number in con.run(MISSING.format(**range.fragments), **parameters):
@@ -146,7 +147,7 @@ def _counts(row: CatalogStats, column_type: str, is_repeated: bool) -> Iterator[
 def _partition(row: CatalogStats, column_type: str, value: str | None) -> Iterator[Problem]:
     """In an identity partition all values are equal, so both bounds are the partition's value.
 
-    Bounds that are no values, such as those of long texts, have it between them.
+    Bounds that are not values, such as those of long texts, have that value between them.
     """
     if row.is_added or column_type in UNORDERED or column_type.startswith("float"):
         return
@@ -155,14 +156,16 @@ def _partition(row: CatalogStats, column_type: str, value: str | None) -> Iterat
         if row.value_count:
             yield "partition", f"{where}, and has other values"
         return
-    low, high = (_value(column_type, text) for text in (row.min_value, row.max_value))
-    wanted = _value(column_type, value)
-    if None in (low, high, wanted):
+    low, high = (value_of(column_type, text) for text in (row.min_value, row.max_value))
+    partition_value = value_of(column_type, value)
+    if None in (low, high, partition_value):
         return
     is_long = column_type in TEXTS and len(value) > TEXT_BYTES
     fits = (
-        low <= wanted if is_long or row.min_is_exact is False else low == wanted,
-        wanted <= high if is_long or row.max_is_exact is False else high == wanted,
+        low <= partition_value if is_long or row.min_is_exact is False else low == partition_value,
+        partition_value <= high
+        if is_long or row.max_is_exact is False
+        else high == partition_value,
     )
     if not all(fits):
         yield "partition", f"{where}, and has values from {row.min_value!r} to {row.max_value!r}"
@@ -174,9 +177,9 @@ def _bounds(row: CatalogStats, column_type: str) -> Iterator[Problem]:
         return
     where = f"column {row.column_id} of data file {row.data_file_id}"
     for side, text in (("min", row.min_value), ("max", row.max_value)):
-        if text is not None and _value(column_type, text) is None and not _is_unparsed(text):
+        if text is not None and value_of(column_type, text) is None and not _is_unparsed(text):
             yield "stats-text", f"the {side} of {where} is not a {column_type}: {text!r}"
-    low, high = (_value(column_type, text) for text in (row.min_value, row.max_value))
+    low, high = (value_of(column_type, text) for text in (row.min_value, row.max_value))
     if low is not None and high is not None and high < low:
         yield "min-max", f"{where} has the min {row.min_value!r} and the max {row.max_value!r}"
 
@@ -191,7 +194,7 @@ def _of_table(
     Args:
         then: the column's type when the file was written.
         now: its type at the newest snapshot; None: it has been dropped.
-        table: None: DuckDB has added the column and wrote none; it then assumes nothing.
+        table: None: DuckDB has added the column without statistics; it then assumes nothing.
     """
     if now is None or table is None:
         return
@@ -202,8 +205,8 @@ def _of_table(
         yield "table-contains-nan", f"the table's statistics say that it has no NaN; {where} has"
     if then != now or now in UNORDERED:
         return  # texts of two types are not compared
-    low, high = (_value(now, text) for text in (row.min_value, row.max_value))
-    least, most = (_value(now, text) for text in (table.min_value, table.max_value))
+    low, high = (value_of(now, text) for text in (row.min_value, row.max_value))
+    least, most = (value_of(now, text) for text in (table.min_value, table.max_value))
     low = None if row.min_is_exact is False else low
     high = None if row.max_is_exact is False else high
     if low == b"":
@@ -214,8 +217,8 @@ def _of_table(
         yield "table-max", f"the table's max is {table.max_value!r}; {where} has {row.max_value!r}"
 
 
-def _value(column_type: str, text: str | None) -> Any:
-    """None: there is no text, or it cannot be compared."""
+def value_of(column_type: str, text: str | None) -> Any:
+    """The value of a text in the catalog, to compare; None: no text, or one that is not parsed."""
     if text is None:
         return None
     try:
@@ -239,7 +242,10 @@ def check(
     ids: Mapping[int, int],
     contains_nan: Mapping[int, bool | None],
 ) -> Iterator[Problem]:
-    """Findings (`nan-bounds`), and notes (`nan-unknown`) if the catalog does not count NaN.
+    """Find row groups whose bounds exclude NaN, unless the column has none.
+
+    They are findings (`nan-bounds`), or notes (`nan-unknown`) if the catalog does not say whether
+    the column has NaN.
 
     Args:
         ids: column ids by the index of the leaf column; empty for a file that was added.

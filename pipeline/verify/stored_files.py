@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from polynya.ducklake.text_values import comparable, leaves
+from polynya.ducklake.text_values import leaves
 
 from ..common import storage
 from ..common.errors import JobError
-from . import statistics as nan_bounds
+from . import statistics
 from .catalog import CatalogFile, CatalogTable
 from .findings import Problem
 
@@ -21,7 +21,7 @@ NO_FIELD_ID = -1
 NOTES = {"nan-unknown"}
 """The checks whose results are notes, not findings."""
 WITHOUT = {"variant", "geometry"}
-"""The types of which DuckLake writes no statistics, or others."""
+"""The types for which DuckLake writes no statistics, or statistics of another form."""
 COMPARED_BYTES = 64
 """Longer strings may be truncated in footers."""
 
@@ -49,20 +49,20 @@ def check_presence(table: CatalogTable, files: list[CatalogFile], referenced: se
         Unavailable: the storage does not answer.
     """
     listed = dict(storage.list_files(table.location))
-    found = Presence(orphans=sorted(listed.keys() - referenced))
+    presence = Presence(orphans=sorted(listed.keys() - referenced))
     for file in files:
         size = listed.get(file.location)
         if size is None and not file.location.startswith(table.location):
             size = storage.file_size(file.location)
         if size is None:
-            found.problems.append(("missing-file", f"{file.location} does not exist"))
+            presence.problems.append(("missing-file", f"{file.location} does not exist"))
         elif size != file.file_size_bytes:
             message = f"{file.location} has {size} bytes; the catalog says {file.file_size_bytes}"
-            found.problems.append(("file-size", message))
+            presence.problems.append(("file-size", message))
         else:
             continue
-        found.faulty.add(file.location)
-    return found
+        presence.faulty.add(file.location)
+    return presence
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +79,19 @@ class FooterTask:
 
 def check_footers(task: FooterTask) -> list[Problem]:
     """Compare the Parquet footers of data files and delete files with the catalog."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for file in task.files:
         try:
             footer = _footer(file)
         except (OSError, JobError, pa.ArrowInvalid, ValueError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            found.append(("footer", f"{file.location} cannot be read: {reason}"))
+            problems.append(("footer", f"{file.location} cannot be read: {reason}"))
             continue
         except Exception as error:  # botocore's
-            found.append(("footer", f"{file.location} cannot be read: {type(error).__name__}"))
+            problems.append(("footer", f"{file.location} cannot be read: {type(error).__name__}"))
             continue
-        found += _check_footer(task, file, footer)
-    return found
+        problems += _check_footer(task, file, footer)
+    return problems
 
 
 def _footer(file: CatalogFile) -> pq.FileMetaData:
@@ -114,7 +114,7 @@ def _check_footer(
     if file.kind != "data":
         return
     ids = {} if file.is_added else _field_ids(footer)
-    yield from nan_bounds.check(file, footer, ids, task.contains_nan.get(file.file_id, {}))
+    yield from statistics.check(file, footer, ids, task.contains_nan.get(file.file_id, {}))
     if not file.is_added:
         yield from _check_field_ids(task.table, file, ids)
         yield from _check_bounds(task, file, footer, ids)
@@ -146,10 +146,10 @@ def _check_bounds(
 def _check_statistics(
     task: FooterTask, file: CatalogFile, ids: dict[int, int]
 ) -> Iterator[Problem]:
-    """DuckLake does not read a column that has no statistics, although the file has it."""
-    known = task.bounds.get(file.file_id, {})
+    """Find columns of a file without statistics: DuckLake does not read them."""
+    bounds = task.bounds.get(file.file_id, {})
     columns = {c.column_id for c in leaves(task.table.columns) if c.column_type not in WITHOUT}
-    for column_id in sorted(columns & set(ids.values()) - known.keys()):
+    for column_id in sorted(columns & set(ids.values()) - bounds.keys()):
         yield (
             "missing-stats",
             f"the catalog has no statistics of column {column_id} of {file.location}",
@@ -196,30 +196,30 @@ def _too_narrow(
     """Bounds of the catalog that do not cover those of the footer."""
     for group in range(footer.num_row_groups):
         chunk = footer.row_group(group).column(index)
-        statistics = chunk.statistics
-        if statistics is None or not statistics.has_min_max:
+        extremes = chunk.statistics
+        if extremes is None or not extremes.has_min_max:
             continue
         if chunk.physical_type == "FLOAT":
             column_type = "float32"  # also if the column has been promoted to double since
         try:
-            low, high = (_footer_value(value) for value in (statistics.min, statistics.max))
+            low, high = (_footer_value(value) for value in (extremes.min, extremes.max))
         except (OverflowError, ValueError):  # a date outside the range of Python's dates
             return
-        least, most = (_catalog_value(column_type, text) for text in bounds)
+        least, most = (statistics.value_of(column_type, text) for text in bounds)
         if low is None or high is None:
             return
         if least is not None and _is_less(low, least):
-            message = f"{where} has the minimum {statistics.min!r}; the catalog says {bounds[0]!r}"
+            message = f"{where} has the minimum {extremes.min!r}; the catalog says {bounds[0]!r}"
             yield "file-min", message
             return
         if most is not None and _is_less(most, high):
-            message = f"{where} has the maximum {statistics.max!r}; the catalog says {bounds[1]!r}"
+            message = f"{where} has the maximum {extremes.max!r}; the catalog says {bounds[1]!r}"
             yield "file-max", message
             return
 
 
 def _footer_value(value: Any) -> Any:
-    """A bound in a footer, comparable with `text_order.comparable`; None: it is not compared."""
+    """A bound in a footer, comparable with `text_values.comparable`; None: it is not compared."""
     if isinstance(value, str):
         value = value.encode()
     if isinstance(value, bytes):
@@ -227,17 +227,8 @@ def _footer_value(value: Any) -> Any:
     return value if isinstance(value, bool | int | float) else None
 
 
-def _catalog_value(column_type: str, text: str | None) -> Any:
-    if text is None:
-        return None
+def _is_less(left: Any, right: Any) -> bool:
     try:
-        return comparable(column_type, text)
-    except ValueError:
-        return None
-
-
-def _is_less(one: Any, other: Any) -> bool:
-    try:
-        return bool(one < other)
+        return bool(left < right)
     except TypeError:
         return False

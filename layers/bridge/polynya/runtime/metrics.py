@@ -1,12 +1,12 @@
-"""Metrics in CloudWatch's embedded metric format: a line on stdout for each invocation.
+"""Metrics of each invocation, and traces of it if they are switched on.
 
-X-Ray, if it is switched on: the time of an answer, and of its requests to AWS.
-
-The packages come with a layer of their own; unless it is switched on they are not imported.
+Metrics are a line on stdout in CloudWatch's embedded metric format. X-Ray gets the time of an
+answer and of its requests to AWS; its packages come with a layer of their own, and are imported
+only if it is switched on.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import wraps
 from time import perf_counter
@@ -14,6 +14,8 @@ from typing import Any
 
 from aws_lambda_powertools import Metrics, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
+
+from .budget import Handler
 
 NAMESPACE = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "Polynya")
 SERVICE = os.environ.get("POWERTOOLS_SERVICE_NAME", "polynya")
@@ -62,7 +64,7 @@ def timed(name: str) -> Iterator[None]:
     count(name, (perf_counter() - started) * 1000)
 
 
-def published(handler: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def published(handler: Handler) -> Handler:
     """Decorate a Lambda handler: its metrics are written out when it returns or raises."""
 
     @wraps(handler)
@@ -78,10 +80,6 @@ def published(handler: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 def _is_on() -> bool:
     return os.environ.get("POWERTOOLS_METRICS_DISABLED", "").lower() not in {"true", "1"}
-
-
-Handler = Callable[[Any, Any], Any]
-"""A Lambda handler: (event, context) -> answer."""
 
 
 def traced(handler: Handler) -> Handler:

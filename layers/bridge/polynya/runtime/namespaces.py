@@ -15,7 +15,7 @@ Namespace = tuple[str, ...]
 """The names of all levels, outermost first; catalogs before DuckLake 1.1 have one level."""
 
 SEPARATOR = "\x1f"
-"""Between levels in paths and queries. Clients use it unless getConfig says another one
+"""Separates levels in paths and queries. Clients use it unless getConfig names another one
 (`namespace-separator`), and older ones know no other."""
 
 QUOTED = re.compile('"(?:[^"]|"")*"')
@@ -42,15 +42,15 @@ def parsed(text: str) -> Namespace:
     Raises:
         BadRequest: it is no such text.
     """
-    names, at = [], 0
-    while level := QUOTED.match(text, at) or UNQUOTED.match(text, at):
-        written, at = level[0], level.end()
+    names, position = [], 0
+    while level := QUOTED.match(text, position) or UNQUOTED.match(text, position):
+        written, position = level[0], level.end()
         names.append(written[1:-1].replace('""', '"') if written[0] == '"' else written)
-        if at == len(text):
+        if position == len(text):
             return tuple(names)
-        if text[at] != ".":
+        if text[position] != ".":
             break
-        at += 1
+        position += 1
     raise BadRequest(
         f"{text!r} is no name: write the levels with dots between them, and a level that has a dot "
         'or a quote in it in quotes, as in sales."a.b"'

@@ -1,7 +1,4 @@
-"""Items that a thread reads while the caller works on those before: waiting and work overlap.
-
-Several requests to AWS at the same time, within one request to a function.
-"""
+"""Threads within one request: items are read ahead, and several requests run at the same time."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -34,7 +31,7 @@ def read_ahead(items: Iterator[Item], most: int) -> Generator[Item, None, None]:
     reads: deque[Future[Item]] = deque()
 
     def start() -> None:
-        # The thread does one after the other, so each is the next item.
+        # There is one thread, so the reads are in the order of the items.
         reads.append(thread.submit(context.run, lambda: next(items, END)))
 
     try:
@@ -81,7 +78,7 @@ def in_parallel(
 
 @contextmanager
 def meanwhile(work: Callable[[], object]) -> Iterator[None]:
-    """Do in another thread, during the block, what only saves time: its errors are ignored.
+    """Run `work` in another thread during the block. It only saves time: its errors are ignored.
 
     The block ends when both have ended.
     """

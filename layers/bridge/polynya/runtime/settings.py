@@ -1,8 +1,6 @@
-"""The values of the settings, read from the environment once, in groups by what depends on them.
+"""The settings: each is an environment variable of the functions, read once into frozen records.
 
-The list of settings: each is an environment variable of the functions.
-
-`template.yaml` and docs/settings.md name the same ones; a test checks that.
+`template.yaml` and docs/settings.md name the same settings; a test checks that.
 """
 
 import os
@@ -16,7 +14,7 @@ from .errors import Misconfigured
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One environment variable: its name, what it is when absent (None: required), what it does."""
+    """One environment variable: its name, its default (None: it is required), and what it does."""
 
     name: str
     default: str | None
@@ -288,8 +286,8 @@ class Config:
 
 def _texts(group: type[FileSettings | StorageSettings], environ: Mapping[str, str]) -> Texts:
     """The settings that are fields of a group, and the delivery, which sets defaults."""
-    names = {"DELIVERY", *(one.name.upper() for one in fields(group))}
-    return {one.name: _text(one, environ) for one in SETTINGS if one.name in names}
+    names = {"DELIVERY", *(setting.name.upper() for setting in fields(group))}
+    return {setting.name: _text(setting, environ) for setting in SETTINGS if setting.name in names}
 
 
 def _text(setting: Setting, environ: Mapping[str, str]) -> str:

@@ -1,15 +1,11 @@
-"""Plan tasks: the texts that stand for a part of a scan's files, for any instance to answer.
+"""The answer for some files of a scan: file scan tasks, delete files, and plan tasks for the rest.
 
-A plan task says which scan it belongs to, and a range of data files. It holds no secret and grants
-nothing: the rights of the caller, the table, the snapshot, the filter and the range are checked
-again, so that one which somebody makes up gives no more than `planTableScan` gives the same caller.
-So it is not signed: no secret exists that all instances share (with IAM authentication there is not
-even a password), and a key of its own would protect nothing. The digest finds texts that were cut
-or mixed up.
-
-The answer for some files of a scan: file scan tasks, their delete files, and plan tasks.
-
-Pages of scan tasks: how many files fit into one answer, and which files are left.
+A plan task is a text that any instance can answer. It says which scan it belongs to, and a range of
+data files. It holds no secret and grants nothing: the rights of the caller, the table, the
+snapshot, the filter and the range are checked again, so a plan task that somebody makes up gives no
+more than `planTableScan` gives the same caller. So it is not signed: no secret exists that all
+instances share (with IAM authentication there is not even a password), and a key of its own would
+protect nothing. The digest finds texts that were cut or mixed up.
 """
 
 import base64
@@ -38,11 +34,11 @@ MOST_PAGE_BYTES = 5_000_000
 """Lambda may answer 6 MB."""
 MOST_PLAN_TASK_BYTES = 1_000_000
 MOST_PLAN_TASKS = 500
-"""The last one leads to those after it."""
+"""The last plan task of an answer leads to all files after it."""
 
 TASK_BYTES = 300
 DELETE_BYTES = 350
-"""Of a file scan task and of a delete file as JSON, without locations and residual."""
+"""The length of a file scan task and of a delete file as JSON, without locations and residual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,25 +100,25 @@ def filter_text(filter_: Any) -> str:
 
 
 def later_spans(
-    found: Sequence[PlannedFile], fitting: int, page_files: int, last_id: int
+    planned: Sequence[PlannedFile], fitting: int, page_files: int, last_id: int
 ) -> Iterator[tuple[int, int]]:
     """The ranges of data_file_ids of the further pages.
 
     Args:
-        found: the files of the first page, and the first file of each further page.
+        planned: the files of the first page, and the first file of each further page.
         fitting: how many files of the first page are in the answer.
-        last_id: the end of the range of all of them.
+        last_id: the last data_file_id of all pages.
     """
-    starts = [one.file.data_file_id for one in found if one.place > page_files]
-    if fitting < len(found) - len(starts):
-        starts.insert(0, found[fitting].file.data_file_id)
+    starts = [row.file.data_file_id for row in planned if row.place > page_files]
+    if fitting < len(planned) - len(starts):
+        starts.insert(0, planned[fitting].file.data_file_id)
     for start, following in pairwise([*starts, last_id + 1]):
         yield start, following - 1
 
 
 VERSION = 1
 MOST_BYTES = 200_000
-"""Of a plan task that is unpacked: three times the longest filter."""
+"""The most bytes of an unpacked plan task: three times the longest filter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +143,7 @@ class PlanTask:
     """The range of data_file_ids, both included."""
 
     def of_files(self, first_id: int, last_id: int) -> "PlanTask":
-        """Other files of the same scan."""
+        """The plan task for other files of the same scan."""
         return replace(self, first_id=first_id, last_id=last_id)
 
     @property
@@ -196,35 +192,37 @@ def _unpacked(text: str) -> bytes:
 
 
 TYPES: list[Any] = [str, int, int, str, str, str, bool, bool, int, int]
-"""Of the fields, in their order."""
+"""The types of the fields of a `PlanTask`, in their order."""
 
 
 def scan_answer(files: ScanFiles, task: PlanTask, *, is_first: bool = False) -> ScanTasks:
     """The first page of the files of a plan task, and plan tasks for the others.
 
     Args:
-        is_first: also the inlined rows, of which there are few files.
+        is_first: adds the files of inlined rows, which are few.
 
     Raises:
         BadRequest: the filter names a column that the table does not have.
         Refused: a file cannot be served exactly.
         ServiceUnavailable: the files of deletes take longer to build than a request may.
     """
-    at, last_id = task.snapshot_id, task.last_id
+    snapshot_id = task.snapshot_id
     filter_ = json.loads(task.filter)
     condition = condition_of(filter_of(filter_), _columns(files, task))
     residual = True if filter_ is None else filter_
-    size = PageSize(len(task.filter.encode()), len(task.encoded()), files.have_deletes(at))
-    found = files.find(at, (task.first_id, last_id), condition, size.files, size.plan_tasks + 1)
-    page = [one.file for one in found if one.place <= size.files]
+    have_deletes = files.have_deletes(snapshot_id)
+    size = PageSize(len(task.filter.encode()), len(task.encoded()), have_deletes)
+    span = (task.first_id, task.last_id)
+    planned = files.find(snapshot_id, span, condition, size.files, size.plan_tasks + 1)
+    page = [row.file for row in planned if row.place <= size.files]
     data_files = [*files.data_files(page)]
     fitting = size.fitting([file.file_path for file in data_files])
-    rows = files.rows_files(at, condition) if is_first else []
-    deletes = files.delete_files(at, page[:fitting])
+    rows = files.rows_files(snapshot_id, condition) if is_first else []
+    deletes = files.delete_files(snapshot_id, page[:fitting])
     answer = scan_tasks([*rows, *data_files[:fitting]], deletes, residual)
-    spans = later_spans(found, fitting, size.files, last_id)
-    if left := [task.of_files(*span).encoded() for span in spans]:
-        answer["plan-tasks"] = left
+    spans = later_spans(planned, fitting, size.files, task.last_id)
+    if plan_tasks := [task.of_files(*span).encoded() for span in spans]:
+        answer["plan-tasks"] = plan_tasks
     return answer
 
 

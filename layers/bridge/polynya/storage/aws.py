@@ -1,6 +1,6 @@
-"""boto3 clients and requests to AWS; boto3 is imported when first needed, because it is slow.
+"""boto3 clients with timeouts, AWS's errors as Polynya's, and a circuit breaker for slow failures.
 
-A circuit breaker: a service that fails slowly is not called for a while.
+boto3 is imported when it is first needed, because that is slow.
 """
 
 import re
@@ -17,7 +17,7 @@ from ..runtime.errors import Misconfigured, ServiceUnavailable
 from ..runtime.prefetch import AT_A_TIME
 
 ATTEMPTS = 2
-"""For each request, if the failure is a transient one."""
+"""How often a request is sent at most, if it fails for a transient reason."""
 
 CONNECT_SECONDS = 1.0
 
@@ -42,7 +42,7 @@ class Clients:
     """
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, float], Any] = {}
+        self._clients: dict[tuple[str, float], Any] = {}
         self._lock = Lock()
 
     def __call__(self, service: str) -> Any:
@@ -54,13 +54,13 @@ class Clients:
         budget.check()
         seconds = read_seconds(service)
         with self._lock:  # boto3 cannot make two at once
-            if (service, seconds) not in self._made:
-                self._made[service, seconds] = _new_client(service, seconds)
-            return self._made[service, seconds]
+            if (service, seconds) not in self._clients:
+                self._clients[service, seconds] = _new_client(service, seconds)
+            return self._clients[service, seconds]
 
     def cache_clear(self) -> None:
         """Forget all clients; for tests that change endpoints."""
-        self._made.clear()
+        self._clients.clear()
 
 
 def _new_client(service: str, read_seconds: float) -> Any:
@@ -174,7 +174,7 @@ def timestamp(value: Any) -> datetime:
 
 
 SLOW_SECONDS = 1
-"""A failure that took longer opens the breaker. Quick ones, such as throttling, cost no time."""
+"""A failure that took longer opens the breaker. Quick failures (throttling) cost no time."""
 
 OPEN_SECONDS = 30
 

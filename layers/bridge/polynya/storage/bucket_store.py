@@ -1,6 +1,6 @@
-"""The store of the delivery `materialize`: real objects in the bucket that clients read.
+"""The bucket of the delivery `materialize`: virtual files are real objects, which clients read.
 
-The bucket of the delivery `materialize`, which clients read: its failures are errors.
+Clients read the bucket directly, so its failures are errors, unlike those of a cache.
 """
 
 import time
@@ -47,28 +47,28 @@ class BucketStore:
         """Seconds since each was put or renewed; keys without an object are left out.
 
         One request lists up to a thousand keys in S3's order, so there are at most as many requests
-        as keys, and usually one: keys between the wanted ones are jumped over.
+        as keys, and usually one: keys between the requested ones are skipped.
 
         Args:
-            listing: what is known already; new pages are added.
+            listing: what S3 has answered before; new pages are added.
 
         Raises:
             Misconfigured: the role may not list the bucket.
         """
-        known = Listing() if listing is None else listing
+        listing = Listing() if listing is None else listing
         now = self._clock()
-        found: dict[str, float] = {}
+        ages: dict[str, float] = {}
         for key in sorted({*keys}, key=str.encode):  # S3's order
-            if key in known.put:
-                found[key] = 0
+            if key in listing.put:
+                ages[key] = 0
                 continue
-            page = known.page_of(key)
+            page = listing.page_of(key)
             if page is None:
                 page = self._page(key[: key.rfind("/") + 1], key)
-                known.pages.append(page)
+                listing.pages.append(page)
             if key in page.modified:
-                found[key] = now - page.modified[key]
-        return found
+                ages[key] = now - page.modified[key]
+        return ages
 
     def _page(self, folder: str, first: str) -> Page:
         """The keys of a folder from this one on, up to a thousand."""
@@ -85,16 +85,17 @@ class BucketStore:
                     "s3:ListBucket for the prefix of the virtual files"
                 ) from None
             raise
-        listed = {one["Key"]: one["LastModified"].timestamp() for one in answer.get("Contents", ())}
-        last = max(listed, key=str.encode, default=first) if answer["IsTruncated"] else None
-        return Page(folder, first, last, listed)
+        objects = answer.get("Contents", ())
+        modified = {content["Key"]: content["LastModified"].timestamp() for content in objects}
+        last = max(modified, key=str.encode, default=first) if answer["IsTruncated"] else None
+        return Page(folder, first, last, modified)
 
     def renew(self, key: str) -> bool:
         """Copy an object to itself, which restarts its age; False if there is none."""
         client = self._s3()
         here = {"Bucket": self._bucket, "Key": key}
         try:
-            # S3 copies an object to itself only where something changes; there is no metadata.
+            # S3 copies an object to itself only if something changes; there is no metadata.
             client.copy_object(**here, CopySource=here, MetadataDirective="REPLACE")
         except client.exceptions.ClientError as error:
             if status_code(error) in {403, 404}:
@@ -106,7 +107,7 @@ class BucketStore:
 logger = Logger(child=True)
 
 _listing: ContextVar[Listing | None] = ContextVar("listing", default=None)
-"""What is known of the bucket; None outside of `one_listing`."""
+"""What the bucket has answered in this request; None outside of `one_listing`."""
 
 
 class DeliveryBucket:
@@ -135,7 +136,7 @@ class DeliveryBucket:
 
     @contextmanager
     def one_listing(self) -> Iterator[None]:
-        """Within the block, what the bucket has said or was given is not asked again."""
+        """Within the block, list each page of keys once, and no key that was put."""
         token = _listing.set(Listing())
         try:
             yield

@@ -1,8 +1,7 @@
 """Generated files: in this process's memory, in a store, or generated now by one instance.
 
-A store that is broken, throttled or hanging costs speed, never an answer.
-
-The stores and the file cache that the settings describe.
+A store that is broken, throttled or hanging costs speed, never an answer. `file_cache` makes the
+cache that the settings describe.
 """
 
 import time
@@ -32,6 +31,7 @@ PATIENCE_SECONDS = 20
 that is left."""
 
 POLL_SECONDS = 0.2
+"""How long such a request waits before it looks again."""
 
 
 class FileCache:
@@ -49,7 +49,7 @@ class FileCache:
 
         Args:
             store: None if only the memory cache is used.
-            leases: which instance generates a missing file; without, every one does.
+            leases: decide which instance generates a missing file; None: each does.
             bucket: the store, if clients read it directly. A put that fails is then an error.
         """
         self._store, self._memory = store, memory
@@ -129,10 +129,10 @@ class FileCache:
         stored = in_parallel(self._get_stored, not_in_memory)
         for key, body in zip(not_in_memory, stored, strict=True):
             bodies[key] = None if body is None else self._memory.put(key, body)
-        found = [bodies[key] for key in keys]
-        if hits := sum(body is not None for body in found):
+        in_order = [bodies[key] for key in keys]
+        if hits := sum(body is not None for body in in_order):
             count("Hits", hits)
-        return found
+        return in_order
 
     def _get_stored(self, key: str) -> bytes | None:
         if (store := self._store) is None:

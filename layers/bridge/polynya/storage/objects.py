@@ -1,12 +1,7 @@
-"""The lake's own files in S3: data files and delete files.
+"""The lake's own files in S3, data files and delete files: read, written and copied by location.
 
-Reads pieces of very many objects in S3, for less CPU time than GetObject of boto3 takes.
-
-Copies of objects in S3 with another end: S3 itself copies what comes before.
-
-What an answer of S3 means for a file of the lake.
-
-S3 locations, and objects that may be missing.
+S3's errors are raised as Polynya's, with what they mean for a file of the lake. `RangeReader` reads
+ranges of very many objects for less CPU time than boto3 takes.
 """
 
 import os
@@ -38,7 +33,7 @@ def bucket_and_key(location: str) -> tuple[str, str] | None:
 
 
 LARGEST = 256 * 1024 * 1024
-"""Of an object, or a range, that is read into memory: of a function that has 1,769 MB."""
+"""The most bytes of an object, or of a range, that are read: a function has 1,769 MB of memory."""
 
 
 class TooLarge(ValueError):
@@ -46,14 +41,14 @@ class TooLarge(ValueError):
 
 
 def body_of(answer: Mapping[str, Any], most: int = LARGEST) -> bytes:
-    """The body of an answer of GetObject, which S3 sends whole if it takes a range for invalid.
+    """The body of an answer of GetObject. S3 ignores a range that it finds invalid, and sends all.
 
     Raises:
-        TooLarge: it has more than `most` bytes; the others are not read.
+        TooLarge: it has more than `most` bytes; no more are read.
         botocore.exceptions.BotoCoreError: S3 stops sending.
     """
     stream, pieces, left = answer["Body"], [], most + 1
-    # Up to the empty piece after the last one, with which botocore checks that nothing is missing.
+    # Reads on to the empty piece after the last one: then botocore checks that nothing is missing.
     while piece := stream.read(left):
         pieces.append(piece)
         left -= len(piece)
@@ -174,10 +169,10 @@ def read_object(location: str, most: int = LARGEST, **parameters: str) -> bytes:
         ServiceUnavailable: S3 does not answer.
         TooLarge: it has more bytes.
     """
-    found = bucket_and_key(location)
-    if found is None:
+    source = bucket_and_key(location)
+    if source is None:
         raise NoSuchKey("the data is not in S3")
-    bucket, key = found
+    bucket, key = source
     with translate_errors("a file of the lake cannot be read now", _read_errors(bucket)):
         return body_of(client("s3").get_object(Bucket=bucket, Key=key, **parameters), most)
 
@@ -189,10 +184,10 @@ def write_object(location: str, body: bytes) -> None:
         Misconfigured: this process may not write it.
         ServiceUnavailable: S3 does not answer.
     """
-    found = bucket_and_key(location)
-    if found is None:
+    target = bucket_and_key(location)
+    if target is None:
         raise Misconfigured("the lake's data is not in S3, where Polynya can write")
-    bucket, key = found
+    bucket, key = target
     with translate_errors("a file of the lake cannot be written now", _write_errors(bucket)):
         client("s3").put_object(Bucket=bucket, Key=key, Body=body)
 
@@ -242,12 +237,12 @@ class RangeReader:
         """The bytes of `s3://bucket/key` from `first` up to, not including, `end`.
 
         Raises:
-            NoSuchKey, Misconfigured, ServiceUnavailable, TooLarge: as `reader.read_range`.
+            NoSuchKey, Misconfigured, ServiceUnavailable, TooLarge: as the function `read_range`.
             OutOfTime: no time is left in the budget.
         """
         check_range(first, end)
-        found = bucket_and_key(location)
-        body = self.fetch(*found, first, end) if found else None
+        source = bucket_and_key(location)
+        body = self.fetch(*source, first, end) if source else None
         return read_range(location, first, end) if body is None else body
 
     def fetch(self, bucket: str, key: str, first: int, end: int) -> bytes | None:
@@ -292,7 +287,7 @@ def _session(seconds: float) -> Any:
 
 
 SMALLEST_PART = 5 * 1024 * 1024
-"""Of an upload in parts (S3, "Multipart upload limits"), except the last one."""
+"""The fewest bytes of a part but the last (S3, "Multipart upload limits")."""
 
 PART = 64 * 1024 * 1024
 PARTS_AT_A_TIME = 8
@@ -318,47 +313,47 @@ def copy_with_end(source: str, target: str, start: int, end: bytes) -> None:
         Misconfigured: this process may not read or write it.
         ServiceUnavailable: S3 does not answer.
     """
-    places = bucket_and_key(source), bucket_and_key(target)
-    if places[0] is None or places[1] is None:
+    source_key, target_key = bucket_and_key(source), bucket_and_key(target)
+    if source_key is None or target_key is None:
         raise NoSuchKey("the data is not in S3")
     with translate_errors("a data file cannot be copied now", ERRORS):
         if start < SMALLEST_PART:
             body = (read_range(source, 0, start) if start else b"") + end
-            client("s3").put_object(Bucket=places[1][0], Key=places[1][1], Body=body)
+            client("s3").put_object(Bucket=target_key[0], Key=target_key[1], Body=body)
         else:
-            _in_parts(places[0], places[1], start, end)
+            _in_parts(source_key, target_key, start, end)
 
 
 def _in_parts(source: tuple[str, str], target: tuple[str, str], start: int, end: bytes) -> None:
     s3, (bucket, key) = client("s3"), target
-    upload = s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
-    place = {"Bucket": bucket, "Key": key, "UploadId": upload}
+    upload_id = s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
+    upload = {"Bucket": bucket, "Key": key, "UploadId": upload_id}
     try:
         parts = in_parallel(
-            lambda part: _copied_part(place, source, *part), _parts(start), PARTS_AT_A_TIME
+            lambda part: _copied_part(upload, source, *part), _parts(start), PARTS_AT_A_TIME
         )
         number = len(parts) + 1
-        last = s3.upload_part(**place, PartNumber=number, Body=end)
+        last = s3.upload_part(**upload, PartNumber=number, Body=end)
         parts.append({"PartNumber": number, "ETag": last["ETag"]})
-        s3.complete_multipart_upload(**place, MultipartUpload={"Parts": parts})
+        s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
     except BaseException:
         with suppress(Exception):
-            s3.abort_multipart_upload(**place)
+            s3.abort_multipart_upload(**upload)
         raise
 
 
 def _parts(start: int) -> list[tuple[int, int, int]]:
-    """The number of each part, and its bytes: from, and up to but not including."""
+    """The number of each part, its first byte, and the byte after its last."""
     count = -(-start // PART)
     ends = [start * n // count for n in range(count + 1)]
     return [(n + 1, ends[n], ends[n + 1]) for n in range(count)]
 
 
 def _copied_part(
-    place: dict[str, Any], source: tuple[str, str], number: int, first: int, end: int
+    upload: dict[str, Any], source: tuple[str, str], number: int, first: int, end: int
 ) -> dict[str, Any]:
     copied = client("s3").upload_part_copy(
-        **place,
+        **upload,
         PartNumber=number,
         CopySource=dict(zip(("Bucket", "Key"), source, strict=True)),
         CopySourceRange=f"bytes={first}-{end - 1}",

@@ -1,10 +1,6 @@
-"""Interfaces of what holds generated files: bytes by key, of any format.
+"""Interfaces of what holds generated files, bytes by key; and the store in this process's memory.
 
 A key never changes its bytes, so the first copy stays.
-
-What S3 has said of the keys of a bucket.
-
-The files that this process used last.
 """
 
 from collections import OrderedDict
@@ -34,7 +30,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What is known of a bucket within one request, so that it is not asked again."""
+    """What S3 has answered about a bucket within one request, so that it is not asked again."""
 
     pages: list[Page] = field(default_factory=list)
     put: set[str] = field(default_factory=set)
@@ -42,7 +38,7 @@ class Listing:
 
     def page_of(self, key: str) -> Page | None:
         """The page that shows if the bucket has this key; None: S3 was not asked."""
-        # Keys are looked up in S3's order: mostly the newest page has the next one too.
+        # Keys are looked up in S3's order: mostly the newest page covers the next key too.
         return next((page for page in reversed(self.pages) if page.covers(key)), None)
 
 
@@ -73,7 +69,7 @@ class ListableStore(Store, Protocol):
         """Seconds since each was put or renewed; keys that are not stored are left out.
 
         Args:
-            listing: what is known already; new pages are added.
+            listing: what S3 has answered before; new pages are added.
         """
 
     def renew(self, key: str) -> bool:

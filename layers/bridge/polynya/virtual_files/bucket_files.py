@@ -1,13 +1,11 @@
-"""The virtual files of one table as objects in the bucket that clients read.
+"""What the virtual files of all tables share in a process, and how one table's are put in a bucket.
 
-Any object may be gone: a lifecycle rule removes by age, a person by mistake. So each loadTable
-lists what is there, puts back what is missing, and renews what is old.
+`BuildContext` holds what files are built with besides the rows of the catalog: the settings, the
+cache, the metadata documents built last, and which virtual files each virtual file refers to.
 
-What a table's files are built with, besides the rows of the catalog.
-
-Which virtual files a virtual file refers to, read from its bytes once in a process.
-
-The metadata documents built last: most loadTables find the table unchanged.
+`BucketFiles` is for the delivery `materialize`. An object may be gone, because a lifecycle rule or
+a person removed it. So each loadTable lists the objects, restores what is missing, and renews what
+is old.
 """
 
 import math
@@ -16,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple
 
 from ..ducklake.history import TableHistory
@@ -33,15 +32,15 @@ from ..storage.stores import Cache
 from .names import Name, parse
 
 CAPACITY = 200_000
-"""Keys, which take some 40 MB."""
+"""The number of keys in a `ReferenceCache`; they take some 40 MB."""
 
 PATHS: dict[str, Callable[[bytes], list[str]]] = {
     "list": manifest_paths,
     "rows-manifest": file_paths,
     "deletes-manifest": file_paths,
 }
-"""By the kind of a file: reads the locations that it refers to. A data manifest refers only to the
-lake's own files."""
+"""The function that reads the locations to which a file refers, by the kind of the file. A data
+manifest is not here: it refers only to the lake's own files."""
 
 
 class ReferenceCache:
@@ -75,11 +74,11 @@ class ReferenceCache:
 
 
 DOCUMENTS = 8
-"""Documents; one of a thousand snapshots takes some megabytes."""
+"""How many documents a process keeps; one of a thousand snapshots takes some megabytes."""
 
 
 class Source(NamedTuple):
-    """What a document is built from, but for the time of day."""
+    """What a document is built from, except the current time."""
 
     history: TableHistory
     unservable: Sequence[UnservableRange]
@@ -101,7 +100,7 @@ class MetadataCache:
 
         Args:
             unservable: the snapshots that the document leaves out.
-            build: from the time now, in milliseconds since 1970.
+            build: builds the document, given the time in milliseconds since 1970.
         """
         now_ms = int(time.time() * 1000)
         if any(_milliseconds(snapshot) > now_ms for snapshot in history.snapshots):
@@ -120,7 +119,7 @@ class MetadataCache:
 
 
 def _without_lake_snapshot(history: TableHistory) -> TableHistory:
-    """A document does not depend on the lake's snapshots after the table's own last one."""
+    """The history without the lake's newest snapshot, on which a document does not depend."""
     return replace(history, lake=replace(history.lake, snapshot_id=0), snapshot_id=0)
 
 
@@ -140,7 +139,7 @@ class BuildContext:
     bucket: DeliveryBucket | None = None
     """The bucket that clients read, with the delivery `materialize`."""
     staging_location: str | None = None
-    """Where clients put the files of a commit (the setting); None: they may not write."""
+    """The setting: where clients put the files of a commit. None: they may not write."""
     renew_seconds: float = math.inf
     """Older objects of the bucket are renewed, before a lifecycle rule removes them."""
     documents: MetadataCache = field(default_factory=MetadataCache)
@@ -148,7 +147,7 @@ class BuildContext:
 
     @property
     def virtual_location(self) -> str:
-        """Where all virtual files are."""
+        """The location below which all virtual files are."""
         return self.location(self.settings.virtual_prefix)
 
 
@@ -192,13 +191,13 @@ class BucketFiles:
 
     def _ensure(self, lists: Sequence[Name], document: Name) -> None:
         keys = [self._key(name) for name in lists]
-        known = [key for level in self._levels(keys, read=False) for key in level]
+        cached_keys = [key for level in self._levels(keys, read=False) for key in level]
         document_key = self._key(document)
         with self._reading_newest(keys):
-            ages = self.bucket.ages([*known, document_key])
+            ages = self.bucket.ages([*cached_keys, document_key])
         self._restore([key for key in keys if key not in ages])
         lower = [*self._levels(keys, read=True)][1:]  # a new table has no list
-        listed = {*known}
+        listed = {*cached_keys}
         ages |= self.bucket.ages([key for level in lower for key in level if key not in listed])
         for level in reversed(lower):  # a file is put before those that refer to it
             self._restore([key for key in level if key not in ages])
@@ -224,7 +223,8 @@ class BucketFiles:
             yield level
             if read:
                 self._read([key for key in level if references.get(key) is None])
-            level = list(dict.fromkeys(one for key in level for one in references.get(key) or ()))
+            referred = (references.get(key) or () for key in level)
+            level = list(dict.fromkeys(chain.from_iterable(referred)))
 
     def _read(self, keys: Sequence[str]) -> None:
         """Cache the references of these files; those that are missing are put first."""

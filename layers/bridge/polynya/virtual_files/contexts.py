@@ -1,11 +1,10 @@
-"""One table as of a snapshot: its history, and what follows from that without a query.
+"""What the files of one table are built from, and which snapshots cannot be served exactly.
 
-The snapshots of one table that cannot be served exactly, and why.
+`TableContext` follows from the table's history without a query.
 
-Files that ducklake_add_data_files added: DuckLake finds their columns by name.
-
-An Iceberg reader finds them by field id if the file has field ids, and does not round times. The
-file's footer says whether both read the same; its columns are cached.
+`AddedFiles` checks the files that ducklake_add_data_files added. DuckLake finds their columns by
+name; an Iceberg reader finds them by field id if the file has field ids, and does not round times.
+The file's footer says whether both read the same; its columns are cached.
 """
 
 import json
@@ -63,7 +62,7 @@ class TableContext:
         return self.format_version >= 3
 
     def written(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
-        """The columns of a file of inlined rows: these, and the ids of its rows."""
+        """The columns of a file of inlined rows: the fields, and in v3 those of row lineage."""
         return (*fields, *lineage_fields(fields)) if self.has_row_ids else fields
 
     def location_of(self, file: DataFile | DeleteFile) -> str:
@@ -115,7 +114,7 @@ OUTSIDE = (
     "the added file {location} is neither in S3 nor below the lake's data path, and clients can "
     "read nothing else: copy it below the data path and add it from there, or insert its rows"
 )
-"""Not served though it may be there: a catalog could name any file of this machine."""
+"""Such a file is not served even if it exists: a catalog could name any file of this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,21 +137,23 @@ class AddedFiles:
             raise Refused(f"the table {name} is not served: {reason}")
 
     def unservable(self, con: Connection) -> Iterator[UnservableRange]:
-        """When files are visible that Iceberg's readers would read differently.
+        """The ranges of snapshots that show files which Iceberg's readers would read differently.
 
         One file of each name mapping is read, because loadTable cannot wait for the footers of all
         files. A file that differs from the others is found when its manifest is built.
         """
         history = self.table.history
-        known = {row.mapping_id for row in history.mapped_names}
+        mapping_ids = {row.mapping_id for row in history.mapped_names}
         for group, lifetime in history.partitioning.groups.items():
-            if group.mapping_id is not None and group.mapping_id not in known:
+            if group.mapping_id is not None and group.mapping_id not in mapping_ids:
                 problem = f"the name mapping {group.mapping_id} of added files names no column"
                 yield UnservableRange(*lifetime, problem + REMEDY)
         if not self.table.mappings.paths:
             return
-        at = (history.table.table_id, history.snapshot_id)
-        for file in queries.first_added_files(history.lake, *at).run(con):
+        first_files = queries.first_added_files(
+            history.lake, history.table.table_id, history.snapshot_id
+        )
+        for file in first_files.run(con):
             if reason := self._contradiction(file):
                 yield UnservableRange(file.begin_snapshot, file.end_snapshot, reason)
 
@@ -177,14 +178,14 @@ class AddedFiles:
         body = self.cache.get(key)
         if body is None:
             read = partial(self.object_reader.read_range, location)
-            found = columns_of(read, file.file_size_bytes)
-            body = self.cache.put(key, json.dumps(found).encode())
+            columns = columns_of(read, file.file_size_bytes)
+            body = self.cache.put(key, json.dumps(columns).encode())
         return [Column(tuple(path), *more) for path, *more in json.loads(body)]
 
 
 @dataclass(frozen=True, slots=True)
 class UnservableSnapshots:
-    """What the rows of the catalog, the columns and the added files of one table say."""
+    """Finds the snapshots of one table that cannot be served, with the reasons."""
 
     con: Connection
     table: TableContext
@@ -211,7 +212,7 @@ class UnservableSnapshots:
         return ranges
 
     def defaults(self) -> dict[str, list[UnservableRange]]:
-        """By the dotted name of a column with a default: when files that lack it are visible."""
+        """The snapshots that show files without a column that has a default, by its dotted name."""
         history = self.table.history
         columns = default_columns(self.table.schemas, history.columns)
         begin_snapshots = {column.column_id: column.born for column in columns}

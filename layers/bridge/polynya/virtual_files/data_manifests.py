@@ -28,21 +28,21 @@ CHUNKS_PER_QUERY = 32
 encoded. Without an index each query scans all statistics of the lake."""
 
 FIRST_CHUNKS = 4
-"""Chunks of the first query, for which nobody has anything to do meanwhile; each query has twice as
-many as the one before."""
+"""Chunks of the first query, during which there is nothing to encode; each query has twice as many
+as the one before."""
 
 COLUMNS_AHEAD = 640
-"""So many columns of chunks are read before they are encoded, at most; one of 2,048 files takes
+"""The most columns of chunks that are read before they are encoded; a column of 2,048 files takes
 some 130 kB of memory."""
 
 
 class FoundChunk(NamedTuple):
-    """What PostgreSQL has of a chunk."""
+    """A chunk as read from PostgreSQL."""
 
     chunk: Chunk
     columns: ChunkColumns
     added_files: list[DataFile]
-    """All files, if some of the table were added to it; otherwise none."""
+    """The data files of the chunk, if any file was added to the table; else empty."""
 
 
 def data_manifests(
@@ -67,8 +67,8 @@ def data_manifests(
         _, first, last, *_ = manifest.name.numbers
         by_chunk[Chunk(first, last, manifest.window)].append(manifest)
     chunks = sorted(by_chunk, key=lambda chunk: (chunk.first_id, chunk.last_id, chunk.version))
-    with closing(_found(con, table, chunks)) as found:
-        for chunk, columns, added_files in found:
+    with closing(_read_chunks(con, table, chunks)) as read_chunks:
+        for chunk, columns, added_files in read_chunks:
             for file in added_files:
                 check(file)
             files = _data_files(table, chunk, columns)
@@ -85,16 +85,16 @@ def data_manifests(
                 yield manifest.name, body
 
 
-def _found(
+def _read_chunks(
     con: Connection, table: TableContext, chunks: Sequence[Chunk]
 ) -> Generator[FoundChunk, None, None]:
-    """All chunks, read ahead if they are many."""
-    found = _in_runs(con, table, chunks)
+    """The content of each chunk, read ahead if they are many."""
+    read_chunks = _in_runs(con, table, chunks)
     if len(chunks) <= FEW:  # PostgreSQL reads them at once
-        return found
+        return read_chunks
     columns = columns_with_metrics(table.schemas, table.partitions, chunks[-1].version)
     most = COLUMNS_AHEAD // (len(columns) or 1)
-    return read_ahead(found, min(max(1, most), CHUNKS_PER_QUERY))
+    return read_ahead(read_chunks, min(max(1, most), CHUNKS_PER_QUERY))
 
 
 def _in_runs(
@@ -107,13 +107,13 @@ def _in_runs(
 
 def _read(con: Connection, table: TableContext, run: Sequence[Chunk]) -> Iterator[ChunkColumns]:
     """The columns of each chunk, with the statistics that its version needs."""
-    wanted = {
+    ids_by_version = {
         version: columns_with_metrics(table.schemas, table.partitions, version)
         for version in {chunk.version for chunk in run}
     }
-    column_ids = set().union(*wanted.values())
+    column_ids = set().union(*ids_by_version.values())
     history = table.history
-    found = file_columns(
+    chunk_columns = file_columns(
         con,
         history.lake,
         history.table.table_id,
@@ -121,14 +121,15 @@ def _read(con: Connection, table: TableContext, run: Sequence[Chunk]) -> Iterato
         column_ids,
         with_row_ids=table.has_row_ids,
     )
-    for chunk, columns in zip(run, found, strict=True):
+    for chunk, columns in zip(run, chunk_columns, strict=True):
         # Only its own columns: its bytes must not depend on which chunks are read with it.
-        stats = [column for column in columns.stats if column.column_id in wanted[chunk.version]]
+        ids = ids_by_version[chunk.version]
+        stats = [column for column in columns.stats if column.column_id in ids]
         yield columns._replace(stats=stats)
 
 
 def _added_files(con: Connection, table: TableContext, chunk: Chunk) -> list[DataFile]:
-    """The data files of a chunk, if some of the table were added to it."""
+    """The data files of a chunk, if any file was added to the table; else an empty list."""
     if not table.mappings.paths:
         return []
     lake, table_id = table.history.lake, table.history.table.table_id

@@ -45,11 +45,11 @@ class Deletes:
 
     @property
     def most_positions(self) -> int:
-        """How many rows are deleted, or more: rows of later snapshots are counted in full."""
+        """The most rows that may be deleted: all rows, if some are of later snapshots."""
         if self.holds_later_rows:
             return self.data_file.record_count
-        found = sum(file.delete_count for file in self.stored) + len(self.inlined)
-        return min(found, self.data_file.record_count)
+        delete_count = sum(file.delete_count for file in self.stored) + len(self.inlined)
+        return min(delete_count, self.data_file.record_count)
 
     @property
     def changed_at(self) -> int:
@@ -71,8 +71,8 @@ def deletes_at(
     Args:
         data_file_ids: the first and the last id of the files, both included.
     """
-    at = (history.table.table_id, snapshot_id, *data_file_ids)
-    files = queries.data_files_at(history.lake, *at).run(con)
+    lake, table_id = history.lake, history.table.table_id
+    files = queries.data_files_at(lake, table_id, snapshot_id, *data_file_ids).run(con)
     return _deletes(con, history, snapshot_id, data_file_ids, files)
 
 
@@ -94,14 +94,14 @@ def _deletes(
     snapshot_id: int,
     span: tuple[int, int],
     files: Iterable[DataFile],
-    wanted: Sequence[int] | None = None,
+    data_file_ids: Sequence[int] | None = None,
 ) -> list[Deletes]:
-    lake, at = history.lake, (history.table.table_id, snapshot_id, *span, wanted)
+    selection = (history.table.table_id, snapshot_id, *span, data_file_ids)
     stored: dict[int, list[DeleteFile]] = defaultdict(list)
-    for file in queries.delete_files_at(lake, *at).run(con):
+    for file in queries.delete_files_at(history.lake, *selection).run(con):
         stored[file.data_file_id].append(file)
     inlined: dict[int, list[InlinedDelete]] = defaultdict(list)
-    for row in queries.inlined_deletes_at(history.inlined, *at).run(con):
+    for row in queries.inlined_deletes_at(history.inlined, *selection).run(con):
         inlined[row.data_file_id].append(row)
     candidates = [
         Deletes(snapshot_id, file, stored[file.data_file_id], inlined[file.data_file_id])
@@ -118,7 +118,6 @@ def deletes_bytes(deletes: Deletes, history: TableHistory, files: ObjectReader) 
         Refused: a delete file is missing or damaged, or deletes name rows that the data file does
             not have.
     """
-
     deleted, bodies = _deleted(deletes, history, files)
     data_location = _location(history, deletes.data_file)
     if deletes.is_one_file and (copy := delete_copy(bodies[0], data_location)) is not None:
@@ -190,7 +189,7 @@ def _check(positions: Sequence[int], deletes: Deletes, history: TableHistory) ->
     """Refuse positions that no row of the data file has; they ascend.
 
     Raises:
-        Refused: there is one; clients would fail in different ways.
+        Refused: there is such a position; clients would fail in different ways.
     """
     if positions and not 0 <= positions[0] <= positions[-1] < deletes.data_file.record_count:
         raise Refused(

@@ -1,9 +1,8 @@
-"""The inlined rows of a table as files: one for each partition value, if that is certain.
+"""The inlined rows of a table as Parquet files, and which rows a commit means by file and position.
 
-Clients skip files by their partition; and Daft drops a condition on a partition column for
-files of another spec (Daft issue 7428), which would return rows of other values.
-
-The live rows of a table, for commits that end some of them.
+There is one file for each partition value, if that is certain. Clients skip files by their
+partition; and Daft drops a condition on a partition column for files of another spec (Daft issue
+7428), which would return rows of other values.
 
 Clients name a row by its file and its position in it. DuckLake names inlined rows by their ids.
 """
@@ -42,7 +41,7 @@ BEGIN_SNAPSHOTS: dict[int, Callable[[int], tuple[int, int]]] = {
     NEW: lambda snapshot_id: (snapshot_id, MAX_ID),
     ALL: lambda _: (0, MAX_ID),
 }
-"""By part: the snapshots, from and up to but not including, at which its rows began."""
+"""By part: the first snapshot at which its rows began, and the one after the last."""
 
 
 class TablePart(NamedTuple):
@@ -57,10 +56,10 @@ class TablePart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RowsGroup:
-    """The rows of one file."""
+    """The inlined rows of one virtual file."""
 
     partition: tuple[Any, ...] | None
-    """None: the file is an unpartitioned one."""
+    """None: the file is unpartitioned."""
     parts: list[TablePart]
     """In the order of the file's rows."""
 
@@ -117,8 +116,8 @@ class TableRows:
         columns = self.table.history.columns
         parts = [inlined_rows(part.table, columns, fields, part.rows) for part in group.parts]
         if self.table.has_row_ids:
-            of_parts = [(part.row_ids, part.begin_snapshots) for part in group.parts]
-            parts = [with_numbers(*one) for one in zip(parts, of_parts, strict=True)]
+            lineage = [(part.row_ids, part.begin_snapshots) for part in group.parts]
+            parts = [*map(with_numbers, parts, lineage)]
         try:
             return rows_bytes(parts, self.table.written(fields))
         except Unreadable as error:
@@ -130,27 +129,28 @@ class TableRows:
 
     def _groups(self, part: int, snapshot_id: int) -> dict[int, RowsGroup]:
         by_partition: dict[tuple[Any, ...] | None, list[TablePart]] = defaultdict(list)
-        tables = self._rows(part, snapshot_id)
-        for one in tables:
-            for partition, some in self._partitioned(one, snapshot_id).items():
-                by_partition[partition].append(some)
-        found = sorted((p for p in by_partition if p is not None), key=_nulls_first)
-        if len(found) > MAX_PARTITIONS:
-            return {0: RowsGroup(None, tables)}
-        groups = {n: RowsGroup(p, by_partition[p]) for n, p in enumerate(found, 1)}
+        table_parts = self._rows(part, snapshot_id)
+        for table_part in table_parts:
+            for partition, rows in self._partitioned(table_part, snapshot_id).items():
+                by_partition[partition].append(rows)
+        partitions = sorted((p for p in by_partition if p is not None), key=_nulls_first)
+        if len(partitions) > MAX_PARTITIONS:
+            return {0: RowsGroup(None, table_parts)}
+        groups = {n: RowsGroup(p, by_partition[p]) for n, p in enumerate(partitions, 1)}
         return groups | ({0: RowsGroup(None, by_partition[None])} if None in by_partition else {})
 
     def _rows(self, part: int, snapshot_id: int) -> list[TablePart]:
         history = self.table.history
         fields = self.table.schemas.at(snapshot_id).fields
-        at = (snapshot_id, *BEGIN_SNAPSHOTS[part](snapshot_id))
-        found = []
-        for one in queries.inlined_rows_at(history.inlined.tables, *at).run(self.con):
-            names = inlined_columns(one.table, history.columns, fields)
-            self._check_columns(one.table, names)
-            rows = [[record[name] for name in names] for record in one.records]
-            found.append(TablePart(one.table, one.row_ids, one.begin_snapshots, rows))
-        return found
+        begin_range = BEGIN_SNAPSHOTS[part](snapshot_id)
+        table_rows = queries.inlined_rows_at(history.inlined.tables, snapshot_id, *begin_range)
+        parts = []
+        for inlined in table_rows.run(self.con):
+            names = inlined_columns(inlined.table, history.columns, fields)
+            self._check_columns(inlined.table, names)
+            rows = [[record[name] for name in names] for record in inlined.records]
+            parts.append(TablePart(inlined.table, inlined.row_ids, inlined.begin_snapshots, rows))
+        return parts
 
     def _check_columns(self, table: InlinedTable, names: Sequence[str]) -> None:
         missing = set(names) - set(table.user_columns)
@@ -169,14 +169,14 @@ class TableRows:
             return {None: part}
         columns = self.table.history.columns
         partitions = inlined_partitions(spec, part.table, columns, fields, part.rows)
-        found: dict[tuple[Any, ...] | None, TablePart] = {}
+        parts: dict[tuple[Any, ...] | None, TablePart] = {}
         rows = zip(partitions, part.row_ids, part.begin_snapshots, part.rows, strict=True)
         for partition, row_id, begun, row in rows:
-            of_partition = found.setdefault(partition, TablePart(part.table, [], [], []))
+            of_partition = parts.setdefault(partition, TablePart(part.table, [], [], []))
             of_partition.row_ids.append(row_id)
             of_partition.begin_snapshots.append(begun)
             of_partition.rows.append(row)
-        return found
+        return parts
 
 
 def _length(value: str | bytes | None) -> int:
@@ -190,33 +190,34 @@ def _nulls_first(partition: tuple[Any, ...]) -> list[tuple[bool, Any]]:
 
 
 MOST_DELETED = 20_000_000
-"""Rows in the delete files that a commit reads; they are in memory at once."""
+"""The most rows in the delete files that a commit reads; they are in memory at once."""
 
 MOST_FILES_BETWEEN = 1000
-"""A query for the deletes of two data files reads so many files between them at most."""
+"""The most other files that a query for the deletes of two data files reads between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveRows:
-    """The live rows of one table."""
+    """Finds the live rows of one table that a commit ends."""
 
     con: Connection
     table: TableContext
     rows: TableRows
     object_reader: ObjectReader
 
-    def inlined(self, name: Name, at: int) -> list[tuple[str, int]] | None:
+    def inlined(self, name: Name, snapshot_id: int) -> list[tuple[str, int]] | None:
         """For each row of a virtual file of inlined rows, in order, its PostgreSQL table and id.
 
-        None: the file is not of the table as it is now.
+        None: the table, as it is now, does not have the file.
 
         Args:
-            at: the newest listed snapshot, which names the files. A later change of columns is not
-                listed, and would name them otherwise.
+            snapshot_id: the newest listed snapshot, which names the files. A later change of
+                columns is not listed, and would name them otherwise.
         """
         names = self.table.names
         part, number, written_at = name.numbers
-        if not any(names.rows(file, number) == name for file in names.rows_files.at(at)):
+        files = names.rows_files.at(snapshot_id)
+        if not any(names.rows(file, number) == name for file in files):
             return None
         group = self.rows.groups(part, written_at).get(number)
         return None if group is None else group.row_ids
@@ -228,15 +229,15 @@ class LiveRows:
             BadRequest: they are too many.
             Refused: a stored delete file is missing or damaged.
         """
-        wanted = set(data_file_ids)
+        ids = set(data_file_ids)
         history = self.table.history
-        found = {
+        by_file = {
             deletes.data_file.data_file_id: deletes
-            for span in _spans(sorted(wanted))
+            for span in _spans(sorted(ids))
             for deletes in deletes_at(self.con, history, history.snapshot_id, span)
-            if deletes.data_file.data_file_id in wanted
+            if deletes.data_file.data_file_id in ids
         }
-        stored = [file for deletes in found.values() for file in deletes.stored]
+        stored = [file for deletes in by_file.values() for file in deletes.stored]
         if sum(file.delete_count for file in stored) > MOST_DELETED:
             raise BadRequest(
                 f"more than {MOST_DELETED:,} rows of the data files are deleted already: CALL "
@@ -244,7 +245,7 @@ class LiveRows:
             )
         return {
             id_: deleted_positions(deletes, history, self.object_reader)
-            for id_, deletes in found.items()
+            for id_, deletes in by_file.items()
         }
 
 

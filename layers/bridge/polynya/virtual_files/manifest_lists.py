@@ -1,10 +1,8 @@
-"""The files of one table by name, from the cache or built now; and a summary of each.
+"""The manifest list of a snapshot, and the summaries of the files that lists and manifests name.
 
 A manifest list holds the length of its manifests, and a manifest that of its delete files. So a
 summary is cached beside each file: a list of many manifests, one of which is new, does not read the
 others. A manifest without entries has a summary only: no list refers to it.
-
-The manifest list of a snapshot: its manifests, with the summary of each.
 """
 
 import json
@@ -41,7 +39,7 @@ SUMMARIES: dict[str, Callable[[bytes], Summary]] = {
     "rows": _rows_summary,
     "deletes": _deletes_summary,
 }
-"""By the kind of a file."""
+"""The function that summarizes a file, by its kind."""
 
 COUNTS = ("added_files_count", "existing_files_count", "deleted_files_count")
 """The fields of a manifest's summary that count its entries."""
@@ -116,8 +114,8 @@ class SummarizedFiles:
         """
         names = list(names)
         return [
-            self._summary(name, build or self._build) if found is None else found
-            for name, found in zip(names, self._stored_summaries(names), strict=True)
+            self._summary(name, build or self._build) if summary is None else summary
+            for name, summary in zip(names, self._stored_summaries(names), strict=True)
         ]
 
     def _stored_summaries(self, names: Iterable[Name]) -> list[Summary | None]:
@@ -125,7 +123,7 @@ class SummarizedFiles:
         return [None if body is None else json.loads(body) for body in bodies]
 
     def _summary(self, name: Name, build: Callable[[Name], bytes]) -> Summary:
-        """The summary of a file that has none: most likely the file is missing too."""
+        """The summary of a file, if it is not cached: most likely the file is missing too."""
         body = self._cache.get(self._key(name))
         if body is None:
             return SUMMARIES[name.kind](self.put(name, build(name)))
@@ -142,7 +140,7 @@ def _encoded(summary: Summary) -> bytes:
 
 
 def _is_empty(summary: Summary) -> bool:
-    """Whether it is that of a manifest without entries."""
+    """Whether a summary is that of a manifest without entries."""
     return all(summary.get(field) == 0 for field in COUNTS)
 
 
@@ -167,13 +165,13 @@ class LiveFiles:
         Raises:
             PolynyaError: the list would have too many files, or too few.
         """
-        wanted = self._counts[bisect_right(self._snapshot_ids, snapshot_id)]
+        expected = self._counts[bisect_right(self._snapshot_ids, snapshot_id)]
         summaries = [summary for manifest, summary in listed if manifest.kind == "data"]
-        found = sum(summary[field] for summary in summaries for field in LIVE)
-        if found != wanted:
+        live = sum(summary[field] for summary in summaries for field in LIVE)
+        if live != expected:
             raise PolynyaError(
-                f"the manifests of snapshot {snapshot_id} have {found} data files, and the catalog "
-                f"has {wanted}: nothing of it is served; please report it with the output of "
+                f"the manifests of snapshot {snapshot_id} have {live} data files, and the catalog "
+                f"has {expected}: nothing of it is served; please report it with the output of "
                 "`polynya inspect`. Clear the cache to go on"
             )
 

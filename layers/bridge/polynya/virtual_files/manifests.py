@@ -49,27 +49,27 @@ class TableManifests:
         Raises:
             Refused: a manifest cannot be built exactly.
         """
-        wanted = list(manifests)
-        data = [manifest for manifest in wanted if manifest.kind == "data"]
+        manifests = list(manifests)
+        data = [manifest for manifest in manifests if manifest.kind == "data"]
         if data:
-            from .data_manifests import data_manifests
+            from .data_manifests import data_manifests  # imports numpy
 
             yield from data_manifests(self.con, self.table, data, self.check_added_file)
-        for manifest in wanted:
+        for manifest in manifests:
             if manifest.kind == "data":
                 continue
             entries = ENTRIES[manifest.kind](self, manifest)
             is_delete = manifest.kind == "delete"
             content = ManifestContent.DELETES if is_delete else ManifestContent.DATA
-            at = manifest.name.snapshot_id
-            schema = self.table.schemas.at(at)
+            snapshot_id = manifest.name.snapshot_id
+            schema = self.table.schemas.at(snapshot_id)
             body = manifest_bytes(
                 entries,
                 content,
                 schema,
                 manifest.spec,
-                sequence_number=at,
-                snapshot_id=self.table.snapshot_ids.of(at),
+                sequence_number=snapshot_id,
+                snapshot_id=self.table.snapshot_ids.of(snapshot_id),
                 format_version=self.table.format_version,
             )
             yield manifest.name, body
@@ -117,48 +117,48 @@ class TableManifests:
         self, spec: PartitionSpec, file: RowsFile
     ) -> Iterator[tuple[int, tuple[Any, ...], RowsFile]]:
         """The files of a part of the inlined rows, with their numbers and partitions."""
-        at = file.written_at
-        if not self.table.partitions.rows_spec(self.table.schemas.at(at).fields).fields:
+        fields = self.table.schemas.at(file.written_at).fields
+        if not self.table.partitions.rows_spec(fields).fields:
             if spec == UNPARTITIONED:
                 yield 0, (), file  # without a query for the rows
             return
-        for number, group in self.rows.groups(file.part, at).items():
+        for number, group in self.rows.groups(file.part, file.written_at).items():
             if (group.partition is None) == (spec == UNPARTITIONED):
                 part = file._replace(record_count=group.record_count)
                 yield number, group.partition or (), part
 
     def _delete_entries(self, manifest: Manifest) -> list[ManifestEntry]:
-        _, first, last, _, at = manifest.name.numbers
+        _, first, last, _, snapshot_id = manifest.name.numbers
         base_id = manifest.window.base_id
-        found = self._deletes_at(at, (first, last))
-        before = self._deletes_at(base_id, (first, last)) if base_id < at else {}
-        replaced = {name: deletes for name, deletes in before.items() if name not in found}
+        live = self._deletes_at(snapshot_id, (first, last))
+        before = self._deletes_at(base_id, (first, last)) if base_id < snapshot_id else {}
+        replaced = {name: deletes for name, deletes in before.items() if name not in live}
         return [
-            *self._delete_file_entries(found, manifest),
+            *self._delete_file_entries(live, manifest),
             *self._delete_file_entries(replaced, manifest, is_gone=True),
         ]
 
     def _deletes_at(self, snapshot_id: int, span: tuple[int, int]) -> dict[Name, Deletes]:
-        found = deletes_at(self.con, self.table.history, snapshot_id, span)
-        return {self.table.deletes_name(deletes): deletes for deletes in found}
+        file_deletes = deletes_at(self.con, self.table.history, snapshot_id, span)
+        return {self.table.deletes_name(deletes): deletes for deletes in file_deletes}
 
     def _delete_file_entries(
-        self, found: dict[Name, Deletes], manifest: Manifest, *, is_gone: bool = False
+        self, by_name: dict[Name, Deletes], manifest: Manifest, *, is_gone: bool = False
     ) -> list[ManifestEntry]:
         """The entries of delete files whose data files have the partition spec of the manifest."""
         _, *span, _, _ = manifest.name.numbers
-        tuples = self._tuples([d.data_file for d in found.values()], span)
-        names = [name for name, d in found.items() if tuples[d.data_file][0] == manifest.spec]
+        tuples = self._tuples([d.data_file for d in by_name.values()], span)
+        names = [name for name, d in by_name.items() if tuples[d.data_file][0] == manifest.spec]
         # Not by their names: that would read the rows again, for each delete file.
-        summaries = self.summaries(names, lambda name: self.deletes_body(found[name]))
+        summaries = self.summaries(names, lambda name: self.deletes_body(by_name[name]))
         return [
             delete_entry(
                 self.location(name),
-                self.table.location_of(found[name].data_file),
-                tuples[found[name].data_file][1],
+                self.table.location_of(by_name[name].data_file),
+                tuples[by_name[name].data_file][1],
                 summary["record_count"],
                 summary["file_size_in_bytes"],
-                found[name].changed_at,
+                by_name[name].changed_at,
                 manifest.window,
                 self.table.snapshot_ids,
                 is_gone=is_gone,
@@ -174,12 +174,12 @@ class TableManifests:
         table_id = history.table.table_id
         texts = queries.partition_values(table_id, *span).run(self.con)
         constants: dict[int, dict[int, Constant]] = defaultdict(dict)
-        wanted = partitions.constant_ids
+        column_ids = partitions.constant_ids
         if any(None in values.values() for values in texts.values()):
-            wanted |= partitions.time_ids
-        if wanted:
+            column_ids |= partitions.time_ids
+        if column_ids:
             for row in queries.column_stats(history.lake, table_id, *span).run(self.con):
-                if row.column_id in wanted:
+                if row.column_id in column_ids:
                     constant = Constant(row.value_count, row.min_value, row.max_value)
                     constants[row.data_file_id][row.column_id] = constant
         return {

@@ -1,12 +1,11 @@
-"""The names of the virtual files of one table: pure, from the table's history alone.
-
-The names of virtual files: key <-> name.
+"""The names of virtual files: key <-> name, and which names the files of one table have.
 
     <prefix>/<table uuid>/g2/<kind>-<numbers>-<fingerprint><suffix>
     <prefix>/<table uuid>/g2/<snapshot>-table-<fingerprint>.metadata.json
 
 A key holds all that the file's bytes depend on: the generator's version, the table, the snapshot,
-and a fingerprint of the catalog rows that the file is built from.
+and a fingerprint of the catalog rows that the file is built from. Names follow from the table's
+history alone, without a query.
 """
 
 import re
@@ -38,7 +37,7 @@ read."""
 
 
 class Kind(NamedTuple):
-    """The form of the names of one kind of files."""
+    """How the names of one kind of files are formed."""
 
     numbers: tuple[str, ...]
     """What the numbers mean; the last one is always the snapshot whose state the file has."""
@@ -46,7 +45,7 @@ class Kind(NamedTuple):
 
 
 WINDOW = ("base_id", "snapshot_id")
-"""A state, and the changes since an earlier one; none if both are the same."""
+"""The changes of a manifest: from `base_id` to `snapshot_id`; none if both are the same."""
 
 CHUNK = ("spec_id", "first_data_file_id", "last_data_file_id", *WINDOW)
 
@@ -73,7 +72,7 @@ FILE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """One virtual file."""
+    """The name of one virtual file."""
 
     table_uuid: str
     kind: str
@@ -209,28 +208,28 @@ class TableNames:
             chunks[kind, chunk.first_id, chunk.last_id].append(chunk)
         manifests = []
         for (kind, *span), parts in sorted(chunks.items()):
-            at = self._version(kind, snapshot_id, parts)
+            version = self._version(kind, snapshot_id, parts)
             # Clients take the record of a manifest from the first list that has it. So the list of
             # the snapshot that changed a chunk names a manifest of its own, with the changes, and
             # later lists one without them.
-            is_own = at > window.base_id
-            has_ended = is_own and any(part.version == at for part in parts)
+            is_own = version > window.base_id
+            has_ended = is_own and any(part.version == version for part in parts)
             if not has_ended and not any(part.files for part in parts):
                 continue
             # A chunk's last change may be older than the manifest's: a column's new type.
             rows: list[tuple[Any, ...]] = [
-                (p.kind, p.hash, p.ended if is_own and p.version == at else 0) for p in parts
+                (p.kind, p.hash, p.ended if is_own and p.version == version else 0) for p in parts
             ]
-            schema = self._schema_prints[self._schemas.at(at).schema_id]
-            if kind == "data" and (late := late_columns(self._schemas, self._partitions, at)):
+            schema = self._schema_prints[self._schemas.at(version).schema_id]
+            if kind == "data" and (late := late_columns(self._schemas, self._partitions, version)):
                 rows.append((kind, late))
-            rows += [(kind, digest) for digest in self._snapshot_ids.digests(at)]
+            rows += [(kind, digest) for digest in self._snapshot_ids.digests(version)]
             # A spec disappears with its column, and its files are in the unpartitioned one then.
             rows.append((kind, self._partitions.fields_of({part.group for part in parts})))
-            of_manifest = window if is_own else no_changes(at)
+            of_manifest = window if is_own else no_changes(version)
             for spec in self._partitions.specs_of(part.group for part in parts):
                 digest = fingerprint(*self._avro_origin, kind, rows, schema, spec.json())
-                numbers = (spec.spec_id, *span, of_manifest.base_id, at)
+                numbers = (spec.spec_id, *span, of_manifest.base_id, version)
                 name = self._name(FILE_KINDS[kind], numbers, digest)
                 manifests.append(Manifest(kind, spec, name, of_manifest))
         return manifests
@@ -264,18 +263,19 @@ class TableNames:
         files, gone = self.rows_files.at(window.snapshot_id), self.gone_rows_files(window)
         if not files and not gone:
             return []
-        at = window.snapshot_id
-        schema = self._schemas.at(at)
+        snapshot_id = window.snapshot_id
+        schema = self._schemas.at(snapshot_id)
         specs = dict.fromkeys((UNPARTITIONED, self._partitions.rows_spec(schema.fields)))
         digest = fingerprint(
             *(*self._avro_origin, files, gone, self._schema_prints[schema.schema_id]),
-            *([spec.json() for spec in specs], self._snapshot_ids.digests(at)),
+            *([spec.json() for spec in specs], self._snapshot_ids.digests(snapshot_id)),
         )
+        kind = FILE_KINDS["inlined"]
         return [
             Manifest(
                 "inlined",
                 spec,
-                self._name(FILE_KINDS["inlined"], (spec.spec_id, window.base_id, at), digest),
+                self._name(kind, (spec.spec_id, window.base_id, snapshot_id), digest),
                 window,
             )
             for spec in specs

@@ -64,28 +64,29 @@ class PaddedFiles:
         state = state_at(self.table.history.events, snapshot_id)
         if not state["inlined"].rows:
             return
-        at = self.table.names.rows_files.changed_at(snapshot_id)
-        manifest, *_ = self.table.names.rows_manifests(no_changes(at))
-        fields = self.table.schemas.at(at).fields
+        written_at = self.table.names.rows_files.changed_at(snapshot_id)
+        manifest, *_ = self.table.names.rows_manifests(no_changes(written_at))
+        fields = self.table.schemas.at(written_at).fields
         written = self.table.written(fields)
-        for number, group in self._groups(at, fields, state["inlined"].rows):
+        for number, group in self._groups(written_at, fields, state["inlined"].rows):
             size = rows_size(written, group.record_count, group.text_bytes)
             yield _with_size(self.table.names.all_rows(manifest.name, number), size), group
 
-    def _groups(self, at: int, fields: tuple[Field, ...], rows: int) -> Iterable[tuple[int, Sized]]:
+    def _groups(
+        self, written_at: int, fields: tuple[Field, ...], rows: int
+    ) -> Iterable[tuple[int, Sized]]:
         """What each file holds; without a partition the rows are not read."""
         if self.table.partitions.rows_spec(fields).fields:
-            groups = self.inlined.groups(ALL, at)
             return [
-                (number, Sized(one.partition, one.record_count, one.text_bytes))
-                for number, one in groups.items()
+                (number, Sized(group.partition, group.record_count, group.text_bytes))
+                for number, group in self.inlined.groups(ALL, written_at).items()
             ]
-        tables = self.table.history.inlined.tables
-        return [(0, Sized(None, rows, queries.inlined_text_bytes(tables, at).run(self.con)))]
+        text_bytes = queries.inlined_text_bytes(self.table.history.inlined.tables, written_at)
+        return [(0, Sized(None, rows, text_bytes.run(self.con)))]
 
     def deletes(self, deletes: Sequence[Deletes]) -> list[DataFile]:
         """The delete file of each data file."""
-        return [self._delete_file(one) for one in deletes]
+        return [*map(self._delete_file, deletes)]
 
     def deletes_name(self, deletes: Deletes) -> Name:
         """The name of the delete file of a data file."""

@@ -1,10 +1,9 @@
 """The data files and delete files that a scan of one table reads, found without any manifest.
 
-Generated files as manifests list them, with their sizes: they are built if they are missing.
-
-For the delivery `materialize`: the files of every snapshot that is listed are in the bucket.
-
-The files of a scan that are generated: those of inlined rows and of deletes.
+The files of inlined rows and of deletes are generated. `GeneratedFiles` is what a scan needs of
+them; `ListedFiles` gives those that manifests list, for the delivery `materialize`, where the files
+of every listed snapshot are in the bucket: it builds the missing ones, because a client needs their
+sizes. `padded.PaddedFiles` names them before they are built, for `object-lambda`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,7 +39,7 @@ class GeneratedFiles(Protocol):
         ...
 
     def rows(self, snapshot_id: int, condition: Condition) -> list[DataFile]:
-        """The files of inlined rows at a snapshot that may hold a row that is wanted.
+        """The files of inlined rows at a snapshot that may hold a row of the scan.
 
         Raises:
             Refused: they cannot be built exactly.
@@ -84,7 +83,7 @@ class ScanFiles:
         return any(self.table.history.partitioning.constants.values())
 
     def rename_rows(self, snapshot_id: int) -> bool:
-        """Whether inlined rows at a snapshot have files of other names than in manifests.
+        """Whether files of inlined rows at a snapshot have other names than in manifests.
 
         A client that removes such a file from the manifests would not find it there, and Spark's
         copy-on-write would add the rows that are left without removing the others.
@@ -93,7 +92,7 @@ class ScanFiles:
         return bool(state["inlined"].rows) and not self.generated.are_listed
 
     def fingerprint(self, snapshot_id: int) -> str:
-        """Of the data files that a snapshot shows: equal if and only if they are the same."""
+        """Identify the data files that a snapshot shows: the same text for the same files only."""
         data = state_at(self.table.history.events, snapshot_id)["data"]
         return fingerprint(self.table.location, data.files, data.hash)
 
@@ -110,9 +109,9 @@ class ScanFiles:
         page_files: int,
         pages: int,
     ) -> list[PlannedFile]:
-        """Data files that may hold a row that is wanted. Arguments: as `queries.planned_files`."""
+        """Data files that may hold a row of the scan. Arguments: as `queries.planned_files`."""
         history = self.table.history
-        [found] = run_batched(
+        [rows] = run_batched(
             self.con,
             queries.planned_files(
                 history.lake,
@@ -125,7 +124,7 @@ class ScanFiles:
             ),
         )
         # Two rows of statistics give a file twice.
-        return [*{one.file.data_file_id: one for one in found}.values()]
+        return [*{row.file.data_file_id: row for row in rows}.values()]
 
     def data_files(self, files: Iterable[CatalogFile]) -> Iterator[manifest.DataFile]:
         """Data files in Iceberg's words.
@@ -160,7 +159,7 @@ class ScanFiles:
         if not self.have_deletes(snapshot_id):
             return {}
         deletes = deletes_of(self.con, self.table.history, snapshot_id, files)
-        locations = [self.table.location_of(one.data_file) for one in deletes]
+        locations = [self.table.location_of(d.data_file) for d in deletes]
         return dict(zip(locations, self.generated.deletes(deletes), strict=True))
 
 
@@ -196,13 +195,13 @@ class ListedFiles:
 
     def deletes(self, deletes: Sequence[Deletes]) -> list[DataFile]:
         """The delete file of each data file."""
-        found: list[DataFile] = []
+        files: list[DataFile] = []
         for start in range(0, len(deletes), AT_ONCE):
-            some = deletes[start : start + AT_ONCE]
-            summaries = self.summaries(self.table.deletes_name(one) for one in some)
-            found += map(self._delete_file, some, summaries)
-            self.check_time("delete files", len(found), len(deletes))
-        return found
+            batch = deletes[start : start + AT_ONCE]
+            summaries = self.summaries(map(self.table.deletes_name, batch))
+            files += map(self._delete_file, batch, summaries)
+            self.check_time("delete files", len(files), len(deletes))
+        return files
 
     def _delete_file(self, deletes: Deletes, summary: Summary) -> DataFile:
         return DataFile(

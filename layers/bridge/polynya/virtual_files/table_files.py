@@ -45,7 +45,7 @@ class TableFiles:
 
     def __init__(self, con: Connection, history: TableHistory, context: BuildContext) -> None:
         self.history = history
-        """What the catalog says of the table; `unservable` says what follows from it."""
+        """The table's rows in the catalog; `unservable` says what they do not let us serve."""
         self._con = con
         self._context = context
         self._settings = context.settings
@@ -78,7 +78,7 @@ class TableFiles:
         return self._unservable.ranges()
 
     def unservable_defaults(self) -> dict[str, list[UnservableRange]]:
-        """By the dotted name of a column with a default: when files that lack it are visible."""
+        """The snapshots that show files without a column that has a default, by its dotted name."""
         return self._unservable.defaults()
 
     # The metadata document
@@ -103,7 +103,7 @@ class TableFiles:
             self._table.snapshot_ids,
             self._names.rows_files,
             self._table.location,
-            manifest_list=lambda *at: self._location(self._names.manifest_list(*at)),
+            manifest_list=lambda *args: self._location(self._names.manifest_list(*args)),
             snapshot_limit=self._settings.snapshot_limit,
             now_ms=now_ms,
             own_properties=self._write_properties(),
@@ -123,7 +123,7 @@ class TableFiles:
         return self._files.body(name)
 
     def body_at(self, location: str) -> bytes | None:
-        """The bytes of a virtual file of this table by its location; None if it is none.
+        """The bytes of the virtual file at a location; None if this table has no such file.
 
         Raises: as `build`.
         """
@@ -131,10 +131,10 @@ class TableFiles:
         return self._files.body(name) if name else None
 
     def name_at(self, location: str) -> Name | None:
-        """The name of a virtual file of this table by its location; None if it is none.
+        """The name of the virtual file at a location; None if it is not one of this table.
 
         Raises:
-            NoSuchKey: it is below the location of virtual files, and no virtual file's name.
+            NoSuchKey: the location is below that of virtual files, but is no virtual file's name.
         """
         prefix = self._context.virtual_location
         if not location.startswith(f"{prefix}/"):
@@ -181,8 +181,10 @@ class TableFiles:
         Args:
             snapshot_ids: in ascending order.
         """
-        found = states(self.history.events, snapshot_ids)
-        return {at: self._names.manifest_list(at, state) for at, state in found}
+        return {
+            snapshot_id: self._names.manifest_list(snapshot_id, state)
+            for snapshot_id, state in states(self.history.events, snapshot_ids)
+        }
 
     def manifests(self, snapshot_id: int) -> list[Manifest]:
         """The manifests in the list of a snapshot; some may prove to be empty."""
@@ -211,10 +213,10 @@ class TableFiles:
         """
         manifests = list(manifests)
         missing = set(self._files.missing(manifest.name for manifest in manifests))
-        wanted = [manifest for manifest in manifests if manifest.name in missing]
+        to_build = [manifest for manifest in manifests if manifest.name in missing]
         number = 0
         # Closed, so that an error leaves no other thread with the connection.
-        with closing(self._manifests.bodies(wanted)) as built:
+        with closing(self._manifests.bodies(to_build)) as built:
             while batch := [*islice(built, AT_A_TIME)]:
                 self._files.put_many(batch)
                 number += len(batch)
@@ -310,15 +312,15 @@ class TableFiles:
 
     def _manifest_bytes(self, name: Name, manifests: Iterable[Manifest]) -> bytes | None:
         """The manifest of this name, if it is one of these."""
-        wanted = [manifest for manifest in manifests if manifest.name == name]
-        with closing(self._manifests.bodies(wanted)) as built:
+        matching = [manifest for manifest in manifests if manifest.name == name]
+        with closing(self._manifests.bodies(matching)) as built:
             return next((body for _, body in built), None)
 
     def _build_rows(self, name: Name) -> bytes | None:
         part, number, snapshot_id = name.numbers
         files = self._names.rows_files.at(snapshot_id)
-        is_known = any(name == self._names.rows(file, number) for file in files)
-        return self._rows.body(part, number, snapshot_id) if is_known else None
+        is_named = any(name == self._names.rows(file, number) for file in files)
+        return self._rows.body(part, number, snapshot_id) if is_named else None
 
     def _build_deletes(self, name: Name) -> bytes | None:
         data_file_id, snapshot_id = name.numbers
@@ -330,7 +332,7 @@ class TableFiles:
 
     def _build_padded_rows(self, name: Name) -> bytes | None:
         _, part, number, snapshot_id = name.numbers
-        if all(name != one for one, _ in self._padded.rows_names(snapshot_id)):
+        if all(name != rows_name for rows_name, _ in self._padded.rows_names(snapshot_id)):
             return None
         body = self._rows.body(part, number, snapshot_id)
         return None if body is None else padded_body(name, body)
@@ -371,4 +373,4 @@ BUILDERS: dict[str, Callable[[TableFiles, Name], bytes | None]] = {
     "padded-rows": TableFiles._build_padded_rows,
     "padded-deletes": TableFiles._build_padded_deletes,
 }
-"""By the kind of a file."""
+"""The method that builds a file, by its kind."""

@@ -1,6 +1,7 @@
-"""Files that exist only when they are read: key -> bytes, built once and cached.
+"""The virtual files of a lake: key -> bytes, built when they are first read, and cached.
 
-The delivery `materialize`: all files of a table's metadata document are put into the bucket.
+With the delivery `materialize` they are built earlier: loadTable puts all files of the table's
+metadata document into the bucket.
 """
 
 from collections.abc import Sequence
@@ -51,13 +52,13 @@ def _restore(
     for manifest_list in reversed(lists):  # the manifests of one list are read together
         if missing:
             listed = files.manifests(manifest_list.snapshot_id)
-            wanted = [manifest for manifest in listed if manifest.name in missing]
-            files.cache_manifests(wanted)
-            missing.difference_update(manifest.name for manifest in wanted)
-    others = [name for name in names if name.kind not in MANIFESTS or name in missing]
-    for number, name in enumerate(others, 1):
+            to_restore = [manifest for manifest in listed if manifest.name in missing]
+            files.cache_manifests(to_restore)
+            missing.difference_update(manifest.name for manifest in to_restore)
+    remaining = [name for name in names if name.kind not in MANIFESTS or name in missing]
+    for number, name in enumerate(remaining, 1):
         files.restore(name, document.body if name.kind == "table" else None)
-        files.check_time("files", number, len(others))
+        files.check_time("files", number, len(remaining))
 
 
 class VirtualFiles:
@@ -74,11 +75,11 @@ class VirtualFiles:
 
     @property
     def location(self) -> str:
-        """Where all virtual files are."""
+        """The location below which all virtual files are."""
         return self._context.virtual_location
 
     def read(self, key: str) -> bytes:
-        """The bytes of a virtual file: the same ones for ever.
+        """The bytes of a virtual file, which never change.
 
         Raises:
             NoSuchKey: the key names no virtual file, or its rows in the catalog were rewritten.
@@ -116,11 +117,13 @@ class VirtualFiles:
             return self._build_within(con, name)
 
     def _build_within(self, con: Connection, name: Name) -> bytes:
-        lake, found = run_batched(con, queries.lake(), queries.table_of_uuid(name.table_uuid))
+        lake, schema_and_table = run_batched(
+            con, queries.lake(), queries.table_of_uuid(name.table_uuid)
+        )
         check_lake(lake.version, lake.encrypted)
-        if found is None:
+        if schema_and_table is None:
             raise NoSuchKey("the catalog holds no such table")
-        schema, table = found
+        schema, table = schema_and_table
         if not table.begin_snapshot <= name.snapshot_id <= lake.snapshot_id:
             raise NoSuchKey("the catalog holds no such snapshot of the table")
         since = 0 if name.kind == "table" else name.snapshot_id
@@ -148,15 +151,15 @@ def open_table(
 
     Args:
         since: the first snapshot whose files are needed; 0: as many as are listed.
-        limit: or the newest so many; None: as many as are listed.
+        limit: without `since`, how many of the newest snapshots; None: as many as are listed.
 
     Raises:
         Refused: the table's own rows in the catalog are broken.
     """
     check_rows(schema, table)
     limit = None if since else limit or context.settings.snapshot_limit
-    found = history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit)
-    return TableFiles(con, found, context)
+    rows = history.read(con, lake, schema, table, snapshot_id, since=since, limit=limit)
+    return TableFiles(con, rows, context)
 
 
 def _build_snapshots(name: Name, lake: Lake, table: Table) -> list[int]:
