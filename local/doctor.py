@@ -57,9 +57,9 @@ def doctor(
     from .reports.findings import ERROR, Report
 
     report = Report()
-    wanted = address_of(address, database)
+    address = address_of(address, database)
     try:
-        with readable(wanted, metadata_schema, data_path, s3_endpoint) as lake:
+        with readable(address, metadata_schema, data_path, s3_endpoint) as lake:
             generator = Generator(lake.database, lake.metadata_schema, lake.s3_endpoint)
             with closing(generator.database), waiting("Checking the lake") as stage:
                 for report in diagnose(generator, lake, past):

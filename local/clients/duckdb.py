@@ -116,7 +116,9 @@ def extension_path(name: str) -> Path:
     folder = Path(spec.submodule_search_locations[0]) / "extensions"
     path = folder / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
     if not path.exists():
-        releases = ", ".join(sorted(found.name.removeprefix("v") for found in folder.glob("v*")))
+        releases = ", ".join(
+            sorted(release.name.removeprefix("v") for release in folder.glob("v*"))
+        )
         raise MissingExtension(
             f"duckdb-extension-{name.replace('_', '-')} is for DuckDB {releases}, and this Python "
             f"has {duckdb.__version__}: pip install 'duckdb=={releases}'"

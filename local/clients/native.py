@@ -48,8 +48,8 @@ def write_lake(
             filled_in(script, f"postgres:{database.libpq}", data_path)
         ):
             con.execute(statement)
-    found = METADATA_SCHEMA.search(script)
-    schema = found.group(1).replace("''", "'") if found else "public"
+    match = METADATA_SCHEMA.search(script)
+    schema = match.group(1).replace("''", "'") if match else "public"
     return Lake(name, database, data_path, schema)
 
 
@@ -68,7 +68,7 @@ def filled_in(text: str, catalog: str, data_path: str) -> str:
     Args:
         catalog: what follows `ducklake:` in ATTACH.
     """
-    text = REPEAT.sub(lambda found: "\n".join(_repeated(*found.groups())), text)
+    text = REPEAT.sub(lambda match: "\n".join(_repeated(*match.groups())), text)
     text = text.replace("{{CATALOG}}", catalog.replace("'", "''"))
     return text.replace("{{DATA_PATH}}", data_path.replace("'", "''"))
 

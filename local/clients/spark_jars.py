@@ -126,8 +126,8 @@ def _with_spark(artifacts: list[str]) -> None:
     )
     subprocess.run([sys.executable, "-c", program], timeout=SECONDS, check=False)
     for artifact in artifacts:
-        for found in ivy.rglob(file_name(artifact)):
-            _into_cache(artifact, found)
+        for jar in ivy.rglob(file_name(artifact)):
+            _into_cache(artifact, jar)
             break
     shutil.rmtree(ivy, ignore_errors=True)
 

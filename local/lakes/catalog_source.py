@@ -46,8 +46,8 @@ def check(con: DuckDBPyConnection, database: str, schema: str, table: Table, sta
     names = [c.name for c in table.columns if c.type == "VARCHAR" and c.name not in MAY_HAVE_NUL]
     if not names:
         return
-    found = (f"bool_or(contains({identifier(name)}, chr(0)))" for name in names)
-    [has_nul] = con.execute(f"SELECT {', '.join(found)} FROM {staged}").fetchall()
+    conditions = (f"bool_or(contains({identifier(name)}, chr(0)))" for name in names)
+    [has_nul] = con.execute(f"SELECT {', '.join(conditions)} FROM {staged}").fetchall()
     for name, has in zip(names, has_nul, strict=True):
         if has:
             owner = partial(_owner, con, database, schema)

@@ -152,9 +152,9 @@ def data_path_of(stored: str, override: str | None) -> DataPath:
     path = FILE.sub("", (override or stored).strip()).rstrip("/") + "/"
     if is_s3(path):
         return DataPath(None, Renamed((), path, path) if override else None)
-    if found := SCHEME.match(path):
+    if match := SCHEME.match(path):
         raise Misconfigured(
-            f"the lake's data is in {found['scheme']}://…: Iceberg clients of Polynya reach data "
+            f"the lake's data is in {match['scheme']}://…: Iceberg clients of Polynya reach data "
             "in S3 or in a local folder only; --data-path names a copy of it"
         )
     if not path.strip("/"):
@@ -166,5 +166,5 @@ def data_path_of(stored: str, override: str | None) -> DataPath:
 
 def _spellings(path: str) -> tuple[str, ...]:
     """The path as DuckLake stores it in front of a file that is not below its table."""
-    found = {path, os.path.abspath(path), os.path.realpath(path)}
-    return tuple(sorted((spelling.rstrip("/") + "/" for spelling in found), key=len, reverse=True))
+    paths = {path, os.path.abspath(path), os.path.realpath(path)}
+    return tuple(sorted((spelling.rstrip("/") + "/" for spelling in paths), key=len, reverse=True))

@@ -153,10 +153,10 @@ def metadata_table(name: str, columns: Sequence[tuple[str, str]], renamed: Renam
         renamed: what becomes of locations; None: they stay.
     """
     names = [column for column, _ in columns]
-    made = tuple(_metadata_column(*column) for column in columns)
+    mirror_columns = tuple(_metadata_column(*column) for column in columns)
     if renamed is not None:
-        made = tuple(relocated(name, names, column, renamed) for column in made)
-    return table(name, made, key_of(names))
+        mirror_columns = tuple(relocated(name, names, column, renamed) for column in mirror_columns)
+    return table(name, mirror_columns, key_of(names))
 
 
 def inlined_table(name: str, columns: Sequence[tuple[str, str]], types: Mapping[str, str]) -> Table:
@@ -166,9 +166,9 @@ def inlined_table(name: str, columns: Sequence[tuple[str, str]], types: Mapping[
         columns: their names and types in the original.
         types: DuckDB's types of the user's columns, by their names.
     """
-    made = [Column(c, "BIGINT", identifier(c)) for c, _ in columns[:SYSTEM_COLUMNS]]
-    made += [_inlined_column(c, types[c], type_) for c, type_ in columns[SYSTEM_COLUMNS:]]
-    return table(name, tuple(made), columns[0][0])
+    mirror_columns = [Column(c, "BIGINT", identifier(c)) for c, _ in columns[:SYSTEM_COLUMNS]]
+    mirror_columns += [_inlined_column(c, types[c], type_) for c, type_ in columns[SYSTEM_COLUMNS:]]
+    return table(name, tuple(mirror_columns), columns[0][0])
 
 
 def table(name: str, columns: tuple[Column, ...], key: str | None) -> Table:
@@ -308,15 +308,15 @@ class SQLiteFingerprint:
             OSError: the file cannot be read.
             sqlite3.Error: the file is locked, or is no database.
         """
-        log, found = _file_state(self._log), self._file.stat()
-        if self._identity != (found.st_dev, found.st_ino):
+        log, stat = _file_state(self._log), self._file.stat()
+        if self._identity != (stat.st_dev, stat.st_ino):
             self.close()
             self._connection = read_only(self._file)
-            self._identity = (found.st_dev, found.st_ino)
+            self._identity = (stat.st_dev, stat.st_ino)
         assert self._connection is not None
         with closing(self._connection.execute("PRAGMA data_version")) as cursor:
             [version] = cursor.fetchone()
-        return _state(found), log, version
+        return _state(stat), log, version
 
     def close(self) -> None:
         """Close the connection."""
@@ -385,5 +385,5 @@ def _file_state(file: Path) -> Fingerprint:
         return ()
 
 
-def _state(found: os.stat_result) -> Fingerprint:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def _state(stat: os.stat_result) -> Fingerprint:
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns

@@ -89,12 +89,12 @@ def _is_in_s3(url: str, schema: str) -> bool:
 
 
 @contextmanager
-def _mirrored(lake: Address, wanted_schema: str, data_path: str | None) -> Iterator[OpenedLake]:
+def _mirrored(lake: Address, metadata_schema: str, data_path: str | None) -> Iterator[OpenedLake]:
     catalog = catalog_of(lake)
     try:
-        found = _described(catalog)
-        schema = _schema(wanted_schema, catalog, found)
-        data = data_path_of(found.data_paths[schema], data_path)
+        description = _described(catalog)
+        schema = _schema(metadata_schema, catalog, description)
+        data = data_path_of(description.data_paths[schema], data_path)
         with ExitStack() as stack:
             with waiting(f"Copying the catalog of {catalog.name}"):
                 mirror, url = _copied(stack, catalog, schema, data)
@@ -121,12 +121,12 @@ def folder_warning(lake: Address, folder: Path | None) -> str:
     )
 
 
-def _schema(wanted: str, catalog: Catalog, found: Described) -> str:
+def _schema(metadata_schema: str, catalog: Catalog, description: Described) -> str:
     """The schema with DuckLake's tables; `public`, the option's default, is also a file's own."""
-    is_default = wanted == DEFAULT_SCHEMA and wanted not in found.data_paths
-    schema = catalog.default_schema if is_default else wanted
-    if schema not in found.data_paths:
-        raise no_lake(catalog.name, schema, sorted(found.data_paths))
+    is_default = metadata_schema == DEFAULT_SCHEMA and metadata_schema not in description.data_paths
+    schema = catalog.default_schema if is_default else metadata_schema
+    if schema not in description.data_paths:
+        raise no_lake(catalog.name, schema, sorted(description.data_paths))
     return schema
 
 

@@ -80,24 +80,24 @@ class UncommittedFiles:
             PolynyaError: the catalog cannot be asked now.
         """
         with self._lock:
-            yield {*locations} - self._known(locations)
+            yield {*locations} - self._committed_once_idle(locations)
 
-    def _known(self, locations: Collection[str]) -> set[str]:
+    def _committed_once_idle(self, locations: Collection[str]) -> set[str]:
         for _ in range(TRIES - 1):
             try:
-                return self._asked(locations)
+                return self._committed(locations)
             except Overtaken:
                 continue
-        return self._asked(locations)
+        return self._committed(locations)
 
-    def _asked(self, locations: Collection[str]) -> set[str]:
+    def _committed(self, locations: Collection[str]) -> set[str]:
         paths = {path for location in locations for path in spellings(location)}
         with self._database.transaction(BEGIN_WRITE) as con:
             claim(con)
             lake = queries.lake().run(con)
-            known = queries.known_locations(lake, paths).run(con)
+            committed = queries.known_locations(lake, paths).run(con)
             con.run("ROLLBACK")
-        return set(map(normalised, known))
+        return set(map(normalised, committed))
 
     def close(self) -> None:
         """Close the connection."""
@@ -372,8 +372,8 @@ def _read_lake(opened_lake: OpenedLake, options: Options) -> Lake:
 
 def _check_store(lake: Lake, newest: str | None, options: Options) -> None:
     """Raise if S3 does not give a file of the lake."""
-    found = bucket_and_key(newest) if newest else None
-    bucket, key = found or (_data_bucket(lake), None)
+    place = bucket_and_key(newest) if newest else None
+    bucket, key = place or (_data_bucket(lake), None)
     if problem := reach.check_store(bucket, key, options.s3_endpoint):
         print(f"polynya: {problem}; `polynya doctor` names the tables", file=sys.stderr)
 
@@ -400,13 +400,13 @@ def _confinements(data_bucket: str) -> Mapping[str, Confinement]:
 
 
 def _data_bucket(lake: Lake) -> str:
-    found = bucket_and_key(lake.data_path)
-    if found is None:
+    place = bucket_and_key(lake.data_path)
+    if place is None:
         raise Misconfigured(
             f"the lake's data is in {lake.data_path}, not in S3: Iceberg clients reach the files "
             "of a lake in S3 only"
         )
-    return found[0]
+    return place[0]
 
 
 def _ended() -> threading.Event:

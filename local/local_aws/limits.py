@@ -42,11 +42,11 @@ def _importable(requirements: tuple[Path, ...]) -> frozenset[str]:
             continue
         done.add(name)
         try:
-            found = distribution(name)
+            package = distribution(name)
         except PackageNotFoundError:
             continue  # for another platform
-        waiting += found.requires or []
-        names |= {file.parts[0].partition(".")[0] for file in found.files or []}
+        waiting += package.requires or []
+        names |= {file.parts[0].partition(".")[0] for file in package.files or []}
     return frozenset(names)
 
 
@@ -64,14 +64,14 @@ def loaded_with(module: str) -> frozenset[str]:
     Imports within functions, or for type checkers, do not count. Modules of ours have their full
     name, others the name of their package.
     """
-    found: set[str] = set()
+    modules: set[str] = set()
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in modules:
+            modules.add(name)
             waiting += _imports(name)
-    return frozenset(found)
+    return frozenset(modules)
 
 
 @cache
@@ -187,7 +187,9 @@ def _holds(condition: Mapping[str, Any], parameters: Mapping[str, Any]) -> bool:
         if operator != "StringLike" or set(keys) != {"s3:prefix"}:
             raise ValueError(f"the stand-in does not know the condition {condition}")
         prefix = parameters.get("Prefix")
-        if prefix is None or not any(_is_like(prefix, one) for one in _list(keys["s3:prefix"])):
+        if prefix is None or not any(
+            _is_like(prefix, pattern) for pattern in _list(keys["s3:prefix"])
+        ):
             return False
     return True
 

@@ -96,13 +96,13 @@ def opened(folder: Path, key: str) -> BinaryIO | None:
 
 
 def _object(request: Request, address: S3Address, file: BinaryIO) -> Response:
-    found = os.fstat(file.fileno())
-    size = found.st_size
+    stat = os.fstat(file.fileno())
+    size = stat.st_size
     headers: Headers = (
         ("Accept-Ranges", "bytes"),
         ("Content-Type", "application/octet-stream"),
-        ("ETag", f'"{found.st_ino:x}-{found.st_mtime_ns:x}-{size:x}"'),
-        ("Last-Modified", formatdate(found.st_mtime, usegmt=True)),
+        ("ETag", f'"{stat.st_ino:x}-{stat.st_mtime_ns:x}-{size:x}"'),
+        ("Last-Modified", formatdate(stat.st_mtime, usegmt=True)),
     )
     try:
         part = byte_range(request.header("range") or None, size)
@@ -213,10 +213,10 @@ class UploadPaths:
 
 def _directory(location: str) -> str:
     """The location with the scheme `s3` and one slash at its end."""
-    found = bucket_and_key(location)
-    if found is None:
+    place = bucket_and_key(location)
+    if place is None:
         raise ValueError(f"{location} is not in S3")
-    bucket, key = found
+    bucket, key = place
     return f"s3://{bucket}/{key}".rstrip("/") + "/"
 
 
@@ -262,15 +262,15 @@ class Removals:
         operation = (request.method, address.unsigned().parameter_names() - IGNORED)
         try:
             if operation == ONE and address.key:
-                one = replace(address, query="")
-                if refusal := self._refusals([one], behind)[one]:
+                target = replace(address, query="")
+                if refusal := self._refusals([target], behind)[target]:
                     return s3_error(403, "AccessDenied", refusal, resource=address.path)
                 return Response(204)
             if operation == SEVERAL and not address.key:
                 keys = _keys(request)
                 of_keys = {S3Address(address.bucket, quote(key), ""): key for key in keys}
                 refusals = self._refusals(of_keys, behind)
-                return _deleted({key: refusals[one] for one, key in of_keys.items()})
+                return _deleted({key: refusals[target] for target, key in of_keys.items()})
         except Malformed as error:
             return s3_error(400, "MalformedXML", str(error), resource=address.path)
         except PolynyaError as error:
@@ -286,15 +286,17 @@ class Removals:
             PolynyaError: the catalog cannot be asked now.
         """
         real = {
-            one: one.in_bucket(behind) if behind else one for one in addresses if self._is_own(one)
+            address: address.in_bucket(behind) if behind else address
+            for address in addresses
+            if self._is_own(address)
         }
         refusals = dict.fromkeys(addresses, NOT_UPLOADED)
         if not real:
             return refusals
-        with self.uncommitted({_location(one) for one in real.values()}) as uncommitted:
-            for one, stored in real.items():
+        with self.uncommitted({_location(address) for address in real.values()}) as uncommitted:
+            for address, stored in real.items():
                 is_free = _location(stored) in uncommitted
-                refusals[one] = self._refusal(stored) if is_free else COMMITTED
+                refusals[address] = self._refusal(stored) if is_free else COMMITTED
         return refusals
 
     def _is_own(self, address: S3Address) -> bool:
@@ -325,8 +327,8 @@ def _keys(request: Request) -> list[str]:
         document = ElementTree.fromstring(body)
     except (IncompleteBody, ElementTree.ParseError) as error:
         raise Malformed(str(error)) from None
-    objects = [one for one in document if _name(one) == "Object"]
-    parts = [{_name(part): part.text or "" for part in one} for one in objects]
+    objects = [element for element in document if _name(element) == "Object"]
+    parts = [{_name(part): part.text or "" for part in element} for element in objects]
     if not 0 < len(parts) <= MOST_KEYS or any(part.keys() != {"Key"} for part in parts):
         raise Malformed(f"the document must name 1 to {MOST_KEYS} keys, and no versions")
     return [part["Key"] for part in parts]

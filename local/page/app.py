@@ -71,10 +71,10 @@ def page_handler(site: Site) -> Handler:
 
 async def static(name: str) -> Response:
     """A stylesheet, a script or a picture."""
-    found = rendering.static(name)
-    if found is None:
+    response = rendering.static(name)
+    if response is None:
         raise HTTPException(404)
-    return found
+    return response
 
 
 async def favicon() -> Response:
@@ -93,8 +93,8 @@ async def renamed(request: Request, error: Exception) -> Response:
     """The same page of the table under the name that it had at the snapshot."""
     assert isinstance(error, Renamed)
     then = table_path(error.namespace, error.name)
-    rest = quote("/".join(request.scope["path"].split("/")[4:]))
-    path = f"{then}/{rest}" if rest else then
+    subpage = quote("/".join(request.scope["path"].split("/")[4:]))
+    path = f"{then}/{subpage}" if subpage else then
     return rendering.redirect(link(path, **dict(request.query_params)))
 
 
@@ -108,7 +108,7 @@ async def http_error(request: Request, error: Exception) -> Response:
 async def bad_request(request: Request, error: Exception) -> Response:
     """A part of the query is not what it should be."""
     assert isinstance(error, RequestValidationError)
-    parts = [f"{one['loc'][-1]}: {one['msg']}" for one in error.errors()]
+    parts = [f"{detail['loc'][-1]}: {detail['msg']}" for detail in error.errors()]
     return _error(request, 400, "This address is not understood: " + "; ".join(parts))
 
 
@@ -128,9 +128,9 @@ def _error(
     if request.query_params.get("format") == "json":
         error = {"error": {"message": sentence, "code": status}}
         return rendering.json_of(error, status, notices=notices)
-    kept = {k: v for k, v in (headers or {}).items() if k in ("Retry-After", "Allow")}
+    headers = {k: v for k, v in (headers or {}).items() if k in ("Retry-After", "Allow")}
     values = {"code": status, "sentence": sentence, "notices": notices}
-    return rendering.html("error.html", status, kept, **values)
+    return rendering.html("error.html", status, headers, **values)
 
 
 if TYPE_CHECKING:

@@ -104,30 +104,30 @@ def history(moments: Sequence[Moment], shown: int) -> History | None:
     """
     if not moments:
         return None
-    most_rows = max((one.counts.rows or 0 for one in moments), default=0)
-    most_files = max(one.counts.files for one in moments)
+    most_rows = max((moment.counts.rows or 0 for moment in moments), default=0)
+    most_files = max(moment.counts.files for moment in moments)
     step = (WIDTH - LEFT - RIGHT) / len(moments)
     current = max((m.snapshot_id for m in moments if m.snapshot_id <= shown), default=None)
     marks = []
-    for place, one in enumerate(moments):
+    for place, moment in enumerate(moments):
         x = LEFT + (place + 0.5) * step
         width = min(WIDEST_BAR, step * 0.7)
-        top = _y(one.counts.files, most_files, FILES_TOP, FILES_BOTTOM)
+        top = _y(moment.counts.files, most_files, FILES_TOP, FILES_BOTTOM)
         marks.append(
             Mark(
-                snapshot_id=one.snapshot_id,
-                kind=one.kind,
-                shape=SHAPES[one.kind],
+                snapshot_id=moment.snapshot_id,
+                kind=moment.kind,
+                shape=SHAPES[moment.kind],
                 x=round(x, 1),
-                y=_y(one.counts.rows or 0, most_rows, ROWS_TOP, ROWS_BOTTOM),
+                y=_y(moment.counts.rows or 0, most_rows, ROWS_TOP, ROWS_BOTTOM),
                 bar_x=round(x - width / 2, 1),
                 bar_y=top,
                 bar_width=round(width, 1),
                 bar_height=round(FILES_BOTTOM - top, 1),
-                title=_title(one),
-                is_shown=one.snapshot_id == current,
-                is_left_out=bool(one.left_out),
-                has_rows=one.counts.rows is not None,
+                title=_title(moment),
+                is_shown=moment.snapshot_id == current,
+                is_left_out=bool(moment.left_out),
+                has_rows=moment.counts.rows is not None,
             )
         )
     pieces = _pieces(marks)
@@ -188,26 +188,26 @@ def _day(moment: Moment) -> str:
     return f"{moment.time:%Y-%m-%d %H:%M}"
 
 
-def _title(one: Moment) -> str:
+def _title(moment: Moment) -> str:
     parts = [
-        f"Snapshot {one.snapshot_id}, {time_text(one.time)}",
-        "; ".join(one.words) or one.kind,
-        _counted(one),
-        " – ".join(filter(None, [one.message, one.author])),
-        f"left out: {one.left_out}" if one.left_out else "",
+        f"Snapshot {moment.snapshot_id}, {time_text(moment.time)}",
+        "; ".join(moment.words) or moment.kind,
+        _counted(moment),
+        " – ".join(filter(None, [moment.message, moment.author])),
+        f"left out: {moment.left_out}" if moment.left_out else "",
     ]
     return "\n".join(filter(None, parts))
 
 
 def _has(moments: Sequence[Moment], kind: str) -> bool:
-    return any(one.kind == kind for one in moments)
+    return any(moment.kind == kind for moment in moments)
 
 
-def _counted(one: Moment) -> str:
-    files = counted(one.counts.files, "file")
-    if one.counts.rows is None:
+def _counted(moment: Moment) -> str:
+    files = counted(moment.counts.files, "file")
+    if moment.counts.rows is None:
         return f"{files}, whose live rows are not known without reading them"
-    return f"{counted(one.counts.rows, 'row')} in {files}"
+    return f"{counted(moment.counts.rows, 'row')} in {files}"
 
 
 def _summary(moments: Sequence[Moment]) -> str:
@@ -324,23 +324,23 @@ def sizes(classes: Sequence[SizeClass]) -> Sizes | None:
     if not classes:
         return None
     first, last = classes[0].exponent, classes[-1].exponent
-    by_exponent = {one.exponent: one for one in classes}
-    most = max(one.files for one in classes)
+    by_exponent = {size_class.exponent: size_class for size_class in classes}
+    most = max(size_class.files for size_class in classes)
     step = (SIZES_WIDTH - SIZES_LEFT - SIZES_RIGHT) / max(6, last - first + 1)
     columns = []
     for place, exponent in enumerate(range(first, last + 1)):
-        one = by_exponent.get(exponent, SizeClass(exponent, 0, 0))
-        height = round((BOTTOM - SIZES_TOP) * one.files / most, 1)
+        size_class = by_exponent.get(exponent, SizeClass(exponent, 0, 0))
+        height = round((BOTTOM - SIZES_TOP) * size_class.files / most, 1)
         columns.append(
             Column(
                 x=round(SIZES_LEFT + place * step + step * 0.08, 1),
                 y=BOTTOM - height,
                 width=round(step * 0.84, 1),
                 height=height,
-                files=one.files,
+                files=size_class.files,
                 label=size(2**exponent),
-                title=f"{counted(one.files, 'file')} of {size(2**exponent)} to "
-                f"{size(2 ** (exponent + 1))}, {size(one.bytes)} together",
+                title=f"{counted(size_class.files, 'file')} of {size(2**exponent)} to "
+                f"{size(2 ** (exponent + 1))}, {size(size_class.bytes)} together",
                 is_small=exponent < SMALL,
             )
         )
@@ -348,8 +348,11 @@ def sizes(classes: Sequence[SizeClass]) -> Sizes | None:
 
 
 def _sizes_summary(classes: Sequence[SizeClass]) -> str:
-    files, total = sum(one.files for one in classes), sum(one.bytes for one in classes)
-    small = sum(one.files for one in classes if one.exponent < SMALL)
+    files, total = (
+        sum(size_class.files for size_class in classes),
+        sum(size_class.bytes for size_class in classes),
+    )
+    small = sum(size_class.files for size_class in classes if size_class.exponent < SMALL)
     text = f"{counted(files, 'file')}, {size(total // files)} each on average"
     return f"{text}; {small:,} of them are smaller than {size(2**SMALL)}."
 

@@ -38,8 +38,8 @@ async def lake(
     page: PageNumber = 1,
 ) -> Response:
     """A page of the list."""
-    site, wanted = visit.site, Search(search.strip(), namespace or None, sort, page)
-    report = site.read(lambda con: lake_report(site.generator, con, visit.snapshot, wanted))
+    site, query = visit.site, Search(search.strip(), namespace or None, sort, page)
+    report = site.read(lambda con: lake_report(site.generator, con, visit.snapshot, query))
     connect = {name: connect_blocks(client(name), _place(visit)) for name in FIRST_CLIENTS}
     return visit.answer("lake.html", with_statuses(report, site.statuses), connect=connect)
 
@@ -74,8 +74,8 @@ MOST_TABLES = 300
 async def health(visit: VisitOf, check: str = "") -> Response:
     """The lake; `check` is `all` for all tables of a large one, `again` for a new check."""
     site = visit.site
-    known = site.doctor.known("lake")
-    if known is None and check == "" and site.read(_number_of_tables) > MOST_TABLES:
+    last_job = site.doctor.known("lake")
+    if last_job is None and check == "" and site.read(_number_of_tables) > MOST_TABLES:
         report = checks.check_rights(site.generator, site.lake)
         return visit.answer("health.html", report, is_large=True)
     if check == "again":
@@ -86,14 +86,14 @@ async def health(visit: VisitOf, check: str = "") -> Response:
 
 
 @router.get("/tables/{namespace}/{name}/doctor")
-async def table_health(visit: VisitOf, wanted: TableOf, check: str = "") -> Response:
+async def table_health(visit: VisitOf, ref: TableOf, check: str = "") -> Response:
     """A table, as of the newest snapshot."""
     site = visit.site
-    newest = Wanted(wanted.namespace, wanted.name)
+    newest = Wanted(ref.namespace, ref.name)
     head = site.read(lambda con: open_at(site.generator, con, newest, limit=1).head)
 
     def task(generator: Generator, job: Job) -> Any:
-        return checks.check_table(generator, site.lake, wanted.namespace, wanted.name)
+        return checks.check_table(generator, site.lake, ref.namespace, ref.name)
 
     key = ("table", head.table_id, head.snapshot.snapshot_id)
     if check == "again":
@@ -126,15 +126,15 @@ def _answer(visit: Visit, template: str, job: Job, head: Any = None) -> Response
     """What is known so far; a page that is not finished loads itself again."""
     if job.error is not None:
         raise job.error
-    found = job.result if job.is_done else job.partial or checks.NOTHING_YET
-    report = checks.of(found, head, job.finished)
+    result = job.result if job.is_done else job.partial or checks.NOTHING_YET
+    report = checks.of(result, head, job.finished)
     return visit.answer(template, report, is_large=False)
 
 
 @router.get("/views/{namespace}/{name}")
-async def view(visit: VisitOf, wanted: TableOf) -> Response:
+async def view(visit: VisitOf, ref: TableOf) -> Response:
     """The view at the snapshot."""
-    names = (wanted.namespace, wanted.name, wanted.snapshot_id)
+    names = (ref.namespace, ref.name, ref.snapshot_id)
     location = visit.site.generator.virtual_location
     report = visit.site.read(lambda con: view_report(con, *names, location))
     return visit.answer("view.html", report)

@@ -48,18 +48,18 @@ HTML, JSON = "text/html; charset=utf-8", "application/json"
 @cache
 def templates() -> Environment:
     """The templates, which escape every value and know no missing one."""
-    found = Environment(
+    environment = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(FILTERS)
-    found.globals.update(
+    environment.filters.update(FILTERS)
+    environment.globals.update(
         link=link, segment=segment, table_path=table_path, charts=charts, tabs=TABS
     )
-    return found
+    return environment
 
 
 def html(

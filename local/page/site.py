@@ -77,17 +77,17 @@ class Work:
             seconds: how long to wait for it.
             again: do it once more, if it is done.
         """
-        found = self._jobs.get(key)
-        if found is None or (found.is_done and (again or found.error is not None)):
-            found = self._jobs[key] = Job(key)
+        job = self._jobs.get(key)
+        if job is None or (job.is_done and (again or job.error is not None)):
+            job = self._jobs[key] = Job(key)
             self._start()
-            self._queue.put((found, task))
+            self._queue.put((job, task))
         self._jobs.move_to_end(key)
         if len(self._jobs) > CAPACITY:
             _, oldest = self._jobs.popitem(last=False)
             oldest.is_cancelled = True
-        found.done.wait(seconds)
-        return found
+        job.done.wait(seconds)
+        return job
 
     def known(self, key: Hashable) -> Job | None:
         """What is known of a job; None: nobody has asked for it."""
@@ -108,8 +108,8 @@ class Work:
 
     def _run(self) -> None:
         generator: Generator | None = None
-        while asked := self._queue.get():
-            job, task = asked
+        while entry := self._queue.get():
+            job, task = entry
             try:
                 if not job.is_cancelled:
                     generator = generator or self._new_generator()

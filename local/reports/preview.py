@@ -218,7 +218,7 @@ def preparation(table: TableAt, lines: Lines) -> Preparation | None:
     question = Question(
         namespace=parsed(table.head.namespace),
         table=table.head.name,
-        snapshot=table.at,
+        snapshot=table.snapshot_id,
         conditions=parse(lines.columns, lines.operators, lines.values, types, hidden),
         hidden=frozenset(hidden),
         bytes=sum(batch.bytes for batch in facts.batches),
@@ -252,21 +252,21 @@ def planned(
     """
     from pyiceberg.catalog import load_catalog
 
-    wanted = _expression(conditions, values)
+    row_filter = _expression(conditions, values)
     failure: Exception | None = None
     for mode in MODES:
         try:
             catalog = load_catalog("preview", **{**where, "scan-planning-mode": mode})
-            return _plan(catalog, name, wanted)
+            return _plan(catalog, name, row_filter)
         except Exception as error:
             failure = error
     assert failure is not None
     raise failure
 
 
-def _plan(catalog: "Catalog", name: tuple[str, ...], wanted: "BooleanExpression") -> Planned:
+def _plan(catalog: "Catalog", name: tuple[str, ...], row_filter: "BooleanExpression") -> Planned:
     table = catalog.load_table(name)
-    tasks = [*table.scan(row_filter=wanted).plan_files()]
+    tasks = [*table.scan(row_filter=row_filter).plan_files()]
     deletes = {file.file_path for task in tasks for file in task.delete_files}
     # Generated files are below the location of the metadata, the lake's own are elsewhere.
     own = [task for task in tasks if not task.file.file_path.startswith(f"{table.location()}/")]
@@ -292,12 +292,12 @@ def _expression(conditions: tuple[Condition, ...], values: list[Any]) -> "Boolea
         "is null": expressions.IsNull,
         "is not null": expressions.NotNull,
     }
-    found: BooleanExpression = expressions.AlwaysTrue()
-    for one, value in zip(conditions, values, strict=True):
-        column = expressions.Reference(one.column)
-        arguments = (column,) if one.value is None else (column, value)
-        found = expressions.And(found, kinds[one.operator](*arguments))
-    return found
+    expression: BooleanExpression = expressions.AlwaysTrue()
+    for condition, value in zip(conditions, values, strict=True):
+        column = expressions.Reference(condition.column)
+        arguments = (column,) if condition.value is None else (column, value)
+        expression = expressions.And(expression, kinds[condition.operator](*arguments))
+    return expression
 
 
 @dataclass(frozen=True, slots=True)
