@@ -106,7 +106,7 @@ def _show(report: "Report", out: "Console") -> None:
 
 
 def _colour(report: "Report") -> str:
-    """Of the last line: its own, by the worst finding."""
+    """The colour of the last line, which depends on the worst finding."""
     colours = {"hidden": "yellow", "slow": "green", "information": "green"}
     return colours.get(report.worst, "red")
 

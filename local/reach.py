@@ -123,7 +123,7 @@ def check_store(bucket: str, key: str | None, s3_endpoint: str | None) -> str | 
 
 
 def _answered(where: str, bucket: str, key: str | None, response: dict[str, Any]) -> str | None:
-    """What is wrong with the file alone; raises for what is wrong with all of them."""
+    """What is wrong with the file alone; raises if no file of the lake can be read."""
     code = str(response.get("Error", {}).get("Code", ""))
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
     if code in NOT_ACCEPTED:

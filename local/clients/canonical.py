@@ -90,7 +90,7 @@ def _duckdb() -> DuckDBPyConnection:
 def missing_or_surplus(
     expected: Collection[str], actual: Collection[str], hidden: Collection[str] = ()
 ) -> set[str]:
-    """The names that are in only one of the two; `hidden` ones do not count as surplus."""
+    """The names that only one of the two has; a `hidden` one does not count as surplus."""
     return set(expected) ^ {name for name in actual if name not in hidden}
 
 

@@ -1,6 +1,7 @@
-"""DuckDB with its iceberg extension, in a process of its own: the extension can abort.
+"""DuckDB as an Iceberg client, in a process of its own because its iceberg extension can abort.
 
-DuckDB connections with extensions from PyPI packages; nothing is downloaded at run time.
+`connect` opens DuckDB for everything else, too. Extensions come from PyPI packages; nothing is
+downloaded at run time.
 """
 
 import multiprocessing

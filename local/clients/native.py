@@ -1,6 +1,6 @@
 """DuckLake as DuckDB's own extension reads it: the rows that every Iceberg client must give.
 
-Writes a DuckLake with DuckDB from an SQL script with placeholders.
+`write_lake` writes a DuckLake from an SQL script with placeholders; `Native` reads one.
 """
 
 import re
@@ -63,7 +63,7 @@ def attach(con: DuckDBPyConnection, lake: Lake, *, read_only: bool = True) -> No
 
 
 def filled_in(text: str, catalog: str, data_path: str) -> str:
-    """A script with values for its placeholders.
+    """Fill in the placeholders of a script.
 
     Args:
         catalog: what follows `ducklake:` in ATTACH.
@@ -171,7 +171,7 @@ class Native:
         return f"{name} AT (VERSION => {int(snapshot_id)})"
 
     def _name_at(self, namespace: str, table: str, snapshot_id: int) -> Table:
-        """The name at a snapshot of a table that may have been renamed since."""
+        """Find the name that a table, which may have been renamed since, had at a snapshot."""
         names = {(t.namespace, t.name): t.table_id for t in self.tables()}
         table_id = names[namespace, table]
         return next(t for t in self.tables(snapshot_id) if t.table_id == table_id)

@@ -1,10 +1,9 @@
-"""The steps of `polynya demo`: write a lake, serve it, read it with each client, change it.
+"""The steps of the demos.
 
-What `make write-demo` does: a notebook in PyIceberg, and a walk-through in Spark and DuckDB.
-
-Nothing in it is special to Polynya: only the catalog's URL is another one.
-
-What to paste into other programs while `polynya demo --keep` runs.
+`demonstrate` runs those of `polynya demo`: write a lake, serve it, read it with each client, change
+it. `recipes` has what to paste into other programs while `polynya demo --keep` runs. `notebook` and
+`walk_through` are the steps of `make write-demo`, in PyIceberg and in SQL: nothing in them is
+special to Polynya but the catalog's URL.
 """
 
 import multiprocessing

@@ -1,7 +1,6 @@
 """The address of a lake: a URL, a file, or the string after `ATTACH` as it is.
 
-A connection string of libpq as a URL, and a URL for libpq.
-
+`url_of` makes a URL of a connection string of libpq, `for_libpq` makes a URL usable by libpq.
 https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-KEYWORD-VALUE
 """
 
@@ -48,7 +47,7 @@ IGNORED = frozenset(
         "target_session_attrs",
     )
 )
-"""They change nothing of which lake this is, or how safe the connection is."""
+"""Parameters that change neither which lake this is nor how safe the connection is."""
 
 SOCKETS = (Path("/var/run/postgresql"), Path("/tmp"))
 """Where libpq looks for a server without a host: Debian's directory, then PostgreSQL's own."""
@@ -81,7 +80,7 @@ def url_of(text: str, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def parameters(text: str) -> dict[str, str]:
-    """The parameters of a connection string; of a repeated one the last.
+    """Parse a connection string; the last of several equal parameters counts.
 
     Raises:
         Misconfigured: the string has another form.
@@ -121,7 +120,7 @@ def _socket_folder(port: str) -> str:
 
 
 def for_libpq(url: str) -> str:
-    """The URL with Polynya's default for TLS, unless it says something of TLS itself."""
+    """Add Polynya's default for TLS to a URL that says nothing about TLS."""
     parts = urlsplit(url)
     query = parse_qs(parts.query)
     host = (query.get("host") or [parts.hostname or ""])[-1]
@@ -201,7 +200,7 @@ def parse(address: str) -> Address:
 
 
 def _kind(text: str) -> tuple[str, str]:
-    """The kind of a catalog in lower case, and what follows it; "" is a file of DuckDB."""
+    """Split an address into its kind, in lower case, and the rest; "" is a file of DuckDB."""
     match = KIND.fullmatch(text)
     if match is None or os.path.exists(text):
         return "", text

@@ -1,8 +1,8 @@
-"""The catalogs that are mirrored, by the kind of their address, and the one in a file of DuckDB.
+"""The catalogs that are mirrored: `catalog_of` selects one by the kind of its address.
 
-A catalog in PostgreSQL whose data is in a local folder, or elsewhere than the catalog says.
-
-PostgreSQL itself selects, compares and writes the rows: both sides have the same types.
+`DuckDBCatalog` is a file of DuckDB. `PostgresCatalog` is mirrored if its data is in a local folder,
+or elsewhere than the catalog says; PostgreSQL itself selects, compares and writes the rows, because
+both sides have the same types. `SQLiteCatalog` has a module of its own.
 """
 
 from collections.abc import Iterator, Sequence
@@ -116,7 +116,7 @@ class PostgresState:
         return str(rows[0][0]) if rows else ""
 
     def tables(self, schema: str, renamed: Renamed | None) -> list[Table]:
-        """As `State.tables`: with the types that they have."""
+        """As `State.tables`; the columns keep their types."""
         columns: dict[str, list[Column]] = {}
         for name, column, type_ in self._reading.run(COLUMNS, schema=schema):
             columns.setdefault(name, []).append(Column(column, type_, identifier(column)))

@@ -1,13 +1,12 @@
-"""How each table of a catalog is mirrored: its columns as DuckLake has them in PostgreSQL.
+"""How each table of a catalog is mirrored, and how the mirror sees that the catalog has changed.
 
 DuckLake keeps the same catalog in other types in each kind of database: SQLite has no booleans and
 no timestamps, and PostgreSQL cannot hold all of DuckDB's values (a text with a NUL, a date in the
 year 290000), so that inlined rows are there partly as text.
 
-What shows that a catalog has changed: equal fingerprints mean equal contents.
-
-The newest snapshot does not show that snapshots expire, that inlined rows are flushed or files are
-merged; the time of a file does not show what SQLite writes into its write-ahead log.
+Equal fingerprints of a catalog mean equal contents. The newest snapshot is not enough: it does not
+show that snapshots expire, that inlined rows are flushed or files are merged; the time of a file
+does not show what SQLite writes into its write-ahead log.
 """
 
 import os
@@ -102,7 +101,7 @@ class Table:
         return tuple((column.name, column.type) for column in self.columns)
 
     def between(self, ranges: Sequence[int]) -> str:
-        """A condition that the rows of these ranges meet, and perhaps others."""
+        """SQL of a condition that all rows of these ranges meet; other rows may meet it, too."""
         if self.key is None or min(ranges) < 0:
             return "true"
         first, last = min(ranges) * SPAN, max(ranges) * SPAN + SPAN - 1
@@ -115,7 +114,7 @@ class Table:
 
     @property
     def digest(self) -> str:
-        """SQL of a row's hash. As text floats differ that are equal: 0.0 and -0.0."""
+        """SQL of a row's hash. Floats are hashed as text: 0.0 and -0.0 are equal as numbers."""
         values = (
             f"CAST({column.value} AS VARCHAR)"
             if column.type in {"REAL", "DOUBLE"}
@@ -189,7 +188,7 @@ def _metadata_column(name: str, type_: str) -> Column:
 
 
 def relocated(table: str, names: Sequence[str], column: Column, renamed: Renamed) -> Column:
-    """A column of DuckLake's own table, in which locations are rewritten.
+    """Rewrite the locations in a column of one of DuckLake's own tables.
 
     Args:
         names: those of all columns of the table.
@@ -210,9 +209,11 @@ def key_of(names: Sequence[str]) -> str | None:
 
 
 def _inlined_column(name: str, type_: str, stored: str) -> Column:
-    """Args:
-    type_: DuckDB's type of the values.
-    stored: the type in which the original has them.
+    """A user's column, whose values DuckLake keeps in PostgreSQL in a type or as text.
+
+    Args:
+        type_: DuckDB's type of the values.
+        stored: the type in which the original has them.
     """
     target = type_ if type_.startswith("DECIMAL") else INLINED_TYPES.get(type_, "VARCHAR")
     if type_ == "BLOB":

@@ -1,9 +1,8 @@
 """Runs the Lambda functions on this machine for an opened lake.
 
-Which uploaded files a client may remove again: those that the catalog has never had.
-
-DuckDB 1.5.5 removes the files of a transaction that it rolls back, or that was refused. On AWS no
-writer may delete, because S3's permissions do not know the catalog.
+`UncommittedFiles` says which uploaded files a client may remove again: those that the catalog has
+never had. DuckDB 1.5.5 removes the files of a transaction that it rolls back, or that was refused.
+On AWS no writer may delete, because S3's permissions do not know the catalog.
 """
 
 import errno
@@ -45,7 +44,7 @@ from .files import ALIAS, BUCKET
 from .opened import OpenedLake, ReadableLake, use_local_credentials
 
 TRIES = 5
-"""To claim a snapshot while others commit."""
+"""How often it tries to claim a snapshot while others commit."""
 
 
 class UncommittedFiles:
@@ -74,7 +73,7 @@ class UncommittedFiles:
 
     @contextmanager
     def among(self, locations: Collection[str]) -> Iterator[set[str]]:
-        """Those of the locations that the catalog has never had; none is committed in the block.
+        """The locations that the catalog has never had; none of them is committed during the block.
 
         Raises:
             PolynyaError: the catalog cannot be asked now.
@@ -135,7 +134,7 @@ class Options:
 
 
 Servers = tuple[HttpServer, HttpServer]
-"""Those of the catalog and of S3."""
+"""The servers of the catalog and of S3."""
 
 
 @contextmanager
@@ -277,7 +276,7 @@ def check_writes(
 
 
 def _check_delivery(lake: OpenedLake, options: Options) -> None:
-    """Raise if the lake cannot be delivered so."""
+    """Raise if the lake cannot be served with this delivery."""
     if options.virtual_bucket is not None and options.is_object_lambda:
         raise Misconfigured(
             "--virtual-bucket names the bucket that --delivery materialize puts metadata files "

@@ -2,9 +2,7 @@
 
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 
-The routes of the HTTP API: which function answers which request.
-
-These are the routes of template.yaml; a test compares them. Which one API Gateway selects:
+`ROUTES` are the routes of template.yaml; a test compares them. Which one API Gateway selects:
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-routes.html
 """
 

@@ -91,7 +91,7 @@ def dynamodb() -> Iterator[str]:
 
 
 def condition_holds(parameters: dict[str, Any], item: Item) -> bool:
-    """Whether an item fulfils the ConditionExpression of a request; an empty item is none.
+    """Whether an item fulfils the ConditionExpression of a request; an empty item is a missing one.
 
     Raises:
         DynamoDBError: the expression has a form that is not known here.

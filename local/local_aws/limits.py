@@ -1,6 +1,7 @@
-"""The packages that a function can import on AWS: its own, its layers', and the runtime's.
+"""What limits a function on AWS.
 
-The S3 permissions of a function's role, by its policies in template.yaml.
+`importable` has the packages that it can import: its own, its layers', and the runtime's. `Role`
+has the S3 permissions that the policies in template.yaml give it.
 """
 
 import ast

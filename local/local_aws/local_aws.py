@@ -1,6 +1,6 @@
 """API Gateway, S3 and S3 Object Lambda on one machine.
 
-Which requests a server on the loopback interface answers: not those of other sites' pages.
+`StandIn` has the servers. `Hosts` says which requests they answer: not those of other sites' pages.
 
 A page of any site can name this machine as its own address (DNS rebinding): the browser then sends
 requests here, and gives the page the rows in the answers. Such a request has the site's name in its

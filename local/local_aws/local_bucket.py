@@ -1,17 +1,16 @@
-"""A bucket of S3 that is a folder of this machine, read-only.
+"""A folder of this machine as a bucket of S3, and what clients may change in S3.
 
-Only regular files that are below the folder are objects: no key and no symbolic link leads out.
+`LocalBucket` answers reads. Only regular files that are below the folder are objects: no key and no
+symbolic link leads out.
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
 
-DeleteObject and DeleteObjects: clients may take back what they have uploaded for nothing.
+`UploadPaths` has the paths below which clients may upload: those that the catalog tells writers. On
+AWS the policy of vended credentials says this; here the caller of the proxy is not known, so it may
+upload to any table.
 
+`Removals` answers DeleteObject and DeleteObjects: clients may take back what no commit uses.
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
-
-What clients may change in S3: they may upload, below the paths that the catalog tells writers.
-
-On AWS the policy of vended credentials says this; here the caller of the proxy is not known, so it
-may upload to any table.
 """
 
 import os
@@ -221,7 +220,7 @@ def _directory(location: str) -> str:
 
 
 Uncommitted = Callable[[Collection[str]], AbstractContextManager[set[str]]]
-"""Those of some locations that the catalog has never had; in the block none is committed."""
+"""Gives those locations that the catalog has never had; none is committed during the block."""
 
 ONE, SEVERAL = ("DELETE", frozenset[str]()), ("POST", frozenset({"delete"}))
 """The operations by the method and the names of query parameters."""
@@ -254,7 +253,7 @@ class Removals:
     def answer(
         self, request: Request, address: S3Address, behind: str | None = None
     ) -> Response | None:
-        """The answer to a removal; None: the request is none.
+        """The answer to a removal; None: the request is for something else.
 
         Args:
             behind: the bucket behind the access point that the address names; None: it names none.
@@ -280,7 +279,7 @@ class Removals:
     def _refusals(
         self, addresses: Collection[S3Address], behind: str | None
     ) -> dict[S3Address, str]:
-        """Remove objects; by the address why one was not removed, empty: it was.
+        """Remove objects; for each address the reason why it was not removed, empty: it was.
 
         Raises:
             PolynyaError: the catalog cannot be asked now.
@@ -300,12 +299,12 @@ class Removals:
         return refusals
 
     def _is_own(self, address: S3Address) -> bool:
-        """Whether a client has uploaded the object, as far as its key says."""
+        """Whether the key looks like one that a client has uploaded."""
         name = address.key_text.rpartition("/")[2]
         return self.uploads.contain(address) and not name.startswith(OF_OTHERS)
 
     def _refusal(self, address: S3Address) -> str:
-        """Remove an object; why the S3 behind has not, empty: it has."""
+        """Remove an object; the reason why the S3 behind has not removed it, empty: it has."""
         status = self.remove(address).status
         return "" if status < 300 or status == 404 else f"the S3 behind has answered {status}"
 
@@ -340,7 +339,7 @@ def _name(element: ElementTree.Element) -> str:
 
 
 def _deleted(refusals: dict[str, str]) -> Response:
-    """The answer to DeleteObjects: by key why it was not removed."""
+    """The answer to DeleteObjects, with the reason for each key that was not removed."""
     elements = (
         f"<Error><Key>{escape(key)}</Key><Code>AccessDenied</Code>"
         f"<Message>{escape(refusal)}</Message></Error>"

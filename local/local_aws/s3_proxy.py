@@ -1,7 +1,4 @@
-"""A proxy to the S3 behind, which signs each request again.
-
-The S3 behind the stand-in: its endpoint, and signatures for it.
-"""
+"""A proxy to the S3 behind the stand-in, which signs each request again."""
 
 import logging
 from collections.abc import Iterator, Mapping

@@ -1,16 +1,13 @@
-"""Bucket, key and query of a request to S3, in the client's own percent-encoding.
+"""The parts of S3's protocol that need no S3.
 
-The keys of a bucket that is a folder.
-
+`S3Address` is the bucket, key and query of a request, in the client's own percent-encoding.
+`listing` answers ListObjectsV2 for a folder, `s3_error` makes S3's error answers.
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
 
-Bodies that clients send in S3's encoding `aws-chunked`: signed chunks, checksums at the end.
-
+`decoded_body` decodes bodies in S3's encoding `aws-chunked`: signed chunks, checksums at the end.
 The chunks' signatures are of the client, and end here: the data is sent on as it is, and a checksum
 at the end as a header. Otherwise an S3 behind would store the heads of the chunks.
 https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html
-
-S3's error answers: a status and an XML document.
 """
 
 import os

@@ -1,15 +1,10 @@
-"""The history of a table: rows as a line, files as bars, a mark for each snapshot.
+"""The page's pictures, as SVG: shapes are computed here, the templates draw them.
 
-How the bounds of a column overlap: a line for each file, from its least to its greatest value.
-
-Values are placed by their order. Where a vertical line through the picture meets few of the lines,
-a filter for that value leaves few files.
-
-How many data files have which size: a bar for each power of two.
-
-A bar in a line of a table.
-
-Pictures as SVG: shapes are computed here, the templates draw them.
+`history` draws the history of a table: rows as a line, files as bars, a mark for each snapshot.
+`bounds` draws how the bounds of a column overlap: a line for each file, from its least to its
+greatest value, placed by their order. Where a vertical line through the picture meets few of the
+lines, a filter for that value leaves few files. `sizes` draws how many data files have which size:
+a bar for each power of two. `bar` is a bar in a line of a table.
 
 Nothing has a style of its own, because the policy of the page forbids it: a class says what a shape
 means, and the stylesheet how that looks.
@@ -158,7 +153,7 @@ def _pieces(marks: Sequence[Mark]) -> list[list[Mark]]:
 
 
 def _line(marks: Sequence[Mark]) -> str:
-    """A step at each snapshot: between two of them nothing changes."""
+    """The path of the rows: a step at each snapshot, because between two nothing changes."""
     path = f"M{marks[0].x},{marks[0].y}"
     return path + "".join(f"H{mark.x}V{mark.y}" for mark in marks[1:])
 
@@ -249,7 +244,7 @@ class Bounds:
 
 
 def bounds(overlap: BoundsOverlap) -> Bounds | None:
-    """The picture; None: no file has bounds."""
+    """The picture of the bounds of files; None: no file has bounds."""
     if not overlap.spans:
         return None
     number = len(overlap.spans)
@@ -320,7 +315,7 @@ class Sizes:
 
 
 def sizes(classes: Sequence[SizeClass]) -> Sizes | None:
-    """The picture; None: there are no files."""
+    """The picture of the sizes of files; None: there are no files."""
     if not classes:
         return None
     first, last = classes[0].exponent, classes[-1].exponent
@@ -358,7 +353,7 @@ def _sizes_summary(classes: Sequence[SizeClass]) -> str:
 
 
 def bar(value: int, most: int) -> float:
-    """Its length, of 100: the share of a value in the largest one. A small one can be seen."""
+    """The length of a bar, of 100, for a value beside the largest one; a small one can be seen."""
     if value <= 0 or most <= 0:
         return 0
     return max(1.5, round(100 * value / most, 1))

@@ -91,12 +91,12 @@ def static(name: str) -> Response | None:
 
 
 def redirect(url: str) -> Response:
-    """To another page, which this one is now."""
+    """Redirect to the page that this one has become."""
     return _response("", HTML, 303, {"Location": url})
 
 
 def _plain(value: Any) -> Any:
-    """What JSON does not know."""
+    """A value that JSON has not, as one that it has."""
     if isinstance(value, datetime):
         return value.isoformat()
     if is_dataclass(value) and not isinstance(value, type):

@@ -1,10 +1,9 @@
-"""What the pages know of the lake that is served.
+"""What the pages know of the lake that is served, and the work that they wait for.
 
-Work that takes longer than a visitor should wait: done in a thread, its result kept.
-
-A page waits a moment for it. If that is not enough, it says what is being done, and loads itself
-again until the result is there. Each `Work` has a thread and a connection to the database of its
-own; what it is asked for is done one after the other.
+`Work` does in a thread what takes longer than a visitor should wait. A page waits a moment for it.
+If that is not enough, it says what is being done, and loads itself again until the result is there.
+Each `Work` has a thread and a connection to the database of its own; what it is asked for is done
+one after the other.
 """
 
 import logging
@@ -35,7 +34,7 @@ SECONDS_TO_STOP = 5
 
 @dataclass(slots=True)
 class Job:
-    """Something that is done, or was."""
+    """A task that waits, is under way, or is done."""
 
     key: Hashable
     result: Any = None
@@ -43,7 +42,7 @@ class Job:
     progress: str = ""
     """How far it is, in words."""
     partial: Any = None
-    """What is known of the result so far."""
+    """The part of the result that there is so far."""
     finished: datetime | None = None
     is_cancelled: bool = False
     """Nobody waits for it any more."""
@@ -70,7 +69,7 @@ class Work:
         self._thread: threading.Thread | None = None
 
     def job(self, key: Hashable, task: Task, *, seconds: float, again: bool = False) -> Job:
-        """What is known of a job, which begins if it is new.
+        """The job with this key, which begins if it is new.
 
         Args:
             key: what is asked for: the same key, the same job.
@@ -90,7 +89,7 @@ class Work:
         return job
 
     def known(self, key: Hashable) -> Job | None:
-        """What is known of a job; None: nobody has asked for it."""
+        """The job with this key; None: nobody has asked for it."""
         return self._jobs.get(key)
 
     def close(self) -> None:

@@ -1,14 +1,8 @@
-"""A table: its columns, its order on disk and its history.
+"""The pages of a table.
 
-The files of a table.
-
-The difference of two snapshots of a table.
-
-Rows of a table, through the Iceberg endpoints and in native DuckLake.
-
-How each client reads a table.
-
-What Iceberg clients see of a table: the metadata document, the manifest list, the manifests.
+They show its columns, its order on disk and its history; its files; the difference of two
+snapshots; rows, through the Iceberg endpoints and in native DuckLake; how each client reads it; and
+what Iceberg clients see of it: the metadata document, the manifest list, the manifests.
 """
 
 import re
@@ -76,7 +70,7 @@ Before = Annotated[int, Query(alias="from", ge=0, le=LARGEST)]
 async def difference(
     visit: VisitOf, ref: TableOf, before: Before, to: Id, page: PageNumber = 1
 ) -> Response:
-    """Both snapshots are in the query, as `from` and `to`."""
+    """The difference of two snapshots, which are in the query as `from` and `to`."""
     site = visit.site
     report = site.read(lambda con: difference_of(site.generator, con, ref, before, to, page))
     return visit.answer("difference.html", report)
@@ -94,7 +88,7 @@ AGAIN_SECONDS = 30.0
 
 @router.get("/tables/{namespace}/{name}/rows")
 async def rows(visit: VisitOf, ref: TableOf) -> Response:
-    """A preview; a filter is in the query."""
+    """A preview of the rows; a filter is in the query."""
     site, lines = visit.site, lines_of(visit.query)
 
     def prepare(con: Connection) -> tuple[TableHead, Preparation | None]:

@@ -107,7 +107,7 @@ class _Lines:
         )
 
     def _reason(self, path: str) -> str:
-        """Its own reason, or that of a column around it."""
+        """Why clients do not get a column: its own reason, or that of a column around it."""
         parts = path.split(".")
         around = (".".join(parts[:number]) for number in range(len(parts), 0, -1))
         return next((self._hidden[name] for name in around if name in self._hidden), "")
@@ -127,7 +127,7 @@ class _Lines:
 
 
 def shown_fields(fields: tuple[Field, ...]) -> dict[int, tuple[str, bool]]:
-    """By field id, at every level: Iceberg's type, and whether it is required."""
+    """Iceberg's type of each field at every level, and whether it is required, by field id."""
     by_id: dict[int, tuple[str, bool]] = {}
     for field in fields:
         by_id[field.field_id] = type_name(field.type), field.required

@@ -1,6 +1,6 @@
 """The data files of a table at a snapshot: sizes, partitions, bounds, deletes.
 
-Data files of a table as lines of a list.
+`file_lines` makes lines of a list of any files, `files_report` has a page of all of them.
 """
 
 from collections.abc import Sequence
@@ -41,8 +41,8 @@ class FileLine:
     begin_snapshot: int
     """The snapshot that added it."""
     rows: int | None
-    """Those that the snapshot shows, deleted ones included; None: only the files say, and they were
-    not read."""
+    """The rows that the snapshot shows, deleted ones included; None: only the files say how many,
+    and they were not read."""
     deleted: int | None
     """How many of them are deleted."""
     bytes: int
@@ -161,7 +161,7 @@ class FilesReport:
     """The dotted names of the columns whose bounds can be compared."""
     column: str
     overlap: BoundsOverlap
-    """Of the chosen column."""
+    """The bounds of the chosen column."""
     is_overlap_read: bool
 
 

@@ -1,8 +1,7 @@
-"""Checks of one table: is it served, what is hidden or left out, do the row counts agree.
+"""`polynya doctor`: compares DuckLake's catalog with what Iceberg clients get.
 
-Checks of the whole lake: the rights of the database role, the version, the data path.
-
-`polynya doctor`: compares DuckLake's catalog with what Iceberg clients get.
+The lake is checked first: the rights of the database role, the version, the data path. Then each
+table: is it served, what is hidden or left out, do the row counts agree.
 """
 
 from collections import Counter
@@ -301,7 +300,7 @@ def diagnose(generator: Generator, opened: ReadableLake, past: int) -> Iterator[
 def diagnose_table(
     generator: Generator, opened: ReadableLake, schema: Schema, table: Table, past: int
 ) -> Report:
-    """Check one table. Arguments: as of `diagnose`."""
+    """Check one table; the arguments are those of `diagnose`."""
     report = Report()
     check = TableCheck(generator, report, opened.database, opened.s3_endpoint, past)
     try:

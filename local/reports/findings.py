@@ -1,14 +1,10 @@
 """What `polynya doctor` reports: findings about the lake, and a result for each table.
 
-How many rows a table has according to the counts in DuckLake's catalog.
-
-Compares the catalog's row count of each data file with the count in the file's own footer.
-
-How many rows a table has according to DuckLake: DuckDB reads them.
-
-Whether a table has many small data files, each of which costs clients a request.
-
-How many rows an Iceberg client gets, from the manifests and delete files that it reads.
+Rows are counted in three ways. `DuckLakeCounts` lets DuckDB read them; `CatalogCounts` adds up the
+counts in DuckLake's catalog; `iceberg_rows` counts what an Iceberg client gets, from the manifests
+and delete files that it reads. `DataFileCheck` compares the catalog's row count of each data file
+with the count in the file's footer, and `check_sizes` finds tables with many small files, each of
+which costs clients a request.
 """
 
 from collections import Counter

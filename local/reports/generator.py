@@ -1,6 +1,7 @@
 """Generates virtual files in this process; nothing is served, stored or written.
 
-How `polynya doctor` and the page let DuckDB reach the catalog database and S3.
+`connect_to_s3` lets the DuckDB of `polynya doctor` and of the page reach S3; `secrets_of` and
+`redacted` keep what it says of the catalog database free of passwords.
 """
 
 import os

@@ -34,7 +34,7 @@ class HealthReport:
     is_done: bool = False
     finished: datetime | None = None
     head: TableHead | None = None
-    """Of the table that was checked; None: the lake."""
+    """The table that was checked; None: the lake."""
 
 
 def health(report: Report, *, is_done: bool = True) -> HealthReport:
@@ -97,4 +97,4 @@ def of(report: HealthReport, head: TableHead | None, finished: datetime | None) 
 
 
 NOTHING_YET = health(Report(), is_done=False)
-"""Of a check that has just begun."""
+"""The findings of a check that has just begun."""

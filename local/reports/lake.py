@@ -1,8 +1,7 @@
 """The tables and views of a lake at a snapshot, a page at a time.
 
-A view of the lake: its text in DuckDB's dialect, and what Iceberg clients get.
-
-One page of a long list.
+`lake_report` has a page of the list, `view_report` one view: its text in DuckDB's dialect, and what
+Iceberg clients get. `Paging` is for all lists.
 """
 
 import time
@@ -105,7 +104,7 @@ class Line:
 
     @property
     def subject(self) -> Subject:
-        """What its status is asked with."""
+        """What its status is found out by, and kept by."""
         return Subject(self.kind, self.object_id, self.namespace, self.name, self.changed_at)
 
 
@@ -124,7 +123,7 @@ class LakeReport:
     """The first ones by name."""
     search: Search
     totals: Totals
-    """Of all tables and views, found or not."""
+    """The totals of all tables and views, whether the search finds them or not."""
     paging: Paging
     lines: list[Line]
     newest_changes: list[SnapshotReport]

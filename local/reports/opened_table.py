@@ -23,7 +23,7 @@ WINDOW = 120
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which table, when."""
+    """A table by its name, at a snapshot."""
 
     namespace: str
     """All levels, as people write them; so everywhere in reports."""
@@ -132,7 +132,7 @@ def opened_or_refused(
 
 
 def _is_dropped(con: Connection, table: Table) -> bool:
-    """A row of a table ends when it is renamed, too."""
+    """Whether the newest snapshot lacks the table; its row ends when it is renamed, too."""
     if table.end_snapshot is None:
         return False
     newest = queries.table_of_uuid(table.table_uuid).run(con)
@@ -140,7 +140,7 @@ def _is_dropped(con: Connection, table: Table) -> bool:
 
 
 def _missing(con: Connection, ref: Wanted, snapshot_id: int) -> PolynyaError:
-    """A table that has this name at another time, if there is one."""
+    """The error for a name without a table: it says when a table has the name, if one does."""
     name = f"{ref.namespace}.{dotted(ref.name)}"
     had = [
         naming

@@ -1,10 +1,9 @@
 """The preview of a table at a snapshot: some rows, the files that were left, and both sides.
 
-Which files an Iceberg client reads for a filter: PyIceberg asks the catalog for the plan.
-
-What a preview consists of. A part is missing if it failed or took too long; a note says why.
-
-The two DuckDBs of a preview: a client of the Iceberg endpoints, and native DuckLake.
+`Answer` has the parts of a preview. A part is missing if it failed or took too long; a note says
+why. `planned` lets PyIceberg ask the catalog which files an Iceberg client reads for a filter.
+`IcebergDuckDB` and `NativeDuckDB` are the two sides: a client of the Iceberg endpoints, and native
+DuckLake.
 """
 
 import threading
@@ -106,14 +105,14 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The question itself is at fault."""
+    """The reason why a question has no answer: a value of it is at fault."""
 
     sentence: str
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came within the time."""
+    """The parts of an answer that came within the time."""
 
     rows: Rows | None = None
     planned: Planned | None = None
@@ -241,7 +240,7 @@ def planned(
     conditions: tuple[Condition, ...],
     values: list[Any],
 ) -> Planned:
-    """The data files that are left of the newest snapshot, and their delete files.
+    """The data files of the newest snapshot that a filter leaves, and their delete files.
 
     Args:
         where: PyIceberg's properties of the catalog; its warehouse is pinned to the snapshot.
@@ -378,7 +377,7 @@ class NativeDuckDB:
 
 
 def limit_memory(con: DuckDBPyConnection, memory: str) -> None:
-    """Limit the memory of all that follows."""
+    """Limit the memory of all later statements."""
     con.execute(f"SET memory_limit = {literal(memory)}")
     # What does not fit into memory is too much for a preview.
     con.execute("SET max_temp_directory_size = '0B'")

@@ -1,9 +1,8 @@
 """SQL of DuckDB for one side of a preview: its names are quoted, its values are parameters.
 
-A filter: conditions that a visitor chose, joined by AND; never SQL of the visitor.
-
-The same meaning holds for every client: NULL meets no comparison, and neither does NaN, for which
-DuckDB and Iceberg have different places in the order of numbers.
+A filter is conditions that a visitor chose, joined by AND; never SQL of the visitor. The same
+meaning holds for every client: NULL meets no comparison, and neither does NaN, for which DuckDB and
+Iceberg have different places in the order of numbers.
 """
 
 import re

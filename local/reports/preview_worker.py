@@ -1,9 +1,9 @@
-"""The process that reads: DuckDB's Iceberg extension can abort, and some things only end with it.
+"""The process that reads a preview, because DuckDB's Iceberg extension can abort.
 
-It answers one question after the other, each in parts, so that what is done is not lost if the time
-is over.
+Some statements only end with their process. It answers one question after the other, each in parts,
+so that what is done is not lost if the time is over.
 
-Asks the process that reads, and ends it if it does not answer in time.
+`PreviewReader` asks the process, and ends it if it does not answer in time.
 """
 
 import multiprocessing
@@ -123,7 +123,7 @@ class Reader:
             yield from self._native_parts(question, native, count)
 
     def _native_parts(self, question: Question, native: Side, iceberg: Any) -> Iterator[Part]:
-        """What DuckLake finds; if that is something else, what it has without skipping files."""
+        """DuckLake's count; if it differs from Iceberg's, also the count without skipping files."""
         about = (question, self._native.con, native, native)
         name, count = self._part("native", self._count, *about)
         if (
@@ -140,7 +140,7 @@ class Reader:
             yield "native_skipping", count
 
     def _part(self, name: str, work: Callable[..., Any], *about: Any) -> Part:
-        """A part, or as text why it is missing."""
+        """The name of a part, and its value, or as text why it is missing."""
         try:
             return name, work(*about)
         except Exception as error:
@@ -151,7 +151,7 @@ class Reader:
         return self._deadline - time.monotonic()
 
     def _values(self, question: Question, native: Side) -> tuple[list[Any], Refusal | None]:
-        """The values of the conditions in Python's types, or why one is none of its type.
+        """The values of the conditions in Python's types, or why a value is not of its type.
 
         None: the condition has no value, or an infinite one.
         """
@@ -275,7 +275,7 @@ class PreviewReader:
         self._process: multiprocessing.process.BaseProcess | None = None
 
     def answer(self, question: Question) -> Answer:
-        """What comes within the time.
+        """Answer a question with the parts that come within the time.
 
         Raises:
             BadRequest: a value of the filter is none of its column's type.

@@ -79,7 +79,7 @@ class FileHistory:
 
 
 class FileHistories:
-    """What the files said that were read; a file never changes, and has the same name for ever."""
+    """Caches what was read from files: a file never changes, nor does its name."""
 
     def __init__(self, reader: ObjectReader, most: int = 1000) -> None:
         self._reader, self._most = reader, most
@@ -139,9 +139,9 @@ class RowCounts:
         )
 
     def files(self, snapshot_id: int, ids: Sequence[int]) -> dict[int, FileRows | None]:
-        """The rows of those of these files of which the catalog does not know them.
+        """The rows of those files whose rows the catalog does not know.
 
-        None: nor does this process.
+        None: this process does not know them either.
         """
         uncertain = self._uncertain_at(snapshot_id)
         if uncertain is None:
@@ -183,7 +183,7 @@ class RowCounts:
         return self._cached[id_]
 
     def _catalog_deletes(self, id_: int, snapshot_id: int) -> int:
-        """What the totals of the history have for the deletes on a file."""
+        """How many rows the totals of the history count as deleted from a file."""
         stored = sum(
             deletes.file.delete_count
             for deletes in self._stored[id_]

@@ -1,16 +1,12 @@
 """The snippets of each client, with the values of a place filled in.
 
-The texts of the snippets.
+A `Place` says where a client finds a table, and at which snapshot it reads. In the texts `$name`
+stands for a value as the language of the snippet writes it, quotes included. `connect` parts come
+first; `read` parts go on from them. README.md and docs/clients.md show the same texts: a test
+compares them.
 
-`$name` stands for a value as the language of the snippet writes it, quotes included. `connect`
-parts come first; `read` parts go on from them. README.md and docs/clients.md show the same texts: a
-test compares them.
-
-The statement that reads a table, in the SQL of each client.
-
-How the languages of snippets quote texts and names, whatever these contain.
-
-Where a client finds a table, and at which snapshot it reads.
+The functions between quote texts and names in the language of a snippet, whatever these contain,
+and write the statement that reads a table in the SQL of each client.
 """
 
 import json
@@ -275,20 +271,20 @@ def _joined_lines(quote: Callable[[str], str], place: Place) -> str:
 
 
 def duckdb(place: Place) -> str:
-    """DuckDB's."""
+    """DuckDB's SELECT."""
     version = "" if place.snapshot_id is None else f" AT (VERSION => {place.snapshot_id})"
     return f"SELECT * FROM {_joined_lines(identifier, place)}{version}"
 
 
 def spark(place: Place) -> str:
-    """Spark's."""
+    """Spark's SELECT."""
     version = "" if place.snapshot_id is None else f" VERSION AS OF {place.snapshot_id}"
     name = ".".join(map(backticked, (*place.levels, place.table)))
     return f"SELECT * FROM {CATALOG}.{name}{version}"
 
 
 def clickhouse(place: Place) -> str:
-    """ClickHouse's, whose tables have the namespace in their names."""
+    """ClickHouse's SELECT; its tables have the namespace in their names."""
     name = clickhouse_name(".".join((*place.levels, place.table)))
     version = (
         "" if place.snapshot_id is None else f" SETTINGS iceberg_snapshot_id = {place.snapshot_id}"
@@ -297,7 +293,7 @@ def clickhouse(place: Place) -> str:
 
 
 def trino(place: Place) -> str:
-    """Trino's."""
+    """Trino's SELECT."""
     # Trino refuses a plain number.
     version = (
         "" if place.snapshot_id is None else f" FOR VERSION AS OF BIGINT '{place.snapshot_id}'"
@@ -306,7 +302,7 @@ def trino(place: Place) -> str:
 
 
 def flink(place: Place) -> str:
-    """Flink's."""
+    """Flink's SELECT."""
     hint = f" /*+ OPTIONS('snapshot-id'='{place.snapshot_id}') */"
     version = "" if place.snapshot_id is None else hint
     return f"SELECT * FROM {_joined_lines(backticked, place)}{version}"

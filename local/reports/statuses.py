@@ -58,7 +58,7 @@ UNKNOWN = Status("unknown")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A table or a view whose status is wanted."""
+    """A table or a view, and when it last changed."""
 
     kind: str
     object_id: int
@@ -69,7 +69,7 @@ class Subject:
 
 
 class Statuses:
-    """The statuses that were found out, kept as long as their table has not changed."""
+    """Finds statuses out, and keeps each as long as its table has not changed."""
 
     def __init__(self, generator: Generator) -> None:
         self._generator = generator

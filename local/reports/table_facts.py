@@ -1,8 +1,7 @@
 """What the faults of clients depend on, of one table at one snapshot.
 
-The columns of a table at a snapshot and before, and how many visible files hold each.
-
-How many visible files hold a column; there may be ten thousand batches of files.
+`column_facts` has the columns at the snapshot and before, and how many visible files hold each;
+`FileCounts` counts these, of which there may be ten thousand batches.
 """
 
 from bisect import bisect_left
@@ -51,7 +50,7 @@ class FileCounts:
                 self._stored.setdefault(name.mapping_id, set()).add(name.target_field_id)
 
     def holding(self, column: Column) -> int:
-        """The files that were written with this version of a column."""
+        """The number of files that were written with this version of a column."""
         first = bisect_left(self._begins, column.begin_snapshot)
         last = len(self._begins)
         if column.end_snapshot is not None:
@@ -70,7 +69,7 @@ class FileCounts:
         )
 
     def lacking(self, column_id: int) -> int:
-        """The files that give no value of a column, which a snapshot has added."""
+        """The number of files without a column that a snapshot has added."""
         older = self._sums[bisect_left(self._begins, self._borns[column_id])]
         return (
             older

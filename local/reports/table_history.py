@@ -1,6 +1,6 @@
 """A table at a snapshot: its columns, its order on disk, and its history.
 
-The history of a table: what each snapshot did to it, and what it had then.
+`moments` is the history: what each snapshot did to the table, and what it had then.
 """
 
 from collections.abc import Iterable
@@ -118,7 +118,7 @@ def _words(kind: str) -> str:
 
 
 def _naming(names: list[NamedFrom], snapshot_id: int) -> list[str]:
-    """That a snapshot made the table, or gave it another name."""
+    """Words for a snapshot that made the table, or gave it another name."""
     if names and names[0].begin_snapshot == snapshot_id:
         return ["created the table"]
     before = [name for name in names if name.end_snapshot == snapshot_id]
@@ -215,7 +215,7 @@ def table_overview(
 
 
 def _moments(generator: Generator, table: TableAt, until: int | None) -> list[Moment]:
-    """The newest snapshots, also those after the shown one; or those up to it, if it is older."""
+    """The newest snapshots; those up to the shown one, if it is older than all of them."""
     history = table.files.history
     end = _end(table)
     last = end if until is None else min(end, max(until, history.table.begin_snapshot))
@@ -223,11 +223,6 @@ def _moments(generator: Generator, table: TableAt, until: int | None) -> list[Mo
     if until is None and shown and shown[0].snapshot_id > table.snapshot_id:
         return _moments_until(generator, table, table.snapshot_id)
     return shown
-
-
-def _is_cut(shown: list[Moment], table: TableAt) -> bool:
-    """Whether there may be newer snapshots than these."""
-    return shown[-1].snapshot_id == table.snapshot_id < _end(table)
 
 
 def _end(table: TableAt) -> int:
