@@ -18,7 +18,7 @@ from polynya.ducklake.connection.url import connection_arguments
 
 from ..clients.duckdb import identifier, literal
 from .address import Address, DuckDBLake, PostgresLake, SQLiteLake
-from .catalog_source import SOURCE, Catalog, Digests, DuckDBState, Staged, not_a_table
+from .catalog_source import DATA_PATH, SOURCE, Catalog, Digests, DuckDBState, Staged, not_a_table
 from .mirrored_tables import (
     INLINED_ROWS,
     Column,
@@ -61,7 +61,6 @@ WHERE n.nspname = :schema AND c.relkind IN ('r', 'p', 'f', 'v') AND a.attnum > 0
   AND NOT a.attisdropped AND starts_with(c.relname::text, 'ducklake_')
 ORDER BY 1, a.attnum"""
 
-DATA_PATH = "SELECT value FROM {table} WHERE key = 'data_path'{scope}"
 
 DIGESTS = """
 SELECT {number}, count(*), sum(hashtextextended(ROW(t.*)::text, 0)),

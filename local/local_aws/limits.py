@@ -88,8 +88,8 @@ def _imports(module: str) -> frozenset[str]:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         else:
-            of = "." * node.level + (node.module or "")
-            base = resolve_name(of, spec.parent) if node.level else of
+            package = "." * node.level + (node.module or "")
+            base = resolve_name(package, spec.parent) if node.level else package
             names |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
     return frozenset(name for name in map(_module_or_package, names) if name)
 

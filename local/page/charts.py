@@ -125,6 +125,7 @@ def history(moments: Sequence[Moment], shown: int) -> History | None:
                 has_rows=moment.counts.rows is not None,
             )
         )
+    kinds = {moment.kind for moment in moments}
     pieces = _pieces(marks)
     line = "".join(map(_line, pieces))
     return History(
@@ -137,7 +138,7 @@ def history(moments: Sequence[Moment], shown: int) -> History | None:
         ticks=_ticks(moments, marks),
         most_rows=most_rows,
         most_files=most_files,
-        kinds={kind: (SHAPES[kind], WORDS[kind]) for kind in SHAPES if _has(moments, kind)},
+        kinds={kind: (SHAPES[kind], WORDS[kind]) for kind in SHAPES if kind in kinds},
         summary=_summary(moments),
     )
 
@@ -167,7 +168,7 @@ def _ticks(moments: Sequence[Moment], marks: Sequence[Mark]) -> list[Tick]:
         Tick(
             marks[place].x,
             _anchor(place, last),
-            f"{moments[place].snapshot_id}: {_day(moments[place])}",
+            f"{moments[place].snapshot_id}: {moments[place].time:%Y-%m-%d %H:%M}",
         )
         for place in places
     ]
@@ -179,10 +180,6 @@ def _anchor(place: int, last: int) -> str:
     return "end" if place == last and last > 0 else "middle"
 
 
-def _day(moment: Moment) -> str:
-    return f"{moment.time:%Y-%m-%d %H:%M}"
-
-
 def _title(moment: Moment) -> str:
     parts = [
         f"Snapshot {moment.snapshot_id}, {time_text(moment.time)}",
@@ -192,10 +189,6 @@ def _title(moment: Moment) -> str:
         f"left out: {moment.left_out}" if moment.left_out else "",
     ]
     return "\n".join(filter(None, parts))
-
-
-def _has(moments: Sequence[Moment], kind: str) -> bool:
-    return any(moment.kind == kind for moment in moments)
 
 
 def _counted(moment: Moment) -> str:

@@ -137,7 +137,7 @@ def _deed(match: re.Match[str], snapshot_id: int, namings: list[NamedFrom]) -> D
     same = [
         naming
         for naming in namings
-        if kind == f"created_{naming.kind}" and _is_called(naming, names)
+        if kind == f"created_{naming.kind}" and [*naming.names] == names
     ]
     if before := _name_before(snapshot_id, same, namings):
         words = f"renamed {before.full_name} to"
@@ -161,10 +161,10 @@ def _name_before(
 
 def _linked(deed: Deed, snapshot_id: int, same: list[NamedFrom]) -> Deed:
     """The change with the table's name at the snapshot, if it was there then."""
-    there = [naming for naming in same if naming.visible_at(snapshot_id)]
-    if not there:
+    visible = [naming for naming in same if naming.visible_at(snapshot_id)]
+    if not visible:
         return deed
-    naming = there[-1]
+    naming = visible[-1]
     return replace(
         deed,
         name=naming.full_name,
@@ -176,7 +176,3 @@ def _linked(deed: Deed, snapshot_id: int, same: list[NamedFrom]) -> Deed:
 
 def _names(match: re.Match[str]) -> list[str]:
     return [part.replace('""', '"') for part in QUOTED.findall(match["names"])]
-
-
-def _is_called(naming: NamedFrom, names: list[str]) -> bool:
-    return [*naming.names] == names

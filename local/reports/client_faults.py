@@ -17,7 +17,6 @@ of these for values or files that few tables have, and that the catalog does not
 
 HIDE_UINT32 = "polynya serve --hide-type uint32"
 HIDE_TIME = "polynya serve --hide-type time"
-HIDE_BOTH = "polynya serve --hide-type time --hide-type uint32"
 HIDE_JSON = "polynya serve --hide-type json"
 UPDATE = "Update all rows in DuckLake, which writes the default into new files"
 UPDATE_OR_REFUSE = f"{UPDATE}; COLUMN_DEFAULTS=refuse refuses the table until then"

@@ -121,13 +121,13 @@ def _columns(before: list[ColumnLine], after: list[ColumnLine]) -> list[ColumnCh
 def _column(before: ColumnLine | None, after: ColumnLine) -> ColumnChange | None:
     if before is None:
         return ColumnChange("added", None, after, [])
-    what = {
+    pairs = {
         "name": (before.name, after.name),
         "type": (before.type, after.type),
         "NOT NULL": (before.is_nullable, after.is_nullable),
         "for Iceberg clients": (before.iceberg_type, after.iceberg_type),
     }
-    altered = [name for name, (old, new) in what.items() if old != new]
+    altered = [name for name, (old, new) in pairs.items() if old != new]
     return ColumnChange("altered", before, after, altered) if altered else None
 
 

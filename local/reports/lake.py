@@ -159,15 +159,15 @@ def lake_report(
         if is_part
         else matching
     )
-    there = namespaces(snapshot_id, schemas, NAMESPACES).run(con)
+    first_namespaces = namespaces(snapshot_id, schemas, NAMESPACES).run(con)
     return LakeReport(
         version=lake.version,
         data_path=lake.data_path,
         newest=lake.snapshot_id,
         snapshot=shown,
-        tables=there.tables,
-        views=there.views,
-        namespaces=there.first,
+        tables=first_namespaces.tables,
+        views=first_namespaces.views,
+        namespaces=first_namespaces.first,
         search=search,
         totals=totals,
         paging=paging,
@@ -227,7 +227,7 @@ def _lines(
             lines[place] = _counted(generator, con, lake, line, snapshot_id, deadline)
     ids = sorted({line.changed_at for line in lines})
     times = {change.snapshot_id: change.snapshot_time for change in changes_at(lake, ids).run(con)}
-    return [_with_time(line, times.get(line.changed_at)) for line in lines]
+    return [replace(line, changed=times.get(line.changed_at)) for line in lines]
 
 
 def _counted(
@@ -260,10 +260,6 @@ def _line(entry: Entry, changed: Changed | None) -> Line:
         changed_at=max(entry.changed_at, rows.changed_at),
         changed=None,
     )
-
-
-def _with_time(line: Line, time: datetime | None) -> Line:
-    return replace(line, changed=time)
 
 
 @dataclass(frozen=True, slots=True)

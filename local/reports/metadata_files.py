@@ -103,7 +103,7 @@ def manifest_report(
     files = listing.manifest.entries
     sources = sources_of(opened, head.shown.snapshot_id, files, _ids(opened, path))
     entries = [Entry(file, sources[file.path]) for file in files]
-    return ManifestReport(head, _without_entries(listing.manifest), entries, paging)
+    return ManifestReport(head, replace(listing.manifest, entries=[]), entries, paging)
 
 
 def _head(table: TableAt) -> IcebergHead:
@@ -142,7 +142,3 @@ def _ids(opened: OpenedTable, path: str) -> tuple[int, int]:
         return ALL_IDS
     first, last = name.numbers[RANGE]
     return first, last
-
-
-def _without_entries(manifest: Manifest) -> Manifest:
-    return replace(manifest, entries=[])

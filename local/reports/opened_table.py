@@ -148,17 +148,10 @@ def _missing(con: Connection, ref: Wanted, snapshot_id: int) -> PolynyaError:
         if (naming.kind, naming.namespace) == ("table", ref.namespace)
     ]
     ids = [naming.object_id for naming in had]
-    there = (
-        [
-            naming
-            for naming in named(ids, [], snapshot_id).run(con)
-            if naming.visible_at(snapshot_id)
-        ]
-        if ids
-        else []
-    )
-    if there:
-        return Renamed(there[-1].namespace, there[-1].name)
+    namings = named(ids, [], snapshot_id).run(con) if ids else []
+    visible = [naming for naming in namings if naming.visible_at(snapshot_id)]
+    if visible:
+        return Renamed(visible[-1].namespace, visible[-1].name)
     if had and had[0].begin_snapshot > snapshot_id:
         return NoSuchTable(
             f"{name} did not exist at snapshot {snapshot_id}: "

@@ -213,14 +213,14 @@ class Reader:
         self,
         question: Question,
         con: duckdb.DuckDBPyConnection,
-        of: Side,
+        table: Side,
         native: Side,
         meets: str = "{}",
     ) -> Count:
         started = time.monotonic()
-        condition, parameters = where(question.conditions, of.columns, native.columns)
-        sums = checksum(of, native.columns, question.hidden)
-        sql = f"SELECT {sums} FROM {of.source} WHERE {meets.format(condition)}"
+        condition, parameters = where(question.conditions, table.columns, native.columns)
+        sums = checksum(table, native.columns, question.hidden)
+        sql = f"SELECT {sums} FROM {table.source} WHERE {meets.format(condition)}"
         [(rows, total)] = query(con, sql, parameters, self._left)
         return Count(rows, f"{int(total) % 2**64:016x}", round(time.monotonic() - started, 3))
 

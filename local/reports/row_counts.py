@@ -196,8 +196,9 @@ class RowCounts:
         history, ids = self._history, self._snapshot_ids
         if not ids or not _may_be_uncertain(history):
             return []
-        of = (history.lake, history.table.table_id, history.inlined)
-        return uncertain_files(*of, ids[0], ids[-1], MOST_FILES).run(self._con)
+        table_id, inlined = history.table.table_id, history.inlined
+        query = uncertain_files(history.lake, table_id, inlined, ids[0], ids[-1], MOST_FILES)
+        return query.run(self._con)
 
     @cached_property
     def _readable(self) -> list[int]:
@@ -212,20 +213,21 @@ class RowCounts:
 
     @cached_property
     def _files(self) -> dict[int, DataFile]:
-        of = (self._history.lake, self._history.table.table_id, self._readable)
-        return {file.data_file_id: file for file in data_files_of(*of).run(self._con)}
+        table_id = self._history.table.table_id
+        files = data_files_of(self._history.lake, table_id, self._readable).run(self._con)
+        return {file.data_file_id: file for file in files}
 
     @cached_property
     def _stored(self) -> dict[int, list[StoredDeletes]]:
-        of = (self._history.lake, self._history.table.table_id, self._readable)
-        return _by_file(
-            stored_deletes_of(*of).run(self._con), lambda deletes: deletes.file.data_file_id
-        )
+        table_id = self._history.table.table_id
+        stored = stored_deletes_of(self._history.lake, table_id, self._readable).run(self._con)
+        return _by_file(stored, lambda deletes: deletes.file.data_file_id)
 
     @cached_property
     def _inlined(self) -> dict[int, list[InlinedDelete]]:
-        of = (self._history.inlined, self._history.table.table_id, self._readable, MOST_ROWS)
-        return _by_file(inlined_deletes_of(*of).run(self._con), lambda delete: delete.data_file_id)
+        inlined, table_id = self._history.inlined, self._history.table.table_id
+        query = inlined_deletes_of(inlined, table_id, self._readable, MOST_ROWS)
+        return _by_file(query.run(self._con), lambda delete: delete.data_file_id)
 
     def _read(self, id_: int) -> FileHistory | None:
         """What the data file and its delete files say; None: they are too large, or not there."""

@@ -69,7 +69,7 @@ def moments(
     """
     history = files.history
     ids = [snapshot.snapshot_id for snapshot in history.snapshots]
-    said = {change.snapshot_id: change for change in changes_at(history.lake, ids).run(con)}
+    commits = {change.snapshot_id: change for change in changes_at(history.lake, ids).run(con)}
     operations = _operations(opened)
     names = named([history.table.table_id], [], LARGEST_ID).run(con)
     rows = generator.row_counts(con, history, ids)
@@ -77,7 +77,9 @@ def moments(
     for snapshot, (_, state) in zip(history.snapshots, states(history.events, ids), strict=True):
         snapshot_id = snapshot.snapshot_id
         kinds = _kinds(snapshot.changes_made, history.table.table_id)
-        change = said.get(snapshot_id, Change(snapshot_id, snapshot.snapshot_time, "", None, None))
+        change = commits.get(
+            snapshot_id, Change(snapshot_id, snapshot.snapshot_time, "", None, None)
+        )
         summaries.append(
             Moment(
                 snapshot_id=snapshot_id,
