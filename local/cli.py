@@ -24,8 +24,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(value: bool) -> None:
+    if value:
         print(f"polynya {version('polynya')}")
         raise typer.Exit
 

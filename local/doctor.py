@@ -57,9 +57,9 @@ def doctor(
     from .reports.findings import ERROR, Report
 
     report = Report()
-    wanted = address_of(address, database)
+    address = address_of(address, database)
     try:
-        with readable(wanted, metadata_schema, data_path, s3_endpoint) as lake:
+        with readable(address, metadata_schema, data_path, s3_endpoint) as lake:
             generator = Generator(lake.database, lake.metadata_schema, lake.s3_endpoint)
             with closing(generator.database), waiting("Checking the lake") as stage:
                 for report in diagnose(generator, lake, past):
@@ -106,7 +106,7 @@ def _show(report: "Report", out: "Console") -> None:
 
 
 def _colour(report: "Report") -> str:
-    """Of the last line: its own, by the worst finding."""
+    """The colour of the last line, which depends on the worst finding."""
     colours = {"hidden": "yellow", "slow": "green", "information": "green"}
     return colours.get(report.worst, "red")
 

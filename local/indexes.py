@@ -54,10 +54,10 @@ def indexes(
 
 def _missing(database: str, metadata_schema: str) -> list[str]:
     with closing(Database(database, metadata_schema)) as opened, opened.transaction() as con:
-        found = rights(con, metadata_schema)
-    if found is None:
+        role_rights = rights(con, metadata_schema)
+    if role_rights is None:
         raise Misconfigured(f"there is no DuckLake in the schema {metadata_schema!r}")
-    return [create_index(metadata_schema, table) for table in found.unindexed]
+    return [create_index(metadata_schema, table) for table in role_rights.unindexed]
 
 
 def _create(owner: str, metadata_schema: str, missing: list[str]) -> None:

@@ -59,9 +59,9 @@ def inspect(
     from .reports.render import render
     from .reports.table_report import table_report
 
-    wanted = address_of(address, database)
+    address = address_of(address, database)
     try:
-        with readable(wanted, metadata_schema, data_path, s3_endpoint) as opened:
+        with readable(address, metadata_schema, data_path, s3_endpoint) as opened:
             generator = Generator(opened.database, opened.metadata_schema, opened.s3_endpoint)
             with (
                 closing(generator.database),
@@ -70,8 +70,8 @@ def inspect(
             ):
                 lake = queries.lake().run(con)
                 check_lake(lake.version, lake.encrypted)
-                found = _table_named(con, lake, table)
-                report = table_report(generator.open_table(con, lake, *found), snapshot)
+                schema_and_table = _table_named(con, lake, table)
+                report = table_report(generator.open_table(con, lake, *schema_and_table), snapshot)
     except PolynyaError as error:
         print(f"polynya: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
@@ -100,14 +100,14 @@ def _table_named(con: Connection, lake: Lake, name: str) -> tuple[Schema, Table]
         BadRequest: several namespaces have one.
     """
     tables = tables_of(con, lake)
-    found = [pair for pair in tables if _full_name(pair) == name]
+    matches = [pair for pair in tables if _full_name(pair) == name]
     # In a lake whose schemas have one level each, a dot in a name needs no quotes.
-    found = found or [pair for pair in tables if ".".join(_names(pair)) == name]
-    found = found or [pair for pair in tables if pair[1].table_name == name]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        several = ", ".join(_full_name(pair) for pair in found)
+    matches = matches or [pair for pair in tables if ".".join(_names(pair)) == name]
+    matches = matches or [pair for pair in tables if pair[1].table_name == name]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        several = ", ".join(_full_name(pair) for pair in matches)
         raise BadRequest(f"several tables are called {name}: {several}")
     there_are = ", ".join(_full_name(pair) for pair in tables[:20]) or "none"
     more = f" and {len(tables) - 20} more" if len(tables) > 20 else ""

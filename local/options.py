@@ -89,8 +89,8 @@ def address_of(address: str | None, database: str | None) -> str:
     Raises:
         typer.BadParameter: none is given.
     """
-    if found := address or database:
-        return found
+    if chosen := address or database:
+        return chosen
     raise typer.BadParameter(
         "which lake? Give its address: metadata.ducklake, sqlite:lake.sqlite or postgresql://…",
         param_hint="ADDRESS",

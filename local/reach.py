@@ -123,7 +123,7 @@ def check_store(bucket: str, key: str | None, s3_endpoint: str | None) -> str | 
 
 
 def _answered(where: str, bucket: str, key: str | None, response: dict[str, Any]) -> str | None:
-    """What is wrong with the file alone; raises for what is wrong with all of them."""
+    """What is wrong with the file alone; raises if no file of the lake can be read."""
     code = str(response.get("Error", {}).get("Code", ""))
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
     if code in NOT_ACCEPTED:
@@ -157,13 +157,15 @@ def _failure(url: str, arguments: dict[str, Any], error: Exception) -> PolynyaEr
             "the catalog database cannot be reached, and DATABASE_URL has an @ after its host: in "
             "a password / ? # @ are written %2F %3F %23 %40"
         )
-    at = f"the catalog database at {_place(arguments)}"
+    database = f"the catalog database at {_place(arguments)}"
     if isinstance(error, DatabaseError):
         # Before the login succeeds the server's message cannot hold rows.
         words = error.args[0]["M"] if isinstance(error.args[0], dict) else ""
         missing = "" if arguments["password"] else "; DATABASE_URL has no password"
-        return Misconfigured(f"{at} refuses the connection: {' '.join(words.split())}{missing}")
-    return ServiceUnavailable(f"{at} cannot be reached: {_reason(error)}")
+        return Misconfigured(
+            f"{database} refuses the connection: {' '.join(words.split())}{missing}"
+        )
+    return ServiceUnavailable(f"{database} cannot be reached: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:

@@ -131,7 +131,7 @@ def serve(
     """
     if as_deployed and not checkout.IS_CHECKOUT:
         raise typer.BadParameter("--as-deployed reads template.yaml of a checkout of Polynya")
-    wanted = address_of(address, database)
+    address = address_of(address, database)
     # The functions' loggers write to stdout, as Lambda expects; here stdout is for one line only.
     stdout, sys.stdout = sys.stdout, sys.stderr
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
@@ -151,8 +151,8 @@ def serve(
     )
     try:
         with bound_servers(options) as servers:
-            check_writes(wanted, metadata_schema, data_path, options)
-            with opened(wanted, metadata_schema, data_path) as lake:
+            check_writes(address, metadata_schema, data_path, options)
+            with opened(address, metadata_schema, data_path) as lake:
                 serve_lake(lake, options, servers, stdout)
     except PolynyaError as error:
         print(f"polynya: {error}", file=sys.stderr)

@@ -78,44 +78,46 @@ def write_problems(con: Connection, metadata_schema: str) -> list[str]:
 
 
 def _problems_of_lake(lake: Lake) -> list[str]:
-    found = []
+    problems = []
     try:
         check_lake(lake.version, lake.encrypted)
     except Refused as refusal:
-        found.append(str(refusal))
+        problems.append(str(refusal))
     else:
         if lake.version not in WRITABLE_VERSIONS:
-            found.append(
+            problems.append(
                 f"the catalog has version {lake.version}, and only {VERSIONS} can be written"
             )
     if not is_s3(lake.data_path):
-        found.append(
+        problems.append(
             f"the lake's data is in {lake.data_path}, not in S3, where clients would write their "
             "files: DuckDB can write this lake"
         )
-    return found
+    return problems
 
 
 def _problems_of_role(rights: WriterRights, metadata_schema: str) -> list[str]:
     role, owner = identifier(rights.role), identifier(rights.owner)
     table = f"{identifier(metadata_schema)}.polynya_commits"
-    found = []
+    problems = []
     if not rights.may_be_owner:
-        found.append(
+        problems.append(
             f"the role {rights.role} is no member of {rights.owner}, which owns DuckLake's tables: "
             f"GRANT {owner} TO {role}"
         )
     if rights.commits_owner is None:
-        found.append("the table polynya_commits is missing: run `polynya writes --setup`")
+        problems.append("the table polynya_commits is missing: run `polynya writes --setup`")
     elif rights.commits_owner != rights.owner:
-        found.append(
+        problems.append(
             f"the table polynya_commits belongs to {rights.commits_owner}, not to {rights.owner}: "
             f"ALTER TABLE {table} OWNER TO {owner}"
         )
     elif rights.readers:
         readers = ", ".join(map(identifier, rights.readers))
-        found.append(f"readers may not read polynya_commits: GRANT SELECT ON {table} TO {readers}")
-    return found
+        problems.append(
+            f"readers may not read polynya_commits: GRANT SELECT ON {table} TO {readers}"
+        )
+    return problems
 
 
 def _set_up(con: Connection, rights: WriterRights, metadata_schema: str) -> None:
@@ -144,7 +146,7 @@ def _set_up(con: Connection, rights: WriterRights, metadata_schema: str) -> None
 
 
 def _script(rights: WriterRights, metadata_schema: str) -> str:
-    sql = (qualified(one, metadata_schema) for one in commits.statements(rights))
+    sql = (qualified(statement, metadata_schema) for statement in commits.statements(rights))
     return ";\n".join(["BEGIN", *sql, "COMMIT"]) + ";"
 
 

@@ -59,7 +59,9 @@ class Stack:
     def statements(self, resource: str) -> list[dict[str, Any]]:
         """The statements of the policies of a function, or of a role, resolved."""
         policies = self.properties(resource)["Policies"]
-        return [one for policy in policies for one in self._document(policy)["Statement"]]
+        return [
+            statement for policy in policies for statement in self._document(policy)["Statement"]
+        ]
 
     def requirements(self, function: str) -> list[Path]:
         """The requirements.txt of a function's layers, and its own."""
@@ -71,7 +73,7 @@ class Stack:
     def resolved(self, node: Any) -> Any:
         """The node with every `If`, `Ref`, `Sub` and `GetAtt` replaced by its value."""
         if isinstance(node, list):
-            return [self.resolved(one) for one in node if self._is_there(one)]
+            return [self.resolved(item) for item in node if self._is_there(item)]
         if not isinstance(node, dict):
             return node
         for name, resolve in FUNCTIONS.items():
@@ -129,11 +131,11 @@ class Stack:
         return self.values.get(name, default)
 
     def _sub(self, node: Any) -> str:
-        text, given = (node, {}) if isinstance(node, str) else (node[0], self.resolved(node[1]))
+        text, variables = (node, {}) if isinstance(node, str) else (node[0], self.resolved(node[1]))
 
         def value(match: re.Match[str]) -> str:
             name = match[1]
-            return str(given[name] if name in given else self._ref(name))
+            return str(variables[name] if name in variables else self._ref(name))
 
         return re.sub(r"\$\{([^}]+)\}", value, text)
 

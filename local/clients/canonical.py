@@ -63,12 +63,12 @@ def canonical(
     con: DuckDBPyConnection, source: str, native: Columns, hidden: Collection[str] = ()
 ) -> Canonical:
     """Read `source` with every value as text in its `native` type, without `hidden` columns."""
-    given = columns_of(con, source)
+    columns = columns_of(con, source)
     expected = [name for name in native if name not in hidden]
-    if missing_or_surplus(expected, given, hidden):
-        return Canonical(tuple(sorted(name for name in given if name not in hidden)), Counter())
+    if missing_or_surplus(expected, columns, hidden):
+        return Canonical(tuple(sorted(name for name in columns if name not in hidden)), Counter())
     texts = [
-        text(identifier(name), native[name], given[name], (name,), hidden) for name in expected
+        text(identifier(name), native[name], columns[name], (name,), hidden) for name in expected
     ]
     query = f"SELECT {', '.join(texts)} FROM {source}"
     return Canonical(tuple(expected), Counter(con.execute(query).fetchall()))
@@ -88,44 +88,44 @@ def _duckdb() -> DuckDBPyConnection:
 
 
 def missing_or_surplus(
-    expected: Collection[str], given: Collection[str], hidden: Collection[str] = ()
+    expected: Collection[str], actual: Collection[str], hidden: Collection[str] = ()
 ) -> set[str]:
-    """The names that are in only one of the two; `hidden` ones do not count as surplus."""
-    return set(expected) ^ {name for name in given if name not in hidden}
+    """The names that only one of the two has; a `hidden` one does not count as surplus."""
+    return set(expected) ^ {name for name in actual if name not in hidden}
 
 
 def text(
     value: str,
     native: DuckDBPyType,
-    given: DuckDBPyType,
+    actual: DuckDBPyType,
     path: tuple[str, ...],
     hidden: Collection[str] = (),
 ) -> str:
     """SQL that gives `value` as text.
 
     Args:
-        value: SQL of a value of the type `given`, which should equal one of the type `native`.
+        value: SQL of a value of the type `actual`, which should equal one of the type `native`.
         path: the parts of its dotted name in Iceberg.
         hidden: dotted names of fields to leave out.
     """
-    if native.id == given.id and native.id in NESTED:
-        return NESTED[native.id](value, native, given, path, hidden)
-    return _scalar(value, str(native), str(given))
+    if native.id == actual.id and native.id in NESTED:
+        return NESTED[native.id](value, native, actual, path, hidden)
+    return _scalar(value, str(native), str(actual))
 
 
-def _scalar(value: str, native: str, given: str) -> str:
+def _scalar(value: str, native: str, actual: str) -> str:
     if native in COMPARED_AS:
-        if native == given:
-            value, given = COMPARED_AS[native].format(value), COMPARED_TYPE[native]
+        if native == actual:
+            value, actual = COMPARED_AS[native].format(value), COMPARED_TYPE[native]
         native = COMPARED_TYPE[native]
-    if native == given:
+    if native == actual:
         return _written(value, native)
-    as_it_is = f"{literal(given + ' ')} || CAST({value} AS VARCHAR)"
-    if native.startswith("TIMESTAMP") and (ZONED in native) != (ZONED in given):
+    as_it_is = f"{literal(actual + ' ')} || CAST({value} AS VARCHAR)"
+    if native.startswith("TIMESTAMP") and (ZONED in native) != (ZONED in actual):
         return as_it_is  # an instant is not a local time, even if both have the same text in UTC
     # A cast that rounds or overflows could make different values equal: such a value is not cast.
     cast = f"TRY_CAST({value} AS {native})"
-    same = f"TRY_CAST({cast} AS {given}) IS NOT DISTINCT FROM {value}"
+    same = f"TRY_CAST({cast} AS {actual}) IS NOT DISTINCT FROM {value}"
     return f"CASE WHEN {same} THEN {_written(cast, native)} ELSE {as_it_is} END"
 
 
@@ -141,11 +141,11 @@ def _written(value: str, native: str) -> str:
 def _struct(
     value: str,
     native: DuckDBPyType,
-    given: DuckDBPyType,
+    actual: DuckDBPyType,
     path: tuple[str, ...],
     hidden: Collection[str],
 ) -> str:
-    fields = dict(_children(given))
+    fields = dict(_children(actual))
     parts = []
     for name, type in _children(native):
         if ".".join((*path, name)) in hidden:
@@ -169,12 +169,12 @@ def _struct(
 def _list(
     value: str,
     native: DuckDBPyType,
-    given: DuckDBPyType,
+    actual: DuckDBPyType,
     path: tuple[str, ...],
     hidden: Collection[str],
 ) -> str:
     element = _parameter(path)
-    [(_, mine)], [(_, theirs)] = _children(native), _children(given)
+    [(_, mine)], [(_, theirs)] = _children(native), _children(actual)
     words = text(element, mine, theirs, (*path, "element"), hidden)
     texts = f"list_transform({value}, lambda {element}: coalesce({words}, 'NULL'))"
     return _unless_null(value, f"'[' || array_to_string({texts}, ', ') || ']'")
@@ -183,12 +183,12 @@ def _list(
 def _map(
     value: str,
     native: DuckDBPyType,
-    given: DuckDBPyType,
+    actual: DuckDBPyType,
     path: tuple[str, ...],
     hidden: Collection[str],
 ) -> str:
     entry = _parameter(path)
-    kinds = zip(_children(native), _children(given), strict=True)
+    kinds = zip(_children(native), _children(actual), strict=True)
     key, item = (
         text(f"{entry}.{part}", mine[1], theirs[1], (*path, part), hidden)
         for part, (mine, theirs) in zip(("key", "value"), kinds, strict=True)

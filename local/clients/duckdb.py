@@ -1,6 +1,7 @@
-"""DuckDB with its iceberg extension, in a process of its own: the extension can abort.
+"""DuckDB as an Iceberg client, in a process of its own because its iceberg extension can abort.
 
-DuckDB connections with extensions from PyPI packages; nothing is downloaded at run time.
+`connect` opens DuckDB for everything else, too. Extensions come from PyPI packages; nothing is
+downloaded at run time.
 """
 
 import multiprocessing
@@ -116,7 +117,9 @@ def extension_path(name: str) -> Path:
     folder = Path(spec.submodule_search_locations[0]) / "extensions"
     path = folder / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
     if not path.exists():
-        releases = ", ".join(sorted(found.name.removeprefix("v") for found in folder.glob("v*")))
+        releases = ", ".join(
+            sorted(release.name.removeprefix("v") for release in folder.glob("v*"))
+        )
         raise MissingExtension(
             f"duckdb-extension-{name.replace('_', '-')} is for DuckDB {releases}, and this Python "
             f"has {duckdb.__version__}: pip install 'duckdb=={releases}'"

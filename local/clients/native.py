@@ -1,6 +1,6 @@
 """DuckLake as DuckDB's own extension reads it: the rows that every Iceberg client must give.
 
-Writes a DuckLake with DuckDB from an SQL script with placeholders.
+`write_lake` writes a DuckLake from an SQL script with placeholders; `Native` reads one.
 """
 
 import re
@@ -48,8 +48,8 @@ def write_lake(
             filled_in(script, f"postgres:{database.libpq}", data_path)
         ):
             con.execute(statement)
-    found = METADATA_SCHEMA.search(script)
-    schema = found.group(1).replace("''", "'") if found else "public"
+    match = METADATA_SCHEMA.search(script)
+    schema = match.group(1).replace("''", "'") if match else "public"
     return Lake(name, database, data_path, schema)
 
 
@@ -63,12 +63,12 @@ def attach(con: DuckDBPyConnection, lake: Lake, *, read_only: bool = True) -> No
 
 
 def filled_in(text: str, catalog: str, data_path: str) -> str:
-    """A script with values for its placeholders.
+    """Fill in the placeholders of a script.
 
     Args:
         catalog: what follows `ducklake:` in ATTACH.
     """
-    text = REPEAT.sub(lambda found: "\n".join(_repeated(*found.groups())), text)
+    text = REPEAT.sub(lambda match: "\n".join(_repeated(*match.groups())), text)
     text = text.replace("{{CATALOG}}", catalog.replace("'", "''"))
     return text.replace("{{DATA_PATH}}", data_path.replace("'", "''"))
 
@@ -171,7 +171,7 @@ class Native:
         return f"{name} AT (VERSION => {int(snapshot_id)})"
 
     def _name_at(self, namespace: str, table: str, snapshot_id: int) -> Table:
-        """The name at a snapshot of a table that may have been renamed since."""
+        """Find the name that a table, which may have been renamed since, had at a snapshot."""
         names = {(t.namespace, t.name): t.table_id for t in self.tables()}
         table_id = names[namespace, table]
         return next(t for t in self.tables(snapshot_id) if t.table_id == table_id)

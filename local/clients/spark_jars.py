@@ -22,7 +22,7 @@ SHA256 = {
         "38f01da7e96850cdd05e6616d758b77b43314b712a8808e3f9a824d56976162f"
     ),
 }
-"""Of the jar of each artifact; no other bytes are put on Spark's class path."""
+"""The hash of each artifact's jar; no other bytes are put on Spark's class path."""
 ARTIFACTS = tuple(SHA256)
 CACHE = (
     checkout.ROOT / ".cache/jars"
@@ -126,14 +126,14 @@ def _with_spark(artifacts: list[str]) -> None:
     )
     subprocess.run([sys.executable, "-c", program], timeout=SECONDS, check=False)
     for artifact in artifacts:
-        for found in ivy.rglob(file_name(artifact)):
-            _into_cache(artifact, found)
+        for jar in ivy.rglob(file_name(artifact)):
+            _into_cache(artifact, jar)
             break
     shutil.rmtree(ivy, ignore_errors=True)
 
 
 def _into_cache(artifact: str, jar: Path) -> bool:
-    """Move a jar into the cache, atomically, if it has the artifact's bytes; whether it has."""
+    """Move a jar into the cache, atomically, if it has the artifact's bytes; say whether it has."""
     is_genuine = _is_genuine(artifact, jar)
     if is_genuine:
         jar.rename(CACHE / jar.name)

@@ -28,7 +28,7 @@ class Moment:
         return f"{self.namespace}.{self.table}"
 
     @property
-    def at(self) -> str:
+    def when(self) -> str:
         """The snapshot id, or `now`."""
         return "now" if self.snapshot_id is None else str(self.snapshot_id)
 
@@ -90,7 +90,7 @@ class Comparison:
     def disagreements(self) -> list[str]:
         """One line for each difference."""
         return [
-            f"{name}, {truth.moment.name} at {truth.moment.at}: {line}"
+            f"{name}, {truth.moment.name} at {truth.moment.when}: {line}"
             for truth in self.truths
             for name, answer in truth.answers.items()
             for line in answer.report
@@ -116,7 +116,7 @@ def grid(comparison: Comparison, clients: list[str]) -> Grid:
         event = Text(moment.event, no_wrap=True, overflow="ellipsis")
         native = f"{truth.rows.rows.total():,}"
         answers = [cell(truth.answers.get(name)) for name in clients]
-        grid.add_row(moment.name, moment.at, event, native, *answers)
+        grid.add_row(moment.name, moment.when, event, native, *answers)
     return grid
 
 

@@ -1,6 +1,6 @@
 """Starts what `polynya demo` needs: PostgreSQL, S3, a lake in them, and `polynya serve`.
 
-The lake that `polynya demo --keep` leaves: a file of DuckDB and a folder.
+`keep_lake` writes the lake that `polynya demo --keep` leaves: a file of DuckDB and a folder.
 """
 
 import logging
@@ -130,7 +130,7 @@ CATALOG, DATA = "metadata.ducklake", "data"
 
 
 def keep_lake(folder: Path) -> bool:
-    """Write the lake into a new folder; False: there is such a folder, which stays as it is."""
+    """Write the lake into a new folder; False: the folder exists, and is left as it is."""
     try:
         folder.mkdir()
     except FileExistsError:

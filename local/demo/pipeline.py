@@ -122,14 +122,14 @@ def ingest_events(
         ("the north again", 2 * rows, corrected, "north", {"mode": "overwrite-partitions"}),
         ("late events", rows, late, None, {}),  # a scheduler may run a job twice
     )
-    made: dict[int, str] = {}
+    paths: dict[int, str] = {}
     for token, first, count, region, options in jobs:
-        if first not in made:
+        if first not in paths:
             with progress.stage(f"Making JSON lines: {token}") as stage:
-                made[first] = write_events(session, folder, first, count, region)
+                paths[first] = write_events(session, folder, first, count, region)
                 stage.result = f"{count:,} events as JSON lines: {token}"
         with progress.stage(f"ingest: {token}") as stage:
-            read = frame(session, [made[first]], "json", None, SCHEMA)
+            read = frame(session, [paths[first]], "json", None, SCHEMA)
             done = ingest(read, TABLE, database=database.url, token=token, **options)
             stage.result = f"ingest, token {token!r}: {done.lines[0]}"
 

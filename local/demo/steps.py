@@ -1,10 +1,9 @@
-"""The steps of `polynya demo`: write a lake, serve it, read it with each client, change it.
+"""The steps of the demos.
 
-What `make write-demo` does: a notebook in PyIceberg, and a walk-through in Spark and DuckDB.
-
-Nothing in it is special to Polynya: only the catalog's URL is another one.
-
-What to paste into other programs while `polynya demo --keep` runs.
+`demonstrate` runs those of `polynya demo`: write a lake, serve it, read it with each client, change
+it. `recipes` has what to paste into other programs while `polynya demo --keep` runs. `notebook` and
+`walk_through` are the steps of `make write-demo`, in PyIceberg and in SQL: nothing in them is
+special to Polynya but the catalog's URL.
 """
 
 import multiprocessing
@@ -87,9 +86,9 @@ def recipes(bridge: Bridge, lake: Lake, lake_s3_endpoint: str) -> dict[str, str]
     }
 
 
-def _connected(one: Recipe, place: Place) -> str:
+def _connected(recipe: Recipe, place: Place) -> str:
     # An empty line is between two programs only.
-    return "".join(part.text(place) for part in one.connect).replace("\n\n", "\n")
+    return "".join(part.text(place) for part in recipe.connect).replace("\n\n", "\n")
 
 
 def _place(bridge: Bridge) -> Place:
@@ -216,7 +215,7 @@ def compare_snapshots(
         with progress.stage(f"{reader.name} reads") as stage, Running(interruption) as running:
             client = running.enter_context(reader.opened())
             for truth in comparison.truths:
-                stage.doing(f"{reader.name} reads {truth.moment.name} at {truth.moment.at}")
+                stage.doing(f"{reader.name} reads {truth.moment.name} at {truth.moment.when}")
                 comparison.ask(client, truth)
             stage.result = f"{reader.name}: {len(comparison.truths)} reads"
     return comparison
@@ -226,7 +225,7 @@ def moments(demo: DemoEnvironment) -> list[Moment]:
     """Every table at every snapshot that Polynya lists; the newest one without its id."""
     catalog = rest.Rest(demo.bridge.catalog_uri, demo.bridge.warehouse)
     events = commit_messages(demo.writer)
-    found = []
+    table_states = []
     for table in sorted(demo.native.tables(), key=lambda table: (table.namespace, table.name)):
         metadata = catalog.load_table(table.namespace, table.name)
         listed = sorted(snapshot["snapshot-id"] for snapshot in metadata.get("snapshots", []))
@@ -234,9 +233,11 @@ def moments(demo: DemoEnvironment) -> list[Moment]:
             raise Failed(f"{table.namespace}.{table.name} has no snapshot")
         # The first snapshot is CREATE TABLE, without rows.
         for snapshot_id in listed[1:-1]:
-            found.append(Moment(table.namespace, table.name, snapshot_id, events[snapshot_id]))
-        found.append(Moment(table.namespace, table.name, None, events[listed[-1]]))
-    return found
+            table_states.append(
+                Moment(table.namespace, table.name, snapshot_id, events[snapshot_id])
+            )
+        table_states.append(Moment(table.namespace, table.name, None, events[listed[-1]]))
+    return table_states
 
 
 def commit_messages(writer: DuckDBPyConnection) -> dict[int, str]:

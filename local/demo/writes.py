@@ -113,18 +113,18 @@ def clients(
     stack: ExitStack, bridge: Bridge, catalog: Catalog, with_spark: bool, progress: Progress
 ) -> list[Client]:
     """The clients and what they do."""
-    found: list[Client] = [("PyIceberg", catalog, notebook())]
+    programs: list[Client] = [("PyIceberg", catalog, notebook())]
     if with_spark:
         with progress.stage("Starting Spark") as stage:
             session = spark.session()
             stack.callback(spark.stop)
             name = spark.open(bridge.catalog_uri, bridge.warehouse, bridge.s3_endpoint).catalog
             stage.result = f"Spark {session.version}"
-        found.append(("Spark", lambda sql: session.sql(sql), walk_through("spark", name)))
+        programs.append(("Spark", lambda sql: session.sql(sql), walk_through("spark", name)))
     con = stack.enter_context(connect(ICEBERG, bridge.s3_endpoint))
     con.execute(attaching(bridge.catalog_uri, bridge.warehouse))
-    found.append(("DuckDB", con.execute, walk_through("duckdb", "ice")))
-    return found
+    programs.append(("DuckDB", con.execute, walk_through("duckdb", "ice")))
+    return programs
 
 
 def show(
@@ -147,10 +147,10 @@ def show(
             if isinstance(shown, str):
                 grid.add_row(shown, style="dim")
             continue
-        found = state_of(step.table)
-        different += found.different
-        numbers = map(str, found[:6])
-        grid.add_row(step.code, *numbers, f"{found.newest}: {found.changes}")
+        after = state_of(step.table)
+        different += after.different
+        numbers = map(str, after[:6])
+        grid.add_row(step.code, *numbers, f"{after.newest}: {after.changes}")
     out.print(grid)
     return different
 

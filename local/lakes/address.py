@@ -1,7 +1,6 @@
 """The address of a lake: a URL, a file, or the string after `ATTACH` as it is.
 
-A connection string of libpq as a URL, and a URL for libpq.
-
+`url_of` makes a URL of a connection string of libpq, `for_libpq` makes a URL usable by libpq.
 https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-KEYWORD-VALUE
 """
 
@@ -48,7 +47,7 @@ IGNORED = frozenset(
         "target_session_attrs",
     )
 )
-"""They change nothing of which lake this is, or how safe the connection is."""
+"""Parameters that change neither which lake this is nor how safe the connection is."""
 
 SOCKETS = (Path("/var/run/postgresql"), Path("/tmp"))
 """Where libpq looks for a server without a host: Debian's directory, then PostgreSQL's own."""
@@ -64,64 +63,64 @@ def url_of(text: str, environ: Mapping[str, str] = os.environ) -> str:
         Misconfigured: the string has another form, or a parameter that Polynya does not know. The
             message never holds a value.
     """
-    given = parameters(text)
-    given["host"] = given.pop("hostaddr", "") or given.get("host", "")
-    if unknown := given.keys() - VARIABLES.keys() - IGNORED:
+    options = parameters(text)
+    options["host"] = options.pop("hostaddr", "") or options.get("host", "")
+    if unknown := options.keys() - VARIABLES.keys() - IGNORED:
         raise Misconfigured(
             f"the connection string has the parameter {min(unknown)}, which Polynya does not know; "
             f"it knows {', '.join(VARIABLES)}"
         )
-    known = {name: given.get(name) or environ.get(VARIABLES[name], "") for name in VARIABLES}
-    port = known["port"] or "5432"
+    values = {name: options.get(name) or environ.get(VARIABLES[name], "") for name in VARIABLES}
+    port = values["port"] or "5432"
     if not port.isdecimal():
         raise Misconfigured("the port of the connection string is not a number")
-    host = known["host"] or _socket_folder(port)
-    user = known["user"] or getpass.getuser()
-    return _conninfo_url(known, user, host, port)
+    host = values["host"] or _socket_folder(port)
+    user = values["user"] or getpass.getuser()
+    return _conninfo_url(values, user, host, port)
 
 
 def parameters(text: str) -> dict[str, str]:
-    """The parameters of a connection string; of a repeated one the last.
+    """Parse a connection string; the last of several equal parameters counts.
 
     Raises:
         Misconfigured: the string has another form.
     """
-    found, at = {}, 0
+    options, position = {}, 0
     text = text.strip()
-    while at < len(text):
-        pair = PAIR.match(text, at)
+    while position < len(text):
+        pair = PAIR.match(text, position)
         if pair is None:
             raise Misconfigured(
                 "the connection string must read 'dbname=lake host=… user=…'; a value with "
                 "spaces is in single quotes, and a backslash escapes a quote"
             )
         value = pair["plain"] if pair["quoted"] is None else pair["quoted"]
-        found[pair["key"].lower()] = re.sub(r"\\(.)", r"\1", value, flags=re.DOTALL)
-        at = pair.end()
-    return found
+        options[pair["key"].lower()] = re.sub(r"\\(.)", r"\1", value, flags=re.DOTALL)
+        position = pair.end()
+    return options
 
 
-def _conninfo_url(known: Mapping[str, str], user: str, host: str, port: str) -> str:
+def _conninfo_url(values: Mapping[str, str], user: str, host: str, port: str) -> str:
     login = quote(user, safe="") + (
-        ":" + quote(known["password"], safe="") if known["password"] else ""
+        ":" + quote(values["password"], safe="") if values["password"] else ""
     )
-    query = {name: known[name] for name in ("sslmode", "sslrootcert") if known[name]}
+    query = {name: values[name] for name in ("sslmode", "sslrootcert") if values[name]}
     if host.startswith("/"):
         query["host"], place = host, f":{port}"
     else:
         place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    database = quote(known["dbname"] or user, safe="")
+    database = quote(values["dbname"] or user, safe="")
     return f"postgresql://{login}@{place}/{database}" + (f"?{urlencode(query)}" if query else "")
 
 
 def _socket_folder(port: str) -> str:
     """The folder of a local server's socket; without one libpq's compiled-in folder fails too."""
-    found = [folder for folder in SOCKETS if (folder / f".s.PGSQL.{port}").exists()]
-    return str(found[0]) if found else "localhost"
+    folders = [folder for folder in SOCKETS if (folder / f".s.PGSQL.{port}").exists()]
+    return str(folders[0]) if folders else "localhost"
 
 
 def for_libpq(url: str) -> str:
-    """The URL with Polynya's default for TLS, unless it says something of TLS itself."""
+    """Add Polynya's default for TLS to a URL that says nothing about TLS."""
     parts = urlsplit(url)
     query = parse_qs(parts.query)
     host = (query.get("host") or [parts.hostname or ""])[-1]
@@ -188,35 +187,35 @@ def parse(address: str) -> Address:
             holds what follows the kind.
     """
     text = address.strip().removeprefix("ducklake:")
-    kind, rest = _kind(text)
+    kind, location = _kind(text)
     if kind in REFUSED:
         raise Misconfigured(REFUSED[kind])
     if kind in {"postgres", "postgresql"}:
-        return PostgresLake(text if rest.startswith("//") else _url(rest))
-    if not rest:
+        return PostgresLake(text if location.startswith("//") else _url(location))
+    if not location:
         raise Misconfigured(f"the address names no lake; it is {FORMS}")
     if kind == "sqlite":
-        return SQLiteLake(_file(rest))
-    return DuckDBLake(_file(rest))
+        return SQLiteLake(_file(location))
+    return DuckDBLake(_file(location))
 
 
 def _kind(text: str) -> tuple[str, str]:
-    """The kind of a catalog in lower case, and what follows it; "" is a file of DuckDB."""
-    found = KIND.fullmatch(text)
-    if found is None or os.path.exists(text):
+    """Split an address into its kind, in lower case, and the rest; "" is a file of DuckDB."""
+    match = KIND.fullmatch(text)
+    if match is None or os.path.exists(text):
         return "", text
-    kind = found[1].lower()
+    kind = match[1].lower()
     if kind in {"duckdb", "file"}:
-        return "", found[2]
+        return "", match[2]
     return (
-        (kind, found[2]) if kind in {"sqlite", "postgres", "postgresql", *REFUSED} else ("", text)
+        (kind, match[2]) if kind in {"sqlite", "postgres", "postgresql", *REFUSED} else ("", text)
     )
 
 
-def _url(rest: str) -> str:
+def _url(location: str) -> str:
     """The URL of what follows `postgres:`, which is a URL or a connection string of libpq."""
-    is_url = rest.startswith(("postgres://", "postgresql://"))
-    return rest if is_url else url_of(rest)
+    is_url = location.startswith(("postgres://", "postgresql://"))
+    return location if is_url else url_of(location)
 
 
 def _file(text: str) -> Path:

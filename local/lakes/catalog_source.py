@@ -1,6 +1,6 @@
 """What a mirror reads: a catalog of any kind, and one state of it whose tables DuckDB selects.
 
-Texts with a NUL character, which PostgreSQL cannot hold and DuckDB can.
+`check` refuses texts with a NUL character, which DuckDB can hold and PostgreSQL cannot.
 """
 
 import re
@@ -33,7 +33,7 @@ WHERE t.table_id = ? ORDER BY t.begin_snapshot DESC, s.begin_snapshot DESC LIMIT
 
 
 def check(con: DuckDBPyConnection, database: str, schema: str, table: Table, staged: str) -> None:
-    """Raise if rows that are about to be written hold such a text.
+    """Raise if rows that are about to be written hold a text with a NUL character.
 
     Args:
         database: under which name the catalog is attached.
@@ -41,13 +41,13 @@ def check(con: DuckDBPyConnection, database: str, schema: str, table: Table, sta
         staged: the name of the table with the rows.
 
     Raises:
-        Misconfigured: they do; the message names table and column, and never the value.
+        Misconfigured: one does; the message names table and column, and never the value.
     """
     names = [c.name for c in table.columns if c.type == "VARCHAR" and c.name not in MAY_HAVE_NUL]
     if not names:
         return
-    found = (f"bool_or(contains({identifier(name)}, chr(0)))" for name in names)
-    [has_nul] = con.execute(f"SELECT {', '.join(found)} FROM {staged}").fetchall()
+    conditions = (f"bool_or(contains({identifier(name)}, chr(0)))" for name in names)
+    [has_nul] = con.execute(f"SELECT {', '.join(conditions)} FROM {staged}").fetchall()
     for name, has in zip(names, has_nul, strict=True):
         if has:
             owner = partial(_owner, con, database, schema)
@@ -113,7 +113,7 @@ class State(Protocol):
         """The data path of each lake, by the schema that has its tables."""
 
     def tables(self, schema: str, renamed: Renamed | None) -> list[Table]:
-        """The tables of a lake; what becomes of their locations is in `renamed`."""
+        """The tables of a lake, with their locations rewritten as `renamed` says."""
 
     def digests(self, schema: str, table: Table) -> Digests:
         """Equal digests of a range mean equal rows."""
@@ -122,7 +122,7 @@ class State(Protocol):
         """Take the rows of these ranges; None: all rows.
 
         Args:
-            name: tells it from all others that are taken of this state.
+            name: unique among the rows that are staged from this state.
 
         Raises:
             Misconfigured: PostgreSQL cannot hold a text of them.
@@ -130,16 +130,16 @@ class State(Protocol):
 
 
 class Catalog(Protocol):
-    """A catalog that is no PostgreSQL, or one whose locations are rewritten."""
+    """A catalog that is mirrored: not in PostgreSQL, or with locations that are rewritten."""
 
     name: str
-    """What a message calls it."""
+    """The name that messages use."""
     default_schema: str
     files: tuple[Path, ...]
     """All files that DuckDB may open to read it; none: DuckDB does not read it."""
 
     def fingerprint(self) -> Fingerprint:
-        """Equal ones mean equal contents. Raises: whatever reading it raises."""
+        """A value that differs if the contents do. Raises: whatever reading the catalog raises."""
 
     def attached(self, con: DuckDBPyConnection) -> AbstractContextManager[State]:
         """Attach it for the block: a file of DuckDB is locked meanwhile.
@@ -157,9 +157,10 @@ class Catalog(Protocol):
 
 
 def not_a_table(catalog: str, name: str, kind: str) -> Misconfigured:
-    """The error for a catalog of which reading would run what somebody wrote into its file.
+    """The error for a catalog with something else than a table, such as a view.
 
-    A view can read any file of this machine, and need not end.
+    To read it would run SQL of whoever wrote the file: a view can read any file of this machine,
+    and may never end.
     """
     return Misconfigured(
         f"{name} in {catalog} is {kind}: DuckLake keeps its catalog in plain tables, and "
@@ -219,7 +220,7 @@ class DuckDBState:
         ]
 
     def inlined_types(self) -> Types:
-        """The types of inlined columns, where those that are stored are others: DuckDB has all."""
+        """The types of inlined columns that are stored as another type; DuckDB has no such ones."""
         return {}
 
     def digests(self, schema: str, table: Table) -> Digests:

@@ -1,8 +1,8 @@
-"""The catalogs that are mirrored, by the kind of their address, and the one in a file of DuckDB.
+"""The catalogs that are mirrored: `catalog_of` selects one by the kind of its address.
 
-A catalog in PostgreSQL whose data is in a local folder, or elsewhere than the catalog says.
-
-PostgreSQL itself selects, compares and writes the rows: both sides have the same types.
+`DuckDBCatalog` is a file of DuckDB. `PostgresCatalog` is mirrored if its data is in a local folder,
+or elsewhere than the catalog says; PostgreSQL itself selects, compares and writes the rows, because
+both sides have the same types. `SQLiteCatalog` has a module of its own.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from polynya.ducklake.connection.url import connection_arguments
 
 from ..clients.duckdb import identifier, literal
 from .address import Address, DuckDBLake, PostgresLake, SQLiteLake
-from .catalog_source import SOURCE, Catalog, Digests, DuckDBState, Staged, not_a_table
+from .catalog_source import DATA_PATH, SOURCE, Catalog, Digests, DuckDBState, Staged, not_a_table
 from .mirrored_tables import (
     INLINED_ROWS,
     Column,
@@ -61,7 +61,6 @@ WHERE n.nspname = :schema AND c.relkind IN ('r', 'p', 'f', 'v') AND a.attnum > 0
   AND NOT a.attisdropped AND starts_with(c.relname::text, 'ducklake_')
 ORDER BY 1, a.attnum"""
 
-DATA_PATH = "SELECT value FROM {table} WHERE key = 'data_path'{scope}"
 
 DIGESTS = """
 SELECT {number}, count(*), sum(hashtextextended(ROW(t.*)::text, 0)),
@@ -116,7 +115,7 @@ class PostgresState:
         return str(rows[0][0]) if rows else ""
 
     def tables(self, schema: str, renamed: Renamed | None) -> list[Table]:
-        """As `State.tables`: with the types that they have."""
+        """As `State.tables`; the columns keep their types."""
         columns: dict[str, list[Column]] = {}
         for name, column, type_ in self._reading.run(COLUMNS, schema=schema):
             columns.setdefault(name, []).append(Column(column, type_, identifier(column)))

@@ -1,6 +1,7 @@
-"""The file of a catalog: what it is, and a sentence for one that is no catalog.
+"""The files of a lake: its catalog, and where its data is.
 
-Where a lake's data is, and under which locations Iceberg clients find it.
+`checked` says what the file of a catalog is, `failure` and `no_lake` why it cannot be read.
+`data_path_of` says where the data is, and under which locations Iceberg clients find it.
 """
 
 import os
@@ -23,7 +24,7 @@ ATTACH = "DuckDB makes one with ATTACH 'ducklake:{}'"
 
 
 def checked(address: Address) -> Address:
-    """The address, as what its file is: DuckDB, too, finds SQLite by the file's first bytes.
+    """The address with the kind that its file's first bytes show; DuckDB, too, looks at these.
 
     Raises:
         Misconfigured: there is no such file, it cannot be read, or it is something else.
@@ -134,7 +135,7 @@ class DataPath:
     folder: Path | None
     """The local folder; None: the data is in S3."""
     renamed: Renamed | None
-    """What becomes of the catalog's locations; None: they stay."""
+    """How the catalog's locations are rewritten; None: they stay."""
 
 
 def data_path_of(stored: str, override: str | None) -> DataPath:
@@ -152,9 +153,9 @@ def data_path_of(stored: str, override: str | None) -> DataPath:
     path = FILE.sub("", (override or stored).strip()).rstrip("/") + "/"
     if is_s3(path):
         return DataPath(None, Renamed((), path, path) if override else None)
-    if found := SCHEME.match(path):
+    if match := SCHEME.match(path):
         raise Misconfigured(
-            f"the lake's data is in {found['scheme']}://…: Iceberg clients of Polynya reach data "
+            f"the lake's data is in {match['scheme']}://…: Iceberg clients of Polynya reach data "
             "in S3 or in a local folder only; --data-path names a copy of it"
         )
     if not path.strip("/"):
@@ -165,6 +166,6 @@ def data_path_of(stored: str, override: str | None) -> DataPath:
 
 
 def _spellings(path: str) -> tuple[str, ...]:
-    """The path as DuckLake stores it in front of a file that is not below its table."""
-    found = {path, os.path.abspath(path), os.path.realpath(path)}
-    return tuple(sorted((spelling.rstrip("/") + "/" for spelling in found), key=len, reverse=True))
+    """The spellings of the path with which DuckLake may store a file outside its table's folder."""
+    paths = {path, os.path.abspath(path), os.path.realpath(path)}
+    return tuple(sorted((spelling.rstrip("/") + "/" for spelling in paths), key=len, reverse=True))

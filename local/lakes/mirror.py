@@ -4,9 +4,8 @@ A change costs what it changes: the rows of each table are divided into ranges o
 ranges whose rows have another hash than those in the mirror are written again. Everything that a
 change of the original brings is in one transaction of PostgreSQL.
 
-Reads the tables of a catalog, and finds what has changed since the last time.
-
-Writes what has changed into the mirror's PostgreSQL, in one transaction.
+`changes` compares a state of the catalog with what the mirror has, `MirrorWriter` writes the
+difference, and `Mirror` does both when a request needs the newest state.
 """
 
 import logging
@@ -84,7 +83,7 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What has to become of a table."""
+    """What has to change in the mirror for a table."""
 
     table: Table
     is_new: bool
@@ -228,7 +227,7 @@ SECONDS_TO_WAIT = 20.0
 
 @dataclass(eq=False, slots=True)
 class _Refresh:
-    """One look for changes, which requests wait for that came before it began."""
+    """One check for changes; requests that came before it began wait for it."""
 
     is_done: Event = field(default_factory=Event)
     began: float = 0.0
@@ -324,7 +323,7 @@ class Mirror:
                 logger.warning("%s can be read again", self._catalog.name)
 
     def staleness(self) -> str:
-        """In a sentence, why an older state is served, and of when; empty: the newest is."""
+        """Why an older state is served, and how old it is; empty: the newest state is served."""
         return self._stale
 
     def row_count(self, table: str) -> int:
@@ -350,7 +349,7 @@ class Mirror:
             self._lock.release()
 
     def _read(self, before: Fingerprint) -> tuple[Fingerprint, dict[str, Copied], list[Change]]:
-        """What has changed, all of one state of the original, and its fingerprint."""
+        """Read what has changed from one state of the original, with the state's fingerprint."""
         for _ in range(TRIES):
             with self._catalog.attached(self._con) as state:
                 copied = contents(state, self._schema, self._renamed)

@@ -1,13 +1,12 @@
-"""How each table of a catalog is mirrored: its columns as DuckLake has them in PostgreSQL.
+"""How each table of a catalog is mirrored, and how the mirror sees that the catalog has changed.
 
 DuckLake keeps the same catalog in other types in each kind of database: SQLite has no booleans and
 no timestamps, and PostgreSQL cannot hold all of DuckDB's values (a text with a NUL, a date in the
 year 290000), so that inlined rows are there partly as text.
 
-What shows that a catalog has changed: equal fingerprints mean equal contents.
-
-The newest snapshot does not show that snapshots expire, that inlined rows are flushed or files are
-merged; the time of a file does not show what SQLite writes into its write-ahead log.
+Equal fingerprints of a catalog mean equal contents. The newest snapshot is not enough: it does not
+show that snapshots expire, that inlined rows are flushed or files are merged; the time of a file
+does not show what SQLite writes into its write-ahead log.
 """
 
 import os
@@ -102,7 +101,7 @@ class Table:
         return tuple((column.name, column.type) for column in self.columns)
 
     def between(self, ranges: Sequence[int]) -> str:
-        """A condition that the rows of these ranges meet, and perhaps others."""
+        """SQL of a condition that all rows of these ranges meet; other rows may meet it, too."""
         if self.key is None or min(ranges) < 0:
             return "true"
         first, last = min(ranges) * SPAN, max(ranges) * SPAN + SPAN - 1
@@ -115,7 +114,7 @@ class Table:
 
     @property
     def digest(self) -> str:
-        """SQL of a row's hash. As text floats differ that are equal: 0.0 and -0.0."""
+        """SQL of a row's hash. Floats are hashed as text: 0.0 and -0.0 are equal as numbers."""
         values = (
             f"CAST({column.value} AS VARCHAR)"
             if column.type in {"REAL", "DOUBLE"}
@@ -153,10 +152,10 @@ def metadata_table(name: str, columns: Sequence[tuple[str, str]], renamed: Renam
         renamed: what becomes of locations; None: they stay.
     """
     names = [column for column, _ in columns]
-    made = tuple(_metadata_column(*column) for column in columns)
+    mirror_columns = tuple(_metadata_column(*column) for column in columns)
     if renamed is not None:
-        made = tuple(relocated(name, names, column, renamed) for column in made)
-    return table(name, made, key_of(names))
+        mirror_columns = tuple(relocated(name, names, column, renamed) for column in mirror_columns)
+    return table(name, mirror_columns, key_of(names))
 
 
 def inlined_table(name: str, columns: Sequence[tuple[str, str]], types: Mapping[str, str]) -> Table:
@@ -166,9 +165,9 @@ def inlined_table(name: str, columns: Sequence[tuple[str, str]], types: Mapping[
         columns: their names and types in the original.
         types: DuckDB's types of the user's columns, by their names.
     """
-    made = [Column(c, "BIGINT", identifier(c)) for c, _ in columns[:SYSTEM_COLUMNS]]
-    made += [_inlined_column(c, types[c], type_) for c, type_ in columns[SYSTEM_COLUMNS:]]
-    return table(name, tuple(made), columns[0][0])
+    mirror_columns = [Column(c, "BIGINT", identifier(c)) for c, _ in columns[:SYSTEM_COLUMNS]]
+    mirror_columns += [_inlined_column(c, types[c], type_) for c, type_ in columns[SYSTEM_COLUMNS:]]
+    return table(name, tuple(mirror_columns), columns[0][0])
 
 
 def table(name: str, columns: tuple[Column, ...], key: str | None) -> Table:
@@ -189,7 +188,7 @@ def _metadata_column(name: str, type_: str) -> Column:
 
 
 def relocated(table: str, names: Sequence[str], column: Column, renamed: Renamed) -> Column:
-    """A column of DuckLake's own table, in which locations are rewritten.
+    """Rewrite the locations in a column of one of DuckLake's own tables.
 
     Args:
         names: those of all columns of the table.
@@ -210,9 +209,11 @@ def key_of(names: Sequence[str]) -> str | None:
 
 
 def _inlined_column(name: str, type_: str, stored: str) -> Column:
-    """Args:
-    type_: DuckDB's type of the values.
-    stored: the type in which the original has them.
+    """A user's column, whose values DuckLake keeps in PostgreSQL in a type or as text.
+
+    Args:
+        type_: DuckDB's type of the values.
+        stored: the type in which the original has them.
     """
     target = type_ if type_.startswith("DECIMAL") else INLINED_TYPES.get(type_, "VARCHAR")
     if type_ == "BLOB":
@@ -308,15 +309,15 @@ class SQLiteFingerprint:
             OSError: the file cannot be read.
             sqlite3.Error: the file is locked, or is no database.
         """
-        log, found = _file_state(self._log), self._file.stat()
-        if self._identity != (found.st_dev, found.st_ino):
+        log, stat = _file_state(self._log), self._file.stat()
+        if self._identity != (stat.st_dev, stat.st_ino):
             self.close()
             self._connection = read_only(self._file)
-            self._identity = (found.st_dev, found.st_ino)
+            self._identity = (stat.st_dev, stat.st_ino)
         assert self._connection is not None
         with closing(self._connection.execute("PRAGMA data_version")) as cursor:
             [version] = cursor.fetchone()
-        return _state(found), log, version
+        return _state(stat), log, version
 
     def close(self) -> None:
         """Close the connection."""
@@ -385,5 +386,5 @@ def _file_state(file: Path) -> Fingerprint:
         return ()
 
 
-def _state(found: os.stat_result) -> Fingerprint:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def _state(stat: os.stat_result) -> Fingerprint:
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns

@@ -1,6 +1,7 @@
-"""Opens a lake of any address as one that Polynya serves: in PostgreSQL, with data in S3.
+"""Opens a lake of any address as one that Polynya can serve: in PostgreSQL, with data in S3.
 
-A lake of any address for a command that reads it in this process.
+`opened` copies a catalog that needs it; `readable` also serves a local folder as S3, for a command
+that reads the lake in this process.
 """
 
 import os
@@ -49,7 +50,7 @@ class OpenedLake:
     mirror: Mirror | None = None
     """The mirror that the database is; None: it is the catalog itself."""
     folder_warning: str = ""
-    """In a sentence, that the folder is elsewhere than one would think; empty: it is not."""
+    """A warning if the folder is elsewhere than one would think; empty: it is not."""
 
 
 @contextmanager
@@ -76,7 +77,7 @@ def opened(address: str, metadata_schema: str, data_path: str | None) -> Iterato
 
 
 def _is_in_s3(url: str, schema: str) -> bool:
-    """Whether the data is not in a local folder; what cannot be read the command itself reports."""
+    """Whether the data is in S3; also if that cannot be read, which the command itself reports."""
     database = Database(url, schema)
     try:
         with database.transaction() as con:
@@ -89,12 +90,12 @@ def _is_in_s3(url: str, schema: str) -> bool:
 
 
 @contextmanager
-def _mirrored(lake: Address, wanted_schema: str, data_path: str | None) -> Iterator[OpenedLake]:
+def _mirrored(lake: Address, metadata_schema: str, data_path: str | None) -> Iterator[OpenedLake]:
     catalog = catalog_of(lake)
     try:
-        found = _described(catalog)
-        schema = _schema(wanted_schema, catalog, found)
-        data = data_path_of(found.data_paths[schema], data_path)
+        description = _described(catalog)
+        schema = _schema(metadata_schema, catalog, description)
+        data = data_path_of(description.data_paths[schema], data_path)
         with ExitStack() as stack:
             with waiting(f"Copying the catalog of {catalog.name}"):
                 mirror, url = _copied(stack, catalog, schema, data)
@@ -108,7 +109,7 @@ def _mirrored(lake: Address, wanted_schema: str, data_path: str | None) -> Itera
 
 
 def folder_warning(lake: Address, folder: Path | None) -> str:
-    """In a sentence, that a catalog names a folder that is not beside it; empty: it does not."""
+    """A warning if the catalog names a data folder that is not beside it; empty: it does not."""
     if folder is None:
         return ""
     real = folder.resolve()
@@ -121,12 +122,12 @@ def folder_warning(lake: Address, folder: Path | None) -> str:
     )
 
 
-def _schema(wanted: str, catalog: Catalog, found: Described) -> str:
-    """The schema with DuckLake's tables; `public`, the option's default, is also a file's own."""
-    is_default = wanted == DEFAULT_SCHEMA and wanted not in found.data_paths
-    schema = catalog.default_schema if is_default else wanted
-    if schema not in found.data_paths:
-        raise no_lake(catalog.name, schema, sorted(found.data_paths))
+def _schema(metadata_schema: str, catalog: Catalog, description: Described) -> str:
+    """The schema with DuckLake's tables; `public`, the option's default, means a file's default."""
+    is_default = metadata_schema == DEFAULT_SCHEMA and metadata_schema not in description.data_paths
+    schema = catalog.default_schema if is_default else metadata_schema
+    if schema not in description.data_paths:
+        raise no_lake(catalog.name, schema, sorted(description.data_paths))
     return schema
 
 
@@ -150,7 +151,7 @@ def _copied(stack: ExitStack, catalog: Catalog, schema: str, data: DataPath) -> 
 
 
 def _check_folder(data: DataPath, mirror: Mirror, catalog: str) -> None:
-    """A lake whose rows are all inlined has no folder yet."""
+    """Raise if the data folder is missing; a lake whose rows are all inlined has none yet."""
     if data.folder is not None and not data.folder.is_dir() and mirror.row_count("data_file"):
         beside = f"{catalog}.files"  # where DuckLake puts the data if nothing else is asked for
         path = beside if Path(beside).is_dir() else "PATH"
@@ -192,7 +193,7 @@ class ReadableLake:
     folder_warning: str = ""
     """As `OpenedLake.folder_warning`."""
     staleness: Callable[[], str] = str
-    """In a sentence, why an older state is shown, and of when; empty: the newest is."""
+    """Why an older state is shown, and how old it is; empty: the newest state is shown."""
 
 
 @contextmanager

@@ -1,9 +1,8 @@
 """Runs the Lambda functions on this machine for an opened lake.
 
-Which uploaded files a client may remove again: those that the catalog has never had.
-
-DuckDB 1.5.5 removes the files of a transaction that it rolls back, or that was refused. On AWS no
-writer may delete, because S3's permissions do not know the catalog.
+`UncommittedFiles` says which uploaded files a client may remove again: those that the catalog has
+never had. DuckDB 1.5.5 removes the files of a transaction that it rolls back, or that was refused.
+On AWS no writer may delete, because S3's permissions do not know the catalog.
 """
 
 import errno
@@ -45,7 +44,7 @@ from .files import ALIAS, BUCKET
 from .opened import OpenedLake, ReadableLake, use_local_credentials
 
 TRIES = 5
-"""To claim a snapshot while others commit."""
+"""How often it tries to claim a snapshot while others commit."""
 
 
 class UncommittedFiles:
@@ -74,30 +73,30 @@ class UncommittedFiles:
 
     @contextmanager
     def among(self, locations: Collection[str]) -> Iterator[set[str]]:
-        """Those of the locations that the catalog has never had; none is committed in the block.
+        """The locations that the catalog has never had; none of them is committed during the block.
 
         Raises:
             PolynyaError: the catalog cannot be asked now.
         """
         with self._lock:
-            yield {*locations} - self._known(locations)
+            yield {*locations} - self._committed_once_idle(locations)
 
-    def _known(self, locations: Collection[str]) -> set[str]:
+    def _committed_once_idle(self, locations: Collection[str]) -> set[str]:
         for _ in range(TRIES - 1):
             try:
-                return self._asked(locations)
+                return self._committed(locations)
             except Overtaken:
                 continue
-        return self._asked(locations)
+        return self._committed(locations)
 
-    def _asked(self, locations: Collection[str]) -> set[str]:
+    def _committed(self, locations: Collection[str]) -> set[str]:
         paths = {path for location in locations for path in spellings(location)}
         with self._database.transaction(BEGIN_WRITE) as con:
             claim(con)
             lake = queries.lake().run(con)
-            known = queries.known_locations(lake, paths).run(con)
+            committed = queries.known_locations(lake, paths).run(con)
             con.run("ROLLBACK")
-        return set(map(normalised, known))
+        return set(map(normalised, committed))
 
     def close(self) -> None:
         """Close the connection."""
@@ -135,7 +134,7 @@ class Options:
 
 
 Servers = tuple[HttpServer, HttpServer]
-"""Those of the catalog and of S3."""
+"""The servers of the catalog and of S3."""
 
 
 @contextmanager
@@ -277,7 +276,7 @@ def check_writes(
 
 
 def _check_delivery(lake: OpenedLake, options: Options) -> None:
-    """Raise if the lake cannot be delivered so."""
+    """Raise if the lake cannot be served with this delivery."""
     if options.virtual_bucket is not None and options.is_object_lambda:
         raise Misconfigured(
             "--virtual-bucket names the bucket that --delivery materialize puts metadata files "
@@ -372,8 +371,8 @@ def _read_lake(opened_lake: OpenedLake, options: Options) -> Lake:
 
 def _check_store(lake: Lake, newest: str | None, options: Options) -> None:
     """Raise if S3 does not give a file of the lake."""
-    found = bucket_and_key(newest) if newest else None
-    bucket, key = found or (_data_bucket(lake), None)
+    place = bucket_and_key(newest) if newest else None
+    bucket, key = place or (_data_bucket(lake), None)
     if problem := reach.check_store(bucket, key, options.s3_endpoint):
         print(f"polynya: {problem}; `polynya doctor` names the tables", file=sys.stderr)
 
@@ -400,13 +399,13 @@ def _confinements(data_bucket: str) -> Mapping[str, Confinement]:
 
 
 def _data_bucket(lake: Lake) -> str:
-    found = bucket_and_key(lake.data_path)
-    if found is None:
+    place = bucket_and_key(lake.data_path)
+    if place is None:
         raise Misconfigured(
             f"the lake's data is in {lake.data_path}, not in S3: Iceberg clients reach the files "
             "of a lake in S3 only"
         )
-    return found[0]
+    return place[0]
 
 
 def _ended() -> threading.Event:

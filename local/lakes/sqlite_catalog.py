@@ -60,7 +60,7 @@ OF_NAMES = ("ducklake_metadata", "ducklake_schema", "ducklake_table")
 """The tables that say what the others hold: all of their rows are read at once."""
 
 NESTED = "STRUCT()"
-"""Stands for any nested type: its values are there as text."""
+"""Stands for any nested type, whose values SQLite has as text."""
 
 AFFINITIES = {
     r"INT": "BIGINT",
@@ -138,7 +138,7 @@ class SQLiteState(DuckDBState):
         return types
 
     def digests(self, schema: str, table: Table) -> Digests:
-        """As `State.digests`. In the order of the file: a file that is packed has other digests."""
+        """As `State.digests`. Rows count in the file's order, so VACUUM may change the digests."""
         names = [name for name, _ in self._columns[table.name]]
         key = names.index(table.key) if table.key is not None else None
         counts: dict[int, int] = {}

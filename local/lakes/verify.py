@@ -17,8 +17,8 @@ from ..options import DataPath
 
 def _any_lake(option: Any) -> Any:
     """The option of the job, with a help that also names files."""
-    [kind, *found] = get_args(option)
-    [changed] = map(copy, found)
+    [kind, *metadata] = get_args(option)
+    [changed] = map(copy, metadata)
     changed.help = (
         "The lake: metadata.ducklake, sqlite:lake.sqlite, or the string after ATTACH. "
         + changed.help
@@ -63,7 +63,10 @@ def _with_data_path(command: Callable[..., None], job: Callable[..., None]) -> C
     command.__annotations__ = types
     keyword = inspect.Parameter.KEYWORD_ONLY
     command.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[one.replace(kind=keyword, annotation=types[one.name]) for one in parameters]
+        parameters=[
+            parameter.replace(kind=keyword, annotation=types[parameter.name])
+            for parameter in parameters
+        ]
     )
     return command
 

@@ -2,9 +2,7 @@
 
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 
-The routes of the HTTP API: which function answers which request.
-
-These are the routes of template.yaml; a test compares them. Which one API Gateway selects:
+`ROUTES` are the routes of template.yaml; a test compares them. Which one API Gateway selects:
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-routes.html
 """
 
@@ -46,13 +44,13 @@ def function_of(method: str, path: str, functions: Collection[str]) -> str:
     Args:
         functions: the names of the deployed functions.
     """
-    found = [
+    routes = [
         route
         for route, function in ROUTES.items()
         if function in functions and _matches(route, method, path)
     ]
     # Without one API Gateway answers 404; `ANY /{proxy+}` leaves out the path "/" only.
-    return ROUTES[max(found, key=_specificity)] if found else READING
+    return ROUTES[max(routes, key=_specificity)] if routes else READING
 
 
 def _matches(route: str, method: str, path: str) -> bool:

@@ -94,7 +94,7 @@ def _candidates(
     if level:
         above = globals_["__package__"].rsplit(".", level - 1)[0]
         name = f"{above}.{name}" if name else above
-    return [name, *(f"{name}.{one}" for one in fromlist if name.partition(".")[0] in OURS)]
+    return [name, *(f"{name}.{child}" for child in fromlist if name.partition(".")[0] in OURS)]
 
 
 def _calling(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -58,12 +58,12 @@ class DynamoDB:
     def _run(self, operation: str, parameters: dict[str, Any]) -> dict[str, Any]:
         key = parameters.get("Item") or parameters.get("Key") or {}
         place = parameters.get("TableName", ""), key.get("pk", {}).get("S", "")
-        found = self._items.get(place)
+        item = self._items.get(place)
         if operation == "GetItem":
-            return {"Item": found} if found else {}
+            return {"Item": item} if item else {}
         if operation not in ("PutItem", "DeleteItem"):
             raise DynamoDBError("UnknownOperationException", f"{operation} is not implemented")
-        if not condition_holds(parameters, found or {}):
+        if not condition_holds(parameters, item or {}):
             message = "The conditional request failed"
             raise DynamoDBError("ConditionalCheckFailedException", message)
         if operation == "PutItem":
@@ -91,7 +91,7 @@ def dynamodb() -> Iterator[str]:
 
 
 def condition_holds(parameters: dict[str, Any], item: Item) -> bool:
-    """Whether an item fulfils the ConditionExpression of a request; an empty item is none.
+    """Whether an item fulfils the ConditionExpression of a request; an empty item is a missing one.
 
     Raises:
         DynamoDBError: the expression has a form that is not known here.

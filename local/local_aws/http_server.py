@@ -1,8 +1,7 @@
-"""HTTP/1.1 on one address: one thread per connection, keep-alive, streamed answers.
+"""An HTTP/1.1 server: one thread per connection, keep-alive, streamed answers.
 
+`Request` and `Response` are records; the body of a request is read on demand.
 docs/decisions/0005 says why this is not uvicorn.
-
-A request and its answer as records; the body of a request is read on demand.
 
 Header values have one character per byte (Latin-1), as in `http.server` and `http.client`, so
 that every header passes through unchanged.

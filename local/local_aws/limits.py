@@ -1,6 +1,7 @@
-"""The packages that a function can import on AWS: its own, its layers', and the runtime's.
+"""What limits a function on AWS.
 
-The S3 permissions of a function's role, by its policies in template.yaml.
+`importable` has the packages that it can import: its own, its layers', and the runtime's. `Role`
+has the S3 permissions that the policies in template.yaml give it.
 """
 
 import ast
@@ -42,11 +43,11 @@ def _importable(requirements: tuple[Path, ...]) -> frozenset[str]:
             continue
         done.add(name)
         try:
-            found = distribution(name)
+            package = distribution(name)
         except PackageNotFoundError:
             continue  # for another platform
-        waiting += found.requires or []
-        names |= {file.parts[0].partition(".")[0] for file in found.files or []}
+        waiting += package.requires or []
+        names |= {file.parts[0].partition(".")[0] for file in package.files or []}
     return frozenset(names)
 
 
@@ -64,14 +65,14 @@ def loaded_with(module: str) -> frozenset[str]:
     Imports within functions, or for type checkers, do not count. Modules of ours have their full
     name, others the name of their package.
     """
-    found: set[str] = set()
+    modules: set[str] = set()
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in modules:
+            modules.add(name)
             waiting += _imports(name)
-    return frozenset(found)
+    return frozenset(modules)
 
 
 @cache
@@ -87,8 +88,8 @@ def _imports(module: str) -> frozenset[str]:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         else:
-            of = "." * node.level + (node.module or "")
-            base = resolve_name(of, spec.parent) if node.level else of
+            package = "." * node.level + (node.module or "")
+            base = resolve_name(package, spec.parent) if node.level else package
             names |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
     return frozenset(name for name in map(_module_or_package, names) if name)
 
@@ -187,7 +188,9 @@ def _holds(condition: Mapping[str, Any], parameters: Mapping[str, Any]) -> bool:
         if operator != "StringLike" or set(keys) != {"s3:prefix"}:
             raise ValueError(f"the stand-in does not know the condition {condition}")
         prefix = parameters.get("Prefix")
-        if prefix is None or not any(_is_like(prefix, one) for one in _list(keys["s3:prefix"])):
+        if prefix is None or not any(
+            _is_like(prefix, pattern) for pattern in _list(keys["s3:prefix"])
+        ):
             return False
     return True
 

@@ -1,6 +1,6 @@
 """API Gateway, S3 and S3 Object Lambda on one machine.
 
-Which requests a server on the loopback interface answers: not those of other sites' pages.
+`StandIn` has the servers. `Hosts` says which requests they answer: not those of other sites' pages.
 
 A page of any site can name this machine as its own address (DNS rebinding): the browser then sends
 requests here, and gives the page the rows in the answers. Such a request has the site's name in its
@@ -83,8 +83,8 @@ class Hosts:
         origin = request.header("origin").strip().lower()
         is_own = origin == OPAQUE and request.header("sec-fetch-site") == "same-origin"
         # Behind a proxy that gives this server another name, the user allows that of the page.
-        known = {"", host, *self.allowed}
-        return not is_own and (origin == OPAQUE or origin.rpartition("://")[2] not in known)
+        hosts = {"", host, *self.allowed}
+        return not is_own and (origin == OPAQUE or origin.rpartition("://")[2] not in hosts)
 
     def _is_known(self, host: str, port: int) -> bool:
         match = HOST_HEADER.fullmatch(host)
@@ -309,8 +309,8 @@ def no_page(response: Response) -> Response:
     Otherwise a stored page would be one of this origin, and could read all that S3 answers.
     """
     names = {name.lower() for name, _ in NO_PAGE}
-    kept = (header for header in response.headers if header[0].lower() not in names)
-    return replace(response, headers=(*kept, *NO_PAGE))
+    headers = (header for header in response.headers if header[0].lower() not in names)
+    return replace(response, headers=(*headers, *NO_PAGE))
 
 
 def refused(request: Request, reason: str) -> Response:

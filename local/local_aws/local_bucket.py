@@ -1,17 +1,16 @@
-"""A bucket of S3 that is a folder of this machine, read-only.
+"""A folder of this machine as a bucket of S3, and what clients may change in S3.
 
-Only regular files that are below the folder are objects: no key and no symbolic link leads out.
+`LocalBucket` answers reads. Only regular files that are below the folder are objects: no key and no
+symbolic link leads out.
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
 
-DeleteObject and DeleteObjects: clients may take back what they have uploaded for nothing.
+`UploadPaths` has the paths below which clients may upload: those that the catalog tells writers. On
+AWS the policy of vended credentials says this; here the caller of the proxy is not known, so it may
+upload to any table.
 
+`Removals` answers DeleteObject and DeleteObjects: clients may take back what no commit uses.
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
-
-What clients may change in S3: they may upload, below the paths that the catalog tells writers.
-
-On AWS the policy of vended credentials says this; here the caller of the proxy is not known, so it
-may upload to any table.
 """
 
 import os
@@ -96,13 +95,13 @@ def opened(folder: Path, key: str) -> BinaryIO | None:
 
 
 def _object(request: Request, address: S3Address, file: BinaryIO) -> Response:
-    found = os.fstat(file.fileno())
-    size = found.st_size
+    stat = os.fstat(file.fileno())
+    size = stat.st_size
     headers: Headers = (
         ("Accept-Ranges", "bytes"),
         ("Content-Type", "application/octet-stream"),
-        ("ETag", f'"{found.st_ino:x}-{found.st_mtime_ns:x}-{size:x}"'),
-        ("Last-Modified", formatdate(found.st_mtime, usegmt=True)),
+        ("ETag", f'"{stat.st_ino:x}-{stat.st_mtime_ns:x}-{size:x}"'),
+        ("Last-Modified", formatdate(stat.st_mtime, usegmt=True)),
     )
     try:
         part = byte_range(request.header("range") or None, size)
@@ -213,15 +212,15 @@ class UploadPaths:
 
 def _directory(location: str) -> str:
     """The location with the scheme `s3` and one slash at its end."""
-    found = bucket_and_key(location)
-    if found is None:
+    place = bucket_and_key(location)
+    if place is None:
         raise ValueError(f"{location} is not in S3")
-    bucket, key = found
+    bucket, key = place
     return f"s3://{bucket}/{key}".rstrip("/") + "/"
 
 
 Uncommitted = Callable[[Collection[str]], AbstractContextManager[set[str]]]
-"""Those of some locations that the catalog has never had; in the block none is committed."""
+"""Gives those locations that the catalog has never had; none is committed during the block."""
 
 ONE, SEVERAL = ("DELETE", frozenset[str]()), ("POST", frozenset({"delete"}))
 """The operations by the method and the names of query parameters."""
@@ -254,7 +253,7 @@ class Removals:
     def answer(
         self, request: Request, address: S3Address, behind: str | None = None
     ) -> Response | None:
-        """The answer to a removal; None: the request is none.
+        """The answer to a removal; None: the request is for something else.
 
         Args:
             behind: the bucket behind the access point that the address names; None: it names none.
@@ -262,15 +261,15 @@ class Removals:
         operation = (request.method, address.unsigned().parameter_names() - IGNORED)
         try:
             if operation == ONE and address.key:
-                one = replace(address, query="")
-                if refusal := self._refusals([one], behind)[one]:
+                target = replace(address, query="")
+                if refusal := self._refusals([target], behind)[target]:
                     return s3_error(403, "AccessDenied", refusal, resource=address.path)
                 return Response(204)
             if operation == SEVERAL and not address.key:
                 keys = _keys(request)
                 of_keys = {S3Address(address.bucket, quote(key), ""): key for key in keys}
                 refusals = self._refusals(of_keys, behind)
-                return _deleted({key: refusals[one] for one, key in of_keys.items()})
+                return _deleted({key: refusals[target] for target, key in of_keys.items()})
         except Malformed as error:
             return s3_error(400, "MalformedXML", str(error), resource=address.path)
         except PolynyaError as error:
@@ -280,30 +279,32 @@ class Removals:
     def _refusals(
         self, addresses: Collection[S3Address], behind: str | None
     ) -> dict[S3Address, str]:
-        """Remove objects; by the address why one was not removed, empty: it was.
+        """Remove objects; for each address the reason why it was not removed, empty: it was.
 
         Raises:
             PolynyaError: the catalog cannot be asked now.
         """
         real = {
-            one: one.in_bucket(behind) if behind else one for one in addresses if self._is_own(one)
+            address: address.in_bucket(behind) if behind else address
+            for address in addresses
+            if self._is_own(address)
         }
         refusals = dict.fromkeys(addresses, NOT_UPLOADED)
         if not real:
             return refusals
-        with self.uncommitted({_location(one) for one in real.values()}) as uncommitted:
-            for one, stored in real.items():
+        with self.uncommitted({_location(address) for address in real.values()}) as uncommitted:
+            for address, stored in real.items():
                 is_free = _location(stored) in uncommitted
-                refusals[one] = self._refusal(stored) if is_free else COMMITTED
+                refusals[address] = self._refusal(stored) if is_free else COMMITTED
         return refusals
 
     def _is_own(self, address: S3Address) -> bool:
-        """Whether a client has uploaded the object, as far as its key says."""
+        """Whether the key looks like one that a client has uploaded."""
         name = address.key_text.rpartition("/")[2]
         return self.uploads.contain(address) and not name.startswith(OF_OTHERS)
 
     def _refusal(self, address: S3Address) -> str:
-        """Remove an object; why the S3 behind has not, empty: it has."""
+        """Remove an object; the reason why the S3 behind has not removed it, empty: it has."""
         status = self.remove(address).status
         return "" if status < 300 or status == 404 else f"the S3 behind has answered {status}"
 
@@ -325,8 +326,8 @@ def _keys(request: Request) -> list[str]:
         document = ElementTree.fromstring(body)
     except (IncompleteBody, ElementTree.ParseError) as error:
         raise Malformed(str(error)) from None
-    objects = [one for one in document if _name(one) == "Object"]
-    parts = [{_name(part): part.text or "" for part in one} for one in objects]
+    objects = [element for element in document if _name(element) == "Object"]
+    parts = [{_name(part): part.text or "" for part in element} for element in objects]
     if not 0 < len(parts) <= MOST_KEYS or any(part.keys() != {"Key"} for part in parts):
         raise Malformed(f"the document must name 1 to {MOST_KEYS} keys, and no versions")
     return [part["Key"] for part in parts]
@@ -338,7 +339,7 @@ def _name(element: ElementTree.Element) -> str:
 
 
 def _deleted(refusals: dict[str, str]) -> Response:
-    """The answer to DeleteObjects: by key why it was not removed."""
+    """The answer to DeleteObjects, with the reason for each key that was not removed."""
     elements = (
         f"<Error><Key>{escape(key)}</Key><Code>AccessDenied</Code>"
         f"<Message>{escape(refusal)}</Message></Error>"

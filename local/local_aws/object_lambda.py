@@ -5,8 +5,7 @@ meanwhile in a request `POST /WriteGetObjectResponse`, which route and token pai
 optional features of an access point (ranges and part numbers, for GET and HEAD) are allowed.
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/olap-writing-lambda.html
 
-The events that S3 Object Lambda sends to its function.
-
+`EventSource` makes the events that S3 Object Lambda sends to its function.
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/olap-event-context.html
 """
 

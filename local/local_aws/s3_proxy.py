@@ -1,7 +1,4 @@
-"""A proxy to the S3 behind, which signs each request again.
-
-The S3 behind the stand-in: its endpoint, and signatures for it.
-"""
+"""A proxy to the S3 behind the stand-in, which signs each request again."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -148,7 +145,7 @@ class S3Proxy:
         amz_headers = {k: v for k, v in sent.items() if k.lower().startswith("x-amz-")}
         try:
             sent |= self._upstream.signature(method, address, amz_headers)
-            found = self._pool.urlopen(
+            response = self._pool.urlopen(
                 method,
                 self._base_path + address.target,
                 body=body,
@@ -164,7 +161,7 @@ class S3Proxy:
         except BotoCoreError as error:
             logger.warning("requests to S3 cannot be signed: %s", error)
             return _unavailable(address)
-        return _passed_on(method, found)
+        return _passed_on(method, response)
 
     def stop(self) -> None:
         self._pool.close()
@@ -180,16 +177,16 @@ def _unavailable(address: S3Address) -> Response:
     return s3_error(503, "ServiceUnavailable", message, resource=address.path, headers=retry)
 
 
-def _passed_on(method: str, found: BaseHTTPResponse) -> Response:
-    headers = tuple(found.headers.items())
-    if method == "HEAD" or found.status in (204, 304):
-        found.drain_conn()
-        return Response(found.status, headers)
-    return Response(found.status, headers, _pieces(found))
+def _passed_on(method: str, response: BaseHTTPResponse) -> Response:
+    headers = tuple(response.headers.items())
+    if method == "HEAD" or response.status in (204, 304):
+        response.drain_conn()
+        return Response(response.status, headers)
+    return Response(response.status, headers, _pieces(response))
 
 
-def _pieces(found: BaseHTTPResponse) -> Iterator[bytes]:
+def _pieces(response: BaseHTTPResponse) -> Iterator[bytes]:
     try:
-        yield from found.stream(PIECE, decode_content=False)
+        yield from response.stream(PIECE, decode_content=False)
     finally:
-        found.close()  # after half an answer the connection cannot be used again
+        response.close()  # after half an answer the connection cannot be used again

@@ -1,16 +1,13 @@
-"""Bucket, key and query of a request to S3, in the client's own percent-encoding.
+"""The parts of S3's protocol that need no S3.
 
-The keys of a bucket that is a folder.
-
+`S3Address` is the bucket, key and query of a request, in the client's own percent-encoding.
+`listing` answers ListObjectsV2 for a folder, `s3_error` makes S3's error answers.
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
 
-Bodies that clients send in S3's encoding `aws-chunked`: signed chunks, checksums at the end.
-
+`decoded_body` decodes bodies in S3's encoding `aws-chunked`: signed chunks, checksums at the end.
 The chunks' signatures are of the client, and end here: the data is sent on as it is, and a checksum
 at the end as a header. Otherwise an S3 behind would store the heads of the chunks.
 https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming-trailers.html
-
-S3's error answers: a status and an XML document.
 """
 
 import os
@@ -96,8 +93,8 @@ class S3Address:
 
     def without(self, *names: str) -> "S3Address":
         """The same address without the query parameters of these (lower-case) names."""
-        kept = [part for name, part in self._query_parts() if name not in names]
-        return replace(self, query="&".join(kept))
+        parts = [part for name, part in self._query_parts() if name not in names]
+        return replace(self, query="&".join(parts))
 
     def unsigned(self) -> "S3Address":
         """The same address without the signature of a presigned URL."""
@@ -121,12 +118,12 @@ def listing(bucket: str, folder: Path, parameters: Mapping[str, str]) -> Respons
     """The answer to ListObjectsV2: keys by their UTF-8 bytes, or common prefixes."""
     prefix, delimiter = parameters.get("prefix", ""), parameters.get("delimiter", "")
     after = parameters.get("continuation-token") or parameters.get("start-after", "")
-    wanted = parameters.get("max-keys", "")
-    most = min(MOST_KEYS, int(wanted)) if wanted.isdecimal() else MOST_KEYS
-    found = _entries(folder, prefix, delimiter)
-    rest = [entry for entry in sorted(found, key=str.encode) if entry.encode() > after.encode()]
-    shown = rest[:most]
-    is_truncated = len(rest) > len(shown) and bool(shown)
+    max_keys = parameters.get("max-keys", "")
+    most = min(MOST_KEYS, int(max_keys)) if max_keys.isdecimal() else MOST_KEYS
+    entries = _entries(folder, prefix, delimiter)
+    keys = [entry for entry in sorted(entries, key=str.encode) if entry.encode() > after.encode()]
+    shown = keys[:most]
+    is_truncated = len(keys) > len(shown) and bool(shown)
     last = escape(shown[-1]) if is_truncated else ""
     token = f"<NextContinuationToken>{last}</NextContinuationToken>" if is_truncated else ""
     body = (
@@ -135,21 +132,21 @@ def listing(bucket: str, folder: Path, parameters: Mapping[str, str]) -> Respons
         f"<Name>{escape(bucket)}</Name><Prefix>{escape(prefix)}</Prefix>"
         f"<KeyCount>{len(shown)}</KeyCount><MaxKeys>{most}</MaxKeys>"
         f"<IsTruncated>{str(is_truncated).lower()}</IsTruncated>{token}"
-        f"{''.join(_element(key, found[key]) for key in shown)}</ListBucketResult>"
+        f"{''.join(_element(key, entries[key]) for key in shown)}</ListBucketResult>"
     )
     return Response(200, (("Content-Type", "application/xml"),), body.encode())
 
 
 def _entries(folder: Path, prefix: str, delimiter: str) -> dict[str, os.stat_result | None]:
     """The keys with a prefix; None is a common prefix."""
-    found: dict[str, os.stat_result | None] = {}
+    entries: dict[str, os.stat_result | None] = {}
     for key, state in _files(folder, prefix):
         inner, separator, _ = key[len(prefix) :].partition(delimiter or "\x00")
         if delimiter and separator:
-            found[prefix + inner + delimiter] = None
+            entries[prefix + inner + delimiter] = None
         else:
-            found[key] = state
-    return found
+            entries[key] = state
+    return entries
 
 
 def _files(folder: Path, prefix: str) -> Iterator[tuple[str, os.stat_result]]:
@@ -198,8 +195,8 @@ def decoded_body(request: Request) -> tuple[bytes, Headers]:
         raise IncompleteBody(str(error)) from None
     if (length := request.header("x-amz-decoded-content-length")) not in {"", str(len(data))}:
         raise IncompleteBody(f"{len(data)} bytes instead of {length}")
-    kept = (header for header in request.headers if header[0].lower() not in OF_THE_ENCODING)
-    return data, (*kept, *_content_encoding(request), *_checksums(stream))
+    headers = (header for header in request.headers if header[0].lower() not in OF_THE_ENCODING)
+    return data, (*headers, *_content_encoding(request), *_checksums(stream))
 
 
 def _is_aws_chunked(request: Request) -> bool:
@@ -210,8 +207,8 @@ def _is_aws_chunked(request: Request) -> bool:
 def _content_encoding(request: Request) -> Iterator[tuple[str, str]]:
     """The encoding of the object, without that of the request."""
     codings = map(str.strip, request.header("content-encoding").split(","))
-    if kept := [coding for coding in codings if coding and coding != "aws-chunked"]:
-        yield "Content-Encoding", ",".join(kept)
+    if object_codings := [coding for coding in codings if coding and coding != "aws-chunked"]:
+        yield "Content-Encoding", ",".join(object_codings)
 
 
 def _checksums(stream: BytesIO) -> Iterator[tuple[str, str]]:

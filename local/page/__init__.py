@@ -1,1 +1,1 @@
-""""""
+"""The page about a lake that `polynya serve` shows to people."""

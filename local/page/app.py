@@ -1,6 +1,7 @@
 """The application: which page answers which request.
 
-The page as `polynya serve` starts it: its packages are imported when somebody first looks.
+`LazyPage` is the page as `polynya serve` starts it: its packages are imported when somebody first
+looks.
 """
 
 import logging
@@ -71,49 +72,49 @@ def page_handler(site: Site) -> Handler:
 
 async def static(name: str) -> Response:
     """A stylesheet, a script or a picture."""
-    found = rendering.static(name)
-    if found is None:
+    response = rendering.static(name)
+    if response is None:
         raise HTTPException(404)
-    return found
+    return response
 
 
 async def favicon() -> Response:
-    """Browsers ask for it on every site."""
+    """The icon that browsers ask for on every site."""
     return await static("icon.svg")
 
 
 async def polynya_error(request: Request, error: Exception) -> Response:
-    """What Polynya says of the lake, or of the request."""
+    """Answer with what Polynya says of the lake, or of the request."""
     assert isinstance(error, PolynyaError)
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
     return _error(request, error.status, str(error), headers)
 
 
 async def renamed(request: Request, error: Exception) -> Response:
-    """The same page of the table under the name that it had at the snapshot."""
+    """Redirect to the same page of the table under the name that it had at the snapshot."""
     assert isinstance(error, Renamed)
     then = table_path(error.namespace, error.name)
-    rest = quote("/".join(request.scope["path"].split("/")[4:]))
-    path = f"{then}/{rest}" if rest else then
+    subpage = quote("/".join(request.scope["path"].split("/")[4:]))
+    path = f"{then}/{subpage}" if subpage else then
     return rendering.redirect(link(path, **dict(request.query_params)))
 
 
 async def http_error(request: Request, error: Exception) -> Response:
-    """No such page, or another method."""
+    """Answer that there is no such page, or not with this method."""
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})
     return _error(request, error.status_code, SENTENCES.get(error.status_code, ""), headers)
 
 
 async def bad_request(request: Request, error: Exception) -> Response:
-    """A part of the query is not what it should be."""
+    """Answer which part of the query is not what it should be."""
     assert isinstance(error, RequestValidationError)
-    parts = [f"{one['loc'][-1]}: {one['msg']}" for one in error.errors()]
+    parts = [f"{detail['loc'][-1]}: {detail['msg']}" for detail in error.errors()]
     return _error(request, 400, "This address is not understood: " + "; ".join(parts))
 
 
 async def fault(request: Request, error: Exception) -> Response:
-    """A fault of Polynya; the sentence says nothing of the lake."""
+    """Answer after a fault of Polynya; the sentence says nothing of the lake."""
     logger.error("the page %s failed", request.scope["path"], exc_info=error)
     return _error(request, 500, "The page has a fault, which the log of polynya serve describes.")
 
@@ -128,9 +129,9 @@ def _error(
     if request.query_params.get("format") == "json":
         error = {"error": {"message": sentence, "code": status}}
         return rendering.json_of(error, status, notices=notices)
-    kept = {k: v for k, v in (headers or {}).items() if k in ("Retry-After", "Allow")}
+    headers = {k: v for k, v in (headers or {}).items() if k in ("Retry-After", "Allow")}
     values = {"code": status, "sentence": sentence, "notices": notices}
-    return rendering.html("error.html", status, kept, **values)
+    return rendering.html("error.html", status, headers, **values)
 
 
 if TYPE_CHECKING:

@@ -1,15 +1,10 @@
-"""The history of a table: rows as a line, files as bars, a mark for each snapshot.
+"""The page's pictures, as SVG: shapes are computed here, the templates draw them.
 
-How the bounds of a column overlap: a line for each file, from its least to its greatest value.
-
-Values are placed by their order. Where a vertical line through the picture meets few of the lines,
-a filter for that value leaves few files.
-
-How many data files have which size: a bar for each power of two.
-
-A bar in a line of a table.
-
-Pictures as SVG: shapes are computed here, the templates draw them.
+`history` draws the history of a table: rows as a line, files as bars, a mark for each snapshot.
+`bounds` draws how the bounds of a column overlap: a line for each file, from its least to its
+greatest value, placed by their order. Where a vertical line through the picture meets few of the
+lines, a filter for that value leaves few files. `sizes` draws how many data files have which size:
+a bar for each power of two. `bar` is a bar in a line of a table.
 
 Nothing has a style of its own, because the policy of the page forbids it: a class says what a shape
 means, and the stylesheet how that looks.
@@ -104,32 +99,33 @@ def history(moments: Sequence[Moment], shown: int) -> History | None:
     """
     if not moments:
         return None
-    most_rows = max((one.counts.rows or 0 for one in moments), default=0)
-    most_files = max(one.counts.files for one in moments)
+    most_rows = max((moment.counts.rows or 0 for moment in moments), default=0)
+    most_files = max(moment.counts.files for moment in moments)
     step = (WIDTH - LEFT - RIGHT) / len(moments)
     current = max((m.snapshot_id for m in moments if m.snapshot_id <= shown), default=None)
     marks = []
-    for place, one in enumerate(moments):
+    for place, moment in enumerate(moments):
         x = LEFT + (place + 0.5) * step
         width = min(WIDEST_BAR, step * 0.7)
-        top = _y(one.counts.files, most_files, FILES_TOP, FILES_BOTTOM)
+        top = _y(moment.counts.files, most_files, FILES_TOP, FILES_BOTTOM)
         marks.append(
             Mark(
-                snapshot_id=one.snapshot_id,
-                kind=one.kind,
-                shape=SHAPES[one.kind],
+                snapshot_id=moment.snapshot_id,
+                kind=moment.kind,
+                shape=SHAPES[moment.kind],
                 x=round(x, 1),
-                y=_y(one.counts.rows or 0, most_rows, ROWS_TOP, ROWS_BOTTOM),
+                y=_y(moment.counts.rows or 0, most_rows, ROWS_TOP, ROWS_BOTTOM),
                 bar_x=round(x - width / 2, 1),
                 bar_y=top,
                 bar_width=round(width, 1),
                 bar_height=round(FILES_BOTTOM - top, 1),
-                title=_title(one),
-                is_shown=one.snapshot_id == current,
-                is_left_out=bool(one.left_out),
-                has_rows=one.counts.rows is not None,
+                title=_title(moment),
+                is_shown=moment.snapshot_id == current,
+                is_left_out=bool(moment.left_out),
+                has_rows=moment.counts.rows is not None,
             )
         )
+    kinds = {moment.kind for moment in moments}
     pieces = _pieces(marks)
     line = "".join(map(_line, pieces))
     return History(
@@ -142,7 +138,7 @@ def history(moments: Sequence[Moment], shown: int) -> History | None:
         ticks=_ticks(moments, marks),
         most_rows=most_rows,
         most_files=most_files,
-        kinds={kind: (SHAPES[kind], WORDS[kind]) for kind in SHAPES if _has(moments, kind)},
+        kinds={kind: (SHAPES[kind], WORDS[kind]) for kind in SHAPES if kind in kinds},
         summary=_summary(moments),
     )
 
@@ -158,7 +154,7 @@ def _pieces(marks: Sequence[Mark]) -> list[list[Mark]]:
 
 
 def _line(marks: Sequence[Mark]) -> str:
-    """A step at each snapshot: between two of them nothing changes."""
+    """The path of the rows: a step at each snapshot, because between two nothing changes."""
     path = f"M{marks[0].x},{marks[0].y}"
     return path + "".join(f"H{mark.x}V{mark.y}" for mark in marks[1:])
 
@@ -172,7 +168,7 @@ def _ticks(moments: Sequence[Moment], marks: Sequence[Mark]) -> list[Tick]:
         Tick(
             marks[place].x,
             _anchor(place, last),
-            f"{moments[place].snapshot_id}: {_day(moments[place])}",
+            f"{moments[place].snapshot_id}: {moments[place].time:%Y-%m-%d %H:%M}",
         )
         for place in places
     ]
@@ -184,30 +180,22 @@ def _anchor(place: int, last: int) -> str:
     return "end" if place == last and last > 0 else "middle"
 
 
-def _day(moment: Moment) -> str:
-    return f"{moment.time:%Y-%m-%d %H:%M}"
-
-
-def _title(one: Moment) -> str:
+def _title(moment: Moment) -> str:
     parts = [
-        f"Snapshot {one.snapshot_id}, {time_text(one.time)}",
-        "; ".join(one.words) or one.kind,
-        _counted(one),
-        " – ".join(filter(None, [one.message, one.author])),
-        f"left out: {one.left_out}" if one.left_out else "",
+        f"Snapshot {moment.snapshot_id}, {time_text(moment.time)}",
+        "; ".join(moment.words) or moment.kind,
+        _counted(moment),
+        " – ".join(filter(None, [moment.message, moment.author])),
+        f"left out: {moment.left_out}" if moment.left_out else "",
     ]
     return "\n".join(filter(None, parts))
 
 
-def _has(moments: Sequence[Moment], kind: str) -> bool:
-    return any(one.kind == kind for one in moments)
-
-
-def _counted(one: Moment) -> str:
-    files = counted(one.counts.files, "file")
-    if one.counts.rows is None:
+def _counted(moment: Moment) -> str:
+    files = counted(moment.counts.files, "file")
+    if moment.counts.rows is None:
         return f"{files}, whose live rows are not known without reading them"
-    return f"{counted(one.counts.rows, 'row')} in {files}"
+    return f"{counted(moment.counts.rows, 'row')} in {files}"
 
 
 def _summary(moments: Sequence[Moment]) -> str:
@@ -249,7 +237,7 @@ class Bounds:
 
 
 def bounds(overlap: BoundsOverlap) -> Bounds | None:
-    """The picture; None: no file has bounds."""
+    """The picture of the bounds of files; None: no file has bounds."""
     if not overlap.spans:
         return None
     number = len(overlap.spans)
@@ -320,27 +308,27 @@ class Sizes:
 
 
 def sizes(classes: Sequence[SizeClass]) -> Sizes | None:
-    """The picture; None: there are no files."""
+    """The picture of the sizes of files; None: there are no files."""
     if not classes:
         return None
     first, last = classes[0].exponent, classes[-1].exponent
-    by_exponent = {one.exponent: one for one in classes}
-    most = max(one.files for one in classes)
+    by_exponent = {size_class.exponent: size_class for size_class in classes}
+    most = max(size_class.files for size_class in classes)
     step = (SIZES_WIDTH - SIZES_LEFT - SIZES_RIGHT) / max(6, last - first + 1)
     columns = []
     for place, exponent in enumerate(range(first, last + 1)):
-        one = by_exponent.get(exponent, SizeClass(exponent, 0, 0))
-        height = round((BOTTOM - SIZES_TOP) * one.files / most, 1)
+        size_class = by_exponent.get(exponent, SizeClass(exponent, 0, 0))
+        height = round((BOTTOM - SIZES_TOP) * size_class.files / most, 1)
         columns.append(
             Column(
                 x=round(SIZES_LEFT + place * step + step * 0.08, 1),
                 y=BOTTOM - height,
                 width=round(step * 0.84, 1),
                 height=height,
-                files=one.files,
+                files=size_class.files,
                 label=size(2**exponent),
-                title=f"{counted(one.files, 'file')} of {size(2**exponent)} to "
-                f"{size(2 ** (exponent + 1))}, {size(one.bytes)} together",
+                title=f"{counted(size_class.files, 'file')} of {size(2**exponent)} to "
+                f"{size(2 ** (exponent + 1))}, {size(size_class.bytes)} together",
                 is_small=exponent < SMALL,
             )
         )
@@ -348,14 +336,17 @@ def sizes(classes: Sequence[SizeClass]) -> Sizes | None:
 
 
 def _sizes_summary(classes: Sequence[SizeClass]) -> str:
-    files, total = sum(one.files for one in classes), sum(one.bytes for one in classes)
-    small = sum(one.files for one in classes if one.exponent < SMALL)
+    files, total = (
+        sum(size_class.files for size_class in classes),
+        sum(size_class.bytes for size_class in classes),
+    )
+    small = sum(size_class.files for size_class in classes if size_class.exponent < SMALL)
     text = f"{counted(files, 'file')}, {size(total // files)} each on average"
     return f"{text}; {small:,} of them are smaller than {size(2**SMALL)}."
 
 
 def bar(value: int, most: int) -> float:
-    """Its length, of 100: the share of a value in the largest one. A small one can be seen."""
+    """The length of a bar, of 100, for a value beside the largest one; a small one can be seen."""
     if value <= 0 or most <= 0:
         return 0
     return max(1.5, round(100 * value / most, 1))

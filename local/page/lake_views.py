@@ -1,10 +1,6 @@
-"""The lake: its namespaces, tables and views.
+"""The pages of the lake: its tables and views, its changes, its health, and one view.
 
-What changed in the lake, newest first.
-
-What is wrong with the lake or a table, and what to do: doctor's findings.
-
-A view: its text, and what Iceberg clients get of it.
+The health of the lake or of a table is what doctor finds: what is wrong, and what to do.
 """
 
 from typing import Annotated, Any, Literal
@@ -37,15 +33,15 @@ async def lake(
     sort: Order = "name",
     page: PageNumber = 1,
 ) -> Response:
-    """A page of the list."""
-    site, wanted = visit.site, Search(search.strip(), namespace or None, sort, page)
-    report = site.read(lambda con: lake_report(site.generator, con, visit.snapshot, wanted))
+    """A page of the list of tables and views."""
+    site, query = visit.site, Search(search.strip(), namespace or None, sort, page)
+    report = site.read(lambda con: lake_report(site.generator, con, visit.snapshot, query))
     connect = {name: connect_blocks(client(name), _place(visit)) for name in FIRST_CLIENTS}
     return visit.answer("lake.html", with_statuses(report, site.statuses), connect=connect)
 
 
 def _place(visit: Visit) -> Place:
-    """The lake at the shown snapshot; no table of it."""
+    """Where clients find the lake at the shown snapshot, without a table."""
     addresses = visit.site.addresses
     return Place(
         catalog_uri=addresses.catalog_uri,
@@ -72,10 +68,10 @@ MOST_TABLES = 300
 
 @router.get("/doctor")
 async def health(visit: VisitOf, check: str = "") -> Response:
-    """The lake; `check` is `all` for all tables of a large one, `again` for a new check."""
+    """The health of the lake; `check`: `all` for all tables of a large one, `again` for anew."""
     site = visit.site
-    known = site.doctor.known("lake")
-    if known is None and check == "" and site.read(_number_of_tables) > MOST_TABLES:
+    last_job = site.doctor.known("lake")
+    if last_job is None and check == "" and site.read(_number_of_tables) > MOST_TABLES:
         report = checks.check_rights(site.generator, site.lake)
         return visit.answer("health.html", report, is_large=True)
     if check == "again":
@@ -86,14 +82,14 @@ async def health(visit: VisitOf, check: str = "") -> Response:
 
 
 @router.get("/tables/{namespace}/{name}/doctor")
-async def table_health(visit: VisitOf, wanted: TableOf, check: str = "") -> Response:
-    """A table, as of the newest snapshot."""
+async def table_health(visit: VisitOf, ref: TableOf, check: str = "") -> Response:
+    """The health of a table, as of the newest snapshot."""
     site = visit.site
-    newest = Wanted(wanted.namespace, wanted.name)
+    newest = Wanted(ref.namespace, ref.name)
     head = site.read(lambda con: open_at(site.generator, con, newest, limit=1).head)
 
     def task(generator: Generator, job: Job) -> Any:
-        return checks.check_table(generator, site.lake, wanted.namespace, wanted.name)
+        return checks.check_table(generator, site.lake, ref.namespace, ref.name)
 
     key = ("table", head.table_id, head.snapshot.snapshot_id)
     if check == "again":
@@ -126,15 +122,15 @@ def _answer(visit: Visit, template: str, job: Job, head: Any = None) -> Response
     """What is known so far; a page that is not finished loads itself again."""
     if job.error is not None:
         raise job.error
-    found = job.result if job.is_done else job.partial or checks.NOTHING_YET
-    report = checks.of(found, head, job.finished)
+    result = job.result if job.is_done else job.partial or checks.NOTHING_YET
+    report = checks.of(result, head, job.finished)
     return visit.answer(template, report, is_large=False)
 
 
 @router.get("/views/{namespace}/{name}")
-async def view(visit: VisitOf, wanted: TableOf) -> Response:
-    """The view at the snapshot."""
-    names = (wanted.namespace, wanted.name, wanted.snapshot_id)
+async def view(visit: VisitOf, ref: TableOf) -> Response:
+    """A view at the shown snapshot: its text, and what Iceberg clients get."""
+    names = (ref.namespace, ref.name, ref.snapshot_id)
     location = visit.site.generator.virtual_location
     report = visit.site.read(lambda con: view_report(con, *names, location))
     return visit.answer("view.html", report)

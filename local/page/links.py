@@ -1,11 +1,10 @@
-"""The addresses of pages. A name of the lake is one segment of a path, as is a namespace.
+"""The addresses of pages, and how the page writes numbers, sizes and times.
 
-A browser and HTTP itself treat some characters of a path as their own, percent-encoded or not: a
-slash, and segments of dots. They are written as `~` and two hexadecimal digits, as in Datasette.
+A name of the lake is one segment of a path, as is a namespace. A browser and HTTP itself treat some
+characters of a path as their own, percent-encoded or not: a slash, and segments of dots. They are
+written as `~` and two hexadecimal digits, as in Datasette.
 
-Numbers, sizes and times as a person reads them; the templates' filters.
-
-Where clients find the lake that the page shows.
+`Addresses` says where clients find the lake that the page shows.
 """
 
 import json
@@ -21,9 +20,9 @@ from polynya.runtime.namespaces import dotted, parsed
 UNSAFE = re.compile(r"[~/\\\x00-\x1f\x7f]|^\.{1,2}$|^$")
 ENCODED = re.compile(r"~([0-9A-F]{2})")
 BETWEEN = "~."
-"""Between the levels of a namespace; no name becomes this, or has it in its segment."""
+"""Separates the levels of a namespace in a segment; no segment of a name has it."""
 EMPTY = "~00~"
-"""A name without characters; no other name becomes this."""
+"""The segment of the empty name; no other name has this segment."""
 
 
 def segment(name: str) -> str:
@@ -58,7 +57,7 @@ def table_path(namespace: str, table: str, kind: str = "table") -> str:
 
 
 def link(path: str, **query: object) -> str:
-    """A path with the parts of its query that are given."""
+    """A path with the parts of its query that are not None."""
     text = urlencode({key: value for key, value in query.items() if value not in (None, "")})
     return f"{path}?{text}" if text else path
 

@@ -48,18 +48,18 @@ HTML, JSON = "text/html; charset=utf-8", "application/json"
 @cache
 def templates() -> Environment:
     """The templates, which escape every value and know no missing one."""
-    found = Environment(
+    environment = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(FILTERS)
-    found.globals.update(
+    environment.filters.update(FILTERS)
+    environment.globals.update(
         link=link, segment=segment, table_path=table_path, charts=charts, tabs=TABS
     )
-    return found
+    return environment
 
 
 def html(
@@ -91,12 +91,12 @@ def static(name: str) -> Response | None:
 
 
 def redirect(url: str) -> Response:
-    """To another page, which this one is now."""
+    """Redirect to the page that this one has become."""
     return _response("", HTML, 303, {"Location": url})
 
 
 def _plain(value: Any) -> Any:
-    """What JSON does not know."""
+    """A value that JSON has not, as one that it has."""
     if isinstance(value, datetime):
         return value.isoformat()
     if is_dataclass(value) and not isinstance(value, type):

@@ -1,10 +1,9 @@
-"""What the pages know of the lake that is served.
+"""What the pages know of the lake that is served, and the work that they wait for.
 
-Work that takes longer than a visitor should wait: done in a thread, its result kept.
-
-A page waits a moment for it. If that is not enough, it says what is being done, and loads itself
-again until the result is there. Each `Work` has a thread and a connection to the database of its
-own; what it is asked for is done one after the other.
+`Work` does in a thread what takes longer than a visitor should wait. A page waits a moment for it.
+If that is not enough, it says what is being done, and loads itself again until the result is there.
+Each `Work` has a thread and a connection to the database of its own; what it is asked for is done
+one after the other.
 """
 
 import logging
@@ -35,7 +34,7 @@ SECONDS_TO_STOP = 5
 
 @dataclass(slots=True)
 class Job:
-    """Something that is done, or was."""
+    """A task that waits, is under way, or is done."""
 
     key: Hashable
     result: Any = None
@@ -43,7 +42,7 @@ class Job:
     progress: str = ""
     """How far it is, in words."""
     partial: Any = None
-    """What is known of the result so far."""
+    """The part of the result that there is so far."""
     finished: datetime | None = None
     is_cancelled: bool = False
     """Nobody waits for it any more."""
@@ -70,27 +69,27 @@ class Work:
         self._thread: threading.Thread | None = None
 
     def job(self, key: Hashable, task: Task, *, seconds: float, again: bool = False) -> Job:
-        """What is known of a job, which begins if it is new.
+        """The job with this key, which begins if it is new.
 
         Args:
             key: what is asked for: the same key, the same job.
             seconds: how long to wait for it.
             again: do it once more, if it is done.
         """
-        found = self._jobs.get(key)
-        if found is None or (found.is_done and (again or found.error is not None)):
-            found = self._jobs[key] = Job(key)
+        job = self._jobs.get(key)
+        if job is None or (job.is_done and (again or job.error is not None)):
+            job = self._jobs[key] = Job(key)
             self._start()
-            self._queue.put((found, task))
+            self._queue.put((job, task))
         self._jobs.move_to_end(key)
         if len(self._jobs) > CAPACITY:
             _, oldest = self._jobs.popitem(last=False)
             oldest.is_cancelled = True
-        found.done.wait(seconds)
-        return found
+        job.done.wait(seconds)
+        return job
 
     def known(self, key: Hashable) -> Job | None:
-        """What is known of a job; None: nobody has asked for it."""
+        """The job with this key; None: nobody has asked for it."""
         return self._jobs.get(key)
 
     def close(self) -> None:
@@ -108,8 +107,8 @@ class Work:
 
     def _run(self) -> None:
         generator: Generator | None = None
-        while asked := self._queue.get():
-            job, task = asked
+        while entry := self._queue.get():
+            job, task = entry
             try:
                 if not job.is_cancelled:
                     generator = generator or self._new_generator()

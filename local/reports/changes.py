@@ -91,80 +91,88 @@ def changes_report(con: Connection, until: int | None) -> ChangesReport:
         Misconfigured: the catalog is no lake.
     """
     lake = queries.lake().run(con)
-    at = lake.snapshot_id if until is None else until
-    found = changes(lake, at, PAGE_SIZE + 1).run(con)
-    more = found[PAGE_SIZE].snapshot_id if len(found) > PAGE_SIZE else None
-    return ChangesReport(lake.snapshot_id, more, snapshot_reports(con, found[:PAGE_SIZE]))
+    snapshot_id = lake.snapshot_id if until is None else until
+    page = changes(lake, snapshot_id, PAGE_SIZE + 1).run(con)
+    more = page[PAGE_SIZE].snapshot_id if len(page) > PAGE_SIZE else None
+    return ChangesReport(lake.snapshot_id, more, snapshot_reports(con, page[:PAGE_SIZE]))
 
 
-def snapshot_reports(con: Connection, found: list[Change]) -> list[SnapshotReport]:
+def snapshot_reports(con: Connection, rows: list[Change]) -> list[SnapshotReport]:
     """Snapshots in words; each table under the name that it had."""
-    matches = [match for one in found for match in CHANGE.finditer(one.changes_made)]
+    matches = [match for row in rows for match in CHANGE.finditer(row.changes_made)]
     ids = {int(match["id"]) for match in matches if match["id"]}
-    wanted = [one for one in sorted(ids) if one <= LARGEST_ID]
-    made = {_names(match)[-1] for match in matches if match["names"]}
-    newest = max((one.snapshot_id for one in found), default=0)
-    known = named(wanted, sorted(made), newest).run(con) if wanted or made else []
+    object_ids = [id_ for id_ in sorted(ids) if id_ <= LARGEST_ID]
+    created = {_names(match)[-1] for match in matches if match["names"]}
+    newest = max((row.snapshot_id for row in rows), default=0)
+    namings = named(object_ids, sorted(created), newest).run(con) if object_ids or created else []
     # A rename is recorded as `created_…` with the new name: the id tells that it is none.
-    others = {one.object_id for one in known if one.name in made} - set(wanted)
-    if others:
-        known = named(sorted({*wanted, *others}), sorted(made), newest).run(con)
-    return [_snapshot_report(one, known) for one in found]
+    renamed = {naming.object_id for naming in namings if naming.name in created} - set(object_ids)
+    if renamed:
+        namings = named(sorted({*object_ids, *renamed}), sorted(created), newest).run(con)
+    return [_snapshot_report(row, namings) for row in rows]
 
 
-def _snapshot_report(change: Change, known: list[NamedFrom]) -> SnapshotReport:
-    at = change.snapshot_id
-    deeds = [_deed(match, at, known) for match in CHANGE.finditer(change.changes_made)]
+def _snapshot_report(change: Change, namings: list[NamedFrom]) -> SnapshotReport:
+    snapshot_id = change.snapshot_id
+    deeds = [_deed(match, snapshot_id, namings) for match in CHANGE.finditer(change.changes_made)]
     return SnapshotReport(
-        snapshot_id=at,
+        snapshot_id=snapshot_id,
         time=change.snapshot_time,
         author=change.author or "",
         message=change.commit_message or "",
         # An insert may have inlined some rows, and not others: two kinds, the same words.
-        deeds=[*{(one.words, one.name, one.object_id): one for one in deeds}.values()],
+        deeds=[*{(deed.words, deed.name, deed.object_id): deed for deed in deeds}.values()],
         changes_made=change.changes_made,
     )
 
 
-def _deed(match: re.Match[str], at: int, known: list[NamedFrom]) -> Deed:
+def _deed(match: re.Match[str], snapshot_id: int, namings: list[NamedFrom]) -> Deed:
     kind = match["kind"]
     words = KINDS.get(kind, kind.replace("_", " "))
     if match["id"] is not None:
-        same = [one for one in known if one.object_id == int(match["id"])]
+        same = [naming for naming in namings if naming.object_id == int(match["id"])]
         name = same[-1].full_name if same else ""
-        return _linked(Deed(kind, words, int(match["id"]), name), at, same)
+        return _linked(Deed(kind, words, int(match["id"]), name), snapshot_id, same)
     names = _names(match)
-    same = [one for one in known if kind == f"created_{one.kind}" and _is_called(one, names)]
-    if before := _name_before(at, same, known):
+    same = [
+        naming
+        for naming in namings
+        if kind == f"created_{naming.kind}" and [*naming.names] == names
+    ]
+    if before := _name_before(snapshot_id, same, namings):
         words = f"renamed {before.full_name} to"
-    return _linked(Deed(kind, words, None, dotted(*names)), at, same)
+    return _linked(Deed(kind, words, None, dotted(*names)), snapshot_id, same)
 
 
-def _name_before(at: int, same: list[NamedFrom], known: list[NamedFrom]) -> NamedFrom | None:
+def _name_before(
+    snapshot_id: int, same: list[NamedFrom], namings: list[NamedFrom]
+) -> NamedFrom | None:
     """The name that a table or view had until a snapshot gave it another; None: it is new."""
-    begun = {(one.kind, one.object_id) for one in same if one.begin_snapshot == at}
-    before = [one for one in known if (one.kind, one.object_id) in begun and one.end_snapshot == at]
+    begun = {
+        (naming.kind, naming.object_id) for naming in same if naming.begin_snapshot == snapshot_id
+    }
+    before = [
+        naming
+        for naming in namings
+        if (naming.kind, naming.object_id) in begun and naming.end_snapshot == snapshot_id
+    ]
     return before[-1] if before else None
 
 
-def _linked(deed: Deed, at: int, same: list[NamedFrom]) -> Deed:
+def _linked(deed: Deed, snapshot_id: int, same: list[NamedFrom]) -> Deed:
     """The change with the table's name at the snapshot, if it was there then."""
-    there = [one for one in same if one.visible_at(at)]
-    if not there:
+    visible = [naming for naming in same if naming.visible_at(snapshot_id)]
+    if not visible:
         return deed
-    one = there[-1]
+    naming = visible[-1]
     return replace(
         deed,
-        name=one.full_name,
-        object_kind=one.kind,
-        namespace=one.namespace,
-        table=one.name,
+        name=naming.full_name,
+        object_kind=naming.kind,
+        namespace=naming.namespace,
+        table=naming.name,
     )
 
 
 def _names(match: re.Match[str]) -> list[str]:
     return [part.replace('""', '"') for part in QUOTED.findall(match["names"])]
-
-
-def _is_called(one: NamedFrom, names: list[str]) -> bool:
-    return [*one.names] == names

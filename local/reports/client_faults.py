@@ -17,7 +17,6 @@ of these for values or files that few tables have, and that the catalog does not
 
 HIDE_UINT32 = "polynya serve --hide-type uint32"
 HIDE_TIME = "polynya serve --hide-type time"
-HIDE_BOTH = "polynya serve --hide-type time --hide-type uint32"
 HIDE_JSON = "polynya serve --hide-type json"
 UPDATE = "Update all rows in DuckLake, which writes the default into new files"
 UPDATE_OR_REFUSE = f"{UPDATE}; COLUMN_DEFAULTS=refuse refuses the table until then"
@@ -459,8 +458,8 @@ RULES = (
 
 def known_faults(facts: TableFacts) -> list[Fault]:
     """The faults that clients are known to have with a table."""
-    versions = {one.name: one.version for one in CLIENTS}
-    found = [(rule, rule.condition(facts)) for rule in RULES]
+    versions = {client.name: client.version for client in CLIENTS}
+    outcomes = [(rule, rule.condition(facts)) for rule in RULES]
     return [
         Fault(
             rule.client,
@@ -471,17 +470,17 @@ def known_faults(facts: TableFacts) -> list[Fault]:
             met.columns,
             met.files,
         )
-        for rule, met in found
+        for rule, met in outcomes
         if met is not None
     ]
 
 
 def clients_by_kind(faults: Iterable[Fault]) -> dict[str, list[str]]:
     """The clients that have faults of each kind."""
-    found: dict[str, dict[str, None]] = {kind: {} for kind in (WRONG, FAILS, RARE)}
+    by_kind: dict[str, dict[str, None]] = {kind: {} for kind in (WRONG, FAILS, RARE)}
     for fault in faults:
-        found[fault.kind][fault.client] = None
-    return {kind: list(clients) for kind, clients in found.items()}
+        by_kind[fault.kind][fault.client] = None
+    return {kind: list(clients) for kind, clients in by_kind.items()}
 
 
 def _files(number: int) -> str:

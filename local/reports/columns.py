@@ -78,7 +78,7 @@ class _Lines:
         for column in visible:
             self._children[column.parent_column].append(column)
         self._all: dict[int, list[Column]] = defaultdict(list)
-        for column in sorted(all_versions, key=lambda one: one.begin_snapshot):
+        for column in sorted(all_versions, key=lambda version: version.begin_snapshot):
             self._all[column.column_id].append(column)
         self._fields, self._hidden, self._comments = fields, hidden, comments
 
@@ -107,29 +107,32 @@ class _Lines:
         )
 
     def _reason(self, path: str) -> str:
-        """Its own reason, or that of a column around it."""
+        """Why clients do not get a column: its own reason, or that of a column around it."""
         parts = path.split(".")
         around = (".".join(parts[:number]) for number in range(len(parts), 0, -1))
-        return next((self._hidden[one] for one in around if one in self._hidden), "")
+        return next((self._hidden[name] for name in around if name in self._hidden), "")
 
     def _versions(self, column: Column) -> list[Version]:
-        found: list[Version] = []
-        for one in self._all[column.column_id]:
-            if one.begin_snapshot > column.begin_snapshot:
+        versions: list[Version] = []
+        for row in self._all[column.column_id]:
+            if row.begin_snapshot > column.begin_snapshot:
                 break
-            version = Version(one.begin_snapshot, one.column_name, one.column_type)
-            if not found or (found[-1].name, found[-1].type) != (version.name, version.type):
-                found.append(version)
-        return found if len(found) > 1 else []
+            version = Version(row.begin_snapshot, row.column_name, row.column_type)
+            if not versions or (versions[-1].name, versions[-1].type) != (
+                version.name,
+                version.type,
+            ):
+                versions.append(version)
+        return versions if len(versions) > 1 else []
 
 
 def shown_fields(fields: tuple[Field, ...]) -> dict[int, tuple[str, bool]]:
-    """By field id, at every level: Iceberg's type, and whether it is required."""
-    found: dict[int, tuple[str, bool]] = {}
+    """Iceberg's type of each field at every level, and whether it is required, by field id."""
+    by_id: dict[int, tuple[str, bool]] = {}
     for field in fields:
-        found[field.field_id] = type_name(field.type), field.required
-        found |= _inner_fields(field.type)
-    return found
+        by_id[field.field_id] = type_name(field.type), field.required
+        by_id |= _inner_fields(field.type)
+    return by_id
 
 
 def _inner_fields(type_: Type) -> dict[int, tuple[str, bool]]:

@@ -96,23 +96,23 @@ def changed_structs(facts: TableFacts) -> Found | None:
         if parent in structs:
             differs = files[parent] - files[field] if field in now else files[field]
             changed[parent] = max(differs, changed.get(parent, 0))
-    names = tuple(structs[one].name for one, number in changed.items() if number > 0)
+    names = tuple(structs[struct].name for struct, number in changed.items() if number > 0)
     return Found(names, max(changed.values())) if names else None
 
 
 def _by_id(columns: Iterable[ColumnFact]) -> dict[int, int]:
     """How many files hold a column, in any of its versions."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for column in columns:
-        found[column.column_id] = found.get(column.column_id, 0) + column.files
-    return found
+        counts[column.column_id] = counts.get(column.column_id, 0) + column.files
+    return counts
 
 
 def read_by_rows(facts: TableFacts) -> Found | None:
     """Unsigned and TIME columns in files that Spark reads row by row."""
     reasons = [
         promoted(facts),
-        _lacking(one for one in facts.defaults if one.type.startswith("decimal")),
+        _lacking(default for default in facts.defaults if default.type.startswith("decimal")),
         stored("timestamp_ms")(facts),
         added_files(facts),
     ]
@@ -136,9 +136,9 @@ def promoted(facts: TableFacts) -> Found | None:
 def other_specs(facts: TableFacts) -> Found | None:
     """Partition columns, and the files that are partitioned in another way than new ones."""
     current = facts.history.partitioning.current
-    others = [batch for batch in facts.batches if batch.partition_id != current]
-    found = _partitioned_by(facts, {current, *(batch.partition_id for batch in others)})
-    return Found(found.columns, sum(b.files for b in others)) if others and found else None
+    batches = [batch for batch in facts.batches if batch.partition_id != current]
+    met = _partitioned_by(facts, {current, *(batch.partition_id for batch in batches)})
+    return Found(met.columns, sum(b.files for b in batches)) if batches and met else None
 
 
 def inlined_partitions(facts: TableFacts) -> Found | None:
@@ -166,7 +166,7 @@ def default_of(type_: str) -> Condition:
     """Columns of a type with a default that files lack."""
 
     def condition(facts: TableFacts) -> Found | None:
-        return _lacking(one for one in facts.defaults if one.type == type_)
+        return _lacking(default for default in facts.defaults if default.type == type_)
 
     return condition
 
@@ -200,7 +200,9 @@ def dotted_level(facts: TableFacts) -> Found | None:
 def _with(characters: Collection[str], name_of: Callable[[TableFacts], str]) -> Condition:
     def condition(facts: TableFacts) -> Found | None:
         name = name_of(facts)
-        return Found((), facts.files) if any(one in name for one in characters) else None
+        return (
+            Found((), facts.files) if any(character in name for character in characters) else None
+        )
 
     return condition
 
@@ -230,26 +232,26 @@ def _partitioned_by(facts: TableFacts, specs: set[int | None]) -> Found | None:
 
 
 def _of(columns: Iterable[ColumnFact]) -> Found | None:
-    found: dict[str, int] = {}
+    files: dict[str, int] = {}
     for column in columns:
-        found[column.name] = found.get(column.name, 0) + column.files
-    return Found(tuple(found), max(found.values())) if found else None
+        files[column.name] = files.get(column.name, 0) + column.files
+    return Found(tuple(files), max(files.values())) if files else None
 
 
 def _added(facts: TableFacts, types: Collection[str]) -> Found | None:
     if not facts.added_files:
         return None
-    found = _of(c for c in facts.shown if c.type in types and not c.parents)
-    return found and Found(found.columns, facts.added_files)
+    met = _of(c for c in facts.shown if c.type in types and not c.parents)
+    return met and Found(met.columns, facts.added_files)
 
 
 def _lacking(defaults: Iterable[DefaultFact]) -> Found | None:
-    found = {one.name: one.files for one in defaults}
-    return Found(tuple(found), max(found.values())) if found else None
+    files = {default.name: default.files for default in defaults}
+    return Found(tuple(files), max(files.values())) if files else None
 
 
 def any_of(names: Collection[str]) -> str:
     """Names for a sentence: `“a”, “b” and 3 more`."""
     shown = [f"“{name}”" for name in names]
-    rest = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
-    return ", ".join(shown[:5]) + rest
+    more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
+    return ", ".join(shown[:5]) + more

@@ -1,6 +1,6 @@
 """The data files of a table at a snapshot: sizes, partitions, bounds, deletes.
 
-Data files of a table as lines of a list.
+`file_lines` makes lines of a list of any files, `files_report` has a page of all of them.
 """
 
 from collections.abc import Sequence
@@ -41,8 +41,8 @@ class FileLine:
     begin_snapshot: int
     """The snapshot that added it."""
     rows: int | None
-    """Those that the snapshot shows, deleted ones included; None: only the files say, and they were
-    not read."""
+    """The rows that the snapshot shows, deleted ones included; None: only the files say how many,
+    and they were not read."""
     deleted: int | None
     """How many of them are deleted."""
     bytes: int
@@ -62,14 +62,14 @@ class FileLine:
 def file_lines(
     table: TableAt,
     files: Sequence[DataFile],
-    at: int,
+    snapshot_id: int,
     rows: RowCounts,
     column_id: int | None = None,
 ) -> list[FileLine]:
     """Read what is known of these files besides their rows in ducklake_data_file.
 
     Args:
-        at: the snapshot that shows them.
+        snapshot_id: the snapshot that shows them.
         rows: counts rows at this snapshot.
         column_id: the column whose bounds are shown.
     """
@@ -78,16 +78,16 @@ def file_lines(
     values, deleted, stats = run_batched(
         table.con,
         values_of(table_id, ids),
-        deleted_in(history.inlined, table_id, at, ids),
+        deleted_in(history.inlined, table_id, snapshot_id, ids),
         known({}) if column_id is None else stats_of(history.lake, table_id, column_id, ids),
     )
     names = partition_names(table)
-    uncertain = rows.files(at, ids)
+    uncertain = rows.files(snapshot_id, ids)
 
     def line(file: DataFile) -> FileLine:
         nulls, lower, upper, is_wider = stats.get(file.data_file_id, (None, None, None, False))
         keys = names.get(file.partition_id, {})
-        found = values.get(file.data_file_id, {})
+        partition = values.get(file.data_file_id, {})
         counted = uncertain.get(
             file.data_file_id, FileRows(file.record_count, deleted.get(file.data_file_id, 0))
         )
@@ -99,7 +99,7 @@ def file_lines(
             rows=None if counted is None else counted.rows,
             deleted=None if counted is None else counted.deleted,
             bytes=file.file_size_bytes,
-            partition={keys.get(key, str(key)): text for key, text in sorted(found.items())},
+            partition={keys.get(key, str(key)): text for key, text in sorted(partition.items())},
             lower=lower,
             upper=upper,
             bounds_are_wider=is_wider,
@@ -113,7 +113,7 @@ def file_lines(
 
 def partition_names(table: TableAt) -> dict[int | None, dict[int, str]]:
     """The words of each partition key, by partition_id and index."""
-    columns = {one.column_id: one.column_name for one in table.files.history.columns}
+    columns = {column.column_id: column.column_name for column in table.files.history.columns}
     return {
         partition_id: {
             key.partition_key_index: partition_key(columns.get(key.column_id, "?"), key.transform)
@@ -161,12 +161,12 @@ class FilesReport:
     """The dotted names of the columns whose bounds can be compared."""
     column: str
     overlap: BoundsOverlap
-    """Of the chosen column."""
+    """The bounds of the chosen column."""
     is_overlap_read: bool
 
 
 def files_report(
-    generator: Generator, con: Connection, wanted: Wanted, files: FilesWanted
+    generator: Generator, con: Connection, ref: Wanted, files: FilesWanted
 ) -> FilesReport:
     """Read a page of files.
 
@@ -174,15 +174,17 @@ def files_report(
         NoSuchTable: the lake has none of this name at the snapshot.
         BadRequest: there is no such page or column.
     """
-    table = open_at(generator, con, wanted, limit=1)
+    table = open_at(generator, con, ref, limit=1)
     columns = _comparable(table)
     chosen = _chosen(columns, files.column)
     table_id = table.files.history.table.table_id
     first = (files.page - 1) * PAGE_SIZE
-    found = listed_files(table.lake, table_id, table.at, files.order, first, PAGE_SIZE).run(con)
+    listing = listed_files(
+        table.lake, table_id, table.snapshot_id, files.order, first, PAGE_SIZE
+    ).run(con)
     rows = table.row_counts(generator)
-    counts = rows.counts(table.at, state_at(table.files.history.events, table.at))
-    paging = Paging(files.page, PAGE_SIZE, found.total if found.files else counts.files)
+    counts = rows.counts(table.snapshot_id, state_at(table.files.history.events, table.snapshot_id))
+    paging = Paging(files.page, PAGE_SIZE, listing.total if listing.files else counts.files)
     paging.check()
     is_read = bool(files.column) or counts.files <= MOST_UNASKED
     return FilesReport(
@@ -190,10 +192,12 @@ def files_report(
         counts=counts,
         order=files.order,
         paging=paging,
-        most_bytes=found.most_bytes,
-        most_rows=found.most_rows,
-        files=file_lines(table, found.files, table.at, rows, chosen.column_id if chosen else None),
-        sizes=size_classes(table_id, table.at).run(con),
+        most_bytes=listing.most_bytes,
+        most_rows=listing.most_rows,
+        files=file_lines(
+            table, listing.files, table.snapshot_id, rows, chosen.column_id if chosen else None
+        ),
+        sizes=size_classes(table_id, table.snapshot_id).run(con),
         columns=[column.path for column in columns],
         column=chosen.path if chosen else "",
         overlap=_overlap(table, chosen) if chosen and is_read else NO_OVERLAP,
@@ -203,27 +207,28 @@ def files_report(
 
 def _comparable(table: TableAt) -> list[ColumnLine]:
     """The columns for which Iceberg clients skip files by bounds; none is in a list or a map."""
-    found, inside = [], set()
-    for column in columns_at(table.files.table, table.at):
+    columns, inside = [], set()
+    for column in columns_at(table.files.table, table.snapshot_id):
         if column.type in ("list", "map"):
             inside.add(f"{column.path}.")
         is_inside = any(column.path.startswith(path) for path in inside)
         if form_of(column.iceberg_type) and not is_inside:
-            found.append(column)
-    return found
+            columns.append(column)
+    return columns
 
 
 def _chosen(columns: list[ColumnLine], path: str) -> ColumnLine | None:
     if not path:
         return columns[0] if columns else None
-    found = [column for column in columns if column.path == path]
-    if not found:
+    matches = [column for column in columns if column.path == path]
+    if not matches:
         raise BadRequest(f"the table has no column {path} whose bounds can be compared")
-    return found[0]
+    return matches[0]
 
 
 def _overlap(table: TableAt, column: ColumnLine) -> BoundsOverlap:
     form = form_of(column.iceberg_type)
     assert form is not None
-    at = (table.files.history.table.table_id, column.column_id, form, table.at, MOST_SPANS)
-    return overlap(table.lake, *at).run(table.con)
+    table_id, snapshot_id = table.files.history.table.table_id, table.snapshot_id
+    query = overlap(table.lake, table_id, column.column_id, form, snapshot_id, MOST_SPANS)
+    return query.run(table.con)

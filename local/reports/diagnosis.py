@@ -1,8 +1,7 @@
-"""Checks of one table: is it served, what is hidden or left out, do the row counts agree.
+"""`polynya doctor`: compares DuckLake's catalog with what Iceberg clients get.
 
-Checks of the whole lake: the rights of the database role, the version, the data path.
-
-`polynya doctor`: compares DuckLake's catalog with what Iceberg clients get.
+The lake is checked first: the rights of the database role, the version, the data path. Then each
+table: is it served, what is hidden or left out, do the row counts agree.
 """
 
 from collections import Counter
@@ -132,9 +131,9 @@ class TableCheck:
         if result.reason:
             self._report.add(ERROR, result.table, result.reason)
         clients = clients_by_kind(result.client_faults)
-        if found := [kind for kind in CLIENTS_SAID if clients[kind]]:
-            said = "; ".join(f"{CLIENTS_SAID[kind]} {', '.join(clients[kind])}" for kind in found)
-            consequence = WRONG_ROWS if WRONG in found else UNREADABLE
+        if kinds := [kind for kind in CLIENTS_SAID if clients[kind]]:
+            said = "; ".join(f"{CLIENTS_SAID[kind]} {', '.join(clients[kind])}" for kind in kinds)
+            consequence = WRONG_ROWS if WRONG in kinds else UNREADABLE
             self._report.add(WARNING, result.table, said, CLIENTS_REMEDY, consequence)
         for column, reason in result.hidden_columns.items():
             message = f"the column {column} is hidden: {reason}"
@@ -158,7 +157,7 @@ class TableCheck:
 
     def _count(self, opened: OpenedTable, result: TableResult) -> None:
         # By DuckLake's id; a commit of a client may be several Iceberg snapshots.
-        listed = {one.sequence_number: one for one in opened.metadata.snapshots}
+        listed = {snapshot.sequence_number: snapshot for snapshot in opened.metadata.snapshots}
         snapshots = [*listed.values()]
         uncounted: dict[str, list[int]] = {}
         for snapshot in [*_evenly_spaced(snapshots[:-1], self._past), *snapshots[-1:]]:
@@ -208,17 +207,18 @@ def _evenly_spaced(items: list[T], number: int) -> list[T]:
 SMALL_STATISTICS = 16 * 1024 * 1024  # bytes, which a scan without an index reads quickly
 
 
-def check_rights(report: Report, found: Rights, schema: str) -> None:
+def check_rights(report: Report, role_rights: Rights, schema: str) -> None:
     """Add findings about grants, default privileges and indexes that are missing."""
-    role = found.role
-    if not found.may_use_schema:
+    role = role_rights.role
+    if not role_rights.may_use_schema:
         message = f"the role {role} may not use the schema {schema}"
         report.add(ERROR, "grants", message, grant(schema, role))
-    elif found.unreadable:
-        names = ", ".join(found.unreadable)
-        message = f"the role {role} may not read {_some(found.unreadable, found.tables)}: {names}"
+    elif role_rights.unreadable:
+        names = ", ".join(role_rights.unreadable)
+        unreadable = _some(role_rights.unreadable, role_rights.tables)
+        message = f"the role {role} may not read {unreadable}: {names}"
         report.add(ERROR, "grants", message, grant(schema, role))
-    for writer in found.writers:
+    for writer in role_rights.writers:
         report.add(
             WARNING,
             "grants",
@@ -226,13 +226,11 @@ def check_rights(report: Report, found: Rights, schema: str) -> None:
             default_privileges(schema, role, writer),
             UNREADABLE,
         )
-    if found.writable:
-        report.add(
-            WARNING,
-            "grants",
-            f"the role {role} may write to {_some(found.writable, found.tables)}: SELECT is enough",
-        )
-    for table, size in found.unindexed.items():
+    if role_rights.writable:
+        writable = _some(role_rights.writable, role_rights.tables)
+        message = f"the role {role} may write to {writable}: SELECT is enough"
+        report.add(WARNING, "grants", message)
+    for table, size in role_rights.unindexed.items():
         report.add(
             WARNING if size > SMALL_STATISTICS else NOTE,
             "index",
@@ -302,7 +300,7 @@ def diagnose(generator: Generator, opened: ReadableLake, past: int) -> Iterator[
 def diagnose_table(
     generator: Generator, opened: ReadableLake, schema: Schema, table: Table, past: int
 ) -> Report:
-    """Check one table. Arguments: as of `diagnose`."""
+    """Check one table; the arguments are those of `diagnose`."""
     report = Report()
     check = TableCheck(generator, report, opened.database, opened.s3_endpoint, past)
     try:
@@ -320,9 +318,9 @@ def check_up(generator: Generator, opened: ReadableLake) -> Report:
     """
     report = Report()
     schema = generator.config.metadata_schema
-    found = None if opened.is_mirror else generator.read(lambda con: rights(con, schema))
-    if found is not None:
-        check_rights(report, found, schema)
+    role_rights = None if opened.is_mirror else generator.read(lambda con: rights(con, schema))
+    if role_rights is not None:
+        check_rights(report, role_rights, schema)
     try:
         lake = generator.read(queries.lake().run)
     except PolynyaError as error:

@@ -61,21 +61,21 @@ class Difference:
 
 
 def difference(
-    generator: Generator, con: Connection, wanted: Wanted, before: int, after: int, page: int = 1
+    generator: Generator, con: Connection, ref: Wanted, before: int, after: int, page: int = 1
 ) -> Difference:
     """Compare a table with itself.
 
     Args:
-        wanted: the table by its name at the later snapshot.
+        ref: the table by its name at the later snapshot.
         page: of both lists of files.
 
     Raises:
         NoSuchTable: the lake has no such snapshot, or no such table at the later one.
     """
     later = max(before, after)
-    table = open_at(generator, con, replace(wanted, snapshot_id=later))
+    table = open_at(generator, con, replace(ref, snapshot_id=later))
     shown = moments(generator, con, table.files, table.opened)
-    between = [one for one in shown if min(before, after) < one.snapshot_id <= later]
+    between = [moment for moment in shown if min(before, after) < moment.snapshot_id <= later]
     begin = table.files.history.table.begin_snapshot
     return Difference(
         head=table.head,
@@ -92,48 +92,65 @@ def difference(
     )
 
 
-def _counts(generator: Generator, table: TableAt, at: int) -> Counts:
+def _counts(generator: Generator, table: TableAt, snapshot_id: int) -> Counts:
     history = table.files.history
-    if at < history.table.begin_snapshot:
+    if snapshot_id < history.table.begin_snapshot:
         return NOTHING
-    files = generator.table_files(table.con, table.lake, history.schema, history.table, at, 1)
-    return generator.counts_at(table.con, files.history, at)
+    files = generator.table_files(
+        table.con, table.lake, history.schema, history.table, snapshot_id, 1
+    )
+    return generator.counts_at(table.con, files.history, snapshot_id)
 
 
-def _lines(table: TableAt, at: int) -> list[ColumnLine]:
-    existed = at >= table.files.history.table.begin_snapshot
-    return columns_at(table.files.table, at) if existed else []
+def _lines(table: TableAt, snapshot_id: int) -> list[ColumnLine]:
+    existed = snapshot_id >= table.files.history.table.begin_snapshot
+    return columns_at(table.files.table, snapshot_id) if existed else []
 
 
 def _columns(before: list[ColumnLine], after: list[ColumnLine]) -> list[ColumnChange]:
-    old, new = ({one.column_id: one for one in lines} for lines in (before, after))
-    dropped = [ColumnChange("dropped", one, None, []) for one in before if one.column_id not in new]
-    changes = [_column(old.get(one.column_id), one) for one in after]
-    return [*(one for one in changes if one), *dropped]
+    old, new = ({column.column_id: column for column in lines} for lines in (before, after))
+    dropped = [
+        ColumnChange("dropped", column, None, [])
+        for column in before
+        if column.column_id not in new
+    ]
+    changes = [_column(old.get(column.column_id), column) for column in after]
+    return [*(column for column in changes if column), *dropped]
 
 
 def _column(before: ColumnLine | None, after: ColumnLine) -> ColumnChange | None:
     if before is None:
         return ColumnChange("added", None, after, [])
-    what = {
+    pairs = {
         "name": (before.name, after.name),
         "type": (before.type, after.type),
         "NOT NULL": (before.is_nullable, after.is_nullable),
         "for Iceberg clients": (before.iceberg_type, after.iceberg_type),
     }
-    altered = [name for name, (old, new) in what.items() if old != new]
+    altered = [name for name, (old, new) in pairs.items() if old != new]
     return ColumnChange("altered", before, after, altered) if altered else None
 
 
-def _files(generator: Generator, table: TableAt, at: int, but_of: int, page: int) -> FileList:
+def _files(
+    generator: Generator, table: TableAt, snapshot_id: int, but_of: int, page: int
+) -> FileList:
     table_id, first = table.files.history.table.table_id, (page - 1) * PAGE_SIZE
-    found = listed_files(table.lake, table_id, at, "newest", first, PAGE_SIZE, but_of=but_of).run(
-        table.con
+    listing = listed_files(
+        table.lake, table_id, snapshot_id, "newest", first, PAGE_SIZE, but_of=but_of
+    ).run(table.con)
+    counts, paging = (
+        table.row_counts(generator, snapshot_id),
+        Paging(page, PAGE_SIZE, listing.total),
     )
-    counts, paging = table.row_counts(generator, at), Paging(page, PAGE_SIZE, found.total)
-    lines = file_lines(table, found.files, at, counts)
-    rows = _sum(lines) if paging.pages == 1 else found.rows if counts.is_certain(at) else None
-    return FileList(lines, paging, rows, found.bytes)
+    lines = file_lines(table, listing.files, snapshot_id, counts)
+    rows = (
+        _sum(lines)
+        if paging.pages == 1
+        else listing.rows
+        if counts.is_certain(snapshot_id)
+        else None
+    )
+    return FileList(lines, paging, rows, listing.bytes)
 
 
 def _sum(lines: list[FileLine]) -> int | None:

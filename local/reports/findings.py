@@ -1,14 +1,10 @@
 """What `polynya doctor` reports: findings about the lake, and a result for each table.
 
-How many rows a table has according to the counts in DuckLake's catalog.
-
-Compares the catalog's row count of each data file with the count in the file's own footer.
-
-How many rows a table has according to DuckLake: DuckDB reads them.
-
-Whether a table has many small data files, each of which costs clients a request.
-
-How many rows an Iceberg client gets, from the manifests and delete files that it reads.
+Rows are counted in three ways. `DuckLakeCounts` lets DuckDB read them; `CatalogCounts` adds up the
+counts in DuckLake's catalog; `iceberg_rows` counts what an Iceberg client gets, from the manifests
+and delete files that it reads. `DataFileCheck` compares the catalog's row count of each data file
+with the count in the file's footer, and `check_sizes` finds tables with many small files, each of
+which costs clients a request.
 """
 
 from collections import Counter
@@ -301,10 +297,10 @@ class CatalogCounts:
                 begin=begin,
                 table=postgres_identifier(f"ducklake_inlined_delete_{table.table_id}"),
             )
-        at = {"snapshot_id": snapshot_id, "table_id": table.table_id}
+        parameters = {"snapshot_id": snapshot_id, "table_id": table.table_id}
         partial_max = queries.fragment(lake, "data_partial_max")
         sql = DATA_ROWS.format(deletes=deletes, partial_max=partial_max)
-        [[rows, deleted, is_mixed]] = con.run(sql, **at)
+        [[rows, deleted, is_mixed]] = con.run(sql, **parameters)
         if is_mixed:
             raise Uncountable("files hold rows of later snapshots, or several deletes on one file")
         for rows_table in inlined.tables:
@@ -333,10 +329,12 @@ class DataFileCheck:
     def run(self, opened: OpenedTable) -> None:
         """Add a finding for each file that is not in S3, cannot be read or has another count."""
         history = opened.history
-        at = (history.lake, history.table.table_id, history.snapshot_id, *ALL_IDS)
+        query = queries.data_files_at(
+            history.lake, history.table.table_id, history.snapshot_id, *ALL_IDS
+        )
         files = {
             file_location(history.lake, history.schema, history.table, file): file
-            for file in queries.data_files_at(*at).run(opened.con)
+            for file in query.run(opened.con)
             if file.end_snapshot is None
         }
         elsewhere = [path for path in files if not is_s3(path)]

@@ -1,6 +1,7 @@
 """Generates virtual files in this process; nothing is served, stored or written.
 
-How `polynya doctor` and the page let DuckDB reach the catalog database and S3.
+`connect_to_s3` lets the DuckDB of `polynya doctor` and of the page reach S3; `secrets_of` and
+`redacted` keep what it says of the catalog database free of passwords.
 """
 
 import os
@@ -72,11 +73,11 @@ class OpenedTable:
 
     def body(self, location: str) -> bytes:
         """The bytes of a virtual file, as a client gets them."""
-        key, kept = self._generator.key(location), self._generator.kept
-        body = kept.get(key)
+        key, cache = self._generator.key(location), self._generator.cache
+        body = cache.get(key)
         if body is None:
             name = parse(key, self._generator.config.files.virtual_prefix)
-            body = kept.put(key, self._files.build(name))
+            body = cache.put(key, self._files.build(name))
         return body
 
 
@@ -97,12 +98,12 @@ class Generator:
         if s3_endpoint:
             os.environ["AWS_ENDPOINT_URL_S3"] = s3_endpoint
         settings = {s.name: os.environ[s.name] for s in SETTINGS if s.name in os.environ}
-        given = {"DATABASE_URL": database, "METADATA_SCHEMA": metadata_schema}
-        self.config = Config.from_env(DEFAULTS | settings | given)
+        options = {"DATABASE_URL": database, "METADATA_SCHEMA": metadata_schema}
+        self.config = Config.from_env(DEFAULTS | settings | options)
         self.database = Database(database, metadata_schema, TIMEOUT_SECONDS)
-        self.kept = FileCache(None, MemoryCache(KEPT_BYTES))
+        self.cache = FileCache(None, MemoryCache(KEPT_BYTES))
         reader = object_reader()
-        self._virtual_files = VirtualFiles(self.config, self.database, self.kept, reader)
+        self._virtual_files = VirtualFiles(self.config, self.database, self.cache, reader)
         self._file_histories = FileHistories(reader)
 
     @property
@@ -148,7 +149,13 @@ class Generator:
         return self.opened(con, files)
 
     def table_files(
-        self, con: Connection, lake: Lake, schema: Schema, table: Table, at: int, limit: int
+        self,
+        con: Connection,
+        lake: Lake,
+        schema: Schema,
+        table: Table,
+        snapshot_id: int,
+        limit: int,
     ) -> TableFiles:
         """What the catalog says of a table as of a snapshot, whether it is served or not.
 
@@ -158,7 +165,7 @@ class Generator:
         Raises:
             Refused: the table's own row is broken.
         """
-        return self._virtual_files.table_files(con, lake, schema, table, at, limit=limit)
+        return self._virtual_files.table_files(con, lake, schema, table, snapshot_id, limit=limit)
 
     def row_counts(
         self, con: Connection, history: TableHistory, snapshot_ids: Iterable[int]
@@ -200,8 +207,8 @@ def connect_to_s3(
     con = connect(extensions)
     session = boto3.Session()
     options = {"REGION": session.region_name or "us-east-1"}
-    if found := session.get_credentials():
-        keys = found.get_frozen_credentials()
+    if credentials := session.get_credentials():
+        keys = credentials.get_frozen_credentials()
         options |= {"KEY_ID": keys.access_key, "SECRET": keys.secret_key}
         options |= {"SESSION_TOKEN": keys.token} if keys.token else {}
     if s3_endpoint:

@@ -34,7 +34,7 @@ class HealthReport:
     is_done: bool = False
     finished: datetime | None = None
     head: TableHead | None = None
-    """Of the table that was checked; None: the lake."""
+    """The table that was checked; None: the lake."""
 
 
 def health(report: Report, *, is_done: bool = True) -> HealthReport:
@@ -44,7 +44,7 @@ def health(report: Report, *, is_done: bool = True) -> HealthReport:
         worst=report.worst,
         summary=report.summary,
         judge=report.judge,
-        findings=sorted(report.findings, key=lambda one: ORDER.index(one.consequence)),
+        findings=sorted(report.findings, key=lambda finding: ORDER.index(finding.consequence)),
         tables=list(report.tables),
         is_done=is_done,
     )
@@ -61,11 +61,11 @@ def check_lake(
     Raises:
         PolynyaError: the rights of the role cannot be read from the database.
     """
-    found = Report()
-    for found in diagnose(generator, lake, PAST):
-        if not tell(health(found, is_done=False)):
+    report = Report()
+    for report in diagnose(generator, lake, PAST):
+        if not tell(health(report, is_done=False)):
             break
-    return health(found)
+    return health(report)
 
 
 def check_rights(generator: Generator, lake: ReadableLake) -> HealthReport:
@@ -85,10 +85,10 @@ def check_table(
     Raises:
         NoSuchTable: there is none of this name.
     """
-    found = generator.read(queries.table_at(None, parsed(namespace), name).run)
-    if found is None:
+    pair = generator.read(queries.table_at(None, parsed(namespace), name).run)
+    if pair is None:
         raise NoSuchTable(f"there is no table {namespace}.{dotted(name)} at the newest snapshot")
-    return health(diagnose_table(generator, lake, *found, PAST))
+    return health(diagnose_table(generator, lake, *pair, PAST))
 
 
 def of(report: HealthReport, head: TableHead | None, finished: datetime | None) -> HealthReport:
@@ -97,4 +97,4 @@ def of(report: HealthReport, head: TableHead | None, finished: datetime | None) 
 
 
 NOTHING_YET = health(Report(), is_done=False)
-"""Of a check that has just begun."""
+"""The findings of a check that has just begun."""

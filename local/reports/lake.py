@@ -1,8 +1,7 @@
 """The tables and views of a lake at a snapshot, a page at a time.
 
-A view of the lake: its text in DuckDB's dialect, and what Iceberg clients get.
-
-One page of a long list.
+`lake_report` has a page of the list, `view_report` one view: its text in DuckDB's dialect, and what
+Iceberg clients get. `Paging` is for all lists.
 """
 
 import time
@@ -105,7 +104,7 @@ class Line:
 
     @property
     def subject(self) -> Subject:
-        """What its status is asked with."""
+        """What its status is found out by, and kept by."""
         return Subject(self.kind, self.object_id, self.namespace, self.name, self.changed_at)
 
 
@@ -124,7 +123,7 @@ class LakeReport:
     """The first ones by name."""
     search: Search
     totals: Totals
-    """Of all tables and views, found or not."""
+    """The totals of all tables and views, whether the search finds them or not."""
     paging: Paging
     lines: list[Line]
     newest_changes: list[SnapshotReport]
@@ -146,39 +145,43 @@ def lake_report(
     """
     lake = served_lake(con)
     shown = snapshot_of(con, lake, snapshot_id)
-    at = shown.snapshot_id
-    schemas = queries.schemas_at(at).run(con)
-    wanted = (at, schemas, search.text, search.namespace, search.order)
-    found, all_found = entries(*wanted, (search.page - 1) * PAGE_SIZE, PAGE_SIZE).run(con)
-    if not found and search.page > 1:
-        _, all_found = entries(*wanted, 0, 1).run(con)
-    paging = Paging(search.page, PAGE_SIZE, all_found.entries)
+    snapshot_id = shown.snapshot_id
+    schemas = queries.schemas_at(snapshot_id).run(con)
+    criteria = (snapshot_id, schemas, search.text, search.namespace, search.order)
+    listed, matching = entries(*criteria, (search.page - 1) * PAGE_SIZE, PAGE_SIZE).run(con)
+    if not listed and search.page > 1:
+        _, matching = entries(*criteria, 0, 1).run(con)
+    paging = Paging(search.page, PAGE_SIZE, matching.entries)
     paging.check()
     is_part = bool(search.text or search.namespace)
     totals = (
-        entries(at, schemas, "", None, search.order, 0, 1).run(con)[1] if is_part else all_found
+        entries(snapshot_id, schemas, "", None, search.order, 0, 1).run(con)[1]
+        if is_part
+        else matching
     )
-    there = namespaces(at, schemas, NAMESPACES).run(con)
+    first_namespaces = namespaces(snapshot_id, schemas, NAMESPACES).run(con)
     return LakeReport(
         version=lake.version,
         data_path=lake.data_path,
         newest=lake.snapshot_id,
         snapshot=shown,
-        tables=there.tables,
-        views=there.views,
-        namespaces=there.first,
+        tables=first_namespaces.tables,
+        views=first_namespaces.views,
+        namespaces=first_namespaces.first,
         search=search,
         totals=totals,
         paging=paging,
-        lines=_lines(generator, con, lake, found, at),
-        newest_changes=snapshot_reports(con, changes(lake, at, NEWEST_CHANGES).run(con)),
+        lines=_lines(generator, con, lake, listed, snapshot_id),
+        newest_changes=snapshot_reports(con, changes(lake, snapshot_id, NEWEST_CHANGES).run(con)),
     )
 
 
 def with_statuses(report: LakeReport, statuses: Statuses) -> LakeReport:
     """The report with what clients get of each line, read in transactions of their own."""
-    found = statuses.of([line.subject for line in report.lines], report.snapshot.snapshot_id)
-    pairs = zip(report.lines, found, strict=True)
+    line_statuses = statuses.of(
+        [line.subject for line in report.lines], report.snapshot.snapshot_id
+    )
+    pairs = zip(report.lines, line_statuses, strict=True)
     return replace(report, lines=[replace(line, status=status) for line, status in pairs])
 
 
@@ -199,43 +202,44 @@ def snapshot_of(con: Connection, lake: Lake, snapshot_id: int | None) -> Snapsho
     Raises:
         NoSuchTable: the lake does not have it.
     """
-    wanted = lake.snapshot_id if snapshot_id is None else snapshot_id
-    found = changes_at(lake, [wanted]).run(con)
-    if not found:
+    if snapshot_id is None:
+        snapshot_id = lake.snapshot_id
+    rows = changes_at(lake, [snapshot_id]).run(con)
+    if not rows:
         raise NoSuchTable(
-            f"the lake has no snapshot {wanted}, or it has expired; the newest is "
+            f"the lake has no snapshot {snapshot_id}, or it has expired; the newest is "
             f"{lake.snapshot_id}"
         )
-    return snapshot_reports(con, found)[0]
+    return snapshot_reports(con, rows)[0]
 
 
 def _lines(
-    generator: Generator, con: Connection, lake: Lake, found: list[Entry], at: int
+    generator: Generator, con: Connection, lake: Lake, listed: list[Entry], snapshot_id: int
 ) -> list[Line]:
-    tables = [entry.object_id for entry in found if entry.kind == "table"]
+    tables = [entry.object_id for entry in listed if entry.kind == "table"]
     names = inlined_names(tables).run(con) if tables else []
-    rows = changed_rows(con, tables, names, at) if tables else {}
-    lines = [_line(entry, rows.get(entry.object_id)) for entry in found]
-    uncertain = uncertain_tables(lake, tables, names, at).run(con) if tables else {}
+    rows = changed_rows(con, tables, names, snapshot_id) if tables else {}
+    lines = [_line(entry, rows.get(entry.object_id)) for entry in listed]
+    uncertain = uncertain_tables(lake, tables, names, snapshot_id).run(con) if tables else {}
     deadline = time.monotonic() + SECONDS_OF_FILES
     for place, line in enumerate(lines):
         if line.kind == "table" and line.object_id in uncertain:
-            lines[place] = _counted(generator, con, lake, line, at, deadline)
+            lines[place] = _counted(generator, con, lake, line, snapshot_id, deadline)
     ids = sorted({line.changed_at for line in lines})
-    times = {one.snapshot_id: one.snapshot_time for one in changes_at(lake, ids).run(con)}
-    return [_with_time(line, times.get(line.changed_at)) for line in lines]
+    times = {change.snapshot_id: change.snapshot_time for change in changes_at(lake, ids).run(con)}
+    return [replace(line, changed=times.get(line.changed_at)) for line in lines]
 
 
 def _counted(
-    generator: Generator, con: Connection, lake: Lake, line: Line, at: int, deadline: float
+    generator: Generator, con: Connection, lake: Lake, line: Line, snapshot_id: int, deadline: float
 ) -> Line:
     """The line with the rows that the files say, if there is time to read them."""
-    found = queries.table_at(at, parsed(line.namespace), line.name).run(con)
-    if found is None or time.monotonic() > deadline:
+    pair = queries.table_at(snapshot_id, parsed(line.namespace), line.name).run(con)
+    if pair is None or time.monotonic() > deadline:
         return replace(line, rows=None, deleted=None)
     try:
-        history = generator.table_files(con, lake, *found, at, 1).history
-        counts = generator.counts_at(con, history, at)
+        history = generator.table_files(con, lake, *pair, snapshot_id, 1).history
+        counts = generator.counts_at(con, history, snapshot_id)
     except Refused:
         return replace(line, rows=None, deleted=None)
     return replace(line, rows=counts.rows, deleted=counts.deleted)
@@ -256,10 +260,6 @@ def _line(entry: Entry, changed: Changed | None) -> Line:
         changed_at=max(entry.changed_at, rows.changed_at),
         changed=None,
     )
-
-
-def _with_time(line: Line, time: datetime | None) -> Line:
-    return replace(line, changed=time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,12 +304,12 @@ def view_report(
     """
     lake = served_lake(con)
     shown = snapshot_of(con, lake, snapshot_id)
-    found = _found(con, namespace, name, shown.snapshot_id)
-    if found is None:
+    pair = _view_at(con, namespace, name, shown.snapshot_id)
+    if pair is None:
         full_name = f"{namespace}.{dotted(name)}"
         raise NoSuchView(f"there is no view {full_name} at snapshot {shown.snapshot_id}")
-    schema, view = found
-    now = _found(con, namespace, name, lake.snapshot_id)
+    schema, view = pair
+    now = _view_at(con, namespace, name, lake.snapshot_id)
     tags = queries.tags_at(shown.snapshot_id, view.view_id).run(con)
     texts = queries.view_texts(shown.snapshot_id, view.view_id).run(con)
     comments = queries.view_column_comments_at(lake, shown.snapshot_id, view.view_id).run(con)
@@ -330,10 +330,12 @@ def view_report(
     )
 
 
-def _found(con: Connection, namespace: str, name: str, at: int) -> tuple[Schema, View] | None:
-    for schema in queries.schemas_at(at).run(con):
+def _view_at(
+    con: Connection, namespace: str, name: str, snapshot_id: int
+) -> tuple[Schema, View] | None:
+    for schema in queries.schemas_at(snapshot_id).run(con):
         if schema.full_name == namespace:
-            for view in queries.views_at(at, schema.schema_id).run(con):
+            for view in queries.views_at(snapshot_id, schema.schema_id).run(con):
                 if view.view_name == name:
                     return schema, view
     return None

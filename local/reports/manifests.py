@@ -106,15 +106,15 @@ def manifests_in(table: OpenedTable, location: str) -> ManifestList:
 
 
 def manifest_page(
-    table: OpenedTable, list_at: str, path: str, first: int, most: int
+    table: OpenedTable, list_location: str, path: str, first: int, most: int
 ) -> ManifestPage:
     """One manifest of a list with a page of its entries.
 
     Raises:
         BadRequest: the list has no such manifest.
     """
-    records: Iterable[Any] = fastavro.reader(io.BytesIO(table.body(list_at)))
-    record = next((one for one in records if one["manifest_path"] == path), None)
+    records: Iterable[Any] = fastavro.reader(io.BytesIO(table.body(list_location)))
+    record = next((record for record in records if record["manifest_path"] == path), None)
     if record is None:
         raise BadRequest(f"the manifest list has no manifest {path}")
     opened = _Opened.of(table, record)

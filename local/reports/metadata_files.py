@@ -61,28 +61,28 @@ class ManifestReport:
     paging: Paging
 
 
-def iceberg_head(generator: Generator, con: Connection, wanted: Wanted) -> IcebergHead:
+def iceberg_head(generator: Generator, con: Connection, ref: Wanted) -> IcebergHead:
     """Read the metadata document; no other file is generated.
 
     Raises:
         NoSuchTable: the lake has none of this name at the snapshot.
     """
-    return _head(open_at(generator, con, wanted, limit=0))
+    return _head(open_at(generator, con, ref, limit=0))
 
 
-def iceberg_report(generator: Generator, con: Connection, wanted: Wanted) -> IcebergReport:
+def iceberg_report(generator: Generator, con: Connection, ref: Wanted) -> IcebergReport:
     """Generate the manifest list and its manifests, and read them.
 
     Raises:
         BadRequest: clients get no manifest list of the table.
     """
-    table = open_at(generator, con, wanted, limit=0)
+    table = open_at(generator, con, ref, limit=0)
     head = _head(table)
     return IcebergReport(head, manifests_in(_opened(table, head), head.manifest_list))
 
 
 def manifest_report(
-    generator: Generator, con: Connection, wanted: Wanted, name: str, page: int
+    generator: Generator, con: Connection, ref: Wanted, name: str, page: int
 ) -> ManifestReport:
     """Read a page of the entries of a manifest.
 
@@ -92,18 +92,18 @@ def manifest_report(
     Raises:
         BadRequest: there is no such manifest or page.
     """
-    table = open_at(generator, con, wanted, limit=0)
+    table = open_at(generator, con, ref, limit=0)
     head = _head(table)
     opened = _opened(table, head)
     path = f"{head.manifest_list.rpartition('/')[0]}/{name}"
-    found = manifest_page(opened, head.manifest_list, path, (page - 1) * PAGE_SIZE, PAGE_SIZE)
-    paging = Paging(page, PAGE_SIZE, found.total)
+    listing = manifest_page(opened, head.manifest_list, path, (page - 1) * PAGE_SIZE, PAGE_SIZE)
+    paging = Paging(page, PAGE_SIZE, listing.total)
     paging.check()
     assert head.shown is not None
-    files = found.manifest.entries
+    files = listing.manifest.entries
     sources = sources_of(opened, head.shown.snapshot_id, files, _ids(opened, path))
     entries = [Entry(file, sources[file.path]) for file in files]
-    return ManifestReport(head, _without_entries(found.manifest), entries, paging)
+    return ManifestReport(head, replace(listing.manifest, entries=[]), entries, paging)
 
 
 def _head(table: TableAt) -> IcebergHead:
@@ -115,7 +115,9 @@ def _head(table: TableAt) -> IcebergHead:
     listed = document.pop("snapshots")
     for name in LISTS:
         document.pop(name)
-    changes = {one.snapshot_id: one.changes_made for one in opened.history.snapshots[-1:]}
+    changes = {
+        snapshot.snapshot_id: snapshot.changes_made for snapshot in opened.history.snapshots[-1:]
+    }
     return IcebergHead(
         head=table.head,
         metadata_location=table.files.metadata_location(metadata),
@@ -140,7 +142,3 @@ def _ids(opened: OpenedTable, path: str) -> tuple[int, int]:
         return ALL_IDS
     first, last = name.numbers[RANGE]
     return first, last
-
-
-def _without_entries(manifest: Manifest) -> Manifest:
-    return replace(manifest, entries=[])

@@ -23,7 +23,7 @@ WINDOW = 120
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which table, when."""
+    """A table by its name, at a snapshot."""
 
     namespace: str
     """All levels, as people write them; so everywhere in reports."""
@@ -61,18 +61,18 @@ class TableAt:
     head: TableHead
 
     @property
-    def at(self) -> int:
+    def snapshot_id(self) -> int:
         """The shown snapshot."""
         return self.head.snapshot.snapshot_id
 
-    def row_counts(self, generator: Generator, at: int | None = None) -> RowCounts:
+    def row_counts(self, generator: Generator, snapshot_id: int | None = None) -> RowCounts:
         """Counts its rows at a snapshot; None: the shown one."""
-        then = self.at if at is None else at
+        then = self.snapshot_id if snapshot_id is None else snapshot_id
         return generator.row_counts(self.con, self.files.history, [then])
 
     def counts(self, generator: Generator) -> Counts:
         """What it has at the shown snapshot."""
-        return generator.counts_at(self.con, self.files.history, self.at)
+        return generator.counts_at(self.con, self.files.history, self.snapshot_id)
 
 
 class Renamed(PolynyaError):
@@ -86,9 +86,7 @@ class Renamed(PolynyaError):
         self.namespace, self.name = namespace, name
 
 
-def open_at(
-    generator: Generator, con: Connection, wanted: Wanted, *, limit: int = WINDOW
-) -> TableAt:
+def open_at(generator: Generator, con: Connection, ref: Wanted, *, limit: int = WINDOW) -> TableAt:
     """Open a table.
 
     Args:
@@ -100,13 +98,13 @@ def open_at(
         Refused: the lake is not served.
     """
     lake = served_lake(con)
-    shown = snapshot_of(con, lake, wanted.snapshot_id)
-    at = shown.snapshot_id
-    found = queries.table_at(at, parsed(wanted.namespace), wanted.name).run(con)
-    if found is None:
-        raise _missing(con, wanted, at)
-    schema, table = found
-    files = generator.table_files(con, lake, schema, table, at, limit)
+    shown = snapshot_of(con, lake, ref.snapshot_id)
+    snapshot_id = shown.snapshot_id
+    pair = queries.table_at(snapshot_id, parsed(ref.namespace), ref.name).run(con)
+    if pair is None:
+        raise _missing(con, ref, snapshot_id)
+    schema, table = pair
+    files = generator.table_files(con, lake, schema, table, snapshot_id, limit)
     opened, status = opened_or_refused(generator, con, files)
     head = TableHead(
         namespace=schema.full_name,
@@ -134,28 +132,30 @@ def opened_or_refused(
 
 
 def _is_dropped(con: Connection, table: Table) -> bool:
-    """A row of a table ends when it is renamed, too."""
+    """Whether the newest snapshot lacks the table; its row ends when it is renamed, too."""
     if table.end_snapshot is None:
         return False
     newest = queries.table_of_uuid(table.table_uuid).run(con)
     return newest is None or newest[1].end_snapshot is not None
 
 
-def _missing(con: Connection, wanted: Wanted, at: int) -> PolynyaError:
-    """A table that has this name at another time, if there is one."""
-    name = f"{wanted.namespace}.{dotted(wanted.name)}"
+def _missing(con: Connection, ref: Wanted, snapshot_id: int) -> PolynyaError:
+    """The error for a name without a table: it says when a table has the name, if one does."""
+    name = f"{ref.namespace}.{dotted(ref.name)}"
     had = [
-        one
-        for one in named([], [wanted.name], LARGEST_ID).run(con)
-        if (one.kind, one.namespace) == ("table", wanted.namespace)
+        naming
+        for naming in named([], [ref.name], LARGEST_ID).run(con)
+        if (naming.kind, naming.namespace) == ("table", ref.namespace)
     ]
-    ids = [one.object_id for one in had]
-    there = [one for one in named(ids, [], at).run(con) if one.visible_at(at)] if ids else []
-    if there:
-        return Renamed(there[-1].namespace, there[-1].name)
-    if had and had[0].begin_snapshot > at:
+    ids = [naming.object_id for naming in had]
+    namings = named(ids, [], snapshot_id).run(con) if ids else []
+    visible = [naming for naming in namings if naming.visible_at(snapshot_id)]
+    if visible:
+        return Renamed(visible[-1].namespace, visible[-1].name)
+    if had and had[0].begin_snapshot > snapshot_id:
         return NoSuchTable(
-            f"{name} did not exist at snapshot {at}: it began with snapshot {had[0].begin_snapshot}"
+            f"{name} did not exist at snapshot {snapshot_id}: "
+            f"it began with snapshot {had[0].begin_snapshot}"
         )
     ended = f"; it ended with snapshot {had[-1].end_snapshot}" if had else ""
-    return NoSuchTable(f"there is no table {name} at snapshot {at}{ended}")
+    return NoSuchTable(f"there is no table {name} at snapshot {snapshot_id}{ended}")

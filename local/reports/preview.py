@@ -1,10 +1,9 @@
 """The preview of a table at a snapshot: some rows, the files that were left, and both sides.
 
-Which files an Iceberg client reads for a filter: PyIceberg asks the catalog for the plan.
-
-What a preview consists of. A part is missing if it failed or took too long; a note says why.
-
-The two DuckDBs of a preview: a client of the Iceberg endpoints, and native DuckLake.
+`Answer` has the parts of a preview. A part is missing if it failed or took too long; a note says
+why. `planned` lets PyIceberg ask the catalog which files an Iceberg client reads for a filter.
+`IcebergDuckDB` and `NativeDuckDB` are the two sides: a client of the Iceberg endpoints, and native
+DuckLake.
 """
 
 import threading
@@ -106,14 +105,14 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The question itself is at fault."""
+    """The reason why a question has no answer: a value of it is at fault."""
 
     sentence: str
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came within the time."""
+    """The parts of an answer that came within the time."""
 
     rows: Rows | None = None
     planned: Planned | None = None
@@ -218,7 +217,7 @@ def preparation(table: TableAt, lines: Lines) -> Preparation | None:
     question = Question(
         namespace=parsed(table.head.namespace),
         table=table.head.name,
-        snapshot=table.at,
+        snapshot=table.snapshot_id,
         conditions=parse(lines.columns, lines.operators, lines.values, types, hidden),
         hidden=frozenset(hidden),
         bytes=sum(batch.bytes for batch in facts.batches),
@@ -241,7 +240,7 @@ def planned(
     conditions: tuple[Condition, ...],
     values: list[Any],
 ) -> Planned:
-    """The data files that are left of the newest snapshot, and their delete files.
+    """The data files of the newest snapshot that a filter leaves, and their delete files.
 
     Args:
         where: PyIceberg's properties of the catalog; its warehouse is pinned to the snapshot.
@@ -252,21 +251,21 @@ def planned(
     """
     from pyiceberg.catalog import load_catalog
 
-    wanted = _expression(conditions, values)
+    row_filter = _expression(conditions, values)
     failure: Exception | None = None
     for mode in MODES:
         try:
             catalog = load_catalog("preview", **{**where, "scan-planning-mode": mode})
-            return _plan(catalog, name, wanted)
+            return _plan(catalog, name, row_filter)
         except Exception as error:
             failure = error
     assert failure is not None
     raise failure
 
 
-def _plan(catalog: "Catalog", name: tuple[str, ...], wanted: "BooleanExpression") -> Planned:
+def _plan(catalog: "Catalog", name: tuple[str, ...], row_filter: "BooleanExpression") -> Planned:
     table = catalog.load_table(name)
-    tasks = [*table.scan(row_filter=wanted).plan_files()]
+    tasks = [*table.scan(row_filter=row_filter).plan_files()]
     deletes = {file.file_path for task in tasks for file in task.delete_files}
     # Generated files are below the location of the metadata, the lake's own are elsewhere.
     own = [task for task in tasks if not task.file.file_path.startswith(f"{table.location()}/")]
@@ -292,12 +291,12 @@ def _expression(conditions: tuple[Condition, ...], values: list[Any]) -> "Boolea
         "is null": expressions.IsNull,
         "is not null": expressions.NotNull,
     }
-    found: BooleanExpression = expressions.AlwaysTrue()
-    for one, value in zip(conditions, values, strict=True):
-        column = expressions.Reference(one.column)
-        arguments = (column,) if one.value is None else (column, value)
-        found = expressions.And(found, kinds[one.operator](*arguments))
-    return found
+    expression: BooleanExpression = expressions.AlwaysTrue()
+    for condition, value in zip(conditions, values, strict=True):
+        column = expressions.Reference(condition.column)
+        arguments = (column,) if condition.value is None else (column, value)
+        expression = expressions.And(expression, kinds[condition.operator](*arguments))
+    return expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +377,7 @@ class NativeDuckDB:
 
 
 def limit_memory(con: DuckDBPyConnection, memory: str) -> None:
-    """Limit the memory of all that follows."""
+    """Limit the memory of all later statements."""
     con.execute(f"SET memory_limit = {literal(memory)}")
     # What does not fit into memory is too much for a preview.
     con.execute("SET max_temp_directory_size = '0B'")

@@ -1,9 +1,8 @@
 """SQL of DuckDB for one side of a preview: its names are quoted, its values are parameters.
 
-A filter: conditions that a visitor chose, joined by AND; never SQL of the visitor.
-
-The same meaning holds for every client: NULL meets no comparison, and neither does NaN, for which
-DuckDB and Iceberg have different places in the order of numbers.
+A filter is conditions that a visitor chose, joined by AND; never SQL of the visitor. The same
+meaning holds for every client: NULL meets no comparison, and neither does NaN, for which DuckDB and
+Iceberg have different places in the order of numbers.
 """
 
 import re
@@ -192,21 +191,21 @@ def where(
         native: DuckLake's types, in which values are understood.
     """
     words, parameters = ["true"], []
-    for one in conditions:
-        name = identifier(one.column)
-        if one.operator in UNARY:
-            words.append(f"{name} {UNARY[one.operator]}")
+    for condition in conditions:
+        name = identifier(condition.column)
+        if condition.operator in UNARY:
+            words.append(f"{name} {UNARY[condition.operator]}")
             continue
-        parameters.append(one.value or "")
-        if one.operator == PREFIX:
+        parameters.append(condition.value or "")
+        if condition.operator == PREFIX:
             words.append(f"starts_with({name}, CAST(? AS VARCHAR))")
             continue
-        value = value_of(one, str(native[one.column]))
-        if one.type not in VALUES:
-            value = f"CAST({value} AS {columns[one.column]})"
-        compared = COLUMNS.get(one.type, "{name}").format(name=name)
-        words.append(f"{compared} {ORDER[one.operator]} {value}")
-        if one.type in FLOATS:
+        value = value_of(condition, str(native[condition.column]))
+        if condition.type not in VALUES:
+            value = f"CAST({value} AS {columns[condition.column]})"
+        compared = COLUMNS.get(condition.type, "{name}").format(name=name)
+        words.append(f"{compared} {ORDER[condition.operator]} {value}")
+        if condition.type in FLOATS:
             words.append(f"NOT isnan({name})")
     return " AND ".join(words), parameters
 

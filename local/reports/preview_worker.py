@@ -1,9 +1,9 @@
-"""The process that reads: DuckDB's Iceberg extension can abort, and some things only end with it.
+"""The process that reads a preview, because DuckDB's Iceberg extension can abort.
 
-It answers one question after the other, each in parts, so that what is done is not lost if the time
-is over.
+Some statements only end with their process. It answers one question after the other, each in parts,
+so that what is done is not lost if the time is over.
 
-Asks the process that reads, and ends it if it does not answer in time.
+`PreviewReader` asks the process, and ends it if it does not answer in time.
 """
 
 import multiprocessing
@@ -116,31 +116,31 @@ class Reader:
                 limit = f"{self._limits.compared_bytes / 1e6:,.0f} MB"
                 yield "note", f"the filter leaves more than the {limit} that are compared"
                 return
-            name, found = self._part(
+            name, count = self._part(
                 "iceberg", self._count, question, self._iceberg.con, iceberg, native
             )
-            yield name, found
-            yield from self._native_parts(question, native, found)
+            yield name, count
+            yield from self._native_parts(question, native, count)
 
     def _native_parts(self, question: Question, native: Side, iceberg: Any) -> Iterator[Part]:
-        """What DuckLake finds; if that is something else, what it has without skipping files."""
+        """DuckLake's count; if it differs from Iceberg's, also the count without skipping files."""
         about = (question, self._native.con, native, native)
-        name, found = self._part("native", self._count, *about)
+        name, count = self._part("native", self._count, *about)
         if (
             not question.conditions
-            or isinstance(found, str)
-            or found == iceberg
+            or isinstance(count, str)
+            or count == iceberg
             or question.bytes > self._limits.compared_bytes
         ):
-            yield name, found
+            yield name, count
             return
         name, every = self._part("native", self._count, *about, IN_EACH_FILE)
         yield name, every
-        if every != found:
-            yield "native_skipping", found
+        if every != count:
+            yield "native_skipping", count
 
     def _part(self, name: str, work: Callable[..., Any], *about: Any) -> Part:
-        """A part, or as text why it is missing."""
+        """The name of a part, and its value, or as text why it is missing."""
         try:
             return name, work(*about)
         except Exception as error:
@@ -151,25 +151,27 @@ class Reader:
         return self._deadline - time.monotonic()
 
     def _values(self, question: Question, native: Side) -> tuple[list[Any], Refusal | None]:
-        """The values of the conditions in Python's types, or why one is none of its type.
+        """The values of the conditions in Python's types, or why a value is not of its type.
 
         None: the condition has no value, or an infinite one.
         """
-        found: list[Any] = []
-        for one in question.conditions:
-            if one.value is None:
-                found.append(None)
+        values: list[Any] = []
+        for condition in question.conditions:
+            if condition.value is None:
+                values.append(None)
                 continue
-            type_ = str(native.columns[one.column])
-            sql = python_value(one, type_)
+            type_ = str(native.columns[condition.column])
+            sql = python_value(condition, type_)
             try:
-                [(value,)] = query(self._native.con, sql, [one.value] * sql.count("?"), self._left)
+                [(value,)] = query(
+                    self._native.con, sql, [condition.value] * sql.count("?"), self._left
+                )
             except duckdb.Error:
-                return [], Refusal(_no_such_value(one, type_))
-            if not _is_exact(one, value):
-                return [], Refusal(_no_such_value(one, type_))
-            found.append(value)
-        return found, None
+                return [], Refusal(_no_such_value(condition, type_))
+            if not _is_exact(condition, value):
+                return [], Refusal(_no_such_value(condition, type_))
+            values.append(value)
+        return values, None
 
     def _rows(self, question: Question, iceberg: Side, native: Side) -> Rows:
         limits = self._limits
@@ -180,20 +182,20 @@ class Reader:
             f"SELECT {cells(shown, iceberg.columns, limits.characters)} FROM {iceberg.source} "
             f"WHERE {condition} LIMIT {limits.rows + 1}"
         )
-        found = query(self._iceberg.con, sql, parameters, self._left)
-        rows = [_row(row) for row in found[: limits.rows]]
+        fetched = query(self._iceberg.con, sql, parameters, self._left)
+        rows = [_row(row) for row in fetched[: limits.rows]]
         fitting = rows[: _fitting(rows, limits.bytes)]
         return Rows(
             columns=tuple(shown),
             types=tuple(str(iceberg.columns[name]) for name in shown),
             rows=tuple(fitting),
-            has_more=len(found) > len(fitting),
+            has_more=len(fetched) > len(fitting),
             columns_left_out=len(names) - len(shown),
         )
 
     def _planned(self, question: Question, values: list[Any]) -> Any:
         pairs = zip(question.conditions, values, strict=True)
-        if any(one.value is not None and value is None for one, value in pairs):
+        if any(condition.value is not None and value is None for condition, value in pairs):
             raise ValueError("Iceberg's filters have no infinity")
         properties = {
             "type": "rest",
@@ -211,28 +213,29 @@ class Reader:
         self,
         question: Question,
         con: duckdb.DuckDBPyConnection,
-        of: Side,
+        table: Side,
         native: Side,
         meets: str = "{}",
     ) -> Count:
         started = time.monotonic()
-        condition, parameters = where(question.conditions, of.columns, native.columns)
-        wanted = checksum(of, native.columns, question.hidden)
-        sql = f"SELECT {wanted} FROM {of.source} WHERE {meets.format(condition)}"
+        condition, parameters = where(question.conditions, table.columns, native.columns)
+        sums = checksum(table, native.columns, question.hidden)
+        sql = f"SELECT {sums} FROM {table.source} WHERE {meets.format(condition)}"
         [(rows, total)] = query(con, sql, parameters, self._left)
         return Count(rows, f"{int(total) % 2**64:016x}", round(time.monotonic() - started, 3))
 
 
-def _no_such_value(one: Condition, type_: str) -> str:
-    return f"the column {shortened(one.column)} is a {type_}: {shortened(one.value or '')} is none"
+def _no_such_value(condition: Condition, type_: str) -> str:
+    column, value = shortened(condition.column), shortened(condition.value or "")
+    return f"the column {column} is a {type_}: {value} is none"
 
 
-def _is_exact(one: Condition, value: Any) -> bool:
+def _is_exact(condition: Condition, value: Any) -> bool:
     """Whether DuckDB has not rounded a number."""
-    if one.type not in INTEGERS and not one.type.startswith("decimal"):
+    if condition.type not in INTEGERS and not condition.type.startswith("decimal"):
         return True
     try:
-        return Decimal(one.value or "") == Decimal(value)
+        return Decimal(condition.value or "") == Decimal(value)
     except InvalidOperation:
         return False
 
@@ -272,7 +275,7 @@ class PreviewReader:
         self._process: multiprocessing.process.BaseProcess | None = None
 
     def answer(self, question: Question) -> Answer:
-        """What comes within the time.
+        """Answer a question with the parts that come within the time.
 
         Raises:
             BadRequest: a value of the filter is none of its column's type.

@@ -37,19 +37,19 @@ class ReadingReport:
 
 def reading_report(table: TableAt, place: Place) -> ReadingReport:
     """How each client reads a table; no client, if they do not get it."""
-    found = known_faults(table_facts(table.opened)) if table.opened else []
+    faults = known_faults(table_facts(table.opened)) if table.opened else []
     return ReadingReport(
         table.head,
         place,
         tuple(
             ClientReport(
-                one.name,
-                one.version,
-                one.note,
-                blocks(one, place),
-                tuple(fault for fault in found if fault.client == one.name),
+                client.name,
+                client.version,
+                client.note,
+                blocks(client, place),
+                tuple(fault for fault in faults if fault.client == client.name),
             )
-            for one in CLIENTS
+            for client in CLIENTS
             if table.opened
         ),
     )
@@ -69,8 +69,12 @@ def listed_snapshot(generator: Generator, table: TableAt) -> int | None:
         newest = generator.open_table(table.con, lake, *now, since=0)
     except Refused:
         return None
-    listed = [one for one in newest.metadata.snapshots if one.sequence_number <= table.at]
-    touched = [one.snapshot_id for one in history.snapshots]
+    listed = [
+        snapshot
+        for snapshot in newest.metadata.snapshots
+        if snapshot.sequence_number <= table.snapshot_id
+    ]
+    touched = [snapshot.snapshot_id for snapshot in history.snapshots]
     if not listed or not touched or listed[-1].sequence_number != touched[-1]:
         return None  # the state of this snapshot is not listed, but an older one is
     return listed[-1].snapshot_id

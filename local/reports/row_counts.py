@@ -79,17 +79,17 @@ class FileHistory:
 
 
 class FileHistories:
-    """What the files said that were read; a file never changes, and has the same name for ever."""
+    """Caches what was read from files: a file never changes, nor does its name."""
 
     def __init__(self, reader: ObjectReader, most: int = 1000) -> None:
         self._reader, self._most = reader, most
-        self._known: OrderedDict[str, object] = OrderedDict()
+        self._cached: OrderedDict[str, object] = OrderedDict()
 
     def deletes(self, file: DeleteFile, location: str) -> dict[int | None, Sequence[int]]:
         """The positions in a delete file by the snapshot that deleted them."""
-        found = self._once(location, lambda: READERS[file.format](self._reader.read(location)))
-        assert isinstance(found, dict)
-        return found
+        positions = self._once(location, lambda: READERS[file.format](self._reader.read(location)))
+        assert isinstance(positions, dict)
+        return positions
 
     def births(self, file: DataFile, location: str) -> Sequence[int]:
         """The snapshot of each row of a merged data file."""
@@ -97,17 +97,17 @@ class FileHistories:
         def read(first: int, end: int) -> bytes:
             return self._reader.read_range(location, first, end)
 
-        found = self._once(location, lambda: row_snapshots(read, file.file_size_bytes))
-        assert isinstance(found, Sequence)
-        return found
+        snapshot_ids = self._once(location, lambda: row_snapshots(read, file.file_size_bytes))
+        assert isinstance(snapshot_ids, Sequence)
+        return snapshot_ids
 
     def _once(self, location: str, read: Callable[[], object]) -> object:
-        if location not in self._known:
-            self._known[location] = read()
-            if len(self._known) > self._most:
-                self._known.popitem(last=False)
-        self._known.move_to_end(location)
-        return self._known[location]
+        if location not in self._cached:
+            self._cached[location] = read()
+            if len(self._cached) > self._most:
+                self._cached.popitem(last=False)
+        self._cached.move_to_end(location)
+        return self._cached[location]
 
 
 class RowCounts:
@@ -123,101 +123,111 @@ class RowCounts:
         """`snapshot_ids` are those at which rows will be counted."""
         self._con, self._history, self._histories = con, history, histories
         self._snapshot_ids = sorted(snapshot_ids)
-        self._known: dict[int, FileHistory | None] = {}
+        self._cached: dict[int, FileHistory | None] = {}
         self._rows = self._reads = 0
 
     def counts(self, snapshot_id: int, state: State) -> Counts:
         """What the table has in its state at a snapshot."""
         data, inlined = state["data"], state["inlined"]
-        found = self._data_rows(snapshot_id, state)
+        file_rows = self._data_rows(snapshot_id, state)
         return Counts(
-            rows=None if found is None else found.rows - found.deleted + inlined.rows,
+            rows=None if file_rows is None else file_rows.rows - file_rows.deleted + inlined.rows,
             files=data.files,
             bytes=data.bytes,
             inlined=inlined.rows,
-            deleted=None if found is None else found.deleted,
+            deleted=None if file_rows is None else file_rows.deleted,
         )
 
     def files(self, snapshot_id: int, ids: Sequence[int]) -> dict[int, FileRows | None]:
-        """The rows of those of these files of which the catalog does not know them.
+        """The rows of those files whose rows the catalog does not know.
 
-        None: nor does this process.
+        None: this process does not know them either.
         """
-        found = self._uncertain_at(snapshot_id)
-        if found is None:
+        uncertain = self._uncertain_at(snapshot_id)
+        if uncertain is None:
             return dict.fromkeys(ids)
-        return {one: self._file_rows(one, snapshot_id) for one in found.intersection(ids)}
+        return {id_: self._file_rows(id_, snapshot_id) for id_ in uncertain.intersection(ids)}
 
     def is_certain(self, snapshot_id: int) -> bool:
         """Whether the catalog knows the rows of all files at a snapshot."""
         return self._uncertain_at(snapshot_id) == set()
 
-    def _data_rows(self, at: int, state: State) -> FileRows | None:
+    def _data_rows(self, snapshot_id: int, state: State) -> FileRows | None:
         """The rows of all data files at a snapshot."""
-        uncertain = self._uncertain_at(at)
-        if uncertain is None or unservable_reason(self._history.unservable, at):
+        uncertain = self._uncertain_at(snapshot_id)
+        if uncertain is None or unservable_reason(self._history.unservable, snapshot_id):
             return None
         rows, deleted = state["data"].rows, state["delete"].rows
-        for one in uncertain:
-            found = self._file_rows(one, at)
-            if found is None:
+        for id_ in uncertain:
+            file_rows = self._file_rows(id_, snapshot_id)
+            if file_rows is None:
                 return None
-            rows += found.rows - self._files[one].record_count
-            deleted += found.deleted - self._catalog_deletes(one, at)
+            rows += file_rows.rows - self._files[id_].record_count
+            deleted += file_rows.deleted - self._catalog_deletes(id_, snapshot_id)
         return FileRows(rows, deleted)
 
-    def _uncertain_at(self, at: int) -> set[int] | None:
+    def _uncertain_at(self, snapshot_id: int) -> set[int] | None:
         """The files whose rows the catalog does not know; None: too many to name them."""
-        ranges = [one for one in self._ranges if one.is_at(at)]
-        if any(one.files > len(one.data_file_ids) for one in ranges):
+        ranges = [range_ for range_ in self._ranges if range_.is_at(snapshot_id)]
+        if any(range_.files > len(range_.data_file_ids) for range_ in ranges):
             return None
-        return {id_ for one in ranges for id_ in one.data_file_ids}
+        return {id_ for range_ in ranges for id_ in range_.data_file_ids}
 
-    def _file_rows(self, id_: int, at: int) -> FileRows | None:
+    def _file_rows(self, id_: int, snapshot_id: int) -> FileRows | None:
         history = self._file_history(id_)
-        return None if history is None else history.at(at)
+        return None if history is None else history.at(snapshot_id)
 
     def _file_history(self, id_: int) -> FileHistory | None:
-        if id_ not in self._known:
-            self._known[id_] = self._read(id_)
-        return self._known[id_]
+        if id_ not in self._cached:
+            self._cached[id_] = self._read(id_)
+        return self._cached[id_]
 
-    def _catalog_deletes(self, id_: int, at: int) -> int:
-        """What the totals of the history have for the deletes on a file."""
-        stored = sum(one.file.delete_count for one in self._stored[id_] if one.visible_at(at))
-        return stored + sum(one.begin_snapshot <= at for one in self._inlined[id_])
+    def _catalog_deletes(self, id_: int, snapshot_id: int) -> int:
+        """How many rows the totals of the history count as deleted from a file."""
+        stored = sum(
+            deletes.file.delete_count
+            for deletes in self._stored[id_]
+            if deletes.visible_at(snapshot_id)
+        )
+        return stored + sum(delete.begin_snapshot <= snapshot_id for delete in self._inlined[id_])
 
     @cached_property
     def _ranges(self) -> list[UncertainFiles]:
         history, ids = self._history, self._snapshot_ids
         if not ids or not _may_be_uncertain(history):
             return []
-        of = (history.lake, history.table.table_id, history.inlined)
-        return uncertain_files(*of, ids[0], ids[-1], MOST_FILES).run(self._con)
+        table_id, inlined = history.table.table_id, history.inlined
+        query = uncertain_files(history.lake, table_id, inlined, ids[0], ids[-1], MOST_FILES)
+        return query.run(self._con)
 
     @cached_property
     def _readable(self) -> list[int]:
         """The files that may be read."""
-        ids = {id_ for one in self._ranges for id_ in one.data_file_ids if self._is_asked(one)}
+        ids = {
+            id_ for range_ in self._ranges for id_ in range_.data_file_ids if self._is_shown(range_)
+        }
         return sorted(ids)[:MOST_FILES]
 
-    def _is_asked(self, found: UncertainFiles) -> bool:
-        return any(found.is_at(at) for at in self._snapshot_ids)
+    def _is_shown(self, range_: UncertainFiles) -> bool:
+        return any(range_.is_at(snapshot_id) for snapshot_id in self._snapshot_ids)
 
     @cached_property
     def _files(self) -> dict[int, DataFile]:
-        of = (self._history.lake, self._history.table.table_id, self._readable)
-        return {one.data_file_id: one for one in data_files_of(*of).run(self._con)}
+        table_id = self._history.table.table_id
+        files = data_files_of(self._history.lake, table_id, self._readable).run(self._con)
+        return {file.data_file_id: file for file in files}
 
     @cached_property
     def _stored(self) -> dict[int, list[StoredDeletes]]:
-        of = (self._history.lake, self._history.table.table_id, self._readable)
-        return _by_file(stored_deletes_of(*of).run(self._con), lambda one: one.file.data_file_id)
+        table_id = self._history.table.table_id
+        stored = stored_deletes_of(self._history.lake, table_id, self._readable).run(self._con)
+        return _by_file(stored, lambda deletes: deletes.file.data_file_id)
 
     @cached_property
     def _inlined(self) -> dict[int, list[InlinedDelete]]:
-        of = (self._history.inlined, self._history.table.table_id, self._readable, MOST_ROWS)
-        return _by_file(inlined_deletes_of(*of).run(self._con), lambda one: one.data_file_id)
+        inlined, table_id = self._history.inlined, self._history.table.table_id
+        query = inlined_deletes_of(inlined, table_id, self._readable, MOST_ROWS)
+        return _by_file(query.run(self._con), lambda delete: delete.data_file_id)
 
     def _read(self, id_: int) -> FileHistory | None:
         """What the data file and its delete files say; None: they are too large, or not there."""
@@ -233,20 +243,27 @@ class RowCounts:
 
     def _is_too_large(self, file: DataFile) -> bool:
         stored = self._shown_deletes(file)
-        self._rows += sum(one.delete_count for one in stored)
+        self._rows += sum(delete_file.delete_count for delete_file in stored)
         self._rows += len(self._inlined[file.data_file_id])
         self._rows += file.record_count if self._has_later_rows(file) else 0
         self._reads += len(stored) + self._has_later_rows(file)
-        is_large = any(one.file_size_bytes > MOST_BYTES for one in stored)
+        is_large = any(delete_file.file_size_bytes > MOST_BYTES for delete_file in stored)
         return is_large or self._rows > MOST_ROWS or self._reads > MOST_FILES
 
     def _has_later_rows(self, file: DataFile) -> bool:
         """Whether one of the snapshots does not show all rows of the file."""
-        return any(file.begin_snapshot <= at < (file.partial_max or 0) for at in self._snapshot_ids)
+        return any(
+            file.begin_snapshot <= snapshot_id < (file.partial_max or 0)
+            for snapshot_id in self._snapshot_ids
+        )
 
     def _shown_deletes(self, file: DataFile) -> list[DeleteFile]:
         shown = self._stored[file.data_file_id]
-        return [d.file for d in shown if any(d.visible_at(at) for at in self._snapshot_ids)]
+        return [
+            d.file
+            for d in shown
+            if any(d.visible_at(snapshot_id) for snapshot_id in self._snapshot_ids)
+        ]
 
     def _births(self, file: DataFile) -> Sequence[int]:
         if not self._has_later_rows(file):
@@ -265,11 +282,11 @@ class RowCounts:
         return sorted(first.values())
 
     def _deletes(self, file: DataFile) -> Iterator[tuple[int, int]]:
-        for one in self._inlined[file.data_file_id]:
-            yield -1 if one.position is None else one.position, one.begin_snapshot
+        for delete in self._inlined[file.data_file_id]:
+            yield -1 if delete.position is None else delete.position, delete.begin_snapshot
         for stored in self._shown_deletes(file):
-            found = self._histories.deletes(stored, self._location(stored))
-            for snapshot_id, positions in found.items():
+            by_snapshot = self._histories.deletes(stored, self._location(stored))
+            for snapshot_id, positions in by_snapshot.items():
                 for position in positions:
                     yield position, stored.begin_snapshot if snapshot_id is None else snapshot_id
 
@@ -285,7 +302,7 @@ def _may_be_uncertain(history: TableHistory) -> bool:
 
 
 def _by_file(records: Iterable[T], file_of: Callable[[T], int]) -> defaultdict[int, list[T]]:
-    found: defaultdict[int, list[T]] = defaultdict(list)
+    by_file: defaultdict[int, list[T]] = defaultdict(list)
     for record in records:
-        found[file_of(record)].append(record)
-    return found
+        by_file[file_of(record)].append(record)
+    return by_file

@@ -1,16 +1,12 @@
 """The snippets of each client, with the values of a place filled in.
 
-The texts of the snippets.
+A `Place` says where a client finds a table, and at which snapshot it reads. In the texts `$name`
+stands for a value as the language of the snippet writes it, quotes included. `connect` parts come
+first; `read` parts go on from them. README.md and docs/clients.md show the same texts: a test
+compares them.
 
-`$name` stands for a value as the language of the snippet writes it, quotes included. `connect`
-parts come first; `read` parts go on from them. README.md and docs/clients.md show the same texts: a
-test compares them.
-
-The statement that reads a table, in the SQL of each client.
-
-How the languages of snippets quote texts and names, whatever these contain.
-
-Where a client finds a table, and at which snapshot it reads.
+The functions between quote texts and names in the language of a snippet, whatever these contain,
+and write the statement that reads a table in the SQL of each client.
 """
 
 import json
@@ -166,7 +162,9 @@ class Language:
 def python_literal(text: str) -> str:
     """A text as a literal of Python, in double quotes and without invisible characters."""
     quoted = json.dumps(text, ensure_ascii=False)
-    return "".join(one if one.isprintable() else _escape(one) for one in quoted)
+    return "".join(
+        character if character.isprintable() else _escape(character) for character in quoted
+    )
 
 
 def _escape(character: str) -> str:
@@ -193,7 +191,7 @@ def property_value(text: str) -> str:
     """A value in a file of Java's properties, which is ASCII."""
     escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     units = escaped.encode("utf-16-be")
-    codes = (units[at] << 8 | units[at + 1] for at in range(0, len(units), 2))
+    codes = (units[offset] << 8 | units[offset + 1] for offset in range(0, len(units), 2))
     return "".join(chr(code) if 0x20 <= code < 0x7F else f"\\u{code:04x}" for code in codes)
 
 
@@ -273,37 +271,41 @@ def _joined_lines(quote: Callable[[str], str], place: Place) -> str:
 
 
 def duckdb(place: Place) -> str:
-    """DuckDB's."""
-    at = "" if place.snapshot_id is None else f" AT (VERSION => {place.snapshot_id})"
-    return f"SELECT * FROM {_joined_lines(identifier, place)}{at}"
+    """DuckDB's SELECT."""
+    version = "" if place.snapshot_id is None else f" AT (VERSION => {place.snapshot_id})"
+    return f"SELECT * FROM {_joined_lines(identifier, place)}{version}"
 
 
 def spark(place: Place) -> str:
-    """Spark's."""
-    at = "" if place.snapshot_id is None else f" VERSION AS OF {place.snapshot_id}"
+    """Spark's SELECT."""
+    version = "" if place.snapshot_id is None else f" VERSION AS OF {place.snapshot_id}"
     name = ".".join(map(backticked, (*place.levels, place.table)))
-    return f"SELECT * FROM {CATALOG}.{name}{at}"
+    return f"SELECT * FROM {CATALOG}.{name}{version}"
 
 
 def clickhouse(place: Place) -> str:
-    """ClickHouse's, whose tables have the namespace in their names."""
+    """ClickHouse's SELECT; its tables have the namespace in their names."""
     name = clickhouse_name(".".join((*place.levels, place.table)))
-    at = "" if place.snapshot_id is None else f" SETTINGS iceberg_snapshot_id = {place.snapshot_id}"
-    return f"SELECT * FROM {CATALOG}.{name}{at}"
+    version = (
+        "" if place.snapshot_id is None else f" SETTINGS iceberg_snapshot_id = {place.snapshot_id}"
+    )
+    return f"SELECT * FROM {CATALOG}.{name}{version}"
 
 
 def trino(place: Place) -> str:
-    """Trino's."""
+    """Trino's SELECT."""
     # Trino refuses a plain number.
-    at = "" if place.snapshot_id is None else f" FOR VERSION AS OF BIGINT '{place.snapshot_id}'"
-    return f"SELECT * FROM {_joined_lines(identifier, place)}{at}"
+    version = (
+        "" if place.snapshot_id is None else f" FOR VERSION AS OF BIGINT '{place.snapshot_id}'"
+    )
+    return f"SELECT * FROM {_joined_lines(identifier, place)}{version}"
 
 
 def flink(place: Place) -> str:
-    """Flink's."""
+    """Flink's SELECT."""
     hint = f" /*+ OPTIONS('snapshot-id'='{place.snapshot_id}') */"
-    at = "" if place.snapshot_id is None else hint
-    return f"SELECT * FROM {_joined_lines(backticked, place)}{at}"
+    version = "" if place.snapshot_id is None else hint
+    return f"SELECT * FROM {_joined_lines(backticked, place)}{version}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,13 +339,13 @@ class Part:
         }
         is_python = self.language is PYTHON
         identifier = ", ".join(map(self.language.text, (*place.levels, place.table)))
-        at = "" if place.snapshot_id is None else f"snapshot_id={place.snapshot_id}"
+        argument = "" if place.snapshot_id is None else f"snapshot_id={place.snapshot_id}"
         query = self.query(place) if self.query else ""
         return {
             **{name: self.language.text(text) for name, text in texts.items()},
             "identifier": identifier,
-            "at": at,
-            "then": f"{at}, " if at else "",
+            "at": argument,
+            "then": f"{argument}, " if argument else "",
             "has_tls": str(place.has_tls) if is_python else str(place.has_tls).lower(),
             "query": PYTHON.text(query) if is_python else query,
         }
@@ -430,7 +432,7 @@ FIRST_CLIENTS = ("DuckDB", "PyIceberg", "Spark")
 
 def client(name: str) -> Client:
     """The client of this name."""
-    return next(one for one in CLIENTS if one.name == name)
+    return next(client for client in CLIENTS if client.name == name)
 
 
 def blocks(client: Client, place: Place) -> tuple[Block, ...]:
@@ -446,12 +448,12 @@ def connect_blocks(client: Client, place: Place) -> tuple[Block, ...]:
 
 
 def _joined(parts: Iterable[Part], place: Place) -> tuple[Block, ...]:
-    found: list[Block] = []
+    joined: list[Block] = []
     for part in parts:
         text, language = part.text(place), part.language.name
-        if found and found[-1].file == part.file:
+        if joined and joined[-1].file == part.file:
             joint = "\n" if language == PYTHON.name else ""
-            found[-1] = Block(language, part.file, found[-1].text + joint + text)
+            joined[-1] = Block(language, part.file, joined[-1].text + joint + text)
         else:
-            found.append(Block(language, part.file, text))
-    return tuple(found)
+            joined.append(Block(language, part.file, text))
+    return tuple(joined)

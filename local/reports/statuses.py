@@ -45,12 +45,12 @@ class Status:
         """The worst consequence for readers, as of `doctor`'s findings; empty: not known yet."""
         if self.word == UNKNOWN.word:
             return ""
-        found = [
+        consequences = [
             (WRONG_ROWS, self.wrong),
             (UNREADABLE, self.word in ("refused", "fails") or self.failing),
             (HIDDEN, self.hidden),
         ]
-        return worst(consequence for consequence, is_so in found if is_so)
+        return worst(consequence for consequence, is_so in consequences if is_so)
 
 
 UNKNOWN = Status("unknown")
@@ -58,7 +58,7 @@ UNKNOWN = Status("unknown")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A table or a view whose status is wanted."""
+    """A table or a view, and when it last changed."""
 
     kind: str
     object_id: int
@@ -69,28 +69,28 @@ class Subject:
 
 
 class Statuses:
-    """The statuses that were found out, kept as long as their table has not changed."""
+    """Finds statuses out, and keeps each as long as its table has not changed."""
 
     def __init__(self, generator: Generator) -> None:
         self._generator = generator
-        self._known: OrderedDict[tuple[str, int, int], Status] = OrderedDict()
+        self._cached: OrderedDict[tuple[str, int, int], Status] = OrderedDict()
 
     def of(self, subjects: Iterable[Subject], snapshot_id: int) -> list[Status]:
         """The statuses at a snapshot; `UNKNOWN` for those that there is no time for."""
         started = time.thread_time()
-        found = []
+        statuses = []
         for subject in subjects:
-            status = self._known.get(_key(subject))
+            status = self._cached.get(_key(subject))
             if status is None and time.thread_time() - started < CPU_SECONDS:
                 status = self._put(subject, self._find(subject, snapshot_id))
-            found.append(status or UNKNOWN)
-        return found
+            statuses.append(status or UNKNOWN)
+        return statuses
 
     def _put(self, subject: Subject, status: Status) -> Status:
         if status.word != "fails":  # the next attempt may find it well
-            self._known[_key(subject)] = status
-            if len(self._known) > CAPACITY:
-                self._known.popitem(last=False)
+            self._cached[_key(subject)] = status
+            if len(self._cached) > CAPACITY:
+                self._cached.popitem(last=False)
         return status
 
     def _find(self, subject: Subject, snapshot_id: int) -> Status:
@@ -108,10 +108,10 @@ class Statuses:
             return Status("fails", str(error))
 
     def _status(self, con: Connection, lake: Lake, subject: Subject, snapshot_id: int) -> Status:
-        found = queries.table_at(snapshot_id, parsed(subject.namespace), subject.name).run(con)
-        if found is None:
+        pair = queries.table_at(snapshot_id, parsed(subject.namespace), subject.name).run(con)
+        if pair is None:
             return UNKNOWN
-        opened = self._generator.open_table(con, lake, *found, snapshot_id, since=snapshot_id)
+        opened = self._generator.open_table(con, lake, *pair, snapshot_id, since=snapshot_id)
         hidden = hidden_columns(opened)
         word = "partly" if hidden else "served"
         clients = clients_by_kind(known_faults(table_facts(opened)))

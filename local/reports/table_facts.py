@@ -1,8 +1,7 @@
 """What the faults of clients depend on, of one table at one snapshot.
 
-The columns of a table at a snapshot and before, and how many visible files hold each.
-
-How many visible files hold a column; there may be ten thousand batches of files.
+`column_facts` has the columns at the snapshot and before, and how many visible files hold each;
+`FileCounts` counts these, of which there may be ten thousand batches.
 """
 
 from bisect import bisect_left
@@ -44,14 +43,14 @@ class FileCounts:
         self._sums = [0, *accumulate(batch.files for batch in own)]
         self._added = [batch for batch in batches if batch.mapping_id is not None]
         self._stored: dict[int | None, set[int]] = {}
-        self._known: dict[int | None, set[int]] = {}
+        self._mapped: dict[int | None, set[int]] = {}
         for name in mapped_names:
-            self._known.setdefault(name.mapping_id, set()).add(name.target_field_id)
+            self._mapped.setdefault(name.mapping_id, set()).add(name.target_field_id)
             if not name.is_partition:  # otherwise its values are in the path of the file
                 self._stored.setdefault(name.mapping_id, set()).add(name.target_field_id)
 
     def holding(self, column: Column) -> int:
-        """The files that were written with this version of a column."""
+        """The number of files that were written with this version of a column."""
         first = bisect_left(self._begins, column.begin_snapshot)
         last = len(self._begins)
         if column.end_snapshot is not None:
@@ -70,7 +69,7 @@ class FileCounts:
         )
 
     def lacking(self, column_id: int) -> int:
-        """The files that give no value of a column, which a snapshot has added."""
+        """The number of files without a column that a snapshot has added."""
         older = self._sums[bisect_left(self._begins, self._borns[column_id])]
         return (
             older
@@ -78,7 +77,7 @@ class FileCounts:
             + sum(
                 batch.files
                 for batch in self._added
-                if column_id not in self._known.get(batch.mapping_id, ())
+                if column_id not in self._mapped.get(batch.mapping_id, ())
             )
         )
 
@@ -114,12 +113,12 @@ def column_facts(
     Args:
         hidden: the dotted names that Iceberg clients do not get.
     """
-    known: dict[int, Column] = {column.column_id: column for column in history.columns}
+    columns: dict[int, Column] = {column.column_id: column for column in history.columns}
 
     def fact(column: Column) -> ColumnFact:
-        lineage = [*_lineage(column, known)][::-1]
-        names = [one.column_name for one in lineage]
-        paths = [".".join(names[: at + 1]) for at in range(len(names))]
+        lineage = [*_lineage(column, columns)][::-1]
+        names = [ancestor.column_name for ancestor in lineage]
+        paths = [".".join(names[: depth + 1]) for depth in range(len(names))]
         is_past = not column.visible_at(history.snapshot_id)
         is_hidden = any(path in hidden for path in paths)
         return ColumnFact(
@@ -129,19 +128,19 @@ def column_facts(
             not is_past and not is_hidden,
             is_past,
             counts.holding(column),
-            tuple(one.column_id for one in lineage[:-1]),
+            tuple(ancestor.column_id for ancestor in lineage[:-1]),
             column.begin_snapshot,
         )
 
     return tuple(fact(column) for column in history.columns)
 
 
-def _lineage(column: Column, known: Mapping[int, Column]) -> Iterator[Column]:
+def _lineage(column: Column, columns: Mapping[int, Column]) -> Iterator[Column]:
     """The column, its parent, the parent of that …"""
-    found: Column | None = column
-    while found is not None:
-        yield found
-        found = None if found.parent_column is None else known.get(found.parent_column)
+    ancestor: Column | None = column
+    while ancestor is not None:
+        yield ancestor
+        ancestor = None if ancestor.parent_column is None else columns.get(ancestor.parent_column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +185,11 @@ class TableFacts:
 def table_facts(table: OpenedTable) -> TableFacts:
     """Read what the faults of clients depend on, as of the snapshot of the table."""
     history = table.history
-    at = (history.lake, history.table.table_id, history.snapshot_id)
+    arguments = (history.lake, history.table.table_id, history.snapshot_id)
     borns = _borns(history)
     late = {i: born for i, born in borns.items() if born > history.table.begin_snapshot}
-    batches = file_batches(*at).run(table.con)
-    early = early_files(*at, late).run(table.con)
+    batches = file_batches(*arguments).run(table.con)
+    early = early_files(*arguments, late).run(table.con)
     counts = FileCounts(batches, history.mapped_names, early, borns)
     columns = column_facts(history, counts, hidden_columns(table))
     inlined = state_at(history.events, history.snapshot_id)["inlined"]

@@ -1,6 +1,6 @@
 """A table at a snapshot: its columns, its order on disk, and its history.
 
-The history of a table: what each snapshot did to it, and what it had then.
+`moments` is the history: what each snapshot did to the table, and what it had then.
 """
 
 from collections.abc import Iterable
@@ -68,38 +68,42 @@ def moments(
         opened: the same table for Iceberg clients; None: they do not get it.
     """
     history = files.history
-    ids = [one.snapshot_id for one in history.snapshots]
-    said = {one.snapshot_id: one for one in changes_at(history.lake, ids).run(con)}
+    ids = [snapshot.snapshot_id for snapshot in history.snapshots]
+    commits = {change.snapshot_id: change for change in changes_at(history.lake, ids).run(con)}
     operations = _operations(opened)
     names = named([history.table.table_id], [], LARGEST_ID).run(con)
     rows = generator.row_counts(con, history, ids)
-    found = []
+    summaries = []
     for snapshot, (_, state) in zip(history.snapshots, states(history.events, ids), strict=True):
-        at = snapshot.snapshot_id
+        snapshot_id = snapshot.snapshot_id
         kinds = _kinds(snapshot.changes_made, history.table.table_id)
-        change = said.get(at, Change(at, snapshot.snapshot_time, "", None, None))
-        found.append(
+        change = commits.get(
+            snapshot_id, Change(snapshot_id, snapshot.snapshot_time, "", None, None)
+        )
+        summaries.append(
             Moment(
-                snapshot_id=at,
+                snapshot_id=snapshot_id,
                 time=snapshot.snapshot_time,
-                kind=_kind(kinds, is_new=at == history.table.begin_snapshot),
-                words=list(dict.fromkeys([*_naming(names, at), *map(_words, sorted(kinds))])),
-                operation=operations.get(at, ""),
+                kind=_kind(kinds, is_new=snapshot_id == history.table.begin_snapshot),
+                words=list(
+                    dict.fromkeys([*_naming(names, snapshot_id), *map(_words, sorted(kinds))])
+                ),
+                operation=operations.get(snapshot_id, ""),
                 author=change.author or "",
                 message=change.commit_message or "",
-                counts=rows.counts(at, state),
-                added_files=_changed(state["data"], "added", at),
-                removed_files=_changed(state["data"], "removed", at),
-                left_out=unservable_reason(files.unservable, at) or "",
+                counts=rows.counts(snapshot_id, state),
+                added_files=_changed(state["data"], "added", snapshot_id),
+                removed_files=_changed(state["data"], "removed", snapshot_id),
+                left_out=unservable_reason(files.unservable, snapshot_id) or "",
             )
         )
-    return found
+    return summaries
 
 
 def _operations(opened: OpenedTable | None) -> dict[int, str]:
     """Iceberg's operation by DuckLake's snapshot id."""
     snapshots = opened.metadata.snapshots if opened else []
-    return {one.sequence_number: one.summary["operation"] for one in snapshots}
+    return {snapshot.sequence_number: snapshot.summary["operation"] for snapshot in snapshots}
 
 
 def _kinds(changes_made: str, table_id: int) -> frozenset[str]:
@@ -115,29 +119,29 @@ def _words(kind: str) -> str:
     return words.removesuffix(" into").removesuffix(" from").removesuffix(" of")
 
 
-def _naming(names: list[NamedFrom], at: int) -> list[str]:
-    """That a snapshot made the table, or gave it another name."""
-    if names and names[0].begin_snapshot == at:
+def _naming(names: list[NamedFrom], snapshot_id: int) -> list[str]:
+    """Words for a snapshot that made the table, or gave it another name."""
+    if names and names[0].begin_snapshot == snapshot_id:
         return ["created the table"]
-    before = [one for one in names if one.end_snapshot == at]
-    if before and any(one.begin_snapshot == at for one in names):
+    before = [name for name in names if name.end_snapshot == snapshot_id]
+    if before and any(name.begin_snapshot == snapshot_id for name in names):
         return [f"renamed it from {before[-1].full_name}"]
     return []
 
 
 def _kind(kinds: Iterable[str], *, is_new: bool) -> str:
-    found = {name for name, words in CHANGES.items() if words.intersection(kinds)}
-    if "rewrite" in found:
+    names = {name for name, words in CHANGES.items() if words.intersection(kinds)}
+    if "rewrite" in names:
         return "rewrite"
-    if len(found) == 2:
+    if len(names) == 2:
         return "update"
-    return found.pop() if found else "create" if is_new else "alter"
+    return names.pop() if names else "create" if is_new else "alter"
 
 
-def _changed(totals: Totals, change: str, at: int) -> int:
+def _changed(totals: Totals, change: str, snapshot_id: int) -> int:
     """Files that began or ended at the snapshot itself."""
     event = totals.added if change == "added" else totals.removed
-    return event.files if event is not None and totals.changed_at == at else 0
+    return event.files if event is not None and totals.changed_at == snapshot_id else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +181,7 @@ class TableOverview:
 
 
 def table_overview(
-    generator: Generator, con: Connection, wanted: Wanted, until: int | None = None
+    generator: Generator, con: Connection, ref: Wanted, until: int | None = None
 ) -> TableOverview:
     """Read a table.
 
@@ -188,7 +192,7 @@ def table_overview(
         NoSuchTable: the lake has none of this name at the snapshot.
         Renamed: it has another name then.
     """
-    table = open_at(generator, con, wanted)
+    table = open_at(generator, con, ref)
     history, context = table.files.history, table.files.table
     shown = _moments(generator, table, until)
     document = table.opened.metadata if table.opened else None
@@ -199,7 +203,7 @@ def table_overview(
         metadata_location=context.location,
         format_version=context.format_version,
         counts=table.counts(generator),
-        columns=columns_at(context, table.at),
+        columns=columns_at(context, table.snapshot_id),
         partitioning=_partitioning(table),
         sort_order=_sort_order(table),
         tags={tag.key: tag.value or "" for tag in history.tags if tag.key != COMMENT},
@@ -207,25 +211,20 @@ def table_overview(
         moments=shown,
         older=bool(shown) and shown[0].snapshot_id > history.table.begin_snapshot,
         newer=until is not None
-        or (bool(shown) and shown[-1].snapshot_id == table.at < _end(table)),
+        or (bool(shown) and shown[-1].snapshot_id == table.snapshot_id < _end(table)),
         begin_snapshot=history.table.begin_snapshot,
     )
 
 
 def _moments(generator: Generator, table: TableAt, until: int | None) -> list[Moment]:
-    """The newest snapshots, also those after the shown one; or those up to it, if it is older."""
+    """The newest snapshots; those up to the shown one, if it is older than all of them."""
     history = table.files.history
     end = _end(table)
-    wanted = end if until is None else min(end, max(until, history.table.begin_snapshot))
-    found = _moments_until(generator, table, wanted)
-    if until is None and found and found[0].snapshot_id > table.at:
-        return _moments_until(generator, table, table.at)
-    return found
-
-
-def _is_cut(shown: list[Moment], table: TableAt) -> bool:
-    """Whether there may be newer snapshots than these."""
-    return shown[-1].snapshot_id == table.at < _end(table)
+    last = end if until is None else min(end, max(until, history.table.begin_snapshot))
+    shown = _moments_until(generator, table, last)
+    if until is None and shown and shown[0].snapshot_id > table.snapshot_id:
+        return _moments_until(generator, table, table.snapshot_id)
+    return shown
 
 
 def _end(table: TableAt) -> int:
@@ -235,34 +234,34 @@ def _end(table: TableAt) -> int:
 
 
 def _moments_until(generator: Generator, table: TableAt, until: int) -> list[Moment]:
-    if until == table.at:
+    if until == table.snapshot_id:
         return moments(generator, table.con, table.files, table.opened)
     history = table.files.history
-    at = (history.lake, history.schema, history.table, until, WINDOW)
-    files = generator.table_files(table.con, *at)
+    arguments = (history.lake, history.schema, history.table, until, WINDOW)
+    files = generator.table_files(table.con, *arguments)
     opened = opened_or_refused(generator, table.con, files)[0]
     return moments(generator, table.con, files, opened)
 
 
 def _partitioning(table: TableAt) -> list[Key]:
     history, partitions = table.files.history, table.files.table.partitions
-    current, _ = queries.partitionings(history.table.table_id, table.at).run(table.con)
+    current, _ = queries.partitionings(history.table.table_id, table.snapshot_id).run(table.con)
     columns = history.partitioning.columns.get(current, ()) if current is not None else ()
     names = _names(table)
     spec = partitions.specs[partitions.default_spec_id]
-    found = []
+    keys = []
     for column in columns:
         name = names.get(column.column_id, str(column.column_id))
         fields = [field for field in spec.fields if field.source_id == column.column_id]
         ducklake = name if column.transform == "identity" else f"{column.transform}({name})"
         iceberg = ", ".join(f"{field.transform}({name})" for field in fields)
-        found.append(Key(ducklake, iceberg))
-    return found
+        keys.append(Key(ducklake, iceberg))
+    return keys
 
 
 def _sort_order(table: TableAt) -> list[Key]:
     history, context = table.files.history, table.files.table
-    fields = sort_fields(history.sort_keys, context.schemas.at(table.at).fields)
+    fields = sort_fields(history.sort_keys, context.schemas.at(table.snapshot_id).fields)
     names = _names(table)
     words = [f"{names[f.source_id]} {f.direction} {f.null_order}" for f in fields]
     words = words or [""] * len(history.sort_keys)
@@ -274,4 +273,8 @@ def _sort_order(table: TableAt) -> list[Key]:
 
 def _names(table: TableAt) -> dict[int, str]:
     columns = table.files.history.columns
-    return {one.column_id: one.column_name for one in columns if one.visible_at(table.at)}
+    return {
+        column.column_id: column.column_name
+        for column in columns
+        if column.visible_at(table.snapshot_id)
+    }

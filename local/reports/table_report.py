@@ -90,7 +90,9 @@ def table_report(table: OpenedTable, snapshot_id: int | None) -> TableReport:
     """
     history, document = table.history, table.metadata.json()
     changes = {s.snapshot_id: s.changes_made for s in history.snapshots}
-    snapshots = _counted(table, [snapshot_of(one, changes) for one in document.pop("snapshots")])
+    snapshots = _counted(
+        table, [snapshot_of(snapshot, changes) for snapshot in document.pop("snapshots")]
+    )
     for name in LISTS:
         document.pop(name)
     left_out = left_out_snapshots(table)
@@ -114,10 +116,13 @@ def table_report(table: OpenedTable, snapshot_id: int | None) -> TableReport:
 
 def _counted(table: OpenedTable, snapshots: list[Snapshot]) -> list[Snapshot]:
     """The snapshots with their live rows."""
-    ids = sorted({one.snapshot_id for one in snapshots})
+    ids = sorted({snapshot.snapshot_id for snapshot in snapshots})
     rows = table.row_counts(ids)
-    counts = {at: rows.counts(at, state) for at, state in states(table.history.events, ids)}
-    return [replace(one, rows=counts[one.snapshot_id].rows) for one in snapshots]
+    counts = {
+        snapshot_id: rows.counts(snapshot_id, state)
+        for snapshot_id, state in states(table.history.events, ids)
+    }
+    return [replace(snapshot, rows=counts[snapshot.snapshot_id].rows) for snapshot in snapshots]
 
 
 def hidden_columns(table: OpenedTable) -> dict[str, str]:
@@ -130,24 +135,24 @@ def hidden_columns(table: OpenedTable) -> dict[str, str]:
 
 def default_columns(table: OpenedTable) -> dict[str, str]:
     """Columns with a default that files lack, and what clients read there, by dotted name."""
-    found = {}
+    defaults = {}
     for name, unservable in table.unservable_defaults().items():
         if unservable:
             is_now = unservable_reason(unservable, table.history.snapshot_id) is not None
             files = "files lack it" if is_now else LACKED_IN_PAST
-            found[name] = f"{files}, and Trino, Flink, Daft and ClickHouse read NULL there"
-    return found
+            defaults[name] = f"{files}, and Trino, Flink, Daft and ClickHouse read NULL there"
+    return defaults
 
 
 def left_out_snapshots(table: OpenedTable) -> dict[int, str]:
     """Snapshots that touched the table and are not listed, and why."""
     listed = {snapshot.sequence_number for snapshot in table.metadata.snapshots}
     older = f"older than the newest {len(listed)} (SNAPSHOT_LIMIT)"
-    known = listed | table.history.unlisted
+    accounted = listed | table.history.unlisted
     return {
         s.snapshot_id: unservable_reason(table.unservable, s.snapshot_id) or older
         for s in table.history.snapshots
-        if s.snapshot_id not in known
+        if s.snapshot_id not in accounted
     }
 
 
@@ -205,18 +210,25 @@ def sources_of(
     def location(file: DataFile) -> str:
         return file_location(history.lake, history.schema, history.table, file)
 
-    at = (history.table.table_id, snapshot_id, *ids)
-    known = {location(f): f.data_file_id for f in queries.data_files_at(history.lake, *at).run(con)}
+    arguments = (history.table.table_id, snapshot_id, *ids)
+    file_ids = {
+        location(f): f.data_file_id
+        for f in queries.data_files_at(history.lake, *arguments).run(con)
+    }
     deletes = {
-        location(found.data_file): found for found in deletes_at(con, history, snapshot_id, ids)
+        location(delete.data_file): delete for delete in deletes_at(con, history, snapshot_id, ids)
     }
     inlined = Source({inlined.table_name: [] for inlined in history.inlined.tables})
 
     def source(file: File) -> Source:
         if file.deletes_of is not None:
-            found = deletes.get(file.deletes_of)
-            return _source_of_deletes(found) if found else Source({})
-        return Source({"ducklake_data_file": [known[file.path]]}) if file.path in known else inlined
+            file_deletes = deletes.get(file.deletes_of)
+            return _source_of_deletes(file_deletes) if file_deletes else Source({})
+        return (
+            Source({"ducklake_data_file": [file_ids[file.path]]})
+            if file.path in file_ids
+            else inlined
+        )
 
     return {file.path: source(file) for file in files}
 
