@@ -1,7 +1,4 @@
-"""Inlined rows: which PostgreSQL tables hold them.
-
-Ranges of snapshots: of visible rows, and of states that cannot be served.
-"""
+"""Ranges of snapshots (visible rows, states that cannot be served), and tables of inlined rows."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,7 +17,7 @@ class InlinedTable:
     table_name: str
     schema_version: int
     schema_begin: int
-    """The first snapshot that can have made the table. The table has the columns of its maker."""
+    """The first snapshot that can have made the table, whose columns are those of its maker."""
     schema_until: int | None
     """The last such snapshot; None for the newest. Equal to the first if the catalog names it."""
     system_columns: tuple[str, str, str]
