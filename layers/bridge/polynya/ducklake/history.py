@@ -18,7 +18,7 @@ from .connection.catalog_connection import known, run_batched
 from .inlined_columns import with_columns
 from .queries.lifetimes import KINDS, TableLifetimes
 from .rows.files import Event
-from .rows.lifetimes import Inlined, UnservableRange
+from .rows.lifetimes import Inlined, UnservableRange, is_visible
 from .rows.objects import (
     DELETING,
     ClientSnapshot,
@@ -329,7 +329,6 @@ def _after(totals: Totals, event: Event) -> Totals:
 def unservable_reason(unservable: Iterable[UnservableRange], snapshot_id: int) -> str | None:
     """Why the table cannot be shown as it was at this snapshot; None if it can."""
     for gap in unservable:
-        ended = gap.end_snapshot is not None and gap.end_snapshot <= snapshot_id
-        if gap.begin_snapshot <= snapshot_id and not ended:
+        if is_visible(gap.begin_snapshot, gap.end_snapshot, snapshot_id):
             return gap.reason
     return None

@@ -30,7 +30,7 @@ CUT = {"string", "binary"}
 def column_metrics(
     stats: StatsColumn, file_ids: Numbers, record_counts: Numbers, leaves: Sequence[Leaf | None]
 ) -> ColumnMetrics:
-    """The metrics of a column in n files.
+    """Translate DuckLake's statistics of one column to the metrics of n files.
 
     Args:
         file_ids: n data_file_ids, ascending.

@@ -133,7 +133,11 @@ def inlined_rows(
     fields: Sequence[Field],
     rows: list[list[Any]],
 ) -> Rows:
-    """Rows (columns that `inlined_columns` names), and the SQL that converts them to `fields`."""
+    """Pair rows with the SQL that converts them to `fields`.
+
+    Args:
+        rows: values of the columns that `inlined_columns` names.
+    """
     source = Source(columns, table.schema_begin)
     texts: list[Texts | None] = []
     select = []
@@ -161,7 +165,7 @@ def _default(field: Field, source: Source) -> str:
 
 
 def _value(sql: str, column: Column, type_: Type, source: Source) -> str:
-    """SQL for a value of `type_` from `sql`, a value of the column's type; children by id."""
+    """SQL that converts `sql`, a value of the column's type, to `type_`; children match by id."""
     target = _target_type(type_)
     if _has_shape(column, type_, source):
         return f"CAST({sql} AS {target})"
@@ -263,7 +267,7 @@ class RowsFiles:
 
 
 def rows_files(events: Iterable[Event], moves: Iterable[int], table_begin: int) -> RowsFiles:
-    """The files of inlined rows.
+    """Divide inlined rows into files, for each snapshot.
 
     Args:
         events: the sums of all rows that began and ended, by snapshot.

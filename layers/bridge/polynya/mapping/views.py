@@ -23,7 +23,7 @@ client that knows the dialect derives them from the SQL."""
 
 @dataclass(slots=True)
 class Versions:
-    """The versions of a view so far."""
+    """The versions of a view, their log and their schemas, as they are collected."""
 
     versions: list[dict[str, Any]] = field(default_factory=list)
     log: list[dict[str, Any]] = field(default_factory=list)

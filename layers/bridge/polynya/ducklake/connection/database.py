@@ -115,7 +115,7 @@ class Database:
         timeout_seconds: float = 12,
         credentials_provider: CredentialsProvider | None = None,
     ) -> None:
-        """Open nothing yet.
+        """Parse the URL; the connection is opened when it is needed.
 
         Args:
             timeout_seconds: how long one statement, or one wait for it, may take. All of them
@@ -331,7 +331,7 @@ def _failure_of_write(state: str) -> PolynyaError | None:
 
 
 def _lost_at_commit() -> CommitStateUnknown:
-    """The error after which `snapshots.has_committed` asks what has become of the transaction."""
+    """The error whose outcome is not known: `snapshots.has_committed` asks PostgreSQL for it."""
     unknown = CommitStateUnknown("the connection to the catalog was lost at COMMIT")
     unknown.is_transient = True
     return unknown

@@ -84,7 +84,7 @@ GROUP BY 1, 2 ORDER BY 1, 2"""
 def uncertain_files(
     lake: Lake, table_id: int, inlined: Inlined, first_id: int, last_id: int, most: int
 ) -> Statement[list[UncertainFiles]]:
-    """The files of a table whose live rows the catalog does not know, by the snapshots of that.
+    """The files of a table whose live rows the catalog does not know, by the snapshots concerned.
 
     Args:
         first_id: the first snapshot that is asked about.

@@ -87,7 +87,7 @@ def inlined_deletes_at(
     last_id: int,
     data_file_ids: Sequence[int] | None = None,
 ) -> Statement[list[InlinedDelete]]:
-    """Deletes of rows of visible data files, with an id in a range, that PostgreSQL keeps.
+    """Inlined deletes of rows of the visible data files with an id in [first_id, last_id].
 
     Args:
         data_file_ids: only those of these data files; None: of all in the range.

@@ -281,7 +281,7 @@ class TableLifetimes:
         )
 
     def _of_files(self, *more: str) -> list[str]:
-        """SELECTs of the lifetimes of data files, and of deletes on them; and more of them."""
+        """SELECTs of the lifetimes of data files and of the deletes on them, and `more` of them."""
         names = ("data_partial_max", "delete_partial_max", "mapping_id")
         fragments = {name: fragment(self.lake, name) for name in names}
         kinds = [DATA, DELETE, PARTIAL_DELETE, *([PARTIAL] if self.has_partial else []), *more]

@@ -265,9 +265,5 @@ def early_files(
             "table_id": table_id,
             "snapshot_id": snapshot_id,
         },
-        _early_files,
+        lambda rows: {row[0]: row[1] for row in rows},
     )
-
-
-def _early_files(rows: Rows) -> dict[int, int]:
-    return {row[0]: row[1] for row in rows}

@@ -154,11 +154,7 @@ def view_column_comments_at(
     if "ducklake_view_column_tag.column_name" not in lake.layout:
         return known({})
     parameters = {"snapshot_id": snapshot_id, "view_id": view_id}
-    return Statement(VIEW_COLUMN_COMMENTS_AT, parameters, _comments)
-
-
-def _comments(rows: Rows) -> dict[str, str]:
-    return dict(rows)
+    return Statement(VIEW_COLUMN_COMMENTS_AT, parameters, lambda rows: dict(rows))
 
 
 TABLE_COLUMNS = """t.table_id, t.table_uuid::text,

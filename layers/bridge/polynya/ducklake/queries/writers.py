@@ -82,11 +82,11 @@ FROM ducklake_table_column_stats AS s WHERE s.table_id = :table_id"""
 
 def table_column_stats(table_id: int) -> Statement[dict[int, TableColumnStats]]:
     """The statistics of the columns of a table, by column_id."""
-    return Statement(TABLE_COLUMN_STATS, {"table_id": table_id}, _table_column_stats)
 
+    def result(rows: Rows) -> dict[int, TableColumnStats]:
+        return {row[0]: TableColumnStats(*row) for row in rows}
 
-def _table_column_stats(rows: Rows) -> dict[int, TableColumnStats]:
-    return {row[0]: TableColumnStats(*row) for row in rows}
+    return Statement(TABLE_COLUMN_STATS, {"table_id": table_id}, result)
 
 
 NEXT_ROW_ID = """

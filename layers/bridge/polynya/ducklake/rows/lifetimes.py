@@ -68,6 +68,11 @@ class Inlined:
     does not exist."""
 
 
+def is_visible(begin_snapshot: int, end_snapshot: int | None, snapshot_id: int) -> bool:
+    """Whether [begin_snapshot, end_snapshot) contains a snapshot."""
+    return begin_snapshot <= snapshot_id and (end_snapshot is None or snapshot_id < end_snapshot)
+
+
 class Lifetime(NamedTuple):
     """The snapshots at which something is visible: [begin_snapshot, end_snapshot)."""
 

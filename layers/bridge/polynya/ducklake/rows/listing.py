@@ -6,6 +6,7 @@ from datetime import datetime
 from ...runtime.namespaces import Namespace as Levels
 from ...runtime.namespaces import dotted
 from .files import DeleteFile
+from .lifetimes import is_visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,7 @@ class NamedFrom:
 
     def visible_at(self, snapshot_id: int) -> bool:
         """Whether it had the name at a snapshot."""
-        ended = self.end_snapshot is not None and self.end_snapshot <= snapshot_id
-        return self.begin_snapshot <= snapshot_id and not ended
+        return is_visible(self.begin_snapshot, self.end_snapshot, snapshot_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +128,7 @@ class UncertainFiles:
 
     def is_at(self, snapshot_id: int) -> bool:
         """Whether the live rows are uncertain at a snapshot."""
-        ended = self.end_snapshot is not None and self.end_snapshot <= snapshot_id
-        return self.begin_snapshot <= snapshot_id and not ended
+        return is_visible(self.begin_snapshot, self.end_snapshot, snapshot_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +141,7 @@ class StoredDeletes:
 
     def visible_at(self, snapshot_id: int) -> bool:
         """Whether a snapshot shows it."""
-        ended = self.end_snapshot is not None and self.end_snapshot <= snapshot_id
-        return self.file.begin_snapshot <= snapshot_id and not ended
+        return is_visible(self.file.begin_snapshot, self.end_snapshot, snapshot_id)
 
 
 @dataclass(frozen=True, slots=True)

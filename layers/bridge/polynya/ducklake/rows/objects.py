@@ -8,7 +8,7 @@ from datetime import datetime
 from ...runtime.errors import Refused
 from ...runtime.namespaces import Namespace, dotted
 from .files import FileGroup
-from .lifetimes import INLINED_COLUMNS, Lifetime
+from .lifetimes import INLINED_COLUMNS, Lifetime, is_visible
 
 VIEW_VERSION = "polynya.view-version"
 """The key of the tag with the view version that an Iceberg client gave with a view's text."""
@@ -193,8 +193,7 @@ class Column:
 
     def visible_at(self, snapshot_id: int) -> bool:
         """Whether this version of the column is visible at a snapshot."""
-        ended = self.end_snapshot is not None and self.end_snapshot <= snapshot_id
-        return self.begin_snapshot <= snapshot_id and not ended
+        return is_visible(self.begin_snapshot, self.end_snapshot, snapshot_id)
 
 
 @dataclass(frozen=True, slots=True)

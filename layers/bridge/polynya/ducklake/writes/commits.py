@@ -130,7 +130,7 @@ WHERE idempotency_key IS NOT NULL"""
 
 
 def statements(rights: WriterRights) -> list[str]:
-    """The statements of one transaction that create what is missing.
+    """The statements of one transaction that create the table, its indexes and its grants.
 
     The table belongs to the owner of DuckLake's tables, whose default privileges apply to it; the
     roles that may read DuckLake's snapshots may read it.
@@ -144,7 +144,7 @@ def statements(rights: WriterRights) -> list[str]:
 
 
 def set_up(con: Connection, rights: WriterRights) -> None:
-    """Create what is missing.
+    """Create what is missing of the table, its indexes and its grants.
 
     Raises:
         DatabaseError: the database refuses a statement; nothing is created.

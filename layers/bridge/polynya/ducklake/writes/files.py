@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pg8000.native import Connection, identifier
 
+from ..queries import inlined_delete_table
 from ..rows.objects import ALL, Layout
 
 ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
@@ -261,8 +262,8 @@ DELETE FROM {table} WHERE file_id = ANY(:data_file_ids)"""
 
 def remove_inlined_deletes(con: Connection, table_id: int, data_file_ids: list[int]) -> None:
     """Remove the inlined deletes of data files: they are in delete files now."""
-    name = identifier(f"ducklake_inlined_delete_{table_id}")
-    con.run(REMOVE_INLINED_DELETES.format(table=name), data_file_ids=data_file_ids)
+    table = inlined_delete_table(table_id)
+    con.run(REMOVE_INLINED_DELETES.format(table=table), data_file_ids=data_file_ids)
 
 
 def add_inlined_deletes(

@@ -130,7 +130,7 @@ def _columns(elements: Iterator[dict[int, Any]]) -> list[Column]:
 
 
 def _decimals(element: dict[int, Any]) -> int | None:
-    """DuckDB reads every INT96 as microseconds."""
+    """The decimal places of a time; DuckDB reads every INT96 as microseconds."""
     logical = element.get(LOGICAL_TYPE, {})
     for member in (TIME, TIMESTAMP):
         for unit in logical.get(member, {}).get(UNIT, {}):
